@@ -1,0 +1,122 @@
+"""Data types under Paddle's names, one object per type."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+
+class DType:
+    """A data type: Paddle's name for it and the NumPy dtype behind. Compares equal to nothing but itself."""
+
+    __slots__ = ("name", "numpy")
+
+    def __init__(self, name: str, numpy_dtype: Any) -> None:
+        self.name = name
+        self.numpy: np.dtype[Any] = np.dtype(numpy_dtype)
+
+    def __repr__(self) -> str:
+        return f"paddle.{self.name}"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return as_dtype, (self.name,)
+
+    @property
+    def is_floating(self) -> bool:
+        """Whether values are real floating-point numbers."""
+        return self in FLOATING
+
+    @property
+    def is_complex(self) -> bool:
+        """Whether values are complex numbers."""
+        return self.numpy.kind == "c"
+
+    @property
+    def is_differentiable(self) -> bool:
+        """Whether a gradient can be taken with respect to values of this type."""
+        return self.is_floating or self.is_complex
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes per element."""
+        return self.numpy.itemsize
+
+
+float16 = DType("float16", "float16")
+float32 = DType("float32", "float32")
+float64 = DType("float64", "float64")
+bfloat16 = DType("bfloat16", ml_dtypes.bfloat16)
+int8 = DType("int8", "int8")
+int16 = DType("int16", "int16")
+int32 = DType("int32", "int32")
+int64 = DType("int64", "int64")
+uint8 = DType("uint8", "uint8")
+bool_ = DType("bool", "bool")
+complex64 = DType("complex64", "complex64")
+complex128 = DType("complex128", "complex128")
+
+DTYPES = (
+    float16, float32, float64, bfloat16, int8, int16, int32, int64, uint8, bool_, complex64, complex128,
+)  # fmt: skip
+FLOATING = frozenset({float16, float32, float64, bfloat16})
+
+
+def promote_types(dtypes: Iterable[DType]) -> DType:
+    """The narrowest floating or complex dtype that holds all of `dtypes`."""
+    by_numpy = functools.reduce(np.promote_types, (d.numpy for d in dtypes))
+    return BY_NUMPY[np.dtype(by_numpy)]
+
+
+_BY_NAME = {d.name: d for d in DTYPES}
+BY_NUMPY: dict[np.dtype[Any], DType] = {d.numpy: d for d in DTYPES}
+
+_default = float32
+
+
+def get_default_dtype() -> str:
+    """The dtype given to Python floats and to creation functions without a dtype."""
+    return _default.name
+
+
+def set_default_dtype(dtype: Any) -> None:
+    """Set it: a floating dtype.
+
+    Raises:
+        TypeError: `dtype` is not a floating dtype.
+    """
+    global _default
+    wanted = as_dtype(dtype)
+    if not wanted.is_floating:
+        raise TypeError(f"set_default_dtype only supports floating dtypes, but received {dtype!r}.")
+    _default = wanted
+
+
+def default_dtype() -> DType:
+    """The default floating dtype as an object."""
+    return _default
+
+
+def as_dtype(value: Any) -> DType:
+    """The DType meant by a DType, its name (with or without ``paddle.``), or a NumPy or Python type.
+
+    Raises:
+        TypeError: it names no dtype of the engine.
+    """
+    if isinstance(value, DType):
+        return value
+    if isinstance(value, str):
+        name = value.removeprefix("paddle.")
+        if name in _BY_NAME:
+            return _BY_NAME[name]
+    elif value is float:
+        return _default
+    else:
+        try:
+            return BY_NUMPY[np.dtype(value)]
+        except (TypeError, KeyError):
+            pass
+    raise TypeError(f"{value!r} is not a dtype; the dtypes are {', '.join(_BY_NAME)}.")

@@ -1,0 +1,173 @@
+"""The tape: nodes, the newest-first walk that pulls cotangents back through them, and grad mode.
+
+A node points at its parents and never at its outputs, so a graph has no reference cycles and dies with its last tensor.
+Creation order is a topological order: the walk pops the newest node from a heap, needs no visited set and no recursion.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from contextvars import ContextVar
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pylayer.array import XP
+from pylayer.versions import clock
+
+if TYPE_CHECKING:
+    from pylayer.tensor import Tensor
+
+Cotangent = Any
+"""A raw array in an ordinary walk; a Tensor with ``create_graph``."""
+
+grad_mode: ContextVar[bool] = ContextVar("grad_mode", default=True)
+"""Whether operations are recorded. A context variable, so threads and tasks do not see each other's."""
+
+
+class Node:
+    """One recorded call.
+
+    `parents` holds, per input, the node it came from, the leaf Tensor itself, or None where no gradient is needed.
+    `age` is minus the creation stamp, so that a heap yields the newest node first.
+    `hooks` take the accumulated cotangent of the node's output and return the one to go on with.
+    """
+
+    __slots__ = ("__weakref__", "age", "hooks", "parents")
+
+    outputs = 1
+    """How many outputs the call has. With several, each output Tensor belongs to an `Output` node of its own and the
+    cotangent handed to `pullback` is a list, None where an output took no part."""
+
+    def __init__(self, parents: Sequence[Node | Tensor | None]) -> None:
+        self.age = -next(clock)
+        self.parents = parents
+        self.hooks: dict[int, Callable[[Cotangent], Cotangent]] | None = None
+
+    @property
+    def label(self) -> str:
+        """What messages call the node."""
+        raise NotImplementedError
+
+    def pullback(self, cotangent: Cotangent, create_graph: bool) -> Sequence[Cotangent | None]:
+        """The cotangents of the parents, in their order; None where none is needed.
+
+        Raises:
+            RuntimeError: the node was released, or something it saved was changed in place.
+        """
+        raise NotImplementedError
+
+    def release(self) -> None:
+        """Drop what `pullback` needs."""
+        raise NotImplementedError
+
+    def already_released(self) -> RuntimeError:
+        """The error of a second backward through a released node (key phrase: observed rule 38)."""
+        return RuntimeError(
+            f"{self.label}: you calculate backward twice for the same subgraph without setting retain_graph=True. "
+            f"The first backward released what {self.label} had saved; pass retain_graph=True to the first one."
+        )
+
+
+class Output(Node):
+    """One output of a node that has several."""
+
+    __slots__ = ("index",)
+
+    def __init__(self, parent: Node, index: int) -> None:
+        super().__init__((parent,))
+        self.index = index
+
+    @property
+    def label(self) -> str:
+        parent = self.parents[0]
+        assert isinstance(parent, Node)
+        return parent.label
+
+
+class Gradients(NamedTuple):
+    """What a walk found: the cotangents of leaves and of the nodes asked for, and which are sums nobody else holds."""
+
+    leaves: dict[Tensor, Cotangent]
+    nodes: dict[Node, Cotangent]
+    owned: set[Node | Tensor]
+
+
+def walk(
+    roots: Iterable[tuple[Node | Tensor, Cotangent]],
+    *,
+    create_graph: bool = False,
+    retain_graph: bool = False,
+    enter: set[Node] | None = None,
+    capture: Iterable[Node] = (),
+) -> Gradients:
+    """Pull the cotangents of `roots` back to the leaves, each node once, after all its outputs' cotangents are in.
+
+    Args:
+        enter: the only nodes to pull back through; None for all.
+        capture: nodes whose accumulated cotangent is wanted.
+
+    Raises:
+        RuntimeError: a node was released by an earlier walk, or something it saved was changed in place.
+    """
+    pending: dict[Any, Cotangent] = {}
+    owned: set[Any] = set()
+    heap: list[tuple[int, Node]] = []
+    captured: dict[Node, Cotangent] = dict.fromkeys(capture)
+
+    def deposit(target: Node | Tensor, cotangent: Cotangent) -> None:
+        if target not in pending:
+            pending[target] = cotangent
+            if isinstance(target, Node):
+                heappush(heap, (target.age, target))
+        elif target in owned and not create_graph:
+            pending[target] += cotangent
+        else:  # out of place: an op may have handed the same array to several parents
+            total = pending[target] + cotangent
+            pending[target] = total if create_graph or type(total) in XP else XP[type(cotangent)].asarray(total)
+            owned.add(target)
+
+    for target, cotangent in roots:
+        deposit(target, cotangent)
+    while heap:
+        node = heappop(heap)[1]
+        cotangent = pending.pop(node)
+        owned.discard(node)
+        if node.hooks:
+            for hook in tuple(node.hooks.values()):
+                cotangent = hook(cotangent)
+        if captured and node in captured:
+            captured[node] = cotangent
+        if type(node) is Output:
+            parent: Any = node.parents[0]
+            if parent not in pending:
+                pending[parent] = [None] * parent.outputs
+                heappush(heap, (parent.age, parent))
+            pending[parent][node.index] = cotangent
+            continue
+        if enter is not None and node not in enter:
+            continue
+        parents = node.parents
+        gradients = node.pullback(cotangent, create_graph)
+        del cotangent
+        if not retain_graph:
+            node.release()
+        for target, gradient in zip(parents, gradients, strict=True):  # type: ignore[assignment]
+            if gradient is not None and target is not None:
+                deposit(target, gradient)
+    return Gradients(pending, captured, owned)
+
+
+def nodes_between(roots: Iterable[Node], targets: set[Any], barred: set[Any]) -> set[Node]:
+    """The nodes through which a gradient flows from `roots` to `targets`, none of them in `barred`."""
+    reachable: set[Node] = set()
+    stack = list(roots)
+    while stack:
+        node = stack.pop()
+        if node not in reachable and node not in barred:
+            reachable.add(node)
+            stack.extend(parent for parent in node.parents if isinstance(parent, Node))
+    between: set[Node] = set()
+    for node in sorted(reachable, key=lambda n: -n.age):  # parents before children
+        if any(parent in targets or parent in between for parent in node.parents if parent is not None):
+            between.add(node)
+    return between

@@ -1,0 +1,483 @@
+"""Operations as data: a name, a forward on arrays, one vjp per differentiable input, and what the vjps read.
+
+A vjp is written once. Its parameters say what it reads, and only that is kept for backward:
+
+    g         the cotangent of the output (a list with one per output, if there are several)
+    F         second, if at all: the other operations, for use inside the vjp
+    out       the output
+    x, y …    an argument of the forward by its name; `x_shape` keeps the shape alone, `x_dtype` the dtype
+    i         for an operation on a list of Tensors: which of them the gradient is for
+
+An ordinary backward runs it on raw arrays, with `F` giving the raw forwards. With ``create_graph`` the same function
+runs on Tensors, with `F` giving the operations themselves, and is recorded: double backward to any order.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Sequence
+from itertools import repeat
+from types import ModuleType
+from typing import Any
+
+from pylayer.array import XP, Array
+from pylayer.dtype import default_dtype, promote_types
+from pylayer.graph import Cotangent, Node, Output, grad_mode
+from pylayer.saved import PackedValues, hooks_in_use, packed_values
+from pylayer.tensor import Tensor
+from pylayer.versions import changes, check_unchanged, clock
+
+Function = Callable[..., Any]
+
+OPS: dict[str, Op] = {}
+"""The op table, by name."""
+
+
+class Kernels(dict[type, Function]):
+    """Array type to the forward on arrays of that type, bound to their module on first use."""
+
+    def __init__(self, bind: Callable[[ModuleType], Function]) -> None:
+        super().__init__()
+        self.bind = bind
+
+    def __missing__(self, array_type: type) -> Function:
+        kernel = self[array_type] = self.bind(XP[array_type])
+        return kernel
+
+
+class RawOps:
+    """`F` on raw arrays of one type."""
+
+    def __init__(self, array_type: type) -> None:
+        self._array_type = array_type
+
+    def __getattr__(self, name: str) -> Function:
+        kernel = OPS[name].kernels[self._array_type]
+        setattr(self, name, kernel)
+        return kernel
+
+
+class RecordedOps:
+    """`F` on Tensors."""
+
+    def __getattr__(self, name: str) -> Function:
+        return OPS[name].function
+
+
+class _RawOpsByType(dict[type, RawOps]):
+    def __missing__(self, array_type: type) -> RawOps:
+        ops = self[array_type] = RawOps(array_type)
+        return ops
+
+
+raw_ops = _RawOpsByType()
+recorded_ops = RecordedOps()
+
+
+class Vjp:
+    """One input's vjp: ``function(g, [F,] *pick(*arguments, out, i))``."""
+
+    __slots__ = ("function", "pick", "reads", "takes_ops")
+
+    def __init__(self, function: Function, arguments: Sequence[str]) -> None:
+        names = argument_names(function)[1:]
+        self.function = function
+        self.takes_ops = names[:1] == ("F",)
+        self.reads = names[self.takes_ops :]
+        sources = [self.source(name, arguments) for name in self.reads]
+        self.pick: Function = eval(
+            f"lambda {', '.join((*arguments, 'out', 'i'))}: ({''.join(s + ',' for s in sources)})"
+        )
+
+    @staticmethod
+    def source(name: str, arguments: Sequence[str]) -> str:
+        """The expression for what a vjp calls `name`: an argument, ``out``, ``i``, or an argument's shape or dtype."""
+        base, _, attribute = name.rpartition("_")
+        return f"{base}.{attribute}" if name not in arguments and base in arguments else name
+
+
+def argument_names(function: Function) -> tuple[str, ...]:
+    """The names of the positional parameters of a plain function."""
+    return function.__code__.co_varnames[: function.__code__.co_argcount]
+
+
+class Op:
+    """One row of the op table. What users call is the function that `unary`, `binary` or `op` makes of it.
+
+    Args:
+        name: Paddle's name of the operation.
+        bind: given an array module, returns the forward on its arrays.
+        arguments: the forward's argument names, in order.
+        vjps: by input name; inputs without one get no gradient.
+        many: the first argument is a list of Tensors, each of which the one vjp serves.
+        floating: integer inputs are computed in the default floating dtype.
+        promote: inputs of different dtypes are reconciled as in `reconciled`.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        bind: Callable[[ModuleType], Function],
+        arguments: Sequence[str],
+        vjps: dict[str, Function],
+        *,
+        many: bool = False,
+        floating: bool = False,
+        promote: bool = False,
+    ) -> None:
+        self.name = name
+        self.kernels = Kernels(bind)
+        self.arguments = tuple(arguments)
+        self.inputs = tuple(vjps) or self.arguments[: 2 if promote else 1]
+        self.positions = tuple(self.arguments.index(name) for name in self.inputs)
+        compiled = tuple(Vjp(vjp, self.arguments) for vjp in vjps.values())
+        self.vjps: Iterable[Vjp] = repeat(compiled[0]) if many else compiled
+        self.differentiable = bool(vjps)
+        self.many = many
+        self.floating = floating
+        self.promote = promote
+        self.function: Function = self.apply
+        OPS[name] = self
+
+    def __repr__(self) -> str:
+        return f"<op {self.name}({', '.join(self.arguments)})>"
+
+    def apply(self, *arguments: Any) -> Any:
+        """The general call, all arguments given in order: compute, and record if an input needs a gradient.
+
+        Raises:
+            ValueError: an input is not a Tensor, or the shapes do not fit.
+            TypeError: the dtypes do not go together.
+        """
+        inputs, values = self.checked(list(arguments))
+        raw = [unwrap(value) for value in values]
+        array_type = type(next(t.array for t in inputs if isinstance(t, Tensor)))
+        out = self.compute(self.kernels[array_type], raw)
+        several = isinstance(out, (tuple, list))
+        outs = [o if type(o) is array_type else XP[array_type].asarray(o) for o in (out if several else [out])]
+        parents = [parent_of(t) for t in inputs] if self.differentiable and grad_mode.get() else []
+        if not any(parent is not None for parent in parents):
+            tensors = [Tensor(o) for o in outs]
+        else:
+            saved_out = outs if several else outs[0]
+            saved = [
+                vjp.pick(*raw, saved_out, i) if parent is not None else ()
+                for i, (vjp, parent) in enumerate(zip(self.vjps, parents, strict=False))
+            ]
+            shapes = [t.array.shape if isinstance(t, Tensor) else () for t in inputs]
+            node = (
+                SeveralOutputs(self, parents, saved, shapes, outs) if several else OpNode(self, parents, saved, shapes)
+            )
+            tensors = [Tensor(o, Output(node, k) if several else node, False) for k, o in enumerate(outs)]
+        return type(out)(tensors) if several else tensors[0]
+
+    def checked(self, arguments: list[Any]) -> tuple[list[Any], list[Any]]:
+        """The inputs that a gradient may flow to, dtypes reconciled, and all arguments with those in place."""
+        inputs = list(arguments[0]) if self.many else [arguments[k] for k in self.positions]
+        positions = [0] * len(inputs) if self.many else self.positions
+        any_tensor = any(isinstance(value, Tensor) for value in inputs)
+        for value, position in zip(inputs, positions, strict=True):
+            if not isinstance(value, Tensor) and not (any_tensor and isinstance(value, (int, float, complex))):
+                raise ValueError(  # key phrase: observed rule 77
+                    f"(InvalidArgument) {self.name}(): argument '{self.arguments[position]}' (position {position}) "
+                    f"must be Tensor, but got {type(value).__name__}. Convert it with paddle.to_tensor."
+                )
+        if not inputs:
+            raise ValueError(f"(InvalidArgument) {self.name}(): needs at least one Tensor, but got an empty list.")
+        if self.floating:
+            inputs = [as_floating(value) for value in inputs]
+        if self.promote:
+            inputs = reconciled(self.name, inputs)
+        if self.many:
+            arguments[0] = inputs
+        else:
+            for position, value in zip(self.positions, inputs, strict=True):
+                arguments[position] = value
+        return inputs, arguments
+
+    def compute(self, kernel: Function, raw: Sequence[Any]) -> Any:
+        """The forward on raw arrays, with errors that name the operation and the shapes."""
+        try:
+            return kernel(*raw)
+        except (ValueError, IndexError) as error:
+            text = str(error)
+            if "broadcast" in text:
+                text = "Broadcast dimension mismatch: the shapes do not broadcast together"
+            shapes = [
+                list(a.shape) for value in raw for a in (value if type(value) is list else [value]) if type(a) in XP
+            ]
+            raise type(error)(
+                f"(InvalidArgument) {self.name}(): {text} (shapes {', '.join(map(str, shapes))})."
+            ) from None
+
+
+def parent_of(value: Any) -> Node | Tensor | None:
+    """Where the gradient of an input goes: its node, the leaf itself, or nowhere."""
+    if not isinstance(value, Tensor) or value._stop_gradient:
+        return None
+    return value.node or value
+
+
+def unwrap(value: Any) -> Any:
+    """The raw array of a Tensor, also inside lists, tuples and slices; anything else unchanged."""
+    if isinstance(value, Tensor):
+        return value.array
+    if type(value) in (list, tuple):
+        return type(value)(unwrap(v) for v in value)
+    if type(value) is slice:
+        return slice(unwrap(value.start), unwrap(value.stop), unwrap(value.step))
+    return value
+
+
+def as_floating(value: Any) -> Any:
+    """An integer or bool Tensor cast to the default floating dtype; anything else unchanged."""
+    if isinstance(value, Tensor) and value.array.dtype.kind in "iub":
+        return OPS["cast"].apply(value, default_dtype())
+    return value
+
+
+def reconciled(name: str, inputs: Sequence[Any]) -> list[Any]:
+    """The inputs of an elementwise operation in a common dtype (observed rule 76).
+
+    Floating and complex Tensors go to the widest. A Python number follows the Tensor, except that a float takes an
+    integer Tensor to the default floating dtype.
+
+    Raises:
+        TypeError: Tensors of different dtypes that are not all floating or complex.
+    """
+    dtypes = {t.dtype for t in inputs if isinstance(t, Tensor)}
+    if len(dtypes) == 1:
+        weak_float = any(isinstance(value, float) for value in inputs)
+        return [as_floating(value) for value in inputs] if weak_float else list(inputs)
+    if not all(d.is_differentiable for d in dtypes):
+        found = ", ".join(sorted(d.name for d in dtypes))
+        raise TypeError(
+            f"(InvalidType) {name}(): Type promotion only support calculations between floating-point numbers and "
+            f"between complex and real numbers, but got {found}. Cast one with astype()."
+        )
+    common = promote_types(dtypes)
+    return [OPS["cast"].apply(v, common) if isinstance(v, Tensor) and v.dtype is not common else v for v in inputs]
+
+
+class OpNode(Node):
+    """A recorded call of an operation. `saved` holds, per input, what its vjp reads; None once released."""
+
+    __slots__ = ("op", "saved", "shapes")
+
+    def __init__(
+        self,
+        op: Op,
+        parents: Sequence[Node | Tensor | None],
+        saved: Sequence[tuple[Any, ...]],
+        shapes: Sequence[tuple[int, ...]] | None = None,
+    ) -> None:
+        self.age = -next(clock)  # Node.__init__, spelled out: its call would be a fifth of the cost of recording
+        self.parents = parents
+        self.hooks = None
+        self.op = op
+        self.saved: Sequence[tuple[Any, ...]] | None = packed_values(saved) if hooks_in_use else saved
+        self.shapes = shapes
+        """The inputs' shapes, where a gradient's may differ by broadcasting; else None."""
+
+    @property
+    def label(self) -> str:
+        return self.op.name
+
+    def release(self) -> None:
+        self.saved = None
+
+    def pullback(self, cotangent: Cotangent, create_graph: bool) -> Sequence[Cotangent | None]:
+        if self.saved is None:
+            raise self.already_released()
+        kind = type(cotangent[0] if type(cotangent) is list else cotangent)
+        shapes = self.shapes
+        gradients: list[Cotangent | None] = []
+        for vjp, parent, values in zip(self.op.vjps, self.parents, self.saved):  # noqa: B905 - `many` repeats its vjp
+            if parent is None:
+                gradients.append(None)
+                continue
+            if changes:
+                check_unchanged(values, self)
+            if type(values) is PackedValues:
+                values = values.unpacked()
+            if create_graph:
+                values = tuple(self.as_recorded(vjp, values))
+            if vjp.takes_ops:
+                gradient = vjp.function(cotangent, recorded_ops if create_graph else raw_ops[kind], *values)
+            else:
+                gradient = vjp.function(cotangent, *values)
+            if type(gradient) is not kind:  # NumPy turns 0-d results into scalars
+                gradient = XP[kind].asarray(gradient)
+            if shapes is not None and tuple(gradient.shape) != shapes[len(gradients)]:
+                ops = recorded_ops if create_graph else raw_ops[kind]
+                gradient = unbroadcast(ops, gradient, shapes[len(gradients)])
+            gradients.append(gradient)
+        return gradients
+
+    def as_recorded(self, vjp: Vjp, values: Sequence[Any]) -> list[Any]:
+        """Saved arrays as Tensors in their place in the graph, for a vjp that is itself recorded."""
+        recorded = []
+        for name, value in zip(vjp.reads, values, strict=True):
+            if name == "out":
+                value = self.recorded_output(value)
+            elif self.op.many and name == self.op.arguments[0]:
+                value = [Tensor(v, p, p is None) for v, p in zip(value, self.parents, strict=True)]
+            elif name in self.op.inputs and type(value) in XP:
+                parent = self.parents[self.op.inputs.index(name)]
+                value = Tensor(value, parent, parent is None)
+            recorded.append(value)
+        return recorded
+
+    def recorded_output(self, out: Any) -> Any:
+        """The saved output as a Tensor of this node."""
+        return Tensor(out, self, False)
+
+
+class SeveralOutputs(OpNode):
+    """A recorded call with several outputs; undefined cotangents reach the vjps as zeros."""
+
+    __slots__ = ("like", "outputs")
+
+    def __init__(
+        self,
+        op: Op,
+        parents: Sequence[Node | Tensor | None],
+        saved: Sequence[tuple[Any, ...]],
+        shapes: Sequence[tuple[int, ...]],
+        outs: Sequence[Array],
+    ) -> None:
+        super().__init__(op, parents, saved, shapes)
+        self.outputs = len(outs)
+        self.like = [(o.shape, o.dtype, XP[type(o)]) for o in outs]
+
+    def pullback(self, cotangent: Cotangent, create_graph: bool) -> Sequence[Cotangent | None]:
+        filled = list(cotangent)
+        for k, (shape, dtype, xp) in enumerate(self.like):
+            if filled[k] is None:
+                zeros = xp.zeros(shape, dtype)
+                filled[k] = Tensor(zeros) if create_graph else zeros
+        return super().pullback(filled, create_graph)
+
+    def recorded_output(self, out: Any) -> Any:
+        return [Tensor(o, Output(self, k), False) for k, o in enumerate(out)]
+
+
+def unbroadcast(F: Any, gradient: Cotangent, shape: tuple[int, ...]) -> Cotangent:
+    """Sum `gradient` over the axes along which an input of `shape` was broadcast."""
+    extra = gradient.ndim - len(shape)
+    stretched = [k + extra for k, n in enumerate(shape) if n == 1 and gradient.shape[k + extra] != 1]
+    if extra or stretched:
+        gradient = F.sum(gradient, [*range(extra), *stretched], None, True)
+    return F.reshape(gradient, shape)
+
+
+# --------------------------------------------------------------------------- making rows
+def unary(
+    name: str, vjp: Function | None = None, forward: Callable[[ModuleType], Function] | None = None, **flags: Any
+) -> Function:
+    """An elementwise operation of one Tensor; the forward is the array module's function of that name unless given."""
+    row = Op(name, forward or (lambda xp: getattr(xp, name)), ("x",), {"x": vjp} if vjp else {}, **flags)
+    kernels, general, differentiable = row.kernels, row.apply, row.differentiable
+    pick: Function = row.vjps[0].pick if vjp else tuple  # type: ignore[index]
+    recording = grad_mode.get
+
+    def call(x: Tensor, name: str | None = None) -> Tensor:
+        if type(x) is not Tensor or (row.floating and x.array.dtype.kind in "iub"):
+            return general(x)  # type: ignore[no-any-return]
+        array = x.array
+        out = kernels[type(array)](array)
+        if type(out) is not type(array):  # NumPy turns 0-d results into scalars
+            out = XP[type(array)].asarray(out)
+        if x._stop_gradient or not differentiable or not recording():
+            return Tensor(out)
+        return Tensor(out, OpNode(row, (x.node or x,), (pick(array, out, 0),)), False)
+
+    return as_function(call, row)
+
+
+def binary(
+    name: str,
+    x: Function | None = None,
+    y: Function | None = None,
+    forward: Callable[[ModuleType], Function] | None = None,
+    **flags: Any,
+) -> Function:
+    """An elementwise, broadcasting operation of two Tensors, one of which may be a number; `x` and `y` are the vjps."""
+    vjps = {key: vjp for key, vjp in (("x", x), ("y", y)) if vjp}
+    row = Op(name, forward or (lambda xp: getattr(xp, name)), ("x", "y"), vjps, promote=True, **flags)
+    kernels, general = row.kernels, row.apply
+    differentiable = len(vjps) == 2
+    pick_x, pick_y = [vjp.pick for vjp in row.vjps] if differentiable else [tuple, tuple]
+    recording = grad_mode.get
+
+    def call(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
+        if type(x) is not Tensor or type(y) is not Tensor or row.floating:
+            return general(x, y)  # type: ignore[no-any-return]
+        a, b = x.array, y.array
+        if a.dtype is not b.dtype or type(a) is not type(b):
+            return general(x, y)  # type: ignore[no-any-return]
+        try:
+            out = kernels[type(a)](a, b)
+        except ValueError:
+            return general(x, y)  # type: ignore[no-any-return] # which says what was wrong
+        if type(out) is not type(a):
+            out = XP[type(a)].asarray(out)
+        if not differentiable or (x._stop_gradient and y._stop_gradient) or not recording():
+            return Tensor(out)
+        parent_x = None if x._stop_gradient else x.node or x
+        parent_y = None if y._stop_gradient else y.node or y
+        node = OpNode(
+            row,
+            (parent_x, parent_y),
+            (
+                () if parent_x is None else pick_x(a, b, out, 0),
+                () if parent_y is None else pick_y(a, b, out, 1),
+            ),
+            None if a.shape == b.shape else (a.shape, b.shape),
+        )
+        return Tensor(out, node, False)
+
+    return as_function(call, row)
+
+
+def op(
+    *, many: bool = False, floating: bool = False, promote: bool = False, **vjps: Function
+) -> Callable[[Function], Function]:
+    """Make an operation of a forward ``name(xp, x, …, axis=None)``; the keywords are the vjps by input name."""
+
+    def make(forward: Function) -> Function:
+        signature = inspect.signature(forward)
+        signature = signature.replace(parameters=list(signature.parameters.values())[1:])
+        row = Op(
+            forward.__name__.removesuffix("_"),
+            lambda xp: functools.partial(forward, xp),
+            tuple(signature.parameters),
+            vjps,
+            many=many,
+            floating=floating,
+            promote=promote,
+        )
+        defaults = {p.name: p.default for p in signature.parameters.values() if p.default is not p.empty}
+        arguments, apply, count = row.arguments, row.apply, len(row.arguments)
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if len(args) == count and not kwargs:
+                return apply(*args)
+            kwargs.pop("name", None)
+            bound = signature.bind(*args, **kwargs).arguments
+            return apply(*[bound[n] if n in bound else defaults[n] for n in arguments])
+
+        call.__doc__ = forward.__doc__
+        call.__signature__ = signature  # type: ignore[attr-defined]
+        return as_function(call, row)
+
+    return make
+
+
+def as_function(call: Function, row: Op) -> Function:
+    """Give a public function its operation's name and make it the one that `F` offers on Tensors."""
+    call.__name__ = call.__qualname__ = row.name
+    call.op = row  # type: ignore[attr-defined]
+    row.function = call
+    return call

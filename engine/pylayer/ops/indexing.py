@@ -1,0 +1,173 @@
+"""Reading and writing at an index, and all that comes down to it: gather, scatter, take, put.
+
+Three operations do the work: `getitem`, `setitem` (out of place) and `add_at`. An index is read as Paddle reads it: ints,
+slices and None first, then what is an array, so ``x[0, :, [0, 1]]`` has the shape [3, 2] where x has the shape [2, 3, 4].
+"""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Sequence
+from types import EllipsisType, ModuleType
+from typing import Any, NamedTuple
+
+from pylayer.array import Array
+from pylayer.op import op
+from pylayer.ops.shape import broadcast_shape, broadcast_to, cast, normal_axis, reshape
+from pylayer.tensor import Tensor
+
+METHODS = (
+    "gather", "gather_nd", "index_add", "index_fill", "index_put", "index_sample", "index_select", "masked_fill",
+    "masked_select", "put_along_axis", "scatter", "scatter_nd_add", "take", "take_along_axis", "where",
+)  # fmt: skip
+"""The functions that are methods of Tensor as well."""
+
+
+# --------------------------------------------------------------------------- an index
+class Index(NamedTuple):
+    """An index in two steps: ``x[basic]`` is a view, ``x[basic][advanced]`` a copy."""
+
+    basic: tuple[Any, ...]
+    advanced: tuple[Any, ...] | None
+
+    def view(self, x: Array) -> Array:
+        """The memory of `x` that the basic part selects, also where that is one element."""
+        return x[self.basic]
+
+
+def parsed(xp: ModuleType, shape: Sequence[int], index: Any) -> Index:
+    """`index` into an array of `shape`.
+
+    Raises:
+        ValueError: it holds something that is no index.
+        IndexError: an integer, or one in an array, is out of range, or there are too many.
+    """
+    parts = [_part(xp, part) for part in (index if type(index) is tuple else (index,))]
+    used = sum(_axes_used(part) for part in parts)
+    if used > len(shape):
+        raise IndexError(f"too many indices: {used} for {len(shape)} axes")
+    if not any(part is Ellipsis for part in parts):
+        parts.append(Ellipsis)
+    at = next(k for k, part in enumerate(parts) if part is Ellipsis)
+    parts[at : at + 1] = [slice(None)] * (len(shape) - used)
+    basic: list[Any] = []
+    advanced: list[Any] = []
+    axis = 0
+    for part in parts:
+        axes = _axes_used(part)
+        if isinstance(part, int):
+            _check_range(part, part, shape[axis], axis)
+            basic.append(part)
+        elif part is None or isinstance(part, slice):
+            basic.append(part)
+            advanced.append(slice(None))
+        else:
+            if part.dtype.kind != "b" and part.size:
+                _check_range(int(part.min()), int(part.max()), shape[axis], axis)
+            elif part.dtype.kind == "b" and part.shape != tuple(shape[axis : axis + axes]):
+                raise IndexError(
+                    f"(OutOfRange) The shape of boolean index {list(part.shape)} did not match indexed tensor "
+                    f"{list(shape[axis : axis + axes])} along axis {axis}"
+                )
+            basic += [slice(None)] * axes
+            advanced.append(part)
+        axis += axes
+    return Index((*basic, Ellipsis), tuple(advanced) if any(hasattr(a, "dtype") for a in advanced) else None)
+
+
+def _part(xp: ModuleType, part: Any) -> Any:
+    """One part of an index as an int, a slice, None, Ellipsis, or an array of ints or bools."""
+    if part is None or part is Ellipsis:
+        return part
+    if isinstance(part, slice):
+        return slice(*(None if n is None else int(n) for n in (part.start, part.stop, part.step)))
+    if isinstance(part, numbers.Integral) and not isinstance(part, bool):
+        return int(part)
+    if isinstance(part, (list, tuple, range)):
+        part = xp.asarray(list(part) or [], dtype=None if len(part) else "int64")
+    elif isinstance(part, bool) or hasattr(part, "dtype"):
+        part = xp.asarray(part)
+    kind = part.dtype.kind if hasattr(part, "dtype") else ""
+    if kind not in ("b", "i", "u"):
+        what = part.dtype if kind else type(part).__name__
+        raise ValueError(f"an index only allows ints, bools, slices, Ellipsis, None, and lists or Tensors of ints or bools, but got {what}")
+    return int(part) if not part.ndim and kind != "b" else part
+
+
+def _axes_used(part: Any) -> int:
+    """How many axes of the array a part takes up."""
+    if part is None or isinstance(part, EllipsisType):
+        return 0
+    return part.ndim if hasattr(part, "dtype") and part.dtype.kind == "b" else 1
+
+
+def _check_range(least: int, largest: int, size: int, axis: int) -> None:
+    if least < -size or largest >= size:
+        wrong = least if least < -size else largest
+        raise IndexError(f"(OutOfRange) the index {wrong} is out of bounds for axis {axis}, it should be in the range of [{-size}, {size})")
+
+
+# --------------------------------------------------------------------------- the three operations
+@op(x=lambda g, F, x_shape, index: F.getitem_adjoint(g, x_shape, index))
+def getitem(xp: ModuleType, x: Array, index: Any) -> Array:
+    """``x[index]``: sharing memory with `x` unless there is an array in the index.
+
+    Raises:
+        IndexError: out of range.
+        ValueError: something is no index.
+    """
+    basic, advanced = parsed(xp, x.shape, index)
+    selected = x[basic]
+    return selected if advanced is None else selected[advanced]
+
+
+@op(g=lambda h, F, index: F.getitem(h, index))
+def getitem_adjoint(xp: ModuleType, g: Array, shape: Sequence[int], index: Any) -> Array:
+    """Zeros of `shape` with `g` added at `index`."""
+    out = xp.zeros(shape, g.dtype)
+    basic, advanced = parsed(xp, shape, index)
+    if advanced is None:
+        out[basic] = g
+    else:
+        xp.add.at(out[basic], advanced, g)
+    return out
+
+
+@op(
+    x=lambda g, F, index: F.setitem(g, index, 0),
+    value=lambda g, F, index: F.setitem_adjoint(g, index),
+)
+def setitem(xp: ModuleType, x: Array, index: Any, value: Array) -> Array:
+    """A copy of `x` with `value` at `index`; of several values for one place the last counts."""
+    out = x.copy()
+    basic, advanced = parsed(xp, x.shape, index)
+    if advanced is None:
+        out[basic] = value
+    else:
+        out[basic][advanced] = value
+    return out
+
+
+@op(g=lambda h, F, g_shape, g_dtype, index: F.setitem(F.cast(F.broadcast_to(h.sum() * 0, g_shape), g_dtype), index, h))
+def setitem_adjoint(xp: ModuleType, g: Array, index: Any) -> Array:
+    """``g[index]``, zero for values that `setitem` overwrites with a later one."""
+    basic, advanced = parsed(xp, g.shape, index)
+    if advanced is None:
+        return g[basic]
+    selected = g[basic][advanced]
+    writer = xp.zeros(g.shape, "int64")
+    positions = xp.arange(selected.size).reshape(selected.shape)
+    writer[basic][advanced] = positions
+    return xp.where(writer[basic][advanced] == positions, selected, 0).astype(g.dtype)
+
+
+@op(x=lambda g: g, value=lambda g, F, index: F.getitem(g, index))
+def add_at(xp: ModuleType, x: Array, index: Any, value: Array) -> Array:
+    """A copy of `x` with `value` added at `index`, as often as a place is named."""
+    out = x.copy()
+    basic, advanced = parsed(xp, x.shape, index)
+    if advanced is None:
+        out[basic] += value
+    else:
+        xp.add.at(out[basic], advanced, value)
+    return out

@@ -1,0 +1,263 @@
+"""Operations that change the shape, order or type of a Tensor's elements, not their values.
+
+As in Paddle, the results of reshape, transpose and unbind share memory with their input where the layout allows it; all others
+are copies.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from types import ModuleType
+from typing import Any
+
+from pylayer.array import Array
+from pylayer.dtype import DType, as_dtype
+from pylayer.op import op
+from pylayer.tensor import Size, Tensor
+
+METHODS = (
+    "astype", "broadcast_to", "cast", "clone", "contiguous", "expand", "expand_as", "flatten", "flip", "is_contiguous",
+    "moveaxis", "reshape", "roll", "squeeze", "swapaxes", "tile", "transpose", "tril", "triu", "type_as", "unflatten",
+    "unsqueeze", "view",
+)  # fmt: skip
+"""The functions that are methods of Tensor as well."""
+
+Ints = int | Sequence[Any] | Array
+"""An int, a list of ints and 0-d integer Tensors, or an integer Tensor."""
+
+
+# --------------------------------------------------------------------------- arguments
+def as_ints(values: Ints) -> list[int]:
+    """A shape or a list of axes as a list of ints, from any of the forms that Paddle takes."""
+    if isinstance(values, (list, tuple)):
+        return [int(v) for v in values]
+    return [int(v) for v in values.tolist()] if getattr(values, "ndim", 0) else [int(values)]
+
+
+def normal_axis(axis: Any, ndim: int) -> int:
+    """`axis` counted from the front.
+
+    Raises:
+        ValueError: it is outside [-ndim, ndim).
+    """
+    axis = int(axis)
+    if not -ndim <= axis < ndim:
+        raise ValueError(f"(InvalidArgument) the axis should be in the range of [{-ndim}, {ndim}), but received {axis}.")
+    return axis % ndim
+
+
+def spread(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Let the list be given as separate ints as well: ``x.reshape(2, 3)``."""
+
+    @functools.wraps(function)
+    def call(x: Tensor, *args: Any, **kwargs: Any) -> Any:
+        if len(args) > 1 and not isinstance(args[0], (list, tuple)) and args[1] is not None:
+            args = (list(args),)
+        return function(x, *args, **kwargs)
+
+    return call
+
+
+# --------------------------------------------------------------------------- dtype
+@op(x=lambda g, F, x_dtype: F.cast(g, x_dtype))
+def cast(xp: ModuleType, x: Array, dtype: Any) -> Array:
+    """A copy in another dtype. Gradients pass through casts to integers as well, as Paddle has it (observed rule 75)."""
+    wanted = as_dtype(dtype).numpy
+    if x.dtype.kind == "c" and wanted.kind != "c":
+        x = x.real
+    return x.astype(wanted)
+
+
+def astype(x: Tensor, dtype: Any) -> Tensor:
+    """`x` in another dtype; `x` itself if it has it already."""
+    return x if x.dtype is as_dtype(dtype) else cast(x, dtype)  # type: ignore[no-any-return]
+
+
+def type_as(x: Tensor, tensor: Tensor) -> Tensor:
+    """`x` in the dtype of `tensor`."""
+    return astype(x, tensor.dtype)
+
+
+# --------------------------------------------------------------------------- shape
+@spread
+@op(x=lambda g, F, x_shape: F.reshape(g, x_shape))
+def reshape(xp: ModuleType, x: Array, shape: Ints) -> Array:
+    """The same elements in another shape: -1 stands for what is left, 0 for the size that `x` has there."""
+    sizes = [x.shape[k] if n == 0 and x.size and k < x.ndim else n for k, n in enumerate(as_ints(shape))]
+    return xp.reshape(x, sizes)
+
+
+def _inverse(perm: Sequence[Any], ndim: int) -> list[int]:
+    order = [normal_axis(p, ndim) for p in perm]
+    return sorted(range(ndim), key=order.__getitem__)
+
+
+@spread
+@op(x=lambda g, F, perm: F.transpose(g, _inverse(perm, g.ndim)))
+def transpose(xp: ModuleType, x: Array, perm: Sequence[Any]) -> Array:
+    """The axes in the order `perm`."""
+    return xp.transpose(x, as_ints(perm))
+
+
+@spread
+@op(x=lambda g: g)
+def broadcast_to(xp: ModuleType, x: Array, shape: Ints) -> Array:
+    """`x` repeated along new leading axes and axes of size 1; -1 keeps a size. A copy, so that it may be written to."""
+    sizes = as_ints(shape)
+    extra = len(sizes) - x.ndim
+    kept = [x.shape[k - extra] if n == -1 and k >= extra else n for k, n in enumerate(sizes)]
+    return xp.broadcast_to(x, kept).copy()
+
+
+def expand(x: Tensor, *shape: Any, **kwargs: Any) -> Tensor:
+    """`broadcast_to` by its other name."""
+    return broadcast_to(x, *shape, **kwargs)  # type: ignore[no-any-return]
+
+
+def expand_as(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
+    """`x` expanded to the shape of `y`."""
+    return broadcast_to(x, y.shape)  # type: ignore[no-any-return]
+
+
+def broadcast_shape(x_shape: Sequence[int], y_shape: Sequence[int]) -> list[int]:
+    """The shape to which two shapes broadcast.
+
+    Raises:
+        ValueError: they do not.
+    """
+    pairs = itertools.zip_longest(reversed(x_shape), reversed(y_shape), fillvalue=1)
+    sizes = []
+    for n, m in pairs:
+        if n != m and 1 not in (n, m):
+            raise ValueError(
+                f"(InvalidArgument) Broadcast dimension mismatch: {list(x_shape)} and {list(y_shape)} do not broadcast together."
+            )
+        sizes.append(m if n == 1 else n)
+    return sizes[::-1]
+
+
+def broadcast_tensors(input: Sequence[Tensor], name: str | None = None) -> list[Tensor]:
+    """All of them expanded to their common shape."""
+    shape: list[int] = functools.reduce(broadcast_shape, (t.shape for t in input), Size())
+    return [broadcast_to(t, shape) for t in input]
+
+
+def view(x: Tensor, shape_or_dtype: Any, name: str | None = None) -> Tensor:
+    """`reshape`; or, given a dtype, `astype`, for the bytes are not reinterpreted.
+
+    Raises:
+        TypeError: the dtype is another one than that of `x`.
+    """
+    if isinstance(shape_or_dtype, (str, DType)):
+        if as_dtype(shape_or_dtype) is not x.dtype:
+            raise TypeError(f"view cannot reinterpret {x.dtype.name} as {shape_or_dtype}. Use astype() to convert the values.")
+        return x
+    return reshape(x, shape_or_dtype)  # type: ignore[no-any-return]
+
+
+def squeeze(x: Tensor, axis: Ints | None = None, name: str | None = None) -> Tensor:
+    """Without the axes of size 1, or without those among `axis`."""
+    axes = range(x.ndim) if axis is None else [normal_axis(a, x.ndim) for a in as_ints(axis)] if x.ndim else []
+    return reshape(x, [n for k, n in enumerate(x.shape) if n != 1 or k not in axes])  # type: ignore[no-any-return]
+
+
+def unsqueeze(x: Tensor, axis: Ints, name: str | None = None) -> Tensor:
+    """With new axes of size 1, each of `axis` counted when those before it are in."""
+    shape = list(x.shape)
+    for a in as_ints(axis):
+        shape.insert(normal_axis(a, len(shape) + 1), 1)
+    return reshape(x, shape)  # type: ignore[no-any-return]
+
+
+def flatten(x: Tensor, start_axis: int = 0, stop_axis: int = -1, name: str | None = None) -> Tensor:
+    """The axes from `start_axis` to `stop_axis`, inclusive, made one. A 0-d Tensor becomes one of shape [1].
+
+    Raises:
+        ValueError: `start_axis` comes after `stop_axis`.
+    """
+    if not x.ndim:
+        return reshape(x, [1])  # type: ignore[no-any-return]
+    first, last = normal_axis(start_axis, x.ndim), normal_axis(stop_axis, x.ndim)
+    if first > last:
+        raise ValueError(f"(InvalidArgument) flatten(): start_axis {start_axis} comes after stop_axis {stop_axis}.")
+    shape = x.shape
+    return reshape(x, [*shape[:first], math.prod(shape[first : last + 1]), *shape[last + 1 :]])  # type: ignore[no-any-return]
+
+
+def unflatten(x: Tensor, axis: int, shape: Ints, name: str | None = None) -> Tensor:
+    """One axis made several."""
+    at = normal_axis(axis, x.ndim)
+    return reshape(x, [*x.shape[:at], *as_ints(shape), *x.shape[at + 1 :]])  # type: ignore[no-any-return]
+
+
+def moveaxis(x: Tensor, source: Ints, destination: Ints, name: str | None = None) -> Tensor:
+    """The axes `source` moved to `destination`, the others in their order."""
+    moved = {
+        normal_axis(d, x.ndim): normal_axis(s, x.ndim) for s, d in zip(as_ints(source), as_ints(destination), strict=True)
+    }
+    others = (k for k in range(x.ndim) if k not in moved.values())
+    return transpose(x, [moved[k] if k in moved else next(others) for k in range(x.ndim)])  # type: ignore[no-any-return]
+
+
+def swapaxes(x: Tensor, axis0: int, axis1: int, name: str | None = None) -> Tensor:
+    """Two axes exchanged."""
+    return moveaxis(x, [axis0, axis1], [axis1, axis0])
+
+
+# --------------------------------------------------------------------------- copies
+@op(x=lambda g: g)
+def clone(xp: ModuleType, x: Array) -> Array:
+    """A copy, part of the graph."""
+    return x.copy()
+
+
+def is_contiguous(x: Tensor) -> bool:
+    """Whether the elements lie in row-major order without gaps."""
+    return bool(x.array.flags.c_contiguous)
+
+
+def contiguous(x: Tensor) -> Tensor:
+    """`x` itself if it is contiguous, else a contiguous copy."""
+    return x if is_contiguous(x) else clone(x)  # type: ignore[no-any-return]
+
+
+@op(x=lambda g, F, x_shape, repeat_times: _untiled(g, F, x_shape, as_ints(repeat_times)))
+def tile(xp: ModuleType, x: Array, repeat_times: Ints) -> Array:
+    """`x` repeated along each axis; the shorter of shape and `repeat_times` is led by ones."""
+    return xp.tile(x, tuple(as_ints(repeat_times)))
+
+
+def _untiled(g: Any, F: Any, shape: Sequence[int], times: Sequence[int]) -> Any:
+    times = [1] * (len(shape) - len(times)) + list(times)
+    sizes = [n // r if r else 0 for n, r in zip(g.shape, times, strict=True)]
+    apart = [n for pair in zip(times, sizes, strict=True) for n in pair]
+    return F.sum(F.reshape(g, apart), [*range(0, len(apart), 2)]) if apart else g
+
+
+@op(x=lambda g, F, axis: F.flip(g, axis))
+def flip(xp: ModuleType, x: Array, axis: Ints) -> Array:
+    """The order reversed along `axis`."""
+    return xp.flip(x, tuple(as_ints(axis))).copy()
+
+
+@op(x=lambda g, F, shifts, axis: F.roll(g, [-n for n in as_ints(shifts)], axis))
+def roll(xp: ModuleType, x: Array, shifts: Ints, axis: Ints | None = None) -> Array:
+    """Moved by `shifts` along `axis`, what leaves at the end coming in at the front; without axes as if flat."""
+    if axis is None:
+        return xp.roll(x, sum(as_ints(shifts)))
+    return xp.roll(x, tuple(as_ints(shifts)), tuple(as_ints(axis)))
+
+
+@op(x=lambda g, F, diagonal: F.tril(g, diagonal))
+def tril(xp: ModuleType, x: Array, diagonal: int = 0) -> Array:
+    """Zero above the given diagonal."""
+    return xp.tril(x, diagonal)
+
+
+@op(x=lambda g, F, diagonal: F.triu(g, diagonal))
+def triu(xp: ModuleType, x: Array, diagonal: int = 0) -> Array:
+    """Zero below the given diagonal."""
+    return xp.triu(x, diagonal)

@@ -1,0 +1,92 @@
+"""What is kept for backward may be packed: `saved_tensors_hooks` for built-in operations and PyLayers alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar, Token
+from types import TracebackType
+from typing import Any, NamedTuple
+
+from pylayer.array import XP
+from pylayer.graph import grad_mode
+from pylayer.tensor import Tensor
+
+
+class Hooks(NamedTuple):
+    """The functions in force where a Tensor is saved."""
+
+    pack: Callable[[Tensor], Any]
+    unpack: Callable[[Any], Tensor]
+
+
+active_hooks: ContextVar[Hooks | None] = ContextVar("saved_tensors_hooks", default=None)
+
+hooks_in_use: list[Hooks] = []
+"""The hooks in force in any thread: one truth test tells the usual case, none, from a look-up."""
+
+
+class saved_tensors_hooks:  # noqa: N801 - Paddle's name
+    """Within the ``with`` block, each Tensor saved for backward goes through `pack_hook`, and what that returns through
+    `unpack_hook` each time it is read (``paddle.autograd.saved_tensors_hooks``; observed rule 53).
+    """
+
+    def __init__(self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]) -> None:
+        self._hooks = Hooks(pack_hook, unpack_hook)
+        self._tokens: list[Token[Hooks | None]] = []
+
+    def __enter__(self) -> None:
+        hooks_in_use.append(self._hooks)
+        self._tokens.append(active_hooks.set(self._hooks))
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        active_hooks.reset(self._tokens.pop())
+        hooks_in_use.remove(self._hooks)
+
+
+class Packed(NamedTuple):
+    """One saved Tensor as its pack hook left it."""
+
+    value: Any
+    unpack: Callable[[Any], Tensor]
+
+    def unpacked(self) -> Tensor:
+        """The Tensor again.
+
+        Raises:
+            TypeError: the unpack hook returned something else.
+        """
+        tensor = self.unpack(self.value)
+        if not isinstance(tensor, Tensor):
+            raise TypeError(
+                f"The unpack hook of saved_tensors_hooks must return a Tensor, but got {type(tensor).__name__}."
+            )
+        return tensor
+
+
+def packed(tensor: Any, hooks: Hooks) -> Packed:
+    """`tensor` through the pack hook, which records nothing."""
+    token = grad_mode.set(False)
+    try:
+        return Packed(hooks.pack(tensor), hooks.unpack)
+    finally:
+        grad_mode.reset(token)
+
+
+class PackedValues(tuple[Any, ...]):
+    """What one vjp reads, the arrays packed."""
+
+    __slots__ = ()
+
+    def unpacked(self) -> tuple[Any, ...]:
+        """The values that the vjp reads."""
+        return tuple(value.unpacked().array if type(value) is Packed else value for value in self)
+
+
+def packed_values(saved: Sequence[tuple[Any, ...]]) -> Sequence[tuple[Any, ...]]:
+    """What the vjps of a built-in operation read, with every array through the pack hook in force, if any."""
+    hooks = active_hooks.get()
+    if hooks is None:
+        return saved
+    return [PackedValues(packed(Tensor(v), hooks) if type(v) in XP else v for v in values) for values in saved]

@@ -1,0 +1,334 @@
+"""Tensor: an array, where it came from, and whether a gradient is wanted. Its operators and methods come from `ops`."""
+
+from __future__ import annotations
+
+import itertools
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from pylayer.array import XP, Array, place_of, to_numpy
+from pylayer.dtype import BY_NUMPY, DType
+from pylayer.graph import Cotangent, Node
+from pylayer.versions import version_of
+
+_names = itertools.count()
+_hook_ids = itertools.count()
+
+
+class Size(list[int]):
+    """A shape, as ``Tensor.shape`` gives it: a list of ints (observed rule 72)."""
+
+    def numel(self) -> int:
+        """The number of elements."""
+        count = 1
+        for n in self:
+            count *= n
+        return count
+
+
+class Place:
+    """Where a Tensor lies; prints as Paddle does."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"Place({self.name})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Place) and other.name == self.name
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def is_cpu_place(self) -> bool:
+        """Whether it is host memory."""
+        return self.name == "cpu"
+
+    def is_gpu_place(self) -> bool:
+        """Whether it is a GPU."""
+        return not self.is_cpu_place()
+
+
+class Tensor:
+    """An array with a place in the graph.
+
+    `array` is the raw array, `node` the node that made it (None for a leaf). Use `paddle.to_tensor` to make one.
+    """
+
+    __slots__ = ("__dict__", "__weakref__", "_grad", "_hooks", "_stop_gradient", "array", "node")
+
+    __array_priority__ = 1000  # so that ndarray + Tensor asks the Tensor
+    __array_ufunc__ = None
+
+    def __init__(self, array: Array, node: Node | Tensor | None = None, stop_gradient: bool = True) -> None:
+        self.array = array
+        self.node = node
+        self._stop_gradient = stop_gradient
+        self._grad: Tensor | None = None
+        self._hooks: dict[int, Callable[[Cotangent], Cotangent]] | None = None
+
+    __hash__ = object.__hash__
+
+    # ----------------------------------------------------------------- what it is
+    @property
+    def shape(self) -> Size:
+        """Its shape."""
+        return Size(self.array.shape)
+
+    @property
+    def dtype(self) -> DType:
+        """Its data type."""
+        return BY_NUMPY[self.array.dtype]
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return self.array.ndim  # type: ignore[no-any-return]
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return self.array.size  # type: ignore[no-any-return]
+
+    @property
+    def place(self) -> Place:
+        """Where it lies."""
+        return Place(place_of(self.array))
+
+    @property
+    def name(self) -> str:
+        """A name, made up on first use unless one was given."""
+        return self.__dict__.setdefault("name", f"generated_tensor_{next(_names)}")  # type: ignore[no-any-return]
+
+    @name.setter
+    def name(self, value: str) -> None:
+        self.__dict__["name"] = value
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether no recorded operation made it."""
+        return self.node is None
+
+    @property
+    def grad_fn(self) -> Node | None:
+        """The node that made it."""
+        return self.node if isinstance(self.node, Node) else None
+
+    @property
+    def inplace_version(self) -> int:
+        """How often its memory was changed in place."""
+        return version_of(self.array)
+
+    @property
+    def stop_gradient(self) -> bool:
+        """Whether gradients stop here. True for Tensors that users make; setting it on a result cuts the graph."""
+        return self._stop_gradient
+
+    @stop_gradient.setter
+    def stop_gradient(self, value: bool) -> None:
+        if not isinstance(value, bool):
+            raise TypeError(
+                f"(InvalidType) stop_gradient: argument (position 1) must be bool, but got {type(value).__name__}"
+            )
+        self._stop_gradient = value
+
+    @property
+    def grad(self) -> Tensor | None:
+        """The accumulated gradient of a leaf, or of a result after `retain_grads`."""
+        return self._grad
+
+    @grad.setter
+    def grad(self, value: Tensor | None) -> None:
+        if value is not None and not isinstance(value, Tensor):
+            raise TypeError(f"grad must be a Tensor or None, but got {type(value).__name__}")
+        self._grad = value
+
+    # ----------------------------------------------------------------- its values
+    def numpy(self) -> np.ndarray[Any, Any]:
+        """A copy of its values on the host."""
+        return np.array(to_numpy(self.array))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        values = self.numpy()
+        return values if dtype is None else values.astype(dtype)
+
+    def item(self, *index: int) -> Any:
+        """The one element, or that at `index`, as a Python number.
+
+        Raises:
+            ValueError: it has several elements and no index is given.
+        """
+        values = to_numpy(self.array)
+        if not index and values.size != 1:
+            raise ValueError(f"item() needs an index for a Tensor of {values.size} elements (shape {self.shape}).")
+        return values.item(*index)
+
+    def tolist(self) -> Any:
+        """Its values as nested lists of Python numbers."""
+        return to_numpy(self.array).tolist()
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __int__(self) -> int:
+        return int(self.item())
+
+    def __index__(self) -> int:
+        value = self.item()
+        if not isinstance(value, int):
+            raise TypeError(f"only integer Tensors can be used as an index, not {self.dtype}.")
+        return value
+
+    def __complex__(self) -> complex:
+        return complex(self.item())
+
+    def __bool__(self) -> bool:
+        if self.size != 1:  # observed rule 84
+            raise AssertionError(
+                f"When Variable is used as the condition of if/while, it must have one element, not {self.size}."
+            )
+        return bool(self.item())
+
+    def __len__(self) -> int:
+        if not self.ndim:
+            raise TypeError("len() of a 0-D Tensor.")
+        return int(self.array.shape[0])
+
+    def __iter__(self) -> Iterator[Tensor]:
+        if not self.ndim:
+            raise TypeError("iteration over a 0-D Tensor.")
+        return (self[k] for k in range(len(self)))
+
+    def __format__(self, spec: str) -> str:
+        return format(self.item(), spec) if spec else str(self)
+
+    def __repr__(self) -> str:
+        values = to_numpy(self.array)
+        if values.dtype.name == "bfloat16":
+            values = values.astype(np.float32)
+        text = np.array2string(values, separator=", ", precision=8, threshold=1000, edgeitems=3, prefix=" " * 7)
+        head = f"Tensor(shape={list(values.shape)}, dtype={self.dtype.name}, place={self.place}, "
+        return f"{head}stop_gradient={self._stop_gradient},\n       {text})"
+
+    def __deepcopy__(self, memo: Any) -> Tensor:
+        if self.node is not None:
+            raise RuntimeError(
+                "Only Leaf Tensor support the deepcopy at the moment, non-Leaf Tensors need clone() or detach()."
+            )
+        copy = type(self)(self.array.copy(), None, self._stop_gradient)
+        copy.__dict__.update(self.__dict__)
+        return copy
+
+    # ----------------------------------------------------------------- its gradient
+    def detach(self) -> Tensor:
+        """The same memory, outside the graph: a leaf with stop_gradient True."""
+        return Tensor(self.array)
+
+    def backward(self, grad_tensor: Tensor | None = None, retain_graph: bool = False) -> None:
+        """Accumulate the gradient of every leaf that this Tensor depends on; see `autograd.backward`."""
+        from pylayer.autograd import backward
+
+        backward([self], [grad_tensor], retain_graph)
+
+    def gradient(self) -> np.ndarray[Any, Any] | None:
+        """The gradient's values on the host, or None."""
+        return None if self._grad is None else self._grad.numpy()
+
+    def clear_grad(self, set_to_zero: bool = True) -> None:
+        """Set the gradient to zeros, or to None (observed rule 80)."""
+        if self._grad is not None:
+            self._grad = Tensor(self._grad.array * 0) if set_to_zero else None
+
+    clear_gradient = clear_grad
+
+    def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> HookHandle:
+        """Have `hook` see the accumulated gradient once per backward; what it returns, unless None, takes its place.
+
+        Raises:
+            RuntimeError: gradients stop at this Tensor (observed rule 85).
+        """
+        if self._stop_gradient:
+            raise RuntimeError("Cannot register hook on a tensor that stop gradient.")
+        holder: Any = self.node if isinstance(self.node, Node) else self
+        attribute = "hooks" if holder is self.node else "_hooks"
+        hooks = getattr(holder, attribute)
+        if hooks is None:
+            hooks = {}
+            setattr(holder, attribute, hooks)
+        return HookHandle(hooks, lambda cotangent: _run_hook(hook, cotangent))
+
+    def retain_grads(self) -> None:
+        """Keep the gradient of this result in `grad`, as for a leaf."""
+        if self.is_leaf or self._stop_gradient:
+            return
+        this = weakref.ref(self)
+
+        def keep(gradient: Tensor) -> None:
+            tensor = this()
+            if tensor is not None:
+                tensor.accumulate(gradient.array.copy())
+
+        self.register_hook(keep)
+
+    def accumulate(self, gradient: Array) -> None:
+        """Add `gradient`, an array nobody else holds, to `grad`: the same Tensor object, so that old handles see it."""
+        if self._grad is None:
+            self._grad = Tensor(gradient, None, False)
+        else:
+            self._grad = self._grad._replaced(self._grad.array + gradient)
+
+    def _replaced(self, array: Any) -> Tensor:
+        self.array = array if type(array) in XP else XP[type(self.array)].asarray(array)
+        self.node = None
+        return self
+
+
+class HookHandle:
+    """Returned by `register_hook`; `remove` takes the hook out again."""
+
+    def __init__(
+        self, hooks: dict[int, Callable[[Cotangent], Cotangent]], hook: Callable[[Cotangent], Cotangent]
+    ) -> None:
+        self._key = next(_hook_ids)
+        self._hooks = hooks
+        hooks[self._key] = hook
+
+    def remove(self) -> bool:
+        """Remove the hook; False if it was removed before."""
+        return self._hooks.pop(self._key, None) is not None
+
+
+def _run_hook(hook: Callable[[Tensor], Tensor | None], cotangent: Cotangent) -> Cotangent:
+    recorded = isinstance(cotangent, Tensor)
+    given = cotangent if recorded else Tensor(cotangent)
+    result = hook(given)
+    if result is None:
+        result = given
+    if not isinstance(result, Tensor):
+        raise TypeError(f"A gradient hook must return a Tensor or None, but got {type(result).__name__}.")
+    return result if recorded else result.array
+
+
+class Parameter(Tensor):
+    """A leaf that is trained: stop_gradient is the opposite of `trainable`."""
+
+    __slots__ = ()
+
+    def __init__(self, array: Array, trainable: bool = True) -> None:
+        super().__init__(array, None, not trainable)
+
+    @property
+    def trainable(self) -> bool:
+        """Whether it takes a gradient."""
+        return not self._stop_gradient
+
+    @trainable.setter
+    def trainable(self, value: bool) -> None:
+        self._stop_gradient = not value
+
+    def __repr__(self) -> str:
+        return "Parameter containing:\n" + super().__repr__()

@@ -1,0 +1,1 @@
+"""Implementations of Paddle's API that scenarios run on."""

@@ -1,0 +1,74 @@
+"""What a backend is: a module with Paddle's names, and the few things that differ between its implementations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from importlib.util import find_spec
+from types import ModuleType
+from typing import Any, NamedTuple, Protocol
+
+Array = Any
+Tensor = Any
+
+
+class Backend(Protocol):
+    """An implementation of Paddle's API. Everything else is done through `paddle`, the same way for all."""
+
+    name: str
+
+    @property
+    def paddle(self) -> ModuleType:
+        """The module that ``import paddle`` gives in a scenario's code."""
+
+    def tensor(self, array: Array, dtype: str, stop_gradient: bool) -> Tensor:
+        """A leaf Tensor of the named dtype from a NumPy array or an array of the backend."""
+
+    def array(self, tensor: Tensor) -> Array:
+        """The values of a Tensor as an array of the backend: no copy where it needs none."""
+
+
+class Entry(NamedTuple):
+    """Where a backend is implemented, what it needs, and how to get that."""
+
+    implementation: str
+    needs: tuple[str, ...]
+    extra: str
+
+
+BACKENDS: dict[str, Entry] = {
+    "numpy": Entry("gradcheck.backends.bundled:numpy_backend", ("numpy", "pylayer"), ""),
+    "cupy": Entry("gradcheck.backends.bundled:cupy_backend", ("cupy", "pylayer"), "cupy"),
+    "paddle": Entry("", ("paddle",), "paddle"),
+}
+"""The table of backends, by the name that the command line and specs use."""
+
+
+def missing(name: str) -> str:
+    """Why the backend cannot be used here, in one line; empty if it can. Imports nothing."""
+    entry = BACKENDS[name]
+    absent = [module for module in entry.needs if find_spec(module) is None]
+    return f'not installed: {", ".join(absent)}; pip install "gradcheck[{entry.extra}]"' if absent else ""
+
+
+def unsupported(name: str) -> str:
+    """Why this version has no such backend although what it needs may be installed; empty if it has."""
+    return "" if BACKENDS[name].implementation else f"this version does not run scenarios on {name} yet"
+
+
+def load(name: str) -> Backend:
+    """The backend, ready in this process: ``import paddle`` gives it from now on."""
+    module, _, attribute = BACKENDS[name].implementation.partition(":")
+    make: Callable[[], Backend] = getattr(import_module(module), attribute)
+    return make()
+
+
+def flat_tensors(value: Any, is_tensor: Callable[[Any], bool]) -> list[Tensor]:
+    """The Tensors in what a layer returned, in order, at any depth of lists, tuples and dicts."""
+    if is_tensor(value):
+        return [value]
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
+        return [tensor for item in value for tensor in flat_tensors(item, is_tensor)]
+    return []

@@ -1,0 +1,44 @@
+"""The bundled engine as a backend, on NumPy or CuPy. The only file of the harness that imports the engine."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+import pylayer
+from pylayer.array import Array, default_module, set_device
+from pylayer.dtype import as_dtype
+from pylayer.tensor import Tensor
+
+
+class BundledBackend:
+    """The engine, with ``import paddle`` in this process resolved to its facade."""
+
+    def __init__(self, name: str, device: str) -> None:
+        self.name = name
+        set_device(device)
+        pylayer.install_paddle()
+        self.paddle: ModuleType = import_module("paddle")
+
+    def tensor(self, array: Any, dtype: str, stop_gradient: bool) -> Tensor:
+        """A leaf Tensor on the backend's device."""
+        return Tensor(default_module().array(array, dtype=as_dtype(dtype).numpy), None, stop_gradient)
+
+    def array(self, tensor: Tensor) -> Array:
+        """The Tensor's own array."""
+        return tensor.array
+
+
+def numpy_backend() -> BundledBackend:
+    """The engine on NumPy."""
+    return BundledBackend("numpy", "cpu")
+
+
+def cupy_backend() -> BundledBackend:
+    """The engine on CuPy.
+
+    Raises:
+        RuntimeError: CuPy finds no GPU.
+    """
+    return BundledBackend("cupy", "gpu")

@@ -1,0 +1,32 @@
+"""A differentiable function as the checker sees it: arrays in, arrays out, and its claimed vjp."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Array = Any
+"""An array of the backend at hand (NumPy, CuPy); the checker uses the array's own module."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What a gradient check needs to know, whoever computes it.
+
+    ``forward(inputs)`` takes one array per entry of `inputs` (same shapes; any floating dtype, so that the numeric
+    side can run in float64) and returns the outputs as a flat list of arrays. It must not record a graph.
+
+    ``vjp(inputs, cotangents)`` takes the inputs and one cotangent per output (None: that output takes no part) and
+    returns one gradient per input: an array of the input's shape, or None for an undefined gradient, which counts
+    as zero. Whatever the layer raises comes through both calls unchanged.
+
+    `differentiable` says which inputs a gradient is claimed for; `output_names` and `names` are used in reports.
+    """
+
+    names: Sequence[str]
+    inputs: Sequence[Array]
+    differentiable: Sequence[bool]
+    output_names: Sequence[str]
+    forward: Callable[[Sequence[Array]], list[Array]]
+    vjp: Callable[[Sequence[Array], Sequence[Array | None]], list[Array | None]]

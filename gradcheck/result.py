@@ -1,0 +1,86 @@
+"""What one case gave: the record that workers send, reports render and files keep."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from pydantic import BaseModel, ConfigDict
+
+
+class Status(StrEnum):
+    """The outcome of a case, always shown as this word."""
+
+    PASS = "PASS"
+    FAIL = "FAIL"
+    KINK = "KINK"
+    INCONCLUSIVE = "INCONCLUSIVE"
+    ERROR = "ERROR"
+    CRASH = "CRASH"
+    TIMEOUT = "TIMEOUT"
+    SKIP = "SKIP"
+    UNSUPPORTED = "UNSUPPORTED"
+    XFAIL = "XFAIL"
+    XPASS = "XPASS"
+
+    @property
+    def green(self) -> bool:
+        """Whether a run in which every case has such a status exits with 0."""
+        return self in GREEN
+
+
+GREEN = frozenset({Status.PASS, Status.KINK, Status.SKIP, Status.UNSUPPORTED, Status.XFAIL})
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(frozen=True, ser_json_inf_nan="constants")
+
+
+class WrongEntry(_Record):
+    """One entry of the Jacobian on which backward and the numerical derivative disagree by more than the bar."""
+
+    input: str
+    index: tuple[int, ...]
+    output: str
+    output_index: tuple[int, ...]
+    analytic: complex | float
+    numeric: complex | float
+    bar: float
+
+    @property
+    def relative_error(self) -> float:
+        """|analytic − numeric| over the larger of the two; inf where both are 0 or one is not finite."""
+        largest = max(abs(self.analytic), abs(self.numeric))
+        error = abs(self.analytic - self.numeric)
+        return error / largest if largest and error == error else float("inf")
+
+
+class GradientSummary(_Record):
+    """The gradient check of a case: its verdict, what was compared, and every entry listed as wrong."""
+
+    verdict: Status
+    wrong: tuple[WrongEntry, ...] = ()
+    wrong_counts: dict[str, tuple[int, int]] = {}
+    """Per input: wrong entries, entries in all. An input with 0 wrong is right."""
+    worst_error: float = 0.0
+    """Largest |analytic − numeric| over its bar that was seen: at most 1 on a PASS."""
+    why: str = ""
+    seed: int = 0
+    evaluations: int = 0
+
+
+class Result(_Record):
+    """One case's outcome. `message` is one line; `details` are further lines for the panel."""
+
+    name: str
+    scenario: str
+    backend: str
+    path: str
+    line: int
+    column: int
+    status: Status
+    message: str = ""
+    details: tuple[str, ...] = ()
+    gradient: GradientSummary | None = None
+    output: str = ""
+    """The end of what the case printed, for a panel."""
+    seconds: float = 0.0

@@ -1,0 +1,253 @@
+"""Run one case in this process: its code, its expectations, its gradient check."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from gradcheck.backends.base import Backend, load
+from gradcheck.check.gradient import check_gradient
+from gradcheck.result import GradientSummary, Result, Status
+from gradcheck.run.compare import difference, message_matches
+from gradcheck.run.layer import Layer
+from gradcheck.run.program import (
+    Namespace,
+    compile_expression,
+    count_calls,
+    describe,
+    line_in,
+    new_namespace,
+    phase_of,
+    run_source,
+)
+
+if TYPE_CHECKING:
+    from gradcheck.run.plan import Case
+    from gradcheck.spec.model import Expect, Scenario
+
+SEVERITY = (Status.ERROR, Status.FAIL, Status.INCONCLUSIVE, Status.KINK)
+"""What a case with several findings is reported as: the first of these among them."""
+
+
+class Finding(NamedTuple):
+    """Something that was not as expected (or, a KINK, worth marking)."""
+
+    status: Status
+    message: str
+
+
+def execute(case: Case) -> Result:
+    """The result of `case`, run here and now: `run.worker` gives each case a process of its own.
+
+    What the scenario's code raises becomes an ERROR with its place in the spec; only a bug of ours comes through.
+    """
+    scenario = case.scenario
+    started = time.perf_counter()
+    findings: list[Finding] = []
+    gradient: GradientSummary | None = None
+    with np.errstate(all="ignore"):
+        backend = load(case.backend)
+        run = Run(case, backend)
+        try:
+            findings, gradient = run.findings()
+        except (Exception, SystemExit) as error:  # the scenario's code; a bug of ours has no line in the spec
+            line = line_in(scenario.path, error)
+            if not line and not isinstance(error, ImportError):
+                raise
+            findings = [Finding(Status.ERROR, f"{describe(error)} ({scenario.path}:{line})")]
+    status = next((s for s in SEVERITY if any(f.status is s for f in findings)), Status.PASS)
+    messages = [f.message for f in sorted(findings, key=lambda f: SEVERITY.index(f.status))]
+    status, messages = with_known_failure(case, status, messages)
+    return Result(
+        name=case.name,
+        scenario=scenario.id,
+        backend=case.backend,
+        path=scenario.path,
+        line=scenario.line,
+        column=scenario.column,
+        status=status,
+        message=messages[0] if messages else "",
+        details=tuple(messages[1:]),
+        gradient=gradient,
+        seconds=time.perf_counter() - started,
+    )
+
+
+def with_known_failure(case: Case, status: Status, messages: list[str]) -> tuple[Status, list[str]]:
+    """XFAIL and XPASS for a case whose scenario expects it to fail on this backend. ERROR stays ERROR."""
+    entry = case.scenario.backends.get(case.backend)
+    if entry is None or entry.xfail is None:
+        return status, messages
+    if status is Status.FAIL:
+        return Status.XFAIL, [entry.xfail.reason, *messages]
+    if status in (Status.PASS, Status.KINK) and entry.xfail.strict:
+        return Status.XPASS, [f"passes, but is expected to fail: {entry.xfail.reason}. Remove the xfail.", *messages]
+    return status, messages
+
+
+class Run:
+    """One case while it runs."""
+
+    def __init__(self, case: Case, backend: Backend) -> None:
+        self.scenario: Scenario = case.scenario
+        self.expect: Expect = case.scenario.expect_on(case.backend)
+        self.backend = backend
+        self.seed = case.seed
+        self.calls: Counter[str] = Counter()
+        self.namespace: Namespace = new_namespace(backend.paddle)
+        self.namespace.update(case.parameters)
+        backend.paddle.seed(case.seed)
+        count_calls(backend.paddle.autograd.PyLayer, self.calls)
+
+    def findings(self) -> tuple[list[Finding], GradientSummary | None]:
+        """Everything that is not as the scenario expects, and the summary of the gradient check if one was made."""
+        found: list[Finding] = []
+        gradient = None
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            if self.scenario.script is not None:
+                found += self.run_script()
+            else:
+                layer = Layer(self.scenario, self.backend, self.namespace, self.seed)
+                found += self.run_layer(layer)
+                wanted = self.expect.gradient
+                if wanted != "unchecked" and not any(f.status is Status.ERROR for f in found):
+                    gradient = self.check(layer)
+                    found += judge(gradient, wanted)
+        found += self.check_warnings(caught)
+        return found, gradient
+
+    # ----------------------------------------------------------------- the documented run
+    def run_script(self) -> list[Finding]:
+        """Run the program, then look at the values it leaves."""
+        scenario = self.scenario
+        assert scenario.script is not None
+        with self.expected_exception() as found:
+            run_source(scenario.script, scenario.path, scenario.line_of("script"), self.namespace)
+        return found or [*self.check_values(), *self.check_calls()]
+
+    def run_layer(self, layer: Layer) -> list[Finding]:
+        """Call the layer once as its users do, take gradients if there are any, and look at what that gives."""
+        paddle = self.backend.paddle
+        inputs = layer.tensors()
+        with self.expected_exception() as found:
+            returned = layer(inputs)
+            self.namespace["out"] = returned
+            ends = [t for t in layer.outputs(returned) if not t.stop_gradient]
+            if ends:
+                paddle.autograd.backward(ends, self.cotangents(ends))
+        if found or self.expect.raises:
+            return found
+        grads = [
+            Finding(Status.FAIL, f"gradient of {name}: {text}")
+            for name, expected in (self.expect.grads or {}).items()
+            if (text := difference(inputs[name].grad, expected, self.scenario.rtol, self.to_numpy))
+        ]
+        return [*grads, *self.check_values(), *self.check_calls()]
+
+    def cotangents(self, ends: list[Any]) -> list[Any]:
+        """The cotangents of the documented run: ones, unless the scenario gives that of the one output."""
+        given = self.expect.cotangent
+        if given is None:
+            return [None] * len(ends)
+        dtype = self.backend.array(ends[0]).dtype.name
+        return [self.backend.tensor(np.array(given), dtype, True), *[None] * (len(ends) - 1)]
+
+    @contextmanager
+    def expected_exception(self) -> Iterator[list[Finding]]:
+        """Hold what the block raises against `raises`; findings go into the list it gives."""
+        found: list[Finding] = []
+        expected = self.expect.raises
+        try:
+            yield found
+        except Exception as error:
+            if expected is None:
+                raise
+            names = {cls.__name__ for cls in type(error).__mro__}
+            phase = phase_of(error)
+            where = f"{describe(error)} (line {line_in(self.scenario.path, error)})"
+            if expected.type not in names:
+                found.append(Finding(Status.FAIL, f"expected {expected.type}, but the code raised {where}"))
+            elif expected.phase not in ("any", phase):
+                found.append(
+                    Finding(Status.FAIL, f"expected {expected.type} in {expected.phase}, but {phase} raised {where}")
+                )
+            elif not message_matches(expected.message, str(error)):
+                text = expected.message if isinstance(expected.message, str) else getattr(expected.message, "re", "")
+                found.append(Finding(Status.FAIL, f"expected a message with {text!r}, but got {where}"))
+        else:
+            if expected is not None:
+                found.append(
+                    Finding(Status.FAIL, f"expected {expected.type} in {expected.phase}, but nothing was raised")
+                )
+
+    # ----------------------------------------------------------------- what it leaves
+    def check_values(self) -> list[Finding]:
+        """The expressions under `values`, evaluated in the namespace of the code that ran."""
+        found = []
+        for expression, expected in (self.expect.values or {}).items():
+            value, rtol = getattr(expected, "value", expected), getattr(expected, "rtol", self.scenario.rtol)
+            code = compile_expression(
+                expression, self.scenario.path, self.scenario.line_of("expect", "values", expression)
+            )
+            text = difference(eval(code, self.namespace), value, rtol, self.to_numpy)
+            if text:
+                found.append(Finding(Status.FAIL, f"{expression}: {text}"))
+        return found
+
+    def check_calls(self) -> list[Finding]:
+        """How often forward and backward of the scenario's layers ran."""
+        wanted = self.expect.calls
+        pairs = [] if wanted is None else [("forward", wanted.forward), ("backward", wanted.backward)]
+        return [
+            Finding(Status.FAIL, f"{name} ran {self.calls[name]} times, expected {count}")
+            for name, count in pairs
+            if count is not None and count != self.calls[name]
+        ]
+
+    def check_warnings(self, caught: list[warnings.WarningMessage]) -> list[Finding]:
+        """The warning under `warns`, among those that the code gave."""
+        wanted = self.expect.warns
+        if wanted is None:
+            return []
+        for warning in caught:
+            names = {cls.__name__ for cls in warning.category.__mro__}
+            if wanted.type in names and message_matches(wanted.message, str(warning.message)):
+                return []
+        given = "; ".join(f"{w.category.__name__}: {w.message}" for w in caught) or "none"
+        return [Finding(Status.FAIL, f"expected a {wanted.type}, but the warnings were: {given}")]
+
+    def to_numpy(self, value: Any) -> Any:
+        """A Tensor's values on the host; anything else unchanged."""
+        return value.numpy() if isinstance(value, self.backend.paddle.Tensor) else value
+
+    # ----------------------------------------------------------------- the gradient
+    def check(self, layer: Layer) -> GradientSummary:
+        """The gradient check; of second order too where the scenario asks for it and the first is right."""
+        summary = check_gradient(layer.problem(), seed=self.seed, rtol=self.scenario.rtol)
+        if self.expect.order == 2 and summary.verdict in (Status.PASS, Status.KINK):
+            summary = check_gradient(layer.second_order(), seed=self.seed, rtol=self.scenario.rtol)
+        return summary
+
+
+def judge(gradient: GradientSummary, wanted: str) -> list[Finding]:
+    """What the gradient check means for a scenario that says `matches` or `differs`."""
+    verdict = gradient.verdict
+    if verdict is Status.INCONCLUSIVE:
+        return [Finding(verdict, gradient.why)]
+    if wanted == "differs":
+        if verdict is Status.FAIL:
+            return []
+        return [Finding(Status.FAIL, "expected a backward that is not the derivative, but it is (gradient: differs)")]
+    if verdict is Status.FAIL:
+        wrong = [f"{name}: {n} of {total} entries wrong" for name, (n, total) in gradient.wrong_counts.items() if n]
+        right = [name for name, (n, _) in gradient.wrong_counts.items() if not n]
+        tail = f"; {', '.join(right)} right" if right else ""
+        return [Finding(verdict, f"gradient of {'; '.join(wrong)}{tail}")]
+    return [Finding(verdict, gradient.why)] if verdict is Status.KINK else []

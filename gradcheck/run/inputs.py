@@ -1,0 +1,63 @@
+"""The arrays of a scenario's inputs, the same for every backend."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from gradcheck.spec.model import Input
+
+Array = np.ndarray[Any, Any]
+
+
+def make_input(spec: Input, random: np.random.Generator) -> Array:
+    """The values of an input in float64, int64, bool or complex128: the backend casts them to the input's dtype.
+
+    `near` shifts the drawn values, scaled to 1e-3, to the given points in turn. Complex inputs draw both parts.
+    """
+    kind = np.dtype("float32" if spec.dtype == "bfloat16" else spec.dtype).kind
+    if spec.values is not None:
+        values = np.array(spec.values)
+    elif kind == "c":
+        values = draw(spec, random) + 1j * draw(spec, random)
+    else:
+        values = draw(spec, random)
+    return values.astype({"f": np.float64, "c": np.complex128, "b": np.bool_}.get(kind, np.int64))
+
+
+def draw(spec: Input, random: np.random.Generator) -> Array:
+    """Values of the input's shape as its `init` says."""
+    shape = tuple(spec.shape or ())
+    low, high = spec.low, spec.high
+    match spec.init:
+        case "zeros":
+            values = np.zeros(shape)
+        case "ones":
+            values = np.ones(shape)
+        case "uniform":
+            values = random.uniform(-1.0 if low is None else low, 1.0 if high is None else high, shape)
+        case "linspace":
+            count = int(np.prod(shape, dtype=np.int64))
+            values = np.linspace(-1.0 if low is None else low, 1.0 if high is None else high, count).reshape(shape)
+        case "integers":
+            values = random.integers(int(low or 0), int(10 if high is None else high), shape).astype(np.float64)
+        case _:
+            values = random.standard_normal(shape)
+    if spec.near:
+        centres = np.resize(np.asarray(spec.near, dtype=np.float64), values.size).reshape(shape)
+        values = centres + 1e-3 * values
+    return values
+
+
+def laid_out(values: Any, layout: str) -> Any:
+    """A copy of an array of any module in another memory layout.
+
+    ``contiguous``, ``transposed`` (axes reversed in memory) or ``strided`` (every other element of a larger array).
+    """
+    if layout == "transposed":
+        return values.T.copy().T
+    if layout == "strided" and values.ndim:
+        return values.repeat(2, axis=-1)[..., ::2]
+    return values.copy()

@@ -1,0 +1,115 @@
+"""A mistake in a spec file: where it is, what is wrong, what to do; and how it is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+_EXCERPT_WIDTH = 110
+_QUOTE_WIDTH = 60
+_BOLD, _RED, _CYAN, _RESET = "\x1b[1m", "\x1b[31m", "\x1b[36m", "\x1b[0m"
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One mistake in one file.
+
+    `line` and `column` are 1-based and count characters; 0 stands for the whole file (it cannot be read, say).
+    `width` is the number of characters to underline. `source_line` is the line as it stands in the file.
+    """
+
+    path: str
+    line: int
+    column: int
+    width: int
+    message: str
+    help: str = ""
+    source_line: str = ""
+
+    @property
+    def position(self) -> tuple[str, int, int]:
+        """The sort key: file, line, column."""
+        return (self.path, self.line, self.column)
+
+    def render(self, color: bool = False) -> str:
+        """``file:line:col: error: message``, the line with a caret under the place, and ``help: …``.
+
+        Nothing of the file reaches the terminal raw: control and direction characters are escaped.
+        """
+        bold, red, cyan, reset = (_BOLD, _RED, _CYAN, _RESET) if color else ("", "", "", "")
+        where = f"{self.path}:{self.line}:{self.column}" if self.line else self.path
+        shown = [f"{bold}{escape(where)}:{reset} {red}error:{reset} {escape(self.message)}"]
+        if self.line and self.source_line.strip():
+            before, marked, after = self._excerpt()
+            number = f"{self.line:>5}"
+            shown.append(f"{cyan}{number} |{reset} {before}{marked}{after}")
+            underline = "^" * max(1, display_width(marked))
+            shown.append(f"{cyan}{'':>5} |{reset} {' ' * display_width(before)}{red}{underline}{reset}")
+        if self.help:
+            shown.append(f"{'':>5} {cyan}help:{reset} {escape(self.help)}")
+        return "\n".join(shown)
+
+    def _excerpt(self) -> tuple[str, str, str]:
+        """The text before, under and after the caret, cut to a width that fits a screen."""
+        start = self.column - 1
+        end = start + max(1, self.width)
+        left = max(0, start - _EXCERPT_WIDTH // 2) if len(self.source_line) > _EXCERPT_WIDTH else 0
+        right = left + _EXCERPT_WIDTH
+        before = ("…" if left else "") + escape(self.source_line[left:start])
+        after = escape(self.source_line[end:right]) + ("…" if right < len(self.source_line) else "")
+        return before, escape(self.source_line[start : min(end, right)]), after
+
+
+class SpecError(Exception):
+    """Spec files with mistakes in them; `diagnostics` has all that were found, sorted by position."""
+
+    def __init__(self, diagnostics: Iterable[Diagnostic]) -> None:
+        self.diagnostics = sorted(diagnostics, key=lambda one: one.position)
+        super().__init__("\n".join(one.render() for one in self.diagnostics))
+
+
+def escape(text: str) -> str:
+    r"""`text` with a tab as →, and every other character that a terminal would act upon as ``\x1b``."""
+    if text.isprintable():
+        return text
+    return "".join(_escape_character(character) for character in text)
+
+
+def _escape_character(character: str) -> str:
+    if character == "\t":
+        return "→"
+    return character if character.isprintable() else character.encode("unicode_escape").decode("ascii")
+
+
+def quote(text: str) -> str:
+    """`text` in single quotes for a message, escaped, and cut where it is long."""
+    return f"'{escape(text if len(text) <= _QUOTE_WIDTH else text[:_QUOTE_WIDTH] + '…')}'"
+
+
+def display_width(text: str) -> int:
+    """Columns that `text` takes on a terminal: two for a wide character, none for a combining one."""
+    if text.isascii():
+        return len(text)
+    import unicodedata
+
+    return sum(
+        0 if unicodedata.combining(character) else 1 + (unicodedata.east_asian_width(character) in "WF")
+        for character in text
+    )
+
+
+def did_you_mean(name: str, known: Sequence[str]) -> str:
+    """The one of `known` that `name` was likely meant to be; "" if none is close."""
+    if len(name) > _QUOTE_WIDTH:
+        return ""
+    import difflib
+
+    folded = {one.lower(): one for one in known}
+    close = difflib.get_close_matches(name.lower(), folded, n=1, cutoff=0.6)
+    return folded[close[0]] if close else ""
+
+
+def listing(names: Iterable[str], last: str = "or") -> str:
+    """``a``, ``a or b``, ``a, b or c``."""
+    *most, final = names
+    return f"{', '.join(most)} {last} {final}" if most else final

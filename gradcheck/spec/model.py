@@ -1,0 +1,338 @@
+"""The scenario format ``gradcheck/v1`` as a model: what `read` returns, and where the JSON Schema comes from.
+
+Objects are frozen and survive ``model_dump_json`` / ``model_validate_json``, positions included. Numbers are
+strict: no text passes for a number, no number for a boolean. What takes more than one field to judge is in
+`gradcheck.spec.rules`.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Strict, Tag
+from pydantic.json_schema import SkipJsonSchema
+from typing_extensions import TypeAliasType
+
+DType = Literal[
+    "float16", "float32", "float64", "bfloat16", "int8", "int16", "int32", "int64", "uint8", "bool",
+    "complex64", "complex128",
+]  # fmt: skip
+BackendName = Literal["numpy", "cupy", "paddle"]
+Verdict = Literal["matches", "differs", "unchecked"]
+
+ITEM_BYTES: dict[str, int] = {
+    "float16": 2, "float32": 4, "float64": 8, "bfloat16": 2, "int8": 1, "int16": 2, "int32": 4, "int64": 8,
+    "uint8": 1, "bool": 1, "complex64": 8, "complex128": 16,
+}  # fmt: skip
+"""Bytes per element of each dtype."""
+
+INIT_LIMITS: dict[str, tuple[float, float]] = {
+    "uniform": (-1.0, 1.0),
+    "linspace": (-1.0, 1.0),
+    "integers": (0.0, 10.0),
+}
+"""Default (low, high) of the inits that have them."""
+
+_Kebab = r"^[a-z0-9]+(-[a-z0-9]+)*$"
+_Name = r"[A-Za-z_][A-Za-z0-9_]*"
+_Lax = Strict(False)  # a list may stand for a tuple; what is in it stays strict
+
+Number = Annotated[float | int, Field(description="A number; .inf and .nan are allowed.")]
+Numbers = TypeAliasType("Numbers", "Annotated[tuple[Numbers, ...], _Lax] | bool | int | float")
+"""A number (or a boolean) or nested lists of them."""
+Value = TypeAliasType("Value", "Annotated[tuple[Value, ...], _Lax] | bool | int | float | str | None")
+"""What an expression may be expected to give: null, a boolean, a number, text, or nested lists of these."""
+
+TagName = Annotated[str, Field(pattern=_Kebab, max_length=60)]
+Seed = Annotated[int, Field(ge=0, lt=2**32, description="Seed of the case's random numbers, 0 to 2**32 − 1.")]
+Timeout = Annotated[float, Field(gt=0, le=3600, description="Wall-clock limit of a case, in seconds.")]
+Reason = Annotated[str, Field(min_length=1, pattern=r"\S", description="Why, in one sentence.")]
+_RTOL = "Relative tolerance that widens (never narrows) the error bar of the gradient check."
+Rtol = Annotated[float, Field(gt=0, lt=1, description=_RTOL)]
+
+
+class _Format(BaseModel):
+    model_config = ConfigDict(
+        strict=True, extra="forbid", frozen=True, ser_json_inf_nan="constants", json_schema_extra=None
+    )
+
+
+class Source(_Format):
+    """What a scenario is held against: the passage of a document, or a formula's origin."""
+
+    document: str = Field(min_length=1, description="The document, such as paddle.autograd.PyLayer.")
+    section: str | None = Field(None, description="The section or heading in it.")
+    quote: str | None = Field(None, description="The sentence itself, verbatim.")
+    url: str | None = Field(None, pattern=r"^https?://\S+$", description="Where it can be read.")
+
+
+class LayerRef(_Format):
+    """A layer that lies in an importable module."""
+
+    ref: str = Field(
+        pattern=rf"^{_Name}(\.{_Name})*:{_Name}(\.{_Name})*$", description="Module and class, as pkg.mod:Class."
+    )
+
+
+class LayerOp(_Format):
+    """One of the framework's own operations."""
+
+    op: str = Field(pattern=rf"^{_Name}(\.{_Name})*$", description="Its name under paddle, such as tanh.")
+
+
+class Input(_Format):
+    """One tensor that goes into the layer: random numbers of a shape, or given values."""
+
+    shape: Annotated[tuple[Annotated[int, Field(ge=0)], ...], _Lax] | None = Field(
+        None, max_length=8, description="Lengths of the dimensions; [] is a scalar."
+    )
+    values: Numbers | None = Field(None, description="The elements themselves, in place of shape and init.")
+    init: Literal["normal", "uniform", "linspace", "zeros", "ones", "integers"] = Field(
+        "normal",
+        description="How elements are drawn: normal (mean 0, variance 1), uniform in [low, high), linspace from low "
+        "to high in row-major order, zeros, ones, or integers from low to high − 1.",
+    )
+    low: Number | None = Field(None, description="Lower limit of uniform, linspace (−1) or integers (0).")
+    high: Number | None = Field(None, description="Upper limit of uniform, linspace (1) or integers (10).")
+    near: Annotated[tuple[Number, ...], _Lax] = Field(
+        (), description="Numbers that some elements are put next to, such as [0] for a kink at 0."
+    )
+    dtype: DType = Field("float64", description="Element type; by default that of the matrix, defaults, or float64.")
+    stop_gradient: bool = Field(False, description="Whether the input takes part without a gradient.")
+    layout: Literal["contiguous", "transposed", "strided"] = Field(
+        "contiguous", description="How the elements lie in memory; the values are the same."
+    )
+    dtype_written: SkipJsonSchema[bool] = False
+    """Set by the reader: the input names its dtype itself, so that a matrix does not change it."""
+
+    @property
+    def differentiable(self) -> bool:
+        """Whether a gradient is defined for it: stop_gradient is false and the dtype is floating or complex."""
+        return not self.stop_gradient and self.dtype.startswith(("float", "bfloat", "complex"))
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """(low, high) of uniform, linspace and integers, defaults filled in. Raises KeyError for other inits."""
+        low, high = INIT_LIMITS[self.init]
+        return (low if self.low is None else self.low, high if self.high is None else self.high)
+
+
+class Regex(_Format):
+    """A regular expression that must be found in a message."""
+
+    re: str = Field(min_length=1, max_length=1000, description="Python regular expression, searched for.")
+
+
+def _message_kind(value: object) -> str | None:
+    if isinstance(value, str):
+        return "(text)"
+    return "(re)" if isinstance(value, (Regex, dict)) else None
+
+
+Message = Annotated[
+    Annotated[str, Tag("(text)"), Field(min_length=1)] | Annotated[Regex, Tag("(re)")], Discriminator(_message_kind)
+]
+_TYPE = Field(pattern=rf"^{_Name}(\.{_Name})*$", description="Class of the exception, such as ValueError.")
+_MESSAGE = Field(None, description="Text that the message must contain, or {re: …} to search for.")
+
+
+class Raises(_Format):
+    """The exception that must end the program."""
+
+    type: str = _TYPE
+    phase: Literal["forward", "backward", "any"] = Field(
+        "any", description="When: while the forward runs, while gradients are computed, or at any time."
+    )
+    message: Message | None = _MESSAGE
+
+
+class Warns(_Format):
+    """A warning that must be given."""
+
+    type: str = _TYPE
+    message: Message | None = _MESSAGE
+
+
+class Calls(_Format):
+    """How often the layer's functions run in one forward and backward pass."""
+
+    forward: int | None = Field(None, ge=0, description="Runs of forward.")
+    backward: int | None = Field(None, ge=0, description="Runs of backward; 0 where it must not run.")
+
+
+class Tolerance(_Format):
+    """An expected value with a tolerance of its own."""
+
+    value: Value = Field(description="The expected value.")
+    rtol: float | None = Field(
+        None, ge=0, lt=1, description="|got − want| ≤ rtol·|want|; by default 1e-6 for float32, 1e-12 for float64."
+    )
+
+
+def _expected_kind(value: object) -> str:
+    return "(tolerance)" if isinstance(value, (Tolerance, dict)) else "(value)"
+
+
+Expected = Annotated[
+    Annotated[Value, Tag("(value)")] | Annotated[Tolerance, Tag("(tolerance)")], Discriminator(_expected_kind)
+]
+
+
+class Expect(_Format):
+    """What must hold when the scenario has run."""
+
+    gradient: Verdict = Field(
+        "unchecked",
+        description="The gradient check's verdict: backward matches the derivative, differs from it, or unchecked. By "
+        "default matches for a layer with a differentiable input, else unchecked.",
+    )
+    grads: dict[str, Numbers | None] = Field({}, description="Input → its documented gradient; null for none.")
+    cotangent: Numbers | None = Field(None, description="Cotangent that belongs to grads; by default ones.")
+    order: Literal[1, 2] = Field(1, description="2: the derivative of the gradient is checked as well.")
+    calls: Calls = Field(Calls(), description="How often forward and backward run.")
+    raises: Raises | None = Field(None, description="The exception that must end the run.")
+    warns: Warns | None = Field(None, description="A warning that must be given.")
+    values: dict[str, Expected] = Field(
+        {}, description="Python expression → its value in the program's namespace after the run."
+    )
+
+
+class Xfail(_Format):
+    """A known deviation: the case must fail, and says so."""
+
+    reason: Reason
+    strict: bool = Field(True, description="Whether a case that passes all the same fails the run.")
+
+
+class Skip(_Format):
+    """A case that is not run."""
+
+    reason: Reason
+
+
+class BackendExpectation(_Format):
+    """What is different on one backend."""
+
+    xfail: Xfail | None = Field(None, description="The case is known to fail here.")
+    skip: Skip | None = Field(None, description="The case is not run here.")
+    expect: Expect | None = Field(
+        None, description="Expectations that replace, key by key, those of the scenario; read as the complete ones."
+    )
+
+
+def _layer_kind(value: object) -> str | None:
+    if isinstance(value, str):
+        return "(source)"
+    if isinstance(value, LayerRef) or (isinstance(value, dict) and "ref" in value):
+        return "(ref)"
+    return "(op)" if isinstance(value, LayerOp) or (isinstance(value, dict) and "op" in value) else None
+
+
+Layer = Annotated[
+    Annotated[str, Tag("(source)")] | Annotated[LayerRef, Tag("(ref)")] | Annotated[LayerOp, Tag("(op)")],
+    Discriminator(_layer_kind),
+]
+Backends = dict[BackendName, BackendExpectation]
+MatrixValue = TypeAliasType("MatrixValue", "bool | int | float | str")
+
+
+def _scenario_schema(schema: dict[str, Any]) -> None:
+    """What `extends` and `defaults` may supply is not required of each scenario."""
+    schema["required"] = ["id"]
+    schema["not"] = {"required": ["layer", "script"]}
+    schema["if"] = {"not": {"required": ["extends"]}}
+    schema["then"] = {"required": ["title"], "anyOf": [{"required": ["layer"]}, {"required": ["script"]}]}
+
+
+class Scenario(_Format):
+    """One layer or program, where it comes from, and what must hold."""
+
+    model_config = ConfigDict(json_schema_extra=_scenario_schema)
+
+    id: str = Field(pattern=_Kebab, max_length=100, description="Its name everywhere: kebab-case, unique in a run.")
+    title: str = Field(min_length=1, max_length=200, pattern=r"^[^\n]*$", description="One line of plain English.")
+    source: Source = Field(description="What the scenario is held against.")
+    tags: Annotated[tuple[TagName, ...], _Lax] = Field((), description="Words to select by; added to the defaults'.")
+    layer: Layer | None = Field(None, description="The layer: Python source, {ref: pkg.mod:Class} or {op: name}.")
+    script: str | None = Field(None, description="A whole program in Python, run from top to bottom.")
+    inputs: dict[str, Input] = Field({}, description="Name → tensor that the layer is applied to.")
+    call: str | None = Field(
+        None,
+        description="Python expression that applies the layer; by default its only PyLayer class's apply with all "
+        "inputs in order, for an op paddle.<op> with them.",
+    )
+    matrix: dict[str, Annotated[tuple[MatrixValue, ...], _Lax]] = Field(
+        {}, description="Parameter → its values, such as dtype: [float32, float64]; one case per combination."
+    )
+    expect: Expect = Field(Expect(), description="What must hold.")
+    backends: Backends = Field({}, description="What is different on a backend.")
+    seed: Seed = 0
+    timeout: Timeout | None = None
+    rtol: Rtol | None = None
+    extends: str | None = Field(None, description="Id of a scenario of this file whose keys this one takes over.")
+
+    path: SkipJsonSchema[str] = ""
+    """Set by the reader, as the following: the file."""
+    line: SkipJsonSchema[int] = 1
+    """1-based line of the scenario's ``- id``."""
+    column: SkipJsonSchema[int] = 1
+    positions: SkipJsonSchema[dict[str, tuple[int, int]]] = {}
+    """``expect.gradient`` → (line, column), 1-based. For a block of code: the line of its first line."""
+
+    def line_of(self, key: str) -> int:
+        """The file line of `key` (``layer``, ``expect.raises``); for a block of code, that of its first line.
+
+        A key that the file does not give has the line of what it would stand in, in the end the scenario's own.
+        """
+        while key:
+            if key in self.positions:
+                return self.positions[key][0]
+            key = key.rpartition(".")[0]
+        return self.line
+
+    def expect_for(self, backend: str) -> Expect:
+        """What must hold on `backend`: its own complete expectations, or else the scenario's."""
+        special = next((value for name, value in self.backends.items() if name == backend), None)
+        return special.expect if special and special.expect else self.expect
+
+    def dtype_of(self, name: str, parameters: dict[str, Any]) -> str:
+        """The dtype of input `name` at a point of the matrix: its own if written, else the matrix's, else default."""
+        input = self.inputs[name]
+        return input.dtype if input.dtype_written else str(parameters.get("dtype", input.dtype))
+
+
+class Defaults(_Format):
+    """Values for all scenarios of the file that give none of their own."""
+
+    dtype: DType | None = Field(None, description="Element type of inputs; float64 if not given.")
+    seed: Seed | None = None
+    tags: Annotated[tuple[TagName, ...], _Lax] = Field((), description="Tags of every scenario.")
+    source: dict[Literal["document", "section", "quote", "url"], str] = Field(
+        {}, description="Keys of source; a scenario's own keys replace them one by one."
+    )
+    backends: Backends = Field({}, description="Taken over for each backend that the scenario says nothing about.")
+    timeout: Timeout | None = None
+    rtol: Rtol | None = None
+
+
+class SpecFile(_Format):
+    """A ``*.grad.yaml`` file: scenarios on one topic."""
+
+    schema_: Literal["gradcheck/v1"] = Field(alias="schema", description="The version of the format.")
+    defaults: Defaults = Field(Defaults(), description="Values for all scenarios that give none of their own.")
+    scenarios: Annotated[tuple[Scenario, ...], _Lax] = Field(min_length=1, description="The scenarios.")
+
+    path: SkipJsonSchema[str] = ""
+    """The file, set by the reader."""
+
+
+READER_FIELDS = frozenset({"path", "line", "column", "positions", "dtype_written"})
+"""Fields that the reader sets and no file may give."""
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON Schema (draft 2020-12) of a ``*.grad.yaml`` file, descriptions included."""
+    schema = SpecFile.model_json_schema(by_alias=True)
+    # Half a source may come from the file's defaults, which a schema cannot follow.
+    schema["$defs"]["Source"].pop("required", None)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "gradcheck/v1"} | schema

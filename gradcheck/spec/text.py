@@ -1,0 +1,187 @@
+"""A spec file as text: decoding, its lines, and the repairs after which reading can go on."""
+
+from __future__ import annotations
+
+import re
+import stat
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from gradcheck.spec.diagnostic import Diagnostic, SpecError, did_you_mean
+
+MAX_BYTES = 10_000_000
+
+_LINE_BREAK = re.compile(r"\r\n|\r|\n")
+# What YAML forbids, and the three exotic line breaks on which YAML and Python do not agree.
+_CONTROL = re.compile(r"[^\t\n\r\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
+_OPENS_BLOCK = re.compile(r"(:|-|[:-] +[|>][-+1-9]{0,2})$")
+_MAX_SUGGESTIONS = 100
+
+
+@dataclass
+class SpecText:
+    """A file's lines, repaired where they had to be, and the diagnostics found so far.
+
+    Positions handed in count in the repaired lines, 1-based; diagnostics count in the file as it stands.
+    """
+
+    path: str
+    original: list[str]
+    lines: list[str]
+    found: list[Diagnostic] = field(default_factory=list)
+    edits: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
+    """Per 1-based line: (column from which on, characters to add) leads from repaired to original columns."""
+
+    @property
+    def content(self) -> str:
+        """The repaired text."""
+        return "\n".join(self.lines)
+
+    def report(self, line: int, column: int, width: int, message: str, help: str = "") -> None:
+        """Add a diagnostic; the same mistake met twice (through ``extends``) counts once."""
+        for start, shift in reversed(self.edits.get(line, ())):
+            column += shift if column >= start else 0
+        source = self.original[line - 1] if line <= len(self.original) else ""
+        self.found.append(Diagnostic(self.path, line, column, width, message, help, source))
+
+    def suggest(self, name: str, known: list[str]) -> str:
+        """``did you mean 'x'?`` or "" (also in a file so wrong that suggestions would take long)."""
+        close = did_you_mean(name, known) if len(self.found) < _MAX_SUGGESTIONS else ""
+        return f"did you mean '{close}'?" if close else ""
+
+    def edited(self, first: int, last: int) -> bool:
+        """Whether a repair touched any of the lines `first` to `last`."""
+        return any(first <= line <= last for line in self.edits)
+
+    def fail_if_any(self) -> None:
+        """Raise SpecError with the diagnostics, each once, if there are any."""
+        if self.found:
+            raise SpecError(dict.fromkeys(self.found))
+
+    def repair_tab(self, line: int, column: int) -> bool:
+        """If a tab is what stops the parser at `line`:`column`, report it and put spaces in its place.
+
+        A tab in the indentation becomes the indentation that fits the lines above it best, on all directly
+        following lines that begin alike, so that one habit gives one diagnostic.
+        """
+        if line > len(self.lines):
+            return False
+        text = self.lines[line - 1]
+        indentation = text[: len(text) - len(text.lstrip(" \t"))]
+        if "\t" in indentation:
+            return self._repair_indentation(line, indentation)
+        if text[column - 1 : column] == "\t":
+            self.report(line, column, 1, "a tab where YAML allows only spaces", "put a space in its place")
+            self.lines[line - 1] = text[: column - 1] + " " + text[column:]
+            return True
+        return False
+
+    def _repair_indentation(self, line: int, indentation: str) -> bool:
+        spaces = self._indentation_for(line, indentation)
+        last = line
+        while last < len(self.lines) and self.lines[last].startswith(indentation):
+            last += 1
+        also = f" (as in the lines to {last})" if last > line else ""
+        help = "indent with spaces: set the editor to expand tabs"
+        self.report(line, indentation.index("\t") + 1, 1, f"a tab in the indentation{also}", help)
+        for number in range(line, last + 1):
+            rest = self.lines[number - 1][len(indentation) :]
+            self.lines[number - 1] = " " * spaces + rest if rest.strip() else ""
+            self.edits.setdefault(number, []).append((spaces + 1, len(indentation) - spaces))
+        return True
+
+    def _indentation_for(self, line: int, indentation: str) -> int:
+        """The number of spaces that the tabbed `indentation` of `line` most likely stands for."""
+        is_entry = self.lines[line - 1].lstrip().startswith("- ")
+        columns: list[int] = []  # where keys (for an entry: dashes) of the blocks still open stand
+        outermost = 1 << 30
+        previous = ""
+        for above in reversed(self.lines[: line - 1]):
+            code = above.strip()
+            if not code or code.startswith("#"):
+                continue
+            here = len(above) - len(above.lstrip())
+            dashes = []
+            while code.startswith("- "):
+                dashes.append(here)
+                stripped = code[2:].lstrip()
+                here += len(code) - len(stripped)
+                code = stripped
+            if not previous:
+                previous = above.rstrip()
+                if _OPENS_BLOCK.search(previous):
+                    return here + 2
+            columns += [at for at in (dashes if is_entry else [here]) if at < outermost]
+            outermost = min([outermost, here, *dashes])
+            if outermost == 0:
+                break
+        meant = len(indentation.expandtabs(4))
+        return min(columns or [0], key=lambda at: (abs(at - meant), -at))
+
+
+def read_text(path: Path, shown: str) -> SpecText:
+    """The text of the file `path`, called `shown` in messages.
+
+    Control characters are reported and taken out, so that reading can go on.
+
+    Raises SpecError if it is missing, not a file, not readable, larger than 10 MB, or not UTF-8.
+    """
+    try:
+        # Opening a pipe or a device could block for ever, hence the look at what it is first.
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise _unreadable(shown, "this is not a file", "name a *.grad.yaml file, or a folder of them")
+        with path.open("rb") as file:
+            raw = file.read(MAX_BYTES + 1)
+    except FileNotFoundError:
+        raise _unreadable(shown, "there is no such file", _file_suggestion(path)) from None
+    except (OSError, ValueError) as error:
+        reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
+        raise _unreadable(shown, f"the file cannot be read: {reason}") from None
+    if len(raw) > MAX_BYTES:
+        raise _unreadable(shown, f"the file is larger than {MAX_BYTES // 1_000_000} MB", "split it by topic")
+    return decode(raw, shown)
+
+
+def decode(raw: bytes, shown: str) -> SpecText:
+    """The text of `raw`, UTF-8 with or without a byte order mark. Raises SpecError if it is not UTF-8."""
+    raw = raw.removeprefix(b"\xef\xbb\xbf")
+    try:
+        decoded = raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        before = _LINE_BREAK.split(raw[: error.start].decode("utf-8"))
+        help = "save the file as UTF-8"
+        if raw[:2] in (b"\xff\xfe", b"\xfe\xff"):
+            raise _unreadable(shown, "the file is UTF-16, not UTF-8", help) from None
+        message = f"byte 0x{raw[error.start]:02x} is not UTF-8"
+        excerpt = before[-1] + "�"
+        raise SpecError([Diagnostic(shown, len(before), len(before[-1]) + 1, 1, message, help, excerpt)]) from None
+    lines = _LINE_BREAK.split(decoded)
+    text = SpecText(shown, lines, list(lines))
+    if _CONTROL.search(decoded):
+        _remove_control_characters(text)
+    return text
+
+
+def _remove_control_characters(text: SpecText) -> None:
+    for number, line in enumerate(text.lines, start=1):
+        places = [match.start() + 1 for match in _CONTROL.finditer(line)]
+        for column in places:
+            name = f"U+{ord(line[column - 1]):04X}"
+            text.report(number, column, 1, f"control character {name}", "remove it: specs are plain text")
+        if places:
+            text.lines[number - 1] = _CONTROL.sub("", line)
+            # Column of the repaired line from which on one more removed character counts.
+            text.edits[number] = [(column - removed, 1) for removed, column in enumerate(places)]
+
+
+def _unreadable(path: str, message: str, help: str = "") -> SpecError:
+    return SpecError([Diagnostic(path, 0, 0, 0, message, help)])
+
+
+def _file_suggestion(path: Path) -> str:
+    try:
+        siblings = sorted(one.name for one in path.parent.iterdir())[:1000]
+    except OSError:
+        return ""
+    close = did_you_mean(path.name, siblings)
+    return f"did you mean '{path.with_name(close)}'?" if close else ""

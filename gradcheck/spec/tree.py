@@ -1,0 +1,327 @@
+"""YAML text to a tree of nodes with positions: the subset of YAML that specs use, everything else an error.
+
+The tree is built from the parser's event stream, which needs no recursion: PyYAML's own composer dies on 30,000
+nested brackets, resolves aliases (so a small file can become a huge one), keeps the last of duplicate keys and
+reads ``1e-6``, ``no`` and ``017`` as YAML 1.1 did. Plain scalars are read by the core schema of YAML 1.2 (section
+10.3.2), less octal and hexadecimal numbers.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import yaml
+
+from gradcheck.spec.diagnostic import quote
+from gradcheck.spec.text import SpecText
+
+MAX_DEPTH = 40
+MAX_NODES = 50_000
+MAX_DIGITS = 40
+
+Scalar = str | int | float | bool | None
+Kind = Literal["mapping", "sequence", "scalar", "unreadable"]
+
+_MAX_TAB_REPAIRS = 50
+_CONSTANTS: dict[str, Scalar] = {
+    **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+    **dict.fromkeys((".inf", ".Inf", ".INF", "+.inf", "+.Inf", "+.INF"), math.inf),
+    **dict.fromkeys(("-.inf", "-.Inf", "-.INF"), -math.inf),
+    **dict.fromkeys((".nan", ".NaN", ".NAN"), math.nan),
+}
+_INT = re.compile(r"[-+]?(0|[1-9][0-9]*)")
+_FLOAT = re.compile(r"[-+]?([0-9]+\.[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?|[-+]?[0-9]+[eE][-+]?[0-9]+")
+_UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+
+
+@dataclass(slots=True, eq=False)
+class Node:
+    """A piece of the document; `line` and `column` are 1-based, the end is exclusive.
+
+    `unreadable` stands for something that has been reported: whatever else it leads to is no mistake of its own.
+    A mapping is `incomplete` if something of it was reported and left out: no key may be called missing then.
+    """
+
+    kind: Kind
+    line: int
+    column: int
+    end_line: int = 0
+    end_column: int = 0
+    value: Scalar = None
+    text: str = ""
+    style: str = ""
+    """How a scalar is written: "" plain, ``'`` or ``"`` quoted, ``|`` or ``>`` a block."""
+    entries: dict[str, tuple[Node, Node]] = field(default_factory=dict)
+    items: list[Node] = field(default_factory=list)
+    incomplete: bool = False
+
+    @property
+    def width(self) -> int:
+        """Characters to underline."""
+        return max(1, self.end_column - self.column) if self.end_line == self.line else 1
+
+    def get(self, key: str) -> Node | None:
+        """The value of `key` in a mapping; None if there is none."""
+        entry = self.entries.get(key)
+        return entry[1] if entry else None
+
+    def mapping(self, key: str) -> Node:
+        """The mapping under `key`; an empty one if there is none or it is something else."""
+        value = self.get(key)
+        return value if value and value.kind == "mapping" else Node("mapping", self.line, self.column)
+
+    def string(self, key: str) -> str | None:
+        """The text under `key`; None if there is none or it is something else."""
+        value = self.get(key)
+        return value.value if value and isinstance(value.value, str) else None
+
+    def data(self) -> Any:
+        """Plain Python values: dict, tuple, scalars; an unreadable node stands for itself."""
+        if self.kind == "mapping":
+            return {key: value.data() for key, (_, value) in self.entries.items()}
+        if self.kind == "sequence":
+            return tuple(item.data() for item in self.items)
+        return self if self.kind == "unreadable" else self.value
+
+    def scalars(self) -> Iterator[Node]:
+        """Every node of nested lists that is not a list itself."""
+        if self.kind != "sequence":
+            yield self
+        for item in self.items:
+            yield from item.scalars()
+
+
+class _Stop(Exception):
+    """Something after which the rest of the file is not looked at; it has been reported."""
+
+
+def parse(text: SpecText) -> tuple[Node | None, bool]:
+    """The document's root, None if there is none, and whether the file was read to its end.
+
+    Mistakes are reported to `text`. Where the parser stops at one, the tree holds what comes before it.
+    """
+    for _ in range(_MAX_TAB_REPAIRS):
+        builder = _Builder(text)
+        before = len(text.found)
+        try:
+            builder.read()
+        except yaml.MarkedYAMLError as error:
+            mark = error.problem_mark or error.context_mark
+            if mark and text.repair_tab(mark.line + 1, mark.column + 1):
+                del text.found[before:-1]  # the repaired text is read again from its beginning
+                continue
+            _report_syntax(error, text)
+            return builder.root, False
+        except _Stop:
+            return builder.root, False
+        return builder.root, True
+    text.report(len(text.lines), 1, 1, "too many tabs to go on", "indent with spaces throughout the file")
+    return None, False
+
+
+class _Builder:
+    def __init__(self, text: SpecText) -> None:
+        self.text = text
+        self.root: Node | None = None
+        self.open: list[Node] = []
+        self.keys: list[Node | None] = []  # per open collection: the key that waits for its value
+        self.nodes = 0
+        self.anchors: dict[str, tuple[int, int]] = {}
+
+    def read(self) -> None:
+        """Build the tree of `text`. Raises yaml.MarkedYAMLError at a syntax error, _Stop at a limit."""
+        documents = 0
+        for event in yaml.parse(self.text.content, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
+            if isinstance(event, yaml.NodeEvent):
+                self._node(event)
+            elif isinstance(event, yaml.CollectionEndEvent):
+                self.open.pop()
+                self.keys.pop()
+            elif isinstance(event, yaml.DocumentStartEvent):
+                documents += 1
+                if event.version or event.tags:
+                    self._report(event, 1, "directives (%YAML, %TAG) are not allowed", "remove the line")
+                if documents > 1:
+                    self._report(event, 3, "a second document", "remove the '---': one file holds one document")
+                    raise _Stop
+        for name, (line, column) in self.anchors.items():
+            message = f"anchor {quote('&' + name)} has no effect"
+            self.text.report(line, column, len(name) + 1, message, "remove it")
+
+    def _node(self, event: yaml.NodeEvent) -> None:
+        mark = event.start_mark
+        self.nodes += 1
+        if self.nodes > MAX_NODES:
+            self._report(event, 1, f"more than {MAX_NODES:,} values in one file", "split the file by topic")
+            raise _Stop
+        node = Node("unreadable", mark.line + 1, mark.column + 1, event.end_mark.line + 1, event.end_mark.column + 1)
+        if isinstance(event, yaml.AliasEvent):
+            self._alias(event, node)
+            self._add(node)
+            return
+        if event.anchor:
+            self.anchors[event.anchor] = (node.line, node.column)
+        tag = getattr(event, "tag", None)
+        if tag:
+            help = "remove it: whether a value is text or a number follows from how it is written"
+            self._report(event, 1, f"tag {quote(tag)} is not allowed", help)
+        if isinstance(event, yaml.ScalarEvent):
+            node.text, node.style = event.value, event.style or ""
+            if not tag:
+                self._scalar(node)
+            self._add(node)
+            return
+        # A tag takes nothing from a mapping or a list: what is inside is checked all the same.
+        node.kind = "mapping" if isinstance(event, yaml.MappingStartEvent) else "sequence"
+        self._add(node)
+        self.open.append(node)
+        self.keys.append(None)
+        if len(self.open) > MAX_DEPTH:
+            self._report(event, 1, f"nested more than {MAX_DEPTH} levels deep", "make the value flatter")
+            raise _Stop
+
+    def _alias(self, event: yaml.AliasEvent, node: Node) -> None:
+        anchor = self.anchors.get(event.anchor)
+        self.anchors = {name: at for name, at in self.anchors.items() if name != event.anchor}
+        if self.keys and (key := self.keys[-1]) and _is_merge(key):
+            return  # the merge key is the mistake
+        where = f" (of line {anchor[0]})" if anchor else ""
+        help = "write the value out, or take it from another scenario with 'extends: its-id'"
+        self.text.report(
+            node.line, node.column, node.width, f"alias {quote('*' + event.anchor)}{where} is not allowed", help
+        )
+
+    def _scalar(self, node: Node) -> None:
+        if _UNSAFE.search(node.text):
+            message = "the text holds a control character, written as an escape"
+            self._report_node(node, message, "remove it, or use a block (|) and write the code's own escape")
+            return
+        node.kind, node.value = "scalar", node.text
+        if node.style:
+            return
+        if node.text in _CONSTANTS:
+            node.value = _CONSTANTS[node.text]
+        elif _INT.fullmatch(node.text) or _FLOAT.fullmatch(node.text):
+            is_int = _INT.fullmatch(node.text)
+            if len(node.text) > MAX_DIGITS:
+                node.kind = "unreadable"
+                self._report_node(node, f"a number of more than {MAX_DIGITS} characters", "write fewer digits")
+                return
+            node.value = int(node.text) if is_int else float(node.text)
+            if math.isinf(node.value):
+                node.kind = "unreadable"
+                self._report_node(node, f"{node.text} is beyond float64", "write .inf if infinity is meant")
+
+    def _add(self, node: Node) -> None:
+        if not self.open:
+            self.root = self.root or node
+            return
+        parent, key = self.open[-1], self.keys[-1]
+        if parent.kind == "sequence":
+            parent.items.append(node)
+        elif key is None:
+            self.keys[-1] = node
+        else:
+            self.keys[-1] = None
+            self._add_entry(parent, key, node)
+
+    def _add_entry(self, parent: Node, key: Node, value: Node) -> None:
+        if _is_merge(key):
+            parent.incomplete = True
+            self._report_node(key, "merge keys (<<) are not allowed", "use 'extends: id-of-another-scenario'")
+        elif key.kind == "unreadable":
+            parent.incomplete = True
+        elif not isinstance(key.value, str) or key.kind != "scalar":
+            parent.incomplete = True
+            what = "a list or mapping" if key.kind != "scalar" else describe(key)
+            help = "write a name" if key.kind != "scalar" or not key.text else f'put it in quotes: "{key.text}"'
+            self._report_node(key, f"a key must be text, not {what}", help)
+        elif key.value in parent.entries:
+            first = parent.entries[key.value][0]
+            message = f"duplicate key {quote(key.value)}, first given in line {first.line}"
+            self._report_node(key, message, "remove one of the two")
+        else:
+            parent.entries[key.value] = (key, value)
+
+    def _report(self, event: yaml.Event, width: int, message: str, help: str) -> None:
+        self.text.report(event.start_mark.line + 1, event.start_mark.column + 1, width, message, help)
+
+    def _report_node(self, node: Node, message: str, help: str) -> None:
+        self.text.report(node.line, node.column, node.width, message, help)
+
+
+def _is_merge(key: Node) -> bool:
+    return key.kind == "scalar" and key.text == "<<" and not key.style
+
+
+def describe(node: Node) -> str:
+    """What a node holds, for a message: ``the string "1e-6"``, ``the number 3``, ``null``, ``a list``."""
+    if node.kind != "scalar":
+        return {"mapping": "a mapping", "sequence": "a list"}.get(node.kind, "this")
+    if node.value is None:
+        return "null" if node.text else "nothing"
+    if isinstance(node.value, str):
+        cut = quote(node.value.rstrip("\n"))[1:-1]
+        return f'the string "{cut}"' if node.value else "an empty string"
+    return f"{'the boolean' if isinstance(node.value, bool) else 'the number'} {node.text}"
+
+
+# What libyaml (first) or PyYAML's own parser (second) says -> what it means, what to do.
+_SYNTAX = (
+    (
+        ("mapping values are not allowed",),
+        "a ':' that makes a key where none can stand",
+        "put text that contains ': ' in quotes; check the indentation of this line and the one above",
+    ),
+    (("found character",), "a value cannot begin with {character}", "put the value in quotes"),
+    (
+        ("quoted scalar: found unexpected end", "quoted scalar: found unexpected document"),
+        "this quote is never closed",
+        "close it; inside single quotes write a quote as ''",
+    ),
+    (
+        ("flow sequence", "flow mapping", "did not find expected node content", "expected the node content"),
+        "the brackets do not close here as they should",
+        "check for a missing ',' or closing bracket",
+    ),
+    (
+        ("could not find expected ':'",),
+        "this line is neither 'key: value' nor a list entry",
+        "add the ':' after the key, or indent the line so that it belongs to the value above",
+    ),
+    (
+        ("sequence entries are not allowed",),
+        "a list entry ('- …') where none can stand",
+        "begin the list on the next line, or write it as [a, b]",
+    ),
+    (("unknown escape",), "unknown escape in a double-quoted text", "use single quotes, or write \\\\ for a backslash"),
+    (
+        ("expected key", "'-' indicator", "expected <block end>", "document start"),
+        "this line does not fit the block it stands in",
+        "indent it like its neighbours: keys of one mapping and dashes of one list begin in the same column",
+    ),
+    (("comment or line break", "indentation indicators"), "text behind '|' or '>'", "begin it on the next line"),
+)
+
+
+def _report_syntax(error: yaml.MarkedYAMLError, text: SpecText) -> None:
+    mark = error.problem_mark or error.context_mark
+    problem = f"{error.context or ''}: {error.problem or ''}"
+    message, help = f"this is not valid YAML: {error.problem or error.context}", ""
+    for phrases, meaning, advice in _SYNTAX:
+        if any(phrase in problem for phrase in phrases):
+            message, help = meaning, advice
+            break
+    line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
+    if "never closed" in message and error.context_mark:
+        line, column = error.context_mark.line + 1, error.context_mark.column + 1
+    elif "brackets" in message and error.context_mark and error.context_mark.line + 1 < line:
+        help += f" of the bracket opened in line {error.context_mark.line + 1}"
+    source = text.lines[line - 1] if line <= len(text.lines) else ""
+    text.report(line, column, 1, message.format(character=quote(source[column - 1 : column])), help)

@@ -1,0 +1,232 @@
+"""The tape: order of the walk, accumulation, release, memory, and grad mode."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import weakref
+
+import numpy as np
+import pytest
+
+import pylayer.paddle as paddle
+
+
+def leaf(values: object) -> paddle.Tensor:
+    return paddle.to_tensor(values, dtype="float64", stop_gradient=False)
+
+
+def test_gradients_of_all_uses_are_summed() -> None:
+    x = leaf([1.0, 2.0])
+    (x * x + 3 * x + x).backward(paddle.to_tensor([1.0, 1.0], dtype="float64"))
+    np.testing.assert_array_equal(x.grad.numpy(), [6.0, 8.0])
+
+
+def test_backward_accumulates_over_calls_and_an_old_handle_sees_it() -> None:
+    x = leaf([1.0])
+    (2 * x).backward()
+    handle = x.grad
+    (3 * x).backward()
+    assert handle.item() == x.grad.item() == 5.0
+
+
+def test_leaves_that_share_a_cotangent_do_not_share_the_memory_of_their_gradients() -> None:
+    x, y = leaf([1.0, 2.0]), leaf([3.0, 4.0])
+    (x + y).sum().backward()
+    x.grad.zero_()
+    np.testing.assert_array_equal(y.grad.numpy(), [1.0, 1.0])
+
+
+def test_a_second_backward_needs_retain_graph() -> None:
+    x = leaf([2.0])
+    y = x * x
+    y.backward(retain_graph=True)
+    y.backward()
+    assert x.grad.item() == 8.0
+    with pytest.raises(RuntimeError, match="without setting retain_graph=True"):
+        y.backward()
+
+
+def test_backward_of_a_tensor_that_needs_no_gradient_does_nothing() -> None:
+    x = paddle.to_tensor([1.0])
+    (x * 2).backward()
+    assert x.grad is None
+
+
+def test_backward_on_a_leaf_gives_it_ones() -> None:
+    x = leaf([5.0, 6.0])
+    x.backward()
+    np.testing.assert_array_equal(x.grad.numpy(), [1.0, 1.0])
+
+
+@pytest.mark.parametrize(
+    ("cotangent", "message"), [([1.0, 1.0, 1.0], "Tensor shape not match"), (None, "must be paddle.Tensor")]
+)
+def test_a_cotangent_must_be_a_tensor_of_the_outputs_shape(cotangent: list[float] | None, message: str) -> None:
+    y = leaf([1.0, 2.0]) * 2
+    with pytest.raises(AssertionError, match=message):
+        y.backward(paddle.to_tensor(cotangent) if cotangent else 1.0)
+
+
+def test_a_long_graph_needs_no_recursion_neither_for_backward_nor_to_be_dropped() -> None:
+    x = leaf([1.0])
+    for keep in (True, False):
+        y = x
+        for _ in range(100_000):
+            y = y + x
+        if keep:
+            y.backward()
+            assert x.grad.item() == 100_001.0
+        del y
+
+
+def test_a_graph_has_no_cycles() -> None:
+    gc.collect()
+    gc.disable()
+    try:
+        x = leaf([1.0, 2.0])
+        y = paddle.tanh(paddle.exp(x) * x)
+        node = weakref.ref(y.grad_fn)
+        del y
+        assert node() is None
+    finally:
+        gc.enable()
+
+
+class TestGrad:
+    def test_leaves_grad_untouched_and_returns_one_gradient_per_input(self) -> None:
+        x, y = leaf([2.0]), leaf([3.0])
+        dx, dy = paddle.grad(x * y, [x, y])
+        assert (dx.item(), dy.item()) == (3.0, 2.0)
+        assert x.grad is None
+
+    def test_with_respect_to_an_intermediate_result(self) -> None:
+        x = leaf([2.0])
+        y = x * x
+        (dy,) = paddle.grad(y * 5, y)
+        assert dy.item() == 5.0
+
+    def test_an_input_and_a_result_computed_from_it(self) -> None:
+        x = leaf([2.0])
+        y = x * x
+        dx, dy = paddle.grad(y * x, [x, y])
+        assert (dx.item(), dy.item()) == (12.0, 2.0)
+
+    def test_an_unused_input_is_an_error_unless_allowed(self) -> None:
+        x, y = leaf([2.0]), leaf([3.0])
+        with pytest.raises(ValueError, match="The 1-th input does not appear in the backward graph"):
+            paddle.grad(x * x, [x, y])
+        assert paddle.grad(x * x, [x, y], allow_unused=True)[1] is None
+
+    def test_no_gradient_flows_through_no_grad_vars(self) -> None:
+        x = leaf([2.0])
+        y = x * x
+        (dx,) = paddle.grad(y * x, x, no_grad_vars=[y])
+        assert dx.item() == 4.0
+
+    @pytest.mark.parametrize("order", [1, 2, 3, 4])
+    def test_to_any_order(self, order: int) -> None:
+        x = leaf(0.7)
+        y = paddle.sin(x)
+        for _ in range(order):
+            (y,) = paddle.grad(y, x, create_graph=True)
+        expected = [np.cos, lambda v: -np.sin(v), lambda v: -np.cos(v), np.sin][order - 1](0.7)
+        assert y.item() == pytest.approx(expected, rel=1e-14)
+
+
+class TestHooks:
+    def test_run_in_order_on_the_accumulated_gradient_and_may_replace_it(self) -> None:
+        x = leaf([1.0])
+        seen: list[float] = []
+        x.register_hook(lambda g: seen.append(g.item()))
+        x.register_hook(lambda g: g * 10)
+        (x * 2 + x * 3).backward()
+        assert (seen, x.grad.item()) == ([5.0], 50.0)
+
+    def test_on_a_result(self) -> None:
+        x = leaf([1.0])
+        y = x * 2
+        y.register_hook(lambda g: g * 100)
+        (y * 3).backward()
+        assert x.grad.item() == 600.0
+
+    def test_removed(self) -> None:
+        x = leaf([1.0])
+        handle = x.register_hook(lambda g: g * 10)
+        assert handle.remove()
+        assert not handle.remove()
+        (x * 2).backward()
+        assert x.grad.item() == 2.0
+
+    def test_not_on_a_tensor_that_stops_gradients(self) -> None:
+        with pytest.raises(RuntimeError, match="Cannot register hook"):
+            paddle.to_tensor([1.0]).register_hook(lambda g: g)
+
+    def test_retain_grads_keeps_the_gradient_of_a_result(self) -> None:
+        x = leaf([1.0])
+        y = x * 2
+        y.retain_grads()
+        (y * 3).backward()
+        assert y.grad.item() == 3.0
+
+
+class TestGradMode:
+    def test_no_grad_records_nothing_and_restores_the_mode_after_an_error(self) -> None:
+        x = leaf([1.0])
+        with pytest.raises(KeyError), paddle.no_grad():
+            assert (x * 2).stop_gradient
+            raise KeyError
+        assert paddle.is_grad_enabled()
+
+    def test_no_grad_decorates(self) -> None:
+        @paddle.no_grad()
+        def double(x: paddle.Tensor) -> paddle.Tensor:
+            return x * 2
+
+        assert double(leaf([1.0])).stop_gradient
+
+    def test_set_grad_enabled_acts_at_once_and_in_a_block(self) -> None:
+        with paddle.set_grad_enabled(False):
+            assert not paddle.is_grad_enabled()
+            with paddle.enable_grad():
+                assert paddle.is_grad_enabled()
+        assert paddle.is_grad_enabled()
+
+    def test_a_thread_does_not_see_the_mode_of_another(self) -> None:
+        seen: list[bool] = []
+        with paddle.no_grad():
+            thread = threading.Thread(target=lambda: seen.append(paddle.is_grad_enabled()))
+            thread.start()
+            thread.join()
+        assert seen == [True]
+
+
+class TestInPlaceChanges:
+    def test_of_what_a_vjp_reads_are_noticed(self) -> None:
+        x = leaf([1.0, 2.0])
+        y = x * 1
+        z = y * y
+        y.scale_(2.0)
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            z.sum().backward()
+
+    def test_are_noticed_through_a_detached_tensor(self) -> None:
+        x = leaf([1.0, 2.0])
+        z = paddle.exp(x)
+        z.detach().zero_()
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            z.sum().backward()
+
+    def test_of_what_no_vjp_reads_do_no_harm(self) -> None:
+        x = leaf([1.0, 2.0])
+        y = x * 1
+        z = y + 1
+        y.zero_()
+        z.sum().backward()
+        np.testing.assert_array_equal(x.grad.numpy(), [1.0, 1.0])
+
+    def test_count_in_inplace_version(self) -> None:
+        x = paddle.to_tensor([1.0])
+        x.zero_()
+        x.fill_(3.0)
+        assert x.inplace_version == 2
