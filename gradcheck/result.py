@@ -84,3 +84,5 @@ class Result(_Record):
     output: str = ""
     """The end of what the case printed, for a panel."""
     seconds: float = 0.0
+    internal_error: str = ""
+    """The traceback of a bug of ours; empty otherwise."""

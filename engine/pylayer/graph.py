@@ -114,21 +114,28 @@ def walk(
     heap: list[tuple[int, Node]] = []
     captured: dict[Node, Cotangent] = dict.fromkeys(capture)
 
-    def deposit(target: Node | Tensor, cotangent: Cotangent) -> None:
-        if target not in pending:
-            pending[target] = cotangent
-            if isinstance(target, Node):
-                heappush(heap, (target.age, target))
-        elif target in owned and not create_graph:
+    def add(target: Node | Tensor, cotangent: Cotangent) -> None:
+        if target in owned and not create_graph:
             pending[target] += cotangent
-        else:  # out of place: an op may have handed the same array to several parents
+        else:  # out of place: an operation may have handed the same array to several parents
             total = pending[target] + cotangent
             pending[target] = total if create_graph or type(total) in XP else XP[type(cotangent)].asarray(total)
             owned.add(target)
 
-    for target, cotangent in roots:
-        deposit(target, cotangent)
-    while heap:
+    arriving: Iterable[tuple[Any, Cotangent]] = roots
+    while True:
+        for target, cotangent in arriving:
+            if cotangent is None or target is None:
+                continue
+            if target in pending:
+                add(target, cotangent)
+            else:
+                pending[target] = cotangent
+                if isinstance(target, Node):
+                    heappush(heap, (target.age, target))
+        if not heap:
+            return Gradients(pending, captured, owned)
+        arriving = ()
         node = heappop(heap)[1]
         cotangent = pending.pop(node)
         owned.discard(node)
@@ -146,15 +153,10 @@ def walk(
             continue
         if enter is not None and node not in enter:
             continue
-        parents = node.parents
-        gradients = node.pullback(cotangent, create_graph)
+        arriving = zip(node.parents, node.pullback(cotangent, create_graph), strict=True)
         del cotangent
         if not retain_graph:
             node.release()
-        for target, gradient in zip(parents, gradients, strict=True):  # type: ignore[assignment]
-            if gradient is not None and target is not None:
-                deposit(target, gradient)
-    return Gradients(pending, captured, owned)
 
 
 def nodes_between(roots: Iterable[Node], targets: set[Any], barred: set[Any]) -> set[Node]:

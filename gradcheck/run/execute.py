@@ -81,7 +81,7 @@ def execute(case: Case) -> Result:
 
 def with_known_failure(case: Case, status: Status, messages: list[str]) -> tuple[Status, list[str]]:
     """XFAIL and XPASS for a case whose scenario expects it to fail on this backend. ERROR stays ERROR."""
-    entry = case.scenario.backends.get(case.backend)
+    entry = next((entry for name, entry in case.scenario.backends.items() if name == case.backend), None)
     if entry is None or entry.xfail is None:
         return status, messages
     if status is Status.FAIL:
@@ -95,10 +95,10 @@ class Run:
     """One case while it runs."""
 
     def __init__(self, case: Case, backend: Backend) -> None:
+        self.case = case
         self.scenario: Scenario = case.scenario
-        self.expect: Expect = case.scenario.expect_on(case.backend)
+        self.expect: Expect = case.scenario.expect_for(case.backend)
         self.backend = backend
-        self.seed = case.seed
         self.calls: Counter[str] = Counter()
         self.namespace: Namespace = new_namespace(backend.paddle)
         self.namespace.update(case.parameters)
@@ -114,7 +114,7 @@ class Run:
             if self.scenario.script is not None:
                 found += self.run_script()
             else:
-                layer = Layer(self.scenario, self.backend, self.namespace, self.seed)
+                layer = Layer(self.case, self.backend, self.namespace)
                 found += self.run_layer(layer)
                 wanted = self.expect.gradient
                 if wanted != "unchecked" and not any(f.status is Status.ERROR for f in found):
@@ -146,7 +146,7 @@ class Run:
             return found
         grads = [
             Finding(Status.FAIL, f"gradient of {name}: {text}")
-            for name, expected in (self.expect.grads or {}).items()
+            for name, expected in self.expect.grads.items()
             if (text := difference(inputs[name].grad, expected, self.scenario.rtol, self.to_numpy))
         ]
         return [*grads, *self.check_values(), *self.check_calls()]
@@ -191,10 +191,10 @@ class Run:
     def check_values(self) -> list[Finding]:
         """The expressions under `values`, evaluated in the namespace of the code that ran."""
         found = []
-        for expression, expected in (self.expect.values or {}).items():
+        for expression, expected in self.expect.values.items():
             value, rtol = getattr(expected, "value", expected), getattr(expected, "rtol", self.scenario.rtol)
             code = compile_expression(
-                expression, self.scenario.path, self.scenario.line_of("expect", "values", expression)
+                expression, self.scenario.path, self.scenario.line_of(f"expect.values.{expression}")
             )
             text = difference(eval(code, self.namespace), value, rtol, self.to_numpy)
             if text:
@@ -204,7 +204,7 @@ class Run:
     def check_calls(self) -> list[Finding]:
         """How often forward and backward of the scenario's layers ran."""
         wanted = self.expect.calls
-        pairs = [] if wanted is None else [("forward", wanted.forward), ("backward", wanted.backward)]
+        pairs = [("forward", wanted.forward), ("backward", wanted.backward)]
         return [
             Finding(Status.FAIL, f"{name} ran {self.calls[name]} times, expected {count}")
             for name, count in pairs
@@ -230,9 +230,9 @@ class Run:
     # ----------------------------------------------------------------- the gradient
     def check(self, layer: Layer) -> GradientSummary:
         """The gradient check; of second order too where the scenario asks for it and the first is right."""
-        summary = check_gradient(layer.problem(), seed=self.seed, rtol=self.scenario.rtol)
+        summary = check_gradient(layer.problem(), seed=self.case.seed, rtol=self.scenario.rtol)
         if self.expect.order == 2 and summary.verdict in (Status.PASS, Status.KINK):
-            summary = check_gradient(layer.second_order(), seed=self.seed, rtol=self.scenario.rtol)
+            summary = check_gradient(layer.second_order(), seed=self.case.seed, rtol=self.scenario.rtol)
         return summary
 
 

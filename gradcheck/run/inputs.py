@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 
 
-def make_input(spec: Input, random: np.random.Generator) -> Array:
-    """The values of an input in float64, int64, bool or complex128: the backend casts them to the input's dtype.
+def make_input(spec: Input, dtype: str, random: np.random.Generator) -> Array:
+    """The values of an input of `dtype`, in float64, int64, bool or complex128: the backend casts them.
 
     `near` shifts the drawn values, scaled to 1e-3, to the given points in turn. Complex inputs draw both parts.
     """
-    kind = np.dtype("float32" if spec.dtype == "bfloat16" else spec.dtype).kind
+    kind = np.dtype("float32" if dtype == "bfloat16" else dtype).kind
     if spec.values is not None:
         values = np.array(spec.values)
     elif kind == "c":
@@ -30,19 +30,19 @@ def make_input(spec: Input, random: np.random.Generator) -> Array:
 def draw(spec: Input, random: np.random.Generator) -> Array:
     """Values of the input's shape as its `init` says."""
     shape = tuple(spec.shape or ())
-    low, high = spec.low, spec.high
     match spec.init:
         case "zeros":
             values = np.zeros(shape)
         case "ones":
             values = np.ones(shape)
         case "uniform":
-            values = random.uniform(-1.0 if low is None else low, 1.0 if high is None else high, shape)
+            values = random.uniform(*spec.limits, shape)
         case "linspace":
             count = int(np.prod(shape, dtype=np.int64))
-            values = np.linspace(-1.0 if low is None else low, 1.0 if high is None else high, count).reshape(shape)
+            values = np.linspace(*spec.limits, count).reshape(shape)
         case "integers":
-            values = random.integers(int(low or 0), int(10 if high is None else high), shape).astype(np.float64)
+            low, high = spec.limits
+            values = random.integers(int(low), int(high), shape).astype(np.float64)
         case _:
             values = random.standard_normal(shape)
     if spec.near:

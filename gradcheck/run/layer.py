@@ -14,20 +14,24 @@ from gradcheck.backends.base import Array, Backend, Tensor, flat_tensors
 from gradcheck.check.problem import Problem
 from gradcheck.run.inputs import laid_out, make_input
 from gradcheck.run.program import Namespace, compile_expression, import_reference, run_source
+from gradcheck.spec.model import LayerRef
 
 if TYPE_CHECKING:
+    from gradcheck.run.plan import Case
     from gradcheck.spec.model import Scenario
 
 
 class Layer:
     """A scenario's layer, its inputs and its call, on one backend."""
 
-    def __init__(self, scenario: Scenario, backend: Backend, namespace: Namespace, seed: int) -> None:
+    def __init__(self, case: Case, backend: Backend, namespace: Namespace) -> None:
+        scenario = case.scenario
         self.backend = backend
         self.namespace = namespace
         self.inputs = scenario.inputs
-        random = np.random.default_rng(seed)
-        self.arrays = {name: make_input(spec, random) for name, spec in self.inputs.items()}
+        self.dtypes = {name: scenario.dtype_of(name, case.parameters) for name in self.inputs}
+        random = np.random.default_rng(case.seed)
+        self.arrays = {name: make_input(spec, self.dtypes[name], random) for name, spec in self.inputs.items()}
         self.code = self.load(scenario)
 
     def load(self, scenario: Scenario) -> CodeType:
@@ -41,7 +45,7 @@ class Layer:
                 n for n, v in self.namespace.items() if n not in before and inspect.isclass(v) and issubclass(v, base)
             ]
             default = f"{new[-1]}.apply({arguments})" if new else ""
-        elif layer is not None and layer.ref:
+        elif isinstance(layer, LayerRef):
             target = import_reference(layer.ref, Path(scenario.path).parent)
             name = layer.ref.rpartition(":")[2].rpartition(".")[2]
             self.namespace[name] = target
@@ -60,7 +64,7 @@ class Layer:
     def tensors(self) -> dict[str, Tensor]:
         """The inputs as fresh leaf Tensors with the dtype, layout and stop_gradient of the scenario."""
         return {
-            name: self.tensor(name, self.arrays[name], spec.dtype, spec.stop_gradient)
+            name: self.tensor(name, self.arrays[name], self.dtypes[name], spec.stop_gradient)
             for name, spec in self.inputs.items()
         }
 

@@ -40,7 +40,7 @@ def check_python(node: Node, text: SpecText, what: str, mode: str) -> bool:
             text.report(line, column, _width(error), f"{what} is not valid Python: {error.msg}", help)
         return False
     except (ValueError, RecursionError, MemoryError, OverflowError):
-        text.report(*first_line(node), 1, f"{what} is too deeply nested for Python", "make it simpler")
+        text.report(node.line, node.column, 1, f"{what} is too deeply nested for Python", "make it simpler")
         return False
     return True
 
@@ -71,14 +71,15 @@ def check_default_call(layer: Node, text: SpecText) -> None:
 
     assert isinstance(layer.value, str)
     classes: list[str] = []
+    line, column = layer.line, layer.column
     for statement in ast.parse(layer.value).body:
         if isinstance(statement, ast.ClassDef):
             bases = {ast.unparse(base).rpartition(".")[2] for base in statement.bases}
             if bases & {"PyLayer", *classes}:
                 classes.append(statement.name)
+                line, column = _position(layer, text, statement.lineno, 1)
     if len(classes) == 1:
         return
-    line, column = first_line(layer)
     if classes:
         message = f"the layer defines {len(classes)} classes to apply: {listing(classes, 'and')}"
         help = f"say what to run, such as 'call: {classes[-1]}.apply(x)'"

@@ -44,26 +44,28 @@ Value = TypeAliasType("Value", "Annotated[tuple[Value, ...], _Lax] | bool | int 
 """What an expression may be expected to give: null, a boolean, a number, text, or nested lists of these."""
 
 TagName = Annotated[str, Field(pattern=_Kebab, max_length=60)]
-Seed = Annotated[int, Field(ge=0, lt=2**32, description="Seed of the case's random numbers, 0 to 2**32 − 1.")]
-Timeout = Annotated[float, Field(gt=0, le=3600, description="Wall-clock limit of a case, in seconds.")]
-Reason = Annotated[str, Field(min_length=1, pattern=r"\S", description="Why, in one sentence.")]
+Seed = Annotated[int, Field(ge=0, lt=2**32)]
+Timeout = Annotated[float, Field(gt=0, le=3600)]
+Rtol = Annotated[float, Field(gt=0, lt=1)]
+Reason = Annotated[str, Field(min_length=1, pattern=r"\S")]
+_SEED = "Seed of the case's random numbers, 0 to 2**32 − 1."
+_TIMEOUT = "Wall-clock limit of a case, in seconds."
 _RTOL = "Relative tolerance that widens (never narrows) the error bar of the gradient check."
-Rtol = Annotated[float, Field(gt=0, lt=1, description=_RTOL)]
+_REASON = "Why, in one sentence."
 
 
 class _Format(BaseModel):
-    model_config = ConfigDict(
-        strict=True, extra="forbid", frozen=True, ser_json_inf_nan="constants", json_schema_extra=None
-    )
+    # Built on first use: a validator of SpecFile has no need of the separate ones of its parts.
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, ser_json_inf_nan="constants", defer_build=True)
 
 
 class Source(_Format):
     """What a scenario is held against: the passage of a document, or a formula's origin."""
 
     document: str = Field(min_length=1, description="The document, such as paddle.autograd.PyLayer.")
-    section: str | None = Field(None, description="The section or heading in it.")
-    quote: str | None = Field(None, description="The sentence itself, verbatim.")
-    url: str | None = Field(None, pattern=r"^https?://\S+$", description="Where it can be read.")
+    section: str | None = Field(default=None, description="The section or heading in it.")
+    quote: str | None = Field(default=None, description="The sentence itself, verbatim.")
+    url: str | None = Field(default=None, pattern=r"^https?://\S+$", description="Where it can be read.")
 
 
 class LayerRef(_Format):
@@ -84,23 +86,26 @@ class Input(_Format):
     """One tensor that goes into the layer: random numbers of a shape, or given values."""
 
     shape: Annotated[tuple[Annotated[int, Field(ge=0)], ...], _Lax] | None = Field(
-        None, max_length=8, description="Lengths of the dimensions; [] is a scalar."
+        default=None, max_length=8, description="Lengths of the dimensions; [] is a scalar."
     )
-    values: Numbers | None = Field(None, description="The elements themselves, in place of shape and init.")
+    values: Numbers | None = Field(default=None, description="The elements themselves, in place of shape and init.")
     init: Literal["normal", "uniform", "linspace", "zeros", "ones", "integers"] = Field(
-        "normal",
+        default="normal",
         description="How elements are drawn: normal (mean 0, variance 1), uniform in [low, high), linspace from low "
         "to high in row-major order, zeros, ones, or integers from low to high − 1.",
     )
-    low: Number | None = Field(None, description="Lower limit of uniform, linspace (−1) or integers (0).")
-    high: Number | None = Field(None, description="Upper limit of uniform, linspace (1) or integers (10).")
+    low: Number | None = Field(default=None, description="Lower limit of uniform, linspace (−1) or integers (0).")
+    high: Number | None = Field(default=None, description="Upper limit of uniform, linspace (1) or integers (10).")
     near: Annotated[tuple[Number, ...], _Lax] = Field(
-        (), description="Numbers that some elements are put next to, such as [0] for a kink at 0."
+        default=(),
+        description="Numbers that the elements are put next to, in turn, within about 1e-3: [0] for a kink at 0.",
     )
-    dtype: DType = Field("float64", description="Element type; by default that of the matrix, defaults, or float64.")
-    stop_gradient: bool = Field(False, description="Whether the input takes part without a gradient.")
+    dtype: DType = Field(
+        default="float64", description="Element type; by default that of the matrix, defaults, or float64."
+    )
+    stop_gradient: bool = Field(default=False, description="Whether the input takes part without a gradient.")
     layout: Literal["contiguous", "transposed", "strided"] = Field(
-        "contiguous", description="How the elements lie in memory; the values are the same."
+        default="contiguous", description="How the elements lie in memory; the values are the same."
     )
     dtype_written: SkipJsonSchema[bool] = False
     """Set by the reader: the input names its dtype itself, so that a matrix does not change it."""
@@ -133,7 +138,7 @@ Message = Annotated[
     Annotated[str, Tag("(text)"), Field(min_length=1)] | Annotated[Regex, Tag("(re)")], Discriminator(_message_kind)
 ]
 _TYPE = Field(pattern=rf"^{_Name}(\.{_Name})*$", description="Class of the exception, such as ValueError.")
-_MESSAGE = Field(None, description="Text that the message must contain, or {re: …} to search for.")
+_MESSAGE = Field(default=None, description="Text that the message must contain, or {re: …} to search for.")
 
 
 class Raises(_Format):
@@ -141,7 +146,7 @@ class Raises(_Format):
 
     type: str = _TYPE
     phase: Literal["forward", "backward", "any"] = Field(
-        "any", description="When: while the forward runs, while gradients are computed, or at any time."
+        default="any", description="When: while the forward runs, while gradients are computed, or at any time."
     )
     message: Message | None = _MESSAGE
 
@@ -156,8 +161,8 @@ class Warns(_Format):
 class Calls(_Format):
     """How often the layer's functions run in one forward and backward pass."""
 
-    forward: int | None = Field(None, ge=0, description="Runs of forward.")
-    backward: int | None = Field(None, ge=0, description="Runs of backward; 0 where it must not run.")
+    forward: int | None = Field(default=None, ge=0, description="Runs of forward.")
+    backward: int | None = Field(default=None, ge=0, description="Runs of backward; 0 where it must not run.")
 
 
 class Tolerance(_Format):
@@ -165,7 +170,10 @@ class Tolerance(_Format):
 
     value: Value = Field(description="The expected value.")
     rtol: float | None = Field(
-        None, ge=0, lt=1, description="|got − want| ≤ rtol·|want|; by default 1e-6 for float32, 1e-12 for float64."
+        default=None,
+        ge=0,
+        lt=1,
+        description="|got − want| ≤ rtol·|want|; by default 1e-6 for float32, 1e-12 for float64.",
     )
 
 
@@ -182,41 +190,42 @@ class Expect(_Format):
     """What must hold when the scenario has run."""
 
     gradient: Verdict = Field(
-        "unchecked",
+        default="unchecked",
         description="The gradient check's verdict: backward matches the derivative, differs from it, or unchecked. By "
         "default matches for a layer with a differentiable input, else unchecked.",
     )
-    grads: dict[str, Numbers | None] = Field({}, description="Input → its documented gradient; null for none.")
-    cotangent: Numbers | None = Field(None, description="Cotangent that belongs to grads; by default ones.")
-    order: Literal[1, 2] = Field(1, description="2: the derivative of the gradient is checked as well.")
-    calls: Calls = Field(Calls(), description="How often forward and backward run.")
-    raises: Raises | None = Field(None, description="The exception that must end the run.")
-    warns: Warns | None = Field(None, description="A warning that must be given.")
+    grads: dict[str, Numbers | None] = Field(default={}, description="Input → its documented gradient; null for none.")
+    cotangent: Numbers | None = Field(default=None, description="Cotangent that belongs to grads; by default ones.")
+    order: Literal[1, 2] = Field(default=1, description="2: the derivative of the gradient is checked as well.")
+    calls: Calls = Field(default_factory=Calls, description="How often forward and backward run.")
+    raises: Raises | None = Field(default=None, description="The exception that must end the run.")
+    warns: Warns | None = Field(default=None, description="A warning that must be given.")
     values: dict[str, Expected] = Field(
-        {}, description="Python expression → its value in the program's namespace after the run."
+        default={}, description="Python expression → its value in the program's namespace after the run."
     )
 
 
 class Xfail(_Format):
     """A known deviation: the case must fail, and says so."""
 
-    reason: Reason
-    strict: bool = Field(True, description="Whether a case that passes all the same fails the run.")
+    reason: Reason = Field(description=_REASON)
+    strict: bool = Field(default=True, description="Whether a case that passes all the same fails the run.")
 
 
 class Skip(_Format):
     """A case that is not run."""
 
-    reason: Reason
+    reason: Reason = Field(description=_REASON)
 
 
 class BackendExpectation(_Format):
     """What is different on one backend."""
 
-    xfail: Xfail | None = Field(None, description="The case is known to fail here.")
-    skip: Skip | None = Field(None, description="The case is not run here.")
+    xfail: Xfail | None = Field(default=None, description="The case is known to fail here.")
+    skip: Skip | None = Field(default=None, description="The case is not run here.")
     expect: Expect | None = Field(
-        None, description="Expectations that replace, key by key, those of the scenario; read as the complete ones."
+        default=None,
+        description="Expectations that replace, key by key, those of the scenario; read as the complete ones.",
     )
 
 
@@ -252,24 +261,30 @@ class Scenario(_Format):
     id: str = Field(pattern=_Kebab, max_length=100, description="Its name everywhere: kebab-case, unique in a run.")
     title: str = Field(min_length=1, max_length=200, pattern=r"^[^\n]*$", description="One line of plain English.")
     source: Source = Field(description="What the scenario is held against.")
-    tags: Annotated[tuple[TagName, ...], _Lax] = Field((), description="Words to select by; added to the defaults'.")
-    layer: Layer | None = Field(None, description="The layer: Python source, {ref: pkg.mod:Class} or {op: name}.")
-    script: str | None = Field(None, description="A whole program in Python, run from top to bottom.")
-    inputs: dict[str, Input] = Field({}, description="Name → tensor that the layer is applied to.")
+    tags: Annotated[tuple[TagName, ...], _Lax] = Field(
+        default=(), description="Words to select by; added to the defaults'."
+    )
+    layer: Layer | None = Field(
+        default=None, description="The layer: Python source, {ref: pkg.mod:Class} or {op: name}."
+    )
+    script: str | None = Field(default=None, description="A whole program in Python, run from top to bottom.")
+    inputs: dict[str, Input] = Field(default={}, description="Name → tensor that the layer is applied to.")
     call: str | None = Field(
-        None,
+        default=None,
         description="Python expression that applies the layer; by default its only PyLayer class's apply with all "
         "inputs in order, for an op paddle.<op> with them.",
     )
     matrix: dict[str, Annotated[tuple[MatrixValue, ...], _Lax]] = Field(
-        {}, description="Parameter → its values, such as dtype: [float32, float64]; one case per combination."
+        default={}, description="Parameter → its values, such as dtype: [float32, float64]; one case per combination."
     )
-    expect: Expect = Field(Expect(), description="What must hold.")
-    backends: Backends = Field({}, description="What is different on a backend.")
-    seed: Seed = 0
-    timeout: Timeout | None = None
-    rtol: Rtol | None = None
-    extends: str | None = Field(None, description="Id of a scenario of this file whose keys this one takes over.")
+    expect: Expect = Field(default_factory=Expect, description="What must hold.")
+    backends: Backends = Field(default={}, description="What is different on a backend.")
+    seed: Seed = Field(default=0, description=_SEED)
+    timeout: Timeout | None = Field(default=None, description=_TIMEOUT)
+    rtol: Rtol | None = Field(default=None, description=_RTOL)
+    extends: str | None = Field(
+        default=None, description="Id of a scenario of this file whose keys this one takes over."
+    )
 
     path: SkipJsonSchema[str] = ""
     """Set by the reader, as the following: the file."""
@@ -304,23 +319,31 @@ class Scenario(_Format):
 class Defaults(_Format):
     """Values for all scenarios of the file that give none of their own."""
 
-    dtype: DType | None = Field(None, description="Element type of inputs; float64 if not given.")
-    seed: Seed | None = None
-    tags: Annotated[tuple[TagName, ...], _Lax] = Field((), description="Tags of every scenario.")
+    dtype: DType | None = Field(default=None, description="Element type of inputs; float64 if not given.")
+    seed: Seed | None = Field(default=None, description=_SEED)
+    tags: Annotated[tuple[TagName, ...], _Lax] = Field(default=(), description="Tags of every scenario.")
     source: dict[Literal["document", "section", "quote", "url"], str] = Field(
-        {}, description="Keys of source; a scenario's own keys replace them one by one."
+        default={},
+        description="Keys that a scenario's source lacks; of no effect where it names a document of its own.",
     )
-    backends: Backends = Field({}, description="Taken over for each backend that the scenario says nothing about.")
-    timeout: Timeout | None = None
-    rtol: Rtol | None = None
+    backends: Backends = Field(
+        default={}, description="Taken over for each backend that the scenario says nothing about."
+    )
+    timeout: Timeout | None = Field(default=None, description=_TIMEOUT)
+    rtol: Rtol | None = Field(default=None, description=_RTOL)
 
 
 class SpecFile(_Format):
     """A ``*.grad.yaml`` file: scenarios on one topic."""
 
     schema_: Literal["gradcheck/v1"] = Field(alias="schema", description="The version of the format.")
-    defaults: Defaults = Field(Defaults(), description="Values for all scenarios that give none of their own.")
-    scenarios: Annotated[tuple[Scenario, ...], _Lax] = Field(min_length=1, description="The scenarios.")
+    defaults: Defaults = Field(
+        default_factory=Defaults, description="Values for all scenarios that give none of their own."
+    )
+    # The reader checks that there is one: pydantic counts only those without mistakes.
+    scenarios: Annotated[tuple[Scenario, ...], _Lax] = Field(
+        description="The scenarios.", json_schema_extra={"minItems": 1}
+    )
 
     path: SkipJsonSchema[str] = ""
     """The file, set by the reader."""

@@ -13,7 +13,7 @@ MAX_BYTES = 10_000_000
 
 _LINE_BREAK = re.compile(r"\r\n|\r|\n")
 # What YAML forbids, and the three exotic line breaks on which YAML and Python do not agree.
-_CONTROL = re.compile(r"[^\t\n\r\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
+_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 _OPENS_BLOCK = re.compile(r"(:|-|[:-] +[|>][-+1-9]{0,2})$")
 _MAX_SUGGESTIONS = 100
 
@@ -56,7 +56,7 @@ class SpecText:
     def fail_if_any(self) -> None:
         """Raise SpecError with the diagnostics, each once, if there are any."""
         if self.found:
-            raise SpecError(dict.fromkeys(self.found))
+            raise SpecError({(*one.position, one.message): one for one in self.found}.values())
 
     def repair_tab(self, line: int, column: int) -> bool:
         """If a tab is what stops the parser at `line`:`column`, report it and put spaces in its place.

@@ -97,7 +97,7 @@ class Node:
             yield from item.scalars()
 
 
-class _Stop(Exception):
+class _StopReadingError(Exception):
     """Something after which the rest of the file is not looked at; it has been reported."""
 
 
@@ -112,13 +112,12 @@ def parse(text: SpecText) -> tuple[Node | None, bool]:
         try:
             builder.read()
         except yaml.MarkedYAMLError as error:
-            mark = error.problem_mark or error.context_mark
-            if mark and text.repair_tab(mark.line + 1, mark.column + 1):
+            if text.repair_tab(*_place(error.problem_mark or error.context_mark)):
                 del text.found[before:-1]  # the repaired text is read again from its beginning
                 continue
             _report_syntax(error, text)
             return builder.root, False
-        except _Stop:
+        except _StopReadingError:
             return builder.root, False
         return builder.root, True
     text.report(len(text.lines), 1, 1, "too many tabs to go on", "indent with spaces throughout the file")
@@ -133,9 +132,10 @@ class _Builder:
         self.keys: list[Node | None] = []  # per open collection: the key that waits for its value
         self.nodes = 0
         self.anchors: dict[str, tuple[int, int]] = {}
+        self.used: set[str] = set()
 
     def read(self) -> None:
-        """Build the tree of `text`. Raises yaml.MarkedYAMLError at a syntax error, _Stop at a limit."""
+        """Build the tree of `text`. Raises yaml.MarkedYAMLError at a syntax error, _StopReadingError at a limit."""
         documents = 0
         for event in yaml.parse(self.text.content, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
             if isinstance(event, yaml.NodeEvent):
@@ -149,18 +149,20 @@ class _Builder:
                     self._report(event, 1, "directives (%YAML, %TAG) are not allowed", "remove the line")
                 if documents > 1:
                     self._report(event, 3, "a second document", "remove the '---': one file holds one document")
-                    raise _Stop
+                    raise _StopReadingError
         for name, (line, column) in self.anchors.items():
+            if name in self.used:
+                continue
             message = f"anchor {quote('&' + name)} has no effect"
             self.text.report(line, column, len(name) + 1, message, "remove it")
 
     def _node(self, event: yaml.NodeEvent) -> None:
-        mark = event.start_mark
         self.nodes += 1
         if self.nodes > MAX_NODES:
             self._report(event, 1, f"more than {MAX_NODES:,} values in one file", "split the file by topic")
-            raise _Stop
-        node = Node("unreadable", mark.line + 1, mark.column + 1, event.end_mark.line + 1, event.end_mark.column + 1)
+            raise _StopReadingError
+        start, end = _place(event.start_mark), _place(event.end_mark)
+        node = Node("unreadable", *start, *end)
         if isinstance(event, yaml.AliasEvent):
             self._alias(event, node)
             self._add(node)
@@ -184,18 +186,16 @@ class _Builder:
         self.keys.append(None)
         if len(self.open) > MAX_DEPTH:
             self._report(event, 1, f"nested more than {MAX_DEPTH} levels deep", "make the value flatter")
-            raise _Stop
+            raise _StopReadingError
 
     def _alias(self, event: yaml.AliasEvent, node: Node) -> None:
-        anchor = self.anchors.get(event.anchor)
-        self.anchors = {name: at for name, at in self.anchors.items() if name != event.anchor}
+        name = event.anchor or ""
+        self.used.add(name)
         if self.keys and (key := self.keys[-1]) and _is_merge(key):
             return  # the merge key is the mistake
-        where = f" (of line {anchor[0]})" if anchor else ""
+        where = f" (of line {self.anchors[name][0]})" if name in self.anchors else ""
         help = "write the value out, or take it from another scenario with 'extends: its-id'"
-        self.text.report(
-            node.line, node.column, node.width, f"alias {quote('*' + event.anchor)}{where} is not allowed", help
-        )
+        self._report_node(node, f"alias {quote('*' + name)}{where} is not allowed", help)
 
     def _scalar(self, node: Node) -> None:
         if _UNSAFE.search(node.text):
@@ -250,10 +250,15 @@ class _Builder:
             parent.entries[key.value] = (key, value)
 
     def _report(self, event: yaml.Event, width: int, message: str, help: str) -> None:
-        self.text.report(event.start_mark.line + 1, event.start_mark.column + 1, width, message, help)
+        self.text.report(*_place(event.start_mark), width, message, help)
 
     def _report_node(self, node: Node, message: str, help: str) -> None:
         self.text.report(node.line, node.column, node.width, message, help)
+
+
+def _place(mark: Any) -> tuple[int, int]:
+    """1-based line and column of a mark of PyYAML's."""
+    return (mark.line + 1, mark.column + 1) if mark else (1, 1)
 
 
 def _is_merge(key: Node) -> bool:
@@ -311,17 +316,20 @@ _SYNTAX = (
 
 
 def _report_syntax(error: yaml.MarkedYAMLError, text: SpecText) -> None:
-    mark = error.problem_mark or error.context_mark
     problem = f"{error.context or ''}: {error.problem or ''}"
     message, help = f"this is not valid YAML: {error.problem or error.context}", ""
     for phrases, meaning, advice in _SYNTAX:
         if any(phrase in problem for phrase in phrases):
             message, help = meaning, advice
             break
-    line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
+    line, column = _place(error.problem_mark or error.context_mark)
     if "never closed" in message and error.context_mark:
-        line, column = error.context_mark.line + 1, error.context_mark.column + 1
-    elif "brackets" in message and error.context_mark and error.context_mark.line + 1 < line:
-        help += f" of the bracket opened in line {error.context_mark.line + 1}"
-    source = text.lines[line - 1] if line <= len(text.lines) else ""
+        line, column = _place(error.context_mark)
+    elif line > len(text.lines) and error.context_mark:
+        line, column = _place(error.context_mark)
+        message = "what begins here is not complete at the end of the file"
+    elif "brackets" in message and error.context_mark and (opened := _place(error.context_mark)[0]) < line:
+        help += f" of the bracket opened in line {opened}"
+    line = min(line, len(text.lines))
+    source = text.lines[line - 1]
     text.report(line, column, 1, message.format(character=quote(source[column - 1 : column])), help)

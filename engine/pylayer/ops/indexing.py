@@ -1,6 +1,6 @@
-"""Reading and writing at an index, and all that comes down to it: gather, scatter, take, put.
+"""Reading and writing at an index.
 
-Three operations do the work: `getitem`, `setitem` (out of place) and `add_at`. An index is read as Paddle reads it: ints,
+Three operations do the work, here and in `gathering`: `getitem`, `setitem` (out of place) and `add_at`. An index is read as Paddle reads it: ints,
 slices and None first, then what is an array, so ``x[0, :, [0, 1]]`` has the shape [3, 2] where x has the shape [2, 3, 4].
 """
 
@@ -13,26 +13,21 @@ from typing import Any, NamedTuple
 
 from pylayer.array import Array
 from pylayer.op import op
-from pylayer.ops.shape import broadcast_shape, broadcast_to, cast, normal_axis, reshape
+from pylayer.ops.creation import to_tensor
+from pylayer.ops.joining import stack
+from pylayer.ops.shape import astype, reshape
 from pylayer.tensor import Tensor
 
-METHODS = (
-    "gather", "gather_nd", "index_add", "index_fill", "index_put", "index_sample", "index_select", "masked_fill",
-    "masked_select", "put_along_axis", "scatter", "scatter_nd_add", "take", "take_along_axis", "where",
-)  # fmt: skip
+METHODS = ("nonzero", "where")
 """The functions that are methods of Tensor as well."""
 
 
 # --------------------------------------------------------------------------- an index
 class Index(NamedTuple):
-    """An index in two steps: ``x[basic]`` is a view, ``x[basic][advanced]`` a copy."""
+    """An index in two steps: ``x[basic]`` is a view, also of a single element, and ``x[basic][advanced]`` a copy."""
 
     basic: tuple[Any, ...]
     advanced: tuple[Any, ...] | None
-
-    def view(self, x: Array) -> Array:
-        """The memory of `x` that the basic part selects, also where that is one element."""
-        return x[self.basic]
 
 
 def parsed(xp: ModuleType, shape: Sequence[int], index: Any) -> Index:
@@ -90,7 +85,9 @@ def _part(xp: ModuleType, part: Any) -> Any:
     kind = part.dtype.kind if hasattr(part, "dtype") else ""
     if kind not in ("b", "i", "u"):
         what = part.dtype if kind else type(part).__name__
-        raise ValueError(f"an index only allows ints, bools, slices, Ellipsis, None, and lists or Tensors of ints or bools, but got {what}")
+        raise ValueError(
+            f"an index only allows ints, bools, slices, Ellipsis, None, and lists or Tensors of ints or bools, but got {what}"
+        )
     return int(part) if not part.ndim and kind != "b" else part
 
 
@@ -104,7 +101,9 @@ def _axes_used(part: Any) -> int:
 def _check_range(least: int, largest: int, size: int, axis: int) -> None:
     if least < -size or largest >= size:
         wrong = least if least < -size else largest
-        raise IndexError(f"(OutOfRange) the index {wrong} is out of bounds for axis {axis}, it should be in the range of [{-size}, {size})")
+        raise IndexError(
+            f"(OutOfRange) the index {wrong} is out of bounds for axis {axis}, it should be in the range of [{-size}, {size})"
+        )
 
 
 # --------------------------------------------------------------------------- the three operations
@@ -133,11 +132,8 @@ def getitem_adjoint(xp: ModuleType, g: Array, shape: Sequence[int], index: Any) 
     return out
 
 
-@op(
-    x=lambda g, F, index: F.setitem(g, index, 0),
-    value=lambda g, F, index: F.setitem_adjoint(g, index),
-)
-def setitem(xp: ModuleType, x: Array, index: Any, value: Array) -> Array:
+@op(x=lambda g, F, index: F.setitem(g, index, 0), value=lambda g, F, index: F.written(g, index))
+def setitem_(xp: ModuleType, x: Array, index: Any, value: Array) -> Array:
     """A copy of `x` with `value` at `index`; of several values for one place the last counts."""
     out = x.copy()
     basic, advanced = parsed(xp, x.shape, index)
@@ -148,17 +144,29 @@ def setitem(xp: ModuleType, x: Array, index: Any, value: Array) -> Array:
     return out
 
 
-@op(g=lambda h, F, g_shape, g_dtype, index: F.setitem(F.cast(F.broadcast_to(h.sum() * 0, g_shape), g_dtype), index, h))
-def setitem_adjoint(xp: ModuleType, g: Array, index: Any) -> Array:
-    """``g[index]``, zero for values that `setitem` overwrites with a later one."""
+@op(g=lambda h, F, g_shape, index: F.written_adjoint(h, g_shape, index))
+def written(xp: ModuleType, g: Array, index: Any) -> Array:
+    """``g[index]``, but zero for the values that `setitem` overwrites with later ones."""
     basic, advanced = parsed(xp, g.shape, index)
     if advanced is None:
         return g[basic]
     selected = g[basic][advanced]
-    writer = xp.zeros(g.shape, "int64")
     positions = xp.arange(selected.size).reshape(selected.shape)
+    writer = xp.zeros(g.shape, "int64")
     writer[basic][advanced] = positions
-    return xp.where(writer[basic][advanced] == positions, selected, 0).astype(g.dtype)
+    return xp.where(writer[basic][advanced] == positions, selected, xp.zeros_like(selected))
+
+
+@op(h=lambda g, F, index: F.written(g, index))
+def written_adjoint(xp: ModuleType, h: Array, shape: Sequence[int], index: Any) -> Array:
+    """Zeros of `shape` with `h` at `index`, of several values the last."""
+    zeros = xp.zeros(shape, h.dtype)
+    basic, advanced = parsed(xp, shape, index)
+    if advanced is None:
+        zeros[basic] = h
+    else:
+        zeros[basic][advanced] = h
+    return zeros
 
 
 @op(x=lambda g: g, value=lambda g, F, index: F.getitem(g, index))
@@ -171,3 +179,65 @@ def add_at(xp: ModuleType, x: Array, index: Any, value: Array) -> Array:
     else:
         xp.add.at(out[basic], advanced, value)
     return out
+
+
+@op(
+    promote=True, x=lambda g, F, condition: F.where(condition, g, 0), y=lambda g, F, condition: F.where(condition, 0, g)
+)
+def where_(xp: ModuleType, condition: Array, x: Array, y: Array) -> Array:
+    """The elements of `x` where `condition` holds, else those of `y`."""
+    if condition.dtype.kind != "b":
+        raise ValueError(f"the condition must be bool, but is {condition.dtype}")
+    return xp.where(condition, x, y)
+
+
+# --------------------------------------------------------------------------- what users call
+def setitem(x: Tensor, index: Any, value: Any) -> Tensor:
+    """A copy of `x` with `value`, cast to its dtype, at `index`; ``x[index] = value`` is its in-place form.
+
+    Raises:
+        IndexError: out of range.
+        ValueError: something is no index, the value is neither number, array nor Tensor, or the shapes do not fit.
+    """
+    if hasattr(value, "dtype") and not isinstance(value, Tensor):
+        value = to_tensor(value)
+    elif not isinstance(value, (Tensor, int, float, complex)):
+        raise ValueError(
+            f"(InvalidArgument) setitem(): Value type error. The assign value allows Tensor, numpy.ndarray, integer, float, "
+            f"complex or bool, but received {type(value).__name__}."
+        )
+    if isinstance(value, Tensor):
+        value = astype(value, x.dtype)
+        extra = next((k for k, n in enumerate(value.shape) if n != 1), value.ndim)
+        if extra:  # leading axes of size 1 that the place may not have
+            value = reshape(value, value.shape[extra:])
+    return setitem_(x, index, value)  # type: ignore[no-any-return]
+
+
+def where(condition: Tensor, x: Any = None, y: Any = None, name: str | None = None) -> Any:
+    """The elements of `x` where `condition` holds, else those of `y`; given the condition alone, `nonzero` as a tuple.
+
+    Raises:
+        ValueError: only one of x and y is given.
+    """
+    if x is None and y is None:
+        return nonzero(condition, as_tuple=True)
+    if x is None or y is None:
+        raise ValueError("(InvalidArgument) where(): x and y must both be given, or neither.")
+    if not isinstance(x, Tensor) and not isinstance(y, Tensor):
+        x = to_tensor(x)
+    return where_(condition, x, y)
+
+
+@op()
+def nonzero_(xp: ModuleType, x: Array) -> list[Array]:
+    """Per axis the positions of the elements that are not zero."""
+    return list(xp.nonzero(x))
+
+
+def nonzero(x: Tensor, as_tuple: bool = False) -> Any:
+    """The positions of the elements that are not zero: a row each, or per axis a Tensor of shape [n]."""
+    if not x.ndim:
+        x = reshape(x, [1])
+    columns = nonzero_(x)
+    return tuple(columns) if as_tuple else stack(columns, 1)

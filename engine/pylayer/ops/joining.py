@@ -1,4 +1,4 @@
-"""Operations that put Tensors together, take them apart, and pad them."""
+"""Operations that put Tensors together and take them apart."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from typing import Any
 
 from pylayer.array import Array
 from pylayer.op import op
-from pylayer.ops.indexing import getitem, index_select
 from pylayer.ops.shape import as_ints, normal_axis, reshape
 from pylayer.tensor import Tensor
 
-METHODS = ("chunk", "concat", "pad", "repeat_interleave", "split", "stack", "tensor_split", "unbind", "unstack")
+METHODS = ("chunk", "concat", "split", "stack", "tensor_split", "unbind", "unstack")
 """The functions that are methods of Tensor as well."""
 
 
@@ -50,7 +49,9 @@ def _checked(name: str, x: Any) -> int:
         kinds = "an empty list" if isinstance(x, (list, tuple)) and not x else type(x).__name__
         if isinstance(x, (list, tuple)) and x:
             kinds = "a list of " + ", ".join(sorted({type(t).__name__ for t in x}))
-        raise ValueError(f"(InvalidArgument) {name}(): argument 'x' (position 0) must be list of Tensors, but got {kinds}.")
+        raise ValueError(
+            f"(InvalidArgument) {name}(): argument 'x' (position 0) must be list of Tensors, but got {kinds}."
+        )
     for k, tensor in enumerate(x):
         if tensor.dtype is not x[0].dtype:
             raise ValueError(
@@ -104,7 +105,9 @@ def split(x: Tensor, num_or_sections: int | Sequence[Any], axis: Any = 0, name: 
         sections = [size // num_or_sections] * num_or_sections
     else:
         sections = as_ints(num_or_sections)
-        sections = [size - sum(sections) - 1 if n == -1 else n for n in sections] if sections.count(-1) == 1 else sections
+        sections = (
+            [size - sum(sections) - 1 if n == -1 else n for n in sections] if sections.count(-1) == 1 else sections
+        )
         if sum(sections) != size or min(sections, default=0) < 0:
             raise ValueError(
                 f"(InvalidArgument) split(): Sum of Attr(num_or_sections) must be equal to the input's size along the split "
@@ -118,7 +121,9 @@ def chunk(x: Tensor, chunks: int, axis: Any = 0, name: str | None = None) -> lis
     return split(x, chunks, axis)
 
 
-def tensor_split(x: Tensor, num_or_indices: int | Sequence[int], axis: Any = 0, name: str | None = None) -> list[Tensor]:
+def tensor_split(
+    x: Tensor, num_or_indices: int | Sequence[int], axis: Any = 0, name: str | None = None
+) -> list[Tensor]:
     """Taken apart at the given indices, or into parts as equal as can be, the larger ones first."""
     at = normal_axis(axis, x.ndim)
     size = x.shape[at]
@@ -144,81 +149,7 @@ def unstack(x: Tensor, axis: int = 0, num: int | None = None) -> list[Tensor]:
         ValueError: `num` is given and is not the size along `axis`.
     """
     if num is not None and num != x.shape[axis]:
-        raise ValueError(f"(InvalidArgument) unstack(): num is {num}, but the size along axis {axis} is {x.shape[axis]}.")
+        raise ValueError(
+            f"(InvalidArgument) unstack(): num is {num}, but the size along axis {axis} is {x.shape[axis]}."
+        )
     return unbind(x, axis)  # type: ignore[no-any-return]
-
-
-def repeat_interleave(x: Tensor, repeats: int | Tensor, axis: int | None = None, name: str | None = None) -> Tensor:
-    """Each element along `axis`, or of the flat Tensor, repeated in place."""
-    if axis is None:
-        x, axis = reshape(x, [-1]), 0
-    counts = as_ints(repeats)  # type: ignore[arg-type]
-    size = x.shape[axis]
-    counts = counts * size if len(counts) == 1 else counts
-    chosen = [k for k, n in zip(range(size), counts, strict=True) for _ in range(n)]
-    return index_select(x, chosen, axis)
-
-
-# --------------------------------------------------------------------------- padding
-@op(x=lambda g, F, x_shape, widths: F.getitem(g, tuple(slice(w[0], w[0] + n) for w, n in zip(widths, x_shape, strict=True))))
-def pad_(xp: ModuleType, x: Array, widths: Sequence[tuple[int, int]], value: float) -> Array:
-    """`value` put around: for each axis how many before and after, none negative."""
-    return xp.pad(x, widths, constant_values=value)
-
-
-_SOURCE = {
-    "reflect": lambda k, n: abs(k) if k < n else 2 * (n - 1) - k,
-    "replicate": lambda k, n: min(max(k, 0), n - 1),
-    "circular": lambda k, n: k % n,
-}
-"""Per mode, the element that fills position k of an axis of n elements."""
-
-
-def pad(
-    x: Tensor,
-    pad: Any,
-    mode: str = "constant",
-    value: float = 0.0,
-    data_format: str | None = None,
-    pad_from_left_axis: bool = True,
-    name: str | None = None,
-) -> Tensor:
-    """Elements put around `x`, or taken away where a number is negative.
-
-    Args:
-        pad: pairs (before, after): for each axis in order if there are as many pairs as axes (from the last axis backwards if
-            not `pad_from_left_axis`), else for the last spatial axes, from the last backwards.
-        mode: constant, reflect, replicate or circular.
-        data_format: names the spatial axes: C last (``NHWC``) means that the last axis is none of them.
-
-    Raises:
-        ValueError: an unknown mode, an odd or too large number of numbers, or more to reflect than there is.
-    """
-    numbers = as_ints(pad)
-    pairs = list(zip(numbers[::2], numbers[1::2], strict=False))
-    if len(numbers) % 2 or len(pairs) > x.ndim:
-        raise ValueError(f"(InvalidArgument) pad(): {x.ndim} axes take up to {x.ndim} pairs of numbers, but got {numbers}.")
-    if mode != "constant" and mode not in _SOURCE:
-        raise ValueError(f"(InvalidArgument) pad(): mode must be one of constant, {', '.join(_SOURCE)}, but got {mode!r}.")
-    full = len(pairs) == x.ndim
-    last = x.ndim - 2 if not full and data_format is not None and data_format.endswith("C") else x.ndim - 1
-    if full and mode == "constant" and pad_from_left_axis:
-        axes = list(range(x.ndim))
-    else:
-        axes = [last - k for k in range(len(pairs))]
-    widths = [(0, 0)] * x.ndim
-    for axis, pair in zip(axes, pairs, strict=True):
-        widths[axis] = pair
-    if any(n < 0 for pair in widths for n in pair):
-        kept = tuple(slice(max(-b, 0), n - max(-a, 0)) for (b, a), n in zip(widths, x.shape, strict=True))
-        x = getitem(x, kept)
-        widths = [(max(b, 0), max(a, 0)) for b, a in widths]
-    if mode == "constant":
-        return pad_(x, widths, value)  # type: ignore[no-any-return]
-    for axis, (before, after) in enumerate(widths):
-        size = x.shape[axis]
-        if mode == "reflect" and max(before, after) >= max(size, 1):
-            raise ValueError(f"(InvalidArgument) pad(): reflect needs less than the {size} elements of axis {axis}, but got {(before, after)}.")
-        if before or after:
-            x = index_select(x, [_SOURCE[mode](k, size) for k in range(-before, size + after)], axis)
-    return x

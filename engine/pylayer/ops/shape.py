@@ -45,7 +45,9 @@ def normal_axis(axis: Any, ndim: int) -> int:
     """
     axis = int(axis)
     if not -ndim <= axis < ndim:
-        raise ValueError(f"(InvalidArgument) the axis should be in the range of [{-ndim}, {ndim}), but received {axis}.")
+        raise ValueError(
+            f"(InvalidArgument) the axis should be in the range of [{-ndim}, {ndim}), but received {axis}."
+        )
     return axis % ndim
 
 
@@ -153,7 +155,9 @@ def view(x: Tensor, shape_or_dtype: Any, name: str | None = None) -> Tensor:
     """
     if isinstance(shape_or_dtype, (str, DType)):
         if as_dtype(shape_or_dtype) is not x.dtype:
-            raise TypeError(f"view cannot reinterpret {x.dtype.name} as {shape_or_dtype}. Use astype() to convert the values.")
+            raise TypeError(
+                f"view cannot reinterpret {x.dtype.name} as {shape_or_dtype}. Use astype() to convert the values."
+            )
         return x
     return reshape(x, shape_or_dtype)  # type: ignore[no-any-return]
 
@@ -196,7 +200,8 @@ def unflatten(x: Tensor, axis: int, shape: Ints, name: str | None = None) -> Ten
 def moveaxis(x: Tensor, source: Ints, destination: Ints, name: str | None = None) -> Tensor:
     """The axes `source` moved to `destination`, the others in their order."""
     moved = {
-        normal_axis(d, x.ndim): normal_axis(s, x.ndim) for s, d in zip(as_ints(source), as_ints(destination), strict=True)
+        normal_axis(d, x.ndim): normal_axis(s, x.ndim)
+        for s, d in zip(as_ints(source), as_ints(destination), strict=True)
     }
     others = (k for k in range(x.ndim) if k not in moved.values())
     return transpose(x, [moved[k] if k in moved else next(others) for k in range(x.ndim)])  # type: ignore[no-any-return]

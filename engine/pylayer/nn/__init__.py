@@ -1,0 +1,1 @@
+"""Layers with parameters, their first values, and the functions that are compositions of operations."""

@@ -1,0 +1,261 @@
+"""Functions of `paddle.nn.functional` that are compositions of operations: linear maps, normalisation, dropout, losses."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from pylayer.ops import random
+from pylayer.ops.elementwise import abs as absolute
+from pylayer.ops.elementwise import log, maximum, rsqrt, softplus, sqrt
+from pylayer.ops.gathering import index_select, take_along_axis
+from pylayer.ops.indexing import where
+from pylayer.ops.linalg import matmul
+from pylayer.ops.logic import not_equal
+from pylayer.ops.reduction import log_softmax, mean
+from pylayer.ops.reduction import sum as total
+from pylayer.ops.shape import as_ints, astype, normal_axis, reshape, squeeze, unsqueeze
+from pylayer.ops.sorting import one_hot
+from pylayer.tensor import Tensor
+
+
+# --------------------------------------------------------------------------- layers
+def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, name: str | None = None) -> Tensor:
+    """``x @ weight + bias`` with `weight` of shape [in, out]."""
+    out: Tensor = matmul(x, weight)
+    return out if bias is None else out + bias
+
+
+def embedding(
+    x: Tensor, weight: Tensor, padding_idx: int | None = None, sparse: bool = False, name: str | None = None
+) -> Tensor:
+    """The rows `x` of `weight`; those of `padding_idx` are zeros and take no gradient."""
+    rows: Tensor = weight[x]
+    if padding_idx is None:
+        return rows
+    padded = padding_idx % weight.shape[0]
+    return where(unsqueeze(not_equal(x, padded), -1), rows, 0.0)  # type: ignore[no-any-return]
+
+
+def dropout(
+    x: Tensor,
+    p: float = 0.5,
+    axis: Any = None,
+    training: bool = True,
+    inplace: bool = False,
+    mode: str = "upscale_in_train",
+    name: str | None = None,
+) -> Tensor:
+    """Elements set to zero with probability `p` in training (whole slices, if `axis` is given).
+
+    The others are divided by 1 - p in training (upscale_in_train), or all multiplied by 1 - p outside it (downscale_in_infer).
+
+    Raises:
+        ValueError: `p` is not a probability, or another `mode`.
+    """
+    if not 0 <= p <= 1:
+        raise ValueError(f"p argument should between 0 and 1, but got {p}.")
+    if mode not in ("upscale_in_train", "downscale_in_infer"):
+        raise ValueError(f"mode argument should be 'downscale_in_infer' or 'upscale_in_train', but got {mode!r}.")
+    upscale = mode == "upscale_in_train"
+    if not training:
+        return x if upscale else x * (1 - p)
+    if p == 0 or p == 1:
+        return x * float(1 - p)
+    axes = range(x.ndim) if axis is None else [normal_axis(a, x.ndim) for a in as_ints(axis)]
+    kept = random.rand([n if k in axes else 1 for k, n in enumerate(x.shape)], "float64") >= p
+    return x * (astype(kept, x.dtype) * (1 / (1 - p) if upscale else 1.0))  # type: ignore[no-any-return]
+
+
+def layer_norm(
+    x: Tensor,
+    normalized_shape: Any,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    epsilon: float = 1e-5,
+    name: str | None = None,
+) -> Tensor:
+    """Mean 0 and variance 1 over the last axes, whose shape is `normalized_shape`; times `weight` plus `bias` (Ba et al., 2016).
+
+    Raises:
+        ValueError: the last axes have another shape.
+    """
+    sizes = as_ints(normalized_shape)
+    if list(x.shape[x.ndim - len(sizes) :]) != sizes:
+        raise ValueError(
+            f"layer_norm(): the last axes should be {sizes}, as normalized_shape says, but x has shape {x.shape}."
+        )
+    axes = list(range(x.ndim - len(sizes), x.ndim))
+    centred = x - mean(x, axes, True)
+    out = centred * rsqrt(mean(centred * centred, axes, True) + epsilon)
+    if weight is not None:
+        out = out * reshape(weight, sizes)
+    return out if bias is None else out + reshape(bias, sizes)  # type: ignore[no-any-return]
+
+
+def normalize(x: Tensor, p: float = 2, axis: int = 1, epsilon: float = 1e-12, name: str | None = None) -> Tensor:
+    """`x` divided by its p-norm along `axis`, or by `epsilon` if that is larger."""
+    size = total(absolute(x) ** p, axis, None, True) ** (1 / p) if p != 2 else sqrt(total(x * x, axis, None, True))
+    return x / maximum(size, _like(size, epsilon))  # type: ignore[no-any-return]
+
+
+def _like(x: Tensor, value: float) -> Tensor:
+    from pylayer.ops.creation import full_like
+
+    return full_like(x, value)
+
+
+def cosine_similarity(x1: Tensor, x2: Tensor, axis: int = 1, eps: float = 1e-8) -> Tensor:
+    """The cosine of the angle between slices along `axis`."""
+    size = sqrt(total(x1 * x1, axis) * total(x2 * x2, axis))
+    return total(x1 * x2, axis) / maximum(size, _like(size, eps))  # type: ignore[no-any-return]
+
+
+# --------------------------------------------------------------------------- losses
+def _reduced(loss: Tensor, reduction: str) -> Tensor:
+    if reduction == "mean":
+        return mean(loss)  # type: ignore[no-any-return]
+    if reduction == "sum":
+        return total(loss)  # type: ignore[no-any-return]
+    if reduction == "none":
+        return loss
+    raise ValueError(f"The value of 'reduction' should be 'sum', 'mean' or 'none', but received {reduction}.")
+
+
+def mse_loss(input: Tensor, label: Tensor, reduction: str = "mean", name: str | None = None) -> Tensor:
+    """The squared difference: its mean, sum, or as it is (none)."""
+    difference = input - label
+    return _reduced(difference * difference, reduction)
+
+
+def l1_loss(input: Tensor, label: Tensor, reduction: str = "mean", name: str | None = None) -> Tensor:
+    """The absolute difference: its mean, sum, or as it is (none)."""
+    return _reduced(absolute(input - label), reduction)
+
+
+def smooth_l1_loss(
+    input: Tensor,
+    label: Tensor,
+    reduction: str = "mean",
+    delta: float = 1.0,
+    is_huber: bool = True,
+    name: str | None = None,
+) -> Tensor:
+    """Huber's loss: half the square up to `delta`, linear beyond; divided by `delta` unless `is_huber`."""
+    size = absolute(input - label)
+    loss = where(size < delta, size * size * 0.5, size * delta - 0.5 * delta * delta)
+    return _reduced(loss if is_huber else loss / delta, reduction)
+
+
+def kl_div(
+    input: Tensor, label: Tensor, reduction: str = "mean", log_target: bool = False, name: str | None = None
+) -> Tensor:
+    """label · (log label - input), `input` being logarithms; batchmean divides the sum by the size of the first axis."""
+    if log_target:
+        loss = label.exp() * (label - input)
+    else:
+        positive = label > 0
+        loss = where(positive, label * (log(where(positive, label, 1.0)) - input), 0.0)
+    if reduction == "batchmean":
+        return _reduced(loss, "sum") / input.shape[0]  # type: ignore[no-any-return]
+    return _reduced(loss, reduction)
+
+
+def binary_cross_entropy(
+    input: Tensor, label: Tensor, weight: Tensor | None = None, reduction: str = "mean", name: str | None = None
+) -> Tensor:
+    """-(label · log input + (1 - label) · log(1 - input)); like Paddle, with 1e-12 to keep the logarithms finite."""
+    tiny = _like(input, 1e-12)
+    loss = -(label * log(maximum(input, tiny)) + (1 - label) * log(maximum(1 - input, tiny)))
+    return _reduced(loss if weight is None else loss * weight, reduction)
+
+
+def binary_cross_entropy_with_logits(
+    logit: Tensor,
+    label: Tensor,
+    weight: Tensor | None = None,
+    reduction: str = "mean",
+    pos_weight: Tensor | None = None,
+    name: str | None = None,
+) -> Tensor:
+    """`binary_cross_entropy` of the sigmoid of `logit`, computed without overflow."""
+    positive = label if pos_weight is None else label * pos_weight
+    loss = positive * softplus(-logit) + (1 - label) * softplus(logit)
+    return _reduced(loss if weight is None else loss * weight, reduction)
+
+
+def nll_loss(
+    input: Tensor,
+    label: Tensor,
+    weight: Tensor | None = None,
+    ignore_index: int = -100,
+    reduction: str = "mean",
+    name: str | None = None,
+) -> Tensor:
+    """Minus the element `label` of the log-probabilities `input`, classes along the second axis; see `cross_entropy`."""
+    return _picked(input, label, weight, ignore_index, reduction, 1 if input.ndim > 1 else 0)
+
+
+def cross_entropy(
+    input: Tensor,
+    label: Tensor,
+    weight: Tensor | None = None,
+    ignore_index: int = -100,
+    reduction: str = "mean",
+    soft_label: bool = False,
+    axis: int = -1,
+    use_softmax: bool = True,
+    label_smoothing: float = 0.0,
+    name: str | None = None,
+) -> Tensor:
+    """Minus the logarithm of the softmax of `input` at `label`, or averaged over the distribution `label` (`soft_label`).
+
+    Args:
+        label: classes, of the shape of `input` without `axis` or with size 1 there; or probabilities.
+        weight: of each class; the mean is then weighted.
+        ignore_index: the class whose entries count nothing.
+        reduction: mean, sum or none; none keeps the label's shape.
+        use_softmax: False if `input` holds probabilities already.
+
+    Raises:
+        ValueError: shapes that do not fit, or another `reduction`.
+        IndexError: a class is out of range.
+    """
+    at = normal_axis(axis, input.ndim)
+    logarithms = log_softmax(input, at) if use_softmax else log(input)
+    if label_smoothing and not soft_label:
+        label = one_hot(squeeze(label, at) if label.ndim == input.ndim else label, input.shape[at])
+        label, soft_label = astype(label, input.dtype), True
+    if not soft_label:
+        return _picked(logarithms, label, weight, ignore_index, reduction, at)
+    if label_smoothing:
+        label = label * (1 - label_smoothing) + label_smoothing / input.shape[at]
+    loss = -total(logarithms * label, at, None, True)
+    if weight is None:
+        return _reduced(loss, reduction)
+    shape = [-1 if k == at else 1 for k in range(input.ndim)]
+    weights = total(label * reshape(weight, shape), at, None, True)
+    return total(loss * weights) / total(weights) if reduction == "mean" else _reduced(loss * weights, reduction)  # type: ignore[no-any-return]
+
+
+def _picked(
+    logarithms: Tensor, label: Tensor, weight: Tensor | None, ignored: int, reduction: str, axis: int
+) -> Tensor:
+    """Minus the labelled element along `axis`, weighted and reduced."""
+    kept_axis = label.ndim == logarithms.ndim
+    classes = label if kept_axis else unsqueeze(label, axis)
+    expected: Sequence[int] = [1 if k == axis else n for k, n in enumerate(logarithms.shape)]
+    if list(classes.shape) != expected:
+        raise ValueError(
+            f"The label should have the shape {expected}, but has {label.shape} (input {logarithms.shape}, axis {axis})."
+        )
+    counts = not_equal(classes, ignored)
+    classes = where(counts, classes, 0)
+    weights = astype(counts, logarithms.dtype)
+    if weight is not None:
+        weights = weights * reshape(index_select(weight, reshape(classes, [-1])), classes.shape)
+    loss = -take_along_axis(logarithms, classes, axis) * weights
+    if reduction == "mean":
+        return total(loss) / total(weights)  # type: ignore[no-any-return]
+    return _reduced(loss if kept_axis else squeeze(loss, axis), reduction)

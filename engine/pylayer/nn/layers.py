@@ -1,0 +1,277 @@
+"""The common layers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from pylayer.nn import functional
+from pylayer.nn.initializer import Constant
+from pylayer.nn.layer import Layer
+from pylayer.ops import elementwise, reduction
+from pylayer.ops.shape import as_ints, flatten
+from pylayer.tensor import Parameter, Tensor
+
+
+class Linear(Layer):
+    """``x @ weight + bias``, `weight` of shape [in_features, out_features]; no bias if `bias_attr` is False."""
+
+    def __init__(
+        self,
+        in_features: int,
+        out_features: int,
+        weight_attr: Any = None,
+        bias_attr: Any = None,
+        name: str | None = None,
+    ) -> None:
+        super().__init__()
+        self.in_features, self.out_features = in_features, out_features
+        self.weight = self.create_parameter([in_features, out_features], weight_attr)
+        self.bias = self.create_parameter([out_features], bias_attr, is_bias=True)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The output, of shape [..., out_features]."""
+        return functional.linear(input, self.weight, self.bias)
+
+    def extra_repr(self) -> str:
+        """What the repr shows."""
+        return f"in_features={self.in_features}, out_features={self.out_features}, dtype={self._dtype.name}"
+
+
+class Embedding(Layer):
+    """The rows of a weight of shape [num_embeddings, embedding_dim]."""
+
+    def __init__(
+        self,
+        num_embeddings: int,
+        embedding_dim: int,
+        padding_idx: int | None = None,
+        sparse: bool = False,
+        weight_attr: Any = None,
+        name: str | None = None,
+    ) -> None:
+        super().__init__()
+        self.padding_idx = padding_idx
+        self.weight = self.create_parameter([num_embeddings, embedding_dim], weight_attr)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The rows `x`."""
+        return functional.embedding(x, self.weight, self.padding_idx)
+
+
+class LayerNorm(Layer):
+    """`nn.functional.layer_norm` with a weight of ones and a bias of zeros to start with."""
+
+    def __init__(
+        self,
+        normalized_shape: Any,
+        epsilon: float = 1e-5,
+        weight_attr: Any = None,
+        bias_attr: Any = None,
+        name: str | None = None,
+    ) -> None:
+        super().__init__()
+        self.normalized_shape, self.epsilon = as_ints(normalized_shape), epsilon
+        self.weight = self.create_parameter(self.normalized_shape, weight_attr, default_initializer=Constant(1.0))
+        self.bias = self.create_parameter(self.normalized_shape, bias_attr, is_bias=True)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The normalised input."""
+        return functional.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.epsilon)
+
+    def extra_repr(self) -> str:
+        """What the repr shows."""
+        return f"normalized_shape={self.normalized_shape}, epsilon={self.epsilon}"
+
+
+class Dropout(Layer):
+    """`nn.functional.dropout`, in training mode only."""
+
+    def __init__(
+        self,
+        p: float = 0.5,
+        inplace: bool = False,
+        axis: Any = None,
+        mode: str = "upscale_in_train",
+        name: str | None = None,
+    ) -> None:
+        super().__init__()
+        self.p, self.axis, self.mode = p, axis, mode
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The input, some of it zero."""
+        return functional.dropout(input, self.p, self.axis, self.training, mode=self.mode)
+
+    def extra_repr(self) -> str:
+        """What the repr shows."""
+        return f"p={self.p}, axis={self.axis}, mode={self.mode}"
+
+
+class Identity(Layer):
+    """The input as it is; arguments to the constructor are ignored, as in Paddle."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__()
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The input."""
+        return input
+
+
+class Flatten(Layer):
+    """`flatten`, from the second axis on unless told otherwise."""
+
+    def __init__(self, start_axis: int = 1, stop_axis: int = -1) -> None:
+        super().__init__()
+        self.start_axis, self.stop_axis = start_axis, stop_axis
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The flattened input."""
+        return flatten(input, self.start_axis, self.stop_axis)
+
+
+# --------------------------------------------------------------------------- a function as a layer
+class _Function(Layer):
+    """A layer that calls a function with the options it was made with."""
+
+    function: Callable[..., Any]
+    options: tuple[str, ...] = ()
+    defaults: tuple[Any, ...] = ()
+
+    def __init__(self, *args: Any, name: str | None = None, **kwargs: Any) -> None:
+        super().__init__()
+        if len(args) > len(self.options) or kwargs.keys() - set(self.options[len(args) :]):
+            given = ", ".join([*map(repr, args), *kwargs])
+            raise TypeError(f"{type(self).__name__} takes {', '.join(self.options) or 'no options'}, but got {given}.")
+        values = {
+            **dict(zip(self.options, self.defaults, strict=True)),
+            **dict(zip(self.options, args, strict=False)),
+            **kwargs,
+        }
+        self.values: dict[str, Any] = values
+
+    def forward(self, *inputs: Any) -> Any:
+        """The function's result."""
+        return type(self).function(*inputs, **self.values)
+
+    def extra_repr(self) -> str:
+        """What the repr shows."""
+        return ", ".join(f"{key}={value}" for key, value in self.values.items())
+
+
+def _layer(name: str, function: Callable[..., Any], **options: Any) -> type[_Function]:
+    """A layer class over `function`, its options and their defaults given."""
+    body = {
+        "__doc__": f"`nn.functional.{function.__name__}` as a layer.",
+        "__module__": __name__,
+        "function": staticmethod(function),
+        "options": tuple(options),
+        "defaults": tuple(options.values()),
+    }
+    return type(name, (_Function,), body)
+
+
+ReLU = _layer("ReLU", elementwise.relu)
+Tanh = _layer("Tanh", elementwise.tanh)
+Sigmoid = _layer("Sigmoid", elementwise.sigmoid)
+Silu = _layer("Silu", elementwise.silu)
+GELU = _layer("GELU", elementwise.gelu, approximate=False)
+LeakyReLU = _layer("LeakyReLU", elementwise.leaky_relu, negative_slope=0.01)
+ELU = _layer("ELU", elementwise.elu, alpha=1.0)
+Softplus = _layer("Softplus", elementwise.softplus, beta=1.0, threshold=20.0)
+Softmax = _layer("Softmax", reduction.softmax, axis=-1)
+LogSoftmax = _layer("LogSoftmax", reduction.log_softmax, axis=-1)
+MSELoss = _layer("MSELoss", functional.mse_loss, reduction="mean")
+L1Loss = _layer("L1Loss", functional.l1_loss, reduction="mean")
+CrossEntropyLoss = _layer(
+    "CrossEntropyLoss", functional.cross_entropy, weight=None, ignore_index=-100, reduction="mean", soft_label=False, axis=-1,
+    use_softmax=True, label_smoothing=0.0,
+)  # fmt: skip
+BCEWithLogitsLoss = _layer(
+    "BCEWithLogitsLoss", functional.binary_cross_entropy_with_logits, weight=None, reduction="mean", pos_weight=None
+)
+
+
+# --------------------------------------------------------------------------- containers
+class Sequential(Layer):
+    """Layers called one after the other. Given as arguments, or as (name, layer) pairs."""
+
+    def __init__(self, *layers: Any) -> None:
+        super().__init__()
+        if len(layers) == 1 and isinstance(layers[0], list):
+            layers = tuple(layers[0])
+        for k, layer in enumerate(layers):
+            name, member = layer if isinstance(layer, tuple) else (str(k), layer)
+            self.add_sublayer(name, member)
+
+    def __getitem__(self, index: int | slice | str) -> Any:
+        if isinstance(index, slice):
+            return Sequential(*list(self._sub_layers.values())[index])
+        return self._sub_layers[index] if isinstance(index, str) else list(self._sub_layers.values())[index]
+
+    def __len__(self) -> int:
+        return len(self._sub_layers)
+
+    def __iter__(self) -> Iterator[Layer]:
+        return iter(self._sub_layers.values())
+
+    def forward(self, input: Any) -> Any:
+        """What the last layer returns."""
+        for layer in self:
+            input = layer(input)
+        return input
+
+
+class LayerList(Layer):
+    """A list of layers."""
+
+    def __init__(self, sublayers: Iterable[Layer] | None = None) -> None:
+        super().__init__()
+        self.extend(sublayers or [])
+
+    def append(self, sublayer: Layer) -> LayerList:
+        """Add a layer at the end."""
+        self.add_sublayer(str(len(self)), sublayer)
+        return self
+
+    def extend(self, sublayers: Iterable[Layer]) -> LayerList:
+        """Add layers at the end."""
+        for sublayer in sublayers:
+            self.append(sublayer)
+        return self
+
+    def __getitem__(self, index: int | slice) -> Any:
+        layers = list(self._sub_layers.values())
+        return LayerList(layers[index]) if isinstance(index, slice) else layers[index]
+
+    def __setitem__(self, index: int, sublayer: Layer) -> None:
+        self.add_sublayer(str(range(len(self))[index]), sublayer)
+
+    def __len__(self) -> int:
+        return len(self._sub_layers)
+
+    def __iter__(self) -> Iterator[Layer]:
+        return iter(self._sub_layers.values())
+
+
+class ParameterList(Layer):
+    """A list of parameters."""
+
+    def __init__(self, parameters: Iterable[Parameter] | None = None) -> None:
+        super().__init__()
+        for parameter in parameters or []:
+            self.append(parameter)
+
+    def append(self, parameter: Parameter) -> ParameterList:
+        """Add a parameter at the end."""
+        self.add_parameter(str(len(self)), parameter)
+        return self
+
+    def __getitem__(self, index: int) -> Any:
+        return list(self._parameters.values())[index]
+
+    def __len__(self) -> int:
+        return len(self._parameters)
+
+    def __iter__(self) -> Iterator[Parameter]:
+        return iter(self._parameters.values())

@@ -1,0 +1,78 @@
+"""Complex numbers. The gradient of a real function of z = a + bi is its gradient in a plus i times that in b, as in Paddle."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+from pylayer.array import Array
+from pylayer.op import op
+from pylayer.ops.indexing import getitem
+from pylayer.ops.joining import stack
+from pylayer.tensor import Tensor
+
+METHODS = ("as_complex", "as_real", "conj", "imag", "real")
+"""The functions that are methods of Tensor as well."""
+
+
+def _real_parts(real: Array, imag: Array) -> None:
+    if real.dtype != imag.dtype or real.dtype.kind != "f" or real.dtype.itemsize < 4:
+        raise ValueError(f"the parts must both be float32 or both be float64, but are {real.dtype} and {imag.dtype}")
+
+
+@op(real=lambda g, F: F.real(g), imag=lambda g, F: F.imag(g))
+def complex_(xp: ModuleType, real: Array, imag: Array) -> Array:
+    """The complex numbers with these parts, which broadcast.
+
+    Raises:
+        ValueError: the parts are not both float32 or both float64.
+    """
+    _real_parts(real, imag)
+    return real + 1j * imag
+
+
+@op(x=lambda g, F: F.complex(g, g * 0))
+def real(xp: ModuleType, x: Array) -> Array:
+    """The real part.
+
+    Raises:
+        ValueError: `x` is not complex.
+    """
+    if x.dtype.kind != "c":
+        raise ValueError(f"the Tensor must be complex, but is {x.dtype}")
+    return x.real.copy()
+
+
+@op(x=lambda g, F: F.complex(g * 0, g))
+def imag(xp: ModuleType, x: Array) -> Array:
+    """The imaginary part.
+
+    Raises:
+        ValueError: `x` is not complex.
+    """
+    if x.dtype.kind != "c":
+        raise ValueError(f"the Tensor must be complex, but is {x.dtype}")
+    return x.imag.copy()
+
+
+@op(x=lambda g, F: F.conj(g))
+def conj(xp: ModuleType, x: Array) -> Array:
+    """The complex conjugate; a copy of a real Tensor."""
+    return xp.conjugate(x)
+
+
+def as_complex(x: Tensor, name: str | None = None) -> Tensor:
+    """The last axis, of size 2, read as real and imaginary parts.
+
+    Raises:
+        ValueError: it is of another size.
+    """
+    if not x.ndim or x.shape[-1] != 2:
+        raise ValueError(
+            f"(InvalidArgument) as_complex(): the last axis must be of size 2, but the shape is {x.shape}."
+        )
+    return complex_(getitem(x, (..., 0)), getitem(x, (..., 1)))  # type: ignore[no-any-return]
+
+
+def as_real(x: Tensor, name: str | None = None) -> Tensor:
+    """Real and imaginary parts along a new last axis."""
+    return stack([real(x), imag(x)], -1)  # type: ignore[no-any-return]

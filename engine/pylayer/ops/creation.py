@@ -1,0 +1,256 @@
+"""Tensors from values."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pylayer.array import XP, default_module, to_numpy
+from pylayer.dtype import BY_NUMPY, DType, as_dtype, default_dtype
+from pylayer.op import unwrap
+from pylayer.ops.shape import Ints, as_ints, broadcast_to, clone, reshape
+from pylayer.tensor import Tensor
+
+METHODS = ("numel",)
+"""The functions that are methods of Tensor as well."""
+
+DTypeLike = DType | str | type | None
+
+
+def _wanted(dtype: Any) -> Any:
+    """The NumPy dtype meant, the default floating one for None."""
+    return (default_dtype() if dtype is None else as_dtype(dtype)).numpy
+
+
+# --------------------------------------------------------------------------- from data
+def to_tensor(data: Any, dtype: Any = None, place: Any = None, stop_gradient: bool = True) -> Tensor:
+    """A new leaf with a copy of `data`: a number, nested lists, an array, or a Tensor.
+
+    Python floats become the default dtype, ints int64, complex numbers complex64 or, with float64 as the default, complex128;
+    arrays keep their dtype (observed rule 72).
+
+    Args:
+        place: accepted for Paddle's sake; Tensors are made on the current device.
+
+    Raises:
+        TypeError: `data` is of a kind that no Tensor can be made of, or `dtype` is none.
+        ValueError: nested lists of different lengths.
+    """
+    xp = default_module()
+    if isinstance(data, Tensor):
+        values = data.array
+    elif type(data) in XP or isinstance(data, np.generic):
+        values = data
+    elif isinstance(data, (bool, int, float, complex, list, tuple)):
+        values = _from_lists(data)
+    else:
+        raise TypeError(
+            f"Can't constructs a 'paddle.Tensor' with data type {type(data)}, data type must be "
+            f"scalar|list|tuple|np.ndarray|paddle.Tensor"
+        )
+    if dtype is None and values.dtype not in BY_NUMPY:
+        raise TypeError(f"Can't constructs a 'paddle.Tensor' of dtype {values.dtype}; convert it first.")
+    if XP.get(type(values)) is not xp:
+        values = to_numpy(values) if type(values) in XP else values
+    wanted = values.dtype if dtype is None else as_dtype(dtype).numpy
+    return Tensor(xp.array(values, dtype=wanted), None, stop_gradient)
+
+
+def _from_lists(data: Any) -> np.ndarray[Any, Any]:
+    """Nested lists of numbers, arrays and Tensors as an array of the dtype that Paddle gives them."""
+    values = np.asarray(_on_host(data))
+    if values.dtype.kind == "f" and not _holds_tensor(data):
+        values = values.astype(default_dtype().numpy)
+    if values.dtype.kind == "c":
+        values = values.astype("complex128" if default_dtype().itemsize == 8 else "complex64")
+    if values.dtype.kind in "OUS":
+        raise TypeError(
+            f"Can't constructs a 'paddle.Tensor' with elements of data type {values.dtype}; they must be numbers."
+        )
+    return values
+
+
+def _on_host(data: Any) -> Any:
+    if isinstance(data, (list, tuple)):
+        return [_on_host(item) for item in data]
+    if isinstance(data, Tensor):
+        return to_numpy(data.array)
+    return to_numpy(data) if type(data) in XP else data
+
+
+def _holds_tensor(data: Any) -> bool:
+    return isinstance(data, Tensor) or (isinstance(data, (list, tuple)) and any(_holds_tensor(item) for item in data))
+
+
+def assign(x: Any, output: Tensor | None = None) -> Tensor:
+    """A copy of a Tensor, part of the graph; or a new Tensor from data, of the dtype that NumPy gives it.
+
+    With `output`, that Tensor takes the values on, in place.
+    """
+    copy: Tensor = clone(x) if isinstance(x, Tensor) else to_tensor(np.asarray(x))
+    if output is None:
+        return copy
+    from pylayer.ops.inplace import in_place  # which itself needs this module
+
+    return in_place(lambda _: copy)(output)  # type: ignore[no-any-return]
+
+
+# --------------------------------------------------------------------------- filled
+def _filled(shape: Ints, value: Any, dtype: Any) -> Tensor:
+    sizes = as_ints(shape if isinstance(shape, (list, tuple, int)) else unwrap(shape))
+    if any(n < 0 for n in sizes):
+        raise ValueError(
+            f"(InvalidArgument) Each value of attribute 'shape' is expected to be no less than 0. But received: shape = {sizes}."
+        )
+    return Tensor(default_module().full(sizes, value, dtype=_wanted(dtype)))
+
+
+def zeros(shape: Ints, dtype: DTypeLike = None, name: str | None = None) -> Tensor:
+    """Zeros, of the default dtype unless given.
+
+    Raises:
+        ValueError: a size is negative.
+    """
+    return _filled(shape, 0, dtype)
+
+
+def ones(shape: Ints, dtype: DTypeLike = None, name: str | None = None) -> Tensor:
+    """Ones, of the default dtype unless given.
+
+    Raises:
+        ValueError: a size is negative.
+    """
+    return _filled(shape, 1, dtype)
+
+
+def empty(shape: Ints, dtype: DTypeLike = None, name: str | None = None) -> Tensor:
+    """A Tensor whose values are not to be relied on. They are zeros, so that a program that does is repeatable."""
+    return _filled(shape, 0, dtype)
+
+
+def full(shape: Ints, fill_value: Any, dtype: DTypeLike = None, name: str | None = None) -> Tensor:
+    """All elements `fill_value`; without a dtype bool for a bool, complex128 for a complex number, else the default dtype.
+
+    Raises:
+        TypeError: `fill_value` is no number.
+        ValueError: a size is negative.
+    """
+    value = _number(fill_value)
+    if dtype is None and isinstance(value, (bool, complex)):
+        dtype = "bool" if isinstance(value, bool) else "complex128"
+    return _filled(shape, value, dtype)
+
+
+def _number(value: Any) -> Any:
+    if isinstance(value, Tensor):
+        return value.item()
+    if isinstance(value, (str, np.generic)):
+        return float(value) if isinstance(value, str) else value.item()
+    if not isinstance(value, (bool, int, float, complex)):
+        raise TypeError(
+            f"The fill_value should be int, float, bool, complex, np.number or Tensor, but received {type(value)}."
+        )
+    return value
+
+
+def zeros_like(x: Tensor, dtype: DTypeLike = None, name: str | None = None) -> Tensor:
+    """Zeros of the shape and, unless given, the dtype of `x`."""
+    return _filled(x.shape, 0, dtype or x.dtype)
+
+
+def ones_like(x: Tensor, dtype: DTypeLike = None, name: str | None = None) -> Tensor:
+    """Ones of the shape and, unless given, the dtype of `x`."""
+    return _filled(x.shape, 1, dtype or x.dtype)
+
+
+def empty_like(x: Tensor, dtype: DTypeLike = None, name: str | None = None) -> Tensor:
+    """`empty` of the shape and, unless given, the dtype of `x`."""
+    return _filled(x.shape, 0, dtype or x.dtype)
+
+
+def full_like(x: Tensor, fill_value: Any, dtype: DTypeLike = None, name: str | None = None) -> Tensor:
+    """`full` of the shape and, unless given, the dtype of `x`."""
+    return _filled(x.shape, _number(fill_value), dtype or x.dtype)
+
+
+# --------------------------------------------------------------------------- sequences
+def arange(start: Any = 0, end: Any = None, step: Any = 1, dtype: DTypeLike = None, name: str | None = None) -> Tensor:
+    """From `start` to `end`, exclusive, in steps; one argument is the end. int64 if all are ints, else the default dtype.
+
+    Raises:
+        ValueError: the step is zero.
+    """
+    start, end = (0, start) if end is None else (start, end)
+    first, stop, by = (_number(n) for n in (start, end, step))
+    if not by:
+        raise ValueError("(InvalidArgument) arange(): the step must not be 0.")
+    if dtype is None:
+        dtype = "int64" if all(isinstance(n, int) for n in (first, stop, by)) else None
+    count = max(0, math.ceil((stop - first) / by))
+    xp = default_module()
+    steps = xp.arange(count, dtype="int64" if isinstance(first, int) and isinstance(by, int) else "float64")
+    return Tensor((first + steps * by).astype(_wanted(dtype)))
+
+
+def linspace(start: Any, stop: Any, num: Any, dtype: DTypeLike = None, name: str | None = None) -> Tensor:
+    """`num` values from `start` to `stop`, both included; for integer dtypes rounded towards zero."""
+    values = default_module().linspace(_number(start), _number(stop), int(num), dtype="float64")
+    return Tensor(values.astype(_wanted(dtype)))
+
+
+def logspace(
+    start: Any, stop: Any, num: Any, base: Any = 10.0, dtype: DTypeLike = None, name: str | None = None
+) -> Tensor:
+    """`base` to the powers that `linspace` gives."""
+    powers = default_module().linspace(_number(start), _number(stop), int(num), dtype="float64")
+    return Tensor((_number(base) ** powers).astype(_wanted(dtype)))
+
+
+def eye(num_rows: Any, num_columns: Any = None, dtype: DTypeLike = None, name: str | None = None) -> Tensor:
+    """Ones on the diagonal."""
+    columns = None if num_columns is None else int(num_columns)
+    return Tensor(default_module().eye(int(num_rows), columns, dtype=_wanted(dtype)))
+
+
+def tril_indices(row: int, col: int | None = None, offset: int = 0, dtype: DTypeLike = "int64") -> Tensor:
+    """Rows and columns of the lower triangle, of shape [2, n]."""
+    return to_tensor(np.stack(np.tril_indices(row, offset, row if col is None else col)), dtype)
+
+
+def triu_indices(row: int, col: int | None = None, offset: int = 0, dtype: DTypeLike = "int64") -> Tensor:
+    """Rows and columns of the upper triangle, of shape [2, n]."""
+    return to_tensor(np.stack(np.triu_indices(row, offset, row if col is None else col)), dtype)
+
+
+def meshgrid(*args: Any, name: str | None = None) -> list[Tensor]:
+    """Each of the 1-d Tensors along an axis of its own, all of the same shape."""
+    tensors: Sequence[Tensor] = args[0] if len(args) == 1 and isinstance(args[0], (list, tuple)) else args
+    shape = [t.size for t in tensors]
+    return [
+        broadcast_to(reshape(t, [-1 if k == axis else 1 for k in range(len(shape))]), shape)
+        for axis, t in enumerate(tensors)
+    ]
+
+
+# --------------------------------------------------------------------------- about tensors
+def is_tensor(x: Any) -> bool:
+    """Whether `x` is a Tensor."""
+    return isinstance(x, Tensor)
+
+
+def numel(x: Tensor, name: str | None = None) -> Tensor:
+    """The number of elements, as a 0-d int64 Tensor."""
+    return to_tensor(x.size)
+
+
+def shape(input: Tensor) -> Tensor:
+    """The shape as an int64 Tensor."""
+    return to_tensor(list(input.shape), "int64")
+
+
+def rank(input: Tensor) -> Tensor:
+    """The number of dimensions, as a 0-d int32 Tensor."""
+    return to_tensor(input.ndim, "int32")

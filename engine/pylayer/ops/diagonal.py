@@ -1,0 +1,85 @@
+"""Diagonals, and views by strides."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import ModuleType
+from typing import Any
+
+from pylayer.array import Array
+from pylayer.op import op
+from pylayer.ops.creation import full
+from pylayer.ops.indexing import getitem, setitem
+from pylayer.ops.shape import as_ints, moveaxis, normal_axis
+from pylayer.tensor import Tensor
+
+METHODS = ("as_strided", "diag", "diag_embed", "diagonal")
+"""The functions that are methods of Tensor as well."""
+
+
+def _diagonal(offset: int, rows: int, columns: int) -> tuple[Any, ...]:
+    """The index of a diagonal of the last two axes."""
+    first = max(-offset, 0)
+    count = max(0, min(rows - first, columns - max(offset, 0)))
+    return ..., range(first, first + count), range(first + offset, first + offset + count)
+
+
+def diagonal(x: Tensor, offset: int = 0, axis1: int = 0, axis2: int = 1, name: str | None = None) -> Tensor:
+    """A diagonal of two axes, as the last axis of a copy."""
+    moved = moveaxis(x, [axis1, axis2], [-2, -1])
+    return getitem(moved, _diagonal(offset, *moved.shape[-2:]))  # type: ignore[no-any-return]
+
+
+def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
+    """The last axis as a diagonal of two axes, zeros elsewhere."""
+    size = input.shape[-1] + abs(offset)
+    zeros = full([*input.shape[:-1], size, size], 0, input.dtype)
+    embedded = setitem(zeros, _diagonal(offset, size, size), input)
+    return moveaxis(embedded, [-2, -1], [normal_axis(dim1, zeros.ndim), normal_axis(dim2, zeros.ndim)])
+
+
+def diag(x: Tensor, offset: int = 0, padding_value: Any = 0, name: str | None = None) -> Tensor:
+    """The diagonal of a matrix, or a matrix with the given diagonal and `padding_value` elsewhere.
+
+    Raises:
+        ValueError: `x` has neither one nor two dimensions.
+    """
+    if x.ndim == 2:
+        return diagonal(x, offset)
+    if x.ndim != 1:
+        raise ValueError(f"(InvalidArgument) diag(): the input must be 1-D or 2-D, but has shape {x.shape}.")
+    size = x.size + abs(offset)
+    return setitem(full([size, size], padding_value, x.dtype), _diagonal(offset, size, size), x)
+
+
+def _strided(xp: ModuleType, x: Array, shape: Sequence[int], stride: Sequence[int], offset: int) -> Array:
+    """The view of contiguous memory by `shape` and `stride`, both in elements."""
+    flat = x.reshape(-1)
+    last = offset + sum((n - 1) * s for n, s in zip(shape, stride, strict=True))
+    if all(shape) and not (0 <= offset and all(s >= 0 for s in stride) and last < flat.size):
+        raise ValueError(
+            f"shape {list(shape)}, stride {list(stride)} and offset {offset} reach beyond the {flat.size} elements"
+        )
+    strides = [s * x.dtype.itemsize for s in stride]
+    return xp.lib.stride_tricks.as_strided(flat[offset:], shape, strides)
+
+
+@op(x=lambda g, F, x_shape, shape, stride, offset: F.as_strided_adjoint(g, x_shape, shape, stride, offset))
+def as_strided(xp: ModuleType, x: Array, shape: Sequence[int], stride: Sequence[int], offset: int = 0) -> Array:
+    """The elements of a contiguous Tensor at `offset` plus multiples of `stride`, both counted in elements. Shares memory.
+
+    Raises:
+        ValueError: they reach beyond the Tensor.
+    """
+    return _strided(xp, xp.ascontiguousarray(x), as_ints(shape), as_ints(stride), offset)
+
+
+@op(g=lambda h, F, shape, stride, offset: F.as_strided(h, shape, stride, offset))
+def as_strided_adjoint(
+    xp: ModuleType, g: Array, x_shape: Sequence[int], shape: Sequence[int], stride: Sequence[int], offset: int
+) -> Array:
+    """Zeros of `x_shape` with each element of `g` added where `as_strided` took it from."""
+    out = xp.zeros(x_shape, g.dtype)
+    positions = _strided(xp, xp.arange(out.size), as_ints(shape), as_ints(stride), offset)
+    xp.add.at(out.reshape(-1), positions, g)
+    return out

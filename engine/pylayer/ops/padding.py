@@ -1,0 +1,91 @@
+"""Padding."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import ModuleType
+from typing import Any
+
+from pylayer.array import Array
+from pylayer.op import op
+from pylayer.ops.gathering import index_select
+from pylayer.ops.indexing import getitem
+from pylayer.ops.shape import as_ints
+from pylayer.tensor import Tensor
+
+METHODS = ("pad",)
+"""The functions that are methods of Tensor as well."""
+
+
+@op(
+    x=lambda g, F, x_shape, widths: F.getitem(
+        g, tuple(slice(w[0], w[0] + n) for w, n in zip(widths, x_shape, strict=True))
+    )
+)
+def pad_(xp: ModuleType, x: Array, widths: Sequence[tuple[int, int]], value: float) -> Array:
+    """`value` put around: for each axis how many before and after, none negative."""
+    return xp.pad(x, widths, constant_values=value)
+
+
+_SOURCE = {
+    "reflect": lambda k, n: abs(k) if k < n else 2 * (n - 1) - k,
+    "replicate": lambda k, n: min(max(k, 0), n - 1),
+    "circular": lambda k, n: k % n,
+}
+"""Per mode, the element that fills position k of an axis of n elements."""
+
+
+def pad(
+    x: Tensor,
+    pad: Any,
+    mode: str = "constant",
+    value: float = 0.0,
+    data_format: str | None = None,
+    pad_from_left_axis: bool = True,
+    name: str | None = None,
+) -> Tensor:
+    """Elements put around `x`, or taken away where a number is negative.
+
+    Args:
+        pad: pairs (before, after): for each axis in order if there are as many pairs as axes (from the last axis backwards if
+            not `pad_from_left_axis`), else for the last spatial axes, from the last backwards.
+        mode: constant, reflect, replicate or circular.
+        data_format: names the spatial axes: C last (``NHWC``) means that the last axis is none of them.
+
+    Raises:
+        ValueError: an unknown mode, an odd or too large number of numbers, or more to reflect than there is.
+    """
+    numbers = as_ints(pad)
+    pairs = list(zip(numbers[::2], numbers[1::2], strict=False))
+    if len(numbers) % 2 or len(pairs) > x.ndim:
+        raise ValueError(
+            f"(InvalidArgument) pad(): {x.ndim} axes take up to {x.ndim} pairs of numbers, but got {numbers}."
+        )
+    if mode != "constant" and mode not in _SOURCE:
+        raise ValueError(
+            f"(InvalidArgument) pad(): mode must be one of constant, {', '.join(_SOURCE)}, but got {mode!r}."
+        )
+    full = len(pairs) == x.ndim
+    last = x.ndim - 2 if not full and data_format is not None and data_format.endswith("C") else x.ndim - 1
+    if full and mode == "constant" and pad_from_left_axis:
+        axes = list(range(x.ndim))
+    else:
+        axes = [last - k for k in range(len(pairs))]
+    widths = [(0, 0)] * x.ndim
+    for axis, pair in zip(axes, pairs, strict=True):
+        widths[axis] = pair
+    if any(n < 0 for pair in widths for n in pair):
+        kept = tuple(slice(max(-b, 0), n - max(-a, 0)) for (b, a), n in zip(widths, x.shape, strict=True))
+        x = getitem(x, kept)
+        widths = [(max(b, 0), max(a, 0)) for b, a in widths]
+    if mode == "constant":
+        return pad_(x, widths, value)  # type: ignore[no-any-return]
+    for axis, (before, after) in enumerate(widths):
+        size = x.shape[axis]
+        if mode == "reflect" and max(before, after) >= max(size, 1):
+            raise ValueError(
+                f"(InvalidArgument) pad(): reflect needs less than the {size} elements of axis {axis}, but got {(before, after)}."
+            )
+        if before or after:
+            x = index_select(x, [_SOURCE[mode](k, size) for k in range(-before, size + after)], axis)
+    return x

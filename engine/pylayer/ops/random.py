@@ -1,0 +1,167 @@
+"""Random Tensors. One generator per device, apart from NumPy's and CuPy's global ones; the stream is not Paddle's.
+
+Nothing here is differentiable.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from pylayer.array import XP, Array, default_module, get_device
+from pylayer.dtype import as_dtype, default_dtype
+from pylayer.op import unwrap
+from pylayer.ops.creation import DTypeLike
+from pylayer.ops.shape import Ints, as_ints, broadcast_shape
+from pylayer.tensor import Tensor
+
+METHODS = ("bernoulli", "multinomial")
+"""The functions that are methods of Tensor as well."""
+
+
+class Generator:
+    """The random numbers of one device."""
+
+    def __init__(self, seed: int) -> None:
+        self.manual_seed(seed)
+
+    def manual_seed(self, seed: int) -> Generator:
+        """Start again from `seed`."""
+        self._seed = int(seed)
+        self.source = default_module().random.default_rng(self._seed)
+        return self
+
+    def initial_seed(self) -> int:
+        """The seed that it started from."""
+        return self._seed
+
+
+_generators: dict[str, Generator] = {}
+_seeds = [int(np.random.SeedSequence().generate_state(1, np.uint32)[0])]
+"""The last seed given; the first comes from the operating system."""
+
+
+def generator() -> Generator:
+    """The generator of the current device."""
+    device = get_device()
+    if device not in _generators:
+        _generators[device] = Generator(_seeds[-1])
+    return _generators[device]
+
+
+def seed(seed: int) -> Generator:
+    """Make the random numbers of every device repeatable from here on."""
+    _seeds[:] = [int(seed)]
+    _generators.clear()
+    return generator()
+
+
+def _float(dtype: Any) -> Any:
+    wanted = default_dtype() if dtype is None else as_dtype(dtype)
+    if not wanted.is_floating:
+        raise TypeError(f"(InvalidType) random floating-point numbers cannot be of dtype {wanted.name}.")
+    return wanted.numpy
+
+
+def _sizes(shape: Ints) -> tuple[int, ...]:
+    return tuple(as_ints(shape if isinstance(shape, (list, tuple, int)) else unwrap(shape)))
+
+
+# --------------------------------------------------------------------------- distributions
+def uniform(
+    shape: Ints, dtype: DTypeLike = None, min: float = 0.0, max: float = 1.0, seed: int = 0, name: str | None = None
+) -> Tensor:
+    """From [min, max), evenly; a `seed` other than 0 for this call alone."""
+    source = default_module().random.default_rng(seed) if seed else generator().source
+    values = source.random(_sizes(shape))
+    return Tensor((min + (max - min) * values).astype(_float(dtype)))
+
+
+def rand(shape: Ints, dtype: DTypeLike = None, name: str | None = None) -> Tensor:
+    """From [0, 1), evenly."""
+    return uniform(shape, dtype)
+
+
+def randn(shape: Ints, dtype: DTypeLike = None, name: str | None = None) -> Tensor:
+    """Normally distributed, mean 0, variance 1."""
+    return Tensor(generator().source.standard_normal(_sizes(shape)).astype(_float(dtype)))
+
+
+def standard_normal(shape: Ints, dtype: DTypeLike = None, name: str | None = None) -> Tensor:
+    """`randn` by its other name."""
+    return randn(shape, dtype)
+
+
+def normal(mean: Any = 0.0, std: Any = 1.0, shape: Ints | None = None, name: str | None = None) -> Tensor:
+    """Normally distributed; of the shape of `mean` and `std` where they are Tensors, else of `shape`."""
+    given = [t for t in (mean, std) if isinstance(t, Tensor)]
+    centre, spread = unwrap(mean), unwrap(std)
+    if given:
+        sizes = functools.reduce(broadcast_shape, (t.shape for t in given))
+        kind = given[0].array.dtype
+    else:
+        sizes, kind = list(_sizes([1] if shape is None else shape)), default_dtype().numpy
+    return Tensor((centre + spread * generator().source.standard_normal(sizes)).astype(kind))
+
+
+def randint(
+    low: int = 0, high: int | None = None, shape: Ints = (1,), dtype: DTypeLike = None, name: str | None = None
+) -> Tensor:
+    """Integers from [low, high), or from [0, low) if one number is given; int64 unless given.
+
+    Raises:
+        ValueError: there is no such integer.
+    """
+    low, high = (0, low) if high is None else (low, high)
+    if low >= high:
+        raise ValueError(
+            f"(InvalidArgument) randint(): low must be less than high, but received low = {low}, high = {high}."
+        )
+    wanted = as_dtype("int64" if dtype is None else dtype).numpy
+    return Tensor(generator().source.integers(low, high, _sizes(shape)).astype(wanted))
+
+
+def randint_like(
+    x: Tensor, low: int = 0, high: int | None = None, dtype: DTypeLike = None, name: str | None = None
+) -> Tensor:
+    """`randint` of the shape and, unless given, the dtype of `x`."""
+    return randint(low, high, x.shape, x.dtype if dtype is None else dtype)
+
+
+def randperm(n: int, dtype: DTypeLike = "int64", name: str | None = None) -> Tensor:
+    """The integers from 0 to n - 1 in random order."""
+    order = default_module().argsort(generator().source.random((n,)))
+    return Tensor(order.astype(as_dtype(dtype).numpy))
+
+
+def bernoulli(x: Tensor, p: float | None = None, name: str | None = None) -> Tensor:
+    """Ones with the probabilities in `x` (or with `p`), else zeros."""
+    array: Array = x.array
+    chance = array if p is None else p
+    return Tensor((generator().source.random(array.shape) < chance).astype(array.dtype))
+
+
+def multinomial(x: Tensor, num_samples: int = 1, replacement: bool = False, name: str | None = None) -> Tensor:
+    """Per row of weights `x`, the positions of `num_samples` draws.
+
+    Raises:
+        ValueError: a weight is negative, all are zero, or there are too few to draw without replacement.
+    """
+    weights: Array = x.array.astype("float64")
+    xp = XP[type(weights)]
+    if bool((weights < 0).any()) or not bool((weights.sum(-1) > 0).all()):
+        raise ValueError("(InvalidArgument) multinomial(): the weights must not be negative, and not all zero.")
+    if not replacement and num_samples > int((weights > 0).sum(-1).min()):
+        raise ValueError(
+            f"(InvalidArgument) multinomial(): too few positive weights to draw {num_samples} without replacement."
+        )
+    source = generator().source
+    if replacement:
+        draws = source.random((*weights.shape[:-1], num_samples, 1)) * weights.sum(-1)[..., None, None]
+        chosen = (xp.cumsum(weights, -1)[..., None, :] <= draws).sum(-1)
+    else:  # Gumbel's trick: the largest of log weight plus noise are a draw without replacement
+        noise = -xp.log(source.random(weights.shape)) / xp.where(weights > 0, weights, 1)
+        chosen = xp.argsort(xp.where(weights > 0, noise, xp.inf), -1)[..., :num_samples]
+    return Tensor(chosen.astype("int64"))

@@ -1,0 +1,135 @@
+"""Sorting and searching. Positions take no gradient; values do, by way of `take_along_axis`."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any, NamedTuple
+
+from pylayer.array import XP, Array
+from pylayer.op import op
+from pylayer.ops.gathering import take_along_axis
+from pylayer.ops.indexing import getitem
+from pylayer.ops.shape import normal_axis, squeeze
+from pylayer.tensor import Tensor
+
+METHODS = ("argsort", "bucketize", "kthvalue", "sort", "topk", "unique")
+"""The functions that are methods of Tensor as well."""
+
+
+@op()
+def argsort(xp: ModuleType, x: Array, axis: int = -1, descending: bool = False, stable: bool = False) -> Array:
+    """The positions that sort `x` along `axis`; elements that are equal keep their order either way."""
+    if not x.ndim:
+        return xp.zeros((), "int64")
+    if not descending:
+        return xp.argsort(x, axis, kind="stable")
+    # The reverse of a stable sort of the reverse: the largest first, equals in their order.
+    reversed_order = xp.argsort(xp.flip(x, axis), axis, kind="stable")
+    return x.shape[axis] - 1 - xp.flip(reversed_order, axis)
+
+
+def sort(x: Tensor, axis: int = -1, descending: bool = False, stable: bool = False, name: str | None = None) -> Tensor:
+    """The elements in order along `axis`."""
+    return take_along_axis(x, argsort(x, axis, descending), axis) if x.ndim else x.clone()  # type: ignore[no-any-return]
+
+
+class TopK(NamedTuple):
+    """What `topk` and `kthvalue` return."""
+
+    values: Tensor
+    indices: Tensor
+
+
+def topk(
+    x: Tensor, k: Any, axis: int | None = None, largest: bool = True, sorted: bool = True, name: str | None = None
+) -> TopK:
+    """The `k` largest (or smallest) elements along `axis`, the last unless given, in order, and their positions.
+
+    Raises:
+        ValueError: there are fewer than `k`.
+    """
+    at = normal_axis(-1 if axis is None else axis, x.ndim)
+    count = int(k)
+    if not 1 <= count <= x.shape[at]:
+        raise ValueError(
+            f"(InvalidArgument) topk(): k must be from 1 to {x.shape[at]}, the size of axis {at}, but is {count}."
+        )
+    order = argsort(x, at, largest)
+    indices: Tensor = getitem(order, (slice(None),) * at + (slice(count),)).clone()
+    return TopK(take_along_axis(x, indices, at), indices)
+
+
+def kthvalue(x: Tensor, k: int, axis: int | None = None, keepdim: bool = False, name: str | None = None) -> TopK:
+    """The `k`-th smallest element along `axis`, the last unless given, and its position."""
+    at = normal_axis(-1 if axis is None else axis, x.ndim)
+    found = topk(x, k, at, largest=False)
+    last = [getitem(t, (slice(None),) * at + (slice(k - 1, k),)) for t in found]
+    return TopK(*(last if keepdim else [squeeze(t, at) for t in last]))
+
+
+@op()
+def searchsorted_(xp: ModuleType, sorted_sequence: Array, values: Array, right: bool, dtype: str) -> Array:
+    """Where the values would go in a sorted sequence."""
+    return xp.searchsorted(sorted_sequence, values, side="right" if right else "left").astype(dtype)
+
+
+def searchsorted(
+    sorted_sequence: Tensor, values: Tensor, out_int32: bool = False, right: bool = False, name: str | None = None
+) -> Tensor:
+    """Where `values` would go in a sorted sequence of one axis: before equal elements, or after them if `right`.
+
+    Raises:
+        ValueError: the sequence has several axes.
+    """
+    if sorted_sequence.ndim != 1:
+        raise ValueError(
+            f"searchsorted(): the bundled engine takes a 1-D sequence only, but got shape {sorted_sequence.shape}."
+        )
+    return searchsorted_(sorted_sequence, values, right, "int32" if out_int32 else "int64")  # type: ignore[no-any-return]
+
+
+def bucketize(
+    x: Tensor, sorted_sequence: Tensor, out_int32: bool = False, right: bool = False, name: str | None = None
+) -> Tensor:
+    """`searchsorted` with the arguments exchanged."""
+    return searchsorted(sorted_sequence, x, out_int32, right)
+
+
+def unique(
+    x: Tensor,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    axis: int | None = None,
+    dtype: Any = "int64",
+    sorted: bool = True,
+    name: str | None = None,
+) -> Any:
+    """The different elements (or slices along `axis`) in order, and what else is asked for, as Tensors of `dtype`."""
+    xp = XP[type(x.array)]
+    asked = (return_index, return_inverse, return_counts)
+    found = xp.unique(x.array, *asked, axis=axis)
+    if not any(asked):
+        return Tensor(found)
+    return (Tensor(found[0]), *(Tensor(extra.reshape(-1)).astype(dtype) for extra in found[1:]))
+
+
+@op()
+def one_hot_(xp: ModuleType, x: Array, num_classes: int) -> Array:
+    """Ones at the classes in `x` along a new last axis."""
+    if x.size and (int(x.min()) < 0 or int(x.max()) >= num_classes):
+        raise ValueError(
+            f"Illegal index value, Input(input) value should be at least 0 and less than Input(depth), but the input runs from "
+            f"{int(x.min())} to {int(x.max())} and the depth is {num_classes}"
+        )
+    return (x[..., None] == xp.arange(num_classes)).astype("float32")
+
+
+def one_hot(x: Tensor, num_classes: Any = -1, name: str | None = None) -> Tensor:
+    """Ones at the classes in `x` along a new last axis of size `num_classes`, or of the largest class plus one; float32.
+
+    Raises:
+        ValueError: a class is out of range.
+    """
+    classes = int(num_classes)
+    return one_hot_(x, int(x.array.max()) + 1 if classes == -1 else classes)  # type: ignore[no-any-return]

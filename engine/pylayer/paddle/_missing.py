@@ -1,0 +1,23 @@
+"""What the facade says of a name that it lacks."""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from collections.abc import Callable
+from typing import Any
+
+
+def missing(module: str) -> Callable[[str], Any]:
+    """A module's ``__getattr__``: the error for a name that it has not, with the nearest that it has."""
+    shown = "paddle" + module.removeprefix("pylayer.paddle")
+
+    def getattr_(name: str) -> Any:
+        if name.startswith("__"):  # what Python itself asks for
+            raise AttributeError(f"module {shown!r} has no attribute {name!r}")
+        public = [n for n in vars(sys.modules[module]) if not n.startswith("_")]
+        near = difflib.get_close_matches(name, public, n=3)
+        hint = f" Did you mean {' or '.join(f'{shown}.{n}' for n in near)}?" if near else ""
+        raise AttributeError(f"{shown}.{name} is not part of the bundled engine.{hint}")
+
+    return getattr_

@@ -1,0 +1,31 @@
+"""``gradcheck list``."""
+
+from __future__ import annotations
+
+import click
+
+from gradcheck.commands.select import NOTHING_SELECTED, fail, read_specs, selection_options
+from gradcheck.report.text import one_line, shown_path
+from gradcheck.run.plan import SelectionError, plan, select_ids, select_names, select_tags
+
+
+@click.command("list")
+@click.argument("names", nargs=-1, metavar="[PATH|ID]...")
+@selection_options
+def list_scenarios(names: tuple[str, ...], keywords: str | None, tags: str | None) -> None:
+    """List scenarios: id, title, tags, and where each stands. Without arguments, the bundled ones."""
+    specs, ids = read_specs(names)
+    try:
+        cases = select_ids(plan(specs, ["numpy"]), ids)
+        cases = select_names(cases, keywords) if keywords else cases
+        cases = select_tags(cases, tags) if tags else cases
+    except SelectionError as error:
+        raise fail(str(error)) from None
+    scenarios = list({case.scenario.id: case.scenario for case in cases}.values())
+    if not scenarios:
+        raise fail("nothing is selected", NOTHING_SELECTED)
+    width = max(len(scenario.id) for scenario in scenarios)
+    for scenario in scenarios:
+        tag_list = f"  [{', '.join(scenario.tags)}]" if scenario.tags else ""
+        where = f"{shown_path(scenario.path)}:{scenario.line}"
+        click.echo(f"{scenario.id:<{width}}  {one_line(scenario.title)}{tag_list}  {where}")

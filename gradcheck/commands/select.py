@@ -1,0 +1,95 @@
+"""Which scenarios a command is about: spec files, folders and ids on the command line, narrowed by -k and -t."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gradcheck.resources import bundled_specs
+from gradcheck.spec.diagnostic import SpecError
+from gradcheck.spec.read import load
+
+if TYPE_CHECKING:
+    from gradcheck.spec.model import Scenario, SpecFile
+
+USAGE = 2
+NOTHING_SELECTED = 5
+
+
+def read_specs(names: Sequence[str], paths: Sequence[str] = ()) -> tuple[list[SpecFile], list[str]]:
+    """The spec files that `names` mean, and the names that are ids instead.
+
+    A name is a path if it exists or looks like one. Without paths among the names, those of the configuration are
+    read, or else the bundled specs. ``specs/…`` means the bundled specs where the current folder has none.
+
+    Raises:
+        SystemExit: a file has mistakes; all are shown, exit status 2.
+    """
+    files = [name for name in names if is_path(name)]
+    ids = [name for name in names if not is_path(name)]
+    try:
+        return load([located(f) for f in files] or list(paths) or [bundled_specs()]), ids
+    except SpecError as error:
+        for diagnostic in error.diagnostics:
+            click.echo(diagnostic.render(), err=True)
+        count = len(error.diagnostics)
+        click.echo(f"{count} mistake{'s' if count > 1 else ''} in spec files; nothing was run", err=True)
+        raise SystemExit(USAGE) from None
+
+
+def is_path(name: str) -> bool:
+    """Whether a word of the command line is a path rather than an id."""
+    return Path(name).exists() or name.endswith((".yaml", ".yml", "/"))
+
+
+def located(name: str) -> Path:
+    """The file that a path means: bundled specs can be named as reports show them, from any folder."""
+    path = Path(name)
+    if not path.exists() and path.parts[:1] == ("specs",):
+        bundled = bundled_specs().joinpath(*path.parts[1:])
+        return bundled if bundled.exists() else path
+    return path
+
+
+def fail(message: str, status: int = USAGE) -> SystemExit:
+    """Say what is wrong and leave with `status`."""
+    click.echo(f"gradcheck: {message}", err=True)
+    return SystemExit(status)
+
+
+def selection_options(function: Any) -> Any:
+    """The options -k and -t."""
+    for option in (
+        click.option("-t", "--tag", "tags", metavar="EXPR", help="Only scenarios whose tags fit, as in 'apply and not slow'."),
+        click.option("-k", "keywords", metavar="EXPR", help="Only cases whose names fit, as in 'tanh and not float32'."),
+    ):
+        function = option(function)
+    return function
+
+
+def code_outside(specs: Sequence[SpecFile]) -> list[tuple[Scenario, str]]:
+    """The scenarios outside the bundled specs that run code, each with what would run."""
+    bundled = bundled_specs().resolve()
+    return [
+        (scenario, kinds)
+        for spec in specs
+        if not Path(spec.path).resolve().is_relative_to(bundled)
+        for scenario in spec.scenarios
+        if (kinds := code_in(scenario))
+    ]
+
+
+def code_in(scenario: Scenario) -> str:
+    """The keys of a scenario that hold code, in words."""
+    layer = scenario.layer
+    kinds = {
+        "script": scenario.script is not None,
+        "layer source": isinstance(layer, str),
+        f"import of {getattr(layer, 'ref', '')}": hasattr(layer, "ref"),
+        "call": scenario.call is not None,
+        "values": bool(scenario.expect.values),
+    }
+    return ", ".join(kind for kind, present in kinds.items() if present)

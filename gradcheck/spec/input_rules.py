@@ -1,0 +1,214 @@
+"""Rules for inputs and the numbers in a spec: names, sizes (before anything is allocated), ranges, shapes."""
+
+from __future__ import annotations
+
+import keyword
+import re
+from math import prod
+
+from gradcheck.spec import model
+from gradcheck.spec.diagnostic import listing, quote
+from gradcheck.spec.messages import misspelt, number_help
+from gradcheck.spec.text import SpecText
+from gradcheck.spec.tree import Node, describe
+
+MAX_ELEMENTS = 2**27
+MAX_ITEM_TOTAL = 2**30
+MAX_DIMENSIONS = 8
+
+_INTEGER_RANGE = {
+    "int8": (-(2**7), 2**7 - 1), "int16": (-(2**15), 2**15 - 1), "int32": (-(2**31), 2**31 - 1),
+    "int64": (-(2**63), 2**63 - 1), "uint8": (0, 2**8 - 1), "bool": (0, 1),
+}  # fmt: skip
+# Names that layers and calls rely on.
+_TAKEN = ("np", "numpy", "paddle", "PyLayer", "PyLayerContext")
+_DRAWING = ("init", "low", "high", "near")
+# Plain text that looks like a number or boolean of another notation (YAML 1.1, Python).
+_DOUBTFUL = re.compile(
+    r"yes|no|on|off|[-+]?(0[0-9_]+|0o[0-7_]+|0x[0-9a-f_]+|0b[01_]+|[0-9][0-9_]*_[0-9_.]*|[0-9]+(:[0-9]{2})+)"
+    r"|[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}.*|[-+]?(inf|infinity|nan)|none",
+    re.IGNORECASE,
+)
+
+
+def check_name(key: Node, what: str, text: SpecText) -> None:
+    """Report the name of an input or parameter that could not be a variable of the program."""
+    name, reason = key.text, ""
+    if not name.isidentifier():
+        reason = "is not a Python name"
+    elif keyword.iskeyword(name):
+        reason = "is a Python keyword"
+    elif name.startswith("__"):
+        reason = "begins with two underscores"
+    elif name in _TAKEN:
+        reason = "stands for something else in the program"
+    if reason:
+        message = f"{quote(name)} cannot name {what}: it {reason}"
+        text.report(key.line, key.column, key.width, message, "choose another name, such as x")
+
+
+def is_differentiable(input: Node, dtypes: list[str]) -> bool:
+    """Whether the input has a gradient for one of `dtypes`."""
+    stopped = input.get("stop_gradient")
+    return not (stopped and stopped.value is True) and any(dtype not in _INTEGER_RANGE for dtype in dtypes)
+
+
+def input_shape(input: Node) -> tuple[int, ...] | None:
+    """The shape an input will have; None where it has none that could be read."""
+    if "values" in input.entries:
+        return _shape(input.entries["values"][1])
+    shape = input.get("shape")
+    lengths = tuple(item.value for item in shape.items if isinstance(item.value, int)) if shape else ()
+    return lengths if shape and shape.kind == "sequence" and len(lengths) == len(shape.items) else None
+
+
+def check_input(name: str, input: Node, dtypes: list[str], text: SpecText) -> None:
+    """Report what is wrong with one input, whose dtype is one of `dtypes`."""
+    values, shape = input.entries.get("values"), input.entries.get("shape")
+    if values and shape:
+        message = f"input {quote(name)} has both 'shape' and 'values'"
+        text.report(shape[0].line, shape[0].column, shape[0].width, message, "remove 'shape': values have one")
+    elif not values and not shape and not input.incomplete and not misspelt(input, model.Input, ["shape", "values"]):
+        help = "add 'shape: [2, 3]', or 'values' with the numbers"
+        text.report(input.line, input.column, 1, f"input {quote(name)} needs 'shape' or 'values'", help)
+    for key in _DRAWING if values else ():
+        if entry := input.entries.get(key):
+            help = "remove it, or give a 'shape' in place of 'values'"
+            message = f"{quote(key)} is of no use with 'values'"
+            text.report(entry[0].line, entry[0].column, entry[0].width, message, help)
+    if values:
+        if check_numbers(values[1], "a value", text) is not None:
+            _check_fit(values[1], dtypes, text)
+    elif shape:
+        _check_size(name, shape[1], dtypes, text)
+        _check_init(name, input, dtypes, text)
+
+
+def _check_size(name: str, shape: Node, dtypes: list[str], text: SpecText) -> None:
+    lengths = [item.value for item in shape.items if isinstance(item.value, int)]
+    if len(lengths) != len(shape.items) or any(length < 0 for length in lengths):
+        return  # the model reports it
+    count, size = prod(lengths), max(model.ITEM_BYTES.get(dtype, 1) for dtype in dtypes)
+    message = ""
+    if count > MAX_ELEMENTS:
+        message = f"input {quote(name)} has {count:,} elements, at most {MAX_ELEMENTS:,} (2**27) are allowed"
+    elif count * size > MAX_ITEM_TOTAL:
+        message = f"input {quote(name)} takes {count * size / 2**30:.2f} GiB, at most 1 GiB is allowed"
+    if message:
+        help = "use a smaller shape: an error in a gradient shows in a few elements"
+        text.report(shape.line, shape.column, shape.width, message, help)
+
+
+def _check_init(name: str, input: Node, dtypes: list[str], text: SpecText) -> None:
+    init = input.string("init") or "normal"
+    if "init" in input.entries and input.string("init") is None:
+        return  # the model reports it
+    place = input.entries["init"][1] if "init" in input.entries else input
+    limits = {key: input.entries[key] for key in ("low", "high") if key in input.entries}
+    for key, (at, _) in limits.items() if init in ("normal", "zeros", "ones") else ():
+        with_limits = listing(model.INIT_LIMITS)
+        message = f"{quote(key)} is of no use with 'init: {init}'"
+        text.report(at.line, at.column, at.width, message, f"remove it, or write {with_limits} as init")
+    integers = [dtype for dtype in dtypes if dtype in _INTEGER_RANGE]
+    if integers and init in ("normal", "uniform", "linspace"):
+        message = f"input {quote(name)} has dtype {integers[0]}, but 'init: {init}' gives no whole numbers"
+        text.report(place.line, place.column, place.width, message, "write 'init: integers' with low and high")
+    if init not in model.INIT_LIMITS:
+        return
+    low, high = model.INIT_LIMITS[init]
+    for key, (_, value) in limits.items():
+        number = value.value
+        if isinstance(number, bool) or not isinstance(number, int | float):
+            return  # the model reports it
+        low, high = (number, high) if key == "low" else (low, number)
+        if number - number != 0 or (init == "integers" and number != int(number)):
+            message = f"{quote(key)} must be a {'whole' if init == 'integers' else 'finite'} number, not {value.text}"
+            text.report(value.line, value.column, value.width, message, "")
+            return
+    at = next((key for key, _ in limits.values()), place)
+    if not low < high:
+        message = f"low ({low:g}) must be below high ({high:g})"
+        text.report(at.line, at.column, at.width, message, f"'init: {init}' draws between the two")
+    for dtype in integers if init == "integers" else ():
+        least, most = _INTEGER_RANGE[dtype]
+        if low < least or high - 1 > most:
+            message = f"{dtype} holds {least} to {most}, not all of {low:g} to {high - 1:g}"
+            text.report(at.line, at.column, at.width, message, "change low and high: high itself is not drawn")
+
+
+def _check_fit(values: Node, dtypes: list[str], text: SpecText) -> None:
+    """Report the first number that an integer or boolean dtype cannot hold."""
+    for dtype in dtypes:
+        if dtype not in _INTEGER_RANGE:
+            continue
+        least, most = _INTEGER_RANGE[dtype]
+        for item in values.scalars():
+            number = item.value
+            whole = isinstance(number, int) and least <= number <= most
+            if not whole:
+                help = f"{dtype} holds whole numbers from {least} to {most}"
+                text.report(item.line, item.column, item.width, f"{item.text} does not fit into {dtype}", help)
+                return
+
+
+def _shape(node: Node) -> tuple[int, ...]:
+    return (len(node.items), *(_shape(node.items[0]) if node.items else ())) if node.kind == "sequence" else ()
+
+
+def check_numbers(node: Node, what: str, text: SpecText) -> tuple[int, ...] | None:
+    """The shape of a number or nested lists of numbers; None if it is something else, which is reported."""
+    wrong = None
+    for item in node.scalars():
+        if item.kind == "unreadable":
+            wrong = item
+        elif item.kind != "scalar" or not isinstance(item.value, int | float):
+            wrong = item
+            text.report(
+                item.line, item.column, item.width, f"{what} must be a number, not {describe(item)}", number_help(item)
+            )
+    if wrong is None:
+        wrong = _ragged(node, _shape(node), text)
+    if wrong is None and len(_shape(node)) > MAX_DIMENSIONS:
+        message = f"nested {len(_shape(node))} lists deep, at most {MAX_DIMENSIONS} dimensions are allowed"
+        text.report(node.line, node.column, 1, message, "remove brackets")
+        wrong = node
+    if wrong is None:
+        return _shape(node)
+    node.kind = "unreadable"
+    return None
+
+
+def _ragged(node: Node, shape: tuple[int, ...], text: SpecText) -> Node | None:
+    """The first part of `node` that has not the length or depth that `shape` asks for; it is reported."""
+    if (node.kind == "sequence") != bool(shape):
+        here = describe(node)
+        message = f"{here} where its neighbours are {'lists' if shape else 'numbers'}: the rows are uneven"
+    elif shape and len(node.items) != shape[0]:
+        message = f"a list of {len(node.items)} where its neighbours have {shape[0]}: the rows are uneven"
+    else:
+        return next((bad for item in node.items if (bad := _ragged(item, shape[1:], text))), None)
+    text.report(node.line, node.column, node.width, message, "give all rows the same length and depth")
+    return node
+
+
+def check_value(node: Node, text: SpecText) -> None:
+    """Report what is wrong with an expected value: ``{value: …, rtol: …}``, or null, text, numbers, nested lists."""
+    if node.kind == "mapping":
+        node = node.get("value") or node
+        if node.kind == "mapping" and "value" not in node.entries:
+            return  # the model reports it
+    for item in list(node.scalars()):
+        if item.kind == "mapping":
+            help = "write null, true, a number, text, or lists of these; or {value: …, rtol: …} around them all"
+            text.report(item.line, item.column, item.width, "an expected value cannot be a mapping", help)
+        elif isinstance(item.value, str) and not item.style and _DOUBTFUL.fullmatch(item.value):
+            if item.value.lower() == "none":
+                help = f'write null, or "{item.text}" in quotes if text is meant'
+            elif item.value.lower() in ("yes", "on", "no", "off"):
+                help = f'write true or false, or "{item.text}" in quotes if text is meant'
+            else:
+                help = f'{number_help(item) or "write a plain number"}, or "{item.text}" in quotes if text is meant'
+            text.report(item.line, item.column, item.width, f"it is not clear what {item.text} means here", help)
+        elif item.kind != "unreadable":
+            continue
+        node.kind = "unreadable"

@@ -1,0 +1,240 @@
+"""What pydantic finds wrong, said in plain English at its place in the file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel
+
+from gradcheck.spec import model
+from gradcheck.spec.diagnostic import did_you_mean, listing, quote
+from gradcheck.spec.text import SpecText
+from gradcheck.spec.tree import Node, describe
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
+
+# Key -> the model of what is under it, and what to call that; under `_NAMED` keys, of what is under each name.
+_KINDS: dict[str, tuple[type[BaseModel], str]] = {
+    "": (model.SpecFile, "a spec file"),
+    "scenarios": (model.Scenario, "a scenario"),
+    "inputs": (model.Input, "an input"),
+    "backends": (model.BackendExpectation, "a backend's expectations"),
+    "values": (model.Tolerance, "an expected value"),
+    "defaults": (model.Defaults, "defaults"),
+    "source": (model.Source, "source"),
+    "expect": (model.Expect, "expect"),
+    "raises": (model.Raises, "raises"),
+    "warns": (model.Warns, "warns"),
+    "calls": (model.Calls, "calls"),
+    "message": (model.Regex, "message"),
+    "xfail": (model.Xfail, "xfail"),
+    "skip": (model.Skip, "skip"),
+    "(ref)": (model.LayerRef, "layer"),
+    "(op)": (model.LayerOp, "layer"),
+}
+_NAMED = ("scenarios", "inputs", "backends", "values")
+_WANTED = {
+    "string_type": "text", "int_type": "a whole number", "int_from_float": "a whole number", "float_type": "a number",
+    "bool_type": "true or false", "tuple_type": "a list", "list_type": "a list", "dict_type": "a mapping",
+    "model_type": "a mapping", "model_attributes_type": "a mapping",
+}  # fmt: skip
+_BOUNDS = {
+    "greater_than": ("above", "gt"),
+    "greater_than_equal": ("at least", "ge"),
+    "less_than": ("below", "lt"),
+    "less_than_equal": ("at most", "le"),
+}
+_PATTERNS = {
+    "id": "an id is kebab-case: small letters and digits, joined by single hyphens",
+    "tags": "a tag is kebab-case: small letters and digits, joined by single hyphens",
+    "ref": "write it as package.module:Class",
+    "op": "write the name under paddle, such as tanh or nn.functional.relu",
+    "url": "write an address that begins with https://",
+    "type": "write the name of the exception's class, such as ValueError",
+    "reason": "say why",
+    "title": "write one line",
+}
+_UNIONS = {
+    "layer": ("Python source, {ref: …} or {op: …}", "write 'layer: |' and the code on the lines below"),
+    "message": ("text or {re: …}", "put the text that the message must contain in quotes"),
+}
+_SPELLED = {"yes": "true", "on": "true", "true": "true", "no": "false", "off": "false", "false": "false"}
+_NUMERIC = re.compile(r"[-+]?(\.?[0-9][0-9_]*\.?[0-9_]*([eE][-+]?[0-9]+)?|0[xo][0-9a-fA-F]+)")
+
+
+def report_errors(errors: Sequence[ErrorDetails], root: Node, text: SpecText) -> None:
+    """Report each of pydantic's `errors` on `root`'s data, but for follow-ups of what is reported already."""
+    renamed: dict[int, set[str]] = {}  # mapping -> keys that an unknown one of it was likely meant to be
+    for error in sorted(errors, key=lambda one: one["type"] == "missing"):
+        found = _find(root, error["loc"])
+        if found is None:
+            continue
+        node, path, key = found
+        if error["type"] == "missing":
+            _report_missing(node, str(error["loc"][-1]), path, text, renamed)
+        elif error["type"] == "extra_forbidden":
+            member = error["loc"][-2] if len(error["loc"]) > 1 else ""
+            report_unknown_key(node, key, [member] if member in ("(ref)", "(op)") else path[:-1], text, renamed)
+        elif error["loc"][-1] == "[key]":
+            what = "backend" if "backends" in path else "key"
+            _report_choice(key or node, what, error, text)
+        else:
+            _report_value(node, path, error, text)
+
+
+def report_unknown_key(
+    node: Node, key: Node | None, path: list[str | int], text: SpecText, renamed: dict[int, set[str]] | None = None
+) -> None:
+    """Report `key` (whose value is `node`) as unknown in the mapping at `path`."""
+    place = key or node
+    kind, noun = _kind(path)
+    known = [field.alias or name for name, field in kind.model_fields.items() if name not in model.READER_FIELDS]
+    meant = did_you_mean(place.text, known)
+    if renamed is not None and meant:
+        renamed.setdefault(hash(tuple(path)), set()).add(meant)
+    help = text.suggest(place.text, known) or f"the keys of {noun} are {listing(known, 'and')}"
+    text.report(place.line, place.column, place.width, f"unknown key {quote(place.text)} in {noun}", help)
+
+
+def misspelt(node: Node, kind: type[BaseModel], wanted: list[str]) -> bool:
+    """Whether an unknown key of the mapping `node`, reported as such, was likely meant to be one of `wanted`."""
+    unknown = [key for key in node.entries if key not in kind.model_fields]
+    return any(did_you_mean(key, wanted) for key in unknown[:10])
+
+
+def _find(root: Node, loc: tuple[int | str, ...]) -> tuple[Node, list[str | int], Node | None] | None:
+    """The node that a pydantic location leads to, its path, and the key it stands under; None if unreadable.
+
+    Steps that are no key or index (names of union members, ``[key]``, a missing key) are passed over.
+    """
+    node, path = root, list[str | int]()
+    key: Node | None = None
+    for step in loc:
+        if isinstance(step, str) and step in node.entries:
+            key, node = node.entries[step]
+        elif isinstance(step, int) and step < len(node.items):
+            node = node.items[step]
+        else:
+            continue
+        path.append(step)
+        if node.kind == "unreadable":
+            return None
+    return node, path, key
+
+
+def _kind(path: list[str | int]) -> tuple[type[BaseModel], str]:
+    """Model and noun of the mapping at `path`."""
+    if len(path) > 1 and path[-2] in _NAMED:
+        return _KINDS[str(path[-2])]
+    return _KINDS.get(str(path[-1]) if path else "", _KINDS[""])
+
+
+def _label(path: list[str | int]) -> str:
+    """What a value is called: its key, with the index for an entry of a list (``shape[1]``)."""
+    if path and path[-1] == "scenarios":
+        return "scenarios"
+    if len(path) > 1 and path[-2] in _NAMED:
+        noun = _kind(path)[1]
+        return noun if isinstance(path[-1], int) else f"{noun.removeprefix('an ')} {quote(path[-1])}"
+    if path and isinstance(path[-1], int):
+        return f"{_label(path[:-1])}[{path[-1]}]"
+    return str(path[-1]) if path else "the file"
+
+
+def _report_missing(node: Node, key: str, path: list[str | int], text: SpecText, renamed: dict[int, set[str]]) -> None:
+    if node.incomplete or key in renamed.get(hash(tuple(path)), ()):
+        return
+    kind, noun = _kind(path)
+    described = {field.alias or name: field.description or "" for name, field in kind.model_fields.items()}
+    help = "begin the file with 'schema: gradcheck/v1'" if key == "schema" else f"add '{key}: …'. {described[key]}"
+    text.report(node.line, node.column, 1, f"{noun} needs the key '{key}'", help)
+
+
+def _report_value(node: Node, path: list[str | int], error: ErrorDetails, text: SpecText) -> None:
+    label, kind, context = _label(path), error["type"], error.get("ctx", {})
+    field = next((str(step) for step in reversed(path) if isinstance(step, str)), "")
+    if kind == "literal_error":
+        _report_choice(node, label, error, text)
+        return
+    message, help = f"{label}: {error['msg']}", ""
+    if kind in _WANTED:
+        message, help = f"{label} must be {_WANTED[kind]}, not {describe(node)}", _help_for(node, kind, path)
+    elif kind == "union_tag_not_found" and field in _UNIONS:
+        wanted, help = _UNIONS[field]
+        message = f"{label} must be {wanted}, not {describe(node)}"
+    elif kind in _BOUNDS:
+        word, bound = _BOUNDS[kind]
+        message, help = f"{label} must be {word} {context[bound]:g}, not {node.text}", _described(path)
+    elif kind == "string_pattern_mismatch":
+        message, help = f"{label} {quote(node.text)} is not well formed", _PATTERNS.get(field, "")
+        if not node.text.strip():
+            message = f"{label} must not be empty"
+        elif field in ("id", "tags") and (kebab := re.sub(r"[^a-z0-9]+", "-", node.text.lower()).strip("-")):
+            help += f"; write '{kebab}'" if len(kebab) <= 60 else ""
+    elif kind in ("string_too_short", "too_short"):
+        message, help = f"{label} must not be empty", _described(path)
+    elif kind == "string_too_long":
+        message, help = f"{label} is longer than {context['max_length']} characters", "shorten it"
+    elif kind == "too_long":
+        what = "dimensions" if field == "shape" else "entries"
+        message, help = f"{label} has {len(node.items)} {what}, at most {context['max_length']} are allowed", ""
+    text.report(node.line, node.column, node.width, message, help)
+
+
+def _report_choice(node: Node, label: str, error: ErrorDetails, text: SpecText) -> None:
+    """Report a value that is none of a few; the choices are in pydantic's own words."""
+    choices = re.findall(r"'([^']*)'", error["ctx"]["expected"]) or [error["ctx"]["expected"].replace(" or ", ", ")]
+    what = f"unknown {label} {quote(node.text)}" if isinstance(node.value, str) else f"{label} is {describe(node)}"
+    if label == "schema":
+        what = f"this is not a format that this version reads: {quote(node.text)}"
+    help = text.suggest(node.text, choices) or f"write {listing(choices)}"
+    text.report(node.line, node.column, node.width, what, help)
+
+
+def _help_for(node: Node, kind: str, path: list[str | int]) -> str:
+    """What to write instead of a value of the wrong kind."""
+    value = node.text
+    if kind == "bool_type" and value.lower() in _SPELLED:
+        return f"write {_SPELLED[value.lower()]}"
+    if kind in ("int_type", "float_type", "int_from_float"):
+        return number_help(node)
+    if kind == "string_type" and node.kind == "scalar" and value:
+        return f'put it in quotes: "{value}"'
+    if kind in ("tuple_type", "list_type") and node.kind == "scalar" and value:
+        return f"write [{value}]" if len(value) <= 40 and "\n" not in value else "write [a, b, …]"
+    if kind in ("model_type", "model_attributes_type") and _kind(path)[0] is not model.SpecFile:
+        keys = [name for name in _kind(path)[0].model_fields if name not in model.READER_FIELDS]
+        return f"write {{{keys[0]}: …}}; the keys are {listing(keys, 'and')}"
+    return _described(path)
+
+
+def number_help(node: Node) -> str:
+    """What to write where a number was expected and `node` stands."""
+    value = node.text.strip()
+    if isinstance(node.value, float) and node.value.is_integer():
+        return f"write {int(node.value)}"
+    if not isinstance(node.value, str):
+        return ""
+    bare = value.lstrip("+-")
+    if bare.lower() in ("inf", "infinity", "nan"):
+        return f"write {'-' if value.startswith('-') else ''}.{bare.lower()[:3]}"
+    if not _NUMERIC.fullmatch(value):
+        return ""
+    if node.style:
+        return "remove the quotes"
+    try:
+        return f"write {int(value, 0) if bare[:2] in ('0x', '0o') else value.replace('_', '').lstrip('0') or 0}"
+    except ValueError:
+        return ""
+
+
+def _described(path: list[str | int]) -> str:
+    """The description that the model gives the key at the end of `path`."""
+    names = [at for at, step in enumerate(path) if isinstance(step, str)]
+    if not names:
+        return ""
+    field: Any = _kind(path[: names[-1]])[0].model_fields.get(str(path[names[-1]]))
+    return field.description or "" if field else ""

@@ -1,0 +1,183 @@
+"""Spec files from disk: `read` for one, `load` for files and folders. Nothing in them is executed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from gradcheck.spec import rules
+from gradcheck.spec.code import first_line
+from gradcheck.spec.diagnostic import Diagnostic, SpecError
+from gradcheck.spec.messages import report_errors
+from gradcheck.spec.model import Scenario, SpecFile
+from gradcheck.spec.resolve import resolve
+from gradcheck.spec.text import SpecText, decode, read_text
+from gradcheck.spec.tree import Node, describe, parse
+
+SUFFIX = ".grad.yaml"
+
+_CODE = ("layer", "script", "call")
+_POSITION_DEPTH = 4  # backends.paddle.expect.gradient; expressions below expect.values
+
+
+def read(path: str | os.PathLike[str]) -> SpecFile:
+    """The scenarios of the file `path`, with ``extends`` and ``defaults`` worked out.
+
+    Raises SpecError with every mistake that can be reached, sorted by position: a file that cannot be read or is
+    larger than 10 MB, not UTF-8, deeper than 40 levels, of more than 50,000 values, not of the format, or with
+    code in it that is not Python.
+    """
+    return _interpret(read_text(Path(path), os.fspath(path)))
+
+
+def read_bytes(raw: bytes, path: str) -> SpecFile:
+    """As `read`, for the content `raw` of a file called `path`."""
+    return _interpret(decode(raw, path))
+
+
+def find(paths: Iterable[str | os.PathLike[str]]) -> tuple[list[Path], list[Diagnostic]]:
+    """The files that `paths` name, each once: files as they are, folders with all ``*.grad.yaml`` below them.
+
+    The diagnostics tell of folders without any. A file that is missing is left for `read` to report.
+    """
+    files: dict[Path, Path] = {}
+    empty: list[Diagnostic] = []
+    for path in map(Path, paths):
+        below = [path]
+        if path.is_dir():
+            below = sorted(path.rglob(f"*{SUFFIX}"))
+            if not below:
+                help = f"spec files are named <topic>{SUFFIX}"
+                empty.append(Diagnostic(str(path), 0, 0, 0, f"there is no *{SUFFIX} file in this folder", help))
+        for file in below:
+            files.setdefault(file.absolute().resolve(), file)
+    return list(files.values()), empty
+
+
+def load(paths: Iterable[str | os.PathLike[str]]) -> list[SpecFile]:
+    """The spec files that `paths` (files or folders) name, in order.
+
+    Raises one SpecError with the mistakes of all of them, ids used in more than one file included.
+    """
+    specs: list[SpecFile] = []
+    files, mistakes = find(paths)
+    for file in files:
+        try:
+            specs.append(read(file))
+        except SpecError as error:
+            mistakes += error.diagnostics
+    mistakes += shared_ids(specs)
+    if mistakes:
+        raise SpecError(mistakes)
+    return specs
+
+
+def shared_ids(specs: Iterable[SpecFile]) -> list[Diagnostic]:
+    """A diagnostic at each place where an id is given that another of the files gives too."""
+    places: dict[str, list[Scenario]] = {}
+    for spec in specs:
+        for scenario in spec.scenarios:
+            places.setdefault(scenario.id, []).append(scenario)
+    mistakes = []
+    for id, scenarios in places.items():
+        for one in scenarios if len(scenarios) > 1 else ():
+            other = next(scenario for scenario in scenarios if scenario is not one)
+            line, column = one.positions["id"]
+            message = f"id '{id}' is also used in {other.path}:{other.positions['id'][0]}"
+            source = _source_line(one.path, line)
+            help = "ids are unique in a run: rename one"
+            mistakes.append(Diagnostic(one.path, line, column, len("id"), message, help, source))
+    return mistakes
+
+
+def _source_line(path: str, line: int) -> str:
+    try:
+        lines = read_text(Path(path), path).original
+    except SpecError:  # gone since it was read
+        return ""
+    return lines[line - 1] if line <= len(lines) else ""
+
+
+def _interpret(text: SpecText) -> SpecFile:
+    root, complete = parse(text)
+    if root is None or (root.kind == "scalar" and root.value is None):
+        if not text.found:
+            help = "begin it with 'schema: gradcheck/v1' and 'scenarios:'"
+            text.report(1, 1, 1, "the file is empty", help)
+        text.fail_if_any()
+        raise AssertionError("unreachable: an empty file has been reported")
+    if root.kind != "mapping":
+        if complete and root.kind != "unreadable":
+            help = "begin the file with 'schema: gradcheck/v1', and put the scenarios under 'scenarios:'"
+            text.report(root.line, root.column, 1, f"a spec file must be a mapping, not {describe(root)}", help)
+        text.fail_if_any()
+    if not complete:
+        _keep_what_is_whole(root)
+    rules.prepare(root, text)
+    root = resolve(root, text)
+    rules.check(root, text)
+    spec = _build(root, text)
+    text.fail_if_any()
+    assert spec is not None
+    return spec
+
+
+def _keep_what_is_whole(root: Node) -> None:
+    """Where reading stopped early: keep the scenarios that certainly ended before that place."""
+    root.incomplete = True
+    last = next(reversed(root.entries), None)
+    scenarios = root.get("scenarios")
+    if scenarios is not None and last == "scenarios":
+        scenarios.items = scenarios.items[:-1]  # the last may lack keys only because of the mistake
+        if not scenarios.items:
+            scenarios.kind = "unreadable"
+    elif last is not None:
+        root.entries[last][1].kind = "unreadable"
+
+
+def _build(root: Node, text: SpecText) -> SpecFile | None:
+    data: dict[str, Any] = root.data()
+    data["path"] = text.path
+    scenarios = root.get("scenarios")
+    nodes = scenarios.items if scenarios and scenarios.kind == "sequence" else []
+    for node, scenario in zip(nodes, data["scenarios"] if nodes else (), strict=True):
+        if isinstance(scenario, dict):
+            _complete(scenario, node, root.mapping("defaults"), text.path)
+    try:
+        return SpecFile.model_validate(data)
+    except ValidationError as error:
+        report_errors(error.errors(include_url=False, include_input=False), root, text)
+        return None
+
+
+def _complete(scenario: dict[str, Any], node: Node, defaults: Node, path: str) -> None:
+    """Fill in what the reader knows: positions, the inputs' dtypes, the verdict expected by default."""
+    scenario["path"], scenario["line"], scenario["column"] = path, node.line, node.column
+    scenario["positions"] = dict(_positions(node, "", 1))
+    inputs = node.mapping("inputs")
+    for name, (_, input) in inputs.entries.items():
+        if input.kind == "mapping":
+            values = scenario["inputs"][name]
+            values["dtype_written"] = "dtype" in values
+            values.setdefault("dtype", rules.default_dtype(defaults))
+    verdict = rules.default_verdict(node, defaults)
+    expectations = [scenario.setdefault("expect", {})]
+    for backend in node.mapping("backends").entries:
+        special = scenario["backends"][backend]
+        expectations += [special["expect"]] if isinstance(special, dict) and "expect" in special else []
+    for expect in expectations:
+        if isinstance(expect, dict):
+            expect.setdefault("gradient", "unchecked" if "raises" in expect else verdict)
+
+
+def _positions(node: Node, prefix: str, depth: int) -> Iterable[tuple[str, tuple[int, int]]]:
+    for name, (key, value) in node.entries.items():
+        here = prefix + name
+        code = value.style in ("|", ">") or (value.kind == "scalar" and name in _CODE)
+        yield here, first_line(value) if code else (key.line, key.column)
+        if depth < _POSITION_DEPTH:
+            yield from _positions(value, here + ".", depth + 1)

@@ -1,0 +1,267 @@
+"""Rules of the format that take more than one field, or more than a type, to judge; checked on the tree."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Iterator
+from math import prod
+from typing import get_args
+
+from gradcheck.spec import model
+from gradcheck.spec.code import check_default_call, check_python
+from gradcheck.spec.diagnostic import listing, quote
+from gradcheck.spec.input_rules import (
+    check_input,
+    check_name,
+    check_numbers,
+    check_value,
+    input_shape,
+    is_differentiable,
+)
+from gradcheck.spec.messages import misspelt, report_unknown_key
+from gradcheck.spec.text import SpecText
+from gradcheck.spec.tree import Node, describe
+
+MAX_COMBINATIONS = 256
+
+_DTYPES = get_args(model.DType)
+_NULL_ALLOWED = ("values", "grads")  # below these keys null is a value like any other
+_CASE_NAME_PART = re.compile(r"[A-Za-z0-9._+-]+")
+_OPERATORS = ("and", "or", "not")
+
+
+def prepare(root: Node, text: SpecText) -> None:
+    """Report and take out, on the tree as written, what later stages would overlook: empty values, reserved keys."""
+    _report_empty(root, text)
+    _take_reserved(root, ["path"], [], text)
+    scenarios = root.get("scenarios")
+    for index, scenario in enumerate(scenarios.items if scenarios else ()):
+        _take_reserved(scenario, ["path", "line", "column", "positions"], ["scenarios", index], text)
+        for name, (_, input) in scenario.mapping("inputs").entries.items():
+            _take_reserved(input, ["dtype_written"], ["scenarios", index, "inputs", name], text)
+
+
+def _report_empty(node: Node, text: SpecText) -> None:
+    for name, (key, value) in node.entries.items():
+        if value.kind == "scalar" and value.value is None:
+            message = f"{quote(name)} has no value" if not value.text else f"{quote(name)} cannot be null"
+            text.report(key.line, key.column, key.width, message, "give it a value, or remove the key")
+            value.kind = "unreadable"
+        elif name not in _NULL_ALLOWED:
+            _report_empty(value, text)
+    for item in node.items:
+        _report_empty(item, text)
+
+
+def _take_reserved(node: Node, reserved: list[str], path: list[str | int], text: SpecText) -> None:
+    for name in reserved:
+        if entry := node.entries.pop(name, None):
+            report_unknown_key(entry[1], entry[0], path, text)
+
+
+def check(root: Node, text: SpecText) -> None:
+    """Report what is wrong with the scenarios of the resolved tree `root`, as far as the model alone cannot tell."""
+    scenarios = root.get("scenarios")
+    if scenarios and scenarios.kind == "sequence" and not scenarios.items:
+        help = "add one: '- id: …' below 'scenarios:'"
+        text.report(scenarios.line, scenarios.column, scenarios.width, "scenarios must not be empty", help)
+    first: dict[str, Node] = {}
+    for scenario in scenarios.items if scenarios else ():
+        if scenario.kind != "mapping":
+            continue
+        id = scenario.get("id")
+        if id and isinstance(id.value, str) and (known := first.setdefault(id.value, id)) is not id:
+            message = f"duplicate id {quote(id.value)}, first given in line {known.line}"
+            text.report(id.line, id.column, id.width, message, "rename one of the two")
+        _check_scenario(scenario, root.mapping("defaults"), text)
+
+
+def default_dtype(defaults: Node) -> str:
+    """The dtype of inputs that give none."""
+    dtype = defaults.string("dtype")
+    return dtype if dtype and dtype in _DTYPES else "float64"
+
+
+def default_verdict(scenario: Node, defaults: Node) -> str:
+    """What the gradient check is expected to say where a scenario does not tell."""
+    differentiable = any(
+        is_differentiable(input, _dtypes(scenario, input, defaults))
+        for _, input in scenario.mapping("inputs").entries.values()
+    )
+    return "matches" if differentiable and "layer" in scenario.entries else "unchecked"
+
+
+def _dtypes(scenario: Node, input: Node, defaults: Node) -> list[str]:
+    """The dtypes that an input takes over the matrix."""
+    if own := input.string("dtype"):
+        return [own]
+    matrix = scenario.mapping("matrix").get("dtype")
+    several = [item.value for item in matrix.items if isinstance(item.value, str)] if matrix else []
+    return [one for one in several if one in _DTYPES] or [default_dtype(defaults)]
+
+
+def _check_scenario(scenario: Node, defaults: Node, text: SpecText) -> None:
+    _check_program(scenario, text)
+    shapes: dict[str, tuple[int, ...] | None] = {}
+    for name, (key, input) in scenario.mapping("inputs").entries.items():
+        check_name(key, "an input", text)
+        if input.kind == "mapping":
+            check_input(name, input, _dtypes(scenario, input, defaults), text)
+            shapes[name] = input_shape(input)
+    for name, (_, values) in scenario.mapping("matrix").entries.items():
+        _check_matrix_values(name, values, text)
+    _check_matrix(scenario, text)
+    for tag in tags.items if (tags := scenario.get("tags")) else ():
+        if tag.value in _OPERATORS:
+            help = "choose another word: 'and', 'or' and 'not' join tags in a selection"
+            text.report(tag.line, tag.column, tag.width, f"{quote(tag.text)} cannot be a tag", help)
+    expectations = [scenario.get("expect")]
+    for _, backend in scenario.mapping("backends").entries.values():
+        if "xfail" in backend.entries and "skip" in backend.entries:
+            key = backend.entries["skip"][0]
+            message = "both 'xfail' and 'skip' for one backend"
+            text.report(key.line, key.column, key.width, message, "keep one: a case that is skipped cannot fail")
+        expectations.append(backend.get("expect"))
+    differentiable = default_verdict(scenario, defaults) == "matches"
+    for expect in expectations:
+        if expect and expect.kind == "mapping":
+            _check_expect(expect, scenario, shapes, differentiable, text)
+
+
+def _check_program(scenario: Node, text: SpecText) -> None:
+    """Exactly one of layer and script, with code in it that is Python."""
+    layer, script, call = scenario.get("layer"), scenario.get("script"), scenario.get("call")
+    if layer and script:
+        key = scenario.entries["script"][0]
+        message = "both 'layer' and 'script' in one scenario"
+        help = "keep 'layer' to check a gradient, or 'script' to run a whole program"
+        text.report(key.line, key.column, key.width, message, help)
+    elif not layer and not script and not scenario.incomplete and not misspelt(scenario, model.Scenario, ["layer", "script"]):
+        help = "add 'layer: |' with the layer's code, or 'script: |' with a whole program"
+        text.report(scenario.line, scenario.column, 1, "a scenario needs 'layer' or 'script'", help)
+    if script:
+        check_python(script, text, "the script", "exec")
+    for useless in ("inputs", "call") if script and not layer else ():
+        if entry := scenario.entries.get(useless):
+            help = "remove it, or write the layer's code as 'layer'"
+            message = f"a script has no use for {quote(useless)}"
+            text.report(entry[0].line, entry[0].column, entry[0].width, message, help)
+    is_source = layer is not None and isinstance(layer.value, str)
+    compiles = layer is not None and is_source and check_python(layer, text, "the layer", "exec")
+    if call:
+        check_python(call, text, "call", "eval")
+    elif layer and compiles and not scenario.incomplete:
+        check_default_call(layer, text)
+
+
+def _check_matrix_values(name: str, values: Node, text: SpecText) -> None:
+    """The values of one parameter: not none, each once, and such that case names can hold them."""
+    if values.kind != "sequence":
+        return  # the model reports it
+    if not values.items:
+        help = "list its values, or remove the parameter"
+        text.report(values.line, values.column, values.width, f"matrix: {quote(name)} has no values", help)
+    seen: set[tuple[type, object]] = set()
+    for item in values.items:
+        value = item.value
+        message = help = ""
+        if item.kind == "unreadable":
+            continue
+        if item.kind != "scalar" or value is None:
+            message, help = f"matrix: {quote(name)} takes text, numbers and booleans, not {describe(item)}", ""
+        elif name == "dtype" and value not in _DTYPES:
+            message = f"unknown dtype {quote(item.text)}"
+            help = text.suggest(item.text, list(_DTYPES)) or f"write {listing(_DTYPES)}"
+        elif not _CASE_NAME_PART.fullmatch(str(value)):
+            message = f"matrix: {quote(item.text)} cannot be part of a case's name"
+            help = "use letters, digits, '.', '_', '+' and '-' only"
+        elif (type(value), value) in seen:
+            message, help = f"matrix: {quote(item.text)} is given twice", "remove one of the two"
+        if message:
+            text.report(item.line, item.column, item.width, message, help)
+            item.kind = "unreadable"
+        seen.add((type(value), value))
+
+
+def _check_matrix(scenario: Node, text: SpecText) -> None:
+    matrix = scenario.mapping("matrix")
+    for name, (key, _) in matrix.entries.items():
+        check_name(key, "a matrix parameter", text)
+        if name in scenario.mapping("inputs").entries:
+            message = f"matrix parameter {quote(name)} has the name of an input"
+            text.report(key.line, key.column, key.width, message, "rename one of the two")
+    count = prod(len(values.items) for _, values in matrix.entries.values() if values.items)
+    if count > MAX_COMBINATIONS:
+        key = scenario.entries["matrix"][0]
+        message = f"the matrix has {count:,} combinations, at most {MAX_COMBINATIONS} are allowed"
+        text.report(key.line, key.column, key.width, message, "split the scenario")
+
+
+def _check_expect(
+    expect: Node, scenario: Node, shapes: dict[str, tuple[int, ...] | None], differentiable: bool, text: SpecText
+) -> None:
+    for key, message, help in _conflicts(expect, scenario, differentiable):
+        text.report(key.line, key.column, key.width, message, help)
+    for name, (key, value) in expect.mapping("grads").entries.items():
+        shape = None if value.kind == "scalar" and value.value is None else check_numbers(value, "a gradient", text)
+        if name not in shapes:
+            if shapes and not scenario.incomplete:
+                help = text.suggest(name, list(shapes)) or f"the inputs are {listing(shapes, 'and')}"
+                text.report(key.line, key.column, key.width, f"grads: there is no input {quote(name)}", help)
+        elif shape is not None and (input := shapes[name]) is not None and shape != input:
+            message = f"grads: the gradient of {quote(name)} has shape {list(shape)}, the input {list(input)}"
+            text.report(value.line, value.column, value.width, message, "a gradient has the shape of its input")
+    if cotangent := expect.get("cotangent"):
+        check_numbers(cotangent, "a cotangent", text)
+    for _, (key, value) in expect.mapping("values").entries.items():
+        check_python(key, text, "the expression", "eval")
+        check_value(value, text)
+    for section in ("raises", "warns"):
+        _check_pattern(expect.mapping(section), text)
+
+
+def _conflicts(expect: Node, scenario: Node, differentiable: bool) -> Iterator[tuple[Node, str, str]]:
+    """Expectations that cannot hold together, or not for this scenario: (key, message, help)."""
+    verdict, order = expect.string("gradient"), expect.get("order")
+    second = order is not None and order.value == 2
+    asking = [
+        (name, f"{name}: {value.text}" if value.kind == "scalar" else name)
+        for name, (_, value) in expect.entries.items()
+        if (name == "gradient" and verdict in ("matches", "differs"))
+        or (name == "grads" and value.entries)
+        or (name == "order" and second)
+    ]
+    if "raises" in expect.entries:
+        for name, shown in asking:
+            help = "remove one of the two: a run that ends with an exception has no gradient to check"
+            yield expect.entries[name][0], f"'{shown}' and 'raises' exclude each other", help
+    elif "layer" not in scenario.entries and not scenario.incomplete:
+        for name, shown in asking:
+            help = "write the layer's code as 'layer', with 'inputs'; a script can check 'values: {x.grad: …}'"
+            yield expect.entries[name][0], f"'{shown}' needs a layer, this is a script", help
+    elif not differentiable and not scenario.incomplete:
+        for name, shown in asking:
+            help = "give one a floating dtype and 'stop_gradient: false', or write 'gradient: unchecked'"
+            if name != "grads":
+                yield expect.entries[name][0], f"'{shown}' needs an input that has a gradient", help
+    if second and verdict == "unchecked":
+        help = "remove one of the two"
+        yield expect.entries["order"][0], "'order: 2' asks for a check, 'gradient: unchecked' for none", help
+    if "cotangent" in expect.entries and "grads" not in expect.entries:
+        help = "add the gradients that belong to it, or remove it"
+        yield expect.entries["cotangent"][0], "'cotangent' is of no use without 'grads'", help
+
+
+def _check_pattern(expected: Node, text: SpecText) -> None:
+    pattern = expected.mapping("message").get("re")
+    if pattern is None or not isinstance(pattern.value, str):
+        return
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            re.compile(pattern.value)
+    except (re.error, OverflowError, RecursionError) as error:
+        message = f"not a regular expression: {error}"
+        help = "put a backslash before (, ), [, ], ., *, +, ? where they stand for themselves"
+        text.report(pattern.line, pattern.column, pattern.width, message, help)

@@ -1,0 +1,116 @@
+"""``gradcheck validate`` and ``gradcheck schema``."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from gradcheck.commands.schema import schema
+from gradcheck.commands.validate import validate
+from gradcheck.spec.model import json_schema
+
+GOOD = """\
+schema: gradcheck/v1
+scenarios:
+  - id: ID
+    title: A
+    source: {document: d}
+    layer: {ref: "trap:Layer"}
+    inputs: {x: {shape: [2]}}
+"""
+BAD = GOOD.replace("title", "titel").replace("shape", "shpae")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "good.grad.yaml").write_text(GOOD.replace("ID", "good"))
+    return tmp_path
+
+
+def run(*arguments: str) -> tuple[int, str]:
+    result = CliRunner().invoke(validate, arguments)
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result.exit_code, result.output
+
+
+def test_valid_files_exit_with_0(folder):
+    assert run(".") == (0, "good.grad.yaml: ok, 1 scenario\n1 file, 1 scenario: all valid\n")
+
+
+def test_every_file_is_reported_and_mistakes_exit_with_2(folder):
+    (folder / "bad.grad.yaml").write_text(BAD.replace("ID", "bad"))
+    code, output = run(".", "nowhere.grad.yaml", "good.grad.yaml")
+    assert code == 2
+    assert "bad.grad.yaml:4:5: error: unknown key 'titel' in a scenario\n" in output
+    assert "bad.grad.yaml:7:17: error: unknown key 'shpae' in an input\n" in output
+    assert "      help: did you mean 'shape'?\n" in output
+    assert "\nbad.grad.yaml: 2 errors\ngood.grad.yaml: ok, 1 scenario\n" in output
+    assert "nowhere.grad.yaml: error: there is no such file\n" in output
+    assert output.endswith("3 errors in 2 files of 3\n")
+    assert "\x1b" not in output
+
+
+def test_an_id_in_two_files_is_shown_at_both_places(folder):
+    (folder / "copy.grad.yaml").write_text(GOOD.replace("ID", "good"))
+    code, output = run(".")
+    assert code == 2
+    assert "copy.grad.yaml:3:5: error: id 'good' is also used in good.grad.yaml:3\n" in output
+    assert "good.grad.yaml:3:5: error: id 'good' is also used in copy.grad.yaml:3\n" in output
+
+
+def test_an_empty_folder_does_not_hide_the_other_paths(folder):
+    (folder / "empty").mkdir()
+    code, output = run("empty", "good.grad.yaml")
+    assert code == 2
+    assert "empty: error: there is no *.grad.yaml file in this folder\n" in output
+    assert "good.grad.yaml: ok, 1 scenario\n" in output
+
+
+def test_without_a_path_the_bundled_specs_are_checked(folder, monkeypatch):
+    monkeypatch.setattr("gradcheck.resources.bundled_specs", lambda: folder)
+    assert run() == (0, f"{folder / 'good.grad.yaml'}: ok, 1 scenario\n1 file, 1 scenario: all valid\n")
+
+
+def test_a_flood_of_mistakes_is_cut_and_counted(folder):
+    (folder / "flood.grad.yaml").write_text(GOOD.replace("ID", "flood") + "".join(f"    k{number}: 1\n" for number in range(300)))
+    code, output = run("flood.grad.yaml")
+    assert code == 2
+    assert "flood.grad.yaml: and 200 more errors\nflood.grad.yaml: 300 errors\n" in output
+
+
+def test_nothing_of_a_spec_is_imported_or_run_and_no_backend_is_loaded(folder):
+    (folder / "trap.py").write_text("raise SystemExit('imported')")
+    (folder / "code.grad.yaml").write_text(
+        GOOD.split("  - id")[0]
+        + "  - id: code\n    title: A\n    source: {document: d}\n    script: |\n      import trap\n"
+        + "    expect: {values: {'__import__(\"trap\")': 1}}\n"
+    )
+    program = (
+        "import sys\n"
+        "from gradcheck.commands.validate import validate\n"
+        "validate(['.'], standalone_mode=False)\n"
+        "print(sorted({'numpy', 'pylayer', 'paddle', 'cupy', 'rich', 'trap', 'ml_dtypes'} & set(sys.modules)))\n"
+    )
+    root = str(Path(__file__).parents[2])
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([root, "."])},
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.endswith("2 files, 2 scenarios: all valid\n[]\n")
+
+
+def test_schema_prints_the_model_s_schema():
+    result = CliRunner().invoke(schema, [])
+    assert result.exit_code == 0
+    assert json.loads(result.output) == json_schema()

@@ -1,0 +1,65 @@
+"""A scenario's code: where its errors point, and how its calls are counted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from gradcheck.run.program import compile_expression, count_calls, describe, import_reference, line_in, run_source
+
+
+def test_errors_point_into_the_spec() -> None:
+    with pytest.raises(ZeroDivisionError) as raised:
+        run_source("a = 1\nb = a / 0\n", "x.grad.yaml", 10, {})
+    assert line_in("x.grad.yaml", raised.value) == 11
+
+
+def test_an_expression_points_into_the_spec_too() -> None:
+    with pytest.raises(NameError) as raised:
+        eval(compile_expression("nothing", "x.grad.yaml", 7), {})
+    assert line_in("x.grad.yaml", raised.value) == 7
+
+
+def test_an_error_from_elsewhere_has_no_line() -> None:
+    with pytest.raises(ValueError, match="x") as raised:
+        raise ValueError("x")
+    assert line_in("x.grad.yaml", raised.value) == 0
+
+
+def test_notes_are_part_of_the_description() -> None:
+    error = ValueError("bad")
+    error.add_note("in backward of Layer")
+    assert describe(error) == "ValueError: bad · in backward of Layer"
+
+
+def test_calls_of_static_class_and_plain_methods_are_counted() -> None:
+    calls: Counter[str] = Counter()
+
+    class Base:
+        pass
+
+    count_calls(Base, calls)
+
+    class Layer(Base):
+        @staticmethod
+        def forward(x: int) -> int:
+            return x + 1
+
+        @classmethod
+        def backward(cls, x: int) -> int:
+            return x - 1
+
+    assert (Layer.forward(1), Layer.backward(1)) == (2, 0)
+    assert calls == {"forward": 1, "backward": 1}
+
+
+def test_a_reference_names_an_object_in_a_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "own_layers_module.py").write_text("class Outer:\n    class Inner:\n        pass\n")
+    monkeypatch.setattr("sys.path", [*__import__("sys").path])
+    assert import_reference("own_layers_module:Outer.Inner", tmp_path).__name__ == "Inner"
+    with pytest.raises(ImportError, match="has no 'Missing'"):
+        import_reference("own_layers_module:Missing", tmp_path)
+    with pytest.raises(ImportError):
+        import_reference("no_such_module_here:X", tmp_path)

@@ -1,0 +1,440 @@
+"""Every mistake is found, at its place, in plain English, and leads to no second one."""
+
+from __future__ import annotations
+
+import pytest
+
+from gradcheck.spec.diagnostic import SpecError
+from gradcheck.spec.read import load, read
+
+LAYER = "layer: {op: tanh}\n"
+INPUT = LAYER + "inputs: {x: {shape: [2]}}\n"
+
+EIGHT = """\
+schema: gradcheck/v1
+scenarios:
+  - id: base
+    title: A tanh layer
+    source: &src {document: d}
+    layer: {op: tanh}
+    inputs:
+      x: {shape: [2, 3], inits: normal}
+      y: {shape: [2], dtype: flaot32}
+    rtol: "1e-6"
+    rtol: 3
+  - title: No id
+    source: *src
+    script: |
+      x = 1
+    backends:
+      torch: {skip: {reason: no}}
+  - id: tabbed
+\ttitle: foo
+    source: {document: d}
+    script: x = 1
+"""
+
+
+def test_eight_mistakes_in_one_file_are_all_shown_and_no_ninth(mistakes):
+    assert mistakes(EIGHT) == [
+        "8:26 unknown key 'inits' in an input",
+        "9:30 unknown dtype 'flaot32'",
+        '10:11 rtol must be a number, not the string "1e-6"',
+        "11:5 duplicate key 'rtol', first given in line 10",
+        "12:5 a scenario needs the key 'id'",
+        "13:13 alias '*src' (of line 5) is not allowed",
+        "17:7 unknown backend 'torch'",
+        "19:1 a tab in the indentation",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", "1:1 the file is empty"),
+        ("# only a comment\n", "1:1 the file is empty"),
+        ("- a\n", "1:1 a spec file must be a mapping, not a list"),
+        ("text\n", '1:1 a spec file must be a mapping, not the string "text"'),
+        ("a: 1\n---\nb: 2\n", "2:1 a second document"),
+        ("schema: gradcheck/v1\nscenarios: 3\n", "2:12 scenarios must be a list, not the number 3"),
+        ("schema: gradcheck/v1\nscenarios: []\n", "2:12 scenarios must not be empty"),
+        ("schema: gradcheck/v1\nscenarios:\n", "2:1 'scenarios' has no value"),
+        ("schema: gradcheck/v1\nscenarios: [3]\n", "2:13 a scenario must be a mapping, not the number 3"),
+        ("schema: gradcheck/v1\npath: x\nscenarios: *a\n", "2:1 unknown key 'path' in a spec file"),
+        ("%YAML 1.1\n---\nschema: gradcheck/v1\nscenarios: *a", "directives (%YAML, %TAG) are not allowed"),
+        ("a: 'x\n", "1:4 this quote is never closed"),
+        ("a: [1, 2\nb: 3", "the brackets do not close here"),
+        ("a: b: c", "1:5 a ':' that makes a key where none can stand"),
+        ("a: `x`", "1:4 a value cannot begin with '`'"),
+        ("- a\nb: 1", "2:1 this line does not fit the block it stands in"),
+        ("a: - b", "1:4 a list entry ('- …') where none can stand"),
+        ("a: \x07b", "1:4 control character U+0007"),
+        ("a: \u2028b", "1:4 control character U+2028"),
+        ('a: "\\x07"', "1:4 the text holds a control character"),
+        ("[" * 30_000, "1:41 nested more than 40 levels deep"),
+        ("{a: " * 30_000, "nested more than 40 levels deep"),
+        ("a: [" + "1," * 60_000 + "]", "more than 50,000 values in one file"),
+    ],
+)  # fmt: skip
+def test_files_that_are_no_spec(mistakes, text, expected):
+    assert any(expected in one for one in mistakes(text)), mistakes(text)
+
+
+def test_a_wrong_schema_and_a_missing_one(diagnose):
+    rest = "scenarios: [{id: a, title: A, source: {document: d}, script: x}]\n"
+    wrong = diagnose("schema: gradspec/v1\n" + rest)
+    assert [(one.message, one.help) for one in wrong] == [
+        ("this is not a format that this version reads: 'gradspec/v1'", "did you mean 'gradcheck/v1'?")
+    ]
+    missing = diagnose(rest)
+    assert [(one.line, one.help) for one in missing] == [(1, "begin the file with 'schema: gradcheck/v1'")]
+
+
+@pytest.mark.parametrize(
+    ("body", "message", "help"),
+    [
+        # keys
+        (INPUT + "inits: 1", "3:1 unknown key 'inits' in a scenario", "did you mean 'inputs'?"),
+        (INPUT + "line: 1", "3:1 unknown key 'line' in a scenario", "the keys of a scenario are"),
+        (INPUT + "? [a]\n: 1", "3:3 a key must be text, not a list or mapping", "write a name"),
+        (INPUT + "1: a", "3:1 a key must be text, not the number 1", 'put it in quotes: "1"'),
+        (INPUT + "<<: {a: 1}", "3:1 merge keys (<<) are not allowed", "extends"),
+        (INPUT + "<<: *a", "3:1 merge keys (<<) are not allowed", "extends"),
+        (INPUT + "timeout:", "3:1 'timeout' has no value", "give it a value, or remove the key"),
+        (INPUT + "seed: ~", "3:1 'seed' cannot be null", "give it a value, or remove the key"),
+        (INPUT + "seed: &a 1", "3:7 anchor '&a' has no effect", "remove it"),
+        (INPUT + "seed: !!python/object:os.system 1", "3:7 tag 'tag:yaml.org,2002:python/object:os.system'", "remove"),
+        (INPUT + "seed: !!int 1", "3:7 tag 'tag:yaml.org,2002:int' is not allowed", "remove it"),
+        # scalars
+        (INPUT + "seed: '1'", '3:7 seed must be a whole number, not the string "1"', "remove the quotes"),
+        (INPUT + "seed: 1.0", "3:7 seed must be a whole number, not the number 1.0", "write 1"),
+        (INPUT + "seed: true", "3:7 seed must be a whole number, not the boolean true", ""),
+        (INPUT + "seed: 1_000", '3:7 seed must be a whole number, not the string "1_000"', "write 1000"),
+        (INPUT + "seed: 017", '3:7 seed must be a whole number, not the string "017"', "write 17"),
+        (INPUT + "seed: 0x1f", '3:7 seed must be a whole number, not the string "0x1f"', "write 31"),
+        (INPUT + "seed: -1", "3:7 seed must be at least 0, not -1", "Seed of"),
+        (INPUT + f"seed: {'9' * 5000}", "3:7 a number of more than 40 characters", "write fewer digits"),
+        (INPUT + "rtol: 1e999", "3:7 1e999 is beyond float64", "write .inf if infinity is meant"),
+        (INPUT + "rtol: nan", '3:7 rtol must be a number, not the string "nan"', "write .nan"),
+        (INPUT + "rtol: .nan", "3:7 rtol must be below 1, not .nan", "Relative tolerance"),
+        (INPUT + "rtol: 2", "3:7 rtol must be below 1, not 2", "Relative tolerance"),
+        (INPUT + "timeout: 12:30:00", '3:10 timeout must be a number, not the string "12:30:00"', ""),
+        (INPUT + "extends: 1", "3:10 extends must be text, not the number 1", 'put it in quotes: "1"'),
+        (INPUT + "tags: kink", '3:7 tags must be a list, not the string "kink"', "write [kink]"),
+        (INPUT + "tags: [Big_Kink]", "3:8 tags[0] 'Big_Kink' is not well formed", "write 'big-kink'"),
+        (INPUT + "tags: [not]", "3:8 'not' cannot be a tag", "choose another word"),
+        # programs
+        ("seed: 1", "-2:1 a scenario needs 'layer' or 'script'", "add 'layer: |'"),
+        (INPUT + "script: x", "3:1 both 'layer' and 'script' in one scenario", "keep 'layer' to"),
+        ("script: x\ncall: x", "2:1 a script has no use for 'call'", "remove it"),
+        ("layer: {}", "1:8 layer must be Python source, {ref: …} or {op: …}, not a mapping", "write 'layer: |'"),
+        ("layer: 3", "1:8 layer must be Python source, {ref: …} or {op: …}, not the number 3", "write 'layer: |'"),
+        ("layer: {ref: pkg.mod}", "1:14 ref 'pkg.mod' is not well formed", "write it as package.module:Class"),
+        ("layer: {op: 'tanh()'}", "1:13 op 'tanh()' is not well formed", "write the name under paddle"),
+        ("layer: {op: tanh, pop: 1}", "1:19 unknown key 'pop' in layer", "did you mean 'op'?"),
+        ("script: ''", "1:9 the script is empty", "write the code"),
+        ("script: |\n  a = 1\n  if a:\n  b = 2", "4:3 the script is not valid Python: expected an indented block", ""),
+        ("script: |\n  a = (1", "2:7 the script is not valid Python: '(' was never closed", ""),
+        ("script: |2\n    return\n", "2:4 the script is not valid Python: unexpected indent", ""),
+        ("script: |\n  return 1", "2:3 the script is not valid Python: 'return' outside function", ""),
+        ("script: >\n  x = 1\n  y y", "1:9 the script is not valid Python", "write the code as a block"),
+        ("script: a b", "1:11 the script is not valid Python", ""),
+        ("layer: {op: tanh}\ncall: paddle.tanh(x))", "2:21 call is not valid Python: unmatched ')'", ""),
+        ("layer: {op: tanh}\ncall: ' f(]'", "2:11 call is not valid Python", ""),
+        ("layer: {op: tanh}\ncall: x = 1", "2:9 call is not valid Python: invalid syntax", ""),
+        (f"script: {'-' * 100_000}1", "1:9 the script is too deeply nested for Python", "make it simpler"),
+        (
+            "layer: |\n  class A(PyLayer): pass\n  class B(A): pass",
+            "3:3 the layer defines 2 classes to apply: A and B", "call: B.apply(x)",
+        ),
+        ("layer: |\n  class A: pass", "1:8 the layer defines no subclass of PyLayer to apply", "derive it"),
+        # inputs
+        (LAYER + "inputs: {x: 3}", "2:13 input 'x' must be a mapping, not the number 3", "write {shape: …}"),
+        (LAYER + "inputs: {x: {}}", "2:13 input 'x' needs 'shape' or 'values'", "add 'shape: [2, 3]'"),
+        (LAYER + "inputs: {x: {shape: [1], values: [1]}}", "2:14 input 'x' has both 'shape' and 'values'", "remove"),
+        (LAYER + "inputs: {x: {values: 1, init: ones}}", "2:25 'init' is of no use with 'values'", "remove it"),
+        (LAYER + "inputs: {x: {shape: 3}}", "2:21 shape must be a list, not the number 3", "write [3]"),
+        (LAYER + "inputs: {x: {shape: [2.5]}}", "2:22 shape[0] must be a whole number, not the number 2.5", ""),
+        (LAYER + "inputs: {x: {shape: [-1]}}", "2:22 shape[0] must be at least 0, not -1", ""),
+        (
+            LAYER + "inputs: {x: {shape: [1, 1, 1, 1, 1, 1, 1, 1, 1]}}",
+            "2:21 shape has 9 dimensions, at most 8 are allowed", "",
+        ),
+        (
+            LAYER + "inputs: {x: {shape: [99999, 99999]}}",
+            "2:21 input 'x' has 9,999,800,001 elements, at most 134,217,728 (2**27) are allowed", "smaller",
+        ),
+        (
+            LAYER + "inputs: {x: {shape: [100000000], dtype: complex128}}",
+            "2:21 input 'x' takes 1.49 GiB, at most 1 GiB is allowed", "smaller",
+        ),
+        (LAYER + "inputs: {if: {shape: [1]}}", "2:10 'if' cannot name an input: it is a Python keyword", "choose"),
+        (LAYER + "inputs: {a-b: {shape: [1]}}", "2:10 'a-b' cannot name an input: it is not a Python name", ""),
+        (LAYER + "inputs: {__x: {shape: [1]}}", "2:10 '__x' cannot name an input: it begins with two", ""),
+        (LAYER + "inputs: {paddle: {shape: [1]}}", "2:10 'paddle' cannot name an input: it stands for", ""),
+        (LAYER + "inputs: {x: {shape: [1], stop_gradient: yes}}", "2:41 stop_gradient must be true or false", "write true"),
+        (LAYER + "inputs: {x: {shape: [1], init: unifrom}}", "2:32 unknown init 'unifrom'", "did you mean 'uniform'?"),
+        (LAYER + "inputs: {x: {shape: [1], layout: c}}", "2:34 unknown layout 'c'", "write contiguous, transposed or"),
+        (LAYER + "inputs: {x: {shape: [1], low: 1}}", "2:26 'low' is of no use with 'init: normal'", "remove it"),
+        (LAYER + "inputs: {x: {shape: [1], init: uniform, low: 1}}", "2:41 low (1) must be below high (1)", "draws"),
+        (LAYER + "inputs: {x: {shape: [1], init: integers, low: 0.5}}", "2:47 'low' must be a whole number", ""),
+        (
+            LAYER + "inputs: {x: {shape: [1], dtype: int64}}",
+            "2:13 input 'x' has dtype int64, but 'init: normal' gives no whole numbers", "write 'init: integers'",
+        ),
+        (
+            LAYER + "inputs: {x: {shape: [1], dtype: uint8, init: integers, high: 999}}",
+            "2:56 uint8 holds 0 to 255, not all of 0 to 998", "change low and high",
+        ),
+        (LAYER + "inputs: {x: {values: [1, [2]]}}", "2:26 a list where its neighbours are numbers", "same length"),
+        (LAYER + "inputs: {x: {values: [[1, 2], [2]]}}", "2:31 a list of 1 where its neighbours have 2", "same length"),
+        (LAYER + "inputs: {x: {values: [1, a]}}", '2:26 a value must be a number, not the string "a"', ""),
+        (LAYER + "inputs: {x: {values: {a: 1}}}", "2:22 a value must be a number, not a mapping", ""),
+        (LAYER + "inputs: {x: {values: [300], dtype: int8}}", "2:23 300 does not fit into int8", "-128 to 127"),
+        (LAYER + "inputs: {x: {values: [.nan], dtype: int8}}", "2:23 .nan does not fit into int8", ""),
+        (LAYER + f"inputs: {{x: {{values: {'[' * 9}1{']' * 9}}}}}", "2:22 nested 9 lists deep", "remove brackets"),
+        # matrix
+        (INPUT + "matrix: {dtype: [float31]}", "3:18 unknown dtype 'float31'", "did you mean 'float3"),
+        (INPUT + "matrix: {dtype: float32}", '3:17 dtype must be a list, not the string "float32"', "write [float32]"),
+        (INPUT + "matrix: {n: []}", "3:13 matrix: 'n' has no values", "list its values"),
+        (INPUT + "matrix: {n: [1, 1]}", "3:17 matrix: '1' is given twice", "remove"),
+        (INPUT + "matrix: {n: [a b]}", "3:14 matrix: 'a b' cannot be part of a case's name", "use letters"),
+        (INPUT + "matrix: {n: [[1]]}", "3:14 matrix: 'n' takes text, numbers and booleans, not a list", ""),
+        (INPUT + "matrix: {x: [1]}", "3:10 matrix parameter 'x' has the name of an input", "rename"),
+        (
+            INPUT + f"matrix: {{a: {list(range(17))}, b: {list(range(16))}}}",
+            "3:1 the matrix has 272 combinations, at most 256 are allowed", "split",
+        ),
+        # expectations
+        (INPUT + "expect: {gradient: match}", "3:20 unknown gradient 'match'", "did you mean 'matches'?"),
+        (INPUT + "expect: {order: 3}", "3:17 order is the number 3", "write 1, 2"),
+        (INPUT + "expect: {grads: {z: [1, 2]}}", "3:18 grads: there is no input 'z'", "the inputs are x"),
+        (INPUT + "expect: {grads: {x: [1]}}", "3:21 grads: the gradient of 'x' has shape [1], the input [2]", ""),
+        (INPUT + "expect: {cotangent: 1}", "3:10 'cotangent' is of no use without 'grads'", "add the gradients"),
+        (INPUT + "expect: {order: 2, gradient: unchecked}", "3:10 'order: 2' asks for a check", "remove"),
+        (INPUT + "expect: {raises: {type: E}, order: 2}", "3:29 'order: 2' and 'raises' exclude each other", "remove"),
+        (INPUT + "expect: {raises: {type: E}, gradient: differs}", "3:29 'gradient: differs' and 'raises'", ""),
+        (INPUT + "expect: {raises: {type: E}, grads: {x: [1, 2]}}", "3:29 'grads' and 'raises' exclude", ""),
+        (INPUT + "expect: {raises: ValueError}", "3:18 raises must be a mapping", "write {type: …}"),
+        (INPUT + "expect: {raises: {type: 'a b'}}", "3:25 type 'a b' is not well formed", "name of the exception's"),
+        (INPUT + "expect: {raises: {type: E, phase: back}}", "3:35 unknown phase 'back'", "did you mean 'backward'?"),
+        (INPUT + "expect: {raises: {type: E, message: 3}}", "3:37 message must be text or {re: …}", "in quotes"),
+        (INPUT + "expect: {raises: {type: E, message: {re: '('}}}", "3:42 not a regular expression: missing )", "back"),
+        (INPUT + "expect: {calls: {forwards: 1}}", "3:18 unknown key 'forwards' in calls", "did you mean 'forward'?"),
+        (INPUT + "expect: {values: {'x =': 1}}", "3:22 the expression is not valid Python: invalid syntax", ""),
+        (INPUT + "expect: {values: {x: {valeu: 1}}}", "3:23 unknown key 'valeu' in an expected value", "'value'"),
+        (INPUT + "expect: {values: {x: [{value: 1}]}}", "3:23 an expected value cannot be a mapping", "write null"),
+        (INPUT + "expect: {values: {x: no}}", "3:22 it is not clear what no means here", "write true or false"),
+        (INPUT + "expect: {values: {x: 1_000}}", "3:22 it is not clear what 1_000 means here", "write 1000"),
+        (INPUT + "expect: {values: {x: 12:30:00}}", "3:22 it is not clear what 12:30:00 means here", "a plain number"),
+        (INPUT + "expect: {values: {x: None}}", "3:22 it is not clear what None means here", "write null"),
+        ("script: x\nexpect: {gradient: matches}", "2:10 'gradient: matches' needs a layer, this is a script", ""),
+        (LAYER + "expect: {gradient: matches}", "2:10 'gradient: matches' needs an input that has a gradient", ""),
+        # backends
+        (INPUT + "backends: {nupmy: {}}", "3:12 unknown backend 'nupmy'", "did you mean 'numpy'?"),
+        (INPUT + "backends: {numpy: {skip: {reason: ''}}}", "3:35 reason must not be empty", ""),
+        (INPUT + "backends: {numpy: {skip: {reason: ' '}}}", "3:35 reason must not be empty", "say why"),
+        (INPUT + "backends: {numpy: {xfail: {}}}", "3:27 xfail needs the key 'reason'", "add 'reason: …'"),
+        (INPUT + "backends: {numpy: {xfail: bad}}", "3:27 xfail must be a mapping", "write {reason: …}"),
+        (
+            INPUT + "backends: {numpy: {xfail: {reason: a}, skip: {reason: b}}}",
+            "3:40 both 'xfail' and 'skip' for one backend", "keep one",
+        ),
+        (INPUT + "backends: {numpy: {expect: {raises: {typ: E}}}}", "3:38 unknown key 'typ' in raises", "'type'"),
+        # extends
+        ("extends: on\n" + INPUT, "1:10 extends 'on', but this file has no scenario of that id", "mean 'one'?"),
+        ("extends: one\n" + INPUT, "1:10 extends goes in a circle: it extends itself", "remove 'extends'"),
+    ],
+)  # fmt: skip
+def test_one_mistake_gives_one_diagnostic_that_says_what_to_do(scenario_mistakes, body, message, help):
+    found = scenario_mistakes(body)
+    assert len(found) == 1, found
+    assert found[0][0].startswith(message)
+    assert help in found[0][1]
+
+
+@pytest.mark.parametrize(
+    ("line", "message", "help"),
+    [
+        ("id: Big_Kink", "3:9 id 'Big_Kink' is not well formed", "write 'big-kink'"),
+        ("id: ''", "3:9 id must not be empty", "kebab-case"),
+        ("id: 3", "3:9 id must be text, not the number 3", 'put it in quotes: "3"'),
+        ("id: \"a\\nb\"", "3:9 id 'a\\nb' is not well formed", "write 'a-b'"),
+    ],
+)  # fmt: skip
+def test_ids(diagnose, line, message, help):
+    text = f"schema: gradcheck/v1\nscenarios:\n  - {line}\n    title: A\n    source: {{document: d}}\n    script: x\n"
+    found = diagnose(text)
+    assert [f"{one.line}:{one.column} {one.message}" for one in found] == [message]
+    assert help in found[0].help
+
+
+def test_a_misspelt_required_key_is_one_mistake(mistakes):
+    text = "schema: gradcheck/v1\nscenarios:\n  - id: a\n    titel: A\n    source: {document: d}\n    script: x\n"
+    assert mistakes(text) == ["4:5 unknown key 'titel' in a scenario"]
+
+
+def test_a_misspelt_layer_is_one_mistake(mistakes):
+    text = "schema: gradcheck/v1\nscenarios:\n  - id: a\n    title: A\n    source: {document: d}\n    scripts: x\n"
+    assert mistakes(text) == ["6:5 unknown key 'scripts' in a scenario"]
+
+
+def test_a_mistake_in_defaults_is_reported_once_and_not_for_every_scenario(mistakes):
+    scenario = "  - {id: ID, title: A, source: {document: d}, layer: {op: tanh}, inputs: {x: {shape: [1]}}}\n"
+    text = "schema: gradcheck/v1\ndefaults: {dtype: flaot32, seed: -1, backends: {paddle: {skip: 3}}}\nscenarios:\n"
+    assert mistakes(text + scenario.replace("ID", "a") + scenario.replace("ID", "b")) == [
+        "2:19 unknown dtype 'flaot32'",
+        "2:34 seed must be at least 0, not -1",
+        "2:64 skip must be a mapping, not the number 3",
+    ]
+
+
+def test_a_mistake_that_is_inherited_is_reported_once(mistakes):
+    text = """\
+schema: gradcheck/v1
+scenarios:
+  - {id: a, title: A, source: {document: d}, layer: {op: tanh}, inputs: {x: {shape: [-1]}}, seed: x}
+  - {id: b, extends: a}
+  - {id: c, extends: b, title: C}
+"""
+    assert mistakes(text) == [
+        "3:86 shape[0] must be at least 0, not -1",
+        '3:99 seed must be a whole number, not the string "x"',
+    ]
+
+
+def test_a_circle_of_extends_is_one_mistake(mistakes):
+    text = (
+        "schema: gradcheck/v1\nscenarios:\n  - {id: a, extends: b}\n  - {id: b, extends: c}\n  - {id: c, extends: a}\n"
+    )
+    assert mistakes(text) == ["3:22 extends goes in a circle: a, b and c extend each other"]
+
+
+def test_duplicate_ids(mistakes, tmp_path):
+    one = "  - {id: a, title: A, source: {document: d}, script: x}\n"
+    text = "schema: gradcheck/v1\nscenarios:\n" + one
+    assert mistakes(text + one) == ["4:10 duplicate id 'a', first given in line 3"]
+    for name in ("p", "q"):
+        (tmp_path / f"{name}.grad.yaml").write_text(text)
+    with pytest.raises(SpecError) as caught:
+        load([tmp_path])
+    first, second = caught.value.diagnostics
+    assert (first.path, first.line) == (str(tmp_path / "p.grad.yaml"), 3)
+    assert "q.grad.yaml:3" in first.message
+    assert "p.grad.yaml:3" in second.message
+    assert first.source_line == one.rstrip()
+
+
+@pytest.mark.parametrize("unit", ["\t", "  \t", "\t  "])
+def test_a_file_indented_with_tabs_is_read_to_its_end(mistakes, unit):
+    text = "\n".join(
+        [
+            "schema: gradcheck/v1",
+            "scenarios:",
+            "  - id: a",
+            f"{unit}title: A",
+            f"{unit}source: {{document: d}}",
+            f"{unit}inputs:",
+            f"{unit}{unit}x: {{shape: [2]}}",
+            f"{unit}{unit}y: {{shape: [2], inti: ones}}",
+            f"{unit}layer: |",
+            f"{unit}{unit}class A(PyLayer):",
+            f"{unit}{unit}{unit}pass",
+            f"{unit}sede: 1",
+        ]
+    )
+    found = mistakes(text)
+    others = [one for one in found if "tab in the indentation" not in one]
+    assert others == [
+        f"8:{2 * len(unit) + 17} unknown key 'inti' in an input",
+        f"12:{len(unit) + 1} unknown key 'sede' in a scenario",
+    ]
+    assert found[0].startswith("4:")
+
+
+@pytest.mark.parametrize(
+    ("broken", "place"),
+    [("  -\tid: a\n", "4:4"), ("  - id: a\n\t\n", "5:1"), ("  - id: a\n   \ttitle: A\n", "5:4")],
+)
+def test_a_tab_elsewhere(mistakes, broken, place):
+    rest = "" if "title" in broken else "    title: A\n"
+    text = f"schema: gradcheck/v1\n\nscenarios:\n{broken}{rest}    source: {{document: d}}\n    scritp: x\n"
+    found = mistakes(text)
+    assert len(found) == 2
+    assert found[0].startswith(f"{place} a tab")
+    assert "unknown key 'scritp'" in found[1]
+
+
+def test_tabs_inside_code_and_text_are_kept(accept):
+    text = 'schema: gradcheck/v1\nscenarios:\n- id: a\n  title: "A\tB"\n  source: {document: d}\n  script: |\n    if x:\n    \ty = 1\n'
+    scenario = accept(text).scenarios[0]
+    assert scenario.script == "if x:\n\ty = 1\n"
+    assert scenario.title == "A\tB"
+
+
+def test_before_a_syntax_error_mistakes_are_found_and_none_is_invented(mistakes):
+    text = """\
+schema: gradcheck/v1
+scenarios:
+  - {id: a, title: A, source: {document: d}, script: x, sede: 1}
+  - {id: b, extends: z}
+  - id: c
+    title: C
+   source: {document: d}
+  - {id: z, title: Z, source: {document: d}, script: x}
+"""
+    assert mistakes(text) == [
+        "3:57 unknown key 'sede' in a scenario",
+        "7:4 this line does not fit the block it stands in",
+    ]
+
+
+def test_columns_behind_a_removed_control_character_are_those_of_the_file(mistakes):
+    text = (
+        "schema: gradcheck/v1\nscenarios:\n  - {id: a, \x07title: A, source: {docu\x07ment: d}, script: x, sede: 1}\n"
+    )
+    assert mistakes(text) == [
+        "3:13 control character U+0007",
+        "3:37 control character U+0007",
+        "3:59 unknown key 'sede' in a scenario",
+    ]
+
+
+def test_bytes_that_are_not_utf8(tmp_path):
+    file = tmp_path / "a.grad.yaml"
+    file.write_bytes("schema: gradcheck/v1\nü: ".encode() + b"\xff\n")
+    with pytest.raises(SpecError, match=r":2:4: error: byte 0xff is not UTF-8"):
+        read(file)
+    file.write_bytes("schema: gradcheck/v1\n".encode("utf-16"))
+    with pytest.raises(SpecError, match="the file is UTF-16, not UTF-8"):
+        read(file)
+
+
+def test_files_that_cannot_be_read(tmp_path):
+    import os
+
+    (tmp_path / "tanh.grad.yaml").write_text("")
+    with pytest.raises(SpecError, match="there is no such file") as caught:
+        read(tmp_path / "tahn.grad.yaml")
+    assert "tanh.grad.yaml" in caught.value.diagnostics[0].help
+    with pytest.raises(SpecError, match="this is not a file"):
+        read(tmp_path)
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(SpecError, match="this is not a file"):
+        read(tmp_path / "pipe")
+    with pytest.raises(SpecError, match="null byte"):
+        read("a\0b")
+    (tmp_path / "big.grad.yaml").write_bytes(b"#" * 10_000_001)
+    with pytest.raises(SpecError, match="larger than 10 MB"):
+        read(tmp_path / "big.grad.yaml")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(SpecError, match=r"there is no \*.grad.yaml file in this folder"):
+        load([tmp_path / "empty"])
+
+
+def test_python_s_own_yaml_parser_serves_as_well(monkeypatch, mistakes):
+    import yaml
+
+    monkeypatch.delattr(yaml, "CSafeLoader", raising=False)
+    test_eight_mistakes_in_one_file_are_all_shown_and_no_ninth(mistakes)
+    assert mistakes("[" * 300) == ["1:41 nested more than 40 levels deep"]
