@@ -3,11 +3,17 @@
 import sys
 from pathlib import Path
 
-sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parent / "engine")]
+root = Path(__file__).resolve().parent
+sys.path[:0] = [str(root), str(root / "engine")]
 
 try:
     from gradcheck.commands import main
 except ModuleNotFoundError as error:
-    sys.exit(f"cli.py: the package {error.name} is missing. Install what gradcheck needs: python -m pip install -e .")
+    print(
+        f"cli.py: the package {error.name} is missing. Install what gradcheck needs: python -m pip install -e {root}",
+        file=sys.stderr,
+    )
+    sys.exit(2)
 
-main(prog_name="cli.py")
+if __name__ == "__main__":
+    main(prog_name="cli.py")

@@ -2,4 +2,5 @@
 
 from gradcheck.commands import main
 
-main(prog_name="gradcheck")
+if __name__ == "__main__":
+    main(prog_name="gradcheck")

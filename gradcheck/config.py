@@ -5,55 +5,74 @@ from __future__ import annotations
 import difflib
 import tomllib
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 
 class ConfigError(ValueError):
-    """A configuration that cannot be used; the message says where and why."""
+    """A configuration that cannot be used; the message says where, what is wrong, and what to write."""
 
 
 class Config(BaseModel):
     """What a project may set for all its runs."""
 
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, populate_by_name=True)
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
     allow_code: Annotated[bool, Field(alias="allow-code")] = False
     """Run code in spec files, as --allow-code does."""
-    paths: list[str] = []
-    """Spec files and folders to run where the command line names none, relative to the file."""
-    backends: list[str] = []
-    jobs: int | None = None
-    timeout: float | int | None = None
-    folder: Path = Field(Path(), exclude=True)
+    paths: tuple[Annotated[str, Field(min_length=1)], ...] = Field(default=(), strict=False)
+    """Spec files and folders to read where the command line names none; in the file, relative to it."""
+    backends: tuple[Literal["numpy", "cupy", "paddle"], ...] = Field(default=(), strict=False)
+    """Backends to run on where the command line names none."""
+    jobs: Annotated[int, Field(ge=1)] | Literal["auto"] = "auto"
+    """Cases at a time."""
+    timeout: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    """Seconds that a case may take whose scenario sets no limit."""
+
+
+_EXPECTED = {
+    "allow-code": "true or false",
+    "paths": 'a list of files and folders, such as ["specs"]',
+    "backends": 'a list of backends, such as ["numpy", "cupy", "paddle"]',
+    "jobs": '"auto" or a number from 1 on',
+    "timeout": "a number of seconds above 0",
+}
+"""Key → what its value must be. These are all keys that there are."""
 
 
 def load_config(start: Path | None = None) -> Config:
-    """The settings of the nearest pyproject.toml, from `start` (the current folder) upward.
+    """The settings of the nearest pyproject.toml, from `start` (the current folder) upward; defaults if there is none.
+
+    `paths` are then relative to the current folder no more: they begin with the folder of the file.
 
     Raises:
-        ConfigError: the file is no TOML, or ``[tool.gradcheck]`` has a key or value that there is not.
+        ConfigError: the file cannot be read or is no TOML, or ``[tool.gradcheck]`` has a key or value that there is not.
     """
-    start = (start or Path.cwd()).resolve()
-    file = next((folder / "pyproject.toml" for folder in [start, *start.parents] if (folder / "pyproject.toml").is_file()), None)
+    start = (start or Path.cwd()).absolute()
+    candidates = (folder / "pyproject.toml" for folder in [start, *start.parents])
+    file = next((candidate for candidate in candidates if candidate.is_file()), None)
     if file is None:
         return Config()
     try:
-        table = tomllib.loads(file.read_text(encoding="utf-8")).get("tool", {}).get("gradcheck", {})
+        content = tomllib.loads(file.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
-        raise ConfigError(f"{file}: {error}") from error
+        raise ConfigError(f"{file}: {error}") from None
+    tool = content.get("tool", {})
+    table = tool.get("gradcheck", {}) if isinstance(tool, dict) else {}
+    if not isinstance(table, dict):
+        raise ConfigError(f"{file}: tool.gradcheck must be a table: write [tool.gradcheck] and the keys below it")
     try:
-        return Config.model_validate({**table, "folder": file.parent})
+        config = Config.model_validate(table)
     except ValidationError as error:
-        keys = sorted(field.alias or name for name, field in Config.model_fields.items() if name != "folder")
-        problems = []
-        for mistake in error.errors():
-            key = str(mistake["loc"][0])
-            near = difflib.get_close_matches(key, keys, 1)
-            if mistake["type"] == "extra_forbidden":
-                hint = f"did you mean {near[0]}?" if near else f"the keys are {', '.join(keys)}"
-                problems.append(f"{file}: [tool.gradcheck] has no key {key}; {hint}")
-            else:
-                problems.append(f"{file}: [tool.gradcheck] {key}: {mistake['msg']}")
-        raise ConfigError("\n".join(problems)) from error
+        keys = dict.fromkeys(str(mistake["loc"][0]) for mistake in error.errors())
+        raise ConfigError("\n".join(f"{file}: [tool.gradcheck] {_mistake(key, table[key])}" for key in keys)) from None
+    return config.model_copy(update={"paths": tuple(str(file.parent / path) for path in config.paths)})
+
+
+def _mistake(key: str, value: Any) -> str:
+    if key in _EXPECTED:
+        return f"{key} must be {_EXPECTED[key]}, not {value!r}"
+    near = difflib.get_close_matches(key, _EXPECTED, 1)
+    hint = f"did you mean {near[0]}?" if near else f"the keys are {', '.join(_EXPECTED)}"
+    return f"has no key {key!r}; {hint}"

@@ -34,7 +34,7 @@ def backward(
     """
     outputs = as_list(tensors)
     roots = [
-        (output.node or output, cotangent_for(output, given))
+        (output if output.node is None else output.node, cotangent_for(output, given))
         for output, given in zip(outputs, cotangents_for(outputs, grad_tensors), strict=True)
         if not output._stop_gradient
     ]
@@ -71,10 +71,10 @@ def grad(
     """
     ends = as_list(outputs)
     wanted = as_list(inputs)
-    barred = {t.node or t for t in as_list(no_grad_vars or [])}
-    targets = {t.node or t for t in wanted if not t._stop_gradient}
+    barred = {t if t.node is None else t.node for t in as_list(no_grad_vars or [])}
+    targets = {t if t.node is None else t.node for t in wanted if not t._stop_gradient}
     roots = [
-        (end.node or end, cotangent_for(end, given, create_graph))
+        (end if end.node is None else end.node, cotangent_for(end, given, create_graph))
         for end, given in zip(ends, cotangents_for(ends, grad_outputs), strict=True)
         if not end._stop_gradient
     ]
@@ -93,7 +93,7 @@ def grad(
                 cotangents[leaf] = run_leaf_hooks(leaf, found.leaves[leaf])
     results: list[Tensor | None] = []
     for k, tensor in enumerate(wanted):
-        cotangent = None if tensor._stop_gradient else cotangents.get(tensor.node or tensor)
+        cotangent = None if tensor._stop_gradient else cotangents.get(tensor if tensor.node is None else tensor.node)
         if cotangent is None and not allow_unused:
             raise ValueError(
                 f"The {k}-th input does not appear in the backward graph: no output depends on it"

@@ -14,7 +14,7 @@ def _alias(name: str) -> str:
 
 
 def _facade_modules() -> list[str]:
-    """The names of the facade's modules. All are imported at once: one found later through its path would be a second copy."""
+    """The names of the facade's modules, all to be imported now: one found through its path would be a second copy."""
     facade = import_module(FACADE)
     return [FACADE, *(found.name for found in pkgutil.walk_packages(facade.__path__, FACADE + "."))]
 
@@ -22,8 +22,8 @@ def _facade_modules() -> list[str]:
 def install_paddle() -> None:
     """Make ``import paddle``, and everything below it that the engine has, resolve to the engine's facade.
 
-    Modules are shared, so a class is the same however it was imported. A Paddle that is installed stays as it is; it is only
-    not found until `uninstall_paddle`. Calling it again does nothing.
+    Modules are shared, so a class is the same however it was imported. An installed Paddle stays as it is; it is only
+    not found until `uninstall_paddle`. Calling this again does nothing.
 
     Raises:
         RuntimeError: another ``paddle`` was imported before.
@@ -39,7 +39,7 @@ def install_paddle() -> None:
 
 
 def uninstall_paddle() -> None:
-    """Undo `install_paddle`: the next ``import paddle`` looks for an installed one. Does nothing if it was not installed."""
+    """Undo `install_paddle`, if it was called: the next ``import paddle`` looks for an installed one."""
     for name in [name for name in sys.modules if name == FACADE or name.startswith(FACADE + ".")]:
         if sys.modules.get(_alias(name)) is sys.modules[name]:
             del sys.modules[_alias(name)]

@@ -113,6 +113,7 @@ class Op:
         many: the first argument is a list of Tensors, each of which the one vjp serves.
         floating: integer inputs are computed in the default floating dtype.
         promote: inputs of different dtypes are reconciled as in `reconciled`.
+        inputs: the arguments that must be Tensors (or a number beside one), if not those with a vjp; else the first.
     """
 
     def __init__(
@@ -125,11 +126,12 @@ class Op:
         many: bool = False,
         floating: bool = False,
         promote: bool = False,
+        inputs: Sequence[str] = (),
     ) -> None:
         self.name = name
         self.kernels = Kernels(bind)
         self.arguments = tuple(arguments)
-        self.inputs = tuple(vjps) or self.arguments[: 2 if promote else 1]
+        self.inputs = tuple(vjps or inputs) or self.arguments[:1]
         self.positions = tuple(self.arguments.index(name) for name in self.inputs)
         compiled = tuple(Vjp(vjp, self.arguments) for vjp in vjps.values())
         self.vjps: Iterable[Vjp] = repeat(compiled[0]) if many else compiled
@@ -216,7 +218,7 @@ def parent_of(value: Any) -> Node | Tensor | None:
     """Where the gradient of an input goes: its node, the leaf itself, or nowhere."""
     if not isinstance(value, Tensor) or value._stop_gradient:
         return None
-    return value.node or value
+    return value if value.node is None else value.node
 
 
 def unwrap(value: Any) -> Any:
@@ -391,7 +393,7 @@ def unary(
             out = XP[type(array)].asarray(out)
         if x._stop_gradient or not differentiable or not recording():
             return Tensor(out)
-        return Tensor(out, OpNode(row, (x.node or x,), (pick(array, out, 0),)), False)
+        return Tensor(out, OpNode(row, (x if x.node is None else x.node,), (pick(array, out, 0),)), False)
 
     return as_function(call, row)
 
@@ -401,11 +403,13 @@ def binary(
     x: Function | None = None,
     y: Function | None = None,
     forward: Callable[[ModuleType], Function] | None = None,
-    **flags: Any,
+    *,
+    promote: bool = True,
+    floating: bool = False,
 ) -> Function:
     """An elementwise, broadcasting operation of two Tensors, one of which may be a number; `x` and `y` are the vjps."""
     vjps = {key: vjp for key, vjp in (("x", x), ("y", y)) if vjp}
-    row = Op(name, forward or (lambda xp: getattr(xp, name)), ("x", "y"), vjps, promote=True, **flags)
+    row = Op(name, forward or (lambda xp: getattr(xp, name)), ("x", "y"), vjps, inputs=("x", "y"), promote=promote, floating=floating)
     kernels, general = row.kernels, row.apply
     differentiable = len(vjps) == 2
     pick_x, pick_y = [vjp.pick for vjp in row.vjps] if differentiable else [tuple, tuple]
@@ -425,8 +429,8 @@ def binary(
             out = XP[type(a)].asarray(out)
         if not differentiable or (x._stop_gradient and y._stop_gradient) or not recording():
             return Tensor(out)
-        parent_x = None if x._stop_gradient else x.node or x
-        parent_y = None if y._stop_gradient else y.node or y
+        parent_x = None if x._stop_gradient else x if x.node is None else x.node
+        parent_y = None if y._stop_gradient else y if y.node is None else y.node
         node = OpNode(
             row,
             (parent_x, parent_y),

@@ -26,7 +26,7 @@ class SGD:
     ) -> None:
         if isinstance(parameters, Tensor):
             raise TypeError(
-                "`parameters` argument given to the optimizer should be an iterable of paddle Tensors, but got a Tensor."
+                "The optimizer's parameters should be an iterable of Tensors, but got a Tensor. Put it into a list."
             )
         if parameters is None:
             raise ValueError("parameters argument given to the optimizer should not be None in dygraph mode.")

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import difflib
 import os
+import platform
 import sys
 import tempfile
+import time
 import traceback
 from importlib import import_module
-from typing import Any
+from pathlib import Path
+from typing import Any, NoReturn
 
 import click
 
@@ -21,6 +25,9 @@ COMMANDS = {
     "schema": ("gradcheck.commands.schema:schema", "Print the JSON Schema of spec files."),
 }
 """Name → where the command is, and the line that ``--help`` shows for it without loading it."""
+
+USAGE, BUG, INTERRUPTED = 2, 3, 130
+"""Exit codes that any command may have."""
 
 
 class LazyGroup(click.Group):
@@ -38,28 +45,68 @@ class LazyGroup(click.Group):
         command: click.Command = getattr(import_module(module), attribute)
         return command
 
+    def resolve_command(
+        self, context: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click does it; a name that is not there brings up the nearest one."""
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            near = difflib.get_close_matches(args[0], COMMANDS, 1)
+            hint = f"Did you mean {near[0]!r}?" if near else f"The commands are {', '.join(COMMANDS)}."
+            context.fail(f"No such command {args[0]!r}. {hint}")
+        return super().resolve_command(context, args)
+
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         """The list of commands in ``--help``."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
 
-    def main(self, *args: Any, **kwargs: Any) -> Any:
-        """Run the command line; a bug of ours leaves a report in a file and exit status 3."""
+    def main(self, *args: Any, standalone_mode: bool = True, **kwargs: Any) -> Any:
+        """Run the command line. What goes wrong ends in a message and an exit code, never in a traceback."""
+        if not standalone_mode:
+            return super().main(*args, standalone_mode=False, **kwargs)
+        for stream in (sys.stdout, sys.stderr):  # a terminal that lacks a character gets its escape
+            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
         try:
-            return super().main(*args, **kwargs)
-        except Exception:
+            status = super().main(*args, standalone_mode=False, **kwargs)
+        except click.ClickException as error:
+            error.show()
+            sys.exit(error.exit_code)
+        except click.Abort:
+            sys.exit(INTERRUPTED)
+        except Exception as error:
             if os.environ.get("GRADCHECK_TRACEBACK"):
                 raise
-            path = write_bug_report(traceback.format_exc())
-            click.echo(f"gradcheck: this is a bug in gradcheck. Please report it with the file {path}", err=True)
-            sys.exit(3)
+            if isinstance(error, ModuleNotFoundError) and not is_ours(error.name):
+                click.echo(f"gradcheck: the package {error.name} is missing: pip install {error.name}", err=True)
+                sys.exit(USAGE)
+            stop_for_bug("".join(traceback.format_exception(error)))
+        sys.exit(status if isinstance(status, int) else 0)
 
 
-def write_bug_report(text: str) -> str:
-    """Keep the traceback of a bug of ours in a file; returns its path."""
-    with tempfile.NamedTemporaryFile("w", prefix="gradcheck-bug-", suffix=".txt", delete=False) as file:
-        file.write(f"gradcheck {__version__}, Python {sys.version}\narguments: {sys.argv[1:]}\n\n{text}")
-    return file.name
+def is_ours(module: str | None) -> bool:
+    """Whether a module belongs to gradcheck, so that its absence is a bug."""
+    return (module or "gradcheck").partition(".")[0] in ("gradcheck", "pylayer")
+
+
+def stop_for_bug(report: str) -> NoReturn:
+    """Keep the report of a bug of ours in a file, name it, and leave with exit code 3.
+
+    Raises:
+        SystemExit: always.
+    """
+    text = (
+        f"gradcheck {__version__}, Python {platform.python_version()}, {platform.platform()}\n"
+        f"arguments: {sys.argv[1:]}\n\n{report}"
+    )
+    path = Path(".gradcheck") / f"bug-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.txt"
+    try:
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8", errors="backslashreplace")
+    except OSError:
+        path = Path(tempfile.gettempdir()) / path.name
+        path.write_text(text, encoding="utf-8", errors="backslashreplace")
+    click.echo(f"gradcheck: this is a bug in gradcheck. Please report it with the file {path}", err=True)
+    sys.exit(BUG)
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})

@@ -5,21 +5,23 @@ from __future__ import annotations
 import click
 
 from gradcheck.commands.select import NOTHING_SELECTED, fail, read_specs, selection_options
+from gradcheck.config import ConfigError, load_config
 from gradcheck.report.text import one_line, shown_path
-from gradcheck.run.plan import SelectionError, plan, select_ids, select_names, select_tags
+from gradcheck.run.plan import SelectionError, plan, select
 
 
 @click.command("list")
 @click.argument("names", nargs=-1, metavar="[PATH|ID]...")
 @selection_options
 def list_scenarios(names: tuple[str, ...], keywords: str | None, tags: str | None) -> None:
-    """List scenarios: id, title, tags, and where each stands. Without arguments, the bundled ones."""
-    specs, ids = read_specs(names)
+    """List scenarios: id, title, tags, and where each stands.
+
+    Without arguments, those of the files that [tool.gradcheck] names, or else the bundled ones.
+    """
     try:
-        cases = select_ids(plan(specs, ["numpy"]), ids)
-        cases = select_names(cases, keywords) if keywords else cases
-        cases = select_tags(cases, tags) if tags else cases
-    except SelectionError as error:
+        specs, ids = read_specs(names, load_config().paths)
+        cases = select(plan(specs, ["numpy"]), ids, keywords, tags)
+    except (ConfigError, SelectionError) as error:
         raise fail(str(error)) from None
     scenarios = list({case.scenario.id: case.scenario for case in cases}.values())
     if not scenarios:

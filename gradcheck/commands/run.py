@@ -2,45 +2,73 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import sys
-import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import click
 
+from gradcheck import __version__
 from gradcheck.backends.base import BACKENDS, missing, unsupported
-from gradcheck.commands.select import NOTHING_SELECTED, USAGE, code_outside, fail, read_specs, selection_options
+from gradcheck.commands import INTERRUPTED, stop_for_bug
+from gradcheck.commands.select import NOTHING_SELECTED, fail, read_specs, selection_options
 from gradcheck.config import Config, ConfigError, load_config
 from gradcheck.report.files import FORMATS
-from gradcheck.report.text import shown_path
-from gradcheck.result import Result, Status
-from gradcheck.run.plan import Case, SelectionError, plan, select_ids, select_names, select_tags
+from gradcheck.report.text import one_line, shown_path
+from gradcheck.resources import bundled_specs
+from gradcheck.result import Result
+from gradcheck.run.plan import TIMEOUT, Case, SelectionError, plan, select
 
 if TYPE_CHECKING:
-    from gradcheck.spec.model import SpecFile
+    from contextlib import AbstractContextManager
 
-HEARTBEAT = 30.0
-"""Seconds between signs of life on stderr where there is no progress bar."""
+    from gradcheck.spec.model import Scenario
+
+REFUSALS_SHOWN = 20
+
+
+class Screen(Protocol):
+    """Shows a run: `report.plain.PlainScreen` or `report.console.RichScreen`."""
+
+    def running(self, header: str, total: int) -> AbstractContextManager[None]:
+        """While cases run."""
+
+    def count(self, result: Result) -> None:
+        """A result is there; called in the order in which they come, from any thread, one at a time."""
+
+    def show(self, result: Result) -> None:
+        """It is a result's turn, in the order of the cases."""
+
+    def finish(self, results: Sequence[Result], seconds: float, not_run: int) -> None:
+        """All is done."""
 
 
 @click.command()
 @click.argument("names", nargs=-1, metavar="[PATH|ID]...")
-@click.option("-b", "--backend", "backends", multiple=True, metavar="NAME", help=f"Backend: {', '.join(BACKENDS)}. Repeatable.")
+@click.option("-b", "--backend", "backends", multiple=True, metavar="NAME", help=f"{', '.join(BACKENDS)}; repeatable.")
 @selection_options
 @click.option("-j", "--jobs", metavar="N", help="Cases at a time; auto (the default) is one per core.")
 @click.option("-x", "--exitfirst", is_flag=True, help="Stop after the first failure.")
 @click.option("--max-fail", type=click.IntRange(1), metavar="N", help="Stop after N failures.")
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), help="Seed of all cases, in place of the scenarios' own.")
-@click.option("--timeout", type=click.FloatRange(0, min_open=True), help="Seconds a case may take (default: 60).")
-@click.option("--report", "reports", multiple=True, metavar="FORMAT:PATH", help=f"Write a report: {', '.join(FORMATS)}. Repeatable.")
-@click.option("--format", "layout", type=click.Choice(["auto", "rich", "plain"]), default="auto", help="Screen format.")
-@click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(0, min_open=True, max=86_400),
+    metavar="SECONDS",
+    help=f"Limit of a case, in place of the scenarios' own (default: {TIMEOUT:g}).",
+)
 @click.option("--allow-code", is_flag=True, help="Run code in spec files that are not bundled with gradcheck.")
-@click.option("--require-backend", is_flag=True, help="A backend that is not installed is an error, not a SKIP.")
+@click.option("--require-backend", is_flag=True, help="A backend that cannot be used is an error, not a SKIP.")
+@click.option(
+    "--report", "reports", multiple=True, metavar="FORMAT:PATH", help=f"Write {', '.join(FORMATS)}; repeatable."
+)
+@click.option("--format", "layout", type=click.Choice(["auto", "rich", "plain"]), default="auto", help="Of the screen.")
+@click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto", help="Colours.")
 @click.option("-v", "--verbose", is_flag=True, help="Show every result, and the details of those that passed.")
 @click.option("-q", "--quiet", is_flag=True, help="Show only failures and the summary.")
 def run(
@@ -53,231 +81,231 @@ def run(
     max_fail: int | None,
     seed: int | None,
     timeout: float | None,
+    allow_code: bool,
+    require_backend: bool,
     reports: tuple[str, ...],
     layout: str,
     color: str,
-    allow_code: bool,
-    require_backend: bool,
     verbose: bool,
     quiet: bool,
 ) -> None:
     """Run scenarios and check their gradients.
 
-    Without arguments, the bundled scenarios. A PATH is a spec file or a folder of them, an ID a scenario or a case.
+    A PATH is a spec file or a folder of them, an ID a scenario or a case (ID@BACKEND) in those files, or in the bundled
+    ones if there is no PATH. Without arguments, all files that [tool.gradcheck] names, or else the bundled ones, are
+    run.
 
-    Exit status: 0 all as expected, 1 something failed, 2 usage or an invalid spec, 3 a bug in gradcheck, 5 nothing
+    Exit code: 0 all as expected, 1 something failed, 2 usage or an invalid spec, 3 a bug in gradcheck, 5 nothing
     selected, 130 interrupted.
     """
     try:
         config = load_config()
-    except ConfigError as error:
+        specs, ids = read_specs(names, config.paths)
+        chosen = chosen_backends(backends, ids, config, require_backend)
+        cases = plan(specs, chosen, seed=seed, timeout=timeout, default_timeout=config.timeout or TIMEOUT)
+        cases = select(cases, ids, keywords, tags)
+    except (ConfigError, SelectionError) as error:
         raise fail(str(error)) from None
-    specs, ids = read_specs(names, [str(config.folder / path) for path in config.paths])
-    chosen = chosen_backends(backends or config.backends, require_backend)
-    writers = [report_writer(report) for report in reports]
-    try:
-        cases = select_ids(plan(specs, chosen, seed=seed, timeout=timeout or config.timeout or 60.0), ids)
-        cases = select_names(cases, keywords) if keywords else cases
-        cases = select_tags(cases, tags) if tags else cases
-    except SelectionError as error:
-        raise fail(str(error)) from None
+    files = [report_file(report) for report in reports]
+    count = min(number_of_jobs(jobs or config.jobs), len(cases))
     if not cases:
         raise fail("nothing is selected", NOTHING_SELECTED)
-    require_trust(specs, cases, allow_code, config)
-    limit = 1 if exitfirst else max_fail
-    screen = Screen(layout, color, verbose, quiet, allow_code or config.allow_code)
-    status = screen.run(cases, number_of_jobs(jobs or config.jobs), limit, writers)
-    sys.exit(status)
+    require_trust(cases, allow_code or config.allow_code)
+    options = [f"--seed {seed}"] * (seed is not None) + ["--allow-code"] * allow_code
+    screen = make_screen(layout, color, verbose, quiet, " ".join(options))
+    results, interrupted = run_all(cases, count, 1 if exitfirst else max_fail, screen)
+    for name, path in files:
+        write_report(name, path, results)
+    raise SystemExit(exit_code(results, interrupted))
 
 
-def chosen_backends(names: Sequence[str], required: bool) -> list[str]:
-    """The backends by name, numpy if there are none; commas separate as well."""
-    chosen = list(dict.fromkeys(name for word in names for name in word.split(","))) or ["numpy"]
+def chosen_backends(names: Sequence[str], ids: Sequence[str], config: Config, required: bool) -> list[str]:
+    """Those of ``-b``, or of the case names among `ids`, or of the configuration, or numpy; commas separate as well.
+
+    Raises:
+        SystemExit: there is no such backend, or one that is required, or the bundled engine itself, cannot be used.
+    """
+    wanted = [name.strip() for word in names for name in word.split(",")]
+    in_cases = [name for name in (id.rpartition("@")[2] for id in ids if "@" in id) if name in BACKENDS]
+    chosen = list(dict.fromkeys(wanted or in_cases or config.backends or ["numpy"]))
     for name in chosen:
         if name not in BACKENDS:
-            raise fail(f"there is no backend {name!r}; the backends are {', '.join(BACKENDS)}")
+            near = difflib.get_close_matches(name, BACKENDS, 1)
+            hint = f"did you mean {near[0]}?" if near else f"the backends are {', '.join(BACKENDS)}"
+            raise fail(f"there is no backend {name!r}; {hint}")
         reason = missing(name) or unsupported(name)
-        if required and reason:
+        if reason and (required or not BACKENDS[name].extra):
             raise fail(f"backend {name}: {reason}")
     return chosen
 
 
-def report_writer(text: str) -> Callable[[Sequence[Result]], None]:
-    """What writes the report that ``FORMAT:PATH`` asks for."""
-    name, colon, path = text.partition(":")
-    if name not in FORMATS or not colon or not path:
-        raise fail(f"--report {text}: expected FORMAT:PATH with a format of {', '.join(FORMATS)}")
-    if not Path(path).absolute().parent.is_dir():
-        raise fail(f"--report {text}: there is no folder {Path(path).parent}")
-    return lambda results: Path(path).write_text(FORMATS[name](results), encoding="utf-8") and None
+def report_file(text: str) -> tuple[str, Path]:
+    """The format and the path in ``FORMAT:PATH``.
 
-
-def number_of_jobs(jobs: str | int | None) -> int:
-    """How many cases run at a time."""
-    if jobs in (None, "auto"):
-        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    try:
-        count = int(str(jobs))
-    except ValueError:
-        count = 0
-    if count < 1:
-        raise fail(f"-j {jobs}: expected a number from 1 on, or auto")
-    return count
-
-
-def require_trust(specs: Sequence[SpecFile], cases: Sequence[Case], allow_code: bool, config: Config) -> None:
-    """Refuse to run code from files that are not ours unless the user or the project allows it."""
-    if allow_code or config.allow_code:
-        return
-    selected = {case.scenario.id for case in cases}
-    refused = [(s, kinds) for s, kinds in code_outside(specs) if s.id in selected]
-    if refused:
-        for scenario, kinds in refused:
-            click.echo(f"{shown_path(scenario.path)}:{scenario.line}: {scenario.id} would run its {kinds}", err=True)
+    Raises:
+        SystemExit: there is no such format, or no such folder.
+    """
+    name, _, path = text.partition(":")
+    if name not in FORMATS or not path:
         raise fail(
-            "these files hold code, which was not run. Read it; then allow it with --allow-code, or for this project with "
-            "`allow-code = true` under [tool.gradcheck] in pyproject.toml.",
-            USAGE,
+            f"--report {text}: write FORMAT:PATH, such as json:results.json; the formats are {', '.join(FORMATS)}"
         )
+    if Path(path).is_dir() or not Path(path).absolute().parent.is_dir():
+        raise fail(f"--report {text}: {path} cannot be a file: it is a folder, or its folder does not exist")
+    return name, Path(path)
 
 
-class Screen:
-    """Runs cases and shows how they go, on a terminal or in a pipe: results on stdout, progress on stderr."""
+def write_report(name: str, path: Path, results: Sequence[Result]) -> None:
+    """Write a report.
 
-    def __init__(self, layout: str, color: str, verbose: bool, quiet: bool, allow_code: bool) -> None:
-        from rich.console import Console
-
-        colors = {"always": True, "never": False}.get(color)
-        self.console = Console(force_terminal=colors, no_color=colors is False or None, highlight=False, emoji=False)
-        self.errors = Console(stderr=True, highlight=False, emoji=False)
-        self.rich = layout == "rich" or (layout == "auto" and sys.stdout.isatty())
-        self.verbose, self.quiet, self.allow_code = verbose, quiet, allow_code
-        self.done = 0
-
-    def run(
-        self,
-        cases: Sequence[Case],
-        jobs: int,
-        limit: int | None,
-        writers: Sequence[Callable[[Sequence[Result]], None]],
-    ) -> int:
-        """Run all cases, show and write the results; the exit status."""
-        started = time.perf_counter()
-        results: list[Result] = []
-        interrupted = False
-        try:
-            self.collect(cases, jobs, limit, results)
-        except KeyboardInterrupt:
-            interrupted = True
-        seconds = time.perf_counter() - started
-        self.finish(results, len(cases), seconds)
-        for write in writers:
-            write(results)
-        if any(result.internal_error for result in results):
-            from gradcheck.commands import write_bug_report
-
-            report = write_bug_report("\n\n".join(f"{r.name}\n{r.internal_error}" for r in results if r.internal_error))
-            click.echo(f"gradcheck: this is a bug in gradcheck. Please report it with the file {report}", err=True)
-            return 3
-        if interrupted:
-            click.echo(f"interrupted: {len(results)} of {len(cases)} cases had finished", err=True)
-            return 130
-        return 0 if all(result.status.green for result in results) else 1
-
-    def collect(self, cases: Sequence[Case], jobs: int, limit: int | None, results: list[Result]) -> None:
-        """Put the results into `results` in the order of the cases, until all are there or `limit` have failed."""
-        from gradcheck.report.console import Live
-        from gradcheck.run.pool import Pool
-
-        runnable = [case for case in cases if not reason_not_to_run(case)]
-        live = Live(self.errors, len(runnable)) if self.rich and not self.quiet else None
-        if self.rich and not self.quiet:
-            self.console.print(header(cases, jobs), style="dim")
-        stop = threading.Event()
-        heartbeat = threading.Thread(target=self.heartbeat, args=(stop, len(runnable)), daemon=True)
-
-        def on_done(result: Result) -> None:
-            self.done += 1
-            if live is not None:
-                live.add(result)
-
-        failures = 0
-        with Pool(min(jobs, max(1, len(runnable)))) as pool:
-            if live is not None:
-                live.progress.start()
-            else:
-                heartbeat.start()
-            try:
-                finished = pool.map(runnable, on_done)
-                for case in cases:
-                    reason = reason_not_to_run(case)
-                    result = skipped(case, *reason) if reason else next(finished)
-                    results.append(result)
-                    if not self.rich:
-                        self.print_plain(result)
-                    failures += not result.status.green
-                    if limit is not None and failures >= limit:
-                        break
-            finally:
-                stop.set()
-                if live is not None:
-                    live.progress.stop()
-
-    def print_plain(self, result: Result) -> None:
-        """The lines of one result, as soon as it is its turn."""
-        from gradcheck.report.plain import result_lines
-
-        if not self.quiet or not result.status.green:
-            for line in result_lines(result, verbose=self.verbose, allow_code=self.allow_code):
-                click.echo(line)
-
-    def heartbeat(self, stop: threading.Event, total: int) -> None:
-        """A sign of life every half minute."""
-        while not stop.wait(HEARTBEAT):
-            click.echo(f"gradcheck: {self.done} of {total} cases done", err=True)
-
-    def finish(self, results: Sequence[Result], total: int, seconds: float) -> None:
-        """The end of the screen: on a terminal the table and the panels, everywhere the summary line."""
-        from gradcheck.report.console import print_report
-        from gradcheck.report.text import summary
-
-        if self.rich:
-            print_report(
-                self.console, results, seconds, verbose=self.verbose, quiet=self.quiet, allow_code=self.allow_code
-            )
-        else:
-            click.echo(summary(results, seconds))
-        if len(results) < total:
-            click.echo(f"{total - len(results)} of {total} cases were not run", err=True)
+    Raises:
+        SystemExit: the file cannot be written.
+    """
+    try:
+        path.write_text(FORMATS[name](results), encoding="utf-8", errors="backslashreplace")
+    except OSError as error:
+        raise fail(f"--report {name}:{path}: {error.strerror or error}") from None
 
 
-def reason_not_to_run(case: Case) -> tuple[Status, str] | None:
-    """Why a case is not run at all, if so: its scenario says so, or its backend is not there."""
-    entry = next((entry for name, entry in case.scenario.backends.items() if name == case.backend), None)
-    if entry is not None and entry.skip is not None:
-        return Status.SKIP, entry.skip.reason
-    if reason := missing(case.backend):
-        return Status.SKIP, reason
-    if reason := unsupported(case.backend):
-        return Status.UNSUPPORTED, reason
-    return None
+def number_of_jobs(jobs: str | int) -> int:
+    """How many cases run at a time.
+
+    Raises:
+        SystemExit: `jobs` is neither ``auto`` nor a number from 1 on.
+    """
+    if jobs == "auto":
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if not str(jobs).isdecimal() or int(jobs) < 1:
+        raise fail(f"-j {jobs}: write a number from 1 on, or auto")
+    return int(jobs)
 
 
-def skipped(case: Case, status: Status, reason: str) -> Result:
-    """The result of a case that is not run."""
-    from gradcheck.run.worker import failed
+def require_trust(cases: Sequence[Case], allowed: bool) -> None:
+    """Refuse to run code from files that are not ours unless the user or the project allows it.
 
-    return failed(case, status, reason, "", 0.0)
+    Raises:
+        SystemExit: there is such code; every place is named, and nothing has been imported or run.
+    """
+    bundled = bundled_specs().resolve()
+    scenarios = {id(case.scenario): case.scenario for case in cases}.values()
+    outside = [one for one in scenarios if not Path(one.path).resolve().is_relative_to(bundled)]
+    refused = [(one, line, what) for one in outside for line, what in code_in(one)]
+    if allowed or not refused:
+        return
+    for scenario, line, what in refused[:REFUSALS_SHOWN]:
+        click.echo(f"{shown_path(scenario.path)}:{line}: {scenario.id} would run {what}", err=True)
+    if len(refused) > REFUSALS_SHOWN:
+        click.echo(f"and {len(refused) - REFUSALS_SHOWN} more", err=True)
+    raise fail(
+        "this code is not from gradcheck, so it was not run. Read it; then allow it with --allow-code, "
+        "or for this project with `allow-code = true` under [tool.gradcheck] in its pyproject.toml"
+    )
+
+
+def code_in(scenario: Scenario) -> Iterator[tuple[int, str]]:
+    """The file line of each piece of code that running `scenario` would run, and what it is."""
+    for key in ("layer", "script"):
+        code = getattr(scenario, key)
+        if isinstance(code, str):
+            yield scenario.line_of(key), f"its {key}, {len(code.splitlines())} lines of Python"
+    if reference := getattr(scenario.layer, "ref", ""):
+        yield scenario.line_of("layer"), f"what importing {reference} runs"
+    if scenario.call is not None:
+        yield scenario.line_of("call"), f"call: {one_line(scenario.call)[:100]}"
+    expectations = {"expect": scenario.expect}
+    for name, entry in scenario.backends.items():
+        expectations[f"backends.{name}.expect"] = entry.expect or scenario.expect
+    for place, expect in expectations.items():
+        if place != "expect" and expect is scenario.expect:
+            continue
+        for expression in expect.values:
+            yield scenario.line_of(f"{place}.values.{expression}"), f"the expression {one_line(expression)[:100]}"
+
+
+def make_screen(layout: str, color: str, verbose: bool, quiet: bool, again_options: str) -> Screen:
+    """What shows the run: on stdout results, on stderr progress."""
+    terminal = sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+    colored = color == "always" or (color == "auto" and wants_color(terminal))
+    if layout == "plain" or (layout == "auto" and not terminal):
+        from gradcheck.report.plain import PlainScreen
+
+        return PlainScreen(verbose=verbose, quiet=quiet, color=colored, again_options=again_options)
+    from rich.console import Console
+
+    from gradcheck.report.console import RichScreen
+
+    # Without a colour system rich writes no escape sequence at all; its own look at NO_COLOR would leave bold and dim.
+    system = ("auto" if terminal else "standard") if colored else None
+    console = Console(color_system=system, force_terminal=colored or None, no_color=False, highlight=False)  # type: ignore[arg-type]
+    progress = Console(stderr=True, color_system="auto" if colored else None, no_color=False, highlight=False)
+    return RichScreen(console, progress, verbose=verbose, quiet=quiet, again_options=again_options)
+
+
+def wants_color(terminal: bool) -> bool:
+    """Whether to colour where the command line leaves it open: NO_COLOR, FORCE_COLOR, or else on a terminal."""
+    if os.environ.get("NO_COLOR"):
+        return False
+    return bool(os.environ.get("FORCE_COLOR")) or terminal
 
 
 def header(cases: Sequence[Case], jobs: int) -> str:
-    """The line above the table: versions, backends, seeds, jobs."""
-    from importlib.metadata import version
-
-    from gradcheck import __version__
-
+    """The line above a report: versions, backends, seeds, jobs."""
+    versions = f"gradcheck {__version__} · Python {'.'.join(map(str, sys.version_info[:3]))}"
+    for package in ("numpy", "cupy", "paddlepaddle"):
+        try:
+            versions += f" · {package} {version(package)}"
+        except PackageNotFoundError:
+            continue
     backends = ", ".join(dict.fromkeys(case.backend for case in cases))
-    seeds = sorted({case.seed for case in cases})
-    seed = f"seed {seeds[0]}" if len(seeds) == 1 else f"{len(seeds)} seeds"
-    python = ".".join(map(str, sys.version_info[:3]))
-    return f"gradcheck {__version__} · Python {python} · numpy {version('numpy')} · {backends} · {seed} · {jobs} jobs"
+    seeds = {case.seed for case in cases}
+    seed = f"seed {seeds.pop()}" if len(seeds) == 1 else f"{len(seeds)} seeds"
+    return f"{versions} · on {backends} · {seed} · {jobs} job{'s' if jobs > 1 else ''} · {len(cases)} cases"
+
+
+def run_all(cases: Sequence[Case], jobs: int, limit: int | None, screen: Screen) -> tuple[list[Result], bool]:
+    """Run the cases and show them; the results in the order of the cases, and whether Ctrl-C ended it.
+
+    After `limit` failures, counted in that order, no more are run or reported, so that the report does not depend on
+    which case was the quicker. After Ctrl-C all that had finished are reported.
+    """
+
+    from gradcheck.run.pool import Pool
+
+    started = time.perf_counter()
+    results: list[Result] = []
+    finished: dict[str, Result] = {}
+    interrupted = False
+
+    def on_done(result: Result) -> None:
+        finished[result.name] = result
+        screen.count(result)
+
+    try:
+        with screen.running(header(cases, jobs), len(cases)), Pool(jobs) as pool:
+            for result in pool.map(cases, on_done):
+                results.append(result)
+                screen.show(result)
+                if limit and sum(not one.status.green for one in results) >= limit:
+                    break
+    except KeyboardInterrupt:
+        interrupted = True
+        for case in cases[len(results) :]:
+            if case.name in finished:
+                results.append(finished[case.name])
+                screen.show(finished[case.name])
+    screen.finish(results, time.perf_counter() - started, len(cases) - len(results))
+    return results, interrupted
+
+
+def exit_code(results: Sequence[Result], interrupted: bool) -> int:
+    """What the run exits with; a bug of ours first leaves its report in a file.
+
+    Raises:
+        SystemExit: there was such a bug.
+    """
+    bugs = [f"{result.name}\n{result.internal_error}" for result in results if result.internal_error]
+    if bugs:
+        stop_for_bug("\n\n".join(bugs))
+    if interrupted:
+        return INTERRUPTED
+    return 0 if all(result.status.green for result in results) else 1

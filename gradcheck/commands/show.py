@@ -2,28 +2,66 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from gradcheck.commands.select import fail, read_specs
+from gradcheck.config import ConfigError, load_config
 from gradcheck.report.text import safe, shown_path
 from gradcheck.run.plan import SelectionError, plan, select_ids
+from gradcheck.spec.text import read_text
+
+if TYPE_CHECKING:
+    from gradcheck.spec.model import Scenario, SpecFile
 
 
 @click.command()
-@click.argument("scenario_id", metavar="ID")
-@click.argument("paths", nargs=-1, metavar="[PATH]...")
-def show(scenario_id: str, paths: tuple[str, ...]) -> None:
-    """Show one scenario as its file has it: source, code and expectations."""
-    specs, _ = read_specs(paths)
+@click.argument("names", nargs=-1, required=True, metavar="[PATH]... ID...")
+def show(names: tuple[str, ...]) -> None:
+    """Show scenarios as their files have them: source, code and expectations.
+
+    What a scenario takes over from another one and from the file's defaults is shown as well.
+    """
     try:
-        scenario = select_ids(plan(specs, ["numpy"]), [scenario_id])[0].scenario
-    except SelectionError as error:
+        specs, ids = read_specs(names, load_config().paths)
+        if not ids:
+            raise fail("name the scenario to show; `gradcheck list` shows what there is")
+        cases = select_ids(plan(specs, ["numpy"]), ids)
+    except (ConfigError, SelectionError) as error:
         raise fail(str(error)) from None
-    lines = Path(scenario.path).read_text(encoding="utf-8-sig").splitlines()
-    starts = sorted(s.line for spec in specs if spec.path == scenario.path for s in spec.scenarios)
-    following = [line for line in starts if line > scenario.line]
-    block = lines[scenario.line - 1 : following[0] - 1 if following else len(lines)]
-    click.echo(f"# {shown_path(scenario.path)}:{scenario.line}:{scenario.column}")
-    click.echo(safe("\n".join(block).rstrip()))
+    scenarios = {case.scenario.id: case.scenario for case in cases}
+    for spec in specs:
+        known = {scenario.id: scenario for scenario in spec.scenarios}
+        for scenario in known.values():
+            if scenario.id in scenarios:
+                show_defaults(spec)
+                chain: Scenario | None = scenario
+                while chain is not None:
+                    click.echo(f"# {shown_path(chain.path)}:{chain.line}:{chain.column}\n{safe(source(chain, spec))}")
+                    chain = known.get(chain.extends or "")
+
+
+def show_defaults(spec: SpecFile) -> None:
+    """The file's defaults in one line, if it has any."""
+    defaults = spec.defaults.model_dump(mode="json", exclude_unset=True)
+    if defaults:
+        click.echo(safe(f"# defaults: {json.dumps(defaults, ensure_ascii=False)}"))
+
+
+def source(scenario: Scenario, spec: SpecFile) -> str:
+    """The scenario's lines in its file, without what introduces the next one."""
+    lines = read_text(Path(scenario.path), scenario.path).original
+    following = [other.line for other in spec.scenarios if other.line > scenario.line]
+    block = lines[scenario.line - 1 : min(following, default=len(lines) + 1) - 1]
+    while block and is_between(block[-1], scenario.column - 1):
+        block.pop()
+    return "\n".join(block)
+
+
+def is_between(line: str, indentation: int) -> bool:
+    """Whether a line at the end of a scenario, whose keys stand at `indentation`, is no part of it."""
+    text = line.lstrip(" ")
+    return not text or (text.startswith("#") and len(line) - len(text) < indentation)

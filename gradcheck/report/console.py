@@ -1,9 +1,13 @@
-"""The report for a terminal: progress while it runs, then a table, a panel per failure, and the summary."""
+"""The report for a terminal: progress while it runs, then a table, a panel per failure, and the summary.
+
+All text from specs and layers goes into ``rich.text.Text``, where no markup is read, after `report.text` has escaped it.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from itertools import groupby
 
 from rich.console import Console, Group
@@ -12,67 +16,75 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from rich.table import Table
 from rich.text import Text
 
+from gradcheck.report.plain import color_of
 from gradcheck.report.text import failure_block, one_line, place, shown_path, summary
 from gradcheck.result import Result, Status
 
-STYLES = {
-    Status.PASS: "green",
-    Status.KINK: "cyan",
-    Status.XFAIL: "yellow",
-    Status.SKIP: "dim",
-    Status.UNSUPPORTED: "dim",
-    Status.INCONCLUSIVE: "magenta",
-}
-"""Colours; every other status is red. The word is always there too."""
 
+class RichScreen:
+    """Shows a header and a transient progress bar while cases run, and everything else at the end."""
 
-def style(status: Status) -> str:
-    """The colour of a status."""
-    return STYLES.get(status, "bold red")
-
-
-class Live:
-    """The transient progress bar with the counts so far."""
-
-    def __init__(self, console: Console, total: int) -> None:
+    def __init__(
+        self,
+        console: Console,
+        progress_console: Console,
+        *,
+        verbose: bool = False,
+        quiet: bool = False,
+        again_options: str = "",
+    ) -> None:
+        self.console, self.verbose, self.quiet, self.again_options = console, verbose, quiet, again_options
         self.counts: Counter[Status] = Counter()
         self.progress = Progress(
             SpinnerColumn(),
             BarColumn(),
             MofNCompleteColumn(),
-            TextColumn("{task.fields[counts]}"),
+            TextColumn("{task.description}"),
             TimeElapsedColumn(),
-            console=console,
+            console=progress_console,
             transient=True,
+            disable=quiet or not progress_console.is_terminal,
         )
-        self.task = self.progress.add_task("", total=total, counts="")
 
-    def add(self, result: Result) -> None:
-        """Count a finished case."""
+    @contextmanager
+    def running(self, header: str, total: int) -> Iterator[None]:
+        """Print the `header`; show the progress bar while cases run."""
+        if not self.quiet:
+            self.console.print(Text(header, "dim"))
+        self.task = self.progress.add_task("", total=total)
+        with self.progress:
+            yield
+
+    def count(self, result: Result) -> None:
+        """Advance the progress bar by a result, though it may not be its turn."""
         self.counts[result.status] += 1
         counts = "  ".join(f"{count} {status}" for status, count in self.counts.items())
-        self.progress.update(self.task, advance=1, counts=counts)
+        self.progress.update(self.task, advance=1, description=counts)
+
+    def show(self, result: Result) -> None:
+        """Nothing: results are shown together, at the end."""
+
+    def finish(self, results: Sequence[Result], seconds: float, not_run: int) -> None:
+        """Print the table, a panel per failure, and the summary line."""
+        if not self.quiet and results:
+            self.console.print(table(results, verbose=self.verbose))
+        for result in results:
+            if not result.status.green:
+                self.console.print(panel(result, self.again_options))
+        good = all(result.status.green for result in results) and not not_run
+        self.console.print(Text(summary(results, seconds, not_run), "bold green" if good else "bold red"))
 
 
-def print_report(
-    console: Console, results: Sequence[Result], seconds: float, *, verbose: bool, quiet: bool, allow_code: bool
-) -> None:
-    """The table (unless `quiet`), the panels and the summary line."""
-    if not quiet:
-        console.print(table(results, verbose=verbose))
-    for result in results:
-        if not result.status.green:
-            console.print(panel(result, allow_code=allow_code))
-    line = Text(summary(results, seconds))
-    line.stylize("bold green" if all(r.status.green for r in results) else "bold red")
-    console.print(line)
+def style(status: Status) -> str:
+    """How the word of a status looks."""
+    return color_of(status) if status.green else f"bold {color_of(status)}"
 
 
-def table(results: Iterable[Result], *, verbose: bool = False) -> Table:
-    """One row per spec file with its counts; under it a row for each result that did not simply pass, or for all."""
-    grid = Table(box=None, pad_edge=False, header_style="bold", show_edge=False)
+def table(results: Sequence[Result], *, verbose: bool = False) -> Table:
+    """A row per spec file with its counts; below it one for each result that did not simply pass, or for all."""
+    grid = Table(box=None, pad_edge=False, header_style="bold")
     grid.add_column("scenario", overflow="fold")
-    grid.add_column("status", no_wrap=True)
+    grid.add_column("status", overflow="fold")
     grid.add_column("worst error / bar", justify="right", no_wrap=True)
     grid.add_column("seconds", justify="right", no_wrap=True)
     for path, group in groupby(results, key=lambda result: result.path):
@@ -89,9 +101,9 @@ def table(results: Iterable[Result], *, verbose: bool = False) -> Table:
 
 
 def row(result: Result) -> tuple[Text, Text, str, str]:
-    """One result as a row of the table."""
+    """One result as a row of the table; why it is neither a PASS nor a failure stands below its name."""
     name = Text(f"  {result.name}")
-    if result.status is not Status.PASS and result.status.green and result.message:
+    if result.message and result.status.green:
         name.append(f"\n    {one_line(result.message)}", "dim")
     ratio = result.gradient.worst_error if result.gradient is not None else None
     return name, Text(str(result.status), style(result.status)), error_ratio(ratio), f"{result.seconds:.2f}"
@@ -102,8 +114,8 @@ def error_ratio(ratio: float | None) -> str:
     return "" if ratio is None else f"{ratio:.2g}"
 
 
-def panel(result: Result, *, allow_code: bool) -> Panel:
+def panel(result: Result, again_options: str = "") -> Panel:
     """What is wrong with one result, and how to run it again."""
     title = Text.assemble((str(result.status), style(result.status)), f" {result.name} · {place(result)}")
-    lines = [Text(line) for line in failure_block(result, allow_code=allow_code)]
+    lines = [Text(line) for line in failure_block(result, again_options)]
     return Panel(Group(*lines), title=title, title_align="left", border_style=style(result.status))

@@ -2,24 +2,83 @@
 
 from __future__ import annotations
 
-from gradcheck.report.text import entry_name, failure_block, one_line, place
-from gradcheck.result import Result
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import click
+
+from gradcheck.report.text import element, failure_block, one_line, place, summary, worst_first
+from gradcheck.result import Result, Status
+
+HEARTBEAT = 30.0
+"""Seconds between signs of life."""
+
+
+def color_of(status: Status) -> str:
+    """The colour of a status on terminals. The word is always there too."""
+    return {"PASS": "green", "KINK": "cyan"}.get(status, "yellow" if status.green else "red")
 
 
 def result_line(result: Result) -> str:
     """``FAIL lstm-cell@numpy specs/rnn.grad.yaml:12:5 W_hh[1,2] rel=3.2e-02 bar=5e-13 0.41s``, never truncated."""
     parts = [str(result.status), result.name, place(result)]
-    if result.gradient is not None and result.gradient.wrong and not result.status.green:
-        worst = max(result.gradient.wrong, key=lambda entry: entry.relative_error)
-        parts.append(f"{entry_name(worst)} rel={worst.relative_error:.1e} bar={worst.bar:.0e}")
+    if result.gradient is not None and result.gradient.wrong and result.status is Status.FAIL:
+        worst = worst_first(result.gradient.wrong)[0]
+        parts.append(f"{element(worst.input, worst.index)} rel={worst.relative_error:.1e} bar={worst.bar:.0e}")
     elif result.message:
         parts.append(one_line(result.message))
     return " ".join([*parts, f"{result.seconds:.2f}s"])
 
 
-def result_lines(result: Result, *, verbose: bool = False, allow_code: bool = False) -> list[str]:
-    """The line of a result, and its block where it is not as expected."""
-    lines = [result_line(result)]
-    if not result.status.green or (verbose and result.details):
-        lines += [f"    {line}" for text in failure_block(result, allow_code=allow_code) for line in text.splitlines()]
-    return lines
+class PlainScreen:
+    """Shows each result as soon as it is its turn, on stdout; now and then a sign of life on stderr."""
+
+    def __init__(
+        self, *, verbose: bool = False, quiet: bool = False, color: bool = False, again_options: str = ""
+    ) -> None:
+        self.verbose, self.quiet, self.color, self.again_options = verbose, quiet, color, again_options
+        self.done = 0
+
+    @contextmanager
+    def running(self, header: str, total: int) -> Iterator[None]:
+        """While cases run: signs of life. There is no `header` where one line is one result."""
+        started, stop = time.monotonic(), threading.Event()
+
+        def beat() -> None:
+            while not stop.wait(HEARTBEAT):
+                seconds = time.monotonic() - started
+                click.echo(f"gradcheck: {self.done} of {total} cases done after {seconds:.0f} s", err=True)
+
+        thread = threading.Thread(target=beat, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            stop.set()
+            thread.join()
+
+    def count(self, result: Result) -> None:
+        """Take note of a result that is there, though it may not be its turn."""
+        self.done += 1
+
+    def show(self, result: Result) -> None:
+        """Print the line of a result, and its block where it is not as expected."""
+        if self.quiet and result.status.green:
+            return
+        line = result_line(result)
+        if self.color:
+            word = str(result.status)
+            line = click.style(word, fg=color_of(result.status), bold=not result.status.green) + line[len(word) :]
+        click.echo(line, color=self.color)
+        if not result.status.green:
+            for line in failure_block(result, self.again_options):
+                click.echo(f"    {line}")
+        elif self.verbose:
+            for line in result.details:
+                click.echo(f"    {one_line(line)}")
+
+    def finish(self, results: Sequence[Result], seconds: float, not_run: int) -> None:
+        """The summary, last."""
+        click.echo(summary(results, seconds, not_run))

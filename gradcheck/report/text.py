@@ -3,32 +3,36 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
 from gradcheck.resources import bundled_specs
 from gradcheck.result import Result, Status, WrongEntry
+from gradcheck.spec.diagnostic import escape
+
+ENTRIES_SHOWN = 5
+OUTPUT_LINES_SHOWN = 15
 
 
 def safe(text: str) -> str:
-    """`text` without control characters, which come from specs and layers and could steer a terminal."""
-    return "".join(c if c == "\n" or (c.isprintable() and ord(c) != 0x7F) else f"\\x{ord(c):02x}" for c in text)
+    """`text`, which comes from a spec or a layer, with every character escaped that could steer a terminal."""
+    return "\n".join(escape(line) for line in text.split("\n"))
 
 
 def one_line(text: str) -> str:
-    """`text` on one line."""
-    return safe(" ".join(text.split()))
+    """`text` on one line, safe to print."""
+    return escape(" ".join(text.split()))
 
 
 def shown_path(path: str) -> str:
     """A path as briefly as it can be told: bundled specs as ``specs/…``, others relative to the current folder."""
-    bundled = bundled_specs()
-    full = Path(path).absolute()
+    bundled, full = bundled_specs(), Path(path).absolute()
     if full.is_relative_to(bundled):
-        return str(Path("specs") / full.relative_to(bundled))
+        return escape(str(Path("specs") / full.relative_to(bundled)))
     relative = os.path.relpath(full)
-    return safe(relative if len(relative) < len(path) else path)
+    return escape(relative if len(relative) < len(path) else path)
 
 
 def place(result: Result) -> str:
@@ -36,55 +40,68 @@ def place(result: Result) -> str:
     return f"{shown_path(result.path)}:{result.line}:{result.column}"
 
 
-def entry_name(entry: WrongEntry) -> str:
-    """An element of an input: ``W_hh[1,2]``."""
-    return f"{entry.input}[{','.join(map(str, entry.index))}]" if entry.index else entry.input
+def element(name: str, index: tuple[int, ...]) -> str:
+    """An element of a tensor: ``W_hh[1,2]``; of a scalar just ``W_hh``."""
+    return f"{name}[{','.join(map(str, index))}]" if index else name
 
 
-def number(value: complex | float, digits: int = 8) -> str:
-    """A derivative's value."""
-    if isinstance(value, complex):
-        return f"{value.real:.{digits}g}{value.imag:+.{digits}g}j"
-    return f"{value:.{digits}g}"
+def number(value: complex | float) -> str:
+    """A derivative's value, to 8 digits."""
+    return f"{value.real:.8g}{value.imag:+.8g}j" if isinstance(value, complex) else f"{value:.8g}"
 
 
-def entry_table(result: Result, limit: int = 5) -> list[str]:
-    """The wrong entries of a gradient as a table: analytic, numeric with its bar, and the relative error."""
+def worst_first(entries: Iterable[WrongEntry]) -> list[WrongEntry]:
+    """The entries, largest relative error first."""
+    return sorted(entries, key=lambda entry: -entry.relative_error)
+
+
+def entry_table(result: Result) -> list[str]:
+    """The worst of a gradient's wrong entries as a table: analytic, numeric with its bar, and the relative error."""
     gradient = result.gradient
     if gradient is None or not gradient.wrong:
         return []
-    entries = sorted(gradient.wrong, key=lambda entry: -entry.relative_error)[:limit]
-    several_outputs = any(entry.output_index or entry.output != "out" for entry in gradient.wrong)
+    entries = worst_first(gradient.wrong)[:ENTRIES_SHOWN]
     rows = [("", "analytic", "numeric ± bar", "rel. error")]
-    for k, entry in enumerate(entries):
-        output = f"{entry.output}[{','.join(map(str, entry.output_index))}]" if entry.output_index else entry.output
-        what = f"d {output} / d {entry_name(entry)}" if several_outputs else f"d / d {entry_name(entry)}"
+    for entry in entries:
+        what = f"d {element(entry.output, entry.output_index)} / d {element(entry.input, entry.index)}"
         numeric = f"{number(entry.numeric)} ± {entry.bar:.0e}"
-        rows.append((what, number(entry.analytic), numeric, f"{entry.relative_error:.1e}{'  ◀ worst' if not k else ''}"))
+        mark = "" if len(rows) > 1 else "  ◀ worst"
+        rows.append((what, number(entry.analytic), numeric, f"{entry.relative_error:.1e}{mark}"))
     widths = [max(len(row[k]) for row in rows) for k in range(3)]
-    lines = [f"  {a:<{widths[0]}}  {b:<{widths[1]}}  {c:<{widths[2]}}  {d}".rstrip() for a, b, c, d in rows]
-    total = sum(count for count, _ in gradient.wrong_counts.values())
-    return [*lines, *([f"  … and {total - len(entries)} more"] if total > len(entries) else [])]
+    lines = [f"  {a:<{widths[0]}}  {b:<{widths[1]}}  {c:<{widths[2]}}  {d}" for a, b, c, d in rows]
+    more = sum(wrong for wrong, _ in gradient.wrong_counts.values()) - len(entries)
+    return [*lines, *([f"  … and {more} more"] if more > 0 else [])]
 
 
-def failure_block(result: Result, *, allow_code: bool) -> list[str]:
-    """What there is to say about a result that is not as expected, line by line."""
-    lines = [safe(result.message), *map(safe, result.details), *map(safe, entry_table(result))]
+def failure_block(result: Result, options: str = "") -> list[str]:
+    """What there is to say about a result that is not as expected, line by line, and how to run it again.
+
+    `options` are those of this run that running it again needs too, such as ``--seed 3``.
+    """
+    lines = [result.message, *result.details, *entry_table(result)]
     gradient = result.gradient
-    if gradient is not None and result.status is Status.INCONCLUSIVE and gradient.why not in lines:
-        lines.append(safe(gradient.why))
-    if result.status in (Status.CRASH, Status.TIMEOUT, Status.ERROR) and result.output.strip():
-        lines += ["the last it printed:", *(f"  {safe(line)}" for line in result.output.strip().splitlines()[-10:])]
-    seed = f" --seed {gradient.seed}" if gradient is not None else ""
-    outside = "" if shown_path(result.path).startswith("specs" + os.sep) else f" {shown_path(result.path)}"
-    code = " --allow-code" if outside and allow_code else ""
-    command = f"gradcheck run{outside}" + (f" -k {result.name}" if outside else f" {result.name}")
-    return [*lines, f"again: {command}{seed}{code} -v"]
+    if gradient is not None and gradient.why and not result.status.green and gradient.why not in lines:
+        lines.append(gradient.why)
+    printed = result.output.strip("\n")
+    if printed.strip() and result.status is not Status.FAIL:
+        lines += ["the last it printed:", *(f"  {line}" for line in printed.split("\n")[-OUTPUT_LINES_SHOWN:])]
+    if result.internal_error:
+        lines.append("this is a bug in gradcheck, not in the scenario")
+    shown = [part for line in lines if line for part in safe(line).split("\n")]
+    return [*shown, f"again: {again(result, options)}"]
 
 
-def summary(results: Iterable[Result], seconds: float) -> str:
-    """The last line: how many of each status, worst first, and the time."""
+def again(result: Result, options: str) -> str:
+    """The command that runs this case alone. It names the backend in the case, and the file unless it is bundled."""
+    path = shown_path(result.path)
+    words = [*([] if path.startswith(f"specs{os.sep}") else [path]), result.name]
+    return " ".join(["gradcheck run", *map(shlex.quote, words), *filter(None, [options]), "-v"])
+
+
+def summary(results: Iterable[Result], seconds: float, not_run: int = 0) -> str:
+    """The last line: how many of each status, the failures first, the time, and how many cases have no result."""
     counts = Counter(result.status for result in results)
-    order = [s for s in Status if not s.green] + [s for s in Status if s.green]
-    words = [f"{counts[status]} {status}" for status in order if counts[status]]
-    return f"{', '.join(words)} in {seconds:.1f} s"
+    order = sorted(Status, key=lambda status: status.green)
+    words = ", ".join(f"{counts[status]} {status}" for status in order if counts[status]) or "no results"
+    left = f"; stopped before the end, {not_run} without a result" if not_run else ""
+    return f"{words} in {seconds:.1f} s{left}"

@@ -1,4 +1,4 @@
-"""What to run: scenarios × matrix × backends, narrowed down to what was asked for."""
+"""What to run: scenarios × matrix × backends, narrowed down to what was asked for. Imports no backend."""
 
 from __future__ import annotations
 
@@ -10,7 +10,12 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from gradcheck.backends.base import missing, unsupported
+from gradcheck.result import Result, Status
 from gradcheck.spec.model import Scenario, SpecFile
+
+TIMEOUT = 60.0
+"""Seconds that a case may take where nobody says otherwise."""
 
 
 class Case(BaseModel):
@@ -22,7 +27,7 @@ class Case(BaseModel):
     backend: str
     parameters: dict[str, Any] = {}
     seed: int = 0
-    timeout: float = 60.0
+    timeout: float = TIMEOUT
     """Wall-clock limit in seconds."""
 
     @property
@@ -31,28 +36,75 @@ class Case(BaseModel):
         point = ",".join(f"{key}={value}" for key, value in self.parameters.items())
         return f"{self.scenario.id}{'/' if point else ''}{point}@{self.backend}"
 
+    def result(self, status: Status, message: str, **fields: Any) -> Result:
+        """A result of this case, for those who cannot or need not run it; `fields` are further ones of Result."""
+        scenario = self.scenario
+        return Result(
+            name=self.name,
+            scenario=scenario.id,
+            backend=self.backend,
+            path=scenario.path,
+            line=scenario.line,
+            column=scenario.column,
+            status=status,
+            message=message,
+            **fields,
+        )
+
+    def not_run(self) -> Result | None:
+        """SKIP or UNSUPPORTED with the reason why this is not run at all; None if it is."""
+        entry = next((entry for name, entry in self.scenario.backends.items() if name == self.backend), None)
+        if entry is not None and entry.skip is not None:
+            return self.result(Status.SKIP, entry.skip.reason)
+        if reason := missing(self.backend):
+            return self.result(Status.SKIP, reason)
+        if reason := unsupported(self.backend):
+            return self.result(Status.UNSUPPORTED, reason)
+        return None
+
 
 class SelectionError(ValueError):
     """A selection that cannot be understood; the message says what to do."""
 
 
 def plan(
-    specs: Iterable[SpecFile], backends: Sequence[str], *, seed: int | None = None, timeout: float = 60.0
+    specs: Iterable[SpecFile],
+    backends: Sequence[str],
+    *,
+    seed: int | None = None,
+    timeout: float | None = None,
+    default_timeout: float = TIMEOUT,
 ) -> list[Case]:
-    """All cases in order: file, scenario, matrix point, backend. `seed`, if given, goes before the scenarios' own."""
+    """All cases in order: file, scenario, matrix point, backend.
+
+    `seed` and `timeout` (seconds), if given, go before the scenarios' own; `default_timeout` is for those without.
+    """
     return [
         Case(
             scenario=scenario,
             backend=backend,
             parameters=dict(zip(scenario.matrix, point, strict=True)),
             seed=scenario.seed if seed is None else seed,
-            timeout=scenario.timeout or timeout,
+            timeout=timeout or scenario.timeout or default_timeout,
         )
         for spec in specs
         for scenario in spec.scenarios
         for point in itertools.product(*scenario.matrix.values())
         for backend in backends
     ]
+
+
+def select(
+    cases: Iterable[Case], ids: Iterable[str] = (), keywords: str | None = None, tags: str | None = None
+) -> list[Case]:
+    """The cases that `ids`, the expression `keywords` (``-k``) and the expression `tags` (``-t``) all select.
+
+    Raises:
+        SelectionError: an id is not there, or an expression is not well formed.
+    """
+    selected = select_ids(cases, ids)
+    selected = selected if keywords is None else select_names(selected, keywords)
+    return selected if tags is None else select_tags(selected, tags)
 
 
 def select_ids(cases: Iterable[Case], ids: Iterable[str]) -> list[Case]:
@@ -65,86 +117,101 @@ def select_ids(cases: Iterable[Case], ids: Iterable[str]) -> list[Case]:
     if not wanted:
         return found
     known = {name for case in found for name in (case.scenario.id, case.name)}
+    problems = []
     for name in sorted(wanted - known):
         near = difflib.get_close_matches(name, sorted(known), 1)
-        hint = f" Did you mean {near[0]}?" if near else " `gradcheck list` shows what there is."
-        raise SelectionError(f"no file, folder or scenario is called {name}.{hint}")
+        hint = f"did you mean {near[0]}?" if near else "`gradcheck list` shows what there is"
+        problems.append(f"no file, folder or scenario is called {name!r}; {hint}")
+    if problems:
+        raise SelectionError("\n".join(problems))
     return [case for case in found if case.scenario.id in wanted or case.name in wanted]
 
 
-def matcher(expression: str, what: str) -> Callable[[Callable[[str], bool]], bool]:
-    """``a and not (b or c)`` as a function of what the words mean.
+def select_names(cases: Iterable[Case], expression: str) -> list[Case]:
+    """The cases whose names fit ``-k``: words are parts of the name, in any case.
 
     Raises:
-        SelectionError: it is not such an expression; `what` names the option.
+        SelectionError: the expression is not well formed.
     """
-    tokens = re.findall(r"\(|\)|[^\s()]+", expression)
-    position = 0
-
-    def fail(expected: str) -> SelectionError:
-        found = tokens[position] if position < len(tokens) else "the end"
-        return SelectionError(f"{what} {expression!r}: expected {expected}, found {found}. Use words, and, or, not, ().")
-
-    def alternatives() -> Any:
-        nonlocal position
-        node = conjunction()
-        while position < len(tokens) and tokens[position] == "or":
-            position += 1
-            node = ("or", node, conjunction())
-        return node
-
-    def conjunction() -> Any:
-        nonlocal position
-        node = negation()
-        while position < len(tokens) and tokens[position] == "and":
-            position += 1
-            node = ("and", node, negation())
-        return node
-
-    def negation() -> Any:
-        nonlocal position
-        if position == len(tokens):
-            raise fail("a word")
-        token = tokens[position]
-        position += 1
-        if token == "not":
-            return ("not", negation())
-        if token == "(":
-            node = alternatives()
-            if position == len(tokens) or tokens[position] != ")":
-                raise fail(")")
-            position += 1
-            return node
-        if token in ("and", "or", ")"):
-            position -= 1
-            raise fail("a word")
-        return token
-
-    tree = alternatives()
-    if position != len(tokens):
-        raise fail("and, or, or the end")
-
-    def holds(node: Any, means: Callable[[str], bool]) -> bool:
-        match node:
-            case ("not", inner):
-                return not holds(inner, means)
-            case ("and", left, right):
-                return holds(left, means) and holds(right, means)
-            case ("or", left, right):
-                return holds(left, means) or holds(right, means)
-            case _:
-                return means(node)
-
-    return lambda means: holds(tree, means)
-
-
-def select_names(cases: Iterable[Case], expression: str) -> list[Case]:
-    """The cases whose names fit ``-k``: words are parts of the name, in any case."""
-    fits = matcher(expression, "-k")
-    return [case for case in cases if fits(lambda word, name=case.name.lower(): word.lower() in name)]  # type: ignore[misc]
+    fits = _Expression(expression, "-k").parse()
+    return [case for case in cases if fits(_contained_in(case.name.lower()))]
 
 
 def select_tags(cases: Iterable[Case], expression: str) -> list[Case]:
-    """The cases whose tags fit ``-t``: words are whole tags."""
-    fits = matcher(expression, "-t")
-    return [case for case in cases if fits(lambda word, tags=case.scenario.tags: word in tags)]  # type: ignore[misc]
+    """The cases whose tags fit ``-t``: words are whole tags.
+
+    Raises:
+        SelectionError: the expression is not well formed.
+    """
+    fits = _Expression(expression, "-t").parse()
+    return [case for case in cases if fits(case.scenario.tags.__contains__)]
+
+
+def _contained_in(name: str) -> Callable[[str], bool]:
+    return lambda word: word.lower() in name
+
+
+Holds = Callable[[str], bool]
+"""Whether a word of an expression holds."""
+_MOST_TOKENS = 200  # keeps the recursion below Python's limit
+
+
+class _Expression:
+    """Words with ``and``, ``or``, ``not`` and parentheses, parsed by recursive descent."""
+
+    def __init__(self, text: str, option: str) -> None:
+        self.text, self.option = text, option
+        self.tokens = re.findall(r"[()]|[^\s()]+", text)
+        self.position = 0
+        if len(self.tokens) > _MOST_TOKENS:
+            raise SelectionError(f"{option}: the expression has more than {_MOST_TOKENS} words")
+
+    def parse(self) -> Callable[[Holds], bool]:
+        """The expression as a function of what its words mean."""
+        whole = self.any_of()
+        if self.token:
+            raise self.expected("and, or, or the end")
+        return whole
+
+    @property
+    def token(self) -> str:
+        return self.tokens[self.position] if self.position < len(self.tokens) else ""
+
+    def take(self, token: str) -> bool:
+        """Step over `token` if it is the next one."""
+        found = self.token == token
+        self.position += found
+        return found
+
+    def any_of(self) -> Callable[[Holds], bool]:
+        parts = [self.all_of()]
+        while self.take("or"):
+            parts.append(self.all_of())
+        return lambda holds: any(part(holds) for part in parts)
+
+    def all_of(self) -> Callable[[Holds], bool]:
+        parts = [self.one()]
+        while self.take("and"):
+            parts.append(self.one())
+        return lambda holds: all(part(holds) for part in parts)
+
+    def one(self) -> Callable[[Holds], bool]:
+        if self.take("not"):
+            negated = self.one()
+            return lambda holds: not negated(holds)
+        if self.take("("):
+            inner = self.any_of()
+            if not self.take(")"):
+                raise self.expected("')'")
+            return inner
+        word = self.token
+        if word in ("", "and", "or", ")"):
+            raise self.expected("a word")
+        self.position += 1
+        return lambda holds: holds(word)
+
+    def expected(self, what: str) -> SelectionError:
+        found = repr(self.token) if self.token else "its end"
+        return SelectionError(
+            f"{self.option} {self.text!r}: expected {what} but found {found}; combine words with and, or, not, ( and )"
+        )

@@ -1,49 +1,89 @@
 """A worker: a process that imports the engine once and forks a child for every case.
 
-The child is what a case can break: it has its own session, its output goes to a file of limited size, its modules, seeds
-and monkeypatches die with it. The worker waits for it, kills its whole process group when its time is up, and turns
-whatever happens into a Result. A fork of the warm worker costs about 2 ms.
+The child is what a case can break: it has its own session, its output goes through a pipe of which the end is kept,
+its modules, seeds and monkeypatches die with it. The worker waits for it, kills it and all that it started when its
+time is up, and turns whatever happens into a Result. A fork of the warm worker costs about 2 ms.
+
+Where there is no ``os.fork`` (Windows) cases run in the worker itself: not isolated, and without a time limit.
 """
 
 from __future__ import annotations
 
+import ctypes
+import faulthandler
+import gc
 import os
+import re
 import select
 import signal
 import sys
-import tempfile
 import time
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from importlib import import_module
-from typing import IO, Any
+from pathlib import Path
+from typing import IO
+
+from pydantic import ValidationError
 
 from gradcheck.result import Result, Status
 from gradcheck.run.plan import Case
 
-OUTPUT_LIMIT = 16 * 2**20
-"""Bytes that a case may print."""
-OUTPUT_SHOWN = 4000
-"""Bytes of it, from the end, that a report shows."""
+READY = "ready\n"
+"""What a worker answers first: the imports went well."""
+OUTPUT_KEPT = 16_000
+"""Bytes of what a case prints that are kept, from the end."""
+OUTPUT_SHOWN = 4_000
+"""Bytes of them that a result carries."""
+POLL = 0.2
+"""Seconds between looks at whether a silent child is still alive."""
+ENDING = 0.005
+"""The same once its pipe is closed, which happens just before it ends."""
+ABORT_GRACE = 1.0
+"""Seconds that a child whose time is up has to print where it is."""
+
+PRELOADED = ("gradcheck.backends.bundled", "pylayer.paddle")
+"""Modules that cases need: imported before the first fork, they cost a case nothing."""
+
+PR_SET_PDEATHSIG = 1
+PR_SET_CHILD_SUBREAPER = 36
 
 Execute = Callable[[Case], Result]
 
 
 def main() -> None:
-    """Answer one line of JSON, a Case, with one line of JSON, a Result, until the pipe is closed.
+    """Answer ``ready``, then each line of JSON, a Case, with a line of JSON, a Result, until the pipe is closed.
 
-    Called as ``python -m gradcheck.run.worker READ_FD WRITE_FD MODULE:FUNCTION``.
+    The pipes are this process's stdin and stdout, taken away at once so that nothing else writes to them.
+    ``sys.argv[1]`` names the function that runs a case, as ``module:function``.
     """
-    read_fd, write_fd, target = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
-    execute = function_named(target)
-    preload()
+    requests, results = take_pipes()
+    execute = function_named(sys.argv[1])
+    for module in PRELOADED:
+        import_module(module)
+    gc.collect()
+    gc.freeze()  # children that collect garbage need not copy these pages
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's business
-    with os.fdopen(read_fd, "r") as requests, os.fdopen(write_fd, "w") as results:
-        for line in requests:
-            case = Case.model_validate_json(line)
-            result = run_isolated(execute, case, read_fd) if hasattr(os, "fork") else run_here(execute, case)
-            results.write(result.model_dump_json() + "\n")
-            results.flush()
+    prctl(PR_SET_CHILD_SUBREAPER, 1)
+    results.write(READY)
+    results.flush()
+    for line in requests:
+        case = Case.model_validate_json(line)
+        result = run_isolated(execute, case, requests, results) if hasattr(os, "fork") else run_here(execute, case)
+        results.write(result.model_dump_json() + "\n")
+        results.flush()
+
+
+def take_pipes() -> tuple[IO[str], IO[str]]:
+    """Stdin and stdout as private files; in their places nothing to read, and stderr to print to."""
+    requests = os.fdopen(os.dup(0), "r", encoding="utf-8")
+    results = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    os.dup2(2, 1)
+    return requests, results
 
 
 def function_named(target: str) -> Execute:
@@ -53,62 +93,136 @@ def function_named(target: str) -> Execute:
     return function
 
 
-def preload() -> None:
-    """Import what most cases need, so that their children have it already."""
-    import pylayer.paddle  # noqa: F401
+def prctl(option: int, value: int) -> None:
+    """Set an attribute of this process, on Linux; elsewhere nothing."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
-    import gradcheck.run.execute  # noqa: F401
 
+def run_isolated(execute: Execute, case: Case, requests: IO[str], results: IO[str]) -> Result:
+    """The result of `case`, run in a forked child that has no access to `requests` and `results`.
 
-def run_isolated(execute: Execute, case: Case, parent_fd: int) -> Result:
-    """The result of `case`, run in a forked child.
-
-    `parent_fd` is the pipe that cases come through: when it closes the parent is gone, and the child is stopped too.
+    Raises:
+        SystemExit: `requests` was closed, which the parent does (or its end) to end this process.
     """
     started = time.perf_counter()
-    result_read, result_write = os.pipe()
-    with tempfile.TemporaryFile() as output:
-        pid = os.fork()
-        if pid == 0:
-            become_child(execute, case, output, result_write)
-        os.close(result_write)
-        try:
-            data, timed_out = read_until(result_read, started + case.timeout, parent_fd)
-        finally:
-            kill_group(pid)
-            _, wait_status = os.waitpid(pid, 0)
-            os.close(result_read)
-        printed = end_of(output)
+    child = Child(execute, case, private=(requests.fileno(), results.fileno()))
+    try:
+        in_time = child.watch(case.timeout, requests.fileno())
+        if not in_time:
+            os.kill(child.pid, signal.SIGABRT)  # faulthandler prints where it is
+            child.watch(ABORT_GRACE, requests.fileno())
+    finally:
+        child.end()
     seconds = time.perf_counter() - started
-    if timed_out:
-        return failed(case, Status.TIMEOUT, f"ran longer than {case.timeout:g} s and was stopped", printed, seconds)
-    if not data:
-        return failed(case, Status.CRASH, how_it_ended(wait_status), printed, seconds)
-    return Result.model_validate_json(data).model_copy(update={"output": printed})
+    printed, line = cut_trace(child.printed.decode("utf-8", "replace"), case.scenario.path)
+    output = printed[-OUTPUT_SHOWN:]
+    where = f", at line {line} of the spec" if line else ""
+    if not in_time:
+        message = f"ran longer than {case.timeout:g} s and was stopped{where}"
+        return case.result(Status.TIMEOUT, message, output=output, seconds=seconds)
+    answer, complete, _ = child.answer.partition(b"\n")
+    if complete:
+        with suppress(ValidationError):  # else the case wrote to the pipe; it is no result then
+            return Result.model_validate_json(answer).model_copy(update={"output": output})
+    message = f"the process {how_it_ended(child.exit_code)}{where}"
+    return case.result(Status.CRASH, message, output=output, seconds=seconds)
 
 
-def become_child(execute: Execute, case: Case, output: IO[bytes], result_fd: int) -> None:
+class Child:
+    """A forked process that runs one case, and what it sends: its answer, and the end of what it prints."""
+
+    def __init__(self, execute: Execute, case: Case, private: tuple[int, ...]) -> None:
+        answer_read, answer_write = os.pipe()
+        printed_read, printed_write = os.pipe()
+        self.answer = self.printed = b""
+        self.exit_code: int | None = None
+        """As subprocess has it: negative for a signal; None while it runs."""
+        self.pid = os.fork()
+        if self.pid == 0:
+            for fd in (*private, answer_read, printed_read):
+                os.close(fd)
+            become_child(execute, case, printed_write, answer_write)
+        os.close(answer_write)
+        os.close(printed_write)
+        self.answer_fd, self.printed_fd = answer_read, printed_read
+        self.open = [answer_read, printed_read]
+
+    def watch(self, seconds: float, parent_fd: int) -> bool:
+        """Read what it sends until it has answered or ended; False if it has not after `seconds`.
+
+        Raises:
+            SystemExit: the pipe `parent_fd` was closed.
+        """
+        deadline = time.perf_counter() + seconds
+        while (left := deadline - time.perf_counter()) > 0:
+            pause = POLL if self.answer_fd in self.open else ENDING
+            ready, _, _ = select.select([*self.open, parent_fd], [], [], min(left, pause))
+            if parent_fd in ready:
+                raise SystemExit
+            self.read(ready)
+            if b"\n" in self.answer:
+                return True
+            if self.answer_fd not in self.open or not ready:  # a process that it started may hold its pipes open
+                with suppress(ChildProcessError):
+                    ended, status = os.waitpid(self.pid, os.WNOHANG)
+                    if ended:
+                        self.exit_code = os.waitstatus_to_exitcode(status)
+                        return True
+        return False
+
+    def read(self, ready: list[int]) -> None:
+        """Read once from each of the pipes that are ready."""
+        for fd in ready:
+            chunk = os.read(fd, 1 << 16)
+            if not chunk:
+                self.open.remove(fd)
+            elif fd == self.answer_fd:
+                self.answer += chunk
+            else:
+                self.printed = (self.printed + chunk)[-OUTPUT_KEPT:]
+
+    def end(self) -> None:
+        """Kill what is left of it and of what it started, and read what is left in the pipes."""
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, signal.SIGKILL)
+        if self.exit_code is None:
+            os.kill(self.pid, signal.SIGKILL)  # it may not have made its session yet
+            self.exit_code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        kill_adopted()
+        while ready := select.select(self.open, [], [], 0)[0]:
+            self.read(ready)
+        os.close(self.answer_fd)
+        os.close(self.printed_fd)
+
+
+def become_child(execute: Execute, case: Case, printed_fd: int, answer_fd: int) -> None:
     """Run the case and leave the process: nothing of the worker's runs in it afterwards."""
     import resource
 
-    status = 1
+    status, pid = 1, os.getpid()
     try:
         os.setsid()
+        prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (OUTPUT_LIMIT, OUTPUT_LIMIT))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        nothing = os.open(os.devnull, os.O_RDONLY)
-        os.dup2(nothing, 0)
-        os.dup2(output.fileno(), 1)
-        os.dup2(output.fileno(), 2)
-        sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr] # so that a crash loses no line
+        os.dup2(printed_fd, 1)
+        os.dup2(printed_fd, 2)
+        os.close(printed_fd)
+        sys.stdout, sys.stderr = (  # new ones, as those of the worker take a pipe for a file; a crash loses no line
+            open(fd, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False) for fd in (1, 2)
+        )
+        faulthandler.enable(file=2, all_threads=False)
         result = run_here(execute, case)
-        sys.stdout.flush()
-        write_all(result_fd, result.model_dump_json().encode() + b"\n")
+        if os.getpid() != pid:  # the case forked, and this is the copy
+            os._exit(0)
+        write_all(answer_fd, result.model_dump_json().encode() + b"\n")
         status = 0
     except BaseException:
         traceback.print_exc()
     finally:
+        with suppress(Exception):
+            sys.stdout.flush()
         os._exit(status)
 
 
@@ -118,29 +232,8 @@ def run_here(execute: Execute, case: Case) -> Result:
         return execute(case)
     except Exception as error:
         report = "".join(traceback.format_exception(error))
-        result = failed(case, Status.ERROR, f"bug in gradcheck: {type(error).__name__}: {error}", "", 0.0)
-        return result.model_copy(update={"internal_error": report})
-
-
-def read_until(fd: int, deadline: float, parent_fd: int) -> tuple[bytes, bool]:
-    """One line from `fd`, or what there is when it is closed, and whether the time ran out first.
-
-    Raises:
-        SystemExit: the parent closed its pipe, which it does only to end this process.
-    """
-    chunks = []
-    while True:
-        ready, _, _ = select.select([fd, parent_fd], [], [], max(0.0, deadline - time.perf_counter()))
-        if parent_fd in ready:
-            raise SystemExit
-        if not ready:
-            return b"", True
-        chunk = os.read(fd, 1 << 16)
-        if not chunk:
-            return b"".join(chunks), False
-        chunks.append(chunk)
-        if chunk.endswith(b"\n"):  # not the end of file: something that the case started may hold the pipe open
-            return b"".join(chunks), False
+        message = f"bug in gradcheck: {type(error).__name__}: {error}"
+        return case.result(Status.ERROR, message, internal_error=report)
 
 
 def write_all(fd: int, data: bytes) -> None:
@@ -150,46 +243,39 @@ def write_all(fd: int, data: bytes) -> None:
         view = view[os.write(fd, view) :]
 
 
-def kill_group(pid: int) -> None:
-    """Kill the child and whatever it started."""
-    for kill in (os.killpg, os.kill):
-        try:
-            kill(pid, signal.SIGKILL)
-        except (ProcessLookupError, PermissionError):
-            continue
+def kill_adopted() -> None:
+    """Kill the processes that a case left outside its own session: on Linux they are this process's children then."""
+    children = Path(f"/proc/self/task/{os.getpid()}/children")
+    while children.exists() and (pids := children.read_text().split()):
+        for pid in map(int, pids):
+            with suppress(ProcessLookupError, ChildProcessError):
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)
 
 
-def end_of(output: IO[bytes]) -> str:
-    """The end of what a case printed."""
-    size = output.seek(0, os.SEEK_END)
-    output.seek(max(0, size - OUTPUT_SHOWN))
-    return output.read().decode("utf-8", "replace")
+def cut_trace(printed: str, path: str) -> tuple[str, int]:
+    """`printed` with the trace that faulthandler left in it cut to the user's frames, and the line of `path` in it.
+
+    The innermost line of the spec is what the user can act on; 0 if the trace has none.
+    """
+    *before, trace = re.split(r"^Fatal Python error: .*\n\n?", printed, flags=re.MULTILINE)
+    if not before:
+        return printed, 0
+    package = re.escape(str(Path(__file__).parent.parent))
+    for ours in (rf'  File "(?:{package}/.*|<string>)".*', "Extension modules: .*"):
+        trace = re.sub(rf"^{ours}\n?", "", trace, flags=re.MULTILINE)
+    shown_path = re.escape(path.encode("ascii", "backslashreplace").decode())  # as faulthandler writes it
+    line = re.search(rf'^  File "{shown_path}", line (\d+)', trace, re.MULTILINE)
+    return "".join(before) + trace.rstrip("\n"), int(line[1]) if line else 0
 
 
-def how_it_ended(wait_status: int) -> str:
-    """A process's end in words."""
-    code = os.waitstatus_to_exitcode(wait_status)
-    if code >= 0:
-        return f"the process exited with status {code} before the case was done"
-    return f"the process was killed by {signal.Signals(-code).name}"
-
-
-def failed(case: Case, status: Status, message: str, output: str, seconds: float) -> Result:
-    """The result of a case that could not tell itself how it went."""
-    scenario = case.scenario
-    return Result(
-        name=case.name,
-        scenario=scenario.id,
-        backend=case.backend,
-        path=scenario.path,
-        line=scenario.line,
-        column=scenario.column,
-        status=status,
-        message=message,
-        output=output,
-        seconds=seconds,
-    )
-
-
-if __name__ == "__main__":
-    main()
+def how_it_ended(exit_code: int | None) -> str:
+    """What became of a process, after "the process": `exit_code` is negative for a signal."""
+    if exit_code is None or exit_code >= 0:
+        return f"exited with status {exit_code} before the case was done"
+    try:
+        name = signal.Signals(-exit_code).name
+    except ValueError:
+        name = f"signal {-exit_code}"
+    cause = " (the system does that when memory runs out)" if name == "SIGKILL" else ""
+    return f"was killed by {name}{cause}"

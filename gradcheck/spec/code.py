@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
-
 from gradcheck.spec.diagnostic import listing
 from gradcheck.spec.text import SpecText
 from gradcheck.spec.tree import Node
+
+MAX_CHARACTERS = 200_000
 
 
 def first_line(node: Node) -> tuple[int, int]:
@@ -17,22 +17,30 @@ def first_line(node: Node) -> tuple[int, int]:
 
 
 def check_python(node: Node, text: SpecText, what: str, mode: str) -> bool:
-    """Whether the scalar `node` compiles as Python; if it does not, report it at the exact place.
+    """Whether the scalar `node` compiles as Python; if it does not, it is reported at the exact place.
 
     `mode` is that of `compile`: ``exec`` for a program, ``eval`` for an expression.
     """
+    if id(node) not in text.compiled:
+        text.compiled[id(node)] = _compiles(node, text, what, mode)
+    return text.compiled[id(node)]
+
+
+def _compiles(node: Node, text: SpecText, what: str, mode: str) -> bool:
     if node.kind != "scalar" or not isinstance(node.value, str):
         return False  # reported as something that must be text
     source = node.value
     if not source.strip():
         text.report(node.line, node.column, node.width, f"{what} is empty", "write the code, or remove the key")
         return False
+    if len(source) > MAX_CHARACTERS:
+        help = "move it into a module, and name that with 'layer: {ref: …}'"
+        text.report(node.line, node.column, 1, f"{what} is longer than {MAX_CHARACTERS:,} characters", help)
+        return False
     # eval() ignores spaces before an expression, compile() does not.
     leading = len(source) - len(source.lstrip(" \t")) if mode == "eval" else 0
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a doubtful escape in a documented program is not ours to judge
-            compile(source[leading:], "<spec>", mode, dont_inherit=True)
+        compile(source[leading:], "<spec>", mode, dont_inherit=True)
     except SyntaxError as error:
         line, column = _position(node, text, error.lineno or 1, (error.offset or 1) + leading)
         help = "write the code as a block: '|' and the code on the lines below" if node.style == ">" else ""

@@ -65,7 +65,10 @@ class SpecError(Exception):
 
     def __init__(self, diagnostics: Iterable[Diagnostic]) -> None:
         self.diagnostics = sorted(diagnostics, key=lambda one: one.position)
-        super().__init__("\n".join(one.render() for one in self.diagnostics))
+        super().__init__(self.diagnostics)
+
+    def __str__(self) -> str:
+        return "\n".join(one.render() for one in self.diagnostics)
 
 
 def escape(text: str) -> str:
@@ -110,6 +113,7 @@ def did_you_mean(name: str, known: Sequence[str]) -> str:
 
 
 def listing(names: Iterable[str], last: str = "or") -> str:
-    """``a``, ``a or b``, ``a, b or c``."""
+    """``a``, ``a or b``, ``a, b or c``; at most twenty of them."""
     *most, final = names
+    most, final = (most, final) if len(most) < 20 else (most[:20], "…")
     return f"{', '.join(most)} {last} {final}" if most else final

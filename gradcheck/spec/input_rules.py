@@ -191,6 +191,11 @@ def _ragged(node: Node, shape: tuple[int, ...], text: SpecText) -> Node | None:
     return node
 
 
+def _is_doubtful(item: Node) -> bool:
+    plain = isinstance(item.value, str) and not item.style and len(item.text) <= 40
+    return plain and _DOUBTFUL.fullmatch(item.text) is not None
+
+
 def check_value(node: Node, text: SpecText) -> None:
     """Report what is wrong with an expected value: ``{value: …, rtol: …}``, or null, text, numbers, nested lists."""
     if node.kind == "mapping":
@@ -201,10 +206,11 @@ def check_value(node: Node, text: SpecText) -> None:
         if item.kind == "mapping":
             help = "write null, true, a number, text, or lists of these; or {value: …, rtol: …} around them all"
             text.report(item.line, item.column, item.width, "an expected value cannot be a mapping", help)
-        elif isinstance(item.value, str) and not item.style and _DOUBTFUL.fullmatch(item.value):
-            if item.value.lower() == "none":
+        elif _is_doubtful(item):
+            word = item.text.lower()
+            if word == "none":
                 help = f'write null, or "{item.text}" in quotes if text is meant'
-            elif item.value.lower() in ("yes", "on", "no", "off"):
+            elif word in ("yes", "on", "no", "off"):
                 help = f'write true or false, or "{item.text}" in quotes if text is meant'
             else:
                 help = f'{number_help(item) or "write a plain number"}, or "{item.text}" in quotes if text is meant'

@@ -35,6 +35,8 @@ _KINDS: dict[str, tuple[type[BaseModel], str]] = {
     "(ref)": (model.LayerRef, "layer"),
     "(op)": (model.LayerOp, "layer"),
 }
+# Path of a mapping -> keys that an unknown one of it was likely meant to be.
+_Renamed = dict[tuple[str | int, ...], set[str]]
 _NAMED = ("scenarios", "inputs", "backends", "values")
 _WANTED = {
     "string_type": "text", "int_type": "a whole number", "int_from_float": "a whole number", "float_type": "a number",
@@ -67,7 +69,7 @@ _NUMERIC = re.compile(r"[-+]?(\.?[0-9][0-9_]*\.?[0-9_]*([eE][-+]?[0-9]+)?|0[xo][
 
 def report_errors(errors: Sequence[ErrorDetails], root: Node, text: SpecText) -> None:
     """Report each of pydantic's `errors` on `root`'s data, but for follow-ups of what is reported already."""
-    renamed: dict[int, set[str]] = {}  # mapping -> keys that an unknown one of it was likely meant to be
+    renamed: _Renamed = {}
     for error in sorted(errors, key=lambda one: one["type"] == "missing"):
         found = _find(root, error["loc"])
         if found is None:
@@ -86,23 +88,23 @@ def report_errors(errors: Sequence[ErrorDetails], root: Node, text: SpecText) ->
 
 
 def report_unknown_key(
-    node: Node, key: Node | None, path: list[str | int], text: SpecText, renamed: dict[int, set[str]] | None = None
+    node: Node, key: Node | None, path: list[str | int], text: SpecText, renamed: _Renamed | None = None
 ) -> None:
     """Report `key` (whose value is `node`) as unknown in the mapping at `path`."""
     place = key or node
     kind, noun = _kind(path)
     known = [field.alias or name for name, field in kind.model_fields.items() if name not in model.READER_FIELDS]
-    meant = did_you_mean(place.text, known)
-    if renamed is not None and meant:
-        renamed.setdefault(hash(tuple(path)), set()).add(meant)
-    help = text.suggest(place.text, known) or f"the keys of {noun} are {listing(known, 'and')}"
+    suggestion = text.suggest(place.text, known)
+    if renamed is not None and suggestion:
+        renamed.setdefault(tuple(path), set()).add(suggestion.split("'")[1])
+    help = suggestion or f"the keys of {noun} are {listing(known, 'and')}"
     text.report(place.line, place.column, place.width, f"unknown key {quote(place.text)} in {noun}", help)
 
 
 def misspelt(node: Node, kind: type[BaseModel], wanted: list[str]) -> bool:
     """Whether an unknown key of the mapping `node`, reported as such, was likely meant to be one of `wanted`."""
     unknown = [key for key in node.entries if key not in kind.model_fields]
-    return any(did_you_mean(key, wanted) for key in unknown[:10])
+    return any(did_you_mean(key, wanted) for key in unknown[:5])
 
 
 def _find(root: Node, loc: tuple[int | str, ...]) -> tuple[Node, list[str | int], Node | None] | None:
@@ -144,8 +146,8 @@ def _label(path: list[str | int]) -> str:
     return str(path[-1]) if path else "the file"
 
 
-def _report_missing(node: Node, key: str, path: list[str | int], text: SpecText, renamed: dict[int, set[str]]) -> None:
-    if node.incomplete or key in renamed.get(hash(tuple(path)), ()):
+def _report_missing(node: Node, key: str, path: list[str | int], text: SpecText, renamed: _Renamed) -> None:
+    if node.incomplete or key in renamed.get(tuple(path), ()):
         return
     kind, noun = _kind(path)
     described = {field.alias or name: field.description or "" for name, field in kind.model_fields.items()}
@@ -216,7 +218,7 @@ def number_help(node: Node) -> str:
     value = node.text.strip()
     if isinstance(node.value, float) and node.value.is_integer():
         return f"write {int(node.value)}"
-    if not isinstance(node.value, str):
+    if not isinstance(node.value, str) or len(value) > 40:
         return ""
     bare = value.lstrip("+-")
     if bare.lower() in ("inf", "infinity", "nan"):

@@ -358,4 +358,4 @@ def json_schema() -> dict[str, Any]:
     schema = SpecFile.model_json_schema(by_alias=True)
     # Half a source may come from the file's defaults, which a schema cannot follow.
     schema["$defs"]["Source"].pop("required", None)
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "gradcheck/v1"} | schema
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "gradcheck/v1"}

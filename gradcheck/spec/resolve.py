@@ -23,6 +23,9 @@ _REPLACES = {
 }
 _OWN = ("id", "extends")
 
+MAX_CHAIN = 10
+MAX_RESOLVED_NODES = 200_000
+
 
 def resolve(root: Node, text: SpecText) -> Node:
     """`root` with each scenario complete: its own keys, those of the one it extends, the file's defaults.
@@ -41,6 +44,13 @@ def resolve(root: Node, text: SpecText) -> Node:
         for item in scenarios.items:
             item.incomplete = item.incomplete or "extends" in item.entries
     items = [_with_defaults(_extended(item, by_id, text), defaults) for item in scenarios.items]
+    sizes: dict[int, int] = {}
+    # No scenario can be larger than the file, which makes the exact count unnecessary for most files.
+    at_most = text.nodes * len(items)
+    if at_most > MAX_RESOLVED_NODES and sum(_size(item, sizes) for item in items) > MAX_RESOLVED_NODES:
+        message = f"'extends' and 'defaults' make this more than {MAX_RESOLVED_NODES:,} values"
+        text.report(scenarios.line, scenarios.column, 1, message, "split the file by topic")
+        items, scenarios.kind = [], "unreadable"
     resolved = _copy(root)
     complete = _copy(scenarios)
     complete.items = items
@@ -97,6 +107,11 @@ def _extended(item: Node, by_id: dict[str, Node], text: SpecText) -> Node:
             for node in chain:
                 node.incomplete = True
             break
+        if len(chain) == MAX_CHAIN:
+            chain[-1].incomplete = True
+            message = f"extends goes more than {MAX_CHAIN} scenarios deep"
+            text.report(target.line, target.column, target.width, message, "extend the first of them directly")
+            break
         chain.append(parent)
     result = chain.pop()
     while chain:
@@ -145,6 +160,14 @@ def _complete_backends(item: Node) -> None:
             backends.entries[name] = (at, whole)
     if backends.entries:
         item.entries["backends"] = (item.entries["backends"][0], backends)
+
+
+def _size(node: Node, known: dict[int, int]) -> int:
+    """The number of nodes of a tree in which many share the same parts."""
+    if id(node) not in known:
+        children = [*node.items, *(value for _, value in node.entries.values())]
+        known[id(node)] = 1 + sum(_size(child, known) for child in children)
+    return known[id(node)]
 
 
 def _copy(node: Node) -> Node:

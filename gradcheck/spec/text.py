@@ -31,6 +31,10 @@ class SpecText:
     found: list[Diagnostic] = field(default_factory=list)
     edits: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
     """Per 1-based line: (column from which on, characters to add) leads from repaired to original columns."""
+    nodes: int = 0
+    """How many values the file holds, set when it has been parsed."""
+    compiled: dict[int, bool] = field(default_factory=dict)
+    """Identity of a node of code -> whether it is Python: what many scenarios inherit is compiled once."""
 
     @property
     def content(self) -> str:
@@ -46,12 +50,12 @@ class SpecText:
 
     def suggest(self, name: str, known: list[str]) -> str:
         """``did you mean 'x'?`` or "" (also in a file so wrong that suggestions would take long)."""
-        close = did_you_mean(name, known) if len(self.found) < _MAX_SUGGESTIONS else ""
+        close = did_you_mean(name, known[:500]) if len(self.found) < _MAX_SUGGESTIONS else ""
         return f"did you mean '{close}'?" if close else ""
 
     def edited(self, first: int, last: int) -> bool:
         """Whether a repair touched any of the lines `first` to `last`."""
-        return any(first <= line <= last for line in self.edits)
+        return any(line in self.edits for line in range(first, last + 1))
 
     def fail_if_any(self) -> None:
         """Raise SpecError with the diagnostics, each once, if there are any."""
@@ -96,7 +100,7 @@ class SpecText:
         columns: list[int] = []  # where keys (for an entry: dashes) of the blocks still open stand
         outermost = 1 << 30
         previous = ""
-        for above in reversed(self.lines[: line - 1]):
+        for above in reversed(self.lines[max(0, line - 1000) : line - 1]):
             code = above.strip()
             if not code or code.startswith("#"):
                 continue
@@ -165,10 +169,10 @@ def decode(raw: bytes, shown: str) -> SpecText:
 def _remove_control_characters(text: SpecText) -> None:
     for number, line in enumerate(text.lines, start=1):
         places = [match.start() + 1 for match in _CONTROL.finditer(line)]
-        for column in places:
-            name = f"U+{ord(line[column - 1]):04X}"
-            text.report(number, column, 1, f"control character {name}", "remove it: specs are plain text")
         if places:
+            more = f", and {len(places) - 1} more in this line" if len(places) > 1 else ""
+            message = f"control character U+{ord(line[places[0] - 1]):04X}{more}"
+            text.report(number, places[0], 1, message, "remove it: specs are plain text")
             text.lines[number - 1] = _CONTROL.sub("", line)
             # Column of the repaired line from which on one more removed character counts.
             text.edits[number] = [(column - removed, 1) for removed, column in enumerate(places)]

@@ -26,7 +26,7 @@ MAX_DIGITS = 40
 Scalar = str | int | float | bool | None
 Kind = Literal["mapping", "sequence", "scalar", "unreadable"]
 
-_MAX_TAB_REPAIRS = 50
+_MAX_TAB_REPAIRS = 20
 _CONSTANTS: dict[str, Scalar] = {
     **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
     **dict.fromkeys(("true", "True", "TRUE"), True),
@@ -118,8 +118,9 @@ def parse(text: SpecText) -> tuple[Node | None, bool]:
             _report_syntax(error, text)
             return builder.root, False
         except _StopReadingError:
-            return builder.root, False
-        return builder.root, True
+            pass
+        text.nodes = builder.nodes
+        return builder.root, not builder.open
     text.report(len(text.lines), 1, 1, "too many tabs to go on", "indent with spaces throughout the file")
     return None, False
 
@@ -161,8 +162,9 @@ class _Builder:
         if self.nodes > MAX_NODES:
             self._report(event, 1, f"more than {MAX_NODES:,} values in one file", "split the file by topic")
             raise _StopReadingError
-        start, end = _place(event.start_mark), _place(event.end_mark)
-        node = Node("unreadable", *start, *end)
+        start: Any = event.start_mark
+        end: Any = event.end_mark
+        node = Node("unreadable", start.line + 1, start.column + 1, end.line + 1, end.column + 1)
         if isinstance(event, yaml.AliasEvent):
             self._alias(event, node)
             self._add(node)
@@ -198,7 +200,7 @@ class _Builder:
         self._report_node(node, f"alias {quote('*' + name)}{where} is not allowed", help)
 
     def _scalar(self, node: Node) -> None:
-        if _UNSAFE.search(node.text):
+        if node.style == '"' and _UNSAFE.search(node.text):
             message = "the text holds a control character, written as an escape"
             self._report_node(node, message, "remove it, or use a block (|) and write the code's own escape")
             return
@@ -207,13 +209,12 @@ class _Builder:
             return
         if node.text in _CONSTANTS:
             node.value = _CONSTANTS[node.text]
-        elif _INT.fullmatch(node.text) or _FLOAT.fullmatch(node.text):
-            is_int = _INT.fullmatch(node.text)
+        elif node.text[0] in "+-.0123456789" and (_INT.fullmatch(node.text) or _FLOAT.fullmatch(node.text)):
             if len(node.text) > MAX_DIGITS:
                 node.kind = "unreadable"
                 self._report_node(node, f"a number of more than {MAX_DIGITS} characters", "write fewer digits")
                 return
-            node.value = int(node.text) if is_int else float(node.text)
+            node.value = int(node.text) if _INT.fullmatch(node.text) else float(node.text)
             if math.isinf(node.value):
                 node.kind = "unreadable"
                 self._report_node(node, f"{node.text} is beyond float64", "write .inf if infinity is meant")

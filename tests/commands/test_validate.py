@@ -49,7 +49,7 @@ def test_every_file_is_reported_and_mistakes_exit_with_2(folder):
     code, output = run(".", "nowhere.grad.yaml", "good.grad.yaml")
     assert code == 2
     assert "bad.grad.yaml:4:5: error: unknown key 'titel' in a scenario\n" in output
-    assert "bad.grad.yaml:7:17: error: unknown key 'shpae' in an input\n" in output
+    assert "bad.grad.yaml:7:18: error: unknown key 'shpae' in an input\n" in output
     assert "      help: did you mean 'shape'?\n" in output
     assert "\nbad.grad.yaml: 2 errors\ngood.grad.yaml: ok, 1 scenario\n" in output
     assert "nowhere.grad.yaml: error: there is no such file\n" in output
@@ -79,7 +79,9 @@ def test_without_a_path_the_bundled_specs_are_checked(folder, monkeypatch):
 
 
 def test_a_flood_of_mistakes_is_cut_and_counted(folder):
-    (folder / "flood.grad.yaml").write_text(GOOD.replace("ID", "flood") + "".join(f"    k{number}: 1\n" for number in range(300)))
+    (folder / "flood.grad.yaml").write_text(
+        GOOD.replace("ID", "flood") + "".join(f"    k{number}: 1\n" for number in range(300))
+    )
     code, output = run("flood.grad.yaml")
     assert code == 2
     assert "flood.grad.yaml: and 200 more errors\nflood.grad.yaml: 300 errors\n" in output

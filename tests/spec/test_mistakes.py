@@ -172,7 +172,7 @@ def test_a_wrong_schema_and_a_missing_one(diagnose):
         (LAYER + "inputs: {a-b: {shape: [1]}}", "2:10 'a-b' cannot name an input: it is not a Python name", ""),
         (LAYER + "inputs: {__x: {shape: [1]}}", "2:10 '__x' cannot name an input: it begins with two", ""),
         (LAYER + "inputs: {paddle: {shape: [1]}}", "2:10 'paddle' cannot name an input: it stands for", ""),
-        (LAYER + "inputs: {x: {shape: [1], stop_gradient: yes}}", "2:41 stop_gradient must be true or false", "write true"),
+        (LAYER + "inputs: {x: {shape: [1], stop_gradient: yes}}", "2:41 stop_gradient must be true", "write true"),
         (LAYER + "inputs: {x: {shape: [1], init: unifrom}}", "2:32 unknown init 'unifrom'", "did you mean 'uniform'?"),
         (LAYER + "inputs: {x: {shape: [1], layout: c}}", "2:34 unknown layout 'c'", "write contiguous, transposed or"),
         (LAYER + "inputs: {x: {shape: [1], low: 1}}", "2:26 'low' is of no use with 'init: normal'", "remove it"),
@@ -366,7 +366,8 @@ def test_a_tab_elsewhere(mistakes, broken, place):
 
 
 def test_tabs_inside_code_and_text_are_kept(accept):
-    text = 'schema: gradcheck/v1\nscenarios:\n- id: a\n  title: "A\tB"\n  source: {document: d}\n  script: |\n    if x:\n    \ty = 1\n'
+    head = "schema: gradcheck/v1\nscenarios:\n- id: a\n  source: {document: d}\n"
+    text = head + '  title: "A\tB"\n  script: |\n    if x:\n    \ty = 1\n'
     scenario = accept(text).scenarios[0]
     assert scenario.script == "if x:\n\ty = 1\n"
     assert scenario.title == "A\tB"
@@ -394,8 +395,7 @@ def test_columns_behind_a_removed_control_character_are_those_of_the_file(mistak
         "schema: gradcheck/v1\nscenarios:\n  - {id: a, \x07title: A, source: {docu\x07ment: d}, script: x, sede: 1}\n"
     )
     assert mistakes(text) == [
-        "3:13 control character U+0007",
-        "3:37 control character U+0007",
+        "3:13 control character U+0007, and 1 more in this line",
         "3:59 unknown key 'sede' in a scenario",
     ]
 
@@ -427,6 +427,9 @@ def test_files_that_cannot_be_read(tmp_path):
     (tmp_path / "big.grad.yaml").write_bytes(b"#" * 10_000_001)
     with pytest.raises(SpecError, match="larger than 10 MB"):
         read(tmp_path / "big.grad.yaml")
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    with pytest.raises(SpecError, match="the file cannot be read"):
+        load([tmp_path / "loop"])
     (tmp_path / "empty").mkdir()
     with pytest.raises(SpecError, match=r"there is no \*.grad.yaml file in this folder"):
         load([tmp_path / "empty"])
@@ -438,3 +441,34 @@ def test_python_s_own_yaml_parser_serves_as_well(monkeypatch, mistakes):
     monkeypatch.delattr(yaml, "CSafeLoader", raising=False)
     test_eight_mistakes_in_one_file_are_all_shown_and_no_ninth(mistakes)
     assert mistakes("[" * 300) == ["1:41 nested more than 40 levels deep"]
+
+
+def test_a_second_document_does_not_hide_mistakes_in_the_first(mistakes):
+    text = "schema: gradcheck/v1\nscenarios:\n  - {id: a, titel: A, source: {document: d}, script: x}\n---\nb: 1\n"
+    assert mistakes(text) == ["3:13 unknown key 'titel' in a scenario", "4:1 a second document"]
+
+
+def test_a_long_chain_of_extends(mistakes):
+    links = "".join(f"  - {{id: c{n}, extends: c{n + 1}}}\n" for n in range(12))
+    last = "  - {id: c12, title: A, source: {document: d}, script: x}\n"
+    found = mistakes("schema: gradcheck/v1\nscenarios:\n" + links + last)
+    assert {one.partition(" ")[2] for one in found} == {"extends goes more than 10 scenarios deep"}
+
+
+def test_extends_cannot_blow_a_small_file_up(mistakes):
+    values = "[" + "1," * 40_000 + "]"
+    parent = (
+        f"  - {{id: p, title: A, source: {{document: d}}, layer: {{op: tanh}}, inputs: {{x: {{values: {values}}}}}}}\n"
+    )
+    children = "".join(f"  - {{id: c{n}, extends: p}}\n" for n in range(1000))
+    found = mistakes("schema: gradcheck/v1\nscenarios:\n" + parent + children)
+    assert found == ["3:3 'extends' and 'defaults' make this more than 200,000 values"]
+
+
+def test_long_code_belongs_into_a_module(scenario_mistakes):
+    assert scenario_mistakes("script: |\n" + "  x = 1\n" * 40_000) == [
+        (
+            "1:9 the script is longer than 200,000 characters",
+            "move it into a module, and name that with 'layer: {ref: …}'",
+        )
+    ]

@@ -1,19 +1,20 @@
-"""Functions of `paddle.nn.functional` that are compositions of operations: linear maps, normalisation, dropout, losses."""
+"""Compositions of operations for `paddle.nn.functional`: linear maps, normalisation, dropout, losses."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
 from pylayer.ops import random
+from pylayer.ops.activation import log_softmax, softplus
+from pylayer.ops.creation import full_like
 from pylayer.ops.elementwise import abs as absolute
-from pylayer.ops.elementwise import log, maximum, rsqrt, softplus, sqrt
+from pylayer.ops.elementwise import exp, log, maximum, rsqrt, sqrt
 from pylayer.ops.gathering import index_select, take_along_axis
 from pylayer.ops.indexing import where
 from pylayer.ops.linalg import matmul
 from pylayer.ops.logic import not_equal
-from pylayer.ops.reduction import log_softmax, mean
+from pylayer.ops.reduction import mean
 from pylayer.ops.reduction import sum as total
 from pylayer.ops.shape import as_ints, astype, normal_axis, reshape, squeeze, unsqueeze
 from pylayer.ops.sorting import one_hot
@@ -49,7 +50,7 @@ def dropout(
 ) -> Tensor:
     """Elements set to zero with probability `p` in training (whole slices, if `axis` is given).
 
-    The others are divided by 1 - p in training (upscale_in_train), or all multiplied by 1 - p outside it (downscale_in_infer).
+    The others are divided by 1 - p (upscale_in_train), or all times 1 - p outside training (downscale_in_infer).
 
     Raises:
         ValueError: `p` is not a probability, or another `mode`.
@@ -76,7 +77,7 @@ def layer_norm(
     epsilon: float = 1e-5,
     name: str | None = None,
 ) -> Tensor:
-    """Mean 0 and variance 1 over the last axes, whose shape is `normalized_shape`; times `weight` plus `bias` (Ba et al., 2016).
+    """Mean 0, variance 1 over the last axes, of shape `normalized_shape`; times `weight` plus `bias` (Ba et al., 2016).
 
     Raises:
         ValueError: the last axes have another shape.
@@ -97,19 +98,13 @@ def layer_norm(
 def normalize(x: Tensor, p: float = 2, axis: int = 1, epsilon: float = 1e-12, name: str | None = None) -> Tensor:
     """`x` divided by its p-norm along `axis`, or by `epsilon` if that is larger."""
     size = total(absolute(x) ** p, axis, None, True) ** (1 / p) if p != 2 else sqrt(total(x * x, axis, None, True))
-    return x / maximum(size, _like(size, epsilon))  # type: ignore[no-any-return]
-
-
-def _like(x: Tensor, value: float) -> Tensor:
-    from pylayer.ops.creation import full_like
-
-    return full_like(x, value)
+    return x / maximum(size, full_like(size, epsilon))  # type: ignore[no-any-return]
 
 
 def cosine_similarity(x1: Tensor, x2: Tensor, axis: int = 1, eps: float = 1e-8) -> Tensor:
     """The cosine of the angle between slices along `axis`."""
     size = sqrt(total(x1 * x1, axis) * total(x2 * x2, axis))
-    return total(x1 * x2, axis) / maximum(size, _like(size, eps))  # type: ignore[no-any-return]
+    return total(x1 * x2, axis) / maximum(size, full_like(size, eps))  # type: ignore[no-any-return]
 
 
 # --------------------------------------------------------------------------- losses
@@ -151,9 +146,9 @@ def smooth_l1_loss(
 def kl_div(
     input: Tensor, label: Tensor, reduction: str = "mean", log_target: bool = False, name: str | None = None
 ) -> Tensor:
-    """label · (log label - input), `input` being logarithms; batchmean divides the sum by the size of the first axis."""
+    """label · (log label - input), `input` being logarithms; batchmean is the sum by the size of the first axis."""
     if log_target:
-        loss = label.exp() * (label - input)
+        loss = exp(label) * (label - input)
     else:
         positive = label > 0
         loss = where(positive, label * (log(where(positive, label, 1.0)) - input), 0.0)
@@ -166,7 +161,7 @@ def binary_cross_entropy(
     input: Tensor, label: Tensor, weight: Tensor | None = None, reduction: str = "mean", name: str | None = None
 ) -> Tensor:
     """-(label · log input + (1 - label) · log(1 - input)); like Paddle, with 1e-12 to keep the logarithms finite."""
-    tiny = _like(input, 1e-12)
+    tiny = full_like(input, 1e-12)
     loss = -(label * log(maximum(input, tiny)) + (1 - label) * log(maximum(1 - input, tiny)))
     return _reduced(loss if weight is None else loss * weight, reduction)
 
@@ -193,7 +188,7 @@ def nll_loss(
     reduction: str = "mean",
     name: str | None = None,
 ) -> Tensor:
-    """Minus the element `label` of the log-probabilities `input`, classes along the second axis; see `cross_entropy`."""
+    """Minus the element `label` of log-probabilities, classes along the second axis; see `cross_entropy`."""
     return _picked(input, label, weight, ignore_index, reduction, 1 if input.ndim > 1 else 0)
 
 
@@ -209,12 +204,12 @@ def cross_entropy(
     label_smoothing: float = 0.0,
     name: str | None = None,
 ) -> Tensor:
-    """Minus the logarithm of the softmax of `input` at `label`, or averaged over the distribution `label` (`soft_label`).
+    """Minus the log of the softmax of `input` at `label`, or averaged over the distribution `label` (`soft_label`).
 
     Args:
         label: classes, of the shape of `input` without `axis` or with size 1 there; or probabilities.
         weight: of each class; the mean is then weighted.
-        ignore_index: the class whose entries count nothing.
+        ignore_index: the class whose entries add nothing, and if not negative do not count in the mean either.
         reduction: mean, sum or none; none keeps the label's shape.
         use_softmax: False if `input` holds probabilities already.
 
@@ -248,7 +243,7 @@ def _picked(
     expected: Sequence[int] = [1 if k == axis else n for k, n in enumerate(logarithms.shape)]
     if list(classes.shape) != expected:
         raise ValueError(
-            f"The label should have the shape {expected}, but has {label.shape} (input {logarithms.shape}, axis {axis})."
+            f"The label should have shape {expected}, but has {label.shape} (input {logarithms.shape}, axis {axis})."
         )
     counts = not_equal(classes, ignored)
     classes = where(counts, classes, 0)
@@ -256,6 +251,6 @@ def _picked(
     if weight is not None:
         weights = weights * reshape(index_select(weight, reshape(classes, [-1])), classes.shape)
     loss = -take_along_axis(logarithms, classes, axis) * weights
-    if reduction == "mean":
+    if reduction == "mean" and (weight is not None or ignored >= 0):
         return total(loss) / total(weights)  # type: ignore[no-any-return]
     return _reduced(loss if kept_axis else squeeze(loss, axis), reduction)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from pylayer.array import XP
+from pylayer.device import check_place
 from pylayer.dtype import as_dtype, default_dtype
 from pylayer.nn.initializer import create_parameter
 from pylayer.ops.creation import to_tensor
@@ -27,7 +28,7 @@ class HookRemover:
 
 
 class Layer:
-    """Subclass it, make parameters and sublayers in ``__init__`` after ``super().__init__()``, and override `forward`."""
+    """To be subclassed: make parameters and sublayers after ``super().__init__()``, and override `forward`."""
 
     training: bool
 
@@ -85,7 +86,7 @@ class Layer:
         return tuple(own[name] for name in ("_parameters", "_sub_layers", "_buffers") if name in own)
 
     def _forget(self, name: str) -> bool:
-        return any([register.pop(name, self) is not self for register in self._registers()])
+        return sum(register.pop(name, self) is not self for register in self._registers()) > 0
 
     def create_parameter(
         self, shape: Any, attr: Any = None, dtype: Any = None, is_bias: bool = False, default_initializer: Any = None
@@ -236,7 +237,12 @@ class Layer:
             parameter.clear_grad(set_to_zero)
 
     def to(self, device: Any = None, dtype: Any = None, blocking: bool | None = None) -> Layer:
-        """Change the floating-point dtype of parameters and buffers; devices are those they were made on."""
+        """Change the floating-point dtype of parameters and buffers.
+
+        Raises:
+            ValueError: `device` is not the current one: layers stay where they were made.
+        """
+        check_place(device)
         if dtype is not None:
             wanted = as_dtype(dtype)
             for layer in self.sublayers(include_self=True):

@@ -8,7 +8,7 @@ from typing import Any
 from pylayer.nn import functional
 from pylayer.nn.initializer import Constant
 from pylayer.nn.layer import Layer
-from pylayer.ops import elementwise, reduction
+from pylayer.ops import activation, elementwise
 from pylayer.ops.shape import as_ints, flatten
 from pylayer.tensor import Parameter, Tensor
 
@@ -171,21 +171,21 @@ def _layer(name: str, function: Callable[..., Any], **options: Any) -> type[_Fun
     return type(name, (_Function,), body)
 
 
-ReLU = _layer("ReLU", elementwise.relu)
+ReLU = _layer("ReLU", activation.relu)
 Tanh = _layer("Tanh", elementwise.tanh)
 Sigmoid = _layer("Sigmoid", elementwise.sigmoid)
-Silu = _layer("Silu", elementwise.silu)
-GELU = _layer("GELU", elementwise.gelu, approximate=False)
-LeakyReLU = _layer("LeakyReLU", elementwise.leaky_relu, negative_slope=0.01)
-ELU = _layer("ELU", elementwise.elu, alpha=1.0)
-Softplus = _layer("Softplus", elementwise.softplus, beta=1.0, threshold=20.0)
-Softmax = _layer("Softmax", reduction.softmax, axis=-1)
-LogSoftmax = _layer("LogSoftmax", reduction.log_softmax, axis=-1)
+Silu = _layer("Silu", activation.silu)
+GELU = _layer("GELU", activation.gelu, approximate=False)
+LeakyReLU = _layer("LeakyReLU", activation.leaky_relu, negative_slope=0.01)
+ELU = _layer("ELU", activation.elu, alpha=1.0)
+Softplus = _layer("Softplus", activation.softplus, beta=1.0, threshold=20.0)
+Softmax = _layer("Softmax", activation.softmax, axis=-1)
+LogSoftmax = _layer("LogSoftmax", activation.log_softmax, axis=-1)
 MSELoss = _layer("MSELoss", functional.mse_loss, reduction="mean")
 L1Loss = _layer("L1Loss", functional.l1_loss, reduction="mean")
 CrossEntropyLoss = _layer(
-    "CrossEntropyLoss", functional.cross_entropy, weight=None, ignore_index=-100, reduction="mean", soft_label=False, axis=-1,
-    use_softmax=True, label_smoothing=0.0,
+    "CrossEntropyLoss", functional.cross_entropy, weight=None, ignore_index=-100, reduction="mean", soft_label=False,
+    axis=-1, use_softmax=True, label_smoothing=0.0,
 )  # fmt: skip
 BCEWithLogitsLoss = _layer(
     "BCEWithLogitsLoss", functional.binary_cross_entropy_with_logits, weight=None, reduction="mean", pos_weight=None

@@ -1,4 +1,4 @@
-"""Complex numbers. The gradient of a real function of z = a + bi is its gradient in a plus i times that in b, as in Paddle."""
+"""Complex numbers. As in Paddle the gradient of a real function of a + bi is that in a plus i times that in b."""
 
 from __future__ import annotations
 

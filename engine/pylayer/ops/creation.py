@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from pylayer.array import XP, default_module, to_numpy
+from pylayer.device import check_place
 from pylayer.dtype import BY_NUMPY, DType, as_dtype, default_dtype
 from pylayer.op import unwrap
 from pylayer.ops.shape import Ints, as_ints, broadcast_to, clone, reshape
@@ -29,23 +30,24 @@ def _wanted(dtype: Any) -> Any:
 def to_tensor(data: Any, dtype: Any = None, place: Any = None, stop_gradient: bool = True) -> Tensor:
     """A new leaf with a copy of `data`: a number, nested lists, an array, or a Tensor.
 
-    Python floats become the default dtype, ints int64, complex numbers complex64 or, with float64 as the default, complex128;
-    arrays keep their dtype (observed rule 72).
+    Python floats become the default dtype, ints int64, complex numbers complex64 or, with float64 as the default,
+    complex128; arrays keep their dtype (observed rule 72).
 
     Args:
-        place: accepted for Paddle's sake; Tensors are made on the current device.
+        place: the current device, if given at all; see `set_device`.
 
     Raises:
         TypeError: `data` is of a kind that no Tensor can be made of, or `dtype` is none.
-        ValueError: nested lists of different lengths.
+        ValueError: nested lists of different lengths, or another place than the current device.
     """
+    check_place(place)
     xp = default_module()
     if isinstance(data, Tensor):
         values = data.array
     elif type(data) in XP or isinstance(data, np.generic):
         values = data
     elif isinstance(data, (bool, int, float, complex, list, tuple)):
-        values = _from_lists(data)
+        values = _from_lists(data, dtype is None)
     else:
         raise TypeError(
             f"Can't constructs a 'paddle.Tensor' with data type {type(data)}, data type must be "
@@ -59,12 +61,12 @@ def to_tensor(data: Any, dtype: Any = None, place: Any = None, stop_gradient: bo
     return Tensor(xp.array(values, dtype=wanted), None, stop_gradient)
 
 
-def _from_lists(data: Any) -> np.ndarray[Any, Any]:
-    """Nested lists of numbers, arrays and Tensors as an array of the dtype that Paddle gives them."""
+def _from_lists(data: Any, by_default: bool) -> np.ndarray[Any, Any]:
+    """Nested lists of numbers, arrays and Tensors as an array, of the dtype that Paddle gives them `by_default`."""
     values = np.asarray(_on_host(data))
-    if values.dtype.kind == "f" and not _holds_tensor(data):
+    if by_default and values.dtype.kind == "f" and not _holds_tensor(data):
         values = values.astype(default_dtype().numpy)
-    if values.dtype.kind == "c":
+    if by_default and values.dtype.kind == "c":
         values = values.astype("complex128" if default_dtype().itemsize == 8 else "complex64")
     if values.dtype.kind in "OUS":
         raise TypeError(
@@ -103,7 +105,7 @@ def _filled(shape: Ints, value: Any, dtype: Any) -> Tensor:
     sizes = as_ints(shape if isinstance(shape, (list, tuple, int)) else unwrap(shape))
     if any(n < 0 for n in sizes):
         raise ValueError(
-            f"(InvalidArgument) Each value of attribute 'shape' is expected to be no less than 0. But received: shape = {sizes}."
+            f"(InvalidArgument) Each value of attribute 'shape' is expected to be no less than 0, but received {sizes}."
         )
     return Tensor(default_module().full(sizes, value, dtype=_wanted(dtype)))
 
@@ -132,7 +134,7 @@ def empty(shape: Ints, dtype: DTypeLike = None, name: str | None = None) -> Tens
 
 
 def full(shape: Ints, fill_value: Any, dtype: DTypeLike = None, name: str | None = None) -> Tensor:
-    """All elements `fill_value`; without a dtype bool for a bool, complex128 for a complex number, else the default dtype.
+    """All elements `fill_value`; without a dtype bool for a bool, complex128 for a complex one, else the default dtype.
 
     Raises:
         TypeError: `fill_value` is no number.
@@ -178,7 +180,7 @@ def full_like(x: Tensor, fill_value: Any, dtype: DTypeLike = None, name: str | N
 
 # --------------------------------------------------------------------------- sequences
 def arange(start: Any = 0, end: Any = None, step: Any = 1, dtype: DTypeLike = None, name: str | None = None) -> Tensor:
-    """From `start` to `end`, exclusive, in steps; one argument is the end. int64 if all are ints, else the default dtype.
+    """From `start` to `end`, exclusive, in steps; one argument is the end. int64 if all are ints, else the default.
 
     Raises:
         ValueError: the step is zero.

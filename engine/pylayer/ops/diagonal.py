@@ -56,7 +56,7 @@ def _strided(xp: ModuleType, x: Array, shape: Sequence[int], stride: Sequence[in
     """The view of contiguous memory by `shape` and `stride`, both in elements."""
     flat = x.reshape(-1)
     last = offset + sum((n - 1) * s for n, s in zip(shape, stride, strict=True))
-    if all(shape) and not (0 <= offset and all(s >= 0 for s in stride) and last < flat.size):
+    if all(shape) and not (offset >= 0 and all(s >= 0 for s in stride) and last < flat.size):
         raise ValueError(
             f"shape {list(shape)}, stride {list(stride)} and offset {offset} reach beyond the {flat.size} elements"
         )
@@ -66,7 +66,7 @@ def _strided(xp: ModuleType, x: Array, shape: Sequence[int], stride: Sequence[in
 
 @op(x=lambda g, F, x_shape, shape, stride, offset: F.as_strided_adjoint(g, x_shape, shape, stride, offset))
 def as_strided(xp: ModuleType, x: Array, shape: Sequence[int], stride: Sequence[int], offset: int = 0) -> Array:
-    """The elements of a contiguous Tensor at `offset` plus multiples of `stride`, both counted in elements. Shares memory.
+    """The elements of a contiguous Tensor at `offset` plus multiples of `stride`, counted in elements. Shares memory.
 
     Raises:
         ValueError: they reach beyond the Tensor.

@@ -1,16 +1,188 @@
-"""Elementwise operations. A row: name, vjp(s), and the forward where the array module has no function of that name."""
+"""Elementwise operations. A row: name, vjp(s), and the forward where the array module has no function of that name.
+
+The vjp of a holomorphic f is ``g * conj(f')``, as in Paddle and torch. ``conjugate()`` of a real array is the array itself.
+"""
 
 from __future__ import annotations
 
+import math
+from types import ModuleType
+from typing import Any
+
+from pylayer.array import Array
 from pylayer.op import binary, op, unary
+from pylayer.tensor import Tensor
+
+METHODS = (
+    "abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atanh", "ceil", "clip", "cos", "cosh", "divide", "erf", "exp",
+    "expm1", "floor", "floor_divide", "fmax", "fmin", "lerp", "log", "log10", "log1p", "log2", "maximum", "minimum", "mod",
+    "multiply", "neg", "pow", "reciprocal", "remainder", "round", "rsqrt", "scale", "sigmoid", "sign", "sin", "sinh", "sqrt",
+    "square", "subtract", "tan", "tanh", "trunc",
+)  # fmt: skip
+"""The functions that are methods of Tensor as well."""
+
+TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
 
 # --------------------------------------------------------------------------- arithmetic
 add = binary("add", lambda g: g, lambda g: g)
 subtract = binary("subtract", lambda g: g, lambda g: -g)
-multiply = binary("multiply", lambda g, y: g * y, lambda g, x: g * x)
-divide = binary("divide", lambda g, y: g / y, lambda g, y, out: -g * out / y, floating=True)
-negative = unary("neg", lambda g: -g, lambda xp: xp.negative)
+multiply = binary("multiply", lambda g, y: g * y.conjugate(), lambda g, x: g * x.conjugate())
+divide = binary(
+    "divide",
+    lambda g, y: g / y.conjugate(),
+    lambda g, y, out: -g * (out / y).conjugate(),
+    forward=lambda xp: xp.true_divide,
+    floating=True,
+)
+remainder = binary(
+    "remainder", lambda g: g, lambda g, F, x, y: -g * F.floor(x / y), forward=lambda xp: xp.remainder
+)  # Python's sign
+mod = remainder
+floor_divide = binary("floor_divide")
+neg = unary("neg", lambda g: -g, lambda xp: xp.negative)
+
+# --------------------------------------------------------------------------- larger, smaller, between
+maximum = binary("maximum", lambda g, F, x, y: g * F.share(x, y), lambda g, F, x, y: g * F.share(y, x))
+minimum = binary("minimum", lambda g, F, x, y: g * F.share(y, x), lambda g, F, x, y: g * F.share(x, y))
+fmax = binary(
+    "fmax", lambda g, F, x, y, out: g * F.chosen(x, y, out), lambda g, F, x, y, out: g * (1 - F.chosen(x, y, out))
+)
+fmin = binary(
+    "fmin", lambda g, F, x, y, out: g * F.chosen(x, y, out), lambda g, F, x, y, out: g * (1 - F.chosen(x, y, out))
+)
+
+
+@op()
+def share(xp: ModuleType, x: Array, y: Array) -> Array:
+    """1 where x > y, 0 where x < y, ½ where they are equal: the part of a gradient that goes to x (observed rule 86)."""
+    array = x if hasattr(x, "dtype") else y
+    return ((x > y) + 0.5 * (x == y)).astype(array.dtype)
+
+
+@op()
+def chosen(xp: ModuleType, x: Array, y: Array, out: Array) -> Array:
+    """1 where fmax or fmin took x."""
+    return (x == out).astype(out.dtype)
+
+
+@op(x=lambda g, F, x, min, max: g * F.within(x, min, max))
+def clip(xp: ModuleType, x: Array, min: Any = None, max: Any = None) -> Array:
+    """x held between min and max."""
+    return xp.clip(x, min, max).astype(x.dtype, copy=False) if min is not None or max is not None else x.copy()
+
+
+@op()
+def within(xp: ModuleType, x: Array, low: Any, high: Any) -> Array:
+    """1 where low ≤ x ≤ high, else 0."""
+    inside = xp.ones(x.shape, dtype=bool)
+    if low is not None:
+        inside &= x >= low
+    if high is not None:
+        inside &= x <= high
+    return inside.astype(x.dtype)
+
 
 # --------------------------------------------------------------------------- powers, exponentials, logarithms
-tanh = unary("tanh", lambda g, out: g * (1 - out * out), floating=True)
-exp = unary("exp", lambda g, out: g * out, floating=True)
+square = unary("square", lambda g, x: g * 2 * x.conjugate())
+sqrt = unary("sqrt", lambda g, out: g * 0.5 / out.conjugate(), floating=True)
+rsqrt = unary("rsqrt", lambda g, out: g * -0.5 * (out * out * out).conjugate(), lambda xp: lambda x: 1 / xp.sqrt(x), floating=True)
+reciprocal = unary("reciprocal", lambda g, out: -g * (out * out).conjugate(), lambda xp: lambda x: 1 / x, floating=True)
+exp = unary("exp", lambda g, out: g * out.conjugate(), floating=True)
+expm1 = unary("expm1", lambda g, out: g * (out + 1).conjugate(), floating=True)
+log = unary("log", lambda g, x: g / x.conjugate(), floating=True)
+log2 = unary("log2", lambda g, x: g / (x * math.log(2)).conjugate(), floating=True)
+log10 = unary("log10", lambda g, x: g / (x * math.log(10)).conjugate(), floating=True)
+log1p = unary("log1p", lambda g, x: g / (1 + x).conjugate(), floating=True)
+
+
+def _pow_x(g: Any, F: Any, x: Any, y: Any) -> Any:
+    """``y · x**(y − 1)``, and 0 for y = 0 also where x is 0."""
+    if isinstance(y, (int, float, complex)):
+        return g * 0 if y == 0 else g * (y * F.pow(x, y - 1)).conjugate()
+    return g * (y * F.pow(x, F.where(y == 0, y * 0 + 1, y - 1))).conjugate()
+
+
+def _pow_y(g: Any, F: Any, x: Any, out: Any) -> Any:
+    """``x**y · log x``, and 0 where x is 0."""
+    if isinstance(x, (int, float, complex)):
+        return g * 0 if x == 0 else g * (out * math.log(x))
+    return g * (out * F.log(F.where(x == 0, x * 0 + 1, x))).conjugate()
+
+
+pow = binary("pow", _pow_x, _pow_y, forward=lambda xp: xp.power)
+
+# --------------------------------------------------------------------------- trigonometric and hyperbolic
+sin = unary("sin", lambda g, F, x: g * F.cos(x).conjugate(), floating=True)
+cos = unary("cos", lambda g, F, x: -g * F.sin(x).conjugate(), floating=True)
+tan = unary("tan", lambda g, out: g * (1 + out * out).conjugate(), floating=True)
+asin = unary("asin", lambda g, F, x: g * F.rsqrt(1 - x * x).conjugate(), lambda xp: xp.arcsin, floating=True)
+acos = unary("acos", lambda g, F, x: -g * F.rsqrt(1 - x * x).conjugate(), lambda xp: xp.arccos, floating=True)
+atan = unary("atan", lambda g, x: g / (1 + x * x).conjugate(), lambda xp: xp.arctan, floating=True)
+sinh = unary("sinh", lambda g, F, x: g * F.cosh(x).conjugate(), floating=True)
+cosh = unary("cosh", lambda g, F, x: g * F.sinh(x).conjugate(), floating=True)
+tanh = unary("tanh", lambda g, out: g * (1 - out * out).conjugate(), floating=True)
+asinh = unary("asinh", lambda g, F, x: g * F.rsqrt(x * x + 1).conjugate(), lambda xp: xp.arcsinh, floating=True)
+acosh = unary("acosh", lambda g, F, x: g * F.rsqrt(x * x - 1).conjugate(), lambda xp: xp.arccosh, floating=True)
+atanh = unary("atanh", lambda g, x: g / (1 - x * x).conjugate(), lambda xp: xp.arctanh, floating=True)
+atan2 = binary(
+    "atan2",
+    lambda g, x, y: g * y / (x * x + y * y),
+    lambda g, x, y: -g * x / (x * x + y * y),
+    forward=lambda xp: xp.arctan2,
+)
+
+# --------------------------------------------------------------------------- sigmoids and the error function
+
+
+def _sigmoid(xp: ModuleType) -> Any:
+    def forward(x: Array) -> Array:
+        """1 / (1 + exp(−x)) without overflow: exp is only taken of −|x|."""
+        small = xp.exp(-xp.abs(x))
+        return xp.where(x >= 0, 1 / (1 + small), small / (1 + small))
+
+    return forward
+
+
+def _erf(xp: ModuleType) -> Any:
+    if xp.__name__ == "numpy":
+        vectorised = xp.frompyfunc(math.erf, 1, 1)
+        return lambda x: xp.asarray(vectorised(x)).astype(x.dtype)
+    from importlib import import_module
+
+    return import_module(f"{xp.__name__}x.scipy.special").erf
+
+
+sigmoid = unary("sigmoid", lambda g, out: g * out * (1 - out), _sigmoid, floating=True)
+erf = unary("erf", lambda g, F, x: g * (TWO_OVER_ROOT_PI * F.exp(-x * x)), _erf, floating=True)
+
+# --------------------------------------------------------------------------- signs and steps
+sign = unary("sign", lambda g: g * 0)
+floor = unary("floor", lambda g: g * 0, floating=True)
+ceil = unary("ceil", lambda g: g * 0, floating=True)
+trunc = unary("trunc", lambda g: g * 0)
+
+
+@op(x=lambda g, F, x: g * F.sign(x), floating=False)
+def abs(xp: ModuleType, x: Array) -> Array:
+    """The absolute value; its subgradient at 0 is 0 (observed rule 86)."""
+    return xp.abs(x)
+
+
+@op(x=lambda g: g * 0)
+def round(xp: ModuleType, x: Array, decimals: int = 0) -> Array:
+    """x rounded to `decimals`, halves to even."""
+    return xp.round(x, decimals)
+
+
+# --------------------------------------------------------------------------- compositions
+def scale(
+    x: Tensor, scale: Any = 1.0, bias: float = 0.0, bias_after_scale: bool = True, act: str | None = None, name: str | None = None
+) -> Tensor:
+    """``scale · x + bias``, or ``scale · (x + bias)``."""
+    scaled: Tensor = multiply(x, scale) if bias_after_scale else multiply(add(x, bias), scale)
+    return add(scaled, bias) if bias_after_scale and bias else scaled  # type: ignore[no-any-return]
+
+
+def lerp(x: Tensor, y: Tensor, weight: Any, name: str | None = None) -> Tensor:
+    """``x + weight · (y − x)``."""
+    return add(x, multiply(subtract(y, x), weight))  # type: ignore[no-any-return]

@@ -1,4 +1,4 @@
-"""Reading and writing at lists of positions: gather, scatter, take and put, all by way of `getitem`, `setitem` and `add_at`."""
+"""Reading and writing at lists of positions, all by way of `getitem`, `setitem` and `add_at`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _columns(index: Tensor) -> tuple[Any, ...]:
 def _same_dtype(name: str, x: Tensor, values: Any) -> None:
     if isinstance(values, Tensor) and values.dtype is not x.dtype:
         raise ValueError(
-            f"(InvalidArgument) {name}(): the values to write are {values.dtype.name}, but the Tensor is {x.dtype.name}. "
+            f"(InvalidArgument) {name}(): the values to write are {values.dtype.name}, the Tensor is {x.dtype.name}. "
             f"Cast one with astype()."
         )
 

@@ -1,7 +1,8 @@
 """Reading and writing at an index.
 
-Three operations do the work, here and in `gathering`: `getitem`, `setitem` (out of place) and `add_at`. An index is read as Paddle reads it: ints,
-slices and None first, then what is an array, so ``x[0, :, [0, 1]]`` has the shape [3, 2] where x has the shape [2, 3, 4].
+Three operations do the work, here and in `gathering`: `getitem`, `setitem` (out of place) and `add_at`. An index is
+read as Paddle reads it: ints, slices and None first, then what is an array. So ``x[0, :, [0, 1]]`` has the shape [3, 2]
+where x has the shape [2, 3, 4].
 """
 
 from __future__ import annotations
@@ -86,7 +87,7 @@ def _part(xp: ModuleType, part: Any) -> Any:
     if kind not in ("b", "i", "u"):
         what = part.dtype if kind else type(part).__name__
         raise ValueError(
-            f"an index only allows ints, bools, slices, Ellipsis, None, and lists or Tensors of ints or bools, but got {what}"
+            f"an index only allows ints, bools, slices, Ellipsis, None, and lists or Tensors of these, but got {what}"
         )
     return int(part) if not part.ndim and kind != "b" else part
 
@@ -102,7 +103,7 @@ def _check_range(least: int, largest: int, size: int, axis: int) -> None:
     if least < -size or largest >= size:
         wrong = least if least < -size else largest
         raise IndexError(
-            f"(OutOfRange) the index {wrong} is out of bounds for axis {axis}, it should be in the range of [{-size}, {size})"
+            f"(OutOfRange) the index {wrong} is out of bounds for axis {axis}, it should be in [{-size}, {size})"
         )
 
 
@@ -203,8 +204,8 @@ def setitem(x: Tensor, index: Any, value: Any) -> Tensor:
         value = to_tensor(value)
     elif not isinstance(value, (Tensor, int, float, complex)):
         raise ValueError(
-            f"(InvalidArgument) setitem(): Value type error. The assign value allows Tensor, numpy.ndarray, integer, float, "
-            f"complex or bool, but received {type(value).__name__}."
+            f"(InvalidArgument) setitem(): Value type error. The assign value allows Tensor, numpy.ndarray, integer, "
+            f"float, complex or bool, but received {type(value).__name__}."
         )
     if isinstance(value, Tensor):
         value = astype(value, x.dtype)

@@ -55,8 +55,8 @@ def _checked(name: str, x: Any) -> int:
     for k, tensor in enumerate(x):
         if tensor.dtype is not x[0].dtype:
             raise ValueError(
-                f"(InvalidArgument) {name}(): The data_type of input tensor in list isn't consistent, the first tensor is "
-                f"{x[0].dtype.name}, but {k}th tensor is {tensor.dtype.name}. Cast one with astype()."
+                f"(InvalidArgument) {name}(): The data_type of input tensor in list isn't consistent, the first tensor "
+                f"is {x[0].dtype.name}, but {k}th tensor is {tensor.dtype.name}. Cast one with astype()."
             )
     return x[0].ndim  # type: ignore[no-any-return]
 
@@ -89,7 +89,7 @@ def split_(xp: ModuleType, x: Array, ends: Sequence[int], axis: int) -> list[Arr
 
 
 def split(x: Tensor, num_or_sections: int | Sequence[Any], axis: Any = 0, name: str | None = None) -> list[Tensor]:
-    """Taken apart along `axis` into equal parts, or into parts of the given sizes, one of which may be -1: what is left.
+    """Taken apart along `axis` into equal parts, or parts of the given sizes, one of which may be -1: what is left.
 
     Raises:
         ValueError: the size of `x` there is not divisible, or not the sum of the sizes.
@@ -110,8 +110,8 @@ def split(x: Tensor, num_or_sections: int | Sequence[Any], axis: Any = 0, name: 
         )
         if sum(sections) != size or min(sections, default=0) < 0:
             raise ValueError(
-                f"(InvalidArgument) split(): Sum of Attr(num_or_sections) must be equal to the input's size along the split "
-                f"dimension. But received {as_ints(num_or_sections)} for a size of {size} (shape {x.shape}, axis {at})."
+                f"(InvalidArgument) split(): Sum of Attr(num_or_sections) must be equal to the input's size along the "
+                f"split dimension. But received {as_ints(num_or_sections)} for {size} (shape {x.shape}, axis {at})."
             )
     return split_(x, list(itertools.accumulate(sections))[:-1], at)  # type: ignore[no-any-return]
 

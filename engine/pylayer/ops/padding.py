@@ -47,8 +47,8 @@ def pad(
     """Elements put around `x`, or taken away where a number is negative.
 
     Args:
-        pad: pairs (before, after): for each axis in order if there are as many pairs as axes (from the last axis backwards if
-            not `pad_from_left_axis`), else for the last spatial axes, from the last backwards.
+        pad: pairs (before, after): for each axis in order if there are as many pairs as axes (from the last axis
+            backwards if not `pad_from_left_axis`), else for the last spatial axes, from the last backwards.
         mode: constant, reflect, replicate or circular.
         data_format: names the spatial axes: C last (``NHWC``) means that the last axis is none of them.
 
@@ -83,9 +83,7 @@ def pad(
     for axis, (before, after) in enumerate(widths):
         size = x.shape[axis]
         if mode == "reflect" and max(before, after) >= max(size, 1):
-            raise ValueError(
-                f"(InvalidArgument) pad(): reflect needs less than the {size} elements of axis {axis}, but got {(before, after)}."
-            )
+            raise ValueError(f"(InvalidArgument) pad(): reflect takes less than the {size} elements of axis {axis}.")
         if before or after:
             x = index_select(x, [_SOURCE[mode](k, size) for k in range(-before, size + after)], axis)
     return x

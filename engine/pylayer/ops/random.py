@@ -99,7 +99,7 @@ def normal(mean: Any = 0.0, std: Any = 1.0, shape: Ints | None = None, name: str
     given = [t for t in (mean, std) if isinstance(t, Tensor)]
     centre, spread = unwrap(mean), unwrap(std)
     if given:
-        sizes = functools.reduce(broadcast_shape, (t.shape for t in given))
+        sizes = functools.reduce(broadcast_shape, (list(t.shape) for t in given))
         kind = given[0].array.dtype
     else:
         sizes, kind = list(_sizes([1] if shape is None else shape)), default_dtype().numpy

@@ -1,8 +1,194 @@
+"""Reductions: sums, means, extremes, products, and what is made of them."""
+
+from __future__ import annotations
+
+import math
+from types import ModuleType
+from typing import Any
+
+from pylayer.array import Array
+from pylayer.dtype import as_dtype
 from pylayer.op import op
-@op(x=lambda g, F, x_shape: F.broadcast_to(g, x_shape))
-def sum(xp, x, axis=None, dtype=None, keepdim=False):
-    return xp.sum(x, axis=axis and tuple(axis), dtype=dtype, keepdims=keepdim)
-@op(x=lambda g, F, x_shape: F.sum(g))
-def broadcast_to(xp, x, shape): return xp.broadcast_to(x, tuple(shape))
-@op(x=lambda g, F, x_shape: F.reshape(g, x_shape))
-def reshape(xp, x, shape): return xp.reshape(x, tuple(shape))
+from pylayer.ops.creation import full
+from pylayer.ops.elementwise import abs as abs_
+from pylayer.ops.elementwise import divide, pow, sqrt, square, subtract
+from pylayer.ops.joining import concat
+from pylayer.ops.shape import as_ints, cast, normal_axis, reshape, transpose
+from pylayer.tensor import Tensor
+
+METHODS = (
+    "all", "any", "count_nonzero", "cumprod", "cumsum", "logsumexp", "max", "mean", "min", "norm", "prod", "std", "sum", "var",
+)  # fmt: skip
+"""The functions that are methods of Tensor as well."""
+
+
+def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
+    """The axes that an `axis` argument means, counted from the front; None and [] mean all."""
+    if axis is None or (isinstance(axis, (list, tuple)) and not axis):
+        return tuple(range(ndim))
+    return tuple(normal_axis(k, ndim) for k in as_ints(axis))
+
+
+def kept(shape: tuple[int, ...], axis: Any) -> list[int]:
+    """The shape of a reduction of `shape` with its axes kept."""
+    axes = axes_of(axis, len(shape))
+    return [1 if k in axes else n for k, n in enumerate(shape)]
+
+
+def _spread(g: Any, F: Any, x_shape: tuple[int, ...], axis: Any) -> Any:
+    """The cotangent of a reduction, of the input's shape."""
+    return F.broadcast_to(F.reshape(g, kept(x_shape, axis)), list(x_shape))
+
+
+@op(x=lambda g, F, x_shape, x_dtype, axis: F.cast(_spread(g, F, x_shape, axis), x_dtype))
+def sum(xp: ModuleType, x: Array, axis: Any = None, dtype: Any = None, keepdim: bool = False) -> Array:
+    """The sum over `axis`, of bools and int32 as int64."""
+    wanted = as_dtype(dtype).numpy if dtype is not None else ("int64" if x.dtype.kind in "b" or x.dtype.name == "int32" else None)
+    return xp.sum(x, axis=axes_of(axis, x.ndim), dtype=wanted or x.dtype, keepdims=keepdim)
+
+
+@op(x=lambda g, F, x_shape, axis: _spread(g, F, x_shape, axis) / math.prod([x_shape[k] for k in axes_of(axis, len(x_shape))]))
+def mean(xp: ModuleType, x: Array, axis: Any = None, keepdim: bool = False) -> Array:
+    """The mean over `axis`; of integers, an integer (observed rule 77)."""
+    return xp.mean(x, axis=axes_of(axis, x.ndim), keepdims=keepdim).astype(x.dtype)
+
+
+def _at_extreme(g: Any, F: Any, x: Any, out: Any, axis: Any) -> Any:
+    """The cotangent at all elements that reach the extreme (Paddle: max gives it to each of them, amax shares it)."""
+    shape = tuple(x.shape)
+    return _spread(g, F, shape, axis) * F.cast(x == F.reshape(out, kept(shape, axis)), g.dtype)
+
+
+def _shared_at_extreme(g: Any, F: Any, x: Any, out: Any, axis: Any) -> Any:
+    """The cotangent shared evenly by the elements that reach the extreme."""
+    shape = tuple(x.shape)
+    there = F.cast(x == F.reshape(out, kept(shape, axis)), g.dtype)
+    return _spread(g, F, shape, axis) * there / F.sum(there, axis, None, True)
+
+
+@op(x=_at_extreme)
+def max(xp: ModuleType, x: Array, axis: Any = None, keepdim: bool = False) -> Array:
+    """The largest element over `axis`."""
+    return xp.max(x, axis=axes_of(axis, x.ndim), keepdims=keepdim)
+
+
+@op(x=_at_extreme)
+def min(xp: ModuleType, x: Array, axis: Any = None, keepdim: bool = False) -> Array:
+    """The smallest element over `axis`."""
+    return xp.min(x, axis=axes_of(axis, x.ndim), keepdims=keepdim)
+
+
+@op(x=_shared_at_extreme)
+def amax(xp: ModuleType, x: Array, axis: Any = None, keepdim: bool = False) -> Array:
+    """The largest element over `axis`; equal ones share the gradient."""
+    return xp.max(x, axis=axes_of(axis, x.ndim), keepdims=keepdim)
+
+
+@op(x=_shared_at_extreme)
+def amin(xp: ModuleType, x: Array, axis: Any = None, keepdim: bool = False) -> Array:
+    """The smallest element over `axis`; equal ones share the gradient."""
+    return xp.min(x, axis=axes_of(axis, x.ndim), keepdims=keepdim)
+
+
+@op(x=lambda g, F, x, out, axis: _spread(g, F, tuple(x.shape), axis) * F.exp(x - F.reshape(out, kept(tuple(x.shape), axis))))
+def logsumexp(xp: ModuleType, x: Array, axis: Any = None, keepdim: bool = False) -> Array:
+    """log Σ exp(x) over `axis`, the largest element taken out first."""
+    axes = axes_of(axis, x.ndim)
+    largest = xp.max(x, axis=axes, keepdims=True)
+    largest = xp.where(xp.isfinite(largest), largest, xp.zeros_like(largest))
+    result = xp.log(xp.sum(xp.exp(x - largest), axis=axes, keepdims=True)) + largest
+    return result if keepdim else result.reshape([n for k, n in enumerate(x.shape) if k not in axes])
+
+
+def _reversed_cumsum(g: Any, F: Any, x_shape: tuple[int, ...], axis: Any) -> Any:
+    flat = F.reshape(g, x_shape if axis is not None else [-1])
+    k = 0 if axis is None else normal_axis(axis, len(x_shape))
+    return F.reshape(F.flip(F.cumsum(F.flip(flat, [k]), k), [k]), list(x_shape))
+
+
+@op(x=_reversed_cumsum)
+def cumsum(xp: ModuleType, x: Array, axis: Any = None, dtype: Any = None) -> Array:
+    """The running sum along `axis`; of the flattened Tensor without one."""
+    return xp.cumsum(x, axis=axis, dtype=as_dtype(dtype).numpy if dtype is not None else None)
+
+
+# --------------------------------------------------------------------------- compositions
+def _last(x: Tensor, axis: Any) -> Tensor:
+    """`x` with the reduced axes moved to the end and made one."""
+    axes = axes_of(axis, x.ndim)
+    rest = [k for k in range(x.ndim) if k not in axes]
+    return reshape(transpose(x, [*rest, *axes]), [*(x.array.shape[k] for k in rest), -1])  # type: ignore[no-any-return]
+
+
+def prod(x: Tensor, axis: Any = None, keepdim: bool = False, dtype: Any = None, name: str | None = None) -> Tensor:
+    """The product over `axis`: halves times halves, so that zeros do no harm to any derivative."""
+    x = x if dtype is None else cast(x, dtype)
+    shape = kept(x.array.shape, axis) if keepdim else [n for k, n in enumerate(x.shape) if k not in axes_of(axis, x.ndim)]
+    flat = _last(x, axis)
+    while (n := flat.array.shape[-1]) != 1:
+        if n == 0:
+            return full(shape, 1, x.dtype)
+        rest = flat[..., n - 1 :] if n % 2 else None
+        flat = flat[..., : n // 2] * flat[..., n // 2 : n - n % 2]
+        if rest is not None:
+            flat = concat([flat, rest], -1)
+    return reshape(flat, shape)  # type: ignore[no-any-return]
+
+
+def cumprod(x: Tensor, dim: int | None = None, dtype: Any = None, name: str | None = None) -> Tensor:
+    """The running product along `dim`, by doubling strides: no division, so zeros do no harm."""
+    x = x if dtype is None else cast(x, dtype)
+    x = reshape(x, [-1]) if dim is None else x
+    k = normal_axis(dim or 0, x.ndim)
+    before = (slice(None),) * k
+    stride = 1
+    while stride < x.array.shape[k]:
+        head, tail = x[(*before, slice(None, stride))], x[(*before, slice(stride, None))]
+        x = concat([head, tail * x[(*before, slice(None, -stride))]], k)
+        stride *= 2
+    return x
+
+
+def var(x: Tensor, axis: Any = None, unbiased: bool = True, keepdim: bool = False, name: str | None = None) -> Tensor:
+    """The variance over `axis`, with n − 1 in the denominator if `unbiased`."""
+    count = math.prod(x.array.shape[k] for k in axes_of(axis, x.ndim))
+    centred = subtract(x, mean(x, axis, True))
+    total = sum(square(centred), axis, None, keepdim)
+    return divide(total, float(count - unbiased) if count > unbiased else float("nan"))  # type: ignore[no-any-return]
+
+
+def std(x: Tensor, axis: Any = None, unbiased: bool = True, keepdim: bool = False, name: str | None = None) -> Tensor:
+    """The square root of `var`."""
+    return sqrt(var(x, axis, unbiased, keepdim))  # type: ignore[no-any-return]
+
+
+def norm(x: Tensor, p: Any = None, axis: Any = None, keepdim: bool = False, name: str | None = None) -> Tensor:
+    """The vector p-norm over `axis`; Frobenius, the same as 2, by default."""
+    if p is None or p in ("fro", 2):
+        return sqrt(sum(square(x), axis, None, keepdim))  # type: ignore[no-any-return]
+    if p in (math.inf, -math.inf):
+        return (max if p > 0 else min)(abs_(x), axis, keepdim)  # type: ignore[no-any-return]
+    if p == 0:
+        return sum(cast(x != 0, x.dtype), axis, None, keepdim)  # type: ignore[no-any-return]
+    if p == 1:
+        return sum(abs_(x), axis, None, keepdim)  # type: ignore[no-any-return]
+    return pow(sum(pow(abs_(x), float(p)), axis, None, keepdim), 1.0 / p)  # type: ignore[no-any-return]
+
+
+# --------------------------------------------------------------------------- not differentiable
+@op()
+def all(xp: ModuleType, x: Array, axis: Any = None, keepdim: bool = False) -> Array:
+    """Whether all elements over `axis` are true."""
+    return xp.all(x, axis=axes_of(axis, x.ndim), keepdims=keepdim)
+
+
+@op()
+def any(xp: ModuleType, x: Array, axis: Any = None, keepdim: bool = False) -> Array:
+    """Whether any element over `axis` is true."""
+    return xp.any(x, axis=axes_of(axis, x.ndim), keepdims=keepdim)
+
+
+@op()
+def count_nonzero(xp: ModuleType, x: Array, axis: Any = None, keepdim: bool = False) -> Array:
+    """How many elements over `axis` are not zero."""
+    return xp.sum(x != 0, axis=axes_of(axis, x.ndim), keepdims=keepdim, dtype="int64")

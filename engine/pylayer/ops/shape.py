@@ -1,6 +1,6 @@
 """Operations that change the shape, order or type of a Tensor's elements, not their values.
 
-As in Paddle, the results of reshape, transpose and unbind share memory with their input where the layout allows it; all others
+As in Paddle, the results of reshape and transpose share memory with their input where the layout allows it; all others
 are copies.
 """
 
@@ -34,7 +34,9 @@ def as_ints(values: Ints) -> list[int]:
     """A shape or a list of axes as a list of ints, from any of the forms that Paddle takes."""
     if isinstance(values, (list, tuple)):
         return [int(v) for v in values]
-    return [int(v) for v in values.tolist()] if getattr(values, "ndim", 0) else [int(values)]
+    if isinstance(values, int):
+        return [values]
+    return [int(v) for v in values.reshape(-1).tolist()]
 
 
 def normal_axis(axis: Any, ndim: int) -> int:
@@ -66,7 +68,7 @@ def spread(function: Callable[..., Any]) -> Callable[..., Any]:
 # --------------------------------------------------------------------------- dtype
 @op(x=lambda g, F, x_dtype: F.cast(g, x_dtype))
 def cast(xp: ModuleType, x: Array, dtype: Any) -> Array:
-    """A copy in another dtype. Gradients pass through casts to integers as well, as Paddle has it (observed rule 75)."""
+    """A copy in another dtype. Gradients pass through casts to integers too, as in Paddle (observed rule 75)."""
     wanted = as_dtype(dtype).numpy
     if x.dtype.kind == "c" and wanted.kind != "c":
         x = x.real
@@ -89,7 +91,7 @@ def type_as(x: Tensor, tensor: Tensor) -> Tensor:
 def reshape(xp: ModuleType, x: Array, shape: Ints) -> Array:
     """The same elements in another shape: -1 stands for what is left, 0 for the size that `x` has there."""
     sizes = [x.shape[k] if n == 0 and x.size and k < x.ndim else n for k, n in enumerate(as_ints(shape))]
-    return xp.reshape(x, sizes)
+    return xp.reshape(x, tuple(sizes))
 
 
 def _inverse(perm: Sequence[Any], ndim: int) -> list[int]:
@@ -101,7 +103,7 @@ def _inverse(perm: Sequence[Any], ndim: int) -> list[int]:
 @op(x=lambda g, F, perm: F.transpose(g, _inverse(perm, g.ndim)))
 def transpose(xp: ModuleType, x: Array, perm: Sequence[Any]) -> Array:
     """The axes in the order `perm`."""
-    return xp.transpose(x, as_ints(perm))
+    return xp.transpose(x, tuple(as_ints(perm)))
 
 
 @spread
@@ -111,7 +113,7 @@ def broadcast_to(xp: ModuleType, x: Array, shape: Ints) -> Array:
     sizes = as_ints(shape)
     extra = len(sizes) - x.ndim
     kept = [x.shape[k - extra] if n == -1 and k >= extra else n for k, n in enumerate(sizes)]
-    return xp.broadcast_to(x, kept).copy()
+    return xp.broadcast_to(x, tuple(kept)).copy()
 
 
 def expand(x: Tensor, *shape: Any, **kwargs: Any) -> Tensor:
@@ -134,9 +136,7 @@ def broadcast_shape(x_shape: Sequence[int], y_shape: Sequence[int]) -> list[int]
     sizes = []
     for n, m in pairs:
         if n != m and 1 not in (n, m):
-            raise ValueError(
-                f"(InvalidArgument) Broadcast dimension mismatch: {list(x_shape)} and {list(y_shape)} do not broadcast together."
-            )
+            raise ValueError(f"(InvalidArgument) Broadcast dimension mismatch: {list(x_shape)} and {list(y_shape)}.")
         sizes.append(m if n == 1 else n)
     return sizes[::-1]
 

@@ -6,14 +6,27 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from pylayer.array import XP, Array
+from pylayer.dtype import as_dtype
 from pylayer.op import op
 from pylayer.ops.gathering import take_along_axis
 from pylayer.ops.indexing import getitem
 from pylayer.ops.shape import normal_axis, squeeze
 from pylayer.tensor import Tensor
 
-METHODS = ("argsort", "bucketize", "kthvalue", "sort", "topk", "unique")
+METHODS = ("argmax", "argmin", "argsort", "bucketize", "kthvalue", "sort", "topk", "unique")
 """The functions that are methods of Tensor as well."""
+
+
+@op()
+def argmax(xp: ModuleType, x: Array, axis: int | None = None, keepdim: bool = False, dtype: Any = "int64") -> Array:
+    """The position of the largest element along `axis`, or in the flat Tensor; of several the first."""
+    return xp.argmax(x, axis, keepdims=keepdim).astype(as_dtype(dtype).numpy)
+
+
+@op()
+def argmin(xp: ModuleType, x: Array, axis: int | None = None, keepdim: bool = False, dtype: Any = "int64") -> Array:
+    """The position of the smallest element along `axis`, or in the flat Tensor; of several the first."""
+    return xp.argmin(x, axis, keepdims=keepdim).astype(as_dtype(dtype).numpy)
 
 
 @op()
@@ -119,14 +132,14 @@ def one_hot_(xp: ModuleType, x: Array, num_classes: int) -> Array:
     """Ones at the classes in `x` along a new last axis."""
     if x.size and (int(x.min()) < 0 or int(x.max()) >= num_classes):
         raise ValueError(
-            f"Illegal index value, Input(input) value should be at least 0 and less than Input(depth), but the input runs from "
-            f"{int(x.min())} to {int(x.max())} and the depth is {num_classes}"
+            f"Illegal index value, Input(input) value should be at least 0 and less than Input(depth), but the input "
+            f"runs from {int(x.min())} to {int(x.max())} and the depth is {num_classes}"
         )
     return (x[..., None] == xp.arange(num_classes)).astype("float32")
 
 
 def one_hot(x: Tensor, num_classes: Any = -1, name: str | None = None) -> Tensor:
-    """Ones at the classes in `x` along a new last axis of size `num_classes`, or of the largest class plus one; float32.
+    """Ones at the classes in `x` along a new last axis of size `num_classes`, or the largest class plus one; float32.
 
     Raises:
         ValueError: a class is out of range.

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from pylayer.paddle._missing import missing
-from pylayer.py_layer import PyLayer as PyLayer
-from pylayer.py_layer import PyLayerContext as PyLayerContext
+from pylayer.paddle._names import exported, missing
+
+_EXPORTS = {
+    "py_layer": "PyLayer PyLayerContext",
+    "py_layer_node": "once_differentiable",
+}
+globals().update(exported(_EXPORTS))
 
 __getattr__ = missing(__name__)

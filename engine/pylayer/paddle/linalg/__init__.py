@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-# ops: begin
-from pylayer.ops.diagonal import (
-    diagonal as diagonal,
-)
-# ops: end
-from pylayer.paddle._missing import missing
+from pylayer.paddle._names import exported, missing
+
+_EXPORTS = {
+    "ops.diagonal": "diagonal",
+    "ops.linalg": "matmul",
+    "ops.reduction": "norm",
+}
+globals().update(exported(_EXPORTS))
 
 __getattr__ = missing(__name__)

@@ -1,11 +1,21 @@
-"""What the facade says of a name that it lacks."""
+"""How the facade's modules are filled from tables of names, and what they say of a name that they lack."""
 
 from __future__ import annotations
 
 import difflib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from importlib import import_module
 from typing import Any
+
+
+def exported(table: Mapping[str, str]) -> dict[str, Any]:
+    """The objects that a table names: by module of the engine, the names, separated by spaces."""
+    return {
+        name: getattr(import_module(f"pylayer.{module}"), name)
+        for module, names in table.items()
+        for name in names.split()
+    }
 
 
 def missing(module: str) -> Callable[[str], Any]:

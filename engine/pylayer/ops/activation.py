@@ -1,0 +1,162 @@
+"""Activation functions. Those that are not primitives are compositions and differentiable for free."""
+
+from __future__ import annotations
+
+import math
+from types import ModuleType
+from typing import Any
+
+from pylayer.array import Array
+from pylayer.op import op, unary
+from pylayer.ops.elementwise import abs as absolute
+from pylayer.ops.elementwise import erf, expm1, sigmoid, tanh
+from pylayer.ops.indexing import where
+from pylayer.ops.inplace import in_place
+from pylayer.ops.joining import chunk
+from pylayer.ops.shape import astype, reshape
+from pylayer.tensor import Tensor
+
+# --------------------------------------------------------------------------- rectifiers
+relu = unary("relu", lambda g, F, out: F.where(out > 0, g, 0), lambda xp: lambda x: xp.maximum(x, 0))
+
+
+@op(x=lambda g, F, x, negative_slope: F.where(x > 0, g, g * negative_slope))
+def leaky_relu(xp: ModuleType, x: Array, negative_slope: float = 0.01) -> Array:
+    """x where it is positive, else `negative_slope` times x."""
+    return xp.where(x > 0, x, x * negative_slope)
+
+
+@op(x=lambda g, F, x, min, max: F.where(x > min, F.where(x < max, g, 0), 0))
+def hardtanh(xp: ModuleType, x: Array, min: float = -1.0, max: float = 1.0) -> Array:
+    """x held between `min` and `max`; unlike that of `clip`, the gradient at the bounds is 0."""
+    return xp.clip(x, min, max)
+
+
+@op(x=lambda g, F, x, alpha: F.where(x > 0, g, g * alpha * F.exp(F.where(x > 0, 0, x))))
+def elu(xp: ModuleType, x: Array, alpha: float = 1.0) -> Array:
+    """x where it is positive, else alpha (eˣ - 1) (Clevert et al., 2015)."""
+    return xp.where(x > 0, x, alpha * xp.expm1(xp.where(x > 0, 0, x)))
+
+
+def celu(x: Tensor, alpha: float = 1.0, name: str | None = None) -> Tensor:
+    """x where it is positive, else alpha (exp(x / alpha) - 1) (Barron, 2017)."""
+    return where(x > 0, x, alpha * expm1(where(x > 0, 0.0, x / alpha)))  # type: ignore[no-any-return]
+
+
+def selu(
+    x: Tensor, scale: float = 1.0507009873554805, alpha: float = 1.6732632423543772, name: str | None = None
+) -> Tensor:
+    """`scale` times `elu` (Klambauer et al., 2017)."""
+    return elu(x, alpha) * scale  # type: ignore[no-any-return]
+
+
+def relu6(x: Tensor, name: str | None = None) -> Tensor:
+    """x held between 0 and 6."""
+    return hardtanh(x, 0.0, 6.0)  # type: ignore[no-any-return]
+
+
+def hardsigmoid(x: Tensor, slope: float = 1 / 6, offset: float = 0.5, name: str | None = None) -> Tensor:
+    """slope · x + offset held between 0 and 1."""
+    return hardtanh(x * slope + offset, 0.0, 1.0)  # type: ignore[no-any-return]
+
+
+def hardswish(x: Tensor, name: str | None = None) -> Tensor:
+    """x times x + 3 held between 0 and 6, over 6 (Howard et al., 2019)."""
+    return x * relu6(x + 3) / 6  # type: ignore[no-any-return]
+
+
+def prelu(x: Tensor, weight: Tensor, data_format: str = "NCHW", name: str | None = None) -> Tensor:
+    """`leaky_relu` with a learned slope: one for all, or one per channel."""
+    if weight.size > 1:
+        channel = 1 if data_format.startswith("NC") else x.ndim - 1
+        weight = reshape(weight, [-1 if k == channel else 1 for k in range(x.ndim)])
+    return where(x > 0, x, x * weight)  # type: ignore[no-any-return]
+
+
+# --------------------------------------------------------------------------- smooth
+@op(x=lambda g, F, x, beta, threshold: F.where(x * beta > threshold, g, g * F.sigmoid(x * beta)))
+def softplus(xp: ModuleType, x: Array, beta: float = 1.0, threshold: float = 20.0) -> Array:
+    """log(1 + exp(beta x)) / beta; x itself where beta x is above `threshold`."""
+    return xp.where(x * beta > threshold, x, xp.logaddexp(x * beta, 0) / beta).astype(x.dtype)
+
+
+def log_sigmoid(x: Tensor, name: str | None = None) -> Tensor:
+    """The logarithm of the sigmoid, without overflow."""
+    return -softplus(-x, 1.0, math.inf)  # type: ignore[no-any-return]
+
+
+def silu(x: Tensor, name: str | None = None) -> Tensor:
+    """x sigmoid(x)."""
+    return x * sigmoid(x)  # type: ignore[no-any-return]
+
+
+def swish(x: Tensor, name: str | None = None) -> Tensor:
+    """`silu` by its other name."""
+    return silu(x)
+
+
+def mish(x: Tensor, name: str | None = None) -> Tensor:
+    """x tanh(softplus(x)) (Misra, 2019)."""
+    return x * tanh(softplus(x))  # type: ignore[no-any-return]
+
+
+def gelu(x: Tensor, approximate: bool | str = False, name: str | None = None) -> Tensor:
+    """x times the normal distribution function at x, or its approximation by tanh (Hendrycks and Gimpel, 2016).
+
+    Raises:
+        ValueError: `approximate` is neither a bool nor one of 'tanh' and 'none'.
+    """
+    if approximate not in (True, False, "tanh", "none"):
+        raise ValueError(f"gelu(): approximate must be a bool, 'tanh' or 'none', but got {approximate!r}.")
+    if approximate in (True, "tanh"):
+        return 0.5 * x * (1 + tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)))  # type: ignore[no-any-return]
+    return 0.5 * x * (1 + erf(x * math.sqrt(0.5)))  # type: ignore[no-any-return]
+
+
+def softsign(x: Tensor, name: str | None = None) -> Tensor:
+    """x / (1 + |x|)."""
+    return x / (1 + absolute(x))  # type: ignore[no-any-return]
+
+
+def tanhshrink(x: Tensor, name: str | None = None) -> Tensor:
+    """x - tanh(x)."""
+    return x - tanh(x)  # type: ignore[no-any-return]
+
+
+def glu(x: Tensor, axis: int = -1, name: str | None = None) -> Tensor:
+    """The first half along `axis` times the sigmoid of the second (Dauphin et al., 2016)."""
+    value, gate = chunk(x, 2, axis)
+    return value * sigmoid(gate)  # type: ignore[no-any-return]
+
+
+# --------------------------------------------------------------------------- softmax
+@op(floating=True, x=lambda g, F, out, axis: out * (g - F.sum(g * out, axis, None, True)))
+def softmax_(xp: ModuleType, x: Array, axis: int) -> Array:
+    """Exponentials over their sum along `axis`, without overflow."""
+    powers = xp.exp(x - xp.max(x, axis, keepdims=True))
+    return powers / xp.sum(powers, axis, keepdims=True)
+
+
+@op(floating=True, x=lambda g, F, out, axis: g - F.exp(out) * F.sum(g, axis, None, True))
+def log_softmax_(xp: ModuleType, x: Array, axis: int) -> Array:
+    """The logarithm of the softmax along `axis`, without overflow."""
+    shifted = x - xp.max(x, axis, keepdims=True)
+    return shifted - xp.log(xp.sum(xp.exp(shifted), axis, keepdims=True))
+
+
+def softmax(x: Tensor, axis: int = -1, dtype: Any = None, name: str | None = None) -> Tensor:
+    """Exponentials over their sum along `axis`, in `dtype` if given."""
+    x = x if dtype is None else astype(x, dtype)
+    return softmax_(x, axis) if x.ndim else x * 0 + 1  # type: ignore[no-any-return]
+
+
+def log_softmax(x: Tensor, axis: int = -1, dtype: Any = None, name: str | None = None) -> Tensor:
+    """The logarithm of the softmax along `axis`, in `dtype` if given."""
+    x = x if dtype is None else astype(x, dtype)
+    return log_softmax_(x, axis) if x.ndim else x * 0  # type: ignore[no-any-return]
+
+
+# --------------------------------------------------------------------------- in place
+relu_ = in_place(relu)
+elu_ = in_place(elu)
+leaky_relu_ = in_place(leaky_relu)
