@@ -47,7 +47,7 @@ def load_config(start: Path | None = None) -> Config:
     `paths` are then relative to the current folder no more: they begin with the folder of the file.
 
     Raises:
-        ConfigError: the file cannot be read or is no TOML, or ``[tool.gradcheck]`` has a key or value that there is not.
+        ConfigError: the file is unreadable or no TOML, or ``[tool.gradcheck]`` has a key or value that there is not.
     """
     start = (start or Path.cwd()).absolute()
     candidates = (folder / "pyproject.toml" for folder in [start, *start.parents])

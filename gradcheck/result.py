@@ -60,7 +60,9 @@ class GradientSummary(_Record):
     verdict: Status
     wrong: tuple[WrongEntry, ...] = ()
     wrong_counts: dict[str, tuple[int, int]] = {}
-    """Per input: wrong entries, entries in all. An input with 0 wrong is right."""
+    """Per input: elements found wrong, elements in all. An input with 0 wrong is right."""
+    exhaustive: bool = True
+    """Whether the counts are exact; if not, at least so many are wrong."""
     worst_error: float = 0.0
     """Largest |analytic − numeric| over its bar that was seen: at most 1 on a PASS."""
     why: str = ""

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from gradcheck.check.problem import Problem
-from gradcheck.numeric.derivative import Array, Derivative, flat, module_of
+from gradcheck.numeric.derivative import Array, Derivative, flat, module_of, spacing
 from gradcheck.numeric.kink import one_sided
-from gradcheck.numeric.probe import Comparison, Entry, Point, compare, weights, wrong_entries
+from gradcheck.numeric.probe import Comparison, Entry, Point, compare, diagonal_entries, weights, wrong_entries
 from gradcheck.result import GradientSummary, Status, WrongEntry
 
 PROBES = 2
@@ -19,8 +18,12 @@ COTANGENT_SIZES = (1.0, 64.0)
 """Overall sizes of the cotangents, probe by probe: a backward that clips or squares its cotangent shows at some size."""
 WIDEST_BAR = 1e-2
 """A derivative whose bar is wider than this, relative to itself or to its output, decides nothing."""
+MOST_LISTED = 20
+"""Wrong entries that a summary lists; all are counted."""
 UNITS = 32
 """Units in the last place that a backward in low precision may be off, relative to the largest gradient."""
+SUM_OF_OUTPUTS = -1
+"""In place of an output element: the sum of all outputs with random signs."""
 
 
 def check_gradient(
@@ -97,18 +100,21 @@ class Check:
         self.inputs = list(problem.inputs)
         self.outputs = Outputs([], [])
         self.point: Point | None = None
+        self.exhaustive = False
 
-    def summary(self, verdict: Status, why: str = "", wrong: Sequence[WrongEntry] = ()) -> GradientSummary:
+    def summary(self, verdict: Status, why: str = "", wrong: Sequence[Entry] = ()) -> GradientSummary:
         """The result, with everything that was counted so far."""
-        counts = {}
-        for k in self.moved:
-            name, size = self.problem.names[k], self.inputs[k].size
-            counts[name] = (len({entry.index for entry in wrong if entry.input == name}), size)
+        elements = {(entry.input, entry.index) for entry in wrong}
+        counts = {
+            self.problem.names[k]: (sum(i == number for i, _ in elements), self.inputs[k].size)
+            for number, k in enumerate(self.moved)
+        }
         return GradientSummary(
             verdict=verdict,
             why=why,
-            wrong=tuple(wrong),
+            wrong=tuple(self.named(entry) for entry in wrong[:MOST_LISTED]),
             wrong_counts=counts,
+            exhaustive=self.exhaustive,
             worst_error=self.worst,
             seed=self.seed,
             evaluations=self.point.evaluations if self.point else 0,
@@ -119,7 +125,11 @@ class Check:
         self.choose_precision()
         arrays = self.outputs.arrays
         for k in self.outputs.active:
-            bad = np.argwhere(~np.isfinite(np.asarray(abs(arrays[k]), dtype=float))) if arrays[k].size else np.empty((0, 0))
+            bad = (
+                np.argwhere(~np.isfinite(np.asarray(abs(arrays[k]), dtype=float)))
+                if arrays[k].size
+                else np.empty((0, 0))
+            )
             if len(bad):
                 where = f"{self.problem.output_names[k]}{[int(i) for i in bad[0]]}"
                 return self.summary(Status.INCONCLUSIVE, f"{where} is not finite here: choose another point")
@@ -160,7 +170,9 @@ class Check:
         outputs = self.problem.forward(point)
         return [outputs[k] for k in self.outputs.active]
 
-    def vjp(self, cotangent: Array, inputs: Sequence[Array] | None = None, outputs: Outputs | None = None) -> list[Array]:
+    def vjp(
+        self, cotangent: Array, inputs: Sequence[Array] | None = None, outputs: Outputs | None = None
+    ) -> list[Array]:
         """The gradients of the moved inputs, None as zeros."""
         at = self.inputs if inputs is None else list(inputs)
         found = self.problem.vjp(at, (outputs or self.outputs).split(cotangent))
@@ -200,36 +212,51 @@ class Check:
     ) -> tuple[GradientSummary | None, str]:
         """FAIL with the entries that are wrong, KINK where the function has no derivative, or why neither."""
         assert self.point is not None
-        wrong: list[WrongEntry] = []
-        kinks: list[str] = []
-        for entry in wrong_entries(self.point, cotangent, direction, derivative, self.rtol):
-            sides = one_sided(self.point, entry)
-            if sides is None:
-                wrong.append(self.named(entry))
-                continue
-            low, high = sorted(sides)
-            if low <= entry.analytic <= high or min(abs(entry.analytic - s) for s in sides) <= 1e-6 * (high - low):
-                where = self.named(entry)
-                kinks.append(f"{where.input}{list(where.index)} (left {sides[0]:.6g}, right {sides[1]:.6g})")
-            else:
-                wrong.append(self.named(entry))
+        entries, self.exhaustive = self.suspects(cotangent, direction, derivative)
+        sides = one_sided(self.point, entries, self.exhaustive) if entries else []
+        wrong = [entry for entry, side in zip(entries, sides, strict=True) if side is None or not between(entry, side)]
         if wrong:
             self.worst = max(abs(e.analytic - e.numeric) / e.bar if e.bar else np.inf for e in wrong)
+            wrong.sort(key=lambda e: -abs(e.analytic - e.numeric) / max(abs(e.analytic), abs(e.numeric)))
             return self.summary(Status.FAIL, "", wrong), ""
-        if kinks:
-            why = f"not differentiable at {', '.join(kinks)}; the gradient lies between the one-sided derivatives"
+        if entries:
+            shown = [
+                f"{self.place(e)} (left {s[0]:.6g}, right {s[1]:.6g})" for e, s in zip(entries, sides, strict=True) if s
+            ]
+            more = f" and {len(shown) - 3} more" if len(shown) > 3 else ""
+            why = f"not differentiable at {', '.join(shown[:3])}{more}; the gradient lies between the one-sided derivatives"
             return self.summary(Status.KINK, why), ""
         return None, "the projections disagree, but no single entry does by more than its bar: the forward is too noisy"
+
+    def suspects(
+        self, cotangent: Array, direction: Sequence[Array], derivative: Derivative
+    ) -> tuple[list[Entry], bool]:
+        """The entries that are wrong by their bars: all of them (True) where the Jacobian is diagonal, else some."""
+        assert self.point is not None
+        for number in range(len(self.moved)):
+            entries = diagonal_entries(self.point, number, cotangent, direction, self.rtol, self.random)
+            if entries:
+                return entries, True
+        return list(wrong_entries(self.point, cotangent, direction, derivative, self.rtol)), False
+
+    def place(self, entry: Entry) -> str:
+        """The input element of an entry, as reports name it."""
+        named = self.named(entry)
+        return f"{named.input}[{','.join(map(str, named.index))}]" if named.index else named.input
 
     def named(self, entry: Entry) -> WrongEntry:
         """An entry with the names of its input and output."""
         number = self.moved[entry.input]
         index = np.unravel_index(entry.index, self.inputs[number].shape)
-        output, output_index = self.outputs.locate(entry.output)
+        if entry.output == SUM_OF_OUTPUTS:
+            output, output_index = "Σ ± out", ()
+        else:
+            k, output_index = self.outputs.locate(entry.output)
+            output = self.problem.output_names[k]
         return WrongEntry(
             input=self.problem.names[number],
             index=tuple(int(i) for i in index),
-            output=self.problem.output_names[output],
+            output=output,
             output_index=output_index,
             analytic=entry.analytic,
             numeric=entry.numeric,
@@ -250,28 +277,19 @@ class Check:
         own = Outputs(arrays, self.outputs.active)
         cotangent = widened(own.vector) * 0 + self.random.choice([-1.0, 1.0], own.vector.shape)
         low, high = self.vjp(cotangent, given, own), self.vjp(cotangent)
-        eps = max(unit(given[k]) for k in self.moved)
+        eps = max(spacing(given[k]) for k in self.moved)
         nudged = [self.nudged(x, eps) for x in self.inputs]
         other = self.vjp(cotangent, nudged)
         wrong = []
-        for k, a, b, c in zip(self.moved, low, high, other, strict=True):
+        for number, (a, b, c) in enumerate(zip(low, high, other, strict=True)):
             if not a.size:
                 continue
             xp = module_of(a)
             bar = UNITS * (eps * xp.abs(b).max() + xp.abs(c - b)) + self.rtol * xp.abs(b)
-            for position in xp.flatnonzero(~(xp.abs(a - b) <= bar))[:8]:
-                index = tuple(int(i) for i in np.unravel_index(int(position), a.shape))
-                wrong.append(
-                    WrongEntry(
-                        input=self.problem.names[k],
-                        index=index,
-                        output="Σ ±" + ", ".join(self.problem.output_names),
-                        output_index=(),
-                        analytic=float(a[index].real),
-                        numeric=float(b[index].real),
-                        bar=float(bar[index]),
-                    )
-                )
+            for i in xp.flatnonzero(~(xp.abs(a - b) <= bar)).tolist():
+                values = [float(v.reshape(-1)[i].real) for v in (a, b, bar)]
+                wrong.append(Entry(number, i, SUM_OF_OUTPUTS, *values))
+        self.exhaustive = True
         return self.summary(Status.FAIL, "wrong only in the inputs' own dtype", wrong) if wrong else None
 
     def nudged(self, x: Array, eps: float) -> Array:
@@ -279,9 +297,8 @@ class Check:
         return x * (1 + eps * self.random.choice([-1.0, 1.0], x.shape)) if is_differentiable(x) else x
 
 
-def unit(array: Array) -> float:
-    """The relative spacing of an array's dtype."""
-    if array.dtype.kind == "V" or array.dtype.name == "bfloat16":
-        return 2.0**-7
-    info: Any = np.finfo(array.dtype)
-    return float(info.eps)
+def between(entry: Entry, sides: tuple[float, float]) -> bool:
+    """Whether the gradient of an entry lies between its one-sided derivatives, both included."""
+    low, high = sorted(sides)
+    margin = 1e-6 * (high - low)
+    return low - margin <= entry.analytic <= high + margin

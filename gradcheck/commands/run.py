@@ -212,12 +212,9 @@ def code_in(scenario: Scenario) -> Iterator[tuple[int, str]]:
         yield scenario.line_of("layer"), f"what importing {reference} runs"
     if scenario.call is not None:
         yield scenario.line_of("call"), f"call: {one_line(scenario.call)[:100]}"
-    expectations = {"expect": scenario.expect}
-    for name, entry in scenario.backends.items():
-        expectations[f"backends.{name}.expect"] = entry.expect or scenario.expect
-    for place, expect in expectations.items():
-        if place != "expect" and expect is scenario.expect:
-            continue
+    expectations = [("expect", scenario.expect)]
+    expectations += [(f"backends.{name}.expect", one.expect) for name, one in scenario.backends.items() if one.expect]
+    for place, expect in expectations:
         for expression in expect.values:
             yield scenario.line_of(f"{place}.values.{expression}"), f"the expression {one_line(expression)[:100]}"
 
@@ -274,6 +271,7 @@ def run_all(cases: Sequence[Case], jobs: int, limit: int | None, screen: Screen)
     started = time.perf_counter()
     results: list[Result] = []
     finished: dict[str, Result] = {}
+    failures = 0
     interrupted = False
 
     def on_done(result: Result) -> None:
@@ -285,7 +283,8 @@ def run_all(cases: Sequence[Case], jobs: int, limit: int | None, screen: Screen)
             for result in pool.map(cases, on_done):
                 results.append(result)
                 screen.show(result)
-                if limit and sum(not one.status.green for one in results) >= limit:
+                failures += not result.status.green
+                if failures == limit:
                     break
     except KeyboardInterrupt:
         interrupted = True

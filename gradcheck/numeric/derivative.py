@@ -23,6 +23,10 @@ FIRST_STEP = 0.25
 RATIO = 4.0
 NOISE_SHARE = 1e-2
 """Scatter of more than this share of the largest change of an output means noise at every scale: no value."""
+ROUNDING_UNITS = 16
+"""Scatter within so many units in the last place of the output is rounding, whatever its share."""
+FLAT_STEPS = 6
+"""An output that is exactly constant at so many of the smallest steps is flat there: its derivative is 0."""
 
 
 def module_of(array: Array) -> Any:
@@ -40,6 +44,8 @@ class Derivative:
 
     value: Array
     bar: Array
+    step: Array
+    """Which step each output took."""
     evaluations: int
 
 
@@ -64,41 +70,74 @@ def flat(arrays: Sequence[Array]) -> Array:
     return xp.concatenate([a.reshape(-1) for a in arrays]) if len(arrays) > 1 else arrays[0].reshape(-1)
 
 
-def directional(f: Function, x: Sequence[Array], direction: Sequence[Array | None]) -> Derivative:
+class Line:
+    """A function along a line through a point: what the differences are taken of.
+
+    `only`, if given, is the one output element that matters.
+    """
+
+    def __init__(
+        self, f: Function, x: Sequence[Array], direction: Sequence[Array | None], only: int | None = None
+    ) -> None:
+        self.f, self.x, self.direction, self.only = f, x, direction, only
+        self.moved = [k for k, d in enumerate(direction) if d is not None]
+        self.eps = 0.0
+        """The coarsest spacing of the outputs' dtypes."""
+        self.evaluations = 0
+
+    def at(self, h: float) -> Array:
+        """The outputs at x + h · direction, flat and in double precision."""
+        self.evaluations += 1
+        point = list(self.x)
+        for k in self.moved:
+            point[k] = self.x[k] + (h * self.direction[k]).astype(self.x[k].dtype)  # type: ignore[operator]
+        outputs = self.f(point)
+        self.eps = max([self.eps, *(spacing(o) for o in outputs)])
+        values = flat(outputs)
+        if self.only is not None:
+            values = values[self.only : self.only + 1]
+        return values.astype("complex128" if values.dtype.kind == "c" else "float64", copy=False)
+
+
+def spacing(array: Array) -> float:
+    """The relative spacing of an array's floating dtype."""
+    return 2.0**-7 if array.dtype.kind == "V" else float(np.finfo(array.dtype).eps)
+
+
+def at_step(line: Line, step: int) -> float:
+    """The real derivative of the one output of `line` at one step, found good before: 4 evaluations, no bar."""
+    h = FIRST_STEP * RATIO**-step
+    near, far = ((line.at(s) - line.at(-s)) / (2 * s) for s in (h, RATIO * h))
+    return complex(((RATIO * RATIO * near - far) / (RATIO * RATIO - 1))[0])  # type: ignore[return-value]
+
+
+def directional(
+    f: Function, x: Sequence[Array], direction: Sequence[Array | None], only: int | None = None
+) -> Derivative:
     """The derivative of all outputs of `f` at `x` along `direction`, in 2 · 17 evaluations.
 
     Args:
         f: takes arrays like `x`, returns the outputs.
         x: the inputs, of the dtype that the differences are to be taken in.
         direction: one array per input, scaled to the inputs (see `scale_of`); None for inputs that stay as they are.
+        only: the one output element that is wanted, if not all.
     """
-    moved = [k for k, d in enumerate(direction) if d is not None]
-
-    def at(h: float) -> Array:
-        point = list(x)
-        for k in moved:
-            point[k] = x[k] + (h * direction[k]).astype(x[k].dtype)  # type: ignore[operator]
-        outputs = f(point)
-        eps.update(float(np.finfo(o.dtype).eps) for o in outputs)
-        values = flat(outputs)
-        return values.astype("complex128" if values.dtype.kind == "c" else "float64", copy=False)
-
-    eps: set[float] = set()
+    line = Line(f, x, direction, only)
     steps = [FIRST_STEP * RATIO**-k for k in range(STEPS)]
     differences, sizes = [], []
     for h in steps:
-        ahead, behind = at(h), at(-h)
+        ahead, behind = line.at(h), line.at(-h)
         xp = module_of(ahead)
         differences.append(ahead - behind)
         sizes.append(xp.maximum(xp.abs(ahead), xp.abs(behind)))
-    value, bar = best_step(module_of(differences[0]), np.array(steps), differences, sizes, max(eps))
-    return Derivative(value, bar, 2 * STEPS)
+    value, bar, step = best_step(module_of(differences[0]), np.array(steps), differences, sizes, line.eps)
+    return Derivative(value, bar, step, line.evaluations)
 
 
 def best_step(
     xp: Any, steps: np.ndarray[Any, Any], differences: list[Array], sizes: list[Array], eps: float
-) -> tuple[Array, Array]:
-    """Value and bar per output from the differences f(x + h d) - f(x - h d) and the sizes of f at all steps."""
+) -> tuple[Array, Array, Array]:
+    """Value, bar and step per output from the differences f(x + h d) - f(x - h d) and the sizes of f at all steps."""
     square = RATIO * RATIO
     d = xp.stack(differences)
     h = xp.asarray(steps).reshape(-1, *[1] * (d.ndim - 1))
@@ -115,6 +154,7 @@ def best_step(
     usable = xp.isfinite(xp.abs(fourth))
     value = xp.zeros_like(d[0])
     bar = xp.full(d.shape[1:], xp.inf)
+    step = xp.zeros(d.shape[1:], dtype="int64")
     for k in range(2, STEPS - 2):
         later = xp.abs(fourth[k + 1 :] - fourth[k]) * h[k + 1 :]
         later = xp.where(usable[k + 1 :], later, 0.0).max(axis=0)
@@ -123,8 +163,11 @@ def best_step(
         truncation = 8 * xp.abs(fourth[k] - fourth[k - 1]) / (square * square - 1)
         candidate = 2 * (truncation + noise / steps[k] + 2 * eps * size)
         good = usable[k] & usable[k - 1] & usable[k + 1 :].any(axis=0)
-        good &= (noise <= NOISE_SHARE * largest) | (largest == 0)
+        good &= noise <= xp.maximum(NOISE_SHARE * largest, ROUNDING_UNITS * eps * sizes[k])
         better = good & (candidate < bar)
         value = xp.where(better, fourth[k], value)
         bar = xp.where(better, candidate, bar)
-    return value, bar
+        step = xp.where(better, k, step)
+    flat_here = (finite & (change == 0))[-FLAT_STEPS:].all(axis=0) & ~xp.isfinite(bar)
+    bar = xp.where(flat_here, 2 * eps * sizes[-1] / steps[-FLAT_STEPS], bar)
+    return value, bar, step

@@ -13,7 +13,17 @@ from typing import Any
 
 import numpy as np
 
-from gradcheck.numeric.derivative import Array, Derivative, Function, directional, flat, module_of, scale_of
+from gradcheck.numeric.derivative import (
+    Array,
+    Derivative,
+    Function,
+    Line,
+    at_step,
+    directional,
+    flat,
+    module_of,
+    scale_of,
+)
 
 Vjp = Callable[[Array], list[Array]]
 """A flat cotangent of all outputs to one gradient per moved input."""
@@ -51,11 +61,18 @@ class Point:
     def __post_init__(self) -> None:
         self.scales = [scale_of(x) for x in self.inputs]
 
-    def along(self, direction: Sequence[Array | None]) -> Derivative:
-        """The derivative of all outputs along a direction."""
-        derivative = directional(self.function, self.inputs, direction)
+    def along(self, direction: Sequence[Array | None], only: int | None = None) -> Derivative:
+        """The derivative along a direction, of all outputs or of one."""
+        derivative = directional(self.function, self.inputs, direction, only)
         self.evaluations += derivative.evaluations
         return derivative
+
+    def quickly(self, direction: Sequence[Array | None], only: int, step: int) -> complex:
+        """The derivative of one output at a step that was found good for it."""
+        line = Line(self.function, self.inputs, direction, only)
+        value = at_step(line, step)
+        self.evaluations += line.evaluations
+        return value
 
     def random_direction(self, random: np.random.Generator) -> list[Array]:
         """A direction with random signs and magnitudes, scaled to the inputs; complex where they are."""
@@ -133,7 +150,7 @@ def wrong_entries(
     most_outputs: int = 4,
     most_inputs: int = 8,
 ) -> Iterator[Entry]:
-    """Single entries whose derivatives disagree by more than their bars, worst outputs first come; at most the product."""
+    """Single entries whose derivatives disagree by more than their bars; at most the product of the two limits."""
 
     def outputs_disagree(mask: Array) -> bool:
         part = cotangent * mask
@@ -143,41 +160,108 @@ def wrong_entries(
     for output in halved(xp, cotangent.size, outputs_disagree, most_outputs):
         one = xp.zeros_like(cotangent)
         one[output] = cotangent[output]
-        yield from wrong_inputs(point, one, output, direction, rtol, most_inputs)
+        yield from wrong_inputs(point, one, output, direction, derivative, rtol, most_inputs)
 
 
 def wrong_inputs(
-    point: Point, cotangent: Array, output: int, direction: Sequence[Array], rtol: float, most: int
+    point: Point,
+    cotangent: Array,
+    output: int,
+    direction: Sequence[Array],
+    derivative: Derivative,
+    rtol: float,
+    most: int,
 ) -> Iterator[Entry]:
-    """The wrong entries of the row of one output; `cotangent` is zero but there."""
+    """The wrong entries of the row of one output; `cotangent` is zero but there.
+
+    The halves are judged at the step that was good for the whole row; what remains in the end gets a scan of its own.
+    """
     xp = module_of(cotangent)
     gradients = point.vjp(cotangent)
-    whole = flat(direction)
-    found: dict[int, Comparison] = {}
+    whole, weight = flat(direction), complex(cotangent[output])
+    bar, step = 2 * abs(weight) * float(derivative.bar[output]), int(derivative.step[output])
 
     def inputs_disagree(mask: Array) -> bool:
         part = unflat(whole * mask, direction)
-        comparison = compare(cotangent, point.along(part), gradients, part, rtol)
-        chosen = xp.flatnonzero(mask)
-        if chosen.size == 1:
-            found[int(chosen[0])] = comparison
-        return comparison.ratio > 1
+        moved = [(g, d) for g, d in zip(gradients, part, strict=True) if d is not None]
+        analytic = sum(inner(g, d) for g, d in moved)
+        numeric = (weight.conjugate() * point.quickly(part, output, step)).real
+        rounding = ROUNDING * sum(float(abs(g * d).sum()) for g, d in moved)
+        return not abs(analytic - numeric) <= bar + rounding + rtol * max(abs(analytic), abs(numeric))
 
-    ends = np.cumsum([d.size for d in direction])
-    unit = complex(cotangent[output])
     for index in halved(xp, whole.size, inputs_disagree, most):
-        comparison = found[index]
-        step = complex(whole[index])
-        divisor = (unit * step).real if not unit.imag and not step.imag else abs(unit) * abs(step)
-        number = int(np.searchsorted(ends, index, side="right"))
-        yield Entry(
-            input=number,
-            index=index - int(ends[number] - direction[number].size),
-            output=output,
-            analytic=comparison.analytic / divisor,
-            numeric=comparison.numeric / divisor,
-            bar=comparison.bar / abs(divisor),
-        )
+        entry = single_entry(point, gradients, whole, index, output, weight, direction, rtol)
+        if entry is not None:
+            yield entry
+
+
+def single_entry(
+    point: Point,
+    gradients: Sequence[Array],
+    whole: Array,
+    index: int,
+    output: int,
+    weight: complex,
+    direction: Sequence[Array],
+    rtol: float,
+) -> Entry | None:
+    """One entry with a scan of its own; None if it agrees within its bar after all."""
+    xp = module_of(whole)
+    mask = xp.zeros(whole.size)
+    mask[index] = 1
+    part = unflat(whole * mask, direction)
+    derivative = point.along(part, output)
+    cotangent = xp.asarray([weight if whole.dtype.kind == "c" or weight.imag else weight.real])
+    comparison = compare(cotangent, derivative, gradients, part, rtol)
+    if comparison.ratio <= 1:
+        return None
+    step = complex(whole[index])
+    divisor = (weight * step).real if not weight.imag and not step.imag else abs(weight) * abs(step)
+    ends = np.cumsum([d.size for d in direction])
+    number = int(np.searchsorted(ends, index, side="right"))
+    return Entry(
+        input=number,
+        index=index - int(ends[number] - direction[number].size),
+        output=output,
+        analytic=comparison.analytic / divisor,
+        numeric=comparison.numeric / divisor,
+        bar=comparison.bar / abs(divisor),
+    )
+
+
+def diagonal_entries(
+    point: Point, number: int, cotangent: Array, direction: Sequence[Array], rtol: float, random: np.random.Generator
+) -> list[Entry] | None:
+    """All wrong entries of an input whose Jacobian is diagonal, from both sides; None if it is not.
+
+    It is if two directions give the same J d / d and two cotangents the same uᵀJ / u, element by element. The two derivatives and
+    two vjps then hold every entry. Real inputs and outputs only.
+    """
+    x, d = point.inputs[number], direction[number].reshape(-1)
+    if x.size != cotangent.size or x.size < 2 or "c" in (x.dtype.kind, cotangent.dtype.kind):
+        return None
+    xp = module_of(x)
+    other = point.random_signs(x, point.scales[number], random).reshape(-1)
+    derivatives = []
+    for v in (d, other):
+        part: list[Array | None] = [None] * len(point.inputs)
+        part[number] = v.reshape(x.shape)
+        found = point.along(part)
+        derivatives.append((found.value / v, found.bar / abs(v)))
+    (numeric, bar), (again, again_bar) = derivatives
+    if not bool((abs(numeric - again) <= bar + again_bar).all()):
+        return None
+    analytic = []
+    for u in (cotangent, cotangent * xp.asarray(random.uniform(0.5, 1.5, cotangent.shape))):
+        used = xp.where(u == 0, 1.0, u)
+        analytic.append(point.vjp(used)[number].reshape(-1) / used)
+    if not bool((abs(analytic[0] - analytic[1]) <= ROUNDING * abs(analytic[0])).all()):
+        return None
+    bar = bar + (ROUNDING + rtol) * xp.maximum(abs(analytic[0]), abs(numeric))
+    wrong = xp.flatnonzero(~(abs(analytic[0] - numeric) <= bar))
+    return [
+        Entry(number, int(i), int(i), float(analytic[0][i]), float(numeric[i]), float(bar[i])) for i in wrong.tolist()
+    ]
 
 
 def halved(xp: Any, size: int, disagree: Callable[[Array], bool], most: int) -> Iterator[int]:

@@ -1,6 +1,6 @@
 """The report for a terminal: progress while it runs, then a table, a panel per failure, and the summary.
 
-All text from specs and layers goes into ``rich.text.Text``, where no markup is read, after `report.text` has escaped it.
+All text from specs and layers goes into ``rich.text.Text``, which reads no markup, after `report.text` has escaped it.
 """
 
 from __future__ import annotations

@@ -45,7 +45,8 @@ class Worker:
             env=environment(),
             start_new_session=True,
         )
-        assert self.process.stdin and self.process.stdout
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
         self.cases, self.results = self.process.stdin, self.process.stdout
 
     def run(self, case: Case) -> Result:
@@ -96,7 +97,7 @@ class Worker:
 
 def environment() -> dict[str, str]:
     """The environment of a worker: this one's, with one thread per case and the same hashes in every run."""
-    threads = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")}
+    threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     return {**threads, "PYTHONHASHSEED": "0", **os.environ}
 
 

@@ -23,7 +23,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
-from typing import IO
+from typing import IO, TextIO
 
 from pydantic import ValidationError
 
@@ -209,9 +209,7 @@ def become_child(execute: Execute, case: Case, printed_fd: int, answer_fd: int) 
         os.dup2(printed_fd, 1)
         os.dup2(printed_fd, 2)
         os.close(printed_fd)
-        sys.stdout, sys.stderr = (  # new ones, as those of the worker take a pipe for a file; a crash loses no line
-            open(fd, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False) for fd in (1, 2)
-        )
+        sys.stdout, sys.stderr = line_writer(1), line_writer(2)  # the worker's may take a pipe for a file
         faulthandler.enable(file=2, all_threads=False)
         result = run_here(execute, case)
         if os.getpid() != pid:  # the case forked, and this is the copy
@@ -224,6 +222,11 @@ def become_child(execute: Execute, case: Case, printed_fd: int, answer_fd: int) 
         with suppress(Exception):
             sys.stdout.flush()
         os._exit(status)
+
+
+def line_writer(fd: int) -> TextIO:
+    """A text file on `fd` that writes every line at once, so that a crash loses none."""
+    return open(fd, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)
 
 
 def run_here(execute: Execute, case: Case) -> Result:

@@ -66,7 +66,7 @@ def dropout(
         return x * float(1 - p)
     axes = range(x.ndim) if axis is None else [normal_axis(a, x.ndim) for a in as_ints(axis)]
     kept = random.rand([n if k in axes else 1 for k, n in enumerate(x.shape)], "float64") >= p
-    return x * (astype(kept, x.dtype) * (1 / (1 - p) if upscale else 1.0))  # type: ignore[no-any-return]
+    return x * (astype(kept, x.dtype) * (1 / (1 - p) if upscale else 1.0))
 
 
 def layer_norm(
@@ -153,7 +153,7 @@ def kl_div(
         positive = label > 0
         loss = where(positive, label * (log(where(positive, label, 1.0)) - input), 0.0)
     if reduction == "batchmean":
-        return _reduced(loss, "sum") / input.shape[0]  # type: ignore[no-any-return]
+        return _reduced(loss, "sum") / input.shape[0]
     return _reduced(loss, reduction)
 
 
@@ -231,7 +231,7 @@ def cross_entropy(
         return _reduced(loss, reduction)
     shape = [-1 if k == at else 1 for k in range(input.ndim)]
     weights = total(label * reshape(weight, shape), at, None, True)
-    return total(loss * weights) / total(weights) if reduction == "mean" else _reduced(loss * weights, reduction)  # type: ignore[no-any-return]
+    return total(loss * weights) / total(weights) if reduction == "mean" else _reduced(loss * weights, reduction)
 
 
 def _picked(

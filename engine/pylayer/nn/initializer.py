@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pylayer.ops import creation, random
+from pylayer.ops.shape import astype
 from pylayer.tensor import Parameter, Tensor
 
 
@@ -41,7 +42,7 @@ class Normal(Initializer):
 
     def values(self, shape: Sequence[int], dtype: Any) -> Tensor:
         """The values."""
-        return random.normal(self.mean, self.std, shape).astype(dtype)
+        return astype(random.normal(self.mean, self.std, shape), dtype)
 
 
 class Uniform(Initializer):
@@ -77,7 +78,7 @@ class XavierNormal(Initializer):
 
     def values(self, shape: Sequence[int], dtype: Any) -> Tensor:
         """The values."""
-        return random.normal(0.0, math.sqrt(2 / max(sum(_fans(shape)), 1)), shape).astype(dtype)
+        return astype(random.normal(0.0, math.sqrt(2 / max(sum(_fans(shape)), 1)), shape), dtype)
 
 
 class Assign(Initializer):

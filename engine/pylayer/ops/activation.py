@@ -62,7 +62,7 @@ def hardsigmoid(x: Tensor, slope: float = 1 / 6, offset: float = 0.5, name: str 
 
 def hardswish(x: Tensor, name: str | None = None) -> Tensor:
     """x times x + 3 held between 0 and 6, over 6 (Howard et al., 2019)."""
-    return x * relu6(x + 3) / 6  # type: ignore[no-any-return]
+    return x * relu6(x + 3) / 6
 
 
 def prelu(x: Tensor, weight: Tensor, data_format: str = "NCHW", name: str | None = None) -> Tensor:
@@ -147,13 +147,13 @@ def log_softmax_(xp: ModuleType, x: Array, axis: int) -> Array:
 def softmax(x: Tensor, axis: int = -1, dtype: Any = None, name: str | None = None) -> Tensor:
     """Exponentials over their sum along `axis`, in `dtype` if given."""
     x = x if dtype is None else astype(x, dtype)
-    return softmax_(x, axis) if x.ndim else x * 0 + 1  # type: ignore[no-any-return]
+    return softmax_(x, axis) if x.ndim else x * 0 + 1
 
 
 def log_softmax(x: Tensor, axis: int = -1, dtype: Any = None, name: str | None = None) -> Tensor:
     """The logarithm of the softmax along `axis`, in `dtype` if given."""
     x = x if dtype is None else astype(x, dtype)
-    return log_softmax_(x, axis) if x.ndim else x * 0  # type: ignore[no-any-return]
+    return log_softmax_(x, axis) if x.ndim else x * 0
 
 
 # --------------------------------------------------------------------------- in place

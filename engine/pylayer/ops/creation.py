@@ -97,7 +97,7 @@ def assign(x: Any, output: Tensor | None = None) -> Tensor:
         return copy
     from pylayer.ops.inplace import in_place  # which itself needs this module
 
-    return in_place(lambda _: copy)(output)  # type: ignore[no-any-return]
+    return in_place(lambda _: copy)(output)
 
 
 # --------------------------------------------------------------------------- filled

@@ -204,7 +204,7 @@ def index_put(
 ) -> Tensor:
     """A copy of `x` with `value` at, or added at, ``x[indices]``."""
     _same_dtype("index_put", x, value)
-    return add_at(x, tuple(indices), value) if accumulate else setitem(x, tuple(indices), value)  # type: ignore[no-any-return]
+    return add_at(x, tuple(indices), value) if accumulate else setitem(x, tuple(indices), value)
 
 
 def index_fill(x: Tensor, index: Tensor, axis: int, value: Any, name: str | None = None) -> Tensor:

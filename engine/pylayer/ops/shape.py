@@ -32,10 +32,10 @@ Ints = int | Sequence[Any] | Array
 # --------------------------------------------------------------------------- arguments
 def as_ints(values: Ints) -> list[int]:
     """A shape or a list of axes as a list of ints, from any of the forms that Paddle takes."""
-    if isinstance(values, (list, tuple)):
-        return [int(v) for v in values]
     if isinstance(values, int):
         return [values]
+    if isinstance(values, Sequence):
+        return [int(v) for v in values]
     return [int(v) for v in values.reshape(-1).tolist()]
 
 
@@ -45,12 +45,10 @@ def normal_axis(axis: Any, ndim: int) -> int:
     Raises:
         ValueError: it is outside [-ndim, ndim).
     """
-    axis = int(axis)
-    if not -ndim <= axis < ndim:
-        raise ValueError(
-            f"(InvalidArgument) the axis should be in the range of [{-ndim}, {ndim}), but received {axis}."
-        )
-    return axis % ndim
+    at = int(axis)
+    if not -ndim <= at < ndim:
+        raise ValueError(f"(InvalidArgument) the axis should be in the range of [{-ndim}, {ndim}), but received {at}.")
+    return at % ndim
 
 
 def spread(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -77,7 +75,7 @@ def cast(xp: ModuleType, x: Array, dtype: Any) -> Array:
 
 def astype(x: Tensor, dtype: Any) -> Tensor:
     """`x` in another dtype; `x` itself if it has it already."""
-    return x if x.dtype is as_dtype(dtype) else cast(x, dtype)  # type: ignore[no-any-return]
+    return x if x.dtype is as_dtype(dtype) else cast(x, dtype)
 
 
 def type_as(x: Tensor, tensor: Tensor) -> Tensor:
@@ -226,7 +224,7 @@ def is_contiguous(x: Tensor) -> bool:
 
 def contiguous(x: Tensor) -> Tensor:
     """`x` itself if it is contiguous, else a contiguous copy."""
-    return x if is_contiguous(x) else clone(x)  # type: ignore[no-any-return]
+    return x if is_contiguous(x) else clone(x)
 
 
 @op(x=lambda g, F, x_shape, repeat_times: _untiled(g, F, x_shape, as_ints(repeat_times)))

@@ -10,7 +10,7 @@ from pylayer.dtype import as_dtype
 from pylayer.op import op
 from pylayer.ops.gathering import take_along_axis
 from pylayer.ops.indexing import getitem
-from pylayer.ops.shape import normal_axis, squeeze
+from pylayer.ops.shape import cast, clone, normal_axis, squeeze
 from pylayer.tensor import Tensor
 
 METHODS = ("argmax", "argmin", "argsort", "bucketize", "kthvalue", "sort", "topk", "unique")
@@ -43,7 +43,7 @@ def argsort(xp: ModuleType, x: Array, axis: int = -1, descending: bool = False, 
 
 def sort(x: Tensor, axis: int = -1, descending: bool = False, stable: bool = False, name: str | None = None) -> Tensor:
     """The elements in order along `axis`."""
-    return take_along_axis(x, argsort(x, axis, descending), axis) if x.ndim else x.clone()  # type: ignore[no-any-return]
+    return take_along_axis(x, argsort(x, axis, descending), axis) if x.ndim else clone(x)
 
 
 class TopK(NamedTuple):
@@ -68,7 +68,7 @@ def topk(
             f"(InvalidArgument) topk(): k must be from 1 to {x.shape[at]}, the size of axis {at}, but is {count}."
         )
     order = argsort(x, at, largest)
-    indices: Tensor = getitem(order, (slice(None),) * at + (slice(count),)).clone()
+    indices = clone(getitem(order, (slice(None),) * at + (slice(count),)))
     return TopK(take_along_axis(x, indices, at), indices)
 
 
@@ -124,7 +124,7 @@ def unique(
     found = xp.unique(x.array, *asked, axis=axis)
     if not any(asked):
         return Tensor(found)
-    return (Tensor(found[0]), *(Tensor(extra.reshape(-1)).astype(dtype) for extra in found[1:]))
+    return (Tensor(found[0]), *(cast(Tensor(extra.reshape(-1)), dtype) for extra in found[1:]))
 
 
 @op()
