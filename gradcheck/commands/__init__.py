@@ -60,14 +60,16 @@ class LazyGroup(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
 
-    def main(self, *args: Any, standalone_mode: bool = True, **kwargs: Any) -> Any:
+    def main(self, *args: Any, **kwargs: Any) -> Any:
         """Run the command line. What goes wrong ends in a message and an exit code, never in a traceback."""
-        if not standalone_mode:
-            return super().main(*args, standalone_mode=False, **kwargs)
+        standalone = kwargs.pop("standalone_mode", True)
+        kwargs["standalone_mode"] = False
+        if not standalone:
+            return super().main(*args, **kwargs)
         for stream in (sys.stdout, sys.stderr):  # a terminal that lacks a character gets its escape
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
         try:
-            status = super().main(*args, standalone_mode=False, **kwargs)
+            status = super().main(*args, **kwargs)
         except click.ClickException as error:
             error.show()
             sys.exit(error.exit_code)

@@ -70,14 +70,16 @@ class PlainScreen:
         line = result_line(result)
         if self.color:
             word = str(result.status)
-            line = click.style(word, fg=color_of(result.status), bold=not result.status.green) + line[len(word) :]
+            line = click.style(word, fg=color_of(result.status), bold=None if result.status.green else True) + line[len(word) :]
         click.echo(line, color=self.color)
         if not result.status.green:
-            for line in failure_block(result, self.again_options):
-                click.echo(f"    {line}")
+            said = one_line(result.message) if result.message and one_line(result.message) in line else ""
+            for part in failure_block(result, self.again_options):
+                if part != said:
+                    click.echo(f"    {part}")
         elif self.verbose:
-            for line in result.details:
-                click.echo(f"    {one_line(line)}")
+            for part in result.details:
+                click.echo(f"    {one_line(part)}")
 
     def finish(self, results: Sequence[Result], seconds: float, not_run: int) -> None:
         """The summary, last."""

@@ -33,6 +33,8 @@ class Layer:
         random = np.random.default_rng(case.seed)
         self.arrays = {name: make_input(spec, self.dtypes[name], random) for name, spec in self.inputs.items()}
         self.code = self.load(scenario)
+        self.claimed: list[bool] = []
+        """Per output, whether the layer claims a gradient for it; known once `problem` was called."""
 
     def load(self, scenario: Scenario) -> CodeType:
         """Run the layer's source or import it, and compile the call."""
@@ -82,22 +84,27 @@ class Layer:
     def problem(self) -> Problem:
         """The layer on arrays, with the vjp that its backward claims."""
         start = self.tensors()
-        names = list(self.inputs)
         differentiable = [not t.stop_gradient and is_differentiable(self.backend.array(t)) for t in start.values()]
+        outputs = self.outputs(self(self.tensors()))
+        # Outputs that the layer marks as non-differentiable make no claim. One that is cut off from its inputs is a leaf, and
+        # claims a gradient of zero.
+        self.claimed = [output.is_leaf or not output.stop_gradient for output in outputs]
+        names = ["out"] if len(outputs) == 1 else [f"out[{k}]" for k in range(len(outputs))]
         return Problem(
-            names=names,
+            names=list(self.inputs),
             inputs=[self.backend.array(t) for t in start.values()],
             differentiable=differentiable,
-            output_names=self.output_names(start),
+            output_names=[name for name, claimed in zip(names, self.claimed, strict=True) if claimed],
             forward=self.forward,
             vjp=lambda inputs, cotangents: self.vjp(inputs, cotangents, differentiable),
         )
 
-    def output_names(self, tensors: dict[str, Tensor]) -> list[str]:
-        """What reports call the outputs: ``out``, or ``out[k]`` where there are several."""
-        with self.backend.paddle.no_grad():
-            count = len(self.outputs(self(tensors)))
-        return ["out"] if count == 1 else [f"out[{k}]" for k in range(count)]
+    def checked_outputs(self, tensors: dict[str, Tensor]) -> list[Tensor]:
+        """The outputs that claim a gradient, with the inputs bound to `tensors`."""
+        outputs = self.outputs(self(tensors))
+        if len(outputs) != len(self.claimed):
+            raise ValueError(f"the layer returned {len(self.claimed)} Tensors the first time, but {len(outputs)} now")
+        return [output for output, claimed in zip(outputs, self.claimed, strict=True) if claimed]
 
     def bound(self, arrays: Sequence[Array], needed: Sequence[bool]) -> dict[str, Tensor]:
         """The inputs as leaf Tensors of the arrays' own dtypes."""
@@ -109,8 +116,8 @@ class Layer:
     def forward(self, arrays: Sequence[Array]) -> list[Array]:
         """The outputs, nothing recorded."""
         with self.backend.paddle.no_grad():
-            returned = self(self.bound(arrays, [False] * len(arrays)))
-            return [self.backend.array(t) for t in self.outputs(returned)]
+            outputs = self.checked_outputs(self.bound(arrays, [False] * len(arrays)))
+            return [self.backend.array(t) for t in outputs]
 
     def vjp(
         self, arrays: Sequence[Array], cotangents: Sequence[Array | None], needed: Sequence[bool]
@@ -119,7 +126,7 @@ class Layer:
         inputs = self.bound(arrays, needed)
         ends = [
             (out, self.backend.tensor(cotangent, cotangent.dtype.name, True))
-            for out, cotangent in zip(self.outputs(self(inputs)), cotangents, strict=True)
+            for out, cotangent in zip(self.checked_outputs(inputs), cotangents, strict=True)
             if cotangent is not None and not out.stop_gradient
         ]
         wanted = [t for t, need in zip(inputs.values(), needed, strict=True) if need]
@@ -172,7 +179,7 @@ class Layer:
         starts = [None if c is None else tensor(c, c.dtype.name, False) for c in point[1]]
         ends = [
             (out, start)
-            for out, start in zip(self.outputs(self(inputs)), starts, strict=True)
+            for out, start in zip(self.checked_outputs(inputs), starts, strict=True)
             if start is not None and not out.stop_gradient
         ]
         wanted = [t for t, need in zip(inputs.values(), needed, strict=True) if need]

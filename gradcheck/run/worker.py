@@ -211,6 +211,7 @@ def become_child(execute: Execute, case: Case, printed_fd: int, answer_fd: int) 
         os.close(printed_fd)
         sys.stdout, sys.stderr = line_writer(1), line_writer(2)  # the worker's may take a pipe for a file
         faulthandler.enable(file=2, all_threads=False)
+        seed_everything(case.seed)
         result = run_here(execute, case)
         if os.getpid() != pid:  # the case forked, and this is the copy
             os._exit(0)
@@ -222,6 +223,16 @@ def become_child(execute: Execute, case: Case, printed_fd: int, answer_fd: int) 
         with suppress(Exception):
             sys.stdout.flush()
         os._exit(status)
+
+
+def seed_everything(seed: int) -> None:
+    """Make Python's and NumPy's global random numbers those of the case: a fork seeds Python's anew."""
+    import random
+
+    import numpy as np
+
+    random.seed(seed)
+    np.random.seed(seed)
 
 
 def line_writer(fd: int) -> TextIO:

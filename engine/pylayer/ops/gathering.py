@@ -94,7 +94,7 @@ def repeat_interleave(x: Tensor, repeats: int | Tensor, axis: int | None = None,
     if axis is None:
         x, axis = reshape(x, [-1]), 0
     size = x.shape[axis]
-    counts = as_ints(repeats)  # type: ignore[arg-type]
+    counts = as_ints(repeats)
     counts = counts * size if len(counts) == 1 else counts
     return index_select(x, [k for k, n in zip(range(size), counts, strict=True) for _ in range(n)], axis)
 

@@ -1,0 +1,116 @@
+"""The report on a terminal: a table with a row per file and one for all that did not pass, and a panel per failure."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+
+from gradcheck.report.console import RichScreen
+from gradcheck.result import GradientSummary, Result, Status, WrongEntry
+
+
+def make_result(name: str, status: Status = Status.PASS, path: str = "/x/a.grad.yaml", **fields) -> Result:
+    known = {"scenario": name, "backend": "numpy", "line": 3, "column": 5, "seconds": 0.25}
+    return Result(**{**known, "name": f"{name}@numpy", "status": status, "path": path, **fields})
+
+
+def screen_of(*results: Result, width: int = 100, not_run: int = 0, color: bool = False, **options) -> str:
+    output = io.StringIO()
+    console = Console(file=output, width=width, force_terminal=color, color_system="standard" if color else None)
+    screen = RichScreen(console, Console(file=io.StringIO()), **options)
+    with screen.running("the header", len(results)):
+        for result in results:
+            screen.count(result)
+            screen.show(result)
+    screen.finish(results, 2.0, not_run)
+    return "\n".join(line.rstrip() for line in output.getvalue().splitlines())
+
+
+def passed(ratio: float) -> GradientSummary:
+    return GradientSummary(verdict=Status.PASS, worst_error=ratio)
+
+
+RESULTS = [
+    make_result("one", gradient=passed(0.25)),
+    make_result("two", gradient=passed(0.031)),
+    make_result("known", Status.XFAIL, message="3.3.1 leaves [x] None"),
+    make_result("other", Status.SKIP, path="/x/b.grad.yaml", message="not installed"),
+]
+
+
+def test_passing_rows_are_folded_into_a_row_per_file():
+    assert screen_of(*RESULTS) == (
+        "the header\n"
+        "scenario                    status           worst error / bar  seconds\n"
+        "/x/a.grad.yaml              2 PASS, 1 XFAIL               0.25     0.75\n"
+        "  known@numpy               XFAIL                                  0.25\n"
+        "    3.3.1 leaves [x] None\n"
+        "/x/b.grad.yaml              1 SKIP                                 0.25\n"
+        "  other@numpy               SKIP                                   0.25\n"
+        "    not installed\n"
+        "2 PASS, 1 SKIP, 1 XFAIL in 2.0 s"
+    )
+
+
+def test_verbose_shows_every_row():
+    output = screen_of(*RESULTS, verbose=True)
+    assert "  one@numpy                 PASS                          0.25     0.25\n" in output
+    assert "  two@numpy                 PASS                         0.031     0.25\n" in output
+
+
+def test_a_failure_has_a_panel_with_what_is_needed_to_act():
+    entry = WrongEntry(input="w", index=(1, 2), output="out", output_index=(), analytic=1.0, numeric=2.0, bar=1e-12)
+    failed = make_result(
+        "bad",
+        Status.FAIL,
+        message="gradient of w: 1 of 6 entries wrong",
+        gradient=GradientSummary(verdict=Status.FAIL, wrong=(entry,), wrong_counts={"w": (1, 6)}, worst_error=1e12),
+    )
+    output = screen_of(failed, again_options="--seed 1")
+    assert "╭─ FAIL bad@numpy · /x/a.grad.yaml:3:5 ─" in output
+    assert "│ gradient of w: 1 of 6 entries wrong " in output
+    assert "│   d out / d w[1,2]  1         2 ± 1e-12      5.0e-01  ◀ worst " in output
+    assert "│ again: gradcheck run /x/a.grad.yaml bad@numpy --seed 1 -v " in output
+    assert output.endswith("1 FAIL in 2.0 s")
+
+
+def test_quiet_shows_panels_and_the_summary_only():
+    output = screen_of(*RESULTS, make_result("bad", Status.ERROR, message="oh"), quiet=True)
+    assert output.startswith("╭─ ERROR bad@numpy ")
+    assert output.endswith("1 ERROR, 2 PASS, 1 SKIP, 1 XFAIL in 2.0 s")
+
+
+def test_nothing_is_read_as_markup_and_nothing_can_steer_the_terminal():
+    evil = "[bold red]x[/] [link=http://e]y[/link] :smile: \x1b[2J\r\u202e"
+    output = screen_of(
+        make_result("bad", Status.ERROR, path="/x/[red]a.grad.yaml", message=evil, details=(evil,), output=evil),
+        make_result("skip", Status.SKIP, message=evil),
+    )
+    shown = "[bold red]x[/] [link=http://e]y[/link] :smile: \\x1b[2J"
+    assert output.count(shown) == 4
+    assert "/x/[red]a.grad.yaml" in output
+    assert not {"\x1b", "\r", "\u202e"} & set(output)
+
+
+@pytest.mark.parametrize("width", [40, 60, 200])
+def test_nothing_is_cut_off_at_any_width(width):
+    name = "a-scenario-with-a-very-long-name-that-does-not-fit-on-a-narrow-screen"
+    output = screen_of(make_result(name, Status.CRASH, message="why " * 40), width=width)
+    assert max(map(len, output.splitlines())) <= width
+    letters = "".join(character for character in output if character.isalnum() or character == "-")
+    assert letters.count("why") == 40
+    assert f"{name}numpy" in letters or name[:20] in letters
+    assert "…" not in output
+
+
+def test_a_run_that_was_stopped_says_so():
+    assert screen_of(*RESULTS[:1], not_run=3).endswith("1 PASS in 2.0 s; stopped before the end, 3 without a result")
+    assert screen_of(not_run=3).endswith("no results in 2.0 s; stopped before the end, 3 without a result")
+
+
+def test_without_a_colour_system_there_is_no_escape_sequence():
+    failed = make_result("bad", Status.FAIL, message="m")
+    assert "\x1b" not in screen_of(failed)
+    assert "\x1b[1;31mFAIL" in screen_of(failed, color=True)

@@ -1,0 +1,202 @@
+"""The report in a pipe: one line a result that grep can use, failures as indented blocks, the summary last."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gradcheck.report import plain
+from gradcheck.report.files import as_json
+from gradcheck.report.plain import PlainScreen, result_line
+from gradcheck.report.text import again, failure_block, one_line, safe, shown_path, summary
+from gradcheck.resources import bundled_specs
+from gradcheck.result import GradientSummary, Result, Status, WrongEntry
+
+
+def make_result(status: Status = Status.PASS, **fields) -> Result:
+    known = {"name": "lstm-cell@numpy", "scenario": "lstm-cell", "backend": "numpy", "line": 12, "column": 5}
+    path = str(bundled_specs() / "rnn.grad.yaml")
+    return Result(**{**known, "path": path, "status": status, "seconds": 0.412, **fields})
+
+
+def wrong(analytic: complex, numeric: complex, index=(1, 2), bar=5e-13, output="out", output_index=()) -> WrongEntry:
+    return WrongEntry(
+        input="W_hh", index=index, output=output, output_index=output_index, analytic=analytic, numeric=numeric, bar=bar
+    )
+
+
+FAILED = make_result(
+    Status.FAIL,
+    message="gradient of W_hh: 7 of 48 entries wrong; x, b right",
+    gradient=GradientSummary(
+        verdict=Status.FAIL,
+        wrong=(wrong(1.0, 1.0001, (0, 0)), wrong(0.41278311, 0.39990127), wrong(2 + 1j, 2.0, (3, 3))),
+        wrong_counts={"W_hh": (7, 48), "x": (0, 6)},
+        worst_error=1e9,
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    ("result", "line"),
+    [
+        (make_result(), "PASS lstm-cell@numpy specs/rnn.grad.yaml:12:5 0.41s"),
+        (make_result(Status.SKIP, message="no\n such\tday"), "SKIP lstm-cell@numpy specs/rnn.grad.yaml:12:5 no such day 0.41s"),
+        (
+            make_result(Status.ERROR, message="[red]\x1b[2J" + "x" * 500),
+            "ERROR lstm-cell@numpy specs/rnn.grad.yaml:12:5 [red]\\x1b[2J" + "x" * 500 + " 0.41s",
+        ),
+        (FAILED, "FAIL lstm-cell@numpy specs/rnn.grad.yaml:12:5 W_hh[3,3] rel=4.5e-01 bar=5e-13 0.41s"),
+    ],
+)
+def test_a_result_is_one_line_whatever_its_length(result, line):
+    assert result_line(result) == line
+
+
+def test_a_scalar_has_no_index_and_a_nan_counts_as_the_worst():
+    entries = (wrong(5.0, 1.0, ()), wrong(math.nan, 1.0, ()))
+    result = make_result(Status.FAIL, gradient=GradientSummary(verdict=Status.FAIL, wrong=entries))
+    assert " W_hh rel=inf bar=5e-13 " in result_line(result)
+
+
+def test_a_failure_shows_the_wrong_entries_worst_first():
+    assert failure_block(FAILED, "--seed 3") == [
+        "gradient of W_hh: 7 of 48 entries wrong; x, b right",
+        "                       analytic    numeric ± bar       rel. error",
+        "  d out / d W_hh[3,3]  2+1j        2 ± 5e-13           4.5e-01  ◀ worst",
+        "  d out / d W_hh[1,2]  0.41278311  0.39990127 ± 5e-13  3.1e-02",
+        "  d out / d W_hh[0,0]  1           1.0001 ± 5e-13      1.0e-04",
+        "  … and 4 more",
+        "again: gradcheck run lstm-cell@numpy --seed 3 -v",
+    ]
+
+
+def test_a_crash_shows_the_end_of_what_was_printed():
+    printed = "".join(f"line {k}\n" for k in range(100)) + "\x1b]0;title\x07\n"
+    block = failure_block(make_result(Status.CRASH, message="was killed", output=printed))
+    assert block[:2] == ["was killed", "the last it printed:"]
+    assert block[-3:-1] == ["  line 99", "  \\x1b]0;title\\x07"]
+    assert len(block) < 25
+
+
+def test_a_case_of_another_file_is_run_again_from_that_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = make_result(path=str(tmp_path / "my specs" / "a.grad.yaml"), name="a/dtype=float32@numpy")
+    assert again(result, "") == "gradcheck run 'my specs/a.grad.yaml' a/dtype=float32@numpy -v"
+
+
+def test_paths_are_shown_as_briefly_as_possible(tmp_path, monkeypatch):
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    assert shown_path(str(bundled_specs() / "sub" / "a.grad.yaml")) == "specs/sub/a.grad.yaml"
+    assert shown_path(str(tmp_path / "here" / "a.grad.yaml")) == "a.grad.yaml"
+    assert shown_path("a.grad.yaml") == "a.grad.yaml"
+    assert shown_path("/a") == "/a"
+    assert shown_path("a\x1b[2J.grad.yaml") == "a\\x1b[2J.grad.yaml"
+
+
+@given(st.text())
+def test_nothing_printed_can_steer_a_terminal(text):
+    assert all(part.isprintable() for part in safe(text).split("\n"))
+    assert one_line(text).isprintable()
+
+
+def test_the_summary_names_failures_first_and_counts_everything():
+    results = [make_result(status) for status in [Status.PASS, Status.PASS, Status.SKIP, Status.TIMEOUT, Status.FAIL]]
+    assert summary(results, 12.34) == "1 FAIL, 1 TIMEOUT, 2 PASS, 1 SKIP in 12.3 s"
+    assert summary(results[:1], 1, not_run=4) == "1 PASS in 1.0 s; stopped before the end, 4 without a result"
+    assert summary([], 0, not_run=2) == "no results in 0.0 s; stopped before the end, 2 without a result"
+
+
+@pytest.mark.parametrize("status", Status)
+def test_every_status_is_counted(status):
+    assert summary([make_result(status)], 1) == f"1 {status} in 1.0 s"
+
+
+def shown(capsys, *results: Result, **options) -> str:
+    screen = PlainScreen(**options)
+    for result in results:
+        screen.show(result)
+    screen.finish(results, 1.0, 0)
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    return captured.out
+
+
+def test_only_the_line_of_a_result_begins_with_its_status(capsys):
+    output = shown(capsys, make_result(), FAILED)
+    assert [line for line in output.splitlines() if line.startswith("FAIL")] == [result_line(FAILED)]
+    assert "\n    again: gradcheck run lstm-cell@numpy -v\n" in output
+    assert output.endswith("\n1 FAIL, 1 PASS in 1.0 s\n")
+
+
+def test_what_the_line_says_the_block_does_not_repeat(capsys):
+    assert shown(capsys, make_result(Status.CRASH, message="was killed")).count("was killed") == 1
+
+
+def test_quiet_shows_failures_and_the_summary_only(capsys):
+    output = shown(capsys, make_result(), make_result(Status.SKIP), FAILED, quiet=True)
+    assert output.startswith("FAIL ")
+    assert "PASS lstm" not in output
+    assert output.endswith("\n1 FAIL, 1 PASS, 1 SKIP in 1.0 s\n")
+
+
+def test_verbose_shows_the_details_of_what_is_as_expected_too(capsys):
+    result = make_result(Status.XFAIL, message="known", details=("x.grad is\nNone",))
+    assert "x.grad" not in shown(capsys, result)
+    assert "\n    x.grad is None\n" in shown(capsys, result, verbose=True)
+
+
+@pytest.mark.parametrize(("status", "code"), [(Status.PASS, "\x1b[32mPASS\x1b[0m "), (Status.FAIL, "\x1b[31m\x1b[1mFAIL\x1b[0m ")])
+def test_colour_is_only_where_it_is_asked_for(capsys, status, code):
+    assert shown(capsys, make_result(status), color=True).startswith(code)
+    assert "\x1b" not in shown(capsys, make_result(status), color=False)
+
+
+def test_a_long_run_gives_signs_of_life_on_stderr(capsys, monkeypatch):
+    monkeypatch.setattr(plain, "HEARTBEAT", 0.01)
+    screen = PlainScreen()
+    output = ""
+    with screen.running("", 7):
+        screen.count(make_result())
+        while "1 of 7" not in output:
+            captured = capsys.readouterr()
+            output += captured.err
+            assert captured.out == ""
+    assert "gradcheck: 1 of 7 cases done after 0 s\n" in output
+
+
+def test_the_json_report_is_strict_and_gives_the_results_back():
+    entry = wrong(2.0, 1 - 2j, bar=math.inf)
+    infinite = make_result(
+        Status.FAIL, gradient=GradientSummary(verdict=Status.FAIL, wrong=(entry,), worst_error=math.nan), output="\x00 ü"
+    )
+    text = as_json([FAILED, infinite])
+
+    def refuse(name: str) -> None:
+        raise AssertionError(f"{name} is not JSON")
+
+    plain_results = json.loads(text, parse_constant=refuse)
+    back = [Result.model_validate(item) for item in plain_results]
+    assert repr(back) == repr([FAILED, infinite])
+
+
+def test_reports_import_neither_numpy_nor_a_backend():
+    import subprocess
+    import sys
+
+    program = (
+        "import sys, gradcheck.report.plain, gradcheck.report.console, gradcheck.report.files, gradcheck.commands.run\n"
+        "print(sorted({'numpy', 'pylayer', 'paddle', 'cupy'} & set(sys.modules)))"
+    )
+    paths = [path for path in sys.path if path]
+    root = str(Path(__file__).parents[2])
+    done = subprocess.run(
+        [sys.executable, "-c", f"import sys; sys.path[:] = {[root, *paths]!r}\n{program}"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "[]\n"

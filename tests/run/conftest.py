@@ -1,0 +1,89 @@
+"""Cases made of scripts, and a worker pool that runs them without an engine."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from textwrap import indent
+
+import pytest
+
+from gradcheck.run.plan import Case, plan
+from gradcheck.run.pool import Pool
+from gradcheck.spec.read import read_bytes
+
+SCRIPT_LINE = 7
+"""The line of the spec on which a script of `make_case` begins."""
+
+
+def make_case(script: str, id: str = "one", timeout: float = 60.0, path: str = "t.grad.yaml") -> Case:
+    """The case of a spec with one script."""
+    text = (
+        f"schema: gradcheck/v1\nscenarios:\n  - id: {id}\n    title: t\n    source: {{document: d}}\n    script: |\n"
+        + indent(script, "      ")
+        + f"\n    timeout: {timeout}\n"
+    )
+    return plan([read_bytes(text.encode(), path)], ["numpy"])[0]
+
+
+def is_gone(pid: int, patience: float = 20.0) -> bool:
+    """Whether the process ends, or is a zombie that nobody waits for, before the patience does."""
+    end = time.monotonic() + patience
+    while time.monotonic() < end:
+        try:
+            os.kill(pid, 0)
+            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        except (ProcessLookupError, FileNotFoundError):
+            return True
+        if state == "Z":
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def wait_for(path: Path, patience: float = 20.0) -> str:
+    """The content of a file as soon as it has a whole line."""
+    end = time.monotonic() + patience
+    while time.monotonic() < end:
+        with suppress(FileNotFoundError):
+            if (text := path.read_text()).endswith("\n"):
+                return text
+        time.sleep(0.02)
+    raise AssertionError(f"{path} did not appear")
+
+
+@pytest.fixture
+def case() -> Callable[..., Case]:
+    return make_case
+
+
+@pytest.fixture
+def script_line() -> int:
+    return SCRIPT_LINE
+
+
+@pytest.fixture
+def gone() -> Callable[[int], bool]:
+    return is_gone
+
+
+@pytest.fixture
+def appears() -> Callable[[Path], str]:
+    return wait_for
+
+
+@pytest.fixture(scope="module")
+def make_pool() -> Iterator[Callable[..., Pool]]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(Path(__file__).parent))
+        yield lambda jobs=1: Pool(jobs, "fake_execute:execute")
+
+
+@pytest.fixture(scope="module")
+def pool(make_pool: Callable[..., Pool]) -> Iterator[Pool]:
+    """One worker for all tests of a module: cases cannot disturb each other."""
+    with make_pool() as one:
+        yield one

@@ -1,0 +1,14 @@
+"""Stands in for gradcheck.run.execute in workers of the tests: runs a scenario's script, and says what it set."""
+
+from __future__ import annotations
+
+from gradcheck.result import Result, Status
+from gradcheck.run.plan import Case
+
+
+def execute(case: Case) -> Result:
+    """PASS with the text that the script leaves in `said`; what the script raises counts as a bug of gradcheck."""
+    namespace = {"said": ""}
+    source = "\n" * (case.scenario.line_of("script") - 1) + (case.scenario.script or "")
+    exec(compile(source, case.scenario.path, "exec"), namespace)
+    return case.result(Status.PASS, str(namespace["said"]))

@@ -1,0 +1,104 @@
+"""The pool: order, replacement of workers, and an end that leaves no process behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gradcheck.result import Status
+from gradcheck.run.pool import Pool
+
+SLEEPER = """
+import os, time
+with open({path!r}, 'w') as file: print(os.getpid(), os.getppid(), file=file)
+time.sleep(1000)
+"""
+
+
+def test_results_come_in_the_order_of_the_cases_whatever_finishes_first(make_pool, case, tmp_path):
+    path = str(tmp_path / "second-is-done")
+    waits = f"import os, time\nwhile not os.path.exists({path!r}): time.sleep(0.01)"
+    cases = [case(waits, "first"), case("pass", "second")]
+    done: list[str] = []
+
+    def on_done(result):
+        done.append(result.scenario)
+        if result.scenario == "second":
+            Path(path).touch()
+
+    with make_pool(2) as pool:
+        results = [result.scenario for result in pool.map(cases, on_done)]
+    assert results == ["first", "second"]
+    assert done == ["second", "first"]
+
+
+def test_workers_are_used_again(make_pool, case):
+    with make_pool(2) as pool:
+        parents = {result.message for result in pool.map([case("import os\nsaid = os.getppid()", f"c{k}") for k in range(12)])}
+    assert len(parents) <= 2
+
+
+def test_a_worker_that_dies_costs_its_case_and_is_replaced(make_pool, case):
+    kill = "import os, signal\nos.kill(os.getppid(), signal.SIGKILL)\nwhile True: pass"
+    with make_pool() as pool:
+        first, second = pool.map([case(kill, "kills"), case("said = 'fine'", "next")])
+    assert first.status is Status.CRASH
+    assert first.message == "the worker process was killed by SIGKILL (the system does that when memory runs out)"
+    assert (second.status, second.message) == (Status.PASS, "fine")
+
+
+def test_a_worker_that_cannot_start_says_why(case):
+    with Pool(1, "no_such_module:execute") as pool, pytest.raises(RuntimeError, match="No module named 'no_such_module'"):
+        pool.run(case("pass"))
+
+
+def test_a_case_that_is_not_run_needs_no_worker(case):
+    skipped = case("pass").model_copy(update={"backend": "cupy"})
+    if skipped.not_run() is None:
+        pytest.skip("cupy is installed")
+    with Pool(1, "no_such_module:execute") as pool:
+        (result,) = pool.map([skipped])
+        assert result.status is Status.SKIP
+        assert pool.workers == []
+
+
+def test_leaving_the_pool_ends_what_still_runs(make_pool, case, tmp_path, appears, gone):
+    file = tmp_path / "pids"
+    with make_pool() as pool:
+        pool.map([case(SLEEPER.format(path=str(file))), *(case("pass", f"later-{k}") for k in range(50))])
+        child, worker = map(int, appears(file).split())
+    assert gone(child)
+    assert gone(worker)
+
+
+def test_no_result_is_announced_once_the_pool_is_left(make_pool, case, tmp_path, appears):
+    file, announced = tmp_path / "pids", []
+    with make_pool() as pool:
+        pool.map([case(SLEEPER.format(path=str(file)))], announced.append)
+        appears(file)
+    assert announced == []
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+def test_workers_and_cases_do_not_outlive_the_command(case, tmp_path, appears, gone, how):
+    file = tmp_path / "pids"
+    program = (
+        "import sys\n"
+        f"sys.path[:] = {[str(Path(__file__).parent), *sys.path]!r}\n"
+        "from gradcheck.run.plan import Case\nfrom gradcheck.run.pool import Pool\n"
+        "with Pool(1, 'fake_execute:execute') as pool: pool.run(Case.model_validate_json(sys.argv[1]))\n"
+    )
+    text = case(SLEEPER.format(path=str(file))).model_dump_json()
+    command = subprocess.Popen([sys.executable, "-c", program, text], stderr=subprocess.DEVNULL)
+    try:
+        child, worker = map(int, appears(file).split())
+    finally:
+        os.kill(command.pid, how)
+        command.wait()
+    assert gone(worker)
+    assert gone(child)
