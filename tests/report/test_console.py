@@ -43,12 +43,12 @@ RESULTS = [
 def test_passing_rows_are_folded_into_a_row_per_file():
     assert screen_of(*RESULTS) == (
         "the header\n"
-        "scenario                    status           worst error / bar  seconds\n"
-        "/x/a.grad.yaml              2 PASS, 1 XFAIL               0.25     0.75\n"
-        "  known@numpy               XFAIL                                  0.25\n"
+        "scenario                   status           worst error / bar  seconds\n"
+        "/x/a.grad.yaml             2 PASS, 1 XFAIL               0.25     0.75\n"
+        "  known@numpy              XFAIL                                  0.25\n"
         "    3.3.1 leaves [x] None\n"
-        "/x/b.grad.yaml              1 SKIP                                 0.25\n"
-        "  other@numpy               SKIP                                   0.25\n"
+        "/x/b.grad.yaml             1 SKIP                                 0.25\n"
+        "  other@numpy              SKIP                                   0.25\n"
         "    not installed\n"
         "2 PASS, 1 SKIP, 1 XFAIL in 2.0 s"
     )
@@ -56,8 +56,8 @@ def test_passing_rows_are_folded_into_a_row_per_file():
 
 def test_verbose_shows_every_row():
     output = screen_of(*RESULTS, verbose=True)
-    assert "  one@numpy                 PASS                          0.25     0.25\n" in output
-    assert "  two@numpy                 PASS                         0.031     0.25\n" in output
+    assert "  one@numpy                PASS                          0.25     0.25\n" in output
+    assert "  two@numpy                PASS                         0.031     0.25\n" in output
 
 
 def test_a_failure_has_a_panel_with_what_is_needed_to_act():
