@@ -39,7 +39,7 @@ class Entry(NamedTuple):
 BACKENDS: dict[str, Entry] = {
     "numpy": Entry("gradcheck.backends.bundled:numpy_backend", ("numpy", "pylayer"), ""),
     "cupy": Entry("gradcheck.backends.bundled:cupy_backend", ("cupy", "pylayer"), "cupy"),
-    "paddle": Entry("", ("paddle",), "paddle"),
+    "paddle": Entry("gradcheck.backends.paddle:paddle_backend", ("paddle",), "paddle"),
 }
 """The table of backends, by the name that the command line and specs use."""
 

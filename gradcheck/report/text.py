@@ -70,7 +70,8 @@ def entry_table(result: Result) -> list[str]:
     widths = [max(len(row[k]) for row in rows) for k in range(3)]
     lines = [f"  {a:<{widths[0]}}  {b:<{widths[1]}}  {c:<{widths[2]}}  {d}" for a, b, c, d in rows]
     more = sum(wrong for wrong, _ in gradient.wrong_counts.values()) - len(entries)
-    return [*lines, *([f"  … and {more} more"] if more > 0 else [])]
+    at_least = "" if gradient.exhaustive else "at least "
+    return [*lines, *([f"  … and {at_least}{more} more"] if more > 0 else [])]
 
 
 def failure_block(result: Result, options: str = "") -> list[str]:

@@ -24,6 +24,7 @@ from gradcheck.run.program import (
     line_in,
     new_namespace,
     phase_of,
+    raised_by_scenario,
     run_source,
 )
 
@@ -56,11 +57,11 @@ def execute(case: Case) -> Result:
         run = Run(case, backend)
         try:
             findings, gradient = run.findings()
-        except (Exception, SystemExit) as error:  # the scenario's code; a bug of ours has no line in the spec
-            line = line_in(scenario.path, error)
-            if not line and not isinstance(error, ImportError):
+        except (Exception, SystemExit) as error:
+            if not raised_by_scenario(scenario.path, error):
                 raise
-            findings = [Finding(Status.ERROR, f"{describe(error)} ({scenario.path}:{line})")]
+            line = line_in(scenario.path, error) or scenario.line
+            findings = [Finding(Status.ERROR, f"{describe(error)} (line {line} of the spec)")]
     status = next((s for s in SEVERITY if any(f.status is s for f in findings)), Status.PASS)
     messages = [f.message for f in sorted(findings, key=lambda f: SEVERITY.index(f.status))]
     status, messages = with_known_failure(case, status, messages)

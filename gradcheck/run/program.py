@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
-from types import CodeType, ModuleType
+from types import CodeType, FrameType, ModuleType
 from typing import Any
 
 Namespace = dict[str, Any]
@@ -79,11 +79,21 @@ def counted(name: str, method: Any, calls: Counter[str]) -> Any:
     return type(method)(wrapper) if isinstance(method, (staticmethod, classmethod)) else wrapper
 
 
+def raised_by_scenario(path: str, error: BaseException) -> bool:
+    """Whether the code in the spec `path`, or the engine at its behest, raised the error: if not, it is a bug of ours."""
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    return isinstance(error, ImportError) or any(f.f_code.co_filename == path or package_of(f) in ENGINES for f in frames)
+
+
+def package_of(frame: FrameType) -> str:
+    """The top-level package whose code a frame runs."""
+    return str(frame.f_globals.get("__name__", "")).partition(".")[0]
+
+
 def phase_of(error: BaseException) -> str:
     """``backward`` if the error was raised while gradients were taken, else ``forward``."""
     for frame, _ in traceback.walk_tb(error.__traceback__):
-        package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
-        if package in ENGINES and frame.f_code.co_name in GRADIENT_FUNCTIONS:
+        if package_of(frame) in ENGINES and frame.f_code.co_name in GRADIENT_FUNCTIONS:
             return "backward"
     return "forward"
 

@@ -46,7 +46,10 @@ FAILED = make_result(
     ("result", "line"),
     [
         (make_result(), "PASS lstm-cell@numpy specs/rnn.grad.yaml:12:5 0.41s"),
-        (make_result(Status.SKIP, message="no\n such\tday"), "SKIP lstm-cell@numpy specs/rnn.grad.yaml:12:5 no such day 0.41s"),
+        (
+            make_result(Status.SKIP, message="no\n such\tday"),
+            "SKIP lstm-cell@numpy specs/rnn.grad.yaml:12:5 no such day 0.41s",
+        ),
         (
             make_result(Status.ERROR, message="[red]\x1b[2J" + "x" * 500),
             "ERROR lstm-cell@numpy specs/rnn.grad.yaml:12:5 [red]\\x1b[2J" + "x" * 500 + " 0.41s",
@@ -152,7 +155,9 @@ def test_verbose_shows_the_details_of_what_is_as_expected_too(capsys):
     assert "\n    x.grad is None\n" in shown(capsys, result, verbose=True)
 
 
-@pytest.mark.parametrize(("status", "code"), [(Status.PASS, "\x1b[32mPASS\x1b[0m "), (Status.FAIL, "\x1b[31m\x1b[1mFAIL\x1b[0m ")])
+@pytest.mark.parametrize(
+    ("status", "code"), [(Status.PASS, "\x1b[32mPASS\x1b[0m "), (Status.FAIL, "\x1b[31m\x1b[1mFAIL\x1b[0m ")]
+)
 def test_colour_is_only_where_it_is_asked_for(capsys, status, code):
     assert shown(capsys, make_result(status), color=True).startswith(code)
     assert "\x1b" not in shown(capsys, make_result(status), color=False)
@@ -174,7 +179,9 @@ def test_a_long_run_gives_signs_of_life_on_stderr(capsys, monkeypatch):
 def test_the_json_report_is_strict_and_gives_the_results_back():
     entry = wrong(2.0, 1 - 2j, bar=math.inf)
     infinite = make_result(
-        Status.FAIL, gradient=GradientSummary(verdict=Status.FAIL, wrong=(entry,), worst_error=math.nan), output="\x00 ü"
+        Status.FAIL,
+        gradient=GradientSummary(verdict=Status.FAIL, wrong=(entry,), worst_error=math.nan),
+        output="\x00 ü",
     )
     text = as_json([FAILED, infinite])
 
@@ -197,6 +204,9 @@ def test_reports_import_neither_numpy_nor_a_backend():
     paths = [path for path in sys.path if path]
     root = str(Path(__file__).parents[2])
     done = subprocess.run(
-        [sys.executable, "-c", f"import sys; sys.path[:] = {[root, *paths]!r}\n{program}"], capture_output=True, text=True, check=True
+        [sys.executable, "-c", f"import sys; sys.path[:] = {[root, *paths]!r}\n{program}"],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert done.stdout == "[]\n"

@@ -33,12 +33,12 @@ def is_gone(pid: int, patience: float = 20.0) -> bool:
     """Whether the process ends, or is a zombie that nobody waits for, before the patience does."""
     end = time.monotonic() + patience
     while time.monotonic() < end:
+        stat = Path(f"/proc/{pid}/stat")
         try:
             os.kill(pid, 0)
-            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+            if stat.exists() and stat.read_text().rpartition(")")[2].split()[0] == "Z":
+                return True
         except (ProcessLookupError, FileNotFoundError):
-            return True
-        if state == "Z":
             return True
         time.sleep(0.02)
     return False

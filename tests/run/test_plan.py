@@ -102,7 +102,8 @@ def test_a_backend_that_cannot_be_used_is_never_a_pass(specs, monkeypatch, found
 
 
 @pytest.mark.parametrize(
-    ("ids", "count"), [([], 5), (["tanh"], 4), (["skipped@numpy"], 1), (["skipped", "tanh/dtype=float64,flag=True@numpy"], 2)]
+    ("ids", "count"),
+    [([], 5), (["tanh"], 4), (["skipped@numpy"], 1), (["skipped", "tanh/dtype=float64,flag=True@numpy"], 2)],
 )
 def test_ids_and_case_names_select(specs, ids, count):
     assert len(select_ids(plan(specs, ["numpy"]), ids)) == count
@@ -110,7 +111,11 @@ def test_ids_and_case_names_select(specs, ids, count):
 
 @pytest.mark.parametrize(
     ("id", "hint"),
-    [("tanhh", "did you mean tanh?"), ("skipped@cupy", "did you mean skipped@numpy?"), ("@", "`gradcheck list` shows what there is")],
+    [
+        ("tanhh", "did you mean tanh?"),
+        ("skipped@cupy", "did you mean skipped@numpy?"),
+        ("@", "`gradcheck list` shows what there is"),
+    ],
 )
 def test_an_unknown_id_brings_up_the_nearest_one(specs, id, hint):
     with pytest.raises(SelectionError) as error:
@@ -175,9 +180,9 @@ def test_a_malformed_expression_is_explained(specs, expression, message):
     assert str(error.value).startswith(message)
 
 
-words = st.sampled_from(["tanh", "skipped", "float32", "true", "numpy", "nothing"])
+WORDS = ["tanh", "skipped", "float32", "true", "numpy", "nothing"]
 expressions = st.recursive(
-    words,
+    st.sampled_from(WORDS),
     lambda inner: st.one_of(
         inner.map(lambda e: f"not {e}"),
         inner.map(lambda e: f"({e})"),
@@ -190,9 +195,5 @@ expressions = st.recursive(
 @given(expressions)
 def test_expressions_mean_what_they_mean_in_python(expression):
     cases = plan([read_bytes(dedent(SPEC).encode(), "a.grad.yaml")], ["numpy"])
-    truth = [case for case in cases if eval(expression, {}, {word: word in case.name.lower() for word in expression_words()})]
+    truth = [case for case in cases if eval(expression, {}, {word: word in case.name.lower() for word in WORDS})]
     assert select_names(cases, expression) == truth
-
-
-def expression_words():
-    return ["tanh", "skipped", "float32", "true", "numpy", "nothing"]

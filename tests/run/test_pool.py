@@ -39,7 +39,9 @@ def test_results_come_in_the_order_of_the_cases_whatever_finishes_first(make_poo
 
 def test_workers_are_used_again(make_pool, case):
     with make_pool(2) as pool:
-        parents = {result.message for result in pool.map([case("import os\nsaid = os.getppid()", f"c{k}") for k in range(12)])}
+        parents = {
+            result.message for result in pool.map([case("import os\nsaid = os.getppid()", f"c{k}") for k in range(12)])
+        }
     assert len(parents) <= 2
 
 
@@ -53,7 +55,10 @@ def test_a_worker_that_dies_costs_its_case_and_is_replaced(make_pool, case):
 
 
 def test_a_worker_that_cannot_start_says_why(case):
-    with Pool(1, "no_such_module:execute") as pool, pytest.raises(RuntimeError, match="No module named 'no_such_module'"):
+    with (
+        Pool(1, "no_such_module:execute") as pool,
+        pytest.raises(RuntimeError, match="No module named 'no_such_module'"),
+    ):
         pool.run(case("pass"))
 
 

@@ -13,7 +13,9 @@ linux_only = pytest.mark.skipif(sys.platform != "linux", reason="the system hand
 
 
 def test_a_case_gives_its_result_and_what_it_printed(pool, case):
-    result = pool.run(case("import sys, os\nprint('out ü')\nprint('err', file=sys.stderr)\nos.system('echo sub')\nsaid = 5"))
+    result = pool.run(
+        case("import sys, os\nprint('out ü')\nprint('err', file=sys.stderr)\nos.system('echo sub')\nsaid = 5")
+    )
     assert (result.status, result.message) == (Status.PASS, "5")
     assert result.output == "out ü\nerr\nsub\n"
     assert (result.name, result.path, result.line, result.column) == ("one@numpy", "t.grad.yaml", 3, 5)
@@ -60,7 +62,9 @@ def test_a_case_without_an_end_is_stopped_and_says_where_it_was(pool, case, scri
 
 
 def test_a_case_that_ignores_signals_is_stopped_too(pool, case):
-    ignore = "import signal\nfor s in (signal.SIGABRT, signal.SIGTERM): signal.signal(s, signal.SIG_IGN)\nwhile True: pass"
+    ignore = (
+        "import signal\nfor s in (signal.SIGABRT, signal.SIGTERM): signal.signal(s, signal.SIG_IGN)\nwhile True: pass"
+    )
     assert pool.run(case(ignore, timeout=0.5)).status is Status.TIMEOUT
 
 
@@ -126,9 +130,7 @@ def test_a_crash_is_one_although_a_copy_of_the_process_holds_its_pipes(pool, cas
 @pytest.mark.parametrize("session", [False, True])
 def test_processes_that_a_case_started_end_with_it(pool, case, gone, session):
     script = (
-        "import subprocess\n"
-        f"child = subprocess.Popen(['sleep', '1000'], start_new_session={session})\n"
-        "said = child.pid"
+        f"import subprocess\nchild = subprocess.Popen(['sleep', '1000'], start_new_session={session})\nsaid = child.pid"
     )
     result = pool.run(case(script))
     assert result.status is Status.PASS

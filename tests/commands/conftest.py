@@ -1,0 +1,78 @@
+"""The command line as its users call it: in this process where possible, else as ``python cli.py``."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from textwrap import dedent, indent
+from typing import NamedTuple
+
+import pytest
+from click.testing import CliRunner
+
+from gradcheck.commands import main
+
+ROOT = Path(__file__).parents[2]
+
+
+class Done(NamedTuple):
+    """What a command gave."""
+
+    code: int
+    out: str
+    err: str
+
+
+def script(id: str, code: str, extra: str = "") -> str:
+    """A scenario with a script and further keys, to follow ``scenarios:``."""
+    head = f"  - id: {id}\n    title: {id} at work\n    source: {{document: d}}\n"
+    return head + "    script: |\n" + indent(dedent(code), "      ") + "\n" + indent(dedent(extra), "    ")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty current folder, with nothing in the environment that changes colours."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("NO_COLOR", "FORCE_COLOR", "GRADCHECK_TRACEBACK"):
+        monkeypatch.delenv(name, raising=False)
+    return tmp_path
+
+
+@pytest.fixture
+def spec(folder: Path) -> Callable[..., Path]:
+    """Writes a spec file of the given scenarios."""
+
+    def write(*scenarios: str, name: str = "a.grad.yaml", head: str = "") -> Path:
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"schema: gradcheck/v1\n{head}scenarios:\n{''.join(scenarios)}", encoding="utf-8")
+        return path
+
+    return write
+
+
+@pytest.fixture
+def gradcheck(folder: Path) -> Callable[..., Done]:
+    """Calls the command line in this process."""
+
+    def call(*arguments: str) -> Done:
+        result = CliRunner().invoke(main, arguments, prog_name="gradcheck", color=True)
+        assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+        return Done(result.exit_code, result.stdout, result.stderr)
+
+    return call
+
+
+@pytest.fixture
+def cli(folder: Path) -> Callable[..., Done]:
+    """Calls ``python cli.py`` as a process of its own."""
+
+    def call(*arguments: str, **environment: str) -> Done:
+        command = [sys.executable, str(ROOT / "cli.py"), *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **environment}, check=False)
+        return Done(done.returncode, done.stdout, done.stderr)
+
+    return call

@@ -1,0 +1,149 @@
+"""The group: help, unknown commands, bugs of ours, missing packages; and what quick commands must not import."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+from gradcheck import __version__
+from gradcheck.commands import COMMANDS, main
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def broken(monkeypatch):
+    """Adds a command that fails with the given exception."""
+
+    def add(error: BaseException) -> None:
+        @click.command()
+        def fails() -> None:
+            raise error
+
+        monkeypatch.setitem(COMMANDS, "fails", ("unused:unused", ""))
+        command = type(main).get_command
+        monkeypatch.setattr(
+            type(main),
+            "get_command",
+            lambda self, context, name: fails if name == "fails" else command(self, context, name),
+        )
+
+    return add
+
+
+def test_help_names_every_command(gradcheck):
+    done = gradcheck("--help")
+    assert done.code == 0
+    for name, (_, text) in COMMANDS.items():
+        assert f"\n  {name} " in done.out
+        assert text.split()[0] in done.out
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_of_the_table_is_there(gradcheck, name):
+    done = gradcheck(name, "--help")
+    assert done.code == 0
+    assert done.out.startswith(f"Usage: gradcheck {name} ")
+
+
+def test_version(gradcheck):
+    assert gradcheck("--version") == (0, f"gradcheck, version {__version__}\n", "")
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"), [("rnu", "Did you mean 'run'?"), ("xyzzy", "The commands are run, validate, list, show, schema.")]
+)
+def test_an_unknown_command_brings_up_the_nearest_one(gradcheck, name, hint):
+    done = gradcheck(name)
+    assert done.code == 2
+    assert f"Error: No such command {name!r}. {hint}\n" in done.err
+
+
+def test_a_bug_of_ours_is_a_report_to_file_and_no_traceback(gradcheck, folder, broken):
+    broken(LookupError("oh"))
+    done = gradcheck("fails")
+    assert (done.code, done.out) == (3, "")
+    (path,) = (folder / ".gradcheck").iterdir()
+    assert done.err == f"gradcheck: this is a bug in gradcheck. Please report it with the file .gradcheck/{path.name}\n"
+    assert "LookupError: oh" in path.read_text()
+    assert f"gradcheck {__version__}, Python " in path.read_text()
+
+
+def test_a_bug_where_nothing_can_be_written_leaves_its_report_elsewhere(gradcheck, folder, broken):
+    (folder / ".gradcheck").write_text("a file")
+    broken(LookupError("oh"))
+    done = gradcheck("fails")
+    path = Path(done.err.split()[-1])
+    assert done.code == 3
+    assert "LookupError: oh" in path.read_text()
+    path.unlink()
+
+
+def test_the_traceback_can_be_asked_for(gradcheck, broken, monkeypatch):
+    monkeypatch.setenv("GRADCHECK_TRACEBACK", "1")
+    broken(LookupError("oh"))
+    with pytest.raises(AssertionError, match="oh"):
+        gradcheck("fails")
+
+
+def test_a_missing_package_is_named(gradcheck, folder, broken):
+    broken(ModuleNotFoundError("No module named 'numpy'", name="numpy"))
+    assert gradcheck("fails") == (2, "", "gradcheck: the package numpy is missing: pip install numpy\n")
+    assert not (folder / ".gradcheck").exists()
+
+
+def test_a_missing_module_of_ours_is_a_bug(gradcheck, broken):
+    broken(ModuleNotFoundError("No module named 'gradcheck.x'", name="gradcheck.x"))
+    assert gradcheck("fails").code == 3
+
+
+def test_an_interrupt_is_130_in_every_command(gradcheck, broken):
+    broken(KeyboardInterrupt())
+    assert gradcheck("fails").code == 130
+
+
+def test_the_checkout_runs_without_being_installed(cli):
+    assert cli("--version") == (0, f"gradcheck, version {__version__}\n", "")
+
+
+def test_the_checkout_names_a_missing_package(folder):
+    done = subprocess.run(
+        [sys.executable, "-S", "-E", str(ROOT / "cli.py"), "--version"], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(
+        "cli.py: the package click is missing. Install what gradcheck needs: python -m pip install -e "
+    )
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["--help"], ["--version"], ["run", "--help"], ["list", "a.grad.yaml"], ["show", "a.grad.yaml", "one"], ["schema"]],
+)
+def test_quick_commands_import_neither_numpy_nor_a_backend_nor_user_code(spec, folder, arguments):
+    (folder / "trap.py").write_text("raise SystemExit('imported')")
+    spec(
+        '  - id: one\n    title: t\n    source: {document: d}\n    layer: {ref: "trap:L"}\n    inputs: {x: {shape: [1]}}\n'
+    )
+    program = (
+        f"import sys; sys.path[:0] = {[str(ROOT), str(ROOT / 'engine')]!r}; sys.path.append('.')\n"
+        "from gradcheck.commands import main\n"
+        "try: main(sys.argv[1:])\n"
+        "except SystemExit as end: assert not end.code, end.code\n"
+        "heavy = {'numpy', 'pylayer', 'paddle', 'cupy', 'ml_dtypes', 'rich', 'trap'}\n"
+        "print(sorted(heavy & set(sys.modules)), file=sys.stderr)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, *arguments],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "NO_COLOR": "1"},
+        check=True,
+    )
+    assert done.stderr == "[]\n"
+    assert done.stdout

@@ -1,0 +1,389 @@
+"""``gradcheck run``: exit codes, selection, trust, screens, and an end without a trace."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from importlib.util import find_spec
+from pathlib import Path
+from textwrap import indent
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+GOOD = """\
+  - id: good
+    title: A right answer
+    source: {document: d}
+    tags: [right]
+    script: |
+      answer = 6 * 7
+    expect: {values: {answer: 42}}
+"""
+BAD = GOOD.replace("good", "bad").replace("6 * 7", "6 * 8").replace("right", "wrong")
+OP = """\
+  - id: op
+    title: No code but ours
+    source: {document: d}
+    layer: {op: tanh}
+    inputs: {x: {shape: [2]}}
+"""
+
+
+def summary_of(done) -> str:
+    return re.sub(r" in \d+\.\d s", "", done.out.splitlines()[-1])
+
+
+def test_all_as_expected_is_0_and_one_line_each(spec, gradcheck):
+    spec(GOOD, OP)
+    code, out, err = gradcheck("run", "a.grad.yaml", "--allow-code")
+    assert (code, err) == (0, "")
+    assert re.fullmatch(
+        r"PASS good@numpy a\.grad\.yaml:3:5 \d+\.\d\ds\nPASS op@numpy a\.grad\.yaml:10:5 \d+\.\d\ds\n2 PASS in \d+\.\d s\n",
+        out,
+    )
+
+
+def test_a_failure_is_1_with_a_block_that_tells_how_to_run_it_again(spec, gradcheck):
+    spec(GOOD, BAD)
+    done = gradcheck("run", "a.grad.yaml", "--allow-code", "--seed", "5")
+    assert done.code == 1
+    assert "\nFAIL bad@numpy a.grad.yaml:10:5 answer: " in done.out
+    again = re.search(r"^    again: gradcheck (.*)$", done.out, re.MULTILINE)[1]
+    assert again == "run a.grad.yaml bad@numpy --seed 5 --allow-code -v"
+    assert summary_of(done) == "1 FAIL, 1 PASS"
+    repeated = gradcheck(*again.split())
+    assert (repeated.code, summary_of(repeated)) == (1, "1 FAIL")
+
+
+@pytest.mark.parametrize(
+    ("code", "status"),
+    [
+        ("import os; os._exit(0)", "CRASH"),
+        ("while True: pass", "TIMEOUT"),
+        ("1 / 0", "ERROR"),
+        ("raise SystemExit", "ERROR"),
+    ],
+)
+def test_a_case_that_breaks_costs_that_case_alone(spec, gradcheck, code, status):
+    spec(BAD.replace("answer = 6 * 8", code), GOOD)
+    done = gradcheck("run", "a.grad.yaml", "--allow-code", "--timeout", "1.5")
+    assert (done.code, summary_of(done)) == (1, f"1 {status}, 1 PASS")
+    assert done.out.startswith(f"{status} bad@numpy a.grad.yaml:3:5 ")
+
+
+def test_results_come_in_the_order_of_the_file_for_any_number_of_jobs(spec, gradcheck):
+    spec(*(GOOD.replace("good", f"good-{k}") for k in range(8)))
+    for jobs in ("1", "3"):
+        done = gradcheck("run", "a.grad.yaml", "--allow-code", "-j", jobs)
+        assert re.findall(r"good-\d", done.out) == [f"good-{k}" for k in range(8)]
+
+
+def test_the_bundled_specs_run_where_nothing_else_is_named(spec, gradcheck, folder, monkeypatch):
+    spec(GOOD, name="bundle/b.grad.yaml")
+    for module in ("resources", "commands.select", "commands.run", "report.text"):
+        monkeypatch.setattr(f"gradcheck.{module}.bundled_specs", lambda: folder / "bundle")
+    done = gradcheck("run")
+    assert (done.code, done.out.split()[:3]) == (0, ["PASS", "good@numpy", "specs/b.grad.yaml:3:5"])
+
+
+# ------------------------------------------------------------------------------------------ trust
+TRAP = "open('ran', 'w').close()"
+CODE = {
+    "script": (f"    script: |\n      {TRAP}\n", "a.grad.yaml:7: trap would run its script, 1 lines of Python"),
+    "layer": (
+        f"    layer: |\n      class A(PyLayer):\n        {TRAP}\n    inputs: {{x: {{shape: [1]}}}}\n",
+        "a.grad.yaml:7: trap would run its layer, 2 lines of Python",
+    ),
+    "ref": (
+        '    layer: {ref: "trap:Layer"}\n    inputs: {x: {shape: [1]}}\n',
+        "a.grad.yaml:6: trap would run what importing trap:Layer runs",
+    ),
+    "call": (
+        f"    layer: {{op: tanh}}\n    inputs: {{x: {{shape: [1]}}}}\n    call: {TRAP}\n",
+        f"a.grad.yaml:8: trap would run call: {TRAP}",
+    ),
+    "values": (
+        f"    layer: {{op: tanh}}\n    inputs: {{x: {{shape: [1]}}}}\n    expect:\n      values:\n        {TRAP}: null\n",
+        f"a.grad.yaml:10: trap would run the expression {TRAP}",
+    ),
+    "values of a backend": (
+        f"    layer: {{op: tanh}}\n    inputs: {{x: {{shape: [1]}}}}\n    backends:\n      numpy:\n        expect:\n"
+        f"          values:\n            {TRAP}: null\n",
+        f"a.grad.yaml:11: trap would run the expression {TRAP}",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", CODE)
+def test_code_of_others_is_refused_and_named_and_nothing_runs(spec, gradcheck, folder, kind):
+    body, message = CODE[kind]
+    spec("  - id: trap\n    title: t\n    source: {document: d}\n" + body)
+    (folder / "trap.py").write_text(TRAP)
+    done = gradcheck("run", "a.grad.yaml")
+    assert (done.code, done.out) == (2, "")
+    first, last = done.err.splitlines()
+    assert first == message
+    assert "--allow-code" in last
+    assert "`allow-code = true` under [tool.gradcheck]" in last
+    assert not (folder / "ran").exists()
+
+
+def test_what_needs_no_code_and_what_is_not_selected_needs_no_leave(spec, gradcheck):
+    spec(OP, GOOD)
+    assert gradcheck("run", "a.grad.yaml", "op").code == 0
+    assert gradcheck("run", "a.grad.yaml", "-k", "op").code == 0
+    assert gradcheck("run", "a.grad.yaml", "good").code == 2
+
+
+def test_a_long_list_of_refusals_is_cut_and_counted(spec, gradcheck):
+    spec(*(GOOD.replace("good", f"good-{k}") for k in range(15)))
+    assert "\nand 10 more\n" in gradcheck("run", "a.grad.yaml").err
+
+
+def test_a_project_may_allow_code_but_a_spec_may_not(spec, gradcheck, folder, monkeypatch):
+    spec(GOOD, name="sub/a.grad.yaml")
+    (folder / "sub" / "pyproject.toml").write_text("[tool.gradcheck]\nallow-code = true\n")
+    assert gradcheck("run", "sub/a.grad.yaml").code == 2  # a file beside the spec is not the user's project
+    (folder / "pyproject.toml").write_text("[tool.gradcheck]\nallow-code = true\n")
+    assert gradcheck("run", "sub/a.grad.yaml").code == 0
+
+
+def test_a_link_into_the_bundled_specs_grants_nothing(spec, gradcheck, folder, monkeypatch):
+    bundled = folder / "bundle"
+    monkeypatch.setattr("gradcheck.commands.run.bundled_specs", lambda: bundled)
+    spec(GOOD, name="mine.grad.yaml")
+    bundled.mkdir()
+    (bundled / "link.grad.yaml").symlink_to(folder / "mine.grad.yaml")
+    assert gradcheck("run", "bundle/link.grad.yaml").code == 2
+
+
+# -------------------------------------------------------------------------------------- selection
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (
+            ["nope"],
+            2,
+            "gradcheck: no file, folder or scenario is called 'nope'; `gradcheck list` shows what there is\n",
+        ),
+        (["goood"], 2, "gradcheck: no file, folder or scenario is called 'goood'; did you mean good?\n"),
+        (["nope.grad.yaml"], 2, "nope.grad.yaml: error: there is no such file\n"),
+        (["-k", "nothing"], 5, "gradcheck: nothing is selected\n"),
+        (["-t", "nothing"], 5, "gradcheck: nothing is selected\n"),
+        (["-k", "a and"], 2, "gradcheck: -k 'a and': expected a word but found its end;"),
+        (["-k", ""], 2, "gradcheck: -k '': expected a word"),
+        (["-b", "nunpy"], 2, "gradcheck: there is no backend 'nunpy'; did you mean numpy?\n"),
+        (["-j", "0"], 2, "gradcheck: -j 0: write a number from 1 on, or auto\n"),
+        (["-j", "many"], 2, "gradcheck: -j many: write a number from 1 on, or auto\n"),
+        (
+            ["--report", "xml:x"],
+            2,
+            "gradcheck: --report xml:x: write FORMAT:PATH, such as json:results.json; the formats are json\n",
+        ),
+        (["--report", "json:"], 2, "gradcheck: --report json:: write FORMAT:PATH"),
+        (["--report", "json:no/x.json"], 2, "gradcheck: --report json:no/x.json: no/x.json cannot be a file"),
+        (["--max-fail", "0"], 2, "Invalid value for '--max-fail'"),
+        (["--timeout", "0"], 2, "Invalid value for '--timeout'"),
+        (["--seed", "-1"], 2, "Invalid value for '--seed'"),
+        (["--shard", "1/2"], 2, "No such option"),
+    ],
+)
+def test_what_cannot_be_done_is_said_before_anything_runs(spec, gradcheck, arguments, code, message):
+    spec(GOOD)
+    done = gradcheck("run", "a.grad.yaml", "--allow-code", *arguments)
+    assert (done.code, done.out) == (code, "")
+    assert message in done.err
+
+
+def test_mistakes_in_specs_are_shown_and_nothing_runs(spec, gradcheck):
+    spec(GOOD.replace("title", "titel"))
+    done = gradcheck("run", "a.grad.yaml", "--allow-code")
+    assert (done.code, done.out) == (2, "")
+    assert "a.grad.yaml:4:5: error: unknown key 'titel' in a scenario\n" in done.err
+
+
+def test_ids_select_among_the_files_that_are_named(spec, gradcheck):
+    spec(GOOD, BAD)
+    assert gradcheck("run", "a.grad.yaml", "good", "--allow-code").code == 0
+    assert gradcheck("run", "a.grad.yaml", "bad@numpy", "--allow-code").code == 1
+
+
+def test_a_case_name_names_its_backend(spec, gradcheck):
+    spec(OP)
+    done = gradcheck("run", "a.grad.yaml", "op@paddle")
+    assert re.match(r"(SKIP|UNSUPPORTED) op@paddle ", done.out)
+
+
+# --------------------------------------------------------------------------------------- backends
+@pytest.mark.skipif(find_spec("cupy") is not None, reason="cupy is installed")
+def test_a_missing_backend_is_a_skip_that_is_counted_and_shown(spec, gradcheck):
+    spec(OP)
+    done = gradcheck("run", "a.grad.yaml", "-b", "numpy,cupy")
+    assert (done.code, summary_of(done)) == (0, "1 PASS, 1 SKIP")
+    assert 'SKIP op@cupy a.grad.yaml:3:5 not installed: cupy; pip install "gradcheck[cupy]" 0.00s' in done.out
+    done = gradcheck("run", "a.grad.yaml", "-b", "cupy", "-b", "numpy", "--require-backend")
+    assert (done.code, done.out) == (2, "")
+    assert done.err == 'gradcheck: backend cupy: not installed: cupy; pip install "gradcheck[cupy]"\n'
+
+
+def test_the_engine_itself_cannot_be_skipped(spec, gradcheck, monkeypatch):
+    spec(OP)
+    monkeypatch.setattr("gradcheck.backends.base.find_spec", lambda name: None)
+    done = gradcheck("run", "a.grad.yaml")
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith("gradcheck: backend numpy: not installed: numpy, pylayer")
+
+
+# --------------------------------------------------------------------------------- early endings
+@pytest.mark.parametrize(("arguments", "shown"), [(["-x"], 2), (["--max-fail", "2"], 3), (["--max-fail", "9"], 4)])
+@pytest.mark.parametrize("jobs", ["1", "3"])
+def test_a_run_stops_at_the_same_failure_for_any_number_of_jobs(spec, gradcheck, arguments, shown, jobs):
+    spec(GOOD, *(BAD.replace("bad", f"bad-{k}") for k in range(3)))
+    done = gradcheck("run", "a.grad.yaml", "--allow-code", "-j", jobs, *arguments)
+    assert done.code == 1
+    assert re.findall(r"^(?:PASS|FAIL) (\S+)@", done.out, re.MULTILINE) == ["good", "bad-0", "bad-1", "bad-2"][:shown]
+    assert summary_of(done).endswith(f"; stopped before the end, {4 - shown} without a result" if shown < 4 else "PASS")
+
+
+def test_ctrl_c_reports_what_had_finished_and_leaves_no_process(spec, folder):
+    """Two workers: one hangs in the first case, the other is done with the second when it begins the third."""
+    waits = "import os, time\nopen(f'{os.getpid()}.pid', 'w').close()\ntime.sleep(1000)\n"
+    hang = GOOD.replace("      answer = 6 * 7\n", indent(waits, "      "))
+    spec(hang.replace("good", "hang-1"), GOOD, hang.replace("good", "hang-2"))
+    command = [sys.executable, str(ROOT / "cli.py"), "run", "--allow-code", "-j", "2", "a.grad.yaml"]
+    with subprocess.Popen(
+        [*command, "--report", "json:r.json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        end = time.monotonic() + 60
+        while len(files := list(folder.glob("*.pid"))) < 2 and time.monotonic() < end:
+            time.sleep(0.02)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate()
+    assert (process.returncode, err) == (130, "")
+    assert re.fullmatch(r"PASS good@numpy .*\n1 PASS in .* s; stopped before the end, 2 without a result\n", out)
+    assert [result["name"] for result in json.loads((folder / "r.json").read_text())] == ["good@numpy"]
+    assert len(files) == 2
+    for file in files:
+        with pytest.raises(ProcessLookupError):
+            os.kill(int(file.stem), 0)
+
+
+def test_a_bug_of_ours_leaves_a_report_and_exits_with_3(spec, gradcheck, folder, monkeypatch):
+    spec(OP)
+    (folder / "broken.py").write_text("def execute(case):\n    raise LookupError('ours')\n")
+    monkeypatch.syspath_prepend(str(folder))
+    from gradcheck.run import pool
+
+    monkeypatch.setattr(pool, "Pool", functools.partial(pool.Pool, execute="broken:execute"))
+    done = gradcheck("run", "a.grad.yaml")
+    assert done.code == 3
+    assert done.out.startswith("ERROR op@numpy a.grad.yaml:3:5 bug in gradcheck: LookupError: ours ")
+    path = folder / re.search(r"report it with the file (\S+)\n$", done.err)[1]
+    assert path.parent == folder / ".gradcheck"
+    report = path.read_text()
+    assert "op@numpy\nTraceback (most recent call last):\n" in report
+    assert "LookupError: ours\n" in report
+
+
+# ---------------------------------------------------------------------------------------- screens
+def test_a_json_report_has_every_result(spec, gradcheck, folder):
+    spec(GOOD, BAD)
+    assert gradcheck("run", "a.grad.yaml", "--allow-code", "--report", "json:out.json").code == 1
+    results = json.loads((folder / "out.json").read_text())
+    assert [(result["name"], result["status"]) for result in results] == [("good@numpy", "PASS"), ("bad@numpy", "FAIL")]
+
+
+def test_a_report_that_cannot_be_written_is_said(spec, gradcheck):
+    spec(OP)
+    done = gradcheck("run", "a.grad.yaml", "--report", "json:/dev/full")
+    assert (done.code, summary_of(done)) == (2, "1 PASS")
+    assert done.err == "gradcheck: --report json:/dev/full: No space left on device\n"
+
+
+def test_rich_shows_a_header_a_table_and_panels(spec, gradcheck):
+    spec(GOOD, BAD)
+    done = gradcheck("run", "a.grad.yaml", "--allow-code", "--format", "rich", "--seed", "3")
+    assert done.code == 1
+    assert re.match(r"gradcheck \S+ · Python \S+ · numpy \S+ ", done.out)
+    assert "seed 3" in done.out
+    assert re.search(r"^a\.grad\.yaml +1 PASS, 1 FAIL", done.out, re.MULTILINE)
+    assert "╭─ FAIL bad@numpy · a.grad.yaml:10:5 ─" in done.out
+    assert "good@numpy" not in done.out
+    assert "good@numpy" in gradcheck("run", "a.grad.yaml", "--allow-code", "--format", "rich", "-v").out
+
+
+@pytest.mark.parametrize("layout", ["plain", "rich"])
+@pytest.mark.parametrize(
+    ("arguments", "environment", "colored"),
+    [
+        ([], {}, False),
+        ([], {"FORCE_COLOR": "1"}, True),
+        ([], {"FORCE_COLOR": "1", "NO_COLOR": "1"}, False),
+        (["--color", "always"], {"NO_COLOR": "1"}, True),
+        (["--color", "never"], {"FORCE_COLOR": "1"}, False),
+    ],
+)
+def test_colours_are_as_asked_for(spec, gradcheck, monkeypatch, layout, arguments, environment, colored):
+    spec(OP)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    done = gradcheck("run", "a.grad.yaml", "--format", layout, *arguments)
+    assert ("\x1b[" in done.out) is colored
+    assert done.code == 0
+
+
+@pytest.mark.parametrize(("environment", "rich"), [({"TERM": "xterm"}, True), ({"TERM": "dumb"}, False)])
+def test_a_terminal_gets_the_table_and_a_progress_bar(spec, folder, environment, rich):
+    import pty
+
+    spec(OP)
+    ours, theirs = pty.openpty()
+    command = [sys.executable, str(ROOT / "cli.py"), "run", "a.grad.yaml"]
+    with subprocess.Popen(command, stdout=theirs, stderr=theirs, env={**os.environ, **environment}) as process:
+        os.close(theirs)
+        output = b""
+        while True:
+            try:
+                chunk = os.read(ours, 4096)
+            except OSError:  # the other end is closed
+                break
+            output += chunk
+            if not chunk:
+                break
+        os.close(ours)
+    assert process.returncode == 0
+    assert (b"worst error / bar" in output) is rich
+    assert (b"PASS op@numpy" in output) is not rich
+    assert (b"\x1b[" in output) is rich
+    assert (b"0/1" in output) is rich
+
+
+def test_lines_are_not_cut_at_the_width_of_a_terminal(spec, gradcheck, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    spec(GOOD.replace("answer = 6 * 7", f"raise ValueError('{'x' * 300}')"))
+    assert "x" * 300 in gradcheck("run", "a.grad.yaml", "--allow-code").out.splitlines()[0]
+
+
+def test_a_terminal_without_the_characters_gets_escapes(spec, cli):
+    spec(BAD.replace("answer = 6 * 8", "raise ValueError('日本')"))
+    done = cli("run", "a.grad.yaml", "--allow-code", "--format", "rich", PYTHONIOENCODING="ascii")
+    assert done.code == 1
+    assert "\\u65e5" in done.out
+    assert done.err == ""
+
+
+def test_a_closed_pipe_is_no_bug(spec, folder):
+    spec(*(GOOD.replace("good", f"good-{k}") for k in range(4)))
+    command = f"{sys.executable} {ROOT / 'cli.py'} run a.grad.yaml --allow-code | head -n 1"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert done.stdout.startswith("PASS good-0@numpy")
+    assert done.stderr == ""
+    assert not (folder / ".gradcheck").exists()
