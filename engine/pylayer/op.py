@@ -375,13 +375,18 @@ def unbroadcast(F: Any, gradient: Cotangent, shape: tuple[int, ...]) -> Cotangen
 
 
 # --------------------------------------------------------------------------- making rows
+def no_values(*arguments: Any) -> tuple[Any, ...]:
+    """What an operation without vjps saves."""
+    return ()
+
+
 def unary(
     name: str, vjp: Function | None = None, forward: Callable[[ModuleType], Function] | None = None, **flags: Any
 ) -> Function:
     """An elementwise operation of one Tensor; the forward is the array module's function of that name unless given."""
     row = Op(name, forward or (lambda xp: getattr(xp, name)), ("x",), {"x": vjp} if vjp else {}, **flags)
     kernels, general, differentiable = row.kernels, row.apply, row.differentiable
-    pick: Function = row.vjps[0].pick if vjp else tuple  # type: ignore[index]
+    pick: Function = row.vjps[0].pick if vjp else no_values  # type: ignore[index]
     recording = grad_mode.get
 
     def call(x: Tensor, name: str | None = None) -> Tensor:
@@ -409,10 +414,18 @@ def binary(
 ) -> Function:
     """An elementwise, broadcasting operation of two Tensors, one of which may be a number; `x` and `y` are the vjps."""
     vjps = {key: vjp for key, vjp in (("x", x), ("y", y)) if vjp}
-    row = Op(name, forward or (lambda xp: getattr(xp, name)), ("x", "y"), vjps, inputs=("x", "y"), promote=promote, floating=floating)
+    row = Op(
+        name,
+        forward or (lambda xp: getattr(xp, name)),
+        ("x", "y"),
+        vjps,
+        inputs=("x", "y"),
+        promote=promote,
+        floating=floating,
+    )
     kernels, general = row.kernels, row.apply
     differentiable = len(vjps) == 2
-    pick_x, pick_y = [vjp.pick for vjp in row.vjps] if differentiable else [tuple, tuple]
+    pick_x, pick_y = [vjp.pick for vjp in row.vjps] if differentiable else [no_values, no_values]
     recording = grad_mode.get
 
     def call(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:

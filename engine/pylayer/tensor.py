@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import weakref
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -72,6 +72,19 @@ class Tensor:
         self._hooks: dict[int, Callable[[Cotangent], Cotangent]] | None = None
 
     __hash__ = object.__hash__
+
+    if TYPE_CHECKING:  # operators and methods are attached by `ops.methods`
+
+        def _operator(self, other: Any) -> Tensor: ...
+
+        __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _operator
+        __floordiv__ = __mod__ = __pow__ = __rpow__ = __matmul__ = __and__ = __or__ = __xor__ = _operator
+        __lt__ = __le__ = __gt__ = __ge__ = __getitem__ = _operator
+
+        def __neg__(self) -> Tensor: ...
+        def __invert__(self) -> Tensor: ...
+        def __setitem__(self, index: Any, value: Any) -> None: ...
+        def __getattr__(self, name: str) -> Any: ...
 
     # ----------------------------------------------------------------- what it is
     @property

@@ -1,0 +1,1 @@
+"""What a verdict rests on: the gradient check."""

@@ -15,7 +15,8 @@ from gradcheck.result import GradientSummary, Status, WrongEntry
 
 PROBES = 2
 COTANGENT_SIZES = (1.0, 64.0)
-"""Overall sizes of the cotangents, probe by probe: a backward that clips or squares its cotangent shows at some size."""
+"""Overall sizes of the cotangents, probe by probe:
+a backward that clips or squares its cotangent shows at some size."""
 WIDEST_BAR = 1e-2
 """A derivative whose bar is wider than this, relative to itself or to its output, decides nothing."""
 MOST_LISTED = 20
@@ -31,8 +32,9 @@ def check_gradient(
 ) -> GradientSummary:
     """Hold the vjp that `problem` claims against numerical derivatives.
 
-    Random projections uᵀJ d are compared from both sides; where they disagree, single wrong entries are searched for, and only a
-    confirmed entry gives FAIL. The differences are taken in float64 whatever the inputs' dtype, unless the layer cannot.
+    Random projections uᵀJ d are compared from both sides; where they disagree, single wrong entries are searched for,
+    and only a confirmed entry gives FAIL. The differences are taken in float64 whatever the inputs' dtype, unless the
+    layer cannot.
 
     Args:
         seed: of the directions and cotangents.
@@ -203,8 +205,8 @@ class Check:
         name = f"{self.problem.output_names[k]}{list(index) if index else ''}"
         more = f" and of {wide.size - 1} other elements" if wide.size > 1 else ""
         return (
-            f"the numerical derivative of {name}{more} has no usable error bar: the forward is too noisy, or jumps, around this "
-            f"point. Use inputs further from such places, or a forward that keeps more digits"
+            f"the numerical derivative of {name}{more} has no usable error bar: the forward is too noisy, or "
+            f"jumps, around this point. Use inputs further from such places, or a forward that keeps more digits"
         )
 
     def disagreement(
@@ -224,7 +226,8 @@ class Check:
                 f"{self.place(e)} (left {s[0]:.6g}, right {s[1]:.6g})" for e, s in zip(entries, sides, strict=True) if s
             ]
             more = f" and {len(shown) - 3} more" if len(shown) > 3 else ""
-            why = f"not differentiable at {', '.join(shown[:3])}{more}; the gradient lies between the one-sided derivatives"
+            where = ", ".join(shown[:3]) + more
+            why = f"not differentiable at {where}; the gradient lies between the one-sided derivatives"
             return self.summary(Status.KINK, why), ""
         return None, "the projections disagree, but no single entry does by more than its bar: the forward is too noisy"
 
@@ -248,9 +251,8 @@ class Check:
         """An entry with the names of its input and output."""
         number = self.moved[entry.input]
         index = np.unravel_index(entry.index, self.inputs[number].shape)
-        if entry.output == SUM_OF_OUTPUTS:
-            output, output_index = "Σ ± out", ()
-        else:
+        output, output_index = "Σ ± out", tuple[int, ...]()
+        if entry.output != SUM_OF_OUTPUTS:
             k, output_index = self.outputs.locate(entry.output)
             output = self.problem.output_names[k]
         return WrongEntry(
@@ -267,8 +269,8 @@ class Check:
     def low_precision(self) -> GradientSummary | None:
         """FAIL if the backward in the inputs' own dtype strays from the one in float64, which was just found right.
 
-        The bound per element: `UNITS` of the dtype, of the largest gradient, and as much as the gradient itself changes when the
-        inputs are rounded to the dtype (the condition of the backward).
+        The bound per element: `UNITS` of the dtype, of the largest gradient, and as much as the gradient itself
+        changes when the inputs are rounded to the dtype (the condition of the backward).
         """
         given = list(self.problem.inputs)
         if all(a.dtype == b.dtype for a, b in zip(given, self.inputs, strict=True)):

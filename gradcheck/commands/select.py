@@ -63,8 +63,12 @@ def fail(message: str, status: int = USAGE) -> SystemExit:
 def selection_options(function: Any) -> Any:
     """The options -k and -t."""
     for option in (
-        click.option("-t", "--tag", "tags", metavar="EXPR", help="Only scenarios whose tags fit, as in 'apply and not slow'."),
-        click.option("-k", "keywords", metavar="EXPR", help="Only cases whose names fit, as in 'tanh and not float32'."),
+        click.option(
+            "-t", "--tag", "tags", metavar="EXPR", help="Only scenarios whose tags fit, as in 'apply and not slow'."
+        ),
+        click.option(
+            "-k", "keywords", metavar="EXPR", help="Only cases whose names fit, as in 'tanh and not float32'."
+        ),
     ):
         function = option(function)
     return function

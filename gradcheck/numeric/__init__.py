@@ -1,0 +1,1 @@
+"""Numerical differentiation with error bars."""

@@ -1,9 +1,10 @@
-"""One directional derivative with an error bar for every output, in a number of evaluations that does not depend on size.
+"""One directional derivative with an error bar for every output, in a number of evaluations that does not depend on
+size.
 
-Central differences at steps h_k = 4^-k / 4 are extrapolated once (Richardson: D4_k = (16 D2(h_k) - D2(4 h_k)) / 15). Two errors
-are read off the sequence itself: truncation from the change between neighbours, rounding from the scatter of the smaller
-steps. Each output takes the step at which the sum of both is least. Fixed steps and absolute tolerances, which other
-checkers use, are wrong wherever the scale of x or f is not 1.
+Central differences at steps h_k = 4^-k / 4 are extrapolated once (Richardson: D4_k = (16 D2(h_k) - D2(4 h_k)) / 15).
+Two errors are read off the sequence itself: truncation from the change between neighbours, rounding from the scatter
+of the smaller steps. Each output takes the step at which the sum of both is least. Fixed steps and absolute tolerances,
+which other checkers use, are wrong wherever the scale of x or f is not 1.
 """
 
 from __future__ import annotations
@@ -79,8 +80,8 @@ class Line:
     def __init__(
         self, f: Function, x: Sequence[Array], direction: Sequence[Array | None], only: int | None = None
     ) -> None:
-        self.f, self.x, self.direction, self.only = f, x, direction, only
-        self.moved = [k for k, d in enumerate(direction) if d is not None]
+        self.f, self.x, self.only = f, x, only
+        self.moves = [(k, d) for k, d in enumerate(direction) if d is not None]
         self.eps = 0.0
         """The coarsest spacing of the outputs' dtypes."""
         self.evaluations = 0
@@ -89,8 +90,8 @@ class Line:
         """The outputs at x + h · direction, flat and in double precision."""
         self.evaluations += 1
         point = list(self.x)
-        for k in self.moved:
-            point[k] = self.x[k] + (h * self.direction[k]).astype(self.x[k].dtype)  # type: ignore[operator]
+        for k, d in self.moves:
+            point[k] = self.x[k] + (h * d).astype(self.x[k].dtype)
         outputs = self.f(point)
         self.eps = max([self.eps, *(spacing(o) for o in outputs)])
         values = flat(outputs)

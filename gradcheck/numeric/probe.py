@@ -1,8 +1,8 @@
 """Random projections of the Jacobian, analytic beside numeric, and the search for the entries behind a disagreement.
 
-One vjp gives uᵀJ, one directional derivative gives J·d: both give the number uᵀJ d, whatever the size of J. Where they disagree
-by more than their bars, halving u finds the wrong outputs (a vjp a step), and halving d the wrong inputs of each (a directional
-derivative a step), down to single entries.
+One vjp gives uᵀJ, one directional derivative gives J·d: both give the number uᵀJ d, whatever the size of J. Where
+they disagree by more than their bars, halving u finds the wrong outputs (a vjp a step), and halving d the wrong
+inputs of each (a directional derivative a step), down to single entries.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ Vjp = Callable[[Array], list[Array]]
 """A flat cotangent of all outputs to one gradient per moved input."""
 
 MAGNITUDES = np.arange(8, 16) / 8
-"""Of a direction's elements, relative to the inputs' scale: few bits, so that steps are exact; many values, so that errors in
-one row do not cancel."""
+"""Of a direction's elements, relative to the inputs' scale: few bits, so that steps are exact; many values, so that
+errors in one row do not cancel."""
 ROUNDING = 64 * 2.0**-52
 """Relative rounding error granted to the backward itself, in float64."""
 
@@ -234,8 +234,8 @@ def diagonal_entries(
 ) -> list[Entry] | None:
     """All wrong entries of an input whose Jacobian is diagonal, from both sides; None if it is not.
 
-    It is if two directions give the same J d / d and two cotangents the same uᵀJ / u, element by element. The two derivatives and
-    two vjps then hold every entry. Real inputs and outputs only.
+    It is if two directions give the same J d / d and two cotangents the same uᵀJ / u, element by element. The two
+    derivatives and two vjps then hold every entry. Real inputs and outputs only.
     """
     x, d = point.inputs[number], direction[number].reshape(-1)
     if x.size != cotangent.size or x.size < 2 or "c" in (x.dtype.kind, cotangent.dtype.kind):

@@ -91,7 +91,8 @@ def table(results: Sequence[Result], *, verbose: bool = False) -> Table:
         members = list(group)
         counts = Counter(result.status for result in members)
         words = Text(", ").join(Text(f"{count} {status}", style(status)) for status, count in counts.items())
-        ratios = [r.gradient.worst_error for r in members if r.gradient is not None and r.status is Status.PASS]
+        right = [r.gradient for r in members if r.gradient is not None and r.gradient.verdict is Status.PASS]
+        ratios = [gradient.worst_error for gradient in right]  # not of backwards that are rightly found to differ
         total = sum(result.seconds for result in members)
         grid.add_row(Text(shown_path(path), "bold"), words, error_ratio(max(ratios, default=None)), f"{total:.2f}")
         for result in members:

@@ -70,7 +70,10 @@ class PlainScreen:
         line = result_line(result)
         if self.color:
             word = str(result.status)
-            line = click.style(word, fg=color_of(result.status), bold=None if result.status.green else True) + line[len(word) :]
+            line = (
+                click.style(word, fg=color_of(result.status), bold=None if result.status.green else True)
+                + line[len(word) :]
+            )
         click.echo(line, color=self.color)
         if not result.status.green:
             said = one_line(result.message) if result.message and one_line(result.message) in line else ""

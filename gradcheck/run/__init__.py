@@ -1,0 +1,1 @@
+"""Running scenarios: the plan, the workers, one case."""

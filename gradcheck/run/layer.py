@@ -86,8 +86,8 @@ class Layer:
         start = self.tensors()
         differentiable = [not t.stop_gradient and is_differentiable(self.backend.array(t)) for t in start.values()]
         outputs = self.outputs(self(self.tensors()))
-        # Outputs that the layer marks as non-differentiable make no claim. One that is cut off from its inputs is a leaf, and
-        # claims a gradient of zero.
+        # Outputs that the layer marks as non-differentiable make no claim. One that is cut off from its inputs is a
+        # leaf, and claims a gradient of zero.
         self.claimed = [output.is_leaf or not output.stop_gradient for output in outputs]
         names = ["out"] if len(outputs) == 1 else [f"out[{k}]" for k in range(len(outputs))]
         return Problem(

@@ -59,12 +59,12 @@ def import_reference(reference: str, folder: Path) -> Any:
 def count_calls(layer: type, calls: Counter[str]) -> None:
     """Have `calls` count the forward and backward calls of every subclass of `layer` defined from now on."""
 
-    def count_subclass(cls: type, **kwargs: Any) -> None:
+    def count_subclass(cls: Any, **kwargs: Any) -> None:
         for name in ("forward", "backward"):
             if name in vars(cls):
                 setattr(cls, name, counted(name, vars(cls)[name], calls))
 
-    layer.__init_subclass__ = classmethod(count_subclass)  # type: ignore[assignment]
+    layer.__init_subclass__ = classmethod(count_subclass)  # type: ignore[assignment,arg-type]
 
 
 def counted(name: str, method: Any, calls: Counter[str]) -> Any:
@@ -80,9 +80,12 @@ def counted(name: str, method: Any, calls: Counter[str]) -> Any:
 
 
 def raised_by_scenario(path: str, error: BaseException) -> bool:
-    """Whether the code in the spec `path`, or the engine at its behest, raised the error: if not, it is a bug of ours."""
+    """Whether the code in the spec `path`, or the engine at its behest, raised the error:
+    if not, it is a bug of ours."""
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
-    return isinstance(error, ImportError) or any(f.f_code.co_filename == path or package_of(f) in ENGINES for f in frames)
+    return isinstance(error, ImportError) or any(
+        f.f_code.co_filename == path or package_of(f) in ENGINES for f in frames
+    )
 
 
 def package_of(frame: FrameType) -> str:

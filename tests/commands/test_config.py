@@ -25,7 +25,8 @@ def test_without_settings_there_are_defaults(project):
 
 def test_every_key_is_read_and_paths_begin_at_the_file(project):
     folder = project(
-        '[tool.gradcheck]\nallow-code = true\npaths = ["specs", "/abs"]\nbackends = ["cupy", "numpy"]\njobs = 3\ntimeout = 5\n'
+        '[tool.gradcheck]\nallow-code = true\npaths = ["specs", "/abs"]\n'
+        'backends = ["cupy", "numpy"]\njobs = 3\ntimeout = 5\n'
     )
     below = folder / "deep" / "down"
     below.mkdir(parents=True)

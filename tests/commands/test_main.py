@@ -128,7 +128,8 @@ def test_the_checkout_names_a_missing_package(folder):
 def test_quick_commands_import_neither_numpy_nor_a_backend_nor_user_code(spec, folder, arguments):
     (folder / "trap.py").write_text("raise SystemExit('imported')")
     spec(
-        '  - id: one\n    title: t\n    source: {document: d}\n    layer: {ref: "trap:L"}\n    inputs: {x: {shape: [1]}}\n'
+        "  - id: one\n    title: t\n    source: {document: d}\n"
+        '    layer: {ref: "trap:L"}\n    inputs: {x: {shape: [1]}}\n'
     )
     program = (
         f"import sys; sys.path[:0] = {[str(ROOT), str(ROOT / 'engine')]!r}; sys.path.append('.')\n"

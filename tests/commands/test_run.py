@@ -46,7 +46,9 @@ def test_all_as_expected_is_0_and_one_line_each(spec, gradcheck):
     code, out, err = gradcheck("run", "a.grad.yaml", "--allow-code")
     assert (code, err) == (0, "")
     assert re.fullmatch(
-        r"PASS good@numpy a\.grad\.yaml:3:5 \d+\.\d\ds\nPASS op@numpy a\.grad\.yaml:10:5 \d+\.\d\ds\n2 PASS in \d+\.\d s\n",
+        r"PASS good@numpy a\.grad\.yaml:3:5 \d+\.\d\ds\n"
+        r"PASS op@numpy a\.grad\.yaml:10:5 \d+\.\d\ds\n"
+        r"2 PASS in \d+\.\d s\n",
         out,
     )
 
@@ -111,7 +113,8 @@ CODE = {
         f"a.grad.yaml:8: trap would run call: {TRAP}",
     ),
     "values": (
-        f"    layer: {{op: tanh}}\n    inputs: {{x: {{shape: [1]}}}}\n    expect:\n      values:\n        {TRAP}: null\n",
+        f"    layer: {{op: tanh}}\n    inputs: {{x: {{shape: [1]}}}}\n"
+        f"    expect:\n      values:\n        {TRAP}: null\n",
         f"a.grad.yaml:10: trap would run the expression {TRAP}",
     ),
     "values of a backend": (

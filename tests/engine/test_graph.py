@@ -174,8 +174,9 @@ class TestHooks:
 class TestGradMode:
     def test_no_grad_records_nothing_and_restores_the_mode_after_an_error(self) -> None:
         x = leaf([1.0])
-        with pytest.raises(KeyError), paddle.no_grad():
+        with paddle.no_grad():
             assert (x * 2).stop_gradient
+        with pytest.raises(KeyError), paddle.no_grad():
             raise KeyError
         assert paddle.is_grad_enabled()
 

@@ -315,7 +315,9 @@ class TestContext:
 
     def test_saved_tensor_without_a_save_is_none(self) -> None:
         seen: list[Any] = []
-        layer(lambda ctx, x: x * 2, lambda ctx, g: (seen.append(ctx.saved_tensor()), g)[1]).apply(leaf([1.0])).backward()
+        layer(lambda ctx, x: x * 2, lambda ctx, g: (seen.append(ctx.saved_tensor()), g)[1]).apply(
+            leaf([1.0])
+        ).backward()
         assert seen == [None]
 
     def test_a_saved_tensor_changed_in_place_is_an_error(self) -> None:

@@ -35,6 +35,7 @@ def passed(ratio: float) -> GradientSummary:
 RESULTS = [
     make_result("one", gradient=passed(0.25)),
     make_result("two", gradient=passed(0.031)),
+    make_result("differs", gradient=GradientSummary(verdict=Status.FAIL, worst_error=1e13)),
     make_result("known", Status.XFAIL, message="3.3.1 leaves [x] None"),
     make_result("other", Status.SKIP, path="/x/b.grad.yaml", message="not installed"),
 ]
@@ -44,13 +45,13 @@ def test_passing_rows_are_folded_into_a_row_per_file():
     assert screen_of(*RESULTS) == (
         "the header\n"
         "scenario                   status           worst error / bar  seconds\n"
-        "/x/a.grad.yaml             2 PASS, 1 XFAIL               0.25     0.75\n"
+        "/x/a.grad.yaml             3 PASS, 1 XFAIL               0.25     1.00\n"
         "  known@numpy              XFAIL                                  0.25\n"
         "    3.3.1 leaves [x] None\n"
         "/x/b.grad.yaml             1 SKIP                                 0.25\n"
         "  other@numpy              SKIP                                   0.25\n"
         "    not installed\n"
-        "2 PASS, 1 SKIP, 1 XFAIL in 2.0 s"
+        "3 PASS, 1 SKIP, 1 XFAIL in 2.0 s"
     )
 
 
@@ -79,7 +80,7 @@ def test_a_failure_has_a_panel_with_what_is_needed_to_act():
 def test_quiet_shows_panels_and_the_summary_only():
     output = screen_of(*RESULTS, make_result("bad", Status.ERROR, message="oh"), quiet=True)
     assert output.startswith("╭─ ERROR bad@numpy ")
-    assert output.endswith("1 ERROR, 2 PASS, 1 SKIP, 1 XFAIL in 2.0 s")
+    assert output.endswith("1 ERROR, 3 PASS, 1 SKIP, 1 XFAIL in 2.0 s")
 
 
 def test_nothing_is_read_as_markup_and_nothing_can_steer_the_terminal():

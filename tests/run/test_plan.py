@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gradcheck.backends.base import BACKENDS
 from gradcheck.result import Status
 from gradcheck.run.plan import Case, SelectionError, plan, select, select_ids, select_names, select_tags
 from gradcheck.spec.read import read_bytes
@@ -97,6 +98,7 @@ def test_a_skip_carries_its_reason(specs):
 )
 def test_a_backend_that_cannot_be_used_is_never_a_pass(specs, monkeypatch, found, status, message):
     monkeypatch.setattr("gradcheck.backends.base.find_spec", lambda name: object() if found else None)
+    monkeypatch.setitem(BACKENDS, "paddle", BACKENDS["paddle"]._replace(implementation=""))
     result = plan(specs, ["paddle"])[0].not_run()
     assert (result.status, result.message) == (status, message)
 

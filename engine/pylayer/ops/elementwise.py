@@ -1,6 +1,7 @@
 """Elementwise operations. A row: name, vjp(s), and the forward where the array module has no function of that name.
 
-The vjp of a holomorphic f is ``g * conj(f')``, as in Paddle and torch. ``conjugate()`` of a real array is the array itself.
+The vjp of a holomorphic f is ``g * conj(f')``, as in Paddle and torch. ``conjugate()`` of a real array is the array
+itself.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ from pylayer.op import binary, op, unary
 from pylayer.tensor import Tensor
 
 METHODS = (
-    "abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atanh", "ceil", "clip", "cos", "cosh", "divide", "erf", "exp",
-    "expm1", "floor", "floor_divide", "fmax", "fmin", "lerp", "log", "log10", "log1p", "log2", "maximum", "minimum", "mod",
-    "multiply", "neg", "pow", "reciprocal", "remainder", "round", "rsqrt", "scale", "sigmoid", "sign", "sin", "sinh", "sqrt",
-    "square", "subtract", "tan", "tanh", "trunc",
+    "abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atanh", "ceil", "clip", "cos", "cosh", "divide", "erf",
+    "exp", "expm1", "floor", "floor_divide", "fmax", "fmin", "lerp", "log", "log10", "log1p", "log2", "maximum",
+    "minimum", "mod", "multiply", "neg", "pow", "reciprocal", "remainder", "round", "rsqrt", "scale", "sigmoid",
+    "sign", "sin", "sinh", "sqrt", "square", "subtract", "tan", "tanh", "trunc",
 )  # fmt: skip
 """The functions that are methods of Tensor as well."""
 
@@ -54,7 +55,8 @@ fmin = binary(
 
 @op()
 def share(xp: ModuleType, x: Array, y: Array) -> Array:
-    """1 where x > y, 0 where x < y, ½ where they are equal: the part of a gradient that goes to x (observed rule 86)."""
+    """1 where x > y, 0 where x < y, ½ where they are equal:
+    the part of a gradient that goes to x (observed rule 86)."""
     array = x if hasattr(x, "dtype") else y
     return ((x > y) + 0.5 * (x == y)).astype(array.dtype)
 
@@ -85,7 +87,9 @@ def within(xp: ModuleType, x: Array, low: Any, high: Any) -> Array:
 # --------------------------------------------------------------------------- powers, exponentials, logarithms
 square = unary("square", lambda g, x: g * 2 * x.conjugate())
 sqrt = unary("sqrt", lambda g, out: g * 0.5 / out.conjugate(), floating=True)
-rsqrt = unary("rsqrt", lambda g, out: g * -0.5 * (out * out * out).conjugate(), lambda xp: lambda x: 1 / xp.sqrt(x), floating=True)
+rsqrt = unary(
+    "rsqrt", lambda g, out: g * -0.5 * (out * out * out).conjugate(), lambda xp: lambda x: 1 / xp.sqrt(x), floating=True
+)
 reciprocal = unary("reciprocal", lambda g, out: -g * (out * out).conjugate(), lambda xp: lambda x: 1 / x, floating=True)
 exp = unary("exp", lambda g, out: g * out.conjugate(), floating=True)
 expm1 = unary("expm1", lambda g, out: g * (out + 1).conjugate(), floating=True)
@@ -104,7 +108,7 @@ def _pow_x(g: Any, F: Any, x: Any, y: Any) -> Any:
 
 def _pow_y(g: Any, F: Any, x: Any, out: Any) -> Any:
     """``x**y · log x``, and 0 where x is 0."""
-    if isinstance(x, (int, float, complex)):
+    if isinstance(x, (int, float)):
         return g * 0 if x == 0 else g * (out * math.log(x))
     return g * (out * F.log(F.where(x == 0, x * 0 + 1, x))).conjugate()
 
@@ -176,11 +180,16 @@ def round(xp: ModuleType, x: Array, decimals: int = 0) -> Array:
 
 # --------------------------------------------------------------------------- compositions
 def scale(
-    x: Tensor, scale: Any = 1.0, bias: float = 0.0, bias_after_scale: bool = True, act: str | None = None, name: str | None = None
+    x: Tensor,
+    scale: Any = 1.0,
+    bias: float = 0.0,
+    bias_after_scale: bool = True,
+    act: str | None = None,
+    name: str | None = None,
 ) -> Tensor:
     """``scale · x + bias``, or ``scale · (x + bias)``."""
     scaled: Tensor = multiply(x, scale) if bias_after_scale else multiply(add(x, bias), scale)
-    return add(scaled, bias) if bias_after_scale and bias else scaled  # type: ignore[no-any-return]
+    return add(scaled, bias) if bias_after_scale and bias else scaled
 
 
 def lerp(x: Tensor, y: Tensor, weight: Any, name: str | None = None) -> Tensor:

@@ -16,8 +16,8 @@ from pylayer.versions import mark_changed
 def in_place(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """The in-place form of an operation on a Tensor.
 
-    The operation runs on a copy, which is what its vjps read; its result goes into the memory of the Tensor, where views and
-    detached Tensors see it. The Tensor then stands where the result stood in the graph.
+    The operation runs on a copy, which is what its vjps read; its result goes into the memory of the Tensor, where
+    views and detached Tensors see it. The Tensor then stands where the result stood in the graph.
     """
 
     @functools.wraps(function)
@@ -36,8 +36,8 @@ def in_place(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
         result = function(before, *args, **kwargs)
         if result.array.shape != x.array.shape:
             raise ValueError(
-                f"(InvalidArgument) {function.__name__}_(): the result has shape {result.shape}, which does not fit into the "
-                f"Tensor's {x.shape}."
+                f"(InvalidArgument) {function.__name__}_(): the result has shape {result.shape}, which does not "
+                f"fit into the Tensor's {x.shape}."
             )
         if result.array.dtype != x.array.dtype:
             result = OPS["cast"].function(result, BY_NUMPY[x.array.dtype])

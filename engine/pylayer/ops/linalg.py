@@ -26,7 +26,9 @@ def _matmul_x(g: Any, F: Any, x_shape: tuple[int, ...], y: Any) -> Any:
     """g·yᴴ, with vectors as rows and columns; batch axes that were broadcast are summed by the tape."""
     if y.ndim == 1:
         gradient = F.matmul(F.unsqueeze(g, -1), F.unsqueeze(y.conjugate(), 0)) if g.ndim else g * y.conjugate()
-        return F.sum(gradient, list(range(gradient.ndim - 1)), None, False) if len(x_shape) == 1 and g.ndim else gradient
+        return (
+            F.sum(gradient, list(range(gradient.ndim - 1)), None, False) if len(x_shape) == 1 and g.ndim else gradient
+        )
     if len(x_shape) == 1:
         return F.reshape(F.matmul(F.unsqueeze(g, -2), _adjoint(F, y)), [*g.shape[:-1], x_shape[0]])
     return F.matmul(g, _adjoint(F, y))
@@ -46,13 +48,16 @@ def _matmul_y(g: Any, F: Any, x: Any, y_shape: tuple[int, ...]) -> Any:
 
 @op(x=_matmul_x, y=_matmul_y, promote=True)
 def matmul_(xp: ModuleType, x: Array, y: Array) -> Array:
-    """The product of matrices in the last two axes, the others broadcast; a vector is a row on the left, a column right."""
+    """The product of matrices in the last two axes, the others broadcast;
+    a vector is a row on the left, a column right."""
     if not x.ndim or not y.ndim:
         raise ValueError("the inputs need at least one dimension each")
     return xp.matmul(x, y)
 
 
-def matmul(x: Tensor, y: Tensor, transpose_x: bool = False, transpose_y: bool = False, name: str | None = None) -> Tensor:
+def matmul(
+    x: Tensor, y: Tensor, transpose_x: bool = False, transpose_y: bool = False, name: str | None = None
+) -> Tensor:
     """The product of matrices, each transposed first if asked for."""
     x = _swapped(x) if transpose_x and x.ndim > 1 else x
     y = _swapped(y) if transpose_y and y.ndim > 1 else y
@@ -76,7 +81,9 @@ def bmm(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
         ValueError: an input has not three dimensions.
     """
     if x.ndim != 3 or y.ndim != 3:
-        raise ValueError(f"(InvalidArgument) bmm(): the inputs must be 3-D, but have the shapes {x.shape} and {y.shape}.")
+        raise ValueError(
+            f"(InvalidArgument) bmm(): the inputs must be 3-D, but have the shapes {x.shape} and {y.shape}."
+        )
     return matmul(x, y)
 
 
@@ -92,7 +99,7 @@ def dot(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
 
 def inner(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
     """The sums of products over the last axes of both."""
-    return multiply(x, y) if not x.ndim or not y.ndim else tensordot_last(x, y)  # type: ignore[no-any-return]
+    return multiply(x, y) if not x.ndim or not y.ndim else tensordot_last(x, y)
 
 
 def tensordot_last(x: Tensor, y: Tensor) -> Tensor:
@@ -107,7 +114,9 @@ def outer(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
     return multiply(reshape(x, [-1, 1]), reshape(y, [1, -1]))  # type: ignore[no-any-return]
 
 
-def addmm(input: Tensor, x: Tensor, y: Tensor, beta: float = 1.0, alpha: float = 1.0, name: str | None = None) -> Tensor:
+def addmm(
+    input: Tensor, x: Tensor, y: Tensor, beta: float = 1.0, alpha: float = 1.0, name: str | None = None
+) -> Tensor:
     """``beta · input + alpha · x @ y``."""
     return add(multiply(input, beta), multiply(matmul(x, y), alpha))  # type: ignore[no-any-return]
 
@@ -120,18 +129,21 @@ def t(input: Tensor, name: str | None = None) -> Tensor:
     """
     if input.ndim > 2:
         raise ValueError(f"(InvalidArgument) t(): the input must have at most 2 dimensions, but has {input.ndim}.")
-    return transpose(input, [1, 0]) if input.ndim == 2 else input  # type: ignore[no-any-return]
+    return transpose(input, [1, 0]) if input.ndim == 2 else input
 
 
 def _einsum_vjp(g: Any, F: Any, operands: Any, equation: str, i: int) -> Any:
-    """The cotangent contracted with the other operands; an index of this one alone was summed, so it is broadcast back."""
+    """The cotangent contracted with the other operands;
+    an index of this one alone was summed, so it is broadcast back."""
     inputs, output = equation.split("->")
     names = inputs.split(",")
     mine = names[i]
     others = [(names[k], operand.conjugate()) for k, operand in enumerate(operands) if k != i]
     known = set(output).union(*(set(name) for name, _ in others))
     reachable = "".join(c for c in mine if c in known)
-    gradient = F.einsum_explicit([g, *(o for _, o in others)], ",".join([output, *(n for n, _ in others)]) + "->" + reachable)
+    gradient = F.einsum_explicit(
+        [g, *(o for _, o in others)], ",".join([output, *(n for n, _ in others)]) + "->" + reachable
+    )
     shape = [n if c in known else 1 for c, n in zip(mine, operands[i].shape, strict=True)]
     return F.broadcast_to(F.reshape(gradient, shape), list(operands[i].shape))
 
@@ -158,7 +170,9 @@ def explicit_equation(equation: str, dimensions: list[int]) -> str:
     left, arrow, right = text.partition("->")
     names = left.split(",")
     if len(names) != len(dimensions):
-        raise ValueError(f"(InvalidArgument) einsum(): {equation!r} is for {len(names)} operands, but got {len(dimensions)}.")
+        raise ValueError(
+            f"(InvalidArgument) einsum(): {equation!r} is for {len(names)} operands, but got {len(dimensions)}."
+        )
     free = [c for c in "zyxwvutsrqponmlkjihgfedcbaZYXWVUTSRQPONMLKJIHGFEDCBA" if c not in text]
     widest = 0
     for k, (name, ndim) in enumerate(zip(names, dimensions, strict=True)):

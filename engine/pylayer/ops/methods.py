@@ -29,10 +29,11 @@ FAMILIES: tuple[Any, ...] = (
 )  # fmt: skip
 
 IN_PLACE = (
-    "abs", "acos", "add", "asin", "atan", "bernoulli", "cast", "ceil", "clip", "cos", "cosh", "cumsum", "divide", "erf", "exp",
-    "expm1", "flatten", "floor", "floor_divide", "index_add", "index_fill", "index_put", "lerp", "log", "log10", "log1p",
-    "log2", "masked_fill", "multiply", "neg", "pow", "put_along_axis", "reciprocal", "remainder", "round", "rsqrt", "scale",
-    "scatter", "sigmoid", "sin", "sinh", "sqrt", "square", "subtract", "tan", "tanh", "tril", "triu", "trunc",
+    "abs", "acos", "add", "asin", "atan", "bernoulli", "cast", "ceil", "clip", "cos", "cosh", "cumsum", "divide",
+    "erf", "exp", "expm1", "flatten", "floor", "floor_divide", "index_add", "index_fill", "index_put", "lerp",
+    "log", "log10", "log1p", "log2", "masked_fill", "multiply", "neg", "pow", "put_along_axis", "reciprocal",
+    "remainder", "round", "rsqrt", "scale", "scatter", "sigmoid", "sin", "sinh", "sqrt", "square", "subtract",
+    "tan", "tanh", "tril", "triu", "trunc",
 )  # fmt: skip
 """The methods that have a form with an underscore."""
 

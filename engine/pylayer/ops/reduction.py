@@ -13,11 +13,13 @@ from pylayer.ops.creation import full
 from pylayer.ops.elementwise import abs as abs_
 from pylayer.ops.elementwise import divide, pow, sqrt, square, subtract
 from pylayer.ops.joining import concat
+from pylayer.ops.logic import not_equal
 from pylayer.ops.shape import as_ints, cast, normal_axis, reshape, transpose
 from pylayer.tensor import Tensor
 
 METHODS = (
-    "all", "any", "count_nonzero", "cumprod", "cumsum", "logsumexp", "max", "mean", "min", "norm", "prod", "std", "sum", "var",
+    "all", "any", "count_nonzero", "cumprod", "cumsum", "logsumexp", "max", "mean", "min", "norm", "prod", "std",
+    "sum", "var",
 )  # fmt: skip
 """The functions that are methods of Tensor as well."""
 
@@ -43,11 +45,19 @@ def _spread(g: Any, F: Any, x_shape: tuple[int, ...], axis: Any) -> Any:
 @op(x=lambda g, F, x_shape, x_dtype, axis: F.cast(_spread(g, F, x_shape, axis), x_dtype))
 def sum(xp: ModuleType, x: Array, axis: Any = None, dtype: Any = None, keepdim: bool = False) -> Array:
     """The sum over `axis`, of bools and int32 as int64."""
-    wanted = as_dtype(dtype).numpy if dtype is not None else ("int64" if x.dtype.kind in "b" or x.dtype.name == "int32" else None)
+    wanted = (
+        as_dtype(dtype).numpy
+        if dtype is not None
+        else ("int64" if x.dtype.kind in "b" or x.dtype.name == "int32" else None)
+    )
     return xp.sum(x, axis=axes_of(axis, x.ndim), dtype=wanted or x.dtype, keepdims=keepdim)
 
 
-@op(x=lambda g, F, x_shape, axis: _spread(g, F, x_shape, axis) / math.prod([x_shape[k] for k in axes_of(axis, len(x_shape))]))
+@op(
+    x=lambda g, F, x_shape, axis: (
+        _spread(g, F, x_shape, axis) / math.prod([x_shape[k] for k in axes_of(axis, len(x_shape))])
+    )
+)
 def mean(xp: ModuleType, x: Array, axis: Any = None, keepdim: bool = False) -> Array:
     """The mean over `axis`; of integers, an integer (observed rule 77)."""
     return xp.mean(x, axis=axes_of(axis, x.ndim), keepdims=keepdim).astype(x.dtype)
@@ -90,7 +100,11 @@ def amin(xp: ModuleType, x: Array, axis: Any = None, keepdim: bool = False) -> A
     return xp.min(x, axis=axes_of(axis, x.ndim), keepdims=keepdim)
 
 
-@op(x=lambda g, F, x, out, axis: _spread(g, F, tuple(x.shape), axis) * F.exp(x - F.reshape(out, kept(tuple(x.shape), axis))))
+@op(
+    x=lambda g, F, x, out, axis: (
+        _spread(g, F, tuple(x.shape), axis) * F.exp(x - F.reshape(out, kept(tuple(x.shape), axis)))
+    )
+)
 def logsumexp(xp: ModuleType, x: Array, axis: Any = None, keepdim: bool = False) -> Array:
     """log Σ exp(x) over `axis`, the largest element taken out first."""
     axes = axes_of(axis, x.ndim)
@@ -123,7 +137,9 @@ def _last(x: Tensor, axis: Any) -> Tensor:
 def prod(x: Tensor, axis: Any = None, keepdim: bool = False, dtype: Any = None, name: str | None = None) -> Tensor:
     """The product over `axis`: halves times halves, so that zeros do no harm to any derivative."""
     x = x if dtype is None else cast(x, dtype)
-    shape = kept(x.array.shape, axis) if keepdim else [n for k, n in enumerate(x.shape) if k not in axes_of(axis, x.ndim)]
+    shape = (
+        kept(x.array.shape, axis) if keepdim else [n for k, n in enumerate(x.shape) if k not in axes_of(axis, x.ndim)]
+    )
     flat = _last(x, axis)
     while (n := flat.array.shape[-1]) != 1:
         if n == 0:
@@ -169,7 +185,7 @@ def norm(x: Tensor, p: Any = None, axis: Any = None, keepdim: bool = False, name
     if p in (math.inf, -math.inf):
         return (max if p > 0 else min)(abs_(x), axis, keepdim)  # type: ignore[no-any-return]
     if p == 0:
-        return sum(cast(x != 0, x.dtype), axis, None, keepdim)  # type: ignore[no-any-return]
+        return sum(cast(not_equal(x, 0), x.dtype), axis, None, keepdim)  # type: ignore[no-any-return]
     if p == 1:
         return sum(abs_(x), axis, None, keepdim)  # type: ignore[no-any-return]
     return pow(sum(pow(abs_(x), float(p)), axis, None, keepdim), 1.0 / p)  # type: ignore[no-any-return]
