@@ -1,0 +1,230 @@
+"""Verdicts at the points where gradient checkers go wrong, and the entries that a FAIL names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gradcheck.check.gradient import check_gradient
+from gradcheck.check.problem import Problem
+from gradcheck.result import GradientSummary, Status
+
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
+
+RANDOM = np.random.default_rng(7)
+NORMAL = RANDOM.standard_normal(2000)
+COMPLEX = RANDOM.standard_normal(6) + 1j * RANDOM.standard_normal(6)
+A, B = RANDOM.standard_normal((2, 8, 8))
+
+
+def problem(forward: Callable[..., Any], backward: Callable[..., Any], *inputs: Any) -> Problem:
+    """A layer ``y = forward(*x)`` whose gradients are ``backward(*x, y, g)``."""
+    arrays = [np.asarray(x) for x in inputs]
+
+    def vjp(x: Any, cotangents: Any) -> list[Any]:
+        gradients = backward(*x, forward(*x), cotangents[0])
+        return list(gradients) if isinstance(gradients, tuple) else [gradients]
+
+    return Problem(
+        names=[f"x{k}" for k in range(len(arrays))],
+        inputs=arrays,
+        differentiable=[x.dtype.kind in "fc" for x in arrays],
+        output_names=["out"],
+        forward=lambda x: [np.asarray(forward(*x))],
+        vjp=vjp,
+    )
+
+
+def check(forward: Callable[..., Any], backward: Callable[..., Any], *inputs: Any, **options: Any) -> GradientSummary:
+    return check_gradient(problem(forward, backward, *inputs), **options)
+
+
+def tanh_vjp(x: Any, y: Any, g: Any) -> Any:
+    return g * (1 - y * y)
+
+
+def sigmoid(x: Any) -> Any:
+    return 1 / (1 + np.exp(-x))
+
+
+def mean_square(x: Any) -> Any:
+    return np.mean(x * x)
+
+
+@pytest.mark.parametrize(
+    ("forward", "backward", "inputs"),
+    [
+        (np.tanh, tanh_vjp, [NORMAL]),
+        (np.tanh, tanh_vjp, [NORMAL.astype("float32")]),
+        (np.tanh, tanh_vjp, [NORMAL.astype("float16")]),
+        (np.tanh, tanh_vjp, [np.float64(0.3)]),
+        (np.tanh, tanh_vjp, [np.zeros((0, 3))]),
+        (np.tanh, tanh_vjp, [NORMAL.reshape(40, 50).T[::2]]),
+        (np.tanh, tanh_vjp, [10.0 ** RANDOM.uniform(-6, 4, 500) * RANDOM.choice([-1, 1], 500)]),
+        (lambda x: x * x, lambda x, y, g: g * 2 * x, [[1e8]]),
+        (np.log, lambda x, y, g: g / x, [[1e-7]]),
+        (lambda x: np.sin(1e6 * x), lambda x, y, g: g * 1e6 * np.cos(1e6 * x), [[0.3, 0.7]]),
+        (lambda x: (x + 1e8) - 1e8, lambda x, y, g: g, [[1.3, 0.2]]),
+        (np.exp, lambda x, y, g: g * y, [[50.0]]),
+        (np.exp, lambda x, y, g: g * y, [[-50.0]]),
+        (mean_square, lambda x, y, g: g * 2 * x / x.size, [2e-3 * NORMAL]),
+        (sigmoid, lambda x, y, g: g * y * (1 - y), [NORMAL]),
+        (np.matmul, lambda a, b, y, g: (g @ b.T, a.T @ g), [A, B]),
+        (np.exp, lambda x, y, g: g * y.conj(), [COMPLEX]),
+        (lambda x: (x * x.conj()).real, lambda x, y, g: 2 * g * x, [COMPLEX]),
+        (lambda x, n: x**n, lambda x, n, y, g: (g * n * x ** (n - 1), None), [NORMAL, np.array(3)]),
+        (np.floor, lambda x, y, g: g * 0, [[2.3]]),
+    ],
+)
+def test_a_right_backward_passes(forward: Any, backward: Any, inputs: Any) -> None:
+    summary = check(forward, backward, *inputs)
+    assert (summary.verdict, summary.why) == (Status.PASS, "")
+    assert summary.worst_error <= 1
+
+
+def without_element_777(x: Any, y: Any, g: Any) -> Any:
+    gradient = g * (1 - y * y)
+    gradient[777] = 0
+    return gradient
+
+
+@pytest.mark.parametrize(
+    ("forward", "backward", "inputs"),
+    [
+        (np.tanh, lambda x, y, g: g * (1 - y), [NORMAL]),
+        (np.tanh, lambda x, y, g: np.maximum(g, 0) * (1 - y * y), [NORMAL]),
+        (np.tanh, lambda x, y, g: g * g * (1 - y * y), [[0.5]]),
+        (np.tanh, lambda x, y, g: np.clip(g, -1, 1) * (1 - y * y), [[0.5]]),
+        (np.tanh, lambda x, y, g: g * 0, [NORMAL]),
+        (np.tanh, lambda x, y, g: None, [NORMAL]),
+        (mean_square, lambda x, y, g: 0 * x, [2e-3 * NORMAL]),
+        (np.exp, lambda x, y, g: 2 * g * y, [[-50.0]]),
+        (np.matmul, lambda a, b, y, g: (g @ b, a.T @ g), [A, B]),
+        (np.exp, lambda x, y, g: g * y, [COMPLEX]),
+        (np.tanh, lambda x, y, g: np.roll(g * (1 - y * y), 1), [NORMAL]),
+        (lambda a, b: a - b, lambda a, b, y, g: (g, g), [NORMAL, NORMAL[::-1]]),
+    ],
+)
+def test_a_wrong_backward_fails_with_a_confirmed_entry(forward: Any, backward: Any, inputs: Any) -> None:
+    summary = check(forward, backward, *inputs)
+    assert summary.verdict is Status.FAIL
+    assert summary.wrong
+    for entry in summary.wrong:
+        assert abs(entry.analytic - entry.numeric) > entry.bar
+
+
+def test_one_dead_element_is_named_alone() -> None:
+    summary = check(np.tanh, without_element_777, NORMAL)
+    assert [(e.input, e.index, e.output_index) for e in summary.wrong] == [("x0", (777,), (777,))]
+    assert summary.wrong_counts == {"x0": (1, 2000)}
+    assert summary.exhaustive
+    assert summary.wrong[0].analytic == 0
+    assert summary.wrong[0].numeric == pytest.approx(1 - np.tanh(NORMAL[777]) ** 2, rel=1e-9)
+
+
+def test_every_wrong_element_is_counted_and_the_worst_are_listed() -> None:
+    summary = check(np.tanh, lambda x, y, g: g * (1 - y), NORMAL)
+    assert summary.wrong_counts == {"x0": (2000, 2000)}
+    errors = [entry.relative_error for entry in summary.wrong]
+    assert len(errors) == 20
+    assert errors == sorted(errors, reverse=True)
+
+
+def test_an_entry_is_what_it_says() -> None:
+    summary = check(np.matmul, lambda a, b, y, g: (g @ b, a.T @ g), A, B)
+    assert summary.wrong_counts["x1"] == (0, 64)
+    for entry in summary.wrong:
+        (i, j), (m, n) = entry.index, entry.output_index
+        assert entry.input == "x0"
+        assert entry.analytic == pytest.approx(B[n, j] if i == m else 0.0, abs=1e-12)
+        assert entry.numeric == pytest.approx(B[j, n] if i == m else 0.0, abs=1e-9)
+
+
+def test_the_same_seed_gives_the_same_summary() -> None:
+    first, second, other = (check(np.tanh, tanh_vjp, NORMAL, seed=seed) for seed in (3, 3, 4))
+    assert first == second
+    assert first != other
+
+
+def test_a_kink_passes_marked_if_the_gradient_lies_between_the_sides() -> None:
+    def relu(x: Any) -> Any:
+        return np.maximum(x, 0)
+
+    summary = check(relu, lambda x, y, g: g * (x > 0), [0.0, 1.0, -1.0])
+    assert summary.verdict is Status.KINK
+    assert "x0[0] (left 0, right 1)" in summary.why
+    assert check(relu, lambda x, y, g: g * np.where(x == 0, 2, x > 0), [0.0, 1.0, -1.0]).verdict is Status.FAIL
+
+
+def test_a_noisy_forward_is_inconclusive_and_says_so() -> None:
+    random = np.random.default_rng(0)
+    summary = check(lambda x: x + random.standard_normal(x.shape), lambda x, y, g: g, [1.0, 2.0])
+    assert summary.verdict is Status.INCONCLUSIVE
+    assert "too noisy" in summary.why
+
+
+def test_an_output_that_is_not_finite_is_inconclusive_and_named() -> None:
+    summary = check(np.log, lambda x, y, g: g / x, [1.0, 0.0])
+    assert summary.verdict is Status.INCONCLUSIVE
+    assert "out[1] is not finite" in summary.why
+
+
+def test_what_the_layer_raises_comes_through() -> None:
+    def backward(x: Any, y: Any, g: Any) -> Any:
+        raise LookupError("mine")
+
+    with pytest.raises(LookupError, match="mine"):
+        check(np.tanh, backward, NORMAL)
+
+
+def test_a_layer_that_takes_only_its_own_dtype_is_checked_in_it() -> None:
+    def forward(x: Any) -> Any:
+        if x.dtype != np.float32:
+            raise TypeError("float32 only")
+        return np.tanh(x)
+
+    x = NORMAL[:50].astype("float32")
+    assert check(forward, tanh_vjp, x).verdict is Status.PASS
+    assert check(forward, lambda x, y, g: g * (1 - y), x).verdict is Status.FAIL
+
+
+def test_an_error_in_low_precision_alone_is_found() -> None:
+    def backward(x: Any, y: Any, g: Any) -> Any:
+        return g * (1 - y * y) * (1.5 if x.dtype == np.float32 else 1)
+
+    summary = check(np.tanh, backward, NORMAL.astype("float32"))
+    assert summary.verdict is Status.FAIL
+    assert summary.why == "wrong only in the inputs' own dtype"
+
+
+def test_rtol_widens_the_bars() -> None:
+    def almost(x: Any, y: Any, g: Any) -> Any:
+        return g * (1 - y * y) * 1.001
+
+    assert check(np.tanh, almost, NORMAL).verdict is Status.FAIL
+    assert check(np.tanh, almost, NORMAL, rtol=1e-2).verdict is Status.PASS
+
+
+def test_the_number_of_evaluations_does_not_depend_on_the_size() -> None:
+    counts = {check(np.tanh, tanh_vjp, np.resize(NORMAL, n)).evaluations for n in (1, 100, 10_000)}
+    assert len(counts) == 1
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    shape=st.lists(st.integers(0, 4), max_size=3),
+    exponent=st.floats(-6, 4),
+    seed=st.integers(0, 1000),
+    factor=st.sampled_from([1.0, 2.0, -1.0, 0.0, 1.001]),
+)
+def test_a_factor_is_found_at_every_shape_and_scale(
+    shape: list[int], exponent: float, seed: int, factor: float
+) -> None:
+    x = 10.0**exponent * np.random.default_rng(seed).standard_normal(shape)
+    summary = check(np.arctan, lambda x, y, g: factor * g / (1 + x * x), x, seed=seed)
+    assert summary.verdict is (Status.FAIL if factor != 1 and x.size else Status.PASS)

@@ -1,0 +1,120 @@
+"""Directional derivatives: the value, and a bar that covers its error."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gradcheck.numeric.derivative import STEPS, directional, scale_of
+
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
+
+Function = Callable[[np.ndarray], np.ndarray]
+
+
+def derivative(f: Function, x: float | list[float]) -> tuple[np.ndarray, np.ndarray]:
+    """Elementwise derivative and bar of `f` at `x`."""
+    point = np.atleast_1d(np.asarray(x, dtype=float))
+    scale = scale_of(point)
+    found = directional(lambda inputs: [f(inputs[0])], [point], [scale])
+    assert found.evaluations == 2 * STEPS
+    return found.value / scale, found.bar / scale
+
+
+@pytest.mark.parametrize(
+    ("f", "x", "true"),
+    [
+        (np.tanh, 0.7, 1 - math.tanh(0.7) ** 2),
+        (lambda x: 1 / x, 1e-5, -1e10),
+        (lambda x: x * x, 1e8, 2e8),
+        (np.log, 1e-7, 1e7),
+        (np.sqrt, 1e-300, 0.5e150),
+        (lambda x: np.sin(1e6 * x), 0.3, 1e6 * math.cos(3e5)),
+        (np.exp, -50.0, math.exp(-50)),
+        (np.exp, 50.0, math.exp(50)),
+        (lambda x: (x + 1e8) - 1e8, 1.3, 1.0),
+        (lambda x: x**3, 0.0, 0.0),
+        (np.sin, 0.0, 1.0),
+    ],
+)
+def test_the_truth_lies_within_the_bar(f: Function, x: float, true: float) -> None:
+    value, bar = derivative(f, x)
+    assert abs(value[0] - true) <= bar[0]
+    assert bar[0] <= 1e-3 * max(abs(true), 1e-3)
+
+
+@pytest.mark.parametrize("f", [np.floor, lambda x: x * 0 + 3, np.sign])
+def test_a_flat_function_has_derivative_zero(f: Function) -> None:
+    value, bar = derivative(f, 2.3)
+    assert value[0] == 0
+    assert bar[0] <= 1e-7
+
+
+def test_noise_at_every_scale_has_no_bar() -> None:
+    random = np.random.default_rng(0)
+    _, bar = derivative(lambda x: x + random.standard_normal(x.shape), 1.0)
+    assert bar[0] == np.inf
+
+
+def test_every_output_has_a_bar_of_its_own() -> None:
+    random = np.random.default_rng(0)
+
+    def noisy_first(x: np.ndarray) -> np.ndarray:
+        y = np.tanh(x)
+        y[0] += random.standard_normal()
+        return y
+
+    _, bar = derivative(noisy_first, [0.3, 0.4, 1e-6, 1e4])
+    assert bar[0] == np.inf
+    assert (bar[1:] < 1e-9).all()
+
+
+def test_points_outside_the_domain_are_left_out() -> None:
+    value, bar = derivative(np.log, 1e-3)  # steps downwards stay positive
+    assert abs(value[0] - 1e3) <= bar[0]
+    value, bar = derivative(lambda x: np.where(x > 0.9, np.nan, x * x), 0.8)
+    assert abs(value[0] - 1.6) <= bar[0] < 1e-6
+
+
+def test_the_scale_is_the_power_of_two_below_and_for_zeros_that_of_the_tensor() -> None:
+    np.testing.assert_array_equal(scale_of(np.array([3.0, -0.3, 0.0, 1.0])), [2.0, 0.25, 1.0, 1.0])
+    np.testing.assert_array_equal(scale_of(np.zeros(2)), [1.0, 1.0])
+    assert scale_of(np.zeros((0, 3))).shape == (0, 3)
+
+
+ELEMENTARY: dict[str, tuple[Function, Function]] = {
+    "tanh": (np.tanh, lambda x: 1 - np.tanh(x) ** 2),
+    "sin": (np.sin, np.cos),
+    "atan": (np.arctan, lambda x: 1 / (1 + x * x)),
+    "square": (np.square, lambda x: 2 * x),
+    "asinh": (np.arcsinh, lambda x: 1 / np.sqrt(1 + x * x)),
+    "rational": (lambda x: x / (1 + x * x), lambda x: (1 - x * x) / (1 + x * x) ** 2),
+    "softplus": (lambda x: np.logaddexp(x, 0), lambda x: 1 / (1 + np.exp(-x))),
+}
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    names=st.lists(st.sampled_from(sorted(ELEMENTARY)), min_size=1, max_size=4),
+    exponent=st.floats(-6, 4),
+    sign=st.sampled_from([-1.0, 1.0]),
+)
+def test_compositions_lie_within_their_bars(names: list[str], exponent: float, sign: float) -> None:
+    x = np.array([sign * 10.0**exponent])
+
+    def f(v: np.ndarray) -> np.ndarray:
+        for name in names:
+            v = ELEMENTARY[name][0](v)
+        return v
+
+    true, v = np.ones(1), x
+    for name in names:
+        true, v = true * ELEMENTARY[name][1](v), ELEMENTARY[name][0](v)
+    value, bar = derivative(f, float(x[0]))
+    rounding = 1e-14 * abs(true[0])  # of the product of derivatives itself
+    assert bar[0] == np.inf or abs(value[0] - true[0]) <= bar[0] + rounding
