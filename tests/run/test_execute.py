@@ -1,0 +1,236 @@
+"""One case, run in this process: what becomes of a scenario that holds and of one that does not."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from textwrap import dedent, indent
+from typing import Any
+
+import pytest
+
+from gradcheck.result import Result, Status
+from gradcheck.run.execute import execute
+from gradcheck.run.plan import plan
+from gradcheck.spec.read import read
+from pylayer import uninstall_paddle
+from pylayer.py_layer import PyLayer
+
+Run = Callable[..., Result]
+
+TANH = """
+class Tanh(PyLayer):
+    @staticmethod
+    def forward(ctx, x):
+        y = paddle.tanh(x)
+        ctx.save_for_backward(y)
+        return y
+
+    @staticmethod
+    def backward(ctx, dy):
+        y, = ctx.saved_tensor()
+        return dy * (1 - y * y)
+"""
+WRONG = TANH.replace("1 - y * y", "1 - y")
+X = "inputs: {x: {shape: [2, 3]}}"
+
+
+@pytest.fixture(autouse=True)
+def process_as_before() -> Iterator[None]:
+    """`execute` changes its process, which in a run is a child of its own."""
+    path, counted = [*sys.path], vars(PyLayer).get("__init_subclass__")
+    yield
+    sys.path[:] = path
+    uninstall_paddle()
+    if counted is None and "__init_subclass__" in vars(PyLayer):
+        del PyLayer.__init_subclass__
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    """Run the scenario of a kind of code (layer or script) and further keys; the first of its cases unless told."""
+
+    def run_scenario(kind: str, code: str, *keys: str, case: int = 0) -> Result:
+        lines = [
+            "schema: gradcheck/v1",
+            "scenarios:",
+            "  - id: mine",
+            "    title: Mine",
+            "    source: {document: none}",
+            f"    {kind}: |",
+            indent(dedent(code).strip("\n"), " " * 6),
+            *(indent(dedent(key).strip("\n"), " " * 4) for key in keys),
+        ]
+        file = tmp_path / "mine.grad.yaml"
+        file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        return execute(plan([read(file)], ["numpy"])[case])
+
+    return run_scenario
+
+
+def test_a_right_layer_passes_with_its_gradient_summary(run: Run) -> None:
+    result = run("layer", TANH, X)
+    assert (result.status, result.message) == (Status.PASS, "")
+    assert (result.name, result.line, result.column) == ("mine@numpy", 3, 5)
+    assert result.gradient is not None
+    assert result.gradient.wrong_counts == {"x": (0, 6)}
+
+
+def test_a_wrong_layer_fails_and_names_input_and_entries(run: Run) -> None:
+    result = run("layer", WRONG, X)
+    assert (result.status, result.message) == (Status.FAIL, "gradient of x: 6 of 6 entries wrong")
+    assert result.gradient is not None
+    assert {entry.input for entry in result.gradient.wrong} == {"x"}
+
+
+def test_the_right_inputs_are_named_too(run: Run) -> None:
+    code = """
+    class Product(PyLayer):
+        @staticmethod
+        def forward(ctx, a, b):
+            ctx.save_for_backward(a, b)
+            return a * b
+
+        @staticmethod
+        def backward(ctx, dy):
+            a, b = ctx.saved_tensor()
+            return dy * b, dy
+    """
+    result = run("layer", code, "inputs: {a: {shape: [3]}, b: {shape: [3]}}")
+    assert result.message == "gradient of b: 3 of 3 entries wrong; a right"
+
+
+def test_differs_wants_a_wrong_layer(run: Run) -> None:
+    assert run("layer", WRONG, X, "expect: {gradient: differs}").status is Status.PASS
+    result = run("layer", TANH, X, "expect: {gradient: differs}")
+    assert (result.status, result.message[:40]) == (Status.FAIL, "expected a backward that is not the deri")
+
+
+def test_the_second_order_is_checked_on_request(run: Run) -> None:
+    detached = TANH.replace("dy * (1 - y * y)", "dy * (1 - y * y).detach()")
+    assert run("layer", TANH, X, "expect: {order: 2}").status is Status.PASS
+    assert run("layer", detached, X).status is Status.PASS
+    result = run("layer", detached, X, "expect: {order: 2}")
+    assert result.status is Status.FAIL
+
+
+@pytest.mark.parametrize(
+    ("expect", "said"),
+    [
+        ("grads: {x: [[1.0, 1.0, 1.0], [1.0, 1.0, 1.0]]}", "gradient of x: expected 1.0 at [0, 0]"),
+        ("calls: {forward: 2}", "forward ran 1 times, expected 2"),
+        ("calls: {backward: 0}", "backward ran 1 times, expected 0"),
+        ('values: {"out.stop_gradient": true}', "out.stop_gradient: expected True, got False"),
+        ('values: {"x.grad is None": true}', "x.grad is None: expected True, got False"),
+        ("warns: {type: UserWarning}", "expected a UserWarning, but the warnings were: none"),
+        ("raises: {type: ValueError}", "expected ValueError in any, but nothing was raised"),
+    ],
+)
+def test_an_expectation_that_does_not_hold_fails(run: Run, expect: str, said: str) -> None:
+    result = run("layer", TANH, X, f"expect: {{{expect}}}")
+    assert result.status is Status.FAIL
+    assert said in result.message
+
+
+RAISES = """
+class Broken(PyLayer):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, dy):
+        raise KeyError("mine")
+"""
+
+
+@pytest.mark.parametrize(
+    ("raises", "said"),
+    [
+        ("{type: KeyError}", ""),
+        ("{type: LookupError, phase: backward, message: mine}", ""),
+        ("{type: KeyError, message: {re: 'm.ne'}}", ""),
+        ("{type: ValueError}", "expected ValueError, but the code raised KeyError: 'mine'"),
+        ("{type: KeyError, phase: forward}", "expected KeyError in forward, but backward raised"),
+        ("{type: KeyError, message: yours}", "expected a message with 'yours'"),
+    ],
+)
+def test_the_expected_exception(run: Run, raises: str, said: str) -> None:
+    result = run("layer", RAISES, X, f"expect: {{raises: {raises}}}")
+    assert result.status is (Status.FAIL if said else Status.PASS)
+    assert said in result.message
+
+
+def test_an_unexpected_exception_is_an_error_with_its_line(run: Run) -> None:
+    result = run("layer", RAISES, X)
+    assert result.status is Status.ERROR
+    assert "KeyError: 'mine' · in backward of GradNodePyLayer_Broken" in result.message
+    assert "line 14 of the spec" in result.message
+
+
+@pytest.mark.parametrize("code", ["import no_such_module_here", "raise SystemExit(3)", "paddle.no_such_name", "1 / 0"])
+def test_a_script_that_breaks_is_an_error(run: Run, code: str) -> None:
+    result = run("script", code, 'expect: {values: {"1": 1}}')
+    assert (result.status, "line 7 of the spec" in result.message) == (Status.ERROR, True)
+
+
+def test_a_script_imports_the_engine_as_paddle(run: Run) -> None:
+    code = """
+    import paddle
+    from paddle.autograd import PyLayer as Imported
+    import paddle.nn.functional as F
+    same = Imported is PyLayer
+    """
+    assert run("script", code, 'expect: {values: {"same": true, "F.relu(paddle.ones([1]))": [1.0]}}').status is Status.PASS
+
+
+def test_a_point_of_the_matrix_sets_dtypes_and_names(run: Run) -> None:
+    keys = [X, "matrix: {dtype: [float32], power: [2, 3]}", "call: 'paddle.pow(x, power) + 0 * Tanh.apply(x)'"]
+    result = run("layer", TANH, *keys, 'expect: {values: {"x.dtype == paddle.float32": true, "power": 3}}', case=1)
+    assert (result.name, result.status) == ("mine/dtype=float32,power=3@numpy", Status.PASS)
+
+
+def test_what_is_known_to_fail_must_fail(run: Run) -> None:
+    xfail = "backends: {numpy: {xfail: {reason: known}}}"
+    result = run("layer", WRONG, X, xfail)
+    assert (result.status, result.message) == (Status.XFAIL, "known")
+    assert run("layer", TANH, X, xfail).status is Status.XPASS
+    assert run("layer", RAISES, X, xfail).status is Status.ERROR
+
+
+def test_a_result_that_is_cut_off_from_its_input_is_not_vacuously_right(run: Run) -> None:
+    code = "class Unused(PyLayer):\n    pass"
+    result = run("layer", code, X, "call: x.detach() * 2", "expect: {gradient: matches}")
+    assert result.status is Status.FAIL
+
+
+def test_an_output_marked_as_non_differentiable_makes_no_claim(run: Run) -> None:
+    code = """
+    class Two(PyLayer):
+        @staticmethod
+        def forward(ctx, x):
+            a = x * 3
+            ctx.mark_non_differentiable(a)
+            return a, x * 2
+
+        @staticmethod
+        def backward(ctx, da, db):
+            return db * 2
+    """
+    assert run("layer", code, X).status is Status.PASS
+
+
+@pytest.mark.parametrize("layout", ["contiguous", "transposed", "strided"])
+def test_every_layout(run: Run, layout: str) -> None:
+    assert run("layer", TANH, f"inputs: {{x: {{shape: [2, 3], layout: {layout}}}}}").status is Status.PASS
+
+
+def test_the_seed_decides_the_inputs(run: Run) -> None:
+    first, second, other = (run("layer", TANH, X, f"seed: {seed}").gradient for seed in (5, 5, 6))
+    assert first == second != other
+
+
+def test_the_seed_decides_what_the_engine_draws(run: Run) -> None:
+    code = "a = paddle.randn([3])\npaddle.seed(0)\nb = paddle.randn([3])"
+    assert run("script", code, 'expect: {values: {"bool((a == b).all())": true}}').status is Status.PASS

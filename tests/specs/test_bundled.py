@@ -1,0 +1,79 @@
+"""The bundled scenarios: which there must be, and that each cites what it is held against."""
+
+from __future__ import annotations
+
+import pytest
+
+from gradcheck.resources import bundled_specs
+from gradcheck.spec.model import Scenario
+from gradcheck.spec.read import load
+
+CENSUS = {
+    "apply": """tanh-float64-mean kwargs-function-argument default-keyword-function mixed-outputs-passthrough
+        same-tensor-twice-sums list-of-tensors-input without-backward-leaves-grad-none kwargs-call-order nested-apply
+        instance-apply no-grad-scope namedtuple-output""",
+    "backward-rules": """arity-matches-outputs skips-non-tensor-outputs tuple-return list-return none-for-stop-gradient
+        none-for-needed-raises not-run-all-stop-gradient accumulates-over-applies with-initial-gradient
+        grad-unused-none twice-with-retain-graph twice-without-raises two-losses-share-output wrong-shape-raises
+        user-exception-keeps-type hook-on-output""",
+    "context": """save-roundtrip saved-tensor-none-when-empty attribute-carries-function isolated-between-applies
+        save-called-twice-raises save-outside-forward-raises saved-tensors-hooks-pack-unpack grad-dtype-consistent""",
+    "materialize": "default-zeros false-none zeros-shape-dtype second-output-only integer-output non-bool-raises",
+    "non-differentiable": """doc-example-grads output-stop-gradient-true slot-still-passed
+        sole-output-backward-not-called partial-grad""",
+    "inplace": """not-inplace-returns-new-tensor input-autograd-kept two-steps-doc-loop identity-leaf-raises
+        identity-nonleaf-ok version-mismatch-raises""",
+    "error": """forward-no-tensor-output forward-missing backward-missing too-few-grads too-many-grads
+        non-tensor-return extra-none-for-non-tensor""",
+    "numerics": """true-derivative-accepted doc-backward-not-derivative one-input-of-many-wrong dead-element
+        float32-tanh tiny-scale huge-scale""",
+}
+DOCUMENTED_EXAMPLES = 20
+"""Dynamic-graph examples in the five documents: 4 + 4 of PyLayer (English, Chinese), 6 of PyLayerContext, 6 of the guide."""
+
+
+@pytest.fixture(scope="module")
+def scenarios() -> list[Scenario]:
+    return [scenario for spec in load([bundled_specs()]) for scenario in spec.scenarios]
+
+
+@pytest.mark.parametrize(("group", "names"), CENSUS.items())
+def test_every_scenario_of_the_census_is_there(scenarios: list[Scenario], group: str, names: str) -> None:
+    ids = {scenario.id for scenario in scenarios}
+    assert {f"{group}-{name}" for name in names.split()} - ids == set()
+
+
+def test_every_dynamic_example_of_the_documents_is_there_as_a_program(scenarios: list[Scenario]) -> None:
+    programs = [s for s in scenarios if "document" in s.tags and s.script is not None]
+    assert len(programs) == DOCUMENTED_EXAMPLES
+
+
+def test_every_program_states_what_must_hold_after_it(scenarios: list[Scenario]) -> None:
+    silent = [s.id for s in scenarios if s.script is not None and not (s.expect.values or s.expect.raises)]
+    assert silent == []
+
+
+def test_every_layer_states_what_its_gradient_is_or_what_it_raises(scenarios: list[Scenario]) -> None:
+    silent = [
+        s.id
+        for s in scenarios
+        if s.layer is not None
+        and s.expect.gradient == "unchecked"
+        and not (s.expect.raises or s.expect.calls.backward is not None)
+    ]
+    assert silent == []
+
+
+def test_documented_backwards_that_are_not_the_derivative_say_so(scenarios: list[Scenario]) -> None:
+    differs = {s.id for s in scenarios if s.expect.gradient == "differs" and "document" in s.tags}
+    assert differs == {
+        "document-mark-not-inplace-is-not-the-derivative",
+        "document-mark-non-differentiable-is-not-the-derivative",
+        "document-set-materialize-grads-is-not-the-derivative",
+    }
+
+
+def test_every_known_difference_of_the_release_has_a_rule(scenarios: list[Scenario]) -> None:
+    reasons = [e.xfail.reason for s in scenarios for e in s.backends.values() if e.xfail is not None]
+    assert reasons
+    assert all(reason.startswith("3.3.1 ") for reason in reasons)
