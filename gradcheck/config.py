@@ -17,7 +17,7 @@ class ConfigError(ValueError):
 class Config(BaseModel):
     """What a project may set for all its runs."""
 
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, defer_build=True)
 
     allow_code: Annotated[bool, Field(alias="allow-code")] = False
     """Run code in spec files, as --allow-code does."""
@@ -53,7 +53,7 @@ def load_config(start: Path | None = None) -> Config:
     candidates = (folder / "pyproject.toml" for folder in [start, *start.parents])
     file = next((candidate for candidate in candidates if candidate.is_file()), None)
     if file is None:
-        return Config()
+        return Config.model_construct()
     try:
         content = tomllib.loads(file.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
@@ -62,6 +62,8 @@ def load_config(start: Path | None = None) -> Config:
     table = tool.get("gradcheck", {}) if isinstance(tool, dict) else {}
     if not isinstance(table, dict):
         raise ConfigError(f"{file}: tool.gradcheck must be a table: write [tool.gradcheck] and the keys below it")
+    if not table:
+        return Config.model_construct()
     try:
         config = Config.model_validate(table)
     except ValidationError as error:

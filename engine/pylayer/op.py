@@ -459,7 +459,7 @@ def binary(
 
 
 def op(
-    *, many: bool = False, floating: bool = False, promote: bool = False, **vjps: Function
+    *, many: bool = False, floating: bool = False, promote: bool = False, inputs: Sequence[str] = (), **vjps: Function
 ) -> Callable[[Function], Function]:
     """Make an operation of a forward ``name(xp, x, …, axis=None)``; the keywords are the vjps by input name."""
 
@@ -474,6 +474,7 @@ def op(
             many=many,
             floating=floating,
             promote=promote,
+            inputs=inputs,
         )
         defaults = {p.name: p.default for p in signature.parameters.values() if p.default is not p.empty}
         arguments, apply, count = row.arguments, row.apply, len(row.arguments)

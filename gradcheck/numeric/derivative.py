@@ -91,7 +91,8 @@ class Line:
         self.evaluations += 1
         point = list(self.x)
         for k, d in self.moves:
-            point[k] = self.x[k] + (h * d).astype(self.x[k].dtype)
+            x = self.x[k]
+            point[k] = module_of(x).asarray(x + (h * d).astype(x.dtype))
         outputs = self.f(point)
         self.eps = max([self.eps, *(spacing(o) for o in outputs)])
         values = flat(outputs)

@@ -21,7 +21,8 @@ TIMEOUT = 60.0
 class Case(BaseModel):
     """One scenario at one point of its matrix on one backend: what a worker runs."""
 
-    model_config = ConfigDict(frozen=True, ser_json_inf_nan="constants")
+    # Only workers validate cases; `list` and `show` need not wait for the validator to be built.
+    model_config = ConfigDict(frozen=True, ser_json_inf_nan="constants", defer_build=True)
 
     scenario: Scenario
     backend: str
@@ -80,7 +81,7 @@ def plan(
     `seed` and `timeout` (seconds), if given, go before the scenarios' own; `default_timeout` is for those without.
     """
     return [
-        Case(
+        Case.model_construct(
             scenario=scenario,
             backend=backend,
             parameters=dict(zip(scenario.matrix, point, strict=True)),

@@ -146,6 +146,12 @@ def test_what_needs_no_code_and_what_is_not_selected_needs_no_leave(spec, gradch
     assert gradcheck("run", "a.grad.yaml", "good").code == 2
 
 
+def test_code_that_is_skipped_needs_no_leave(spec, gradcheck):
+    spec(GOOD + "    backends: {numpy: {skip: {reason: not today}}}\n")
+    done = gradcheck("run", "a.grad.yaml")
+    assert (done.code, summary_of(done)) == (0, "1 SKIP")
+
+
 def test_a_long_list_of_refusals_is_cut_and_counted(spec, gradcheck):
     spec(*(GOOD.replace("good", f"good-{k}") for k in range(15)))
     assert "\nand 10 more\n" in gradcheck("run", "a.grad.yaml").err

@@ -182,7 +182,9 @@ def test_a_script_imports_the_engine_as_paddle(run: Run) -> None:
     import paddle.nn.functional as F
     same = Imported is PyLayer
     """
-    assert run("script", code, 'expect: {values: {"same": true, "F.relu(paddle.ones([1]))": [1.0]}}').status is Status.PASS
+    assert (
+        run("script", code, 'expect: {values: {"same": true, "F.relu(paddle.ones([1]))": [1.0]}}').status is Status.PASS
+    )
 
 
 def test_a_point_of_the_matrix_sets_dtypes_and_names(run: Run) -> None:

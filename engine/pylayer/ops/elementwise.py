@@ -53,7 +53,7 @@ fmin = binary(
 )
 
 
-@op()
+@op(inputs=("x", "y"))
 def share(xp: ModuleType, x: Array, y: Array) -> Array:
     """1 where x > y, 0 where x < y, ½ where they are equal:
     the part of a gradient that goes to x (observed rule 86)."""
@@ -61,7 +61,7 @@ def share(xp: ModuleType, x: Array, y: Array) -> Array:
     return ((x > y) + 0.5 * (x == y)).astype(array.dtype)
 
 
-@op()
+@op(inputs=("x", "y", "out"))
 def chosen(xp: ModuleType, x: Array, y: Array, out: Array) -> Array:
     """1 where fmax or fmin took x."""
     return (x == out).astype(out.dtype)

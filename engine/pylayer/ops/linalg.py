@@ -22,28 +22,36 @@ def _adjoint(F: Any, x: Any) -> Any:
     return F.transpose(x, [*axes[:-2], axes[-1], axes[-2]]).conjugate()
 
 
-def _matmul_x(g: Any, F: Any, x_shape: tuple[int, ...], y: Any) -> Any:
-    """g·yᴴ, with vectors as rows and columns; batch axes that were broadcast are summed by the tape."""
-    if y.ndim == 1:
-        gradient = F.matmul(F.unsqueeze(g, -1), F.unsqueeze(y.conjugate(), 0)) if g.ndim else g * y.conjugate()
-        return (
-            F.sum(gradient, list(range(gradient.ndim - 1)), None, False) if len(x_shape) == 1 and g.ndim else gradient
-        )
-    if len(x_shape) == 1:
-        return F.reshape(F.matmul(F.unsqueeze(g, -2), _adjoint(F, y)), [*g.shape[:-1], x_shape[0]])
-    return F.matmul(g, _adjoint(F, y))
-
-
-def _matmul_y(g: Any, F: Any, x: Any, y_shape: tuple[int, ...]) -> Any:
-    """xᴴ·g, as for the other side."""
+def _as_matrices(F: Any, g: Any, x: Any, y: Any) -> tuple[Any, Any, Any]:
+    """Cotangent and inputs of a product with vectors written as a row on the left, a column on the right."""
+    shape = list(g.shape)
     if x.ndim == 1:
-        if len(y_shape) == 1:
-            return g * x.conjugate()
-        return F.matmul(F.unsqueeze(x.conjugate(), -1), F.unsqueeze(g, -2))
-    if len(y_shape) == 1:
-        gradient = F.matmul(_adjoint(F, x), F.unsqueeze(g, -1))
-        return F.reshape(gradient, list(gradient.shape)[:-1])
-    return F.matmul(_adjoint(F, x), g)
+        x, shape = (
+            F.reshape(x, [1, *x.shape]),
+            [*shape[: -1 if y.ndim > 1 else None], 1, *(shape[-1:] if y.ndim > 1 else [])],
+        )
+    if y.ndim == 1:
+        y, shape = F.reshape(y, [*y.shape, 1]), [*shape, 1]
+    return F.reshape(g, shape), x, y
+
+
+def _matmul_x(g: Any, F: Any, x: Any, y: Any) -> Any:
+    """g·yᴴ; batch axes that were broadcast are summed by the tape, those beside a vector here."""
+    matrix, _, columns = _as_matrices(F, g, x, y)
+    gradient = F.matmul(matrix, _adjoint(F, columns))
+    return gradient if x.ndim > 1 else F.reshape(_summed_batch(F, gradient), list(x.shape))
+
+
+def _matmul_y(g: Any, F: Any, x: Any, y: Any) -> Any:
+    """xᴴ·g, as for the other side."""
+    matrix, rows, _ = _as_matrices(F, g, x, y)
+    gradient = F.matmul(_adjoint(F, rows), matrix)
+    return gradient if y.ndim > 1 else F.reshape(_summed_batch(F, gradient), list(y.shape))
+
+
+def _summed_batch(F: Any, x: Any) -> Any:
+    """`x` summed over all but its last two axes."""
+    return F.sum(x, list(range(x.ndim - 2)), None, False) if x.ndim > 2 else x
 
 
 @op(x=_matmul_x, y=_matmul_y, promote=True)
