@@ -42,8 +42,8 @@ class WrongEntry(_Record):
     index: tuple[int, ...]
     output: str
     output_index: tuple[int, ...]
-    analytic: complex | float
-    numeric: complex | float
+    analytic: float
+    numeric: float
     bar: float
 
     @property

@@ -29,17 +29,23 @@ class Backend(Protocol):
 
 
 class Entry(NamedTuple):
-    """Where a backend is implemented, what it needs, and how to get that."""
+    """Where a backend is implemented, what it needs, and how to get that.
+
+    `preload` are modules that a worker imports before it forks the first case of the backend: they cost a case nothing.
+    """
 
     implementation: str
     needs: tuple[str, ...]
     extra: str
+    preload: tuple[str, ...]
 
+
+ENGINE = ("gradcheck.backends.bundled", "pylayer.paddle")
 
 BACKENDS: dict[str, Entry] = {
-    "numpy": Entry("gradcheck.backends.bundled:numpy_backend", ("numpy", "pylayer"), ""),
-    "cupy": Entry("gradcheck.backends.bundled:cupy_backend", ("cupy", "pylayer"), "cupy"),
-    "paddle": Entry("gradcheck.backends.paddle:paddle_backend", ("paddle",), "paddle"),
+    "numpy": Entry("gradcheck.backends.bundled:numpy_backend", ("numpy", "pylayer"), "", ENGINE),
+    "cupy": Entry("gradcheck.backends.bundled:cupy_backend", ("cupy", "pylayer"), "cupy", ENGINE),
+    "paddle": Entry("gradcheck.backends.paddle:paddle_backend", ("paddle",), "paddle", ("paddle",)),
 }
 """The table of backends, by the name that the command line and specs use."""
 

@@ -13,7 +13,7 @@ from gradcheck.spec.diagnostic import SpecError
 from gradcheck.spec.read import load
 
 if TYPE_CHECKING:
-    from gradcheck.spec.model import Scenario, SpecFile
+    from gradcheck.spec.model import SpecFile
 
 USAGE = 2
 NOTHING_SELECTED = 5
@@ -72,28 +72,3 @@ def selection_options(function: Any) -> Any:
     ):
         function = option(function)
     return function
-
-
-def code_outside(specs: Sequence[SpecFile]) -> list[tuple[Scenario, str]]:
-    """The scenarios outside the bundled specs that run code, each with what would run."""
-    bundled = bundled_specs().resolve()
-    return [
-        (scenario, kinds)
-        for spec in specs
-        if not Path(spec.path).resolve().is_relative_to(bundled)
-        for scenario in spec.scenarios
-        if (kinds := code_in(scenario))
-    ]
-
-
-def code_in(scenario: Scenario) -> str:
-    """The keys of a scenario that hold code, in words."""
-    layer = scenario.layer
-    kinds = {
-        "script": scenario.script is not None,
-        "layer source": isinstance(layer, str),
-        f"import of {getattr(layer, 'ref', '')}": hasattr(layer, "ref"),
-        "call": scenario.call is not None,
-        "values": bool(scenario.expect.values),
-    }
-    return ", ".join(kind for kind, present in kinds.items() if present)

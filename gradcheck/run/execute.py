@@ -53,7 +53,10 @@ def execute(case: Case) -> Result:
     findings: list[Finding] = []
     gradient: GradientSummary | None = None
     with np.errstate(all="ignore"):
-        backend = load(case.backend)
+        try:
+            backend = load(case.backend)
+        except RuntimeError as error:  # it is installed, but has no device
+            return case.result(Status.SKIP, str(error))
         run = Run(case, backend)
         try:
             findings, gradient = run.findings()

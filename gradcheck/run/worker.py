@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ctypes
 import faulthandler
+import functools
 import gc
 import os
 import re
@@ -27,6 +28,7 @@ from typing import IO, TextIO
 
 from pydantic import ValidationError
 
+from gradcheck.backends.base import BACKENDS
 from gradcheck.result import Result, Status
 from gradcheck.run.plan import Case
 
@@ -43,9 +45,6 @@ ENDING = 0.005
 ABORT_GRACE = 1.0
 """Seconds that a child whose time is up has to print where it is."""
 
-PRELOADED = ("gradcheck.backends.bundled", "pylayer.paddle")
-"""Modules that cases need: imported before the first fork, they cost a case nothing."""
-
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 
@@ -60,16 +59,13 @@ def main() -> None:
     """
     requests, results = take_pipes()
     execute = function_named(sys.argv[1])
-    for module in PRELOADED:
-        import_module(module)
-    gc.collect()
-    gc.freeze()  # children that collect garbage need not copy these pages
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's business
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     results.write(READY)
     results.flush()
     for line in requests:
         case = Case.model_validate_json(line)
+        preload(case.backend)
         result = run_isolated(execute, case, requests, results) if hasattr(os, "fork") else run_here(execute, case)
         results.write(result.model_dump_json() + "\n")
         results.flush()
@@ -84,6 +80,15 @@ def take_pipes() -> tuple[IO[str], IO[str]]:
     os.close(nothing)
     os.dup2(2, 1)
     return requests, results
+
+
+@functools.cache
+def preload(backend: str) -> None:
+    """Import what every case of a backend needs, once, before any of them is forked."""
+    for module in BACKENDS[backend].preload:
+        import_module(module)
+    gc.collect()
+    gc.freeze()  # children that collect garbage need not copy these pages
 
 
 def function_named(target: str) -> Execute:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-
 from samples_shape import SAMPLES as SHAPE_SAMPLES
 
 rng = np.random.default_rng(11)
@@ -54,7 +53,8 @@ UNARY = {
     within: "tan asin acos atanh",
 }
 NUMBERS = {
-    "add": [(normal(3), 2.5)], "subtract": [(2.5, normal(3))], "multiply": [(normal(3), -2)], "divide": [(2.5, positive(3))],
+    "add": [(normal(3), 2.5)], "subtract": [(2.5, normal(3))], "multiply": [(normal(3), -2)],
+    "divide": [(2.5, positive(3))],
 }  # fmt: skip
 INTS = np.array([[1, 2, 3], [4, 0, 6]])
 BOOLS = np.array([[True, False, True]])
@@ -68,7 +68,10 @@ SAMPLES: dict[str, list[tuple[Any, ...]]] = {
     "divide": pairs(normal, positive) + NUMBERS["divide"],
     "remainder": [(distinct(2, 3), positive(3) + 3)],
     **{name: [(distinct(2, 3), normal(3)), (distinct(3), 1.234)] for name in ("maximum", "minimum", "fmax", "fmin")},
-    "pow": [*pairs(positive, normal), (normal(3), 3), (normal(3), 2.0), (positive(3), -1.5), (2.5, normal(3)), (normal(3), 0)],
+    "pow": [
+        *pairs(positive, normal), (normal(3), 3), (normal(3), 2.0), (positive(3), -1.5), (2.5, normal(3)),
+        (normal(3), 0),
+    ],
     "atan2": pairs(normal, positive),
     "clip": [(distinct(2, 3), 0.5, 2.5), (distinct(2, 3), None, 2.0), (distinct(2, 3), None, None)],
     "sum": [(normal(2, 3, 2), axis, None, keep) for axis in (None, 0, [0, 2]) for keep in (False, True)],

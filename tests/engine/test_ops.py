@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import mutually_broadcastable_shapes
+from samples import SAMPLES
 
 import pylayer.paddle as paddle
 from gradcheck.check.gradient import check_gradient
@@ -21,8 +22,6 @@ from gradcheck.result import Status
 from pylayer.array import XP
 from pylayer.op import OPS, Op
 from pylayer.tensor import Tensor
-
-from samples import SAMPLES
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 

@@ -29,7 +29,7 @@ CENSUS = {
         float32-tanh tiny-scale huge-scale""",
 }
 DOCUMENTED_EXAMPLES = 20
-"""Dynamic-graph examples in the five documents: 4 + 4 of PyLayer (English, Chinese), 6 of PyLayerContext, 6 of the guide."""
+"""Of the dynamic graph: 4 + 4 of PyLayer (English, Chinese), 6 of PyLayerContext, 6 of the guide."""
 
 
 @pytest.fixture(scope="module")
