@@ -60,7 +60,7 @@ class GradientSummary(_Record):
     verdict: Status
     wrong: tuple[WrongEntry, ...] = ()
     wrong_counts: dict[str, tuple[int, int]] = {}
-    """Per input: elements found wrong, elements in all. An input with 0 wrong is right."""
+    """Per input: elements found wrong, elements in all. With 0 wrong it is right; not listed, it is not known."""
     exhaustive: bool = True
     """Whether the counts are exact; if not, at least so many are wrong."""
     worst_error: float = 0.0

@@ -21,85 +21,12 @@ from itertools import repeat
 from types import ModuleType
 from typing import Any
 
-from pylayer.array import XP, Array
+from pylayer.array import XP
 from pylayer.dtype import default_dtype, promote_types
-from pylayer.graph import Cotangent, Node, Output, grad_mode
-from pylayer.saved import PackedValues, hooks_in_use, packed_values
+from pylayer.graph import Output, grad_mode
+from pylayer.op_node import OpNode, SeveralOutputs, parent_of
+from pylayer.op_table import OPS, Function, Kernels, Vjp
 from pylayer.tensor import Tensor
-from pylayer.versions import changes, check_unchanged, clock
-
-Function = Callable[..., Any]
-
-OPS: dict[str, Op] = {}
-"""The op table, by name."""
-
-
-class Kernels(dict[type, Function]):
-    """Array type to the forward on arrays of that type, bound to their module on first use."""
-
-    def __init__(self, bind: Callable[[ModuleType], Function]) -> None:
-        super().__init__()
-        self.bind = bind
-
-    def __missing__(self, array_type: type) -> Function:
-        kernel = self[array_type] = self.bind(XP[array_type])
-        return kernel
-
-
-class RawOps:
-    """`F` on raw arrays of one type."""
-
-    def __init__(self, array_type: type) -> None:
-        self._array_type = array_type
-
-    def __getattr__(self, name: str) -> Function:
-        kernel = OPS[name].kernels[self._array_type]
-        setattr(self, name, kernel)
-        return kernel
-
-
-class RecordedOps:
-    """`F` on Tensors."""
-
-    def __getattr__(self, name: str) -> Function:
-        return OPS[name].function
-
-
-class _RawOpsByType(dict[type, RawOps]):
-    def __missing__(self, array_type: type) -> RawOps:
-        ops = self[array_type] = RawOps(array_type)
-        return ops
-
-
-raw_ops = _RawOpsByType()
-recorded_ops = RecordedOps()
-
-
-class Vjp:
-    """One input's vjp: ``function(g, [F,] *pick(*arguments, out, i))``."""
-
-    __slots__ = ("function", "pick", "reads", "takes_ops")
-
-    def __init__(self, function: Function, arguments: Sequence[str]) -> None:
-        names = argument_names(function)[1:]
-        self.function = function
-        self.takes_ops = names[:1] == ("F",)
-        self.reads = names[self.takes_ops :]
-        sources = [self.source(name, arguments) for name in self.reads]
-        self.pick: Function = eval(
-            f"lambda {', '.join((*arguments, 'out', 'i'))}: ({''.join(s + ',' for s in sources)})"
-        )
-
-    @staticmethod
-    def source(name: str, arguments: Sequence[str]) -> str:
-        """The expression for what a vjp calls `name`: an argument, ``out``, ``i``, or an argument's shape or dtype."""
-        base, _, attribute = name.rpartition("_")
-        return f"{base}.{attribute}" if name not in arguments and base in arguments else name
-
-
-def argument_names(function: Function) -> tuple[str, ...]:
-    """The names of the positional parameters of a plain function."""
-    return function.__code__.co_varnames[: function.__code__.co_argcount]
 
 
 class Op:
@@ -214,13 +141,6 @@ class Op:
             ) from None
 
 
-def parent_of(value: Any) -> Node | Tensor | None:
-    """Where the gradient of an input goes: its node, the leaf itself, or nowhere."""
-    if not isinstance(value, Tensor) or value._stop_gradient:
-        return None
-    return value if value.node is None else value.node
-
-
 def unwrap(value: Any) -> Any:
     """The raw array of a Tensor, also inside lists, tuples and slices; anything else unchanged."""
     if isinstance(value, Tensor):
@@ -260,118 +180,6 @@ def reconciled(name: str, inputs: Sequence[Any]) -> list[Any]:
         )
     common = promote_types(dtypes)
     return [OPS["cast"].apply(v, common) if isinstance(v, Tensor) and v.dtype is not common else v for v in inputs]
-
-
-class OpNode(Node):
-    """A recorded call of an operation. `saved` holds, per input, what its vjp reads; None once released."""
-
-    __slots__ = ("op", "saved", "shapes")
-
-    def __init__(
-        self,
-        op: Op,
-        parents: Sequence[Node | Tensor | None],
-        saved: Sequence[tuple[Any, ...]],
-        shapes: Sequence[tuple[int, ...]] | None = None,
-    ) -> None:
-        self.age = -next(clock)  # Node.__init__, spelled out: its call would be a fifth of the cost of recording
-        self.parents = parents
-        self.hooks = None
-        self.op = op
-        self.saved: Sequence[tuple[Any, ...]] | None = packed_values(saved) if hooks_in_use else saved
-        self.shapes = shapes
-        """The inputs' shapes, where a gradient's may differ by broadcasting; else None."""
-
-    @property
-    def label(self) -> str:
-        return self.op.name
-
-    def release(self) -> None:
-        self.saved = None
-
-    def pullback(self, cotangent: Cotangent, create_graph: bool) -> Sequence[Cotangent | None]:
-        if self.saved is None:
-            raise self.already_released()
-        kind = type(cotangent[0] if type(cotangent) is list else cotangent)
-        shapes = self.shapes
-        gradients: list[Cotangent | None] = []
-        for vjp, parent, values in zip(self.op.vjps, self.parents, self.saved):  # noqa: B905 - `many` repeats its vjp
-            if parent is None:
-                gradients.append(None)
-                continue
-            if changes:
-                check_unchanged(values, self)
-            if type(values) is PackedValues:
-                values = values.unpacked()
-            if create_graph:
-                values = tuple(self.as_recorded(vjp, values))
-            if vjp.takes_ops:
-                gradient = vjp.function(cotangent, recorded_ops if create_graph else raw_ops[kind], *values)
-            else:
-                gradient = vjp.function(cotangent, *values)
-            if type(gradient) is not kind:  # NumPy turns 0-d results into scalars
-                gradient = XP[kind].asarray(gradient)
-            if shapes is not None and tuple(gradient.shape) != shapes[len(gradients)]:
-                ops = recorded_ops if create_graph else raw_ops[kind]
-                gradient = unbroadcast(ops, gradient, shapes[len(gradients)])
-            gradients.append(gradient)
-        return gradients
-
-    def as_recorded(self, vjp: Vjp, values: Sequence[Any]) -> list[Any]:
-        """Saved arrays as Tensors in their place in the graph, for a vjp that is itself recorded."""
-        recorded = []
-        for name, value in zip(vjp.reads, values, strict=True):
-            if name == "out":
-                value = self.recorded_output(value)
-            elif self.op.many and name == self.op.arguments[0]:
-                value = [Tensor(v, p, p is None) for v, p in zip(value, self.parents, strict=True)]
-            elif name in self.op.inputs and type(value) in XP:
-                parent = self.parents[self.op.inputs.index(name)]
-                value = Tensor(value, parent, parent is None)
-            recorded.append(value)
-        return recorded
-
-    def recorded_output(self, out: Any) -> Any:
-        """The saved output as a Tensor of this node."""
-        return Tensor(out, self, False)
-
-
-class SeveralOutputs(OpNode):
-    """A recorded call with several outputs; undefined cotangents reach the vjps as zeros."""
-
-    __slots__ = ("like", "outputs")
-
-    def __init__(
-        self,
-        op: Op,
-        parents: Sequence[Node | Tensor | None],
-        saved: Sequence[tuple[Any, ...]],
-        shapes: Sequence[tuple[int, ...]],
-        outs: Sequence[Array],
-    ) -> None:
-        super().__init__(op, parents, saved, shapes)
-        self.outputs = len(outs)
-        self.like = [(o.shape, o.dtype, XP[type(o)]) for o in outs]
-
-    def pullback(self, cotangent: Cotangent, create_graph: bool) -> Sequence[Cotangent | None]:
-        filled = list(cotangent)
-        for k, (shape, dtype, xp) in enumerate(self.like):
-            if filled[k] is None:
-                zeros = xp.zeros(shape, dtype)
-                filled[k] = Tensor(zeros) if create_graph else zeros
-        return super().pullback(filled, create_graph)
-
-    def recorded_output(self, out: Any) -> Any:
-        return [Tensor(o, Output(self, k), False) for k, o in enumerate(out)]
-
-
-def unbroadcast(F: Any, gradient: Cotangent, shape: tuple[int, ...]) -> Cotangent:
-    """Sum `gradient` over the axes along which an input of `shape` was broadcast."""
-    extra = gradient.ndim - len(shape)
-    stretched = [k + extra for k, n in enumerate(shape) if n == 1 and gradient.shape[k + extra] != 1]
-    if extra or stretched:
-        gradient = F.sum(gradient, [*range(extra), *stretched], None, True)
-    return F.reshape(gradient, shape)
 
 
 # --------------------------------------------------------------------------- making rows

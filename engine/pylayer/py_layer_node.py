@@ -13,7 +13,8 @@ from pylayer.array import XP
 from pylayer.autograd import grad_mode_set
 from pylayer.dtype import BY_NUMPY
 from pylayer.graph import Cotangent, Node
-from pylayer.op import OPS, parent_of
+from pylayer.op_node import parent_of
+from pylayer.op_table import OPS
 from pylayer.tensor import Tensor
 
 if TYPE_CHECKING:

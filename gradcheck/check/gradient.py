@@ -20,7 +20,7 @@ a backward that clips or squares its cotangent shows at some size."""
 WIDEST_BAR = 1e-2
 """A derivative whose bar is wider than this, relative to itself or to its output, decides nothing."""
 MOST_LISTED = 20
-"""Wrong entries that a summary lists; all are counted."""
+"""Wrong entries that a summary lists of an input, worst first; all are counted."""
 UNITS = 32
 """Units in the last place that a backward in low precision may be off, relative to the largest gradient."""
 SUM_OF_OUTPUTS = -1
@@ -102,19 +102,23 @@ class Check:
         self.inputs = list(problem.inputs)
         self.outputs = Outputs([], [])
         self.point: Point | None = None
-        self.exhaustive = False
+        self.exhaustive = True
+        self.right: set[int] = set()
+        """The inputs whose gradient agreed when they were tried alone."""
 
     def summary(self, verdict: Status, why: str = "", wrong: Sequence[Entry] = ()) -> GradientSummary:
         """The result, with everything that was counted so far."""
         elements = {(entry.input, entry.index) for entry in wrong}
-        counts = {
-            self.problem.names[k]: (sum(i == number for i, _ in elements), self.inputs[k].size)
-            for number, k in enumerate(self.moved)
-        }
+        counts = {}
+        for number, k in enumerate(self.moved):
+            count = sum(i == number for i, _ in elements)
+            if count or number in self.right or verdict is not Status.FAIL:
+                counts[self.problem.names[k]] = (count, self.inputs[k].size)
+        listed = [e for k in range(len(self.moved)) for e in [e for e in wrong if e.input == k][:MOST_LISTED]]
         return GradientSummary(
             verdict=verdict,
             why=why,
-            wrong=tuple(self.named(entry) for entry in wrong[:MOST_LISTED]),
+            wrong=tuple(self.named(entry) for entry in listed),
             wrong_counts=counts,
             exhaustive=self.exhaustive,
             worst_error=self.worst,
@@ -190,7 +194,7 @@ class Check:
         cotangent = size * weights(derivative, outputs, self.random)
         comparison = compare(cotangent, derivative, self.vjp(cotangent), direction, self.rtol)
         if comparison.ratio > 1:
-            return self.disagreement(cotangent, direction, derivative)
+            return self.disagreement(cotangent, direction)
         self.worst = max(self.worst, comparison.ratio)
         return None, self.too_wide(derivative, outputs, comparison, cotangent)
 
@@ -209,38 +213,49 @@ class Check:
             f"jumps, around this point. Use inputs further from such places, or a forward that keeps more digits"
         )
 
-    def disagreement(
-        self, cotangent: Array, direction: Sequence[Array], derivative: Derivative
-    ) -> tuple[GradientSummary | None, str]:
+    def disagreement(self, cotangent: Array, direction: Sequence[Array]) -> tuple[GradientSummary | None, str]:
         """FAIL with the entries that are wrong, KINK where the function has no derivative, or why neither."""
         assert self.point is not None
-        entries, self.exhaustive = self.suspects(cotangent, direction, derivative)
-        sides = one_sided(self.point, entries, self.exhaustive) if entries else []
-        wrong = [entry for entry, side in zip(entries, sides, strict=True) if side is None or not between(entry, side)]
+        wrong: list[Entry] = []
+        kinks: list[tuple[Entry, tuple[float, float]]] = []
+        for entries, diagonal in self.suspects(cotangent, direction):
+            for entry, sides in zip(entries, one_sided(self.point, entries, diagonal), strict=True):
+                if sides is None or not between(entry, sides):
+                    wrong.append(entry)
+                else:
+                    kinks.append((entry, sides))
         if wrong:
             self.worst = max(abs(e.analytic - e.numeric) / e.bar if e.bar else np.inf for e in wrong)
-            wrong.sort(key=lambda e: -abs(e.analytic - e.numeric) / max(abs(e.analytic), abs(e.numeric)))
+            wrong.sort(key=relative_error, reverse=True)
             return self.summary(Status.FAIL, "", wrong), ""
-        if entries:
-            shown = [
-                f"{self.place(e)} (left {s[0]:.6g}, right {s[1]:.6g})" for e, s in zip(entries, sides, strict=True) if s
-            ]
+        if kinks:
+            shown = [f"{self.place(entry)} (left {left:.6g}, right {right:.6g})" for entry, (left, right) in kinks]
             more = f" and {len(shown) - 3} more" if len(shown) > 3 else ""
             where = ", ".join(shown[:3]) + more
             why = f"not differentiable at {where}; the gradient lies between the one-sided derivatives"
             return self.summary(Status.KINK, why), ""
         return None, "the projections disagree, but no single entry does by more than its bar: the forward is too noisy"
 
-    def suspects(
-        self, cotangent: Array, direction: Sequence[Array], derivative: Derivative
-    ) -> tuple[list[Entry], bool]:
-        """The entries that are wrong by their bars: all of them (True) where the Jacobian is diagonal, else some."""
+    def suspects(self, cotangent: Array, direction: Sequence[Array]) -> list[tuple[list[Entry], bool]]:
+        """Per input that is not right, the entries that are wrong by their bars, and whether its Jacobian is diagonal.
+
+        Of a diagonal Jacobian all wrong entries are found, of another some.
+        """
         assert self.point is not None
+        gradients, found = self.vjp(cotangent), []
         for number in range(len(self.moved)):
+            alone = [d if k == number else d * 0 for k, d in enumerate(direction)]
+            derivative = self.point.along([d if k == number else None for k, d in enumerate(direction)])
+            if compare(cotangent, derivative, gradients, alone, self.rtol).ratio <= 1:
+                self.right.add(number)
+                continue
             entries = diagonal_entries(self.point, number, cotangent, direction, self.rtol, self.random)
-            if entries:
-                return entries, True
-        return list(wrong_entries(self.point, cotangent, direction, derivative, self.rtol)), False
+            if entries is not None:
+                found.append((entries, True))
+            else:
+                self.exhaustive = False
+                found.append((list(wrong_entries(self.point, cotangent, alone, derivative, self.rtol)), False))
+        return found
 
     def place(self, entry: Entry) -> str:
         """The input element of an entry, as reports name it."""
@@ -291,12 +306,18 @@ class Check:
             for i in xp.flatnonzero(~(xp.abs(a - b) <= bar)).tolist():
                 values = [float(v.reshape(-1)[i].real) for v in (a, b, bar)]
                 wrong.append(Entry(number, i, SUM_OF_OUTPUTS, *values))
-        self.exhaustive = True
+        self.right.update(range(len(self.moved)))
         return self.summary(Status.FAIL, "wrong only in the inputs' own dtype", wrong) if wrong else None
 
     def nudged(self, x: Array, eps: float) -> Array:
         """An input with every element moved by about one unit of the low precision."""
         return x * (1 + eps * self.random.choice([-1.0, 1.0], x.shape)) if is_differentiable(x) else x
+
+
+def relative_error(entry: Entry) -> float:
+    """|analytic − numeric| over the larger of both; inf if one of them is not finite."""
+    error = abs(entry.analytic - entry.numeric) / max(abs(entry.analytic), abs(entry.numeric))
+    return error if np.isfinite(error) else np.inf
 
 
 def between(entry: Entry, sides: tuple[float, float]) -> bool:

@@ -45,9 +45,9 @@ def element(name: str, index: tuple[int, ...]) -> str:
     return f"{name}[{','.join(map(str, index))}]" if index else name
 
 
-def number(value: complex | float) -> str:
+def number(value: float) -> str:
     """A derivative's value, to 8 digits."""
-    return f"{value.real:.8g}{value.imag:+.8g}j" if isinstance(value, complex) else f"{value:.8g}"
+    return f"{value:.8g}"
 
 
 def worst_first(entries: Iterable[WrongEntry]) -> list[WrongEntry]:

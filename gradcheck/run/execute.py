@@ -68,15 +68,9 @@ def execute(case: Case) -> Result:
     status = next((s for s in SEVERITY if any(f.status is s for f in findings)), Status.PASS)
     messages = [f.message for f in sorted(findings, key=lambda f: SEVERITY.index(f.status))]
     status, messages = with_known_failure(case, status, messages)
-    return Result(
-        name=case.name,
-        scenario=scenario.id,
-        backend=case.backend,
-        path=scenario.path,
-        line=scenario.line,
-        column=scenario.column,
-        status=status,
-        message=messages[0] if messages else "",
+    return case.result(
+        status,
+        messages[0] if messages else "",
         details=tuple(messages[1:]),
         gradient=gradient,
         seconds=time.perf_counter() - started,
@@ -85,7 +79,7 @@ def execute(case: Case) -> Result:
 
 def with_known_failure(case: Case, status: Status, messages: list[str]) -> tuple[Status, list[str]]:
     """XFAIL and XPASS for a case whose scenario expects it to fail on this backend. ERROR stays ERROR."""
-    entry = next((entry for name, entry in case.scenario.backends.items() if name == case.backend), None)
+    entry = case.scenario.on(case.backend)
     if entry is None or entry.xfail is None:
         return status, messages
     if status is Status.FAIL:
@@ -250,7 +244,10 @@ def judge(gradient: GradientSummary, wanted: str) -> list[Finding]:
             return []
         return [Finding(Status.FAIL, "expected a backward that is not the derivative, but it is (gradient: differs)")]
     if verdict is Status.FAIL:
-        wrong = [f"{name}: {n} of {total} entries wrong" for name, (n, total) in gradient.wrong_counts.items() if n]
+        least = "" if gradient.exhaustive else "at least "
+        wrong = [
+            f"{name}: {least}{n} of {total} entries wrong" for name, (n, total) in gradient.wrong_counts.items() if n
+        ]
         right = [name for name, (n, _) in gradient.wrong_counts.items() if not n]
         tail = f"; {', '.join(right)} right" if right else ""
         return [Finding(verdict, f"gradient of {'; '.join(wrong)}{tail}")]

@@ -54,7 +54,7 @@ class Case(BaseModel):
 
     def not_run(self) -> Result | None:
         """SKIP or UNSUPPORTED with the reason why this is not run at all; None if it is."""
-        entry = next((entry for name, entry in self.scenario.backends.items() if name == self.backend), None)
+        entry = self.scenario.on(self.backend)
         if entry is not None and entry.skip is not None:
             return self.result(Status.SKIP, entry.skip.reason)
         if reason := missing(self.backend):

@@ -305,9 +305,13 @@ class Scenario(_Format):
             key = key.rpartition(".")[0]
         return self.line
 
+    def on(self, backend: str) -> BackendExpectation | None:
+        """What is different on `backend`, if anything."""
+        return next((entry for name, entry in self.backends.items() if name == backend), None)
+
     def expect_for(self, backend: str) -> Expect:
         """What must hold on `backend`: its own complete expectations, or else the scenario's."""
-        special = next((value for name, value in self.backends.items() if name == backend), None)
+        special = self.on(backend)
         return special.expect if special and special.expect else self.expect
 
     def dtype_of(self, name: str, parameters: dict[str, Any]) -> str:

@@ -228,3 +228,25 @@ def test_a_factor_is_found_at_every_shape_and_scale(
     x = 10.0**exponent * np.random.default_rng(seed).standard_normal(shape)
     summary = check(np.arctan, lambda x, y, g: factor * g / (1 + x * x), x, seed=seed)
     assert summary.verdict is (Status.FAIL if factor != 1 and x.size else Status.PASS)
+
+
+@pytest.mark.parametrize(
+    ("factors", "counts"),
+    [
+        ((2, 1, 1), {"x0": (9, 9), "x1": (0, 9), "x2": (0, 9)}),
+        ((1, 1, 0), {"x0": (0, 9), "x1": (0, 9), "x2": (9, 9)}),
+        ((2, 1, 3), {"x0": (9, 9), "x1": (0, 9), "x2": (9, 9)}),
+    ],
+)
+def test_every_input_is_judged_by_itself(factors: tuple[int, int, int], counts: dict[str, tuple[int, int]]) -> None:
+    def backward(a: Any, b: Any, c: Any, y: Any, g: Any) -> Any:
+        return factors[0] * g * b, factors[1] * g * a, factors[2] * g
+
+    a, b, c = RANDOM.standard_normal((3, 3, 3))
+    assert check(lambda a, b, c: a * b + c, backward, a, b, c).wrong_counts == counts
+
+
+def test_an_input_of_a_product_is_judged_by_itself_too() -> None:
+    summary = check(np.matmul, lambda a, b, y, g: (g @ b, a.T @ g * 2), A, B)
+    assert not summary.exhaustive
+    assert {entry.input for entry in summary.wrong} == {"x0", "x1"}

@@ -20,7 +20,8 @@ from gradcheck.check.gradient import check_gradient
 from gradcheck.check.problem import Problem
 from gradcheck.result import Status
 from pylayer.array import XP
-from pylayer.op import OPS, Op
+from pylayer.op import Op
+from pylayer.op_table import OPS
 from pylayer.tensor import Tensor
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")

@@ -24,7 +24,7 @@ def make_result(status: Status = Status.PASS, **fields) -> Result:
     return Result(**{**known, "path": path, "status": status, "seconds": 0.412, **fields})
 
 
-def wrong(analytic: complex, numeric: complex, index=(1, 2), bar=5e-13, output="out", output_index=()) -> WrongEntry:
+def wrong(analytic: float, numeric: float, index=(1, 2), bar=5e-13, output="out", output_index=()) -> WrongEntry:
     return WrongEntry(
         input="W_hh", index=index, output=output, output_index=output_index, analytic=analytic, numeric=numeric, bar=bar
     )
@@ -35,7 +35,7 @@ FAILED = make_result(
     message="gradient of W_hh: 7 of 48 entries wrong; x, b right",
     gradient=GradientSummary(
         verdict=Status.FAIL,
-        wrong=(wrong(1.0, 1.0001, (0, 0)), wrong(0.41278311, 0.39990127), wrong(2 + 1j, 2.0, (3, 3))),
+        wrong=(wrong(1.0, 1.0001, (0, 0)), wrong(0.41278311, 0.39990127), wrong(3.0, 2.0, (3, 3))),
         wrong_counts={"W_hh": (7, 48), "x": (0, 6)},
         worst_error=1e9,
     ),
@@ -54,7 +54,7 @@ FAILED = make_result(
             make_result(Status.ERROR, message="[red]\x1b[2J" + "x" * 500),
             "ERROR lstm-cell@numpy specs/rnn.grad.yaml:12:5 [red]\\x1b[2J" + "x" * 500 + " 0.41s",
         ),
-        (FAILED, "FAIL lstm-cell@numpy specs/rnn.grad.yaml:12:5 W_hh[3,3] rel=4.5e-01 bar=5e-13 0.41s"),
+        (FAILED, "FAIL lstm-cell@numpy specs/rnn.grad.yaml:12:5 W_hh[3,3] rel=3.3e-01 bar=5e-13 0.41s"),
     ],
 )
 def test_a_result_is_one_line_whatever_its_length(result, line):
@@ -71,7 +71,7 @@ def test_a_failure_shows_the_wrong_entries_worst_first():
     assert failure_block(FAILED, "--seed 3") == [
         "gradient of W_hh: 7 of 48 entries wrong; x, b right",
         "                       analytic    numeric ± bar       rel. error",
-        "  d out / d W_hh[3,3]  2+1j        2 ± 5e-13           4.5e-01  ◀ worst",
+        "  d out / d W_hh[3,3]  3           2 ± 5e-13           3.3e-01  ◀ worst",
         "  d out / d W_hh[1,2]  0.41278311  0.39990127 ± 5e-13  3.1e-02",
         "  d out / d W_hh[0,0]  1           1.0001 ± 5e-13      1.0e-04",
         "  … and 4 more",
@@ -177,7 +177,7 @@ def test_a_long_run_gives_signs_of_life_on_stderr(capsys, monkeypatch):
 
 
 def test_the_json_report_is_strict_and_gives_the_results_back():
-    entry = wrong(2.0, 1 - 2j, bar=math.inf)
+    entry = wrong(2.0, -2.0, bar=math.inf)
     infinite = make_result(
         Status.FAIL,
         gradient=GradientSummary(verdict=Status.FAIL, wrong=(entry,), worst_error=math.nan),

@@ -8,7 +8,7 @@ from typing import Any
 
 from pylayer.dtype import BY_NUMPY
 from pylayer.graph import grad_mode
-from pylayer.op import OPS
+from pylayer.op_table import OPS
 from pylayer.tensor import Tensor
 from pylayer.versions import mark_changed
 

@@ -1,0 +1,135 @@
+"""The recorded call of an operation: what is saved, and how its vjps are run, on arrays or recorded on Tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from pylayer.array import XP, Array
+from pylayer.graph import Cotangent, Node, Output
+from pylayer.op_table import Vjp, raw_ops, recorded_ops
+from pylayer.saved import PackedValues, hooks_in_use, packed_values
+from pylayer.tensor import Tensor
+from pylayer.versions import changes, check_unchanged, clock
+
+if TYPE_CHECKING:
+    from pylayer.op import Op
+
+
+def parent_of(value: Any) -> Node | Tensor | None:
+    """Where the gradient of an input goes: its node, the leaf itself, or nowhere."""
+    if not isinstance(value, Tensor) or value._stop_gradient:
+        return None
+    return value if value.node is None else value.node
+
+
+class OpNode(Node):
+    """A recorded call of an operation. `saved` holds, per input, what its vjp reads; None once released."""
+
+    __slots__ = ("op", "saved", "shapes")
+
+    def __init__(
+        self,
+        op: Op,
+        parents: Sequence[Node | Tensor | None],
+        saved: Sequence[tuple[Any, ...]],
+        shapes: Sequence[tuple[int, ...]] | None = None,
+    ) -> None:
+        self.age = -next(clock)  # Node.__init__, spelled out: its call would be a fifth of the cost of recording
+        self.parents = parents
+        self.hooks = None
+        self.op = op
+        self.saved: Sequence[tuple[Any, ...]] | None = packed_values(saved) if hooks_in_use else saved
+        self.shapes = shapes
+        """The inputs' shapes, where a gradient's may differ by broadcasting; else None."""
+
+    @property
+    def label(self) -> str:
+        return self.op.name
+
+    def release(self) -> None:
+        self.saved = None
+
+    def pullback(self, cotangent: Cotangent, create_graph: bool) -> Sequence[Cotangent | None]:
+        if self.saved is None:
+            raise self.already_released()
+        kind = type(cotangent[0] if type(cotangent) is list else cotangent)
+        shapes = self.shapes
+        gradients: list[Cotangent | None] = []
+        for vjp, parent, values in zip(self.op.vjps, self.parents, self.saved):  # noqa: B905 - `many` repeats its vjp
+            if parent is None:
+                gradients.append(None)
+                continue
+            if changes:
+                check_unchanged(values, self)
+            if type(values) is PackedValues:
+                values = values.unpacked()
+            if create_graph:
+                values = tuple(self.as_recorded(vjp, values))
+            if vjp.takes_ops:
+                gradient = vjp.function(cotangent, recorded_ops if create_graph else raw_ops[kind], *values)
+            else:
+                gradient = vjp.function(cotangent, *values)
+            if type(gradient) is not kind:  # NumPy turns 0-d results into scalars
+                gradient = XP[kind].asarray(gradient)
+            if shapes is not None and tuple(gradient.shape) != shapes[len(gradients)]:
+                ops = recorded_ops if create_graph else raw_ops[kind]
+                gradient = unbroadcast(ops, gradient, shapes[len(gradients)])
+            gradients.append(gradient)
+        return gradients
+
+    def as_recorded(self, vjp: Vjp, values: Sequence[Any]) -> list[Any]:
+        """Saved arrays as Tensors in their place in the graph, for a vjp that is itself recorded."""
+        recorded = []
+        for name, value in zip(vjp.reads, values, strict=True):
+            if name == "out":
+                value = self.recorded_output(value)
+            elif self.op.many and name == self.op.arguments[0]:
+                value = [Tensor(v, p, p is None) for v, p in zip(value, self.parents, strict=True)]
+            elif name in self.op.inputs and type(value) in XP:
+                parent = self.parents[self.op.inputs.index(name)]
+                value = Tensor(value, parent, parent is None)
+            recorded.append(value)
+        return recorded
+
+    def recorded_output(self, out: Any) -> Any:
+        """The saved output as a Tensor of this node."""
+        return Tensor(out, self, False)
+
+
+class SeveralOutputs(OpNode):
+    """A recorded call with several outputs; undefined cotangents reach the vjps as zeros."""
+
+    __slots__ = ("like", "outputs")
+
+    def __init__(
+        self,
+        op: Op,
+        parents: Sequence[Node | Tensor | None],
+        saved: Sequence[tuple[Any, ...]],
+        shapes: Sequence[tuple[int, ...]],
+        outs: Sequence[Array],
+    ) -> None:
+        super().__init__(op, parents, saved, shapes)
+        self.outputs = len(outs)
+        self.like = [(o.shape, o.dtype, XP[type(o)]) for o in outs]
+
+    def pullback(self, cotangent: Cotangent, create_graph: bool) -> Sequence[Cotangent | None]:
+        filled = list(cotangent)
+        for k, (shape, dtype, xp) in enumerate(self.like):
+            if filled[k] is None:
+                zeros = xp.zeros(shape, dtype)
+                filled[k] = Tensor(zeros) if create_graph else zeros
+        return super().pullback(filled, create_graph)
+
+    def recorded_output(self, out: Any) -> Any:
+        return [Tensor(o, Output(self, k), False) for k, o in enumerate(out)]
+
+
+def unbroadcast(F: Any, gradient: Cotangent, shape: tuple[int, ...]) -> Cotangent:
+    """Sum `gradient` over the axes along which an input of `shape` was broadcast."""
+    extra = gradient.ndim - len(shape)
+    stretched = [k + extra for k, n in enumerate(shape) if n == 1 and gradient.shape[k + extra] != 1]
+    if extra or stretched:
+        gradient = F.sum(gradient, [*range(extra), *stretched], None, True)
+    return F.reshape(gradient, shape)
