@@ -169,7 +169,8 @@ class Run:
                 raise
             names = {cls.__name__ for cls in type(error).__mro__}
             phase = phase_of(error)
-            where = f"{describe(error)} (line {line_in(self.scenario.path, error)})"
+            line = line_in(self.scenario.path, error)
+            where = f"{describe(error)}{f' (line {line} of the spec)' if line else ''}"
             if expected.type not in names:
                 found.append(Finding(Status.FAIL, f"expected {expected.type}, but the code raised {where}"))
             elif expected.phase not in ("any", phase):
