@@ -41,6 +41,11 @@ class DType:
         return self.is_floating or self.is_complex
 
     @property
+    def rank(self) -> int:
+        """The place of its kind in bool, integer, floating, complex."""
+        return 3 if self.is_complex else 2 if self.is_floating else 0 if self is bool_ else 1
+
+    @property
     def itemsize(self) -> int:
         """Bytes per element."""
         return self.numpy.itemsize
@@ -66,8 +71,10 @@ FLOATING = frozenset({float16, float32, float64, bfloat16})
 
 
 def promote_types(dtypes: Iterable[DType]) -> DType:
-    """The narrowest floating or complex dtype that holds all of `dtypes`."""
-    by_numpy = functools.reduce(np.promote_types, (d.numpy for d in dtypes))
+    """The narrowest dtype that holds all of `dtypes`; beside a floating or complex one, integers do not count."""
+    found = set(dtypes)
+    differentiable = {d for d in found if d.is_differentiable}
+    by_numpy = functools.reduce(np.promote_types, (d.numpy for d in differentiable or found))
     return BY_NUMPY[np.dtype(by_numpy)]
 
 

@@ -22,7 +22,7 @@ from types import ModuleType
 from typing import Any
 
 from pylayer.array import XP
-from pylayer.dtype import default_dtype, promote_types
+from pylayer.dtype import DType, default_dtype, promote_types
 from pylayer.graph import Output, grad_mode
 from pylayer.op_node import OpNode, SeveralOutputs, parent_of
 from pylayer.op_table import OPS, Function, Kernels, Vjp
@@ -114,10 +114,10 @@ class Op:
                 )
         if not inputs:
             raise ValueError(f"(InvalidArgument) {self.name}(): needs at least one Tensor, but got an empty list.")
-        if self.floating:
-            inputs = [as_floating(value) for value in inputs]
         if self.promote:
             inputs = reconciled(self.name, inputs)
+        if self.floating:
+            inputs = [as_floating(value) for value in inputs]
         if self.many:
             arguments[0] = inputs
         else:
@@ -130,7 +130,7 @@ class Op:
         try:
             return kernel(*raw)
         except (ValueError, IndexError) as error:
-            text = str(error)
+            text = str(error).removeprefix("(InvalidArgument) ").removesuffix(".")
             if "broadcast" in text:
                 text = "Broadcast dimension mismatch: the shapes do not broadcast together"
             shapes = [
@@ -162,24 +162,37 @@ def as_floating(value: Any) -> Any:
 def reconciled(name: str, inputs: Sequence[Any]) -> list[Any]:
     """The inputs of an elementwise operation in a common dtype (observed rule 76).
 
-    Floating and complex Tensors go to the widest. A Python number follows the Tensor, except that a float takes an
-    integer Tensor to the default floating dtype.
+    Floating and complex Tensors go to the widest; a 0-d Tensor follows the others unless its kind is higher. A Python
+    number follows the Tensor, except that a float takes an integer Tensor to the default floating dtype.
 
     Raises:
         TypeError: Tensors of different dtypes that are not all floating or complex.
     """
-    dtypes = {t.dtype for t in inputs if isinstance(t, Tensor)}
-    if len(dtypes) == 1:
+    # NumPy's float64 is a float, but an array would follow it; `item` makes it a Python number.
+    inputs = [v.item() if hasattr(v, "dtype") and not isinstance(v, Tensor) else v for v in inputs]
+    tensors = [t for t in inputs if isinstance(t, Tensor)]
+    if len({t.dtype for t in tensors}) == 1:
         weak_float = any(isinstance(value, float) for value in inputs)
         return [as_floating(value) for value in inputs] if weak_float else list(inputs)
-    if not all(d.is_differentiable for d in dtypes):
-        found = ", ".join(sorted(d.name for d in dtypes))
+    common = common_dtype(name, {t.dtype for t in tensors if t.ndim}, {t.dtype for t in tensors if not t.ndim})
+    return [OPS["cast"].apply(v, common) if isinstance(v, Tensor) and v.dtype is not common else v for v in inputs]
+
+
+def common_dtype(name: str, shaped: set[DType], zero_d: set[DType]) -> DType:
+    """The dtype in which an operation on Tensors of these dtypes, with and without dimensions, is computed.
+
+    Raises:
+        TypeError: the ones with dimensions differ, and are neither all floating nor is one complex.
+    """
+    if len(shaped) > 1 and not (all(d.is_floating for d in shaped) or any(d.is_complex for d in shaped)):
+        found = ", ".join(sorted(d.name for d in shaped))
         raise TypeError(
             f"(InvalidType) {name}(): Type promotion only support calculations between floating-point numbers and "
             f"between complex and real numbers, but got {found}. Cast one with astype()."
         )
-    common = promote_types(dtypes)
-    return [OPS["cast"].apply(v, common) if isinstance(v, Tensor) and v.dtype is not common else v for v in inputs]
+    highest = max((d.rank for d in shaped), default=-1)
+    complexes = any(d.is_complex for d in shaped)
+    return promote_types(shaped | {d for d in zero_d if d.rank > highest or complexes})
 
 
 # --------------------------------------------------------------------------- making rows

@@ -11,12 +11,12 @@ from types import ModuleType
 from typing import Any
 
 from pylayer.array import Array
-from pylayer.op import binary, op, unary
+from pylayer.op import as_floating, binary, op, unary
 from pylayer.tensor import Tensor
 
 METHODS = (
-    "abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atanh", "ceil", "clip", "cos", "cosh", "divide", "erf",
-    "exp", "expm1", "floor", "floor_divide", "fmax", "fmin", "lerp", "log", "log10", "log1p", "log2", "maximum",
+    "abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atan2", "atanh", "ceil", "clip", "cos", "cosh", "divide",
+    "erf", "exp", "expm1", "floor", "floor_divide", "fmax", "fmin", "lerp", "log", "log10", "log1p", "log2", "maximum",
     "minimum", "mod", "multiply", "neg", "pow", "reciprocal", "remainder", "round", "rsqrt", "scale", "sigmoid",
     "sign", "sin", "sinh", "sqrt", "square", "subtract", "tan", "tanh", "trunc",
 )  # fmt: skip
@@ -68,9 +68,40 @@ def chosen(xp: ModuleType, x: Array, y: Array, out: Array) -> Array:
 
 
 @op(x=lambda g, F, x, min, max: g * F.within(x, min, max))
-def clip(xp: ModuleType, x: Array, min: Any = None, max: Any = None) -> Array:
+def clip_(xp: ModuleType, x: Array, min: Any, max: Any) -> Array:
     """x held between min and max."""
     return xp.clip(x, min, max).astype(x.dtype, copy=False) if min is not None or max is not None else x.copy()
+
+
+def clip(x: Tensor, min: Any = None, max: Any = None, name: str | None = None) -> Tensor:
+    """x held between `min` and `max`, each a number, a Tensor of one element, or None; the gradient at a bound is 1.
+
+    Integers with a bound that is a float become the default floating dtype.
+
+    Raises:
+        ValueError: a bound has several elements, or `min` is above `max`.
+    """
+    low, high = (_bound(b) for b in (min, max))
+    if low is not None and high is not None and low > high:
+        raise ValueError(
+            f"(InvalidArgument) clip(): max should be greater than or equal to min. But received min = {low}, "
+            f"max = {high}."
+        )
+    if isinstance(low, float) or isinstance(high, float):
+        x = as_floating(x)
+    return clip_(x, low, high)  # type: ignore[no-any-return]
+
+
+def _bound(bound: Any) -> Any:
+    """A bound of `clip` as a Python number."""
+    if not hasattr(bound, "dtype"):
+        return bound
+    if bound.size != 1:
+        raise ValueError(
+            f"(InvalidArgument) clip(): a bound must have 1 element, but has the shape {list(bound.shape)}. "
+            f"Use maximum and minimum for bounds of several elements."
+        )
+    return bound.item()
 
 
 @op()
@@ -160,16 +191,16 @@ sigmoid = unary("sigmoid", lambda g, out: g * out * (1 - out), _sigmoid, floatin
 erf = unary("erf", lambda g, F, x: g * (TWO_OVER_ROOT_PI * F.exp(-x * x)), _erf, floating=True)
 
 # --------------------------------------------------------------------------- signs and steps
+abs = unary("abs", lambda g, F, x: g * F.sign(x))  # the subgradient at 0 is 0 (observed rule 86)
+
+
+def _whole(name: str) -> Any:
+    """The forward of a rounding: integers are returned as they are, whatever the array module makes of them."""
+    return lambda xp: lambda x: x.copy() if x.dtype.kind in "iub" else getattr(xp, name)(x)
+
+
 sign = unary("sign", lambda g: g * 0)
-floor = unary("floor", lambda g: g * 0, floating=True)
-ceil = unary("ceil", lambda g: g * 0, floating=True)
-trunc = unary("trunc", lambda g: g * 0)
-
-
-@op(x=lambda g, F, x: g * F.sign(x), floating=False)
-def abs(xp: ModuleType, x: Array) -> Array:
-    """The absolute value; its subgradient at 0 is 0 (observed rule 86)."""
-    return xp.abs(x)
+floor, ceil, trunc = (unary(name, lambda g: g * 0, _whole(name)) for name in ("floor", "ceil", "trunc"))
 
 
 @op(x=lambda g: g * 0)

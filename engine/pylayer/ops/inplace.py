@@ -4,49 +4,100 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
+from pylayer.array import Array
 from pylayer.dtype import BY_NUMPY
 from pylayer.graph import grad_mode
+from pylayer.op import op
 from pylayer.op_table import OPS
+from pylayer.ops.creation import to_tensor
 from pylayer.tensor import Tensor
 from pylayer.versions import mark_changed
 
 
+def check_not_leaf(x: Tensor, name: str) -> None:
+    """Check that `x` may be changed in place.
+
+    Raises:
+        ValueError: it is a leaf that needs a gradient, and grad mode is on (observed rule 83).
+    """
+    if x.is_leaf and not x._stop_gradient and grad_mode.get():
+        raise ValueError(
+            f"(InvalidArgument) Leaf Var ({x.name}) that doesn't stop gradient can't use inplace strategy. "
+            f"Instead of {name} use the form that returns a new Tensor, or change it under paddle.no_grad()."
+        )
+
+
 def in_place(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """The in-place form of an operation on a Tensor.
+    """The in-place form of an operation on a Tensor, which keeps its shape and dtype.
 
     The operation runs on a copy, which is what its vjps read; its result goes into the memory of the Tensor, where
-    views and detached Tensors see it. The Tensor then stands where the result stood in the graph.
+    views and detached Tensors see it. The Tensor then stands where the result stood in the graph; without grad mode
+    it stays where it is.
     """
+    name = f"{function.__name__}_"
 
     @functools.wraps(function)
     def call(x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         """As the operation without the underscore, into the memory of `x`.
 
         Raises:
-            ValueError: x is a leaf that needs a gradient (observed rule 83), or the result has another shape.
+            ValueError: x is a leaf that needs a gradient (observed rule 83), or the result does not fit into it.
         """
-        if x.is_leaf and not x._stop_gradient and grad_mode.get():
-            raise ValueError(
-                f"(InvalidArgument) Leaf Var ({x.name}) that doesn't stop gradient can't use inplace strategy. "
-                f"Use {function.__name__} without the underscore, or change it under paddle.no_grad()."
-            )
-        before = Tensor(x.array.copy(), x.node, x._stop_gradient)
-        result = function(before, *args, **kwargs)
+        check_not_leaf(x, name)
+        result = function(Tensor(x.array.copy(), x.node, x._stop_gradient), *args, **kwargs)
         if result.array.shape != x.array.shape:
             raise ValueError(
-                f"(InvalidArgument) {function.__name__}_(): the result has shape {result.shape}, which does not "
-                f"fit into the Tensor's {x.shape}."
+                f"(InvalidArgument) {name}(): the result has shape {result.shape}, which does not fit into the "
+                f"Tensor's {x.shape}."
             )
         if result.array.dtype != x.array.dtype:
+            if (result.dtype.is_complex, result.dtype.is_differentiable) > (
+                x.dtype.is_complex,
+                x.dtype.is_differentiable,
+            ):
+                raise ValueError(
+                    f"(InvalidArgument) {name}(): the result is {result.dtype.name}, which does not fit into the "
+                    f"Tensor's {x.dtype.name}. Cast the Tensor with astype() first."
+                )
             result = OPS["cast"].function(result, BY_NUMPY[x.array.dtype])
         x.array[...] = result.array
         mark_changed(x.array)
-        x.node, x._stop_gradient = result.node, result._stop_gradient
+        if grad_mode.get():
+            x.node, x._stop_gradient = result.node, result._stop_gradient
         return x
 
-    call.__name__ = call.__qualname__ = f"{function.__name__}_"
+    call.__name__ = call.__qualname__ = name
+    return call
+
+
+def in_place_anew(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """The in-place form of an operation that gives the Tensor another shape or dtype, and so another array.
+
+    Where the operation returns a view, as a reshape does, the memory stays shared; Tensors that share it keep the shape
+    that they had.
+    """
+    name = f"{function.__name__}_"
+
+    @functools.wraps(function)
+    def call(x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        """As the operation without the underscore, `x` taking the place of the result.
+
+        Raises:
+            ValueError: x is a leaf that needs a gradient (observed rule 83).
+        """
+        check_not_leaf(x, name)
+        result = function(Tensor(x.array, x.node, x._stop_gradient), *args, **kwargs)
+        if result.array is not x.array:
+            mark_changed(x.array)
+            x.array = result.array
+        if grad_mode.get():
+            x.node, x._stop_gradient = result.node, result._stop_gradient
+        return x
+
+    call.__name__ = call.__qualname__ = name
     return call
 
 
@@ -57,6 +108,63 @@ def detach_(x: Tensor) -> Tensor:
 
 
 def set_(x: Tensor, source: Tensor | None = None) -> Tensor:
-    """Give `x` the memory of `source`."""
-    x.array = x.array[:0].copy() if source is None else source.array
+    """Give `x` the memory, and the place in the graph, of `source`; without one, those of an empty Tensor.
+
+    Raises:
+        ValueError: x is a leaf that needs a gradient (observed rule 83), or `source` is not a Tensor.
+    """
+    check_not_leaf(x, "set_")
+    if source is not None and not isinstance(source, Tensor):
+        raise ValueError(
+            f"(InvalidArgument) set_(): argument 'source' (position 1) must be Tensor, but got {type(source).__name__}."
+        )
+    mark_changed(x.array)
+    x.array = x.array.reshape(-1)[:0].copy() if source is None else source.array
+    if grad_mode.get():
+        x.node, x._stop_gradient = (None, True) if source is None else (source.node, source._stop_gradient)
     return x
+
+
+def set_value(x: Tensor, value: Any) -> None:
+    """Write `value`, a Tensor or an array of the same shape and dtype, into the memory of `x`; also into a parameter's.
+
+    Raises:
+        AssertionError: it is neither, or the shapes or dtypes differ (the key phrases are Paddle's).
+    """
+    if not hasattr(value, "dtype"):
+        raise AssertionError(f"set_value: the value must be a Tensor or an array, but got {type(value).__name__}.")
+    given = value if isinstance(value, Tensor) else to_tensor(value)
+    for what, wanted, found in (("Shape", x.shape, given.shape), ("dtype", x.dtype.name, given.dtype.name)):
+        if wanted != found:
+            raise AssertionError(
+                f"Variable {what} not match, Variable [ {x.name} ] need tensor with {what.lower()} {wanted} but load "
+                f"tensor with {what.lower()} {found}"
+            )
+    x.array[...] = given.array
+    mark_changed(x.array)
+
+
+@op(x=lambda g: g * 0)
+def fill(xp: ModuleType, x: Array, value: float) -> Array:
+    """A Tensor like `x` with every element `value`; part of the graph, with a gradient of 0."""
+    return xp.full_like(x, value)
+
+
+def fill_(x: Tensor, value: Any) -> Tensor:
+    """Set every element to `value`; what came before gets a gradient of 0.
+
+    Raises:
+        TypeError: the value is not a number.
+        ValueError: x is a leaf that needs a gradient (observed rule 83).
+    """
+    if not isinstance(value, (int, float)):
+        raise TypeError(f"The type of 'value' must be int or float, but received {type(value).__name__}.")
+    return filled_(x, value)
+
+
+filled_ = in_place(fill)
+
+
+def zero_(x: Tensor) -> Tensor:
+    """Set every element to 0."""
+    return fill_(x, 0)

@@ -7,9 +7,11 @@ from typing import Any
 
 from pylayer.array import Array
 from pylayer.op import op
+from pylayer.ops.diagonal import diagonal
 from pylayer.ops.elementwise import add, multiply
+from pylayer.ops.logic import check_same_dtype
 from pylayer.ops.reduction import sum
-from pylayer.ops.shape import reshape, transpose
+from pylayer.ops.shape import broadcast_shape, reshape, transpose
 from pylayer.tensor import Tensor
 
 METHODS = ("addmm", "bmm", "dot", "inner", "matmul", "mm", "mv", "outer", "t")
@@ -56,9 +58,11 @@ def _summed_batch(F: Any, x: Any) -> Any:
 
 @op(x=_matmul_x, y=_matmul_y, promote=True)
 def matmul_(xp: ModuleType, x: Array, y: Array) -> Array:
-    """The product of matrices in the last two axes, the others broadcast;
-    a vector is a row on the left, a column right."""
-    if not x.ndim or not y.ndim:
+    """The product of matrices in the last two axes, the others broadcast; a vector is a row on the left, else a column.
+
+    It promotes, as the operator ``@`` does; the function `matmul` does not.
+    """
+    if not getattr(x, "ndim", 0) or not getattr(y, "ndim", 0):
         raise ValueError("the inputs need at least one dimension each")
     return xp.matmul(x, y)
 
@@ -66,13 +70,21 @@ def matmul_(xp: ModuleType, x: Array, y: Array) -> Array:
 def matmul(
     x: Tensor, y: Tensor, transpose_x: bool = False, transpose_y: bool = False, name: str | None = None
 ) -> Tensor:
-    """The product of matrices, each transposed first if asked for."""
+    """The product of matrices, each transposed first if asked for.
+
+    Raises:
+        ValueError: an input is not a Tensor, the dtypes differ, or the shapes do not fit.
+    """
+    check_same_dtype("matmul", (x, y))
     x = _swapped(x) if transpose_x and x.ndim > 1 else x
     y = _swapped(y) if transpose_y and y.ndim > 1 else y
     return matmul_(x, y)  # type: ignore[no-any-return]
 
 
 def _swapped(x: Tensor) -> Tensor:
+    """The last two axes exchanged."""
+    if x.ndim < 2:
+        raise ValueError(f"Tensor.ndim({x.ndim}) is required to be greater than or equal to 2.")
     axes = list(range(x.ndim))
     return transpose(x, [*axes[:-2], axes[-1], axes[-2]])  # type: ignore[no-any-return]
 
@@ -86,22 +98,44 @@ def bmm(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
     """The products of two batches of matrices.
 
     Raises:
-        ValueError: an input has not three dimensions.
+        ValueError: an input has not three dimensions, the batches differ in size, or the matrices do not fit.
     """
-    if x.ndim != 3 or y.ndim != 3:
+    check_same_dtype("bmm", (x, y))
+    if x.ndim != 3 or y.ndim != 3 or x.shape[0] != y.shape[0]:
         raise ValueError(
-            f"(InvalidArgument) bmm(): the inputs must be 3-D, but have the shapes {x.shape} and {y.shape}."
+            f"(InvalidArgument) bmm(): the inputs must be 3-D and of the same batch size, but have the shapes "
+            f"{x.shape} and {y.shape}."
         )
     return matmul(x, y)
 
 
 def mv(x: Tensor, vec: Tensor, name: str | None = None) -> Tensor:
-    """A matrix times a vector."""
+    """A matrix times a vector.
+
+    Raises:
+        ValueError: they are not, or do not fit.
+    """
+    check_same_dtype("mv", (x, vec))
+    if x.ndim != 2 or vec.ndim != 1:
+        raise ValueError(
+            f"(InvalidArgument) mv(): The rank of input X should be 2 and that of Vec 1, but the shapes are {x.shape} "
+            f"and {vec.shape}."
+        )
     return matmul(x, vec)
 
 
 def dot(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
-    """The sum of products over the last axis."""
+    """The sum of products over the last axis of two Tensors of one shape, 1-D or 2-D.
+
+    Raises:
+        ValueError: the shapes differ or have other dimensions.
+    """
+    check_same_dtype("dot", (x, y))
+    if x.ndim not in (1, 2) or x.shape != y.shape:
+        raise ValueError(
+            f"(InvalidArgument) dot(): ShapeError: the inputs must be of the same 1-D or 2-D shape, but have the "
+            f"shapes {x.shape} and {y.shape}."
+        )
     return sum(multiply(x, y), -1, None, False)  # type: ignore[no-any-return]
 
 
@@ -125,8 +159,24 @@ def outer(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
 def addmm(
     input: Tensor, x: Tensor, y: Tensor, beta: float = 1.0, alpha: float = 1.0, name: str | None = None
 ) -> Tensor:
-    """``beta · input + alpha · x @ y``."""
-    return add(multiply(input, beta), multiply(matmul(x, y), alpha))  # type: ignore[no-any-return]
+    """``beta · input + alpha · x @ y`` for matrices x and y and an input that broadcasts to their product.
+
+    Raises:
+        ValueError: x or y is not 2-D, input is not 1-D or 2-D, or the shapes do not fit.
+    """
+    check_same_dtype("addmm", (input, x, y))
+    if x.ndim != 2 or y.ndim != 2 or input.ndim not in (1, 2):
+        raise ValueError(
+            f"(InvalidArgument) addmm(): x and y must be 2-D and input 1-D or 2-D, but the shapes are input "
+            f"{input.shape}, x {x.shape}, y {y.shape}."
+        )
+    product = matmul(x, y)
+    if broadcast_shape(input.shape, product.shape) != product.shape:
+        raise ValueError(
+            f"(InvalidArgument) addmm(): The input's shape: {input.shape} is not broadcastable with "
+            f"[x.shape[0], y.shape[1]]: {product.shape}"
+        )
+    return add(multiply(input, beta), multiply(product, alpha))  # type: ignore[no-any-return]
 
 
 def t(input: Tensor, name: str | None = None) -> Tensor:
@@ -141,8 +191,10 @@ def t(input: Tensor, name: str | None = None) -> Tensor:
 
 
 def _einsum_vjp(g: Any, F: Any, operands: Any, equation: str, i: int) -> Any:
-    """The cotangent contracted with the other operands;
-    an index of this one alone was summed, so it is broadcast back."""
+    """The cotangent contracted with the other operands; an index of this one alone was summed and is broadcast back.
+
+    An axis of size 1 that was broadcast by index is summed by the tape, as for every operation.
+    """
     inputs, output = equation.split("->")
     names = inputs.split(",")
     mine = names[i]
@@ -152,8 +204,9 @@ def _einsum_vjp(g: Any, F: Any, operands: Any, equation: str, i: int) -> Any:
     gradient = F.einsum_explicit(
         [g, *(o for _, o in others)], ",".join([output, *(n for n, _ in others)]) + "->" + reachable
     )
-    shape = [n if c in known else 1 for c, n in zip(mine, operands[i].shape, strict=True)]
-    return F.broadcast_to(F.reshape(gradient, shape), list(operands[i].shape))
+    sizes = dict(zip(reachable, gradient.shape, strict=True))
+    kept = F.reshape(gradient, [sizes.get(c, 1) for c in mine])
+    return F.broadcast_to(kept, [sizes.get(c, n) for c, n in zip(mine, operands[i].shape, strict=True)])
 
 
 @op(many=True, operands=_einsum_vjp)
@@ -166,10 +219,31 @@ def einsum(equation: str, *operands: Any) -> Tensor:
     """Einstein's summation; an ellipsis stands for broadcast axes, a missing ``->`` for the indices that occur once.
 
     Raises:
-        ValueError: the equation does not fit the operands, or repeats an index within one.
+        ValueError: the equation does not fit the operands, or its output repeats an index or has one of its own.
     """
     tensors = list(operands[0]) if len(operands) == 1 and isinstance(operands[0], (list, tuple)) else list(operands)
-    return einsum_explicit(tensors, explicit_equation(equation, [t.ndim for t in tensors]))  # type: ignore[no-any-return]
+    check_same_dtype("einsum", tensors)
+    inputs, output = explicit_equation(equation, [t.ndim for t in tensors]).split("->")
+    names = inputs.split(",")
+    for k, name in enumerate(names):
+        names[k], tensors[k] = _without_repeats(name, tensors[k])
+    return einsum_explicit(tensors, f"{','.join(names)}->{output}")  # type: ignore[no-any-return]
+
+
+def _without_repeats(name: str, x: Tensor) -> tuple[str, Tensor]:
+    """An operand whose repeated indices were made one by taking the diagonal."""
+    for index in sorted(set(name)):
+        while name.count(index) > 1:
+            first = name.index(index)
+            second = name.index(index, first + 1)
+            if x.shape[first] != x.shape[second]:
+                raise ValueError(
+                    f"(InvalidArgument) einsum(): index {index!r} stands for both {x.shape[first]} and "
+                    f"{x.shape[second]} in an operand of shape {x.shape}."
+                )
+            x = diagonal(x, 0, first, second)
+            name = name[:first] + name[first + 1 : second] + name[second + 1 :] + index
+    return name, x
 
 
 def explicit_equation(equation: str, dimensions: list[int]) -> str:
@@ -190,10 +264,13 @@ def explicit_equation(equation: str, dimensions: list[int]) -> str:
             names[k] = name.replace("...", "".join(free[:extra][::-1]))
         if len(names[k]) != ndim:
             raise ValueError(f"(InvalidArgument) einsum(): {name!r} does not fit an operand of {ndim} dimensions.")
-        if len(set(names[k])) != len(names[k]):
-            raise ValueError(f"(InvalidArgument) einsum(): {name!r} repeats an index; take the diagonal first.")
     spelled = "".join(free[:widest][::-1])
     letters = "".join(names)
     once = "".join(sorted(c for c in set(letters) if letters.count(c) == 1 and c not in spelled))
     output = right.replace("...", spelled) if arrow else spelled + once
+    if len(set(output)) != len(output) or not set(output) <= set(letters):
+        raise ValueError(
+            f"(InvalidArgument) einsum(): the output {right!r} of {equation!r} repeats an index or has one that no "
+            f"operand has."
+        )
     return f"{','.join(names)}->{output}"

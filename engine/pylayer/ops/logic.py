@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
@@ -16,16 +17,16 @@ METHODS = (
 )  # fmt: skip
 """The functions that are methods of Tensor as well."""
 
-equal = binary("equal", promote=False)
-not_equal = binary("not_equal", promote=False)
-less_than = binary("less_than", forward=lambda xp: xp.less, promote=False)
-less_equal = binary("less_equal", promote=False)
-greater_than = binary("greater_than", forward=lambda xp: xp.greater, promote=False)
-greater_equal = binary("greater_equal", promote=False)
+equal = binary("equal")
+not_equal = binary("not_equal")
+less_than = binary("less_than", forward=lambda xp: xp.less)
+less_equal = binary("less_equal")
+greater_than = binary("greater_than", forward=lambda xp: xp.greater)
+greater_equal = binary("greater_equal")
 
-logical_and = binary("logical_and", promote=False)
-logical_or = binary("logical_or", promote=False)
-logical_xor = binary("logical_xor", promote=False)
+logical_and = binary("logical_and")
+logical_or = binary("logical_or")
+logical_xor = binary("logical_xor")
 logical_not = unary("logical_not")
 bitwise_and = binary("bitwise_and")
 bitwise_or = binary("bitwise_or")
@@ -37,7 +38,27 @@ isinf = unary("isinf")
 isfinite = unary("isfinite")
 
 
-@op()
+def check_same_dtype(name: str, tensors: Sequence[Any]) -> None:
+    """Check the inputs of an operation that does not promote.
+
+    Raises:
+        ValueError: one is not a Tensor, or their dtypes differ (the key phrases are Paddle's).
+    """
+    for position, tensor in enumerate(tensors):
+        if not isinstance(tensor, Tensor):
+            raise ValueError(
+                f"(InvalidArgument) {name}(): argument (position {position}) must be Tensor, but got "
+                f"{type(tensor).__name__}. Convert it with paddle.to_tensor."
+            )
+        if tensor.dtype is not tensors[0].dtype:
+            raise ValueError(
+                f"(InvalidArgument) {name}(): The type of data we are trying to retrieve ({tensors[0].dtype.name}) "
+                f"does not match the type of data ({tensor.dtype.name}) of argument (position {position}). "
+                f"Cast one with astype()."
+            )
+
+
+@op(inputs=("x", "y"))
 def isclose_(xp: ModuleType, x: Array, y: Array, rtol: float, atol: float, equal_nan: bool) -> Array:
     """``|x − y| ≤ atol + rtol·|y|``, element by element."""
     return xp.isclose(x, y, rtol=rtol, atol=atol, equal_nan=equal_nan)
@@ -46,19 +67,46 @@ def isclose_(xp: ModuleType, x: Array, y: Array, rtol: float, atol: float, equal
 def isclose(
     x: Tensor, y: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False, name: str | None = None
 ) -> Tensor:
-    """``|x − y| ≤ atol + rtol·|y|``, element by element."""
+    """``|x − y| ≤ atol + rtol·|y|``, element by element.
+
+    Raises:
+        ValueError: the dtypes differ.
+    """
+    check_same_dtype("isclose", (x, y))
     return isclose_(x, y, float(rtol), float(atol), equal_nan)  # type: ignore[no-any-return]
+
+
+@op(inputs=("x", "y"))
+def allclose_(xp: ModuleType, x: Array, y: Array, rtol: float, atol: float, equal_nan: bool) -> Array:
+    """Whether ``|x − y| ≤ atol + rtol·|y|`` for all elements."""
+    return xp.all(xp.isclose(x, y, rtol=rtol, atol=atol, equal_nan=equal_nan))
 
 
 def allclose(
     x: Tensor, y: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False, name: str | None = None
 ) -> Tensor:
-    """Whether `isclose` holds for all elements."""
-    close = isclose(x, y, rtol, atol, equal_nan)
-    return Tensor(close.array.all().reshape(()) if hasattr(close.array.all(), "reshape") else close.array)
+    """Whether `isclose` holds for all elements: a bool of shape [].
+
+    Raises:
+        ValueError: the dtypes differ, or the shapes.
+    """
+    check_same_dtype("allclose", (x, y))
+    if x.shape != y.shape:
+        raise ValueError(f"(InvalidArgument) allclose(): the shapes {x.shape} and {y.shape} differ.")
+    return allclose_(x, y, float(rtol), float(atol), equal_nan)  # type: ignore[no-any-return]
 
 
-@op()
-def equal_all(xp: ModuleType, x: Array, y: Array) -> Any:
+@op(inputs=("x", "y"))
+def equal_all_(xp: ModuleType, x: Array, y: Array) -> Array:
     """Whether shapes and all elements are equal."""
-    return xp.asarray(x.shape == y.shape and bool((x == y).all()))
+    return xp.all(x == y) if x.shape == y.shape else xp.zeros((), bool)
+
+
+def equal_all(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
+    """Whether shapes and all elements are equal: a bool of shape [].
+
+    Raises:
+        ValueError: the dtypes differ.
+    """
+    check_same_dtype("equal_all", (x, y))
+    return equal_all_(x, y)  # type: ignore[no-any-return]

@@ -20,7 +20,7 @@ import pylayer.ops.reduction as reduction
 import pylayer.ops.shape as shape
 import pylayer.ops.sorting as sorting
 from pylayer.array import XP
-from pylayer.ops.inplace import detach_, in_place, set_
+from pylayer.ops.inplace import detach_, fill_, in_place, in_place_anew, set_, set_value, zero_
 from pylayer.tensor import Tensor
 
 FAMILIES: tuple[Any, ...] = (
@@ -29,22 +29,40 @@ FAMILIES: tuple[Any, ...] = (
 )  # fmt: skip
 
 IN_PLACE = (
-    "abs", "acos", "add", "asin", "atan", "bernoulli", "cast", "ceil", "clip", "cos", "cosh", "cumsum", "divide",
-    "erf", "exp", "expm1", "flatten", "floor", "floor_divide", "index_add", "index_fill", "index_put", "lerp",
-    "log", "log10", "log1p", "log2", "masked_fill", "multiply", "neg", "pow", "put_along_axis", "reciprocal",
-    "remainder", "round", "rsqrt", "scale", "scatter", "sigmoid", "sin", "sinh", "sqrt", "square", "subtract",
-    "tan", "tanh", "tril", "triu", "trunc",
+    "abs", "acos", "acosh", "add", "addmm", "asin", "asinh", "atan", "atanh", "bernoulli", "bitwise_and",
+    "bitwise_not", "bitwise_or", "bitwise_xor", "ceil", "clip", "cos", "cosh", "cumprod", "cumsum", "divide", "erf",
+    "exp", "expm1", "floor", "floor_divide", "index_add", "index_fill", "index_put", "lerp", "log", "log10", "log1p",
+    "log2", "masked_fill", "mod", "multiply", "neg", "pow", "put_along_axis", "reciprocal", "remainder", "round",
+    "rsqrt", "scale", "scatter", "sigmoid", "sin", "sinh", "sqrt", "square", "subtract", "tan", "tanh", "tril", "triu",
+    "trunc",
 )  # fmt: skip
 """The methods that have a form with an underscore."""
 
+IN_PLACE_ANEW = (
+    "cast", "equal", "flatten", "greater_equal", "greater_than", "less_equal", "less_than", "logical_and",
+    "logical_not", "logical_or", "logical_xor", "not_equal", "reshape", "squeeze", "t", "transpose", "unsqueeze",
+)  # fmt: skip
+"""Those whose form with an underscore changes the shape or dtype."""
+
 
 def as_operand(x: Tensor, other: Any) -> Any:
-    """The other side of an operator: arrays become Tensors, NumPy scalars numbers; Tensors and numbers stay."""
-    if isinstance(other, (Tensor, int, float, complex)):
+    """The other side of an operator: arrays become Tensors, those of shape [] numbers; Tensors and numbers stay.
+
+    Raises:
+        TypeError: it is a list, a tuple or a string, which Python would otherwise repeat, or join.
+    """
+    if isinstance(other, Tensor):
         return other
-    if hasattr(other, "dtype") or isinstance(other, (list, tuple)):
+    if hasattr(other, "dtype"):
         array = XP[type(x.array)].asarray(other)
-        return array.item() if not array.ndim else Tensor(array)
+        return Tensor(array) if array.ndim else array.item()
+    if isinstance(other, (int, float, complex)):
+        return other
+    if isinstance(other, (list, tuple, str)):
+        raise TypeError(
+            f"(InvalidType) the operand of a Tensor must be int, float, bool or Tensor, but got "
+            f"{type(other).__name__}. Convert it with paddle.to_tensor."
+        )
     return NotImplemented
 
 
@@ -73,8 +91,8 @@ def reflected_operator(function: Callable[..., Any]) -> Callable[..., Any]:
 
 OPERATORS = {
     "add": elementwise.add, "sub": elementwise.subtract, "mul": elementwise.multiply, "truediv": elementwise.divide,
-    "floordiv": elementwise.floor_divide, "mod": elementwise.remainder, "pow": elementwise.pow, "matmul": linalg.matmul,
-    "and": logic.bitwise_and, "or": logic.bitwise_or, "xor": logic.bitwise_xor,
+    "floordiv": elementwise.floor_divide, "mod": elementwise.remainder, "pow": elementwise.pow,
+    "matmul": linalg.matmul_, "and": logic.bitwise_and, "or": logic.bitwise_or, "xor": logic.bitwise_xor,
 }  # fmt: skip
 COMPARISONS = {
     "lt": logic.less_than, "le": logic.less_equal, "gt": logic.greater_than, "ge": logic.greater_equal,
@@ -82,25 +100,18 @@ COMPARISONS = {
 
 
 def equals(x: Tensor, other: Any) -> Any:
-    """``x == other``: element by element, and False for what is no Tensor or number (observed rule 84)."""
-    other = as_operand(x, other)
-    return False if other is NotImplemented else logic.equal(x, other)
+    """``x == other``: element by element, and False for what is no Tensor, array or number (observed rule 84)."""
+    return logic.equal(x, as_operand(x, other)) if comparable(other) else False
 
 
 def differs(x: Tensor, other: Any) -> Any:
-    """``x != other``."""
-    other = as_operand(x, other)
-    return True if other is NotImplemented else logic.not_equal(x, other)
+    """``x != other``: element by element, and True for what is no Tensor, array or number."""
+    return logic.not_equal(x, as_operand(x, other)) if comparable(other) else True
 
 
-def fill_(x: Tensor, value: Any) -> Tensor:
-    """Set every element to `value`."""
-    return in_place(lambda t: creation.full_like(t, value))(x)
-
-
-def zero_(x: Tensor) -> Tensor:
-    """Set every element to 0."""
-    return fill_(x, 0)
+def comparable(other: Any) -> bool:
+    """Whether `other` is a Tensor, an array or a number."""
+    return isinstance(other, (Tensor, int, float, complex)) or hasattr(other, "dtype")
 
 
 def attach() -> None:
@@ -115,6 +126,8 @@ def attach() -> None:
             setattr(Tensor, name, getattr(family, name))
     for name in IN_PLACE:
         setattr(Tensor, f"{name}_", in_place(getattr(Tensor, name)))
+    for name in IN_PLACE_ANEW:
+        setattr(Tensor, f"{name}_", in_place_anew(getattr(Tensor, name)))
     attributes: dict[str, Any] = {
         "__eq__": equals,
         "__ne__": differs,
@@ -128,6 +141,7 @@ def attach() -> None:
         "conjugate": complexes.conj,
         "detach_": detach_,
         "set_": set_,
+        "set_value": set_value,
         "fill_": fill_,
         "zero_": zero_,
     }

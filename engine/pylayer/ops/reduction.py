@@ -12,23 +12,35 @@ from pylayer.op import op
 from pylayer.ops.creation import full
 from pylayer.ops.elementwise import abs as abs_
 from pylayer.ops.elementwise import divide, pow, sqrt, square, subtract
+from pylayer.ops.indexing import where
 from pylayer.ops.joining import concat
-from pylayer.ops.logic import not_equal
-from pylayer.ops.shape import as_ints, cast, normal_axis, reshape, transpose
+from pylayer.ops.logic import equal, not_equal
+from pylayer.ops.shape import as_ints, cast, clone, normal_axis, reshape, squeeze, transpose
 from pylayer.tensor import Tensor
 
 METHODS = (
-    "all", "any", "count_nonzero", "cumprod", "cumsum", "logsumexp", "max", "mean", "min", "norm", "prod", "std",
-    "sum", "var",
+    "all", "amax", "amin", "any", "count_nonzero", "cumprod", "cumsum", "logsumexp", "max", "mean", "min", "norm",
+    "prod", "std", "sum", "var",
 )  # fmt: skip
 """The functions that are methods of Tensor as well."""
 
 
 def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
-    """The axes that an `axis` argument means, counted from the front; None and [] mean all."""
+    """The axes that an `axis` argument means, counted from the front; None and [] mean all.
+
+    A 0-d Tensor is reduced over its axis 0 or -1 as if it had one.
+
+    Raises:
+        TypeError: it is neither an int, nor a list of ints, nor an integer Tensor.
+        ValueError: an axis is out of range.
+    """
     if axis is None or (isinstance(axis, (list, tuple)) and not axis):
         return tuple(range(ndim))
-    return tuple(normal_axis(k, ndim) for k in as_ints(axis))
+    if isinstance(axis, (str, float)):
+        raise TypeError(
+            f"(InvalidType) axis must be an int, a list or tuple of ints, or a Tensor, but got {type(axis).__name__}."
+        )
+    return tuple(normal_axis(k, ndim or 1) for k in as_ints(axis) if ndim or k not in (0, -1))
 
 
 def kept(shape: tuple[int, ...], axis: Any) -> list[int]:
@@ -64,13 +76,7 @@ def mean(xp: ModuleType, x: Array, axis: Any = None, keepdim: bool = False) -> A
 
 
 def _at_extreme(g: Any, F: Any, x: Any, out: Any, axis: Any) -> Any:
-    """The cotangent at all elements that reach the extreme (Paddle: max gives it to each of them, amax shares it)."""
-    shape = tuple(x.shape)
-    return _spread(g, F, shape, axis) * F.cast(x == F.reshape(out, kept(shape, axis)), g.dtype)
-
-
-def _shared_at_extreme(g: Any, F: Any, x: Any, out: Any, axis: Any) -> Any:
-    """The cotangent shared evenly by the elements that reach the extreme."""
+    """The cotangent, shared evenly by the elements that reach the extreme."""
     shape = tuple(x.shape)
     there = F.cast(x == F.reshape(out, kept(shape, axis)), g.dtype)
     return _spread(g, F, shape, axis) * there / F.sum(there, axis, None, True)
@@ -78,52 +84,54 @@ def _shared_at_extreme(g: Any, F: Any, x: Any, out: Any, axis: Any) -> Any:
 
 @op(x=_at_extreme)
 def max(xp: ModuleType, x: Array, axis: Any = None, keepdim: bool = False) -> Array:
-    """The largest element over `axis`."""
+    """The largest element over `axis`; equal ones share the gradient."""
     return xp.max(x, axis=axes_of(axis, x.ndim), keepdims=keepdim)
 
 
 @op(x=_at_extreme)
 def min(xp: ModuleType, x: Array, axis: Any = None, keepdim: bool = False) -> Array:
-    """The smallest element over `axis`."""
-    return xp.min(x, axis=axes_of(axis, x.ndim), keepdims=keepdim)
-
-
-@op(x=_shared_at_extreme)
-def amax(xp: ModuleType, x: Array, axis: Any = None, keepdim: bool = False) -> Array:
-    """The largest element over `axis`; equal ones share the gradient."""
-    return xp.max(x, axis=axes_of(axis, x.ndim), keepdims=keepdim)
-
-
-@op(x=_shared_at_extreme)
-def amin(xp: ModuleType, x: Array, axis: Any = None, keepdim: bool = False) -> Array:
     """The smallest element over `axis`; equal ones share the gradient."""
     return xp.min(x, axis=axes_of(axis, x.ndim), keepdims=keepdim)
 
 
+amax, amin = max, min  # both share the gradient of equal elements in Paddle 3.3.1
+
+
 @op(
+    floating=True,
     x=lambda g, F, x, out, axis: (
         _spread(g, F, tuple(x.shape), axis) * F.exp(x - F.reshape(out, kept(tuple(x.shape), axis)))
-    )
+    ),
 )
 def logsumexp(xp: ModuleType, x: Array, axis: Any = None, keepdim: bool = False) -> Array:
-    """log Σ exp(x) over `axis`, the largest element taken out first."""
+    """log Σ exp(x) over `axis`, the largest element taken out first; −∞ where there is nothing to sum."""
     axes = axes_of(axis, x.ndim)
+    if not x.size:
+        return xp.log(xp.sum(x, axis=axes, keepdims=keepdim))
     largest = xp.max(x, axis=axes, keepdims=True)
     largest = xp.where(xp.isfinite(largest), largest, xp.zeros_like(largest))
     result = xp.log(xp.sum(xp.exp(x - largest), axis=axes, keepdims=True)) + largest
     return result if keepdim else result.reshape([n for k, n in enumerate(x.shape) if k not in axes])
 
 
-def _reversed_cumsum(g: Any, F: Any, x_shape: tuple[int, ...], axis: Any) -> Any:
-    flat = F.reshape(g, x_shape if axis is not None else [-1])
-    k = 0 if axis is None else normal_axis(axis, len(x_shape))
-    return F.reshape(F.flip(F.cumsum(F.flip(flat, [k]), k), [k]), list(x_shape))
+def _reversed_cumsum(g: Any, F: Any, x_shape: tuple[int, ...], x_dtype: Any, axis: Any) -> Any:
+    """The running sum from the end; without an axis of the flattened cotangent."""
+    flat = F.reshape(g, [-1] if axis is None or not x_shape else x_shape)
+    k = 0 if axis is None or not x_shape else normal_axis(axis, len(x_shape))
+    return F.cast(F.reshape(F.flip(F.cumsum(F.flip(flat, [k]), k), [k]), list(x_shape)), x_dtype)
 
 
 @op(x=_reversed_cumsum)
 def cumsum(xp: ModuleType, x: Array, axis: Any = None, dtype: Any = None) -> Array:
     """The running sum along `axis`; of the flattened Tensor without one."""
-    return xp.cumsum(x, axis=axis, dtype=as_dtype(dtype).numpy if dtype is not None else None)
+    result = xp.cumsum(x, axis=None if axis is None else int(axis), dtype=as_dtype(dtype).numpy if dtype else None)
+    return result if axis is None or x.ndim else result.reshape(())
+
+
+@op(floating=True, x=lambda g, F, x, out, axis: _spread(g / F.where(out == 0, 1, out), F, tuple(x.shape), axis) * x)
+def norm_(xp: ModuleType, x: Array, axis: Any, keepdim: bool) -> Array:
+    """The 2-norm over `axis`; its subgradient at 0 is 0, which the square root of a sum would make NaN."""
+    return xp.sqrt(xp.sum(xp.abs(x) ** 2, axis=axes_of(axis, x.ndim), keepdims=keepdim))
 
 
 # --------------------------------------------------------------------------- compositions
@@ -131,7 +139,8 @@ def _last(x: Tensor, axis: Any) -> Tensor:
     """`x` with the reduced axes moved to the end and made one."""
     axes = axes_of(axis, x.ndim)
     rest = [k for k in range(x.ndim) if k not in axes]
-    return reshape(transpose(x, [*rest, *axes]), [*(x.array.shape[k] for k in rest), -1])  # type: ignore[no-any-return]
+    shape = [*(x.array.shape[k] for k in rest), math.prod(x.array.shape[k] for k in axes)]
+    return reshape(transpose(x, [*rest, *axes]), shape)  # type: ignore[no-any-return]
 
 
 def prod(x: Tensor, axis: Any = None, keepdim: bool = False, dtype: Any = None, name: str | None = None) -> Tensor:
@@ -155,6 +164,8 @@ def cumprod(x: Tensor, dim: int | None = None, dtype: Any = None, name: str | No
     """The running product along `dim`, by doubling strides: no division, so zeros do no harm."""
     x = x if dtype is None else cast(x, dtype)
     x = reshape(x, [-1]) if dim is None else x
+    if axes_of(dim, x.ndim) == ():
+        return clone(x)  # type: ignore[no-any-return]
     k = normal_axis(dim or 0, x.ndim)
     before = (slice(None),) * k
     stride = 1
@@ -179,16 +190,45 @@ def std(x: Tensor, axis: Any = None, unbiased: bool = True, keepdim: bool = Fals
 
 
 def norm(x: Tensor, p: Any = None, axis: Any = None, keepdim: bool = False, name: str | None = None) -> Tensor:
-    """The vector p-norm over `axis`; Frobenius, the same as 2, by default."""
-    if p is None or p in ("fro", 2):
-        return sqrt(sum(square(x), axis, None, keepdim))  # type: ignore[no-any-return]
+    """The norm of the vectors along `axis`, or of the matrices in two axes; of all elements without `axis`.
+
+    Args:
+        p: the order of a vector norm; for two axes 1, -1, inf, -inf (sums of columns or rows) or 'fro'. None and 'fro'
+            mean the root of the sum of squares. The subgradient is 0 where the norm is 0.
+
+    Raises:
+        ValueError: `p` is none of these. The spectral and nuclear norms need singular values, which the engine lacks.
+    """
+    axes = [] if axis is None else as_ints(axis)
+    if p is None or p == "fro" or (p == 2 and len(axes) != 2):
+        return norm_(x, axis, keepdim)  # type: ignore[no-any-return]
+    if len(axes) == 2:
+        return _matrix_norm(x, p, axes, keepdim)
+    if not isinstance(p, (int, float)):
+        raise ValueError(f"(InvalidArgument) norm(): for vectors p must be a number or 'fro', but got {p!r}.")
     if p in (math.inf, -math.inf):
         return (max if p > 0 else min)(abs_(x), axis, keepdim)  # type: ignore[no-any-return]
     if p == 0:
         return sum(cast(not_equal(x, 0), x.dtype), axis, None, keepdim)  # type: ignore[no-any-return]
     if p == 1:
         return sum(abs_(x), axis, None, keepdim)  # type: ignore[no-any-return]
-    return pow(sum(pow(abs_(x), float(p)), axis, None, keepdim), 1.0 / p)  # type: ignore[no-any-return]
+    total = sum(pow(abs_(x), float(p)), axis, None, keepdim)
+    # The root has no derivative at 0: there the norm is the sum itself, whose derivative is 0.
+    return where(equal(total, 0), total, pow(where(equal(total, 0), 1.0, total), 1.0 / p))  # type: ignore[no-any-return]
+
+
+def _matrix_norm(x: Tensor, p: Any, axes: list[int], keepdim: bool) -> Tensor:
+    """The largest or smallest sum of absolute values of a column (p = ±1) or of a row (p = ±∞)."""
+    if p not in (1, -1, math.inf, -math.inf):
+        reason = "needs singular values, which the bundled engine lacks" if p in (2, -2, "nuc") else "does not exist"
+        raise ValueError(
+            f"(InvalidArgument) norm(): the norm p={p!r} of a matrix {reason}; just support p value 'fro', 1, -1, "
+            f"inf, -inf if axis is 2D. For a vector norm of all elements reshape to one axis."
+        )
+    rows, columns = (normal_axis(k, x.ndim) for k in axes)
+    summed, compared = (rows, columns) if p in (1, -1) else (columns, rows)
+    extreme = (max if p > 0 else min)(sum(abs_(x), summed, None, True), compared, True)
+    return extreme if keepdim else squeeze(extreme, axes)
 
 
 # --------------------------------------------------------------------------- not differentiable
