@@ -29,18 +29,20 @@ class Node:
 
     `parents` holds, per input, the node it came from, the leaf Tensor itself, or None where no gradient is needed.
     `age` is minus the creation stamp, so that a heap yields the newest node first.
+    `saved` is what `pullback` needs; None once a walk released it.
     `hooks` take the accumulated cotangent of the node's output and return the one to go on with.
     """
 
-    __slots__ = ("__weakref__", "age", "hooks", "parents")
+    __slots__ = ("__weakref__", "age", "hooks", "parents", "saved")
 
     outputs = 1
     """How many outputs the call has. With several, each output Tensor belongs to an `Output` node of its own and the
     cotangent handed to `pullback` is a list, None where an output took no part."""
 
-    def __init__(self, parents: Sequence[Node | Tensor | None]) -> None:
+    def __init__(self, parents: Sequence[Node | Tensor | None], saved: Any) -> None:
         self.age = -next(clock)
         self.parents = parents
+        self.saved = saved
         self.hooks: dict[int, Callable[[Cotangent], Cotangent]] | None = None
 
     @property
@@ -48,16 +50,12 @@ class Node:
         """What messages call the node."""
         raise NotImplementedError
 
-    def pullback(self, cotangent: Cotangent, create_graph: bool) -> Sequence[Cotangent | None]:
-        """The cotangents of the parents, in their order; None where none is needed.
+    def pullback(self, cotangent: Cotangent, create_graph: bool) -> Iterable[tuple[Node | Tensor, Cotangent]]:
+        """The parents that need a gradient, each with its cotangent.
 
         Raises:
-            RuntimeError: the node was released, or something it saved was changed in place.
+            RuntimeError: something that the node saved was changed in place.
         """
-        raise NotImplementedError
-
-    def release(self) -> None:
-        """Drop what `pullback` needs."""
         raise NotImplementedError
 
     def already_released(self) -> RuntimeError:
@@ -74,7 +72,7 @@ class Output(Node):
     __slots__ = ("index",)
 
     def __init__(self, parent: Node, index: int) -> None:
-        super().__init__((parent,))
+        super().__init__((parent,), ())
         self.index = index
 
     @property
@@ -114,31 +112,27 @@ def walk(
     heap: list[tuple[int, Node]] = []
     captured: dict[Node, Cotangent] = dict.fromkeys(capture)
 
-    def add(target: Node | Tensor, cotangent: Cotangent) -> None:
-        if target in owned and not create_graph:
-            pending[target] += cotangent
-        else:  # out of place: an operation may have handed the same array to several parents
-            total = pending[target] + cotangent
-            pending[target] = total if create_graph or type(total) in XP else XP[type(cotangent)].asarray(total)
-            owned.add(target)
-
     arriving: Iterable[tuple[Any, Cotangent]] = roots
     while True:
         for target, cotangent in arriving:
-            if cotangent is None or target is None:
-                continue
-            if target in pending:
-                add(target, cotangent)
-            else:
+            present = pending.get(target)
+            if present is None:
                 pending[target] = cotangent
                 if isinstance(target, Node):
                     heappush(heap, (target.age, target))
+            elif target in owned and not create_graph:
+                present += cotangent  # in place
+            else:  # out of place: an operation may have handed the same array to several parents
+                present = present + cotangent
+                if not create_graph and type(present) not in XP:  # NumPy turns 0-d results into scalars
+                    present = XP[type(cotangent)].asarray(present)
+                pending[target] = present
+                owned.add(target)
         if not heap:
             return Gradients(pending, captured, owned)
         arriving = ()
         node = heappop(heap)[1]
         cotangent = pending.pop(node)
-        owned.discard(node)
         if node.hooks:
             for hook in tuple(node.hooks.values()):
                 cotangent = hook(cotangent)
@@ -153,10 +147,12 @@ def walk(
             continue
         if enter is not None and node not in enter:
             continue
-        arriving = zip(node.parents, node.pullback(cotangent, create_graph), strict=True)
+        if node.saved is None:
+            raise node.already_released()
+        arriving = node.pullback(cotangent, create_graph)
         del cotangent
         if not retain_graph:
-            node.release()
+            node.saved = None
 
 
 def nodes_between(roots: Iterable[Node], targets: set[Any], barred: set[Any]) -> set[Node]:

@@ -24,8 +24,9 @@ from typing import Any
 from pylayer.array import XP
 from pylayer.dtype import DType, default_dtype, promote_types
 from pylayer.graph import Output, grad_mode
-from pylayer.op_node import OpNode, SeveralOutputs, parent_of
-from pylayer.op_table import OPS, Function, Kernels, Vjp
+from pylayer.op_node import ElementwiseNode, OpNode, SeveralOutputs, parent_of
+from pylayer.op_table import OPS, Function, Kernels, Vjp, picker, puller
+from pylayer.symbol import holds_symbol, recording
 from pylayer.tensor import Tensor
 
 
@@ -62,6 +63,7 @@ class Op:
         self.positions = tuple(self.arguments.index(name) for name in self.inputs)
         compiled = tuple(Vjp(vjp, self.arguments) for vjp in vjps.values())
         self.vjps: Iterable[Vjp] = repeat(compiled[0]) if many else compiled
+        self.pull = puller(compiled)
         self.differentiable = bool(vjps)
         self.many = many
         self.floating = floating
@@ -75,10 +77,15 @@ class Op:
     def apply(self, *arguments: Any) -> Any:
         """The general call, all arguments given in order: compute, and record if an input needs a gradient.
 
+        In static mode a call on a Variable is added to the program, not computed.
+
         Raises:
             ValueError: an input is not a Tensor, or the shapes do not fit.
             TypeError: the dtypes do not go together.
         """
+        recorder = recording.get()
+        if recorder is not None and holds_symbol(arguments):
+            return recorder.operation(self, arguments)
         inputs, values = self.checked(list(arguments))
         raw = [unwrap(value) for value in values]
         array_type = type(next(t.array for t in inputs if isinstance(t, Tensor)))
@@ -206,20 +213,22 @@ def unary(
 ) -> Function:
     """An elementwise operation of one Tensor; the forward is the array module's function of that name unless given."""
     row = Op(name, forward or (lambda xp: getattr(xp, name)), ("x",), {"x": vjp} if vjp else {}, **flags)
-    kernels, general, differentiable = row.kernels, row.apply, row.differentiable
+    kernels, general, differentiable, floating = row.kernels, row.apply, row.differentiable, row.floating
     pick: Function = row.vjps[0].pick if vjp else no_values  # type: ignore[index]
     recording = grad_mode.get
 
     def call(x: Tensor, name: str | None = None) -> Tensor:
-        if type(x) is not Tensor or (row.floating and x.array.dtype.kind in "iub"):
+        if type(x) is not Tensor:
             return general(x)  # type: ignore[no-any-return]
         array = x.array
+        if floating and array.dtype.kind in "iub":
+            return general(x)  # type: ignore[no-any-return]
         out = kernels[type(array)](array)
         if type(out) is not type(array):  # NumPy turns 0-d results into scalars
             out = XP[type(array)].asarray(out)
         if x._stop_gradient or not differentiable or not recording():
             return Tensor(out)
-        return Tensor(out, OpNode(row, (x if x.node is None else x.node,), (pick(array, out, 0),)), False)
+        return Tensor(out, ElementwiseNode(row, (x if x.node is None else x.node,), (pick(array, out, 0),)), False)
 
     return as_function(call, row)
 
@@ -234,26 +243,30 @@ def binary(
     floating: bool = False,
 ) -> Function:
     """An elementwise, broadcasting operation of two Tensors, one of which may be a number; `x` and `y` are the vjps."""
-    vjps = {key: vjp for key, vjp in (("x", x), ("y", y)) if vjp}
     row = Op(
         name,
         forward or (lambda xp: getattr(xp, name)),
         ("x", "y"),
-        vjps,
+        {"x": x, "y": y} if x and y else {},
         inputs=("x", "y"),
         promote=promote,
         floating=floating,
     )
-    kernels, general = row.kernels, row.apply
-    differentiable = len(vjps) == 2
+    return as_function(fast_binary(row, row.apply), row)
+
+
+def fast_binary(row: Op, general: Function) -> Function:
+    """A call of an operation that `binary` made: the usual case at once, any other through `general`."""
+    kernels, differentiable, floating = row.kernels, row.differentiable, row.floating
     pick_x, pick_y = [vjp.pick for vjp in row.vjps] if differentiable else [no_values, no_values]
+    pick = picker([vjp.picked for vjp in row.vjps], row.arguments) if differentiable else no_values
     recording = grad_mode.get
 
     def call(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
-        if type(x) is not Tensor or type(y) is not Tensor or row.floating:
+        if type(x) is not Tensor or type(y) is not Tensor:
             return general(x, y)  # type: ignore[no-any-return]
         a, b = x.array, y.array
-        if a.dtype is not b.dtype or type(a) is not type(b):
+        if a.dtype is not b.dtype or type(a) is not type(b) or (floating and a.dtype.kind in "iub"):
             return general(x, y)  # type: ignore[no-any-return]
         try:
             out = kernels[type(a)](a, b)
@@ -265,18 +278,15 @@ def binary(
             return Tensor(out)
         parent_x = None if x._stop_gradient else x if x.node is None else x.node
         parent_y = None if y._stop_gradient else y if y.node is None else y.node
-        node = OpNode(
-            row,
-            (parent_x, parent_y),
-            (
-                () if parent_x is None else pick_x(a, b, out, 0),
-                () if parent_y is None else pick_y(a, b, out, 1),
-            ),
-            None if a.shape == b.shape else (a.shape, b.shape),
+        if parent_x is not None and parent_y is not None and a.shape == b.shape:
+            return Tensor(out, ElementwiseNode(row, (parent_x, parent_y), pick(a, b, out, 0)), False)
+        saved = (
+            () if parent_x is None else pick_x(a, b, out, 0),
+            () if parent_y is None else pick_y(a, b, out, 1),
         )
-        return Tensor(out, node, False)
+        return Tensor(out, OpNode(row, (parent_x, parent_y), saved, (a.shape, b.shape)), False)
 
-    return as_function(call, row)
+    return call
 
 
 def op(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any
 
 from pylayer.array import XP, Array
 from pylayer.graph import Cotangent, Node, Output
 from pylayer.op_table import Vjp, raw_ops, recorded_ops
-from pylayer.saved import PackedValues, hooks_in_use, packed_values
+from pylayer.saved import PackedSaved, hooks_in_use, packed_saved
 from pylayer.tensor import Tensor
 from pylayer.versions import changes, check_unchanged, clock
 
@@ -26,56 +27,49 @@ def parent_of(value: Any) -> Node | Tensor | None:
 class OpNode(Node):
     """A recorded call of an operation. `saved` holds, per input, what its vjp reads; None once released."""
 
-    __slots__ = ("op", "saved", "shapes")
+    __slots__ = ("op", "shapes")
 
     def __init__(
         self,
         op: Op,
         parents: Sequence[Node | Tensor | None],
         saved: Sequence[tuple[Any, ...]],
-        shapes: Sequence[tuple[int, ...]] | None = None,
+        shapes: Iterable[tuple[int, ...] | None] = repeat(None),
     ) -> None:
         self.age = -next(clock)  # Node.__init__, spelled out: its call would be a fifth of the cost of recording
         self.parents = parents
         self.hooks = None
         self.op = op
-        self.saved: Sequence[tuple[Any, ...]] | None = packed_values(saved) if hooks_in_use else saved
+        self.saved = packed_saved(saved) if hooks_in_use else saved
         self.shapes = shapes
-        """The inputs' shapes, where a gradient's may differ by broadcasting; else None."""
+        """The inputs' shapes, or None where a gradient's cannot differ by broadcasting."""
 
     @property
     def label(self) -> str:
         return self.op.name
 
-    def release(self) -> None:
-        self.saved = None
-
-    def pullback(self, cotangent: Cotangent, create_graph: bool) -> Sequence[Cotangent | None]:
-        if self.saved is None:
-            raise self.already_released()
+    def pullback(self, cotangent: Cotangent, create_graph: bool) -> Iterable[tuple[Node | Tensor, Cotangent]]:
+        saved = self.saved
+        if changes:
+            check_unchanged(chain.from_iterable(saved), self)
+        if type(saved) is PackedSaved:
+            saved = saved.unpacked()
         kind = type(cotangent[0] if type(cotangent) is list else cotangent)
-        shapes = self.shapes
-        gradients: list[Cotangent | None] = []
-        for vjp, parent, values in zip(self.op.vjps, self.parents, self.saved):  # noqa: B905 - `many` repeats its vjp
+        gradients = []
+        for vjp, parent, values, shape in zip(self.op.vjps, self.parents, saved, self.shapes):  # noqa: B905 - see there
             if parent is None:
-                gradients.append(None)
                 continue
-            if changes:
-                check_unchanged(values, self)
-            if type(values) is PackedValues:
-                values = values.unpacked()
             if create_graph:
-                values = tuple(self.as_recorded(vjp, values))
+                values = self.as_recorded(vjp, values)
             if vjp.takes_ops:
                 gradient = vjp.function(cotangent, recorded_ops if create_graph else raw_ops[kind], *values)
             else:
                 gradient = vjp.function(cotangent, *values)
             if type(gradient) is not kind:  # NumPy turns 0-d results into scalars
                 gradient = XP[kind].asarray(gradient)
-            if shapes is not None and tuple(gradient.shape) != shapes[len(gradients)]:
-                ops = recorded_ops if create_graph else raw_ops[kind]
-                gradient = unbroadcast(ops, gradient, shapes[len(gradients)])
-            gradients.append(gradient)
+            if shape is not None and tuple(gradient.shape) != shape:
+                gradient = unbroadcast(recorded_ops if create_graph else raw_ops[kind], gradient, shape)
+            gradients.append((parent, gradient))
         return gradients
 
     def as_recorded(self, vjp: Vjp, values: Sequence[Any]) -> list[Any]:
@@ -97,6 +91,27 @@ class OpNode(Node):
         return Tensor(out, self, False)
 
 
+class ElementwiseNode(OpNode):
+    """A recorded call whose inputs all have the output's shape and need a gradient: one call runs all its vjps."""
+
+    __slots__ = ()
+
+    shapes = repeat(None)
+
+    def __init__(self, op: Op, parents: Sequence[Node | Tensor], saved: Sequence[tuple[Any, ...]]) -> None:
+        self.age = -next(clock)
+        self.parents = parents
+        self.hooks = None
+        self.op = op
+        self.saved = packed_saved(saved) if hooks_in_use else saved
+
+    def pullback(self, cotangent: Cotangent, create_graph: bool) -> Iterable[tuple[Node | Tensor, Cotangent]]:
+        saved = self.saved
+        if create_graph or changes or type(saved) is PackedSaved or not cotangent.ndim:
+            return super().pullback(cotangent, create_graph)
+        return zip(self.parents, self.op.pull(cotangent, saved))  # type: ignore[arg-type]  # noqa: B905 - none is None, and as many
+
+
 class SeveralOutputs(OpNode):
     """A recorded call with several outputs; undefined cotangents reach the vjps as zeros."""
 
@@ -114,7 +129,7 @@ class SeveralOutputs(OpNode):
         self.outputs = len(outs)
         self.like = [(o.shape, o.dtype, XP[type(o)]) for o in outs]
 
-    def pullback(self, cotangent: Cotangent, create_graph: bool) -> Sequence[Cotangent | None]:
+    def pullback(self, cotangent: Cotangent, create_graph: bool) -> Iterable[tuple[Node | Tensor, Cotangent]]:
         filled = list(cotangent)
         for k, (shape, dtype, xp) in enumerate(self.like):
             if filled[k] is None:

@@ -61,7 +61,7 @@ recorded_ops = RecordedOps()
 class Vjp:
     """One input's vjp: ``function(g, [F,] *pick(*arguments, out, i))``."""
 
-    __slots__ = ("function", "pick", "reads", "takes_ops")
+    __slots__ = ("function", "pick", "picked", "reads", "takes_ops")
 
     def __init__(self, function: Function, arguments: Sequence[str]) -> None:
         names = argument_names(function)[1:]
@@ -69,15 +69,29 @@ class Vjp:
         self.takes_ops = names[:1] == ("F",)
         self.reads = names[self.takes_ops :]
         sources = [self.source(name, arguments) for name in self.reads]
-        self.pick: Function = eval(
-            f"lambda {', '.join((*arguments, 'out', 'i'))}: ({''.join(s + ',' for s in sources)})"
-        )
+        self.picked = f"({''.join(s + ',' for s in sources)})"
+        self.pick = picker([self.picked], arguments)
 
     @staticmethod
     def source(name: str, arguments: Sequence[str]) -> str:
         """The expression for what a vjp calls `name`: an argument, ``out``, ``i``, or an argument's shape or dtype."""
         base, _, attribute = name.rpartition("_")
         return f"{base}.{attribute}" if name not in arguments and base in arguments else name
+
+
+def picker(picked: Sequence[str], arguments: Sequence[str]) -> Function:
+    """The function of a forward's arguments, ``out`` and ``i`` that gives what vjps read."""
+    return eval(f"lambda {', '.join((*arguments, 'out', 'i'))}: ({', '.join(picked)})")  # type: ignore[no-any-return]
+
+
+def puller(vjps: Sequence[Vjp]) -> Function:
+    """The function of a raw cotangent and of what the vjps have saved that runs all of them."""
+    calls = []
+    for k, vjp in enumerate(vjps):
+        values = [f"saved[{k}][{j}]" for j in range(len(vjp.reads))]
+        calls.append(f"vjp{k}({', '.join(['g', *(['raw_ops[type(g)]'] if vjp.takes_ops else []), *values])})")
+    names = {f"vjp{k}": vjp.function for k, vjp in enumerate(vjps)} | {"raw_ops": raw_ops}
+    return eval(f"lambda g, saved: [{', '.join(calls)}]", names)  # type: ignore[no-any-return]
 
 
 def argument_names(function: Function) -> tuple[str, ...]:

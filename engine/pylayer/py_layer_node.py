@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -117,7 +117,7 @@ def likes(slots: Sequence[Slot]) -> list[list[Like]]:
 class PyLayerNode(Node):
     """A recorded `apply`. Its pullback calls the user's backward and holds what that returns to the rules."""
 
-    __slots__ = ("ctx", "inputs", "layer", "names", "output_likes", "output_lists", "outputs", "slotless", "where")
+    __slots__ = ("inputs", "layer", "names", "output_likes", "output_lists", "outputs", "slotless", "where")
 
     def __init__(
         self,
@@ -128,9 +128,8 @@ class PyLayerNode(Node):
         slotless: Sequence[str],
         where: str,
     ) -> None:
-        super().__init__([parent_of(tensor) for slot in inputs for tensor in slot.tensors])
+        super().__init__([parent_of(tensor) for slot in inputs for tensor in slot.tensors], saved=ctx)
         self.layer = layer
-        self.ctx: PyLayerContext | None = ctx
         self.names = [(slot.name, slot.is_list) for slot in inputs]
         self.inputs = likes(inputs)
         self.output_lists = [slot.is_list for slot in outputs]
@@ -145,26 +144,25 @@ class PyLayerNode(Node):
     def label(self) -> str:
         return f"GradNodePyLayer_{self.layer.__name__}"
 
-    def release(self) -> None:
-        self.ctx = None
-
-    def pullback(self, cotangent: Cotangent, create_graph: bool) -> Sequence[Cotangent | None]:
+    def pullback(self, cotangent: Cotangent, create_graph: bool) -> Iterable[tuple[Node | Tensor, Cotangent]]:
         """Call backward.
 
         Raises:
             ValueError: wrong number, type or shape of gradients; the message names layer, slot and input.
             Exception: whatever backward raised, with a note that names the layer and where it was applied.
         """
-        if self.ctx is None:
-            raise self.already_released()
-        arguments = self.cotangent_arguments(cotangent, self.ctx)
+        ctx: PyLayerContext = self.saved
+        arguments = self.cotangent_arguments(cotangent, ctx)
         try:
-            returned = self.layer.backward(self.ctx, *arguments)
+            returned = self.layer.backward(ctx, *arguments)
         except Exception as error:
             error.add_note(f"in backward of {self.label}, applied at {self.where}")
             raise
-        gradients = self.checked(returned)
-        return gradients if create_graph else [None if g is None else g.array for g in gradients]
+        return [
+            (parent, gradient if create_graph else gradient.array)
+            for parent, gradient in zip(self.parents, self.checked(returned), strict=True)
+            if parent is not None and gradient is not None
+        ]
 
     # ----------------------------------------------------------------- what backward gets
     def cotangent_arguments(self, cotangents: Sequence[Cotangent | None], ctx: PyLayerContext) -> list[Any]:

@@ -74,19 +74,17 @@ def packed(tensor: Any, hooks: Hooks) -> Packed:
         grad_mode.reset(token)
 
 
-class PackedValues(tuple[Any, ...]):
-    """What one vjp reads, the arrays packed."""
+class PackedSaved(list[tuple[Any, ...]]):
+    """What the vjps of one operation read, the arrays packed."""
 
-    __slots__ = ()
-
-    def unpacked(self) -> tuple[Any, ...]:
-        """The values that the vjp reads."""
-        return tuple(value.unpacked().array if type(value) is Packed else value for value in self)
+    def unpacked(self) -> list[tuple[Any, ...]]:
+        """The values that the vjps read."""
+        return [tuple(v.unpacked().array if type(v) is Packed else v for v in values) for values in self]
 
 
-def packed_values(saved: Sequence[tuple[Any, ...]]) -> Sequence[tuple[Any, ...]]:
+def packed_saved(saved: Sequence[tuple[Any, ...]]) -> Sequence[tuple[Any, ...]]:
     """What the vjps of a built-in operation read, with every array through the pack hook in force, if any."""
     hooks = active_hooks.get()
     if hooks is None:
         return saved
-    return [PackedValues(packed(Tensor(v), hooks) if type(v) in XP else v for v in values) for values in saved]
+    return PackedSaved(tuple(packed(Tensor(v), hooks) if type(v) in XP else v for v in values) for values in saved)

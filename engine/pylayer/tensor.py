@@ -59,7 +59,10 @@ class Tensor:
     `array` is the raw array, `node` the node that made it (None for a leaf). Use `paddle.to_tensor` to make one.
     """
 
-    __slots__ = ("__dict__", "__weakref__", "_grad", "_hooks", "_stop_gradient", "array", "node")
+    __slots__ = ("__dict__", "__weakref__", "_stop_gradient", "array", "node")
+
+    _grad: Tensor | None = None  # class attributes: few Tensors ever have either, and each is one write less to make
+    _hooks: dict[int, Callable[[Cotangent], Cotangent]] | None = None
 
     __array_priority__ = 1000  # so that ndarray + Tensor asks the Tensor
     __array_ufunc__ = None
@@ -68,8 +71,6 @@ class Tensor:
         self.array = array
         self.node = node
         self._stop_gradient = stop_gradient
-        self._grad: Tensor | None = None
-        self._hooks: dict[int, Callable[[Cotangent], Cotangent]] | None = None
 
     __hash__ = object.__hash__
 
@@ -233,7 +234,7 @@ class Tensor:
                 "Only Leaf Tensor support the deepcopy at the moment, non-Leaf Tensors need clone() or detach()."
             )
         copy = type(self)(self.array.copy(), None, self._stop_gradient)
-        copy.__dict__.update(self.__dict__)
+        copy.__dict__.update({k: v for k, v in self.__dict__.items() if k not in ("_grad", "_hooks")})
         return copy
 
     # ----------------------------------------------------------------- its gradient

@@ -37,6 +37,7 @@ SAMPLES: dict[str, list[tuple[Any, ...]]] = {
     "as_strided": [(normal(3, 4), [2, 3], [1, 2], 1), (normal(3, 4), [3, 2], [4, 0], 0)],
     "as_strided_adjoint": [(normal(2, 3), [3, 4], [2, 3], [1, 2], 1)],
     "broadcast_to": [(normal(3, 1), [2, -1, 4]), (normal(), [2, 2])],
+    "broadcast_view": [(normal(3, 1), [2, 3, 4])],
     "cast": [(normal(2, 3), "float64")],
     "clone": [(normal(2, 3),)],
     "complex": [(normal(2, 3), normal(3))],

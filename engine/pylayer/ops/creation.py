@@ -13,6 +13,7 @@ from pylayer.device import check_place
 from pylayer.dtype import BY_NUMPY, DType, as_dtype, default_dtype
 from pylayer.op import unwrap
 from pylayer.ops.shape import Ints, as_ints, broadcast_to, clone, reshape
+from pylayer.symbol import creates
 from pylayer.tensor import Tensor
 
 METHODS = ("numel",)
@@ -27,6 +28,7 @@ def _wanted(dtype: Any) -> Any:
 
 
 # --------------------------------------------------------------------------- from data
+@creates
 def to_tensor(data: Any, dtype: Any = None, place: Any = None, stop_gradient: bool = True) -> Tensor:
     """A new leaf with a copy of `data`: a number, nested lists, an array, or a Tensor.
 
@@ -101,6 +103,7 @@ def assign(x: Any, output: Tensor | None = None) -> Tensor:
 
 
 # --------------------------------------------------------------------------- filled
+@creates
 def _filled(shape: Ints, value: Any, dtype: Any) -> Tensor:
     sizes = as_ints(shape if isinstance(shape, (list, tuple, int)) else unwrap(shape))
     if any(n < 0 for n in sizes):
@@ -179,6 +182,7 @@ def full_like(x: Tensor, fill_value: Any, dtype: DTypeLike = None, name: str | N
 
 
 # --------------------------------------------------------------------------- sequences
+@creates
 def arange(start: Any = 0, end: Any = None, step: Any = 1, dtype: DTypeLike = None, name: str | None = None) -> Tensor:
     """From `start` to `end`, exclusive, in steps; one argument is the end. int64 if all are ints, else the default.
 
@@ -197,6 +201,7 @@ def arange(start: Any = 0, end: Any = None, step: Any = 1, dtype: DTypeLike = No
     return Tensor((first + steps * by).astype(_wanted(dtype)))
 
 
+@creates
 def linspace(start: Any, stop: Any, num: Any, dtype: DTypeLike = None, name: str | None = None) -> Tensor:
     """`num` values from `start` to `stop`, both included; for integer dtypes rounded towards zero."""
     values = default_module().linspace(_number(start), _number(stop), int(num), dtype="float64")
@@ -211,6 +216,7 @@ def logspace(
     return Tensor((_number(base) ** powers).astype(_wanted(dtype)))
 
 
+@creates
 def eye(num_rows: Any, num_columns: Any = None, dtype: DTypeLike = None, name: str | None = None) -> Tensor:
     """Ones on the diagonal."""
     columns = None if num_columns is None else int(num_columns)

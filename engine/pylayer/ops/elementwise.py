@@ -155,7 +155,7 @@ acos = unary("acos", lambda g, F, x: -g * F.rsqrt(1 - x * x).conjugate(), lambda
 atan = unary("atan", lambda g, x: g / (1 + x * x).conjugate(), lambda xp: xp.arctan, floating=True)
 sinh = unary("sinh", lambda g, F, x: g * F.cosh(x).conjugate(), floating=True)
 cosh = unary("cosh", lambda g, F, x: g * F.sinh(x).conjugate(), floating=True)
-tanh = unary("tanh", lambda g, out: g * (1 - out * out).conjugate(), floating=True)
+tanh = unary("tanh", lambda g, out: g * (1.0 - out * out).conjugate(), floating=True)
 asinh = unary("asinh", lambda g, F, x: g * F.rsqrt(x * x + 1).conjugate(), lambda xp: xp.arcsinh, floating=True)
 acosh = unary("acosh", lambda g, F, x: g * F.rsqrt(x * x - 1).conjugate(), lambda xp: xp.arccosh, floating=True)
 atanh = unary("atanh", lambda g, x: g / (1 - x * x).conjugate(), lambda xp: xp.arctanh, floating=True)
@@ -187,7 +187,7 @@ def _erf(xp: ModuleType) -> Any:
     return import_module(f"{xp.__name__}x.scipy.special").erf
 
 
-sigmoid = unary("sigmoid", lambda g, out: g * out * (1 - out), _sigmoid, floating=True)
+sigmoid = unary("sigmoid", lambda g, out: g * out * (1.0 - out), _sigmoid, floating=True)
 erf = unary("erf", lambda g, F, x: g * (TWO_OVER_ROOT_PI * F.exp(-x * x)), _erf, floating=True)
 
 # --------------------------------------------------------------------------- signs and steps

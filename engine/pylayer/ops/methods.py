@@ -20,6 +20,7 @@ import pylayer.ops.reduction as reduction
 import pylayer.ops.shape as shape
 import pylayer.ops.sorting as sorting
 from pylayer.array import XP
+from pylayer.op import fast_binary
 from pylayer.ops.inplace import detach_, fill_, in_place, in_place_anew, set_, set_value, zero_
 from pylayer.tensor import Tensor
 
@@ -89,12 +90,12 @@ def reflected_operator(function: Callable[..., Any]) -> Callable[..., Any]:
     return operator
 
 
-OPERATORS = {
+OPERATORS: dict[str, Any] = {
     "add": elementwise.add, "sub": elementwise.subtract, "mul": elementwise.multiply, "truediv": elementwise.divide,
     "floordiv": elementwise.floor_divide, "mod": elementwise.remainder, "pow": elementwise.pow,
     "matmul": linalg.matmul_, "and": logic.bitwise_and, "or": logic.bitwise_or, "xor": logic.bitwise_xor,
 }  # fmt: skip
-COMPARISONS = {
+COMPARISONS: dict[str, Any] = {
     "lt": logic.less_than, "le": logic.less_equal, "gt": logic.greater_than, "ge": logic.greater_equal,
 }  # fmt: skip
 
@@ -117,10 +118,11 @@ def comparable(other: Any) -> bool:
 def attach() -> None:
     """Give Tensor its operators and methods."""
     for name, function in OPERATORS.items():
-        setattr(Tensor, f"__{name}__", forward_operator(function))
+        slow = forward_operator(function)
+        setattr(Tensor, f"__{name}__", slow if function is linalg.matmul_ else fast_binary(function.op, slow))
         setattr(Tensor, f"__r{name}__", reflected_operator(function))
     for name, function in COMPARISONS.items():
-        setattr(Tensor, f"__{name}__", forward_operator(function))
+        setattr(Tensor, f"__{name}__", fast_binary(function.op, forward_operator(function)))
     for family in FAMILIES:
         for name in family.METHODS:
             setattr(Tensor, name, getattr(family, name))

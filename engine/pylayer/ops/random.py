@@ -15,6 +15,7 @@ from pylayer.dtype import as_dtype, default_dtype
 from pylayer.op import unwrap
 from pylayer.ops.creation import DTypeLike
 from pylayer.ops.shape import Ints, as_ints, broadcast_shape
+from pylayer.symbol import draws
 from pylayer.tensor import Tensor
 
 METHODS = ("bernoulli", "multinomial")
@@ -70,6 +71,7 @@ def _sizes(shape: Ints) -> tuple[int, ...]:
 
 
 # --------------------------------------------------------------------------- distributions
+@draws
 def uniform(
     shape: Ints, dtype: DTypeLike = None, min: float = 0.0, max: float = 1.0, seed: int = 0, name: str | None = None
 ) -> Tensor:
@@ -84,6 +86,7 @@ def rand(shape: Ints, dtype: DTypeLike = None, name: str | None = None) -> Tenso
     return uniform(shape, dtype)
 
 
+@draws
 def randn(shape: Ints, dtype: DTypeLike = None, name: str | None = None) -> Tensor:
     """Normally distributed, mean 0, variance 1."""
     return Tensor(generator().source.standard_normal(_sizes(shape)).astype(_float(dtype)))
@@ -94,6 +97,7 @@ def standard_normal(shape: Ints, dtype: DTypeLike = None, name: str | None = Non
     return randn(shape, dtype)
 
 
+@draws
 def normal(mean: Any = 0.0, std: Any = 1.0, shape: Ints | None = None, name: str | None = None) -> Tensor:
     """Normally distributed; of the shape of `mean` and `std` where they are Tensors, else of `shape`."""
     given = [t for t in (mean, std) if isinstance(t, Tensor)]
@@ -106,6 +110,7 @@ def normal(mean: Any = 0.0, std: Any = 1.0, shape: Ints | None = None, name: str
     return Tensor((centre + spread * generator().source.standard_normal(sizes)).astype(kind))
 
 
+@draws
 def randint(
     low: int = 0, high: int | None = None, shape: Ints = (1,), dtype: DTypeLike = None, name: str | None = None
 ) -> Tensor:
@@ -130,12 +135,14 @@ def randint_like(
     return randint(low, high, x.shape, x.dtype if dtype is None else dtype)
 
 
+@draws
 def randperm(n: int, dtype: DTypeLike = "int64", name: str | None = None) -> Tensor:
     """The integers from 0 to n - 1 in random order."""
     order = default_module().argsort(generator().source.random((n,)))
     return Tensor(order.astype(as_dtype(dtype).numpy))
 
 
+@draws
 def bernoulli(x: Tensor, p: float | None = None, name: str | None = None) -> Tensor:
     """Ones with the probabilities in `x` (or with `p`), else zeros."""
     array: Array = x.array
@@ -143,6 +150,7 @@ def bernoulli(x: Tensor, p: float | None = None, name: str | None = None) -> Ten
     return Tensor((generator().source.random(array.shape) < chance).astype(array.dtype))
 
 
+@draws
 def multinomial(x: Tensor, num_samples: int = 1, replacement: bool = False, name: str | None = None) -> Tensor:
     """Per row of weights `x`, the positions of `num_samples` draws.
 

@@ -51,10 +51,15 @@ def kept(shape: tuple[int, ...], axis: Any) -> list[int]:
 
 def _spread(g: Any, F: Any, x_shape: tuple[int, ...], axis: Any) -> Any:
     """The cotangent of a reduction, of the input's shape."""
-    return F.broadcast_to(F.reshape(g, kept(x_shape, axis)), list(x_shape))
+    return F.broadcast_view(F.reshape(g, kept(x_shape, axis)), list(x_shape))
 
 
-@op(x=lambda g, F, x_shape, x_dtype, axis: F.cast(_spread(g, F, x_shape, axis), x_dtype))
+def _sum_vjp(g: Any, F: Any, x_shape: tuple[int, ...], x_dtype: Any, axis: Any, dtype: Any) -> Any:
+    gradient = _spread(g, F, x_shape, axis)
+    return gradient if dtype is None else F.cast(gradient, x_dtype)
+
+
+@op(x=_sum_vjp)
 def sum(xp: ModuleType, x: Array, axis: Any = None, dtype: Any = None, keepdim: bool = False) -> Array:
     """The sum over `axis`, of bools and int32 as int64."""
     wanted = (

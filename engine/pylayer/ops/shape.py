@@ -16,6 +16,7 @@ from typing import Any
 from pylayer.array import Array
 from pylayer.dtype import DType, as_dtype
 from pylayer.op import op
+from pylayer.op_table import OPS
 from pylayer.tensor import Size, Tensor
 
 METHODS = (
@@ -104,6 +105,12 @@ def transpose(xp: ModuleType, x: Array, perm: Sequence[Any]) -> Array:
     return xp.transpose(x, tuple(as_ints(perm)))
 
 
+@op(x=lambda g: g)
+def broadcast_view(xp: ModuleType, x: Array, shape: Sequence[int]) -> Array:
+    """As `broadcast_to` on arrays, without a copy: the cotangent of a reduction, which nobody writes to."""
+    return xp.broadcast_to(x, tuple(shape))
+
+
 @spread
 @op(x=lambda g: g)
 def broadcast_to(xp: ModuleType, x: Array, shape: Ints) -> Array:
@@ -112,6 +119,9 @@ def broadcast_to(xp: ModuleType, x: Array, shape: Ints) -> Array:
     extra = len(sizes) - x.ndim
     kept = [x.shape[k - extra] if n == -1 and k >= extra else n for k, n in enumerate(sizes)]
     return xp.broadcast_to(x, tuple(kept)).copy()
+
+
+OPS["broadcast_view"].function = broadcast_to  # a recorded gradient is handed to users, who may write to it
 
 
 def expand(x: Tensor, *shape: Any, **kwargs: Any) -> Tensor:
