@@ -28,7 +28,7 @@ class Node:
     """One recorded call.
 
     `parents` holds, per input, the node it came from, the leaf Tensor itself, or None where no gradient is needed.
-    `age` is minus the creation stamp, so that a heap yields the newest node first.
+    `age` is the creation stamp, which counts down, so that a heap yields the newest node first.
     `saved` is what `pullback` needs; None once a walk released it.
     `hooks` take the accumulated cotangent of the node's output and return the one to go on with.
     """
@@ -40,7 +40,7 @@ class Node:
     cotangent handed to `pullback` is a list, None where an output took no part."""
 
     def __init__(self, parents: Sequence[Node | Tensor | None], saved: Any) -> None:
-        self.age = -next(clock)
+        self.age = next(clock)
         self.parents = parents
         self.saved = saved
         self.hooks: dict[int, Callable[[Cotangent], Cotangent]] | None = None

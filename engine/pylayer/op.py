@@ -215,7 +215,7 @@ def unary(
     row = Op(name, forward or (lambda xp: getattr(xp, name)), ("x",), {"x": vjp} if vjp else {}, **flags)
     kernels, general, differentiable, floating = row.kernels, row.apply, row.differentiable, row.floating
     pick: Function = row.vjps[0].pick if vjp else no_values  # type: ignore[index]
-    recording = grad_mode.get
+    grad_enabled = grad_mode.get
 
     def call(x: Tensor, name: str | None = None) -> Tensor:
         if type(x) is not Tensor:
@@ -226,7 +226,7 @@ def unary(
         out = kernels[type(array)](array)
         if type(out) is not type(array):  # NumPy turns 0-d results into scalars
             out = XP[type(array)].asarray(out)
-        if x._stop_gradient or not differentiable or not recording():
+        if x._stop_gradient or not differentiable or not grad_enabled():
             return Tensor(out)
         return Tensor(out, ElementwiseNode(row, (x if x.node is None else x.node,), (pick(array, out, 0),)), False)
 
@@ -260,7 +260,7 @@ def fast_binary(row: Op, general: Function) -> Function:
     kernels, differentiable, floating = row.kernels, row.differentiable, row.floating
     pick_x, pick_y = [vjp.pick for vjp in row.vjps] if differentiable else [no_values, no_values]
     pick = picker([vjp.picked for vjp in row.vjps], row.arguments) if differentiable else no_values
-    recording = grad_mode.get
+    grad_enabled = grad_mode.get
 
     def call(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
         if type(x) is not Tensor or type(y) is not Tensor:
@@ -274,17 +274,18 @@ def fast_binary(row: Op, general: Function) -> Function:
             return general(x, y)  # type: ignore[no-any-return] # which says what was wrong
         if type(out) is not type(a):
             out = XP[type(a)].asarray(out)
-        if not differentiable or (x._stop_gradient and y._stop_gradient) or not recording():
-            return Tensor(out)
-        parent_x = None if x._stop_gradient else x if x.node is None else x.node
-        parent_y = None if y._stop_gradient else y if y.node is None else y.node
-        if parent_x is not None and parent_y is not None and a.shape == b.shape:
-            return Tensor(out, ElementwiseNode(row, (parent_x, parent_y), pick(a, b, out, 0)), False)
-        saved = (
-            () if parent_x is None else pick_x(a, b, out, 0),
-            () if parent_y is None else pick_y(a, b, out, 1),
-        )
-        return Tensor(out, OpNode(row, (parent_x, parent_y), saved, (a.shape, b.shape)), False)
+        if differentiable and grad_enabled():
+            parent_x = None if x._stop_gradient else x if x.node is None else x.node
+            parent_y = None if y._stop_gradient else y if y.node is None else y.node
+            if parent_x is not None and parent_y is not None and a.shape == b.shape:
+                return Tensor(out, ElementwiseNode(row, (parent_x, parent_y), pick(a, b, out, 0)), False)
+            if parent_x is not None or parent_y is not None:
+                saved = (
+                    () if parent_x is None else pick_x(a, b, out, 0),
+                    () if parent_y is None else pick_y(a, b, out, 1),
+                )
+                return Tensor(out, OpNode(row, (parent_x, parent_y), saved, (a.shape, b.shape)), False)
+        return Tensor(out)
 
     return call
 

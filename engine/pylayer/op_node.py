@@ -36,7 +36,7 @@ class OpNode(Node):
         saved: Sequence[tuple[Any, ...]],
         shapes: Iterable[tuple[int, ...] | None] = repeat(None),
     ) -> None:
-        self.age = -next(clock)  # Node.__init__, spelled out: its call would be a fifth of the cost of recording
+        self.age = next(clock)  # Node.__init__, spelled out: its call would be a fifth of the cost of recording
         self.parents = parents
         self.hooks = None
         self.op = op
@@ -99,7 +99,7 @@ class ElementwiseNode(OpNode):
     shapes = repeat(None)
 
     def __init__(self, op: Op, parents: Sequence[Node | Tensor], saved: Sequence[tuple[Any, ...]]) -> None:
-        self.age = -next(clock)
+        self.age = next(clock)
         self.parents = parents
         self.hooks = None
         self.op = op

@@ -53,7 +53,7 @@ class PyLayerContext:
         self._allow("save_for_backward", once=True)
         hooks = active_hooks.get()
         self._saved = tensors if hooks is None else tuple(_packed_argument(t, hooks) for t in tensors)
-        self.age = -next(clock)
+        self.age = next(clock)
 
     def saved_tensor(self) -> tuple[Any, ...] | None:
         """What `save_for_backward` kept, or None if it was not called (PyLayerContext.saved_tensor).
@@ -112,7 +112,7 @@ class PyLayerContext:
     @container.setter
     def container(self, value: Any) -> None:
         self._saved = tuple(value) if isinstance(value, (list, tuple)) else (value,)
-        self.age = -next(clock)
+        self.age = next(clock)
 
     def _allow(self, method: str, once: bool = False) -> None:
         if not self._in_forward:
@@ -265,7 +265,7 @@ def own_output(ctx: PyLayerContext, output: Tensor, inputs: Sequence[Tensor]) ->
     changed_before = _is_changed(ctx)
     mark_changed(output.array)
     if not changed_before:
-        ctx.age = -next(clock)
+        ctx.age = next(clock)
     return output
 
 

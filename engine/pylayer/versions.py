@@ -13,8 +13,8 @@ from typing import Any, NamedTuple, Protocol
 
 from pylayer.array import XP, Array, owner
 
-clock = count(1)
-"""Stamps nodes and in-place changes in the order in which they happen."""
+clock = count(0, -1)
+"""Stamps nodes and in-place changes in the order in which they happen: the newest has the smallest."""
 
 
 class Saver(Protocol):
@@ -61,7 +61,7 @@ def check_unchanged(values: Iterable[Any], node: Saver) -> None:
         if type(value) not in XP:
             continue
         change = changes.get(id(owner(value)))
-        if change and change.stamp > -node.age:
+        if change and change.stamp < node.age:
             raise RuntimeError(
                 f"A Tensor of shape {list(value.shape)} used in gradient computation of {node.label} has been modified "
                 f"by an inplace operation since it was saved (received tensor_version:{change.version}). "

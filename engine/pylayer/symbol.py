@@ -1,0 +1,102 @@
+"""What operations do in static mode: a call on something that has no value yet is recorded, not computed.
+
+`pylayer.static` sets the recorder; the operations know nothing else of it.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from pylayer.op import Op
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Symbol:
+    """Something that has a value only while a program runs: a Variable, or one of its sizes."""
+
+    __slots__ = ()
+
+    def described(self) -> str:
+        """What messages say of it: its name and kind, and where the user's program made it."""
+        raise NotImplementedError
+
+
+class Recorder(Protocol):
+    """What records calls in static mode."""
+
+    def operation(self, op: Op, arguments: Sequence[Any]) -> Any:
+        """Record an operation, its arguments checked and of one dtype; returns the Variables of its outputs."""
+
+    def call(self, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """Record the call of a function that gives a Tensor through which no gradient flows."""
+
+
+recording: ContextVar[Recorder | None] = ContextVar("recording", default=None)
+"""The recorder of static mode; None in dynamic mode, and while a program runs."""
+
+
+def symbols_in(value: Any) -> Iterable[Symbol]:
+    """The symbols in a value, also inside lists, tuples, dicts and slices."""
+    if isinstance(value, Symbol):
+        yield value
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from symbols_in(item)
+    elif isinstance(value, dict):
+        yield from symbols_in(list(value.values()))
+    elif type(value) is slice:
+        yield from symbols_in((value.start, value.stop, value.step))
+
+
+def holds_symbol(value: Any) -> bool:
+    """Whether there is a symbol in a value."""
+    return any(True for _ in symbols_in(value))
+
+
+def named(value: Any) -> str:
+    """For the end of a message: the symbols in a value, described; empty if there are none."""
+    found = list(dict.fromkeys(symbol.described() for symbol in symbols_in(value)))
+    return f" ({'; '.join(found)})" if found else ""
+
+
+def creates(function: F) -> F:
+    """Let a function that makes a Tensor take symbols: its call is then recorded."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        recorder = recording.get()
+        if recorder is not None and holds_symbol((args, kwargs)):
+            return recorder.call(function, args, kwargs)
+        return function(*args, **kwargs)
+
+    return call  # type: ignore[return-value]
+
+
+def draws(function: F) -> F:
+    """Have the call of a function that draws random numbers recorded in static mode: each run draws anew."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        recorder = recording.get()
+        return function(*args, **kwargs) if recorder is None else recorder.call(function, args, kwargs)
+
+    return call  # type: ignore[return-value]
+
+
+def at_once(function: F) -> F:
+    """Let a function compute also in static mode."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        token = recording.set(None)
+        try:
+            return function(*args, **kwargs)
+        finally:
+            recording.reset(token)
+
+    return call  # type: ignore[return-value]
