@@ -59,7 +59,7 @@ def parsed(xp: ModuleType, shape: Sequence[int], index: Any) -> Index:
             advanced.append(slice(None))
         else:
             if part.dtype.kind != "b" and part.size:
-                _check_range(int(part.min()), int(part.max()), shape[axis], axis)
+                _check_range(part.min().item(), part.max().item(), shape[axis], axis)
             elif part.dtype.kind == "b" and part.shape != tuple(shape[axis : axis + axes]):
                 raise IndexError(
                     f"(OutOfRange) The shape of boolean index {list(part.shape)} did not match indexed tensor "

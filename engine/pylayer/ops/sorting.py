@@ -130,10 +130,11 @@ def unique(
 @op()
 def one_hot_(xp: ModuleType, x: Array, num_classes: int) -> Array:
     """Ones at the classes in `x` along a new last axis."""
-    if x.size and (int(x.min()) < 0 or int(x.max()) >= num_classes):
+    least, largest = (x.min().item(), x.max().item()) if x.size else (0, 0)
+    if least < 0 or (x.size and largest >= num_classes):
         raise ValueError(
             f"Illegal index value, Input(input) value should be at least 0 and less than Input(depth), but the input "
-            f"runs from {int(x.min())} to {int(x.max())} and the depth is {num_classes}"
+            f"runs from {least} to {largest} and the depth is {num_classes}"
         )
     return (x[..., None] == xp.arange(num_classes)).astype("float32")
 
@@ -145,4 +146,4 @@ def one_hot(x: Tensor, num_classes: Any = -1, name: str | None = None) -> Tensor
         ValueError: a class is out of range.
     """
     classes = int(num_classes)
-    return one_hot_(x, int(x.array.max()) + 1 if classes == -1 else classes)  # type: ignore[no-any-return]
+    return one_hot_(x, x.array.max().item() + 1 if classes == -1 else classes)  # type: ignore[no-any-return]
