@@ -54,6 +54,19 @@ class WrongEntry(_Record):
         return error / largest if largest and error == error else float("inf")
 
 
+class Diagnosis(_Record):
+    """A likely cause of a wrong gradient, or a broken contract: a code of `gradcheck.codes`, and what was seen."""
+
+    code: str
+    text: str
+    inputs: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, code: str, text: str, inputs: tuple[str, ...] = ()) -> Diagnosis:
+        """One from its parts."""
+        return cls(code=code, text=text, inputs=inputs)
+
+
 class GradientSummary(_Record):
     """The gradient check of a case: its verdict, what was compared, and every entry listed as wrong."""
 
@@ -66,8 +79,29 @@ class GradientSummary(_Record):
     worst_error: float = 0.0
     """Largest |analytic − numeric| over its bar that was seen: at most 1 on a PASS."""
     why: str = ""
+    diagnosis: tuple[Diagnosis, ...] = ()
+    """Broken contracts first, then the causes that reproduce the numerical derivative."""
+    certified: bool = False
+    """Whether every entry of the Jacobian was held against a numerical value of its own."""
     seed: int = 0
     evaluations: int = 0
+
+    def second(self) -> GradientSummary:
+        """As the summary of the derivative of a gradient that is right itself."""
+        if self.verdict is not Status.FAIL:
+            return self
+        cause = Diagnosis.of("GC140", "the first derivative is right, the derivative of the gradient is not")
+        return self.model_copy(update={"diagnosis": (cause, *self.diagnosis)})
+
+    def headline(self) -> str:
+        """Which gradients are wrong, and which are right, in one line; or the first broken contract."""
+        least = "" if self.exhaustive else "at least "
+        wrong = [f"{name}: {least}{n} of {total} entries wrong" for name, (n, total) in self.wrong_counts.items() if n]
+        right = [name for name, (n, _) in self.wrong_counts.items() if not n]
+        if not wrong:
+            return self.diagnosis[0].text if self.diagnosis else self.why
+        tail = f"; {', '.join(right)} right" if right else ""
+        return f"gradient of {'; '.join(wrong)}{tail}"
 
 
 class Result(_Record):

@@ -13,13 +13,14 @@ from pylayer.tensor import Tensor
 
 
 class BundledBackend:
-    """The engine, with ``import paddle`` in this process resolved to its facade."""
+    """The engine, with ``import paddle`` in this process resolved to its facade unless `install` is False."""
 
-    def __init__(self, name: str, device: str) -> None:
+    def __init__(self, name: str, device: str, install: bool = True) -> None:
         self.name = name
         set_device(device)
-        pylayer.install_paddle()
-        self.paddle: ModuleType = import_module("paddle")
+        if install:
+            pylayer.install_paddle()
+        self.paddle: ModuleType = import_module("paddle" if install else "pylayer.paddle")
 
     def tensor(self, array: Any, dtype: str, stop_gradient: bool) -> Tensor:
         """A leaf Tensor on the backend's device."""

@@ -22,6 +22,7 @@ COMMANDS = {
     "validate": ("gradcheck.commands.validate:validate", "Check spec files without running anything in them."),
     "list": ("gradcheck.commands.list:list_scenarios", "List scenarios."),
     "show": ("gradcheck.commands.show:show", "Show one scenario: its source, code and expectations."),
+    "explain": ("gradcheck.commands.explain:explain", "Explain a diagnosis code, such as GC104."),
     "schema": ("gradcheck.commands.schema:schema", "Print the JSON Schema of spec files."),
 }
 """Name → where the command is, and the line that ``--help`` shows for it without loading it."""

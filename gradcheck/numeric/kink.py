@@ -1,51 +1,103 @@
-"""One-sided derivatives at two scales: a kink or a jump is where left and right stay apart as the step shrinks."""
+"""Kinks and jumps: where the derivatives from the left and the right stay apart as the step shrinks.
+
+Curvature also sets them apart, but shrinks with the step; rounding does, but grows as the step shrinks, within a bound
+that is known. A kink stays; at a jump the difference quotient across it grows with 1/h.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from gradcheck.numeric.derivative import flat
+import numpy as np
+
+from gradcheck.numeric.derivative import Array, flat
 from gradcheck.numeric.probe import Entry, Point
 
-STEPS = (2.0**-14, 2.0**-20)
+STEPS = (2.0**-12, 2.0**-18, 2.0**-24, 2.0**-30)
 """Relative to the scale of the input."""
+VALUES = 1
+"""Which step the values come from: curvature is 4e-6 there, rounding less."""
 APART = 1e-2
-"""Left and right differ by more than this share of the larger at both scales: not a matter of curvature or noise."""
+"""At a kink, left and right differ by more than this share of the larger."""
+STAYS = 0.5
+"""Of the difference between left and right, how much is left at a step 64 times smaller, at a kink."""
+STEADY = 0.25
+"""At a kink, the two derivatives of a side, one a step further out, differ by at most this share of the gap: in noise
+they do not agree."""
+ROUNDING_UNITS = 16
+"""Units in the last place of the output that may be off in one difference."""
 
-Sides = tuple[float, float]
+
+@dataclass(frozen=True)
+class Sides:
+    """The derivatives from the left and from the right, where they differ; at a jump, those beside it."""
+
+    left: float
+    right: float
+    jump: bool = False
+
+    def hold(self, gradient: float) -> bool:
+        """Whether a gradient lies between the two, both included."""
+        low, high = sorted((self.left, self.right))
+        margin = 1e-5 * max(abs(low), abs(high))
+        return low - margin <= gradient <= high + margin
+
+    def __str__(self) -> str:
+        return f"left {self.left:.6g}, right {self.right:.6g}{', with a jump' if self.jump else ''}"
 
 
 def one_sided(point: Point, entries: Sequence[Entry], diagonal: bool) -> list[Sides | None]:
-    """The left and right derivatives of entries, None for those where they agree as the step shrinks.
+    """The left and right derivatives of entries; None for those where they do not stay apart.
 
     Entries of a `diagonal` Jacobian are independent and are all moved at once. Real inputs only; None for complex ones.
     """
     if any(x.dtype.kind == "c" for x in point.inputs):
         return [None] * len(entries)
-    if diagonal:
-        return _sides(point, entries)
-    return [side for entry in entries for side in _sides(point, [entry])]
+    groups = [list(entries)] if diagonal else [[entry] for entry in entries]
+    return [sides for group in groups if group for sides in _sides(point, group)]
 
 
 def _sides(point: Point, entries: Sequence[Entry]) -> list[Sides | None]:
     number, where = entries[0].input, [entry.index for entry in entries]
     outputs = [entry.output for entry in entries]
-    scale = point.scales[number].reshape(-1)[where]
+    scale = np.asarray([float(s) for s in point.scales[number].reshape(-1)[where].tolist()])
 
-    def at(h: float) -> list[float]:
+    def at(h: float) -> Array:
         inputs = list(point.inputs)
         moved = inputs[number].reshape(-1).copy()
-        moved[where] += h * scale
+        moved[where] += h * point.scales[number].reshape(-1)[where]
         inputs[number] = moved.reshape(inputs[number].shape)
         point.evaluations += 1
-        return flat(point.function(inputs))[outputs].real.tolist()  # type: ignore[no-any-return]
+        return np.asarray(flat(point.function(inputs))[outputs].real.tolist(), dtype="float64")
 
     middle = at(0.0)
-    found: list[Sides | None] = [(0.0, 0.0)] * len(entries)
+    rounding = ROUNDING_UNITS * np.finfo("float64").eps
+    rows: list[list[Array]] = [[], [], [], [], []]
     for step in STEPS:
         behind, ahead = at(-step), at(step)
-        for k, h in enumerate((step * scale).tolist()):
-            left, right = (middle[k] - behind[k]) / h, (ahead[k] - middle[k]) / h
-            apart = abs(left - right) > APART * max(abs(left), abs(right))
-            found[k] = (left, right) if apart and found[k] is not None else None
+        h = step * scale
+        size = np.maximum(abs(behind), np.maximum(abs(middle), abs(ahead)))
+        beside = (behind - at(-2 * step)) / h, (at(2 * step) - ahead) / h
+        for row, values in zip(
+            rows, ((middle - behind) / h, (ahead - middle) / h, rounding * size / h, *beside), strict=True
+        ):
+            row.append(values)
+    return _judged(*(np.array(row) for row in rows))
+
+
+def _judged(left: Array, right: Array, noise: Array, before: Array, after: Array) -> list[Sides | None]:
+    """Kink, jump or neither, from the derivatives of each side, and those one step further out, at all steps."""
+    gap = abs(left - right)
+    clear = gap > np.maximum(4 * noise, APART * np.maximum(abs(left), abs(right)))
+    found: list[Sides | None] = [None] * gap.shape[1]
+    for k in np.flatnonzero((clear[1:] & clear[:-1]).any(axis=0)).tolist():
+        last = max(j for j in range(1, len(STEPS)) if clear[j, k] and clear[j - 1, k])
+        growth = gap[last, k] / gap[last - 1, k]
+        if abs(growth - STEPS[last - 1] / STEPS[last]) <= APART * growth:  # with 1/h: the same jump at both steps
+            found[k] = Sides(float(before[VALUES, k]), float(after[VALUES, k]), jump=True)
+            continue
+        scatter = np.maximum(abs(left - before), abs(right - after))[[last - 1, last], k]
+        if STAYS <= growth <= 1 / STAYS and bool((scatter <= STEADY * gap[[last - 1, last], k]).all()):
+            found[k] = Sides(float(left[VALUES, k]), float(right[VALUES, k]))
     return found

@@ -9,10 +9,12 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from gradcheck.resources import bundled_specs
-from gradcheck.result import Result, Status, WrongEntry
+from gradcheck.result import GradientSummary, Result, Status, WrongEntry
 from gradcheck.spec.diagnostic import escape
 
 ENTRIES_SHOWN = 5
+CONTRACTS = "GC130"
+"""Codes from here on are contracts that are broken for certain; those before are causes that explain the numbers."""
 OUTPUT_LINES_SHOWN = 15
 
 
@@ -55,10 +57,21 @@ def worst_first(entries: Iterable[WrongEntry]) -> list[WrongEntry]:
     return sorted(entries, key=lambda entry: -entry.relative_error)
 
 
-def entry_table(result: Result) -> list[str]:
+def gradient_lines(gradient: GradientSummary | None) -> list[str]:
+    """What there is to say about a gradient: its wrong entries, and what the cause is."""
+    if gradient is None:
+        return []
+    lines = entry_table(gradient)
+    for found in gradient.diagnosis:
+        if found.code != "GC120":
+            lines.append(f"{'likely' if found.code < CONTRACTS else 'broken'}: {found.text}")
+    codes = " ".join(dict.fromkeys(found.code for found in gradient.diagnosis))
+    return [*lines, f"why: gradcheck explain {codes}"] if codes and gradient.verdict is not Status.KINK else lines
+
+
+def entry_table(gradient: GradientSummary) -> list[str]:
     """The worst of a gradient's wrong entries as a table: analytic, numeric with its bar, and the relative error."""
-    gradient = result.gradient
-    if gradient is None or not gradient.wrong:
+    if not gradient.wrong:
         return []
     entries = worst_first(gradient.wrong)[:ENTRIES_SHOWN]
     rows = [("", "analytic", "numeric ± bar", "rel. error")]
@@ -79,7 +92,7 @@ def failure_block(result: Result, options: str = "") -> list[str]:
 
     `options` are those of this run that running it again needs too, such as ``--seed 3``.
     """
-    lines = [result.message, *result.details, *entry_table(result)]
+    lines = [result.message, *result.details, *gradient_lines(None if result.status.green else result.gradient)]
     gradient = result.gradient
     if gradient is not None and gradient.why and not result.status.green and gradient.why not in lines:
         lines.append(gradient.why)

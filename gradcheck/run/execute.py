@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gradcheck.backends.base import Backend, load
-from gradcheck.check.gradient import check_gradient
+from gradcheck.checker.gradient import check_gradient
+from gradcheck.codes import CODES
 from gradcheck.result import GradientSummary, Result, Status
 from gradcheck.run.compare import difference, message_matches
 from gradcheck.run.layer import Layer
@@ -117,7 +118,7 @@ class Run:
                 wanted = self.expect.gradient
                 if wanted != "unchecked" and not any(f.status is Status.ERROR for f in found):
                     gradient = self.check(layer)
-                    found += judge(gradient, wanted)
+                    found += judge(gradient, self.expect)
         found += self.check_warnings(caught)
         return found, gradient
 
@@ -135,7 +136,7 @@ class Run:
         paddle = self.backend.paddle
         inputs = layer.tensors()
         with self.expected_exception() as found:
-            returned = layer(inputs)
+            returned = layer.call(inputs)
             self.namespace["out"] = returned
             ends = [t for t in layer.outputs(returned) if not t.stop_gradient]
             if ends:
@@ -231,25 +232,41 @@ class Run:
         """The gradient check; of second order too where the scenario asks for it and the first is right."""
         summary = check_gradient(layer.problem(), seed=self.case.seed, rtol=self.scenario.rtol)
         if self.expect.order == 2 and summary.verdict in (Status.PASS, Status.KINK):
-            summary = check_gradient(layer.second_order(), seed=self.case.seed, rtol=self.scenario.rtol)
+            summary = check_gradient(layer.second_order(), seed=self.case.seed, rtol=self.scenario.rtol).second()
         return summary
 
 
-def judge(gradient: GradientSummary, wanted: str) -> list[Finding]:
+def judge(gradient: GradientSummary, expect: Expect) -> list[Finding]:
     """What the gradient check means for a scenario that says `matches` or `differs`."""
     verdict = gradient.verdict
     if verdict is Status.INCONCLUSIVE:
         return [Finding(verdict, gradient.why)]
-    if wanted == "differs":
-        if verdict is Status.FAIL:
-            return []
-        return [Finding(Status.FAIL, "expected a backward that is not the derivative, but it is (gradient: differs)")]
+    if expect.gradient == "differs":
+        if verdict is not Status.FAIL:
+            return [
+                Finding(Status.FAIL, "expected a backward that is not the derivative, but it is (gradient: differs)")
+            ]
+        return differs_otherwise(gradient, expect)
     if verdict is Status.FAIL:
-        least = "" if gradient.exhaustive else "at least "
-        wrong = [
-            f"{name}: {least}{n} of {total} entries wrong" for name, (n, total) in gradient.wrong_counts.items() if n
-        ]
-        right = [name for name, (n, _) in gradient.wrong_counts.items() if not n]
-        tail = f"; {', '.join(right)} right" if right else ""
-        return [Finding(verdict, f"gradient of {'; '.join(wrong)}{tail}")]
+        return [Finding(verdict, gradient.headline())]
     return [Finding(verdict, gradient.why)] if verdict is Status.KINK else []
+
+
+def differs_otherwise(gradient: GradientSummary, expect: Expect) -> list[Finding]:
+    """What is not as `differs` pins it."""
+    wanted, found = expect.differs, []
+    if wanted is None:
+        return []
+    codes = [d.code for d in gradient.diagnosis]
+    if wanted.code is not None and wanted.code not in codes:
+        given = ", ".join(codes) or "no cause that it knows"
+        found.append(
+            Finding(Status.FAIL, f"expected {wanted.code} ({CODES[wanted.code].title}), but the check names {given}")
+        )
+    wrong = {name for name, (count, _) in gradient.wrong_counts.items() if count}
+    wrong |= {name for d in gradient.diagnosis for name in d.inputs}
+    if wanted.inputs and wrong != set(wanted.inputs):
+        others = ", ".join(sorted(wrong)) or "none"
+        text = f"expected wrong gradients of {', '.join(wanted.inputs)}, but those of {others} are"
+        found.append(Finding(Status.FAIL, text))
+    return found

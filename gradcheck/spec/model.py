@@ -13,6 +13,8 @@ from pydantic import BaseModel, ConfigDict, Discriminator, Field, Strict, Tag
 from pydantic.json_schema import SkipJsonSchema
 from typing_extensions import TypeAliasType
 
+from gradcheck.codes import CODES
+
 DType = Literal[
     "float16", "float32", "float64", "bfloat16", "int8", "int16", "int32", "int64", "uint8", "bool",
     "complex64", "complex128",
@@ -186,6 +188,17 @@ Expected = Annotated[
 ]
 
 
+class Differs(_Format):
+    """In which way a backward is not the derivative."""
+
+    code: str | None = Field(
+        json_schema_extra={"enum": [*CODES, None]},
+        default=None,
+        description="The diagnosis that must be among those given, as in `gradcheck explain`.",
+    )
+    inputs: tuple[str, ...] = Field(default=(), description="The inputs whose gradients are wrong, and no others.")
+
+
 class Expect(_Format):
     """What must hold when the scenario has run."""
 
@@ -194,6 +207,7 @@ class Expect(_Format):
         description="The gradient check's verdict: backward matches the derivative, differs from it, or unchecked. By "
         "default matches for a layer with a differentiable input, else unchecked.",
     )
+    differs: Differs | None = Field(default=None, description="What `gradient: differs` must be found to be.")
     grads: dict[str, Numbers | None] = Field(default={}, description="Input → its documented gradient; null for none.")
     cotangent: Numbers | None = Field(default=None, description="Cotangent that belongs to grads; by default ones.")
     order: Literal[1, 2] = Field(default=1, description="2: the derivative of the gradient is checked as well.")

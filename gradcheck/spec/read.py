@@ -174,7 +174,8 @@ def _complete(scenario: dict[str, Any], node: Node, defaults: Node, path: str) -
         expectations += [special["expect"]] if isinstance(special, dict) and "expect" in special else []
     for expect in expectations:
         if isinstance(expect, dict):
-            expect.setdefault("gradient", "unchecked" if "raises" in expect else verdict)
+            default = "unchecked" if "raises" in expect else "differs" if expect.get("differs") else verdict
+            expect.setdefault("gradient", default)
 
 
 def _positions(node: Node, prefix: str, depth: int) -> Iterable[tuple[str, tuple[int, int]]]:

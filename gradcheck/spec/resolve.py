@@ -12,8 +12,9 @@ _MERGED = frozenset({"inputs", "expect", "backends", "matrix", "calls"})
 _REPLACES = {
     "layer": {"script"},
     "script": {"layer", "call", "inputs"},
-    "raises": {"gradient", "grads", "cotangent", "order"},
-    "gradient": {"raises"},
+    "raises": {"gradient", "differs", "grads", "cotangent", "order"},
+    "gradient": {"raises", "differs"},
+    "differs": {"raises", "gradient"},
     "grads": {"raises"},
     "order": {"raises"},
     "xfail": {"skip"},

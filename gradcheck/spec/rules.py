@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from math import prod
 from typing import get_args
 
+from gradcheck.codes import CODES
 from gradcheck.spec import model
 from gradcheck.spec.code import check_default_call, check_python
 from gradcheck.spec.diagnostic import listing, quote
@@ -216,6 +217,15 @@ def _check_expect(
         elif shape is not None and (input := shapes[name]) is not None and shape != input:
             message = f"grads: the gradient of {quote(name)} has shape {list(shape)}, the input {list(input)}"
             text.report(value.line, value.column, value.width, message, "a gradient has the shape of its input")
+    code = expect.mapping("differs").get("code")
+    if code is not None and isinstance(code.value, str) and code.value not in CODES:
+        help = text.suggest(code.value, list(CODES)) or "'gradcheck explain' lists all codes"
+        text.report(code.line, code.column, code.width, f"there is no diagnosis {quote(code.value)}", help)
+    named = expect.mapping("differs").get("inputs")
+    for item in named.items if named else []:
+        if isinstance(item.value, str) and shapes and item.value not in shapes and not scenario.incomplete:
+            help = text.suggest(item.value, list(shapes)) or f"the inputs are {listing(shapes, 'and')}"
+            text.report(item.line, item.column, item.width, f"differs: there is no input {quote(item.value)}", help)
     if cotangent := expect.get("cotangent"):
         check_numbers(cotangent, "a cotangent", text)
     for _, (key, value) in expect.mapping("values").entries.items():
@@ -233,7 +243,7 @@ def _conflicts(expect: Node, scenario: Node, differentiable: bool) -> Iterator[t
         (name, f"{name}: {value.text}" if value.kind == "scalar" else name)
         for name, (_, value) in expect.entries.items()
         if (name == "gradient" and verdict in ("matches", "differs"))
-        or (name == "grads" and value.entries)
+        or (name in ("grads", "differs") and value.entries)
         or (name == "order" and second)
     ]
     if "raises" in expect.entries:
@@ -249,6 +259,10 @@ def _conflicts(expect: Node, scenario: Node, differentiable: bool) -> Iterator[t
             help = "give one a floating dtype and 'stop_gradient: false', or write 'gradient: unchecked'"
             if name != "grads":
                 yield expect.entries[name][0], f"'{shown}' needs an input that has a gradient", help
+    if "differs" in expect.entries and verdict not in (None, "differs"):
+        help = "write 'gradient: differs', or remove one of the two"
+        message = f"'differs' tells how a gradient differs, 'gradient: {verdict}' says otherwise"
+        yield expect.entries["differs"][0], message, help
     if second and verdict == "unchecked":
         help = "remove one of the two"
         yield expect.entries["order"][0], "'order: 2' asks for a check, 'gradient: unchecked' for none", help

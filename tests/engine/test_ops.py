@@ -16,8 +16,8 @@ from hypothesis.extra.numpy import mutually_broadcastable_shapes
 from samples import SAMPLES
 
 import pylayer.paddle as paddle
-from gradcheck.check.gradient import check_gradient
-from gradcheck.check.problem import Problem
+from gradcheck.checker.gradient import check_gradient
+from gradcheck.checker.problem import Problem
 from gradcheck.result import Status
 from pylayer.array import XP
 from pylayer.op import Op
@@ -96,7 +96,11 @@ def second_order(call: Call) -> Problem:
     def vjp(arrays: Any, second: Any) -> list[Any]:
         tensors = leaves(arrays)
         gradients = paddle.grad(call(tensors[:n]), tensors[:n], tensors[n:], create_graph=True, allow_unused=True)
-        pairs = [(g, c) for g, c in zip(gradients, second, strict=True) if g is not None and not g.stop_gradient]
+        pairs = [
+            (g, c)
+            for g, c in zip(gradients, second, strict=True)
+            if g is not None and c is not None and not g.stop_gradient
+        ]
         if not pairs:
             return [None] * len(arrays)
         found = paddle.grad([g for g, _ in pairs], tensors, [Tensor(c) for _, c in pairs], allow_unused=True)

@@ -11,6 +11,19 @@ Array = Any
 
 
 @dataclass(frozen=True)
+class Observation:
+    """What one forward and backward did beside giving their results, by the names of inputs and cotangents."""
+
+    changed_by_forward: tuple[str, ...] = ()
+    """Inputs whose memory forward changed without the tape's knowledge."""
+    changed_in_place: tuple[str, ...] = ()
+    """Inputs that forward changed by in-place operations, which the tape sees: allowed, but good to know."""
+    changed_by_backward: tuple[str, ...] = ()
+    aliased: tuple[str, ...] = ()
+    """Inputs whose memory a gradient shares."""
+
+
+@dataclass(frozen=True)
 class Problem:
     """What a gradient check needs to know, whoever computes it.
 
@@ -30,3 +43,5 @@ class Problem:
     output_names: Sequence[str]
     forward: Callable[[Sequence[Array]], list[Array]]
     vjp: Callable[[Sequence[Array], Sequence[Array | None]], list[Array | None]]
+    observe: Callable[[Sequence[Array | None]], Observation] | None = None
+    """Runs forward and backward once, with these cotangents, and looks at what they change."""

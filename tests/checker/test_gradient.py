@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gradcheck.check.gradient import check_gradient
-from gradcheck.check.problem import Problem
+from gradcheck.checker.gradient import check_gradient
+from gradcheck.checker.problem import Problem
 from gradcheck.result import GradientSummary, Status
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
@@ -162,8 +162,7 @@ def test_a_kink_passes_marked_if_the_gradient_lies_between_the_sides() -> None:
 
 
 def test_a_noisy_forward_is_inconclusive_and_says_so() -> None:
-    random = np.random.default_rng(0)
-    summary = check(lambda x: x + random.standard_normal(x.shape), lambda x, y, g: g, [1.0, 2.0])
+    summary = check(lambda x: x + 0.1 * np.sin(1e12 * x), lambda x, y, g: g, [1.0, 2.0])
     assert summary.verdict is Status.INCONCLUSIVE
     assert "too noisy" in summary.why
 
@@ -199,7 +198,7 @@ def test_an_error_in_low_precision_alone_is_found() -> None:
 
     summary = check(np.tanh, backward, NORMAL.astype("float32"))
     assert summary.verdict is Status.FAIL
-    assert summary.why == "wrong only in the inputs' own dtype"
+    assert [(d.code, d.text) for d in summary.diagnosis] == [("GC113", "right in float64, wrong in float32")]
 
 
 def test_rtol_widens_the_bars() -> None:
@@ -248,5 +247,5 @@ def test_every_input_is_judged_by_itself(factors: tuple[int, int, int], counts: 
 
 def test_an_input_of_a_product_is_judged_by_itself_too() -> None:
     summary = check(np.matmul, lambda a, b, y, g: (g @ b, a.T @ g * 2), A, B)
-    assert not summary.exhaustive
-    assert {entry.input for entry in summary.wrong} == {"x0", "x1"}
+    assert summary.exhaustive
+    assert summary.wrong_counts == {"x0": (64, 64), "x1": (64, 64)}

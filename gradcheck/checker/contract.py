@@ -1,0 +1,156 @@
+"""Rules that a backward must keep beside being the derivative: each broken one is a code with what was seen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gradcheck.checker.outputs import Outputs
+from gradcheck.checker.problem import Array, Problem
+from gradcheck.numeric.derivative import module_of, spacing
+from gradcheck.result import Diagnosis
+
+Gradients = list[Array | None]
+
+LINEAR = 2.0**10
+"""Units in the last place, relative to the largest element, that separate sums of gradients may be off."""
+FACTORS = (-3.0, 0.25)
+
+
+@dataclass
+class Contracts:
+    """The rules, held against one problem at one point."""
+
+    problem: Problem
+    inputs: Sequence[Array]
+    outputs: Outputs
+    random: np.random.Generator
+    in_place: tuple[str, ...] = ()
+    """Inputs that forward changed by in-place operations: allowed, but the cause if the gradient is wrong."""
+
+    def broken(self) -> list[Diagnosis]:
+        """What is broken, the cause before its consequences."""
+        found = [*self.forward_repeats()]
+        if not found:
+            found += self.backward_repeats()
+        if not found:
+            found += [*self.linear(), *self.undefined_cotangents()]
+        return [*self.observed(), *found]
+
+    # ----------------------------------------------------------------- helpers
+    def cotangents(self) -> list[Array | None]:
+        """A random signed cotangent per output that has a derivative."""
+        xp = module_of(self.outputs.vector)
+        signs = self.random.choice([-1.0, 1.0], self.outputs.vector.size)
+        drawn = xp.asarray(self.random.uniform(0.5, 2.0, self.outputs.vector.size) * signs)
+        return self.outputs.split(drawn)
+
+    def gradients(self, cotangents: Sequence[Array | None]) -> Gradients:
+        """What backward gives at the point."""
+        return self.problem.vjp(list(self.inputs), list(cotangents))
+
+    def named(self, differ: Callable[[int], bool]) -> tuple[str, ...]:
+        """The inputs for which `differ` holds."""
+        wanted = zip(self.problem.names, self.problem.differentiable, strict=True)
+        return tuple(name for k, (name, need) in enumerate(wanted) if need and differ(k))
+
+    # ----------------------------------------------------------------- the rules
+    def forward_repeats(self) -> list[Diagnosis]:
+        """The same inputs give the same outputs, bit by bit."""
+        again = self.problem.forward(list(self.inputs))
+        pairs = zip(self.outputs.arrays, again, self.problem.output_names, strict=True)
+        names = [name for a, b, name in pairs if not same(a, b)]
+        return [Diagnosis.of("GC131", f"two calls give different values of {', '.join(names)}")] if names else []
+
+    def backward_repeats(self) -> list[Diagnosis]:
+        """The same cotangents give the same gradients, bit by bit."""
+        cotangents = self.cotangents()
+        once, again = self.gradients(cotangents), self.gradients(cotangents)
+        names = self.named(lambda k: not same(once[k], again[k]))
+        return [Diagnosis.of("GC132", "two calls with the same cotangent give different gradients", names)] * bool(
+            names
+        )
+
+    def linear(self) -> list[Diagnosis]:
+        """b(a·g + h) = a·b(g) + b(h), and b(0) = 0."""
+        g, h = self.cotangents(), self.cotangents()
+        of_g, of_h = self.gradients(g), self.gradients(h)
+        found: dict[str, tuple[str, ...]] = {}
+        for factor in FACTORS:
+            mixed = [
+                None if a is None or b is None else array_like(factor * a + b, a) for a, b in zip(g, h, strict=True)
+            ]
+            whole = self.gradients(mixed)
+            names = self.named(lambda k, f=factor, w=whole: not close(w[k], of_g[k], f, of_h[k]))  # type: ignore[misc]
+            if names:
+                found[f"b({factor:g}·g + h) is not {factor:g}·b(g) + b(h)"] = names
+        zero = self.gradients([None if a is None else array_like(a * 0, a) for a in g])
+        names = self.named(lambda k: any(bool((part != 0).any()) for part in [zero[k]] if part is not None))
+        if names:
+            found["a cotangent of zeros does not give a gradient of zeros"] = names
+        return [Diagnosis.of("GC110", text, names) for text, names in list(found.items())[:1]]
+
+    def undefined_cotangents(self) -> list[Diagnosis]:
+        """An output that takes no part in the loss counts as one with a cotangent of zeros."""
+        g = self.cotangents()
+        active = [k for k in self.outputs.active if g[k] is not None]
+        if len(active) < 2:
+            return []
+        for k in active:
+            name = self.problem.output_names[k]
+            alone: list[Array | None] = [c if j == k else None for j, c in enumerate(g)]
+            zeros = [c if j == k or c is None else array_like(c * 0, c) for j, c in enumerate(g)]
+            try:
+                undefined = self.gradients(alone)
+            except Exception as error:
+                text = f"backward raises {type(error).__name__} when only {name} takes part in the loss: {error}"
+                return [Diagnosis.of("GC136", text)]
+            with_zeros = self.gradients(zeros)
+            names = self.named(lambda i, u=undefined, z=with_zeros: not close(u[i], z[i], 1.0, None))  # type: ignore[misc]
+            if names:
+                return [
+                    Diagnosis.of(
+                        "GC136", f"when only {name} takes part in the loss, zeros give another gradient", names
+                    )
+                ]
+        return []
+
+    def observed(self) -> list[Diagnosis]:
+        """Nothing but the result changes: inputs, cotangents and saved tensors stay as they were."""
+        if self.problem.observe is None:
+            return []
+        seen = self.problem.observe(self.cotangents())
+        self.in_place = seen.changed_in_place
+        rows = [
+            ("GC133", seen.changed_by_forward, "forward writes into"),
+            ("GC134", seen.changed_by_backward, "backward writes into"),
+            ("GC135", seen.aliased, "backward returns the memory of"),
+        ]
+        return [Diagnosis.of(code, f"{text} {', '.join(names)}", names) for code, names, text in rows if names]
+
+
+def array_like(value: Array, like: Array) -> Array:
+    """A result of arithmetic as an array of the same type and dtype: NumPy turns 0-d ones into scalars."""
+    return module_of(like).asarray(value, dtype=like.dtype)
+
+
+def same(a: Array | None, b: Array | None) -> bool:
+    """Whether two arrays, or missing ones, are equal in every bit that counts."""
+    if a is None or b is None:
+        return a is None and b is None
+    return a.shape == b.shape and bool(((a == b) | ((a != a) & (b != b))).all())
+
+
+def close(whole: Any, part: Any, factor: float, rest: Any) -> bool:
+    """Whether whole = factor · part + rest up to rounding, relative to the largest element; None counts as zeros."""
+    given = [a for a in (whole, part, rest) if a is not None]
+    if not given or not given[0].size:
+        return True
+    zero = given[0] * 0
+    whole, part, rest = (zero if a is None else a for a in (whole, part, rest))
+    size = max(float(abs(a).max()) for a in (whole, factor * part, rest))
+    eps = max(spacing(a) for a in given)
+    return bool(np.isfinite(size)) and float(abs(whole - (factor * part + rest)).max()) <= LINEAR * eps * size

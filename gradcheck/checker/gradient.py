@@ -1,0 +1,521 @@
+"""The verdict on a gradient: PASS, FAIL, KINK or INCONCLUSIVE, from error bars alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+
+from gradcheck.checker.contract import Contracts
+from gradcheck.checker.diagnose import Subject, diagnosed
+from gradcheck.checker.evidence import Evidence
+from gradcheck.checker.outputs import Outputs, is_differentiable, widened
+from gradcheck.checker.problem import Array, Problem
+from gradcheck.numeric.derivative import Derivative, module_of, spacing
+from gradcheck.numeric.jacobian import Block, paired_axes, wrong_in_block
+from gradcheck.numeric.kink import Sides, one_sided
+from gradcheck.numeric.probe import (
+    ROUNDING,
+    Entry,
+    Point,
+    compare,
+    diagonal_entries,
+    halved,
+    weights,
+    wrong_entries,
+)
+from gradcheck.result import Diagnosis, GradientSummary, Status, WrongEntry
+
+Mode = Literal["auto", "probe", "full"]
+
+SECOND_SIZE = 64.0
+"""How much larger the second probe's cotangent is: a backward that clips or squares it shows at some size."""
+WIDEST_BAR = 1e-2
+"""A derivative whose bar is wider than this, relative to itself, decides nothing."""
+MOST_LISTED = 20
+"""Wrong entries that a summary lists of an input, worst first; all are counted."""
+MOST_ENTRIES = 2**25
+"""Entries of a Jacobian that mode ``full`` computes at most."""
+LISTED_INPUTS, LISTED_ENTRIES = 2**8, 2**14
+"""Of a Jacobian that is wrong, all entries are looked at up to this size, to list every wrong one."""
+UNITS = 32
+"""Units in the last place that a backward in low precision may be off, relative to the largest gradient."""
+MOST_JUMPS = 8
+"""Outputs without a usable derivative that are looked at, unless the Jacobian is diagonal."""
+SUM_OF_OUTPUTS = -1
+"""In place of an output element: the sum of all outputs with random signs."""
+
+Kink = tuple[Entry, Sides]
+
+
+def check_gradient(
+    problem: Problem,
+    *,
+    seed: int = 0,
+    rtol: float | None = None,
+    mode: Mode = "auto",
+    contracts: bool = True,
+    listed: int = MOST_LISTED,
+) -> GradientSummary:
+    """Hold the vjp that `problem` claims against numerical derivatives, and its behaviour against the contracts.
+
+    Random projections uᵀJ d are compared from both sides; where they disagree, single wrong entries are searched for,
+    and only a confirmed entry gives FAIL. The differences are taken in float64 whatever the inputs' dtype, unless the
+    layer cannot.
+
+    Args:
+        seed: of the directions and cotangents.
+        rtol: widens the bars, relative to the derivative; never narrows them.
+        mode: ``probe`` compares projections alone; ``auto`` also every entry where the Jacobian is diagonal; ``full``
+            every entry of every Jacobian.
+        contracts: whether to check linearity, determinism, mutation and the like (see `checker.contract`) as well.
+        listed: wrong entries that the summary lists of an input at most; all are counted.
+
+    Raises:
+        Exception: whatever the layer raises.
+    """
+    return Check(problem, seed, rtol or 0.0, mode, contracts, listed).run()
+
+
+class Check:
+    """One gradient check while it runs."""
+
+    def __init__(self, problem: Problem, seed: int, rtol: float, mode: Mode, contracts: bool, listed: int) -> None:
+        self.problem = problem
+        self.seed = seed
+        self.rtol = rtol
+        self.mode = mode
+        self.with_contracts = contracts
+        self.listed = listed
+        self.random = np.random.default_rng(seed)
+        self.moved = [k for k, wanted in enumerate(problem.differentiable) if wanted]
+        self.worst = 0.0
+        self.inputs = list(problem.inputs)
+        self.outputs = Outputs([], [])
+        self.point: Point | None = None
+        self.exhaustive = True
+        self.certified = False
+        self.right: set[int] = set()
+        """The inputs whose gradient agreed when they were tried alone."""
+        self.kinks: list[Kink] = []
+        """Where the function has no derivative, and the gradient lies between its sides."""
+
+    def summary(
+        self, verdict: Status, why: str = "", wrong: Sequence[Entry] = (), diagnosis: Sequence[Diagnosis] = ()
+    ) -> GradientSummary:
+        """The result, with everything that was counted so far."""
+        elements = {(entry.input, entry.index) for entry in wrong}
+        counts = {}
+        for number, k in enumerate(self.moved):
+            count = sum(i == number for i, _ in elements)
+            if count or number in self.right or verdict is not Status.FAIL:
+                counts[self.problem.names[k]] = (count, self.inputs[k].size)
+        listed = [e for k in range(len(self.moved)) for e in [e for e in wrong if e.input == k][: self.listed]]
+        return GradientSummary(
+            verdict=verdict,
+            why=why,
+            wrong=tuple(self.named(entry) for entry in listed),
+            wrong_counts=counts,
+            exhaustive=self.exhaustive,
+            worst_error=self.worst,
+            diagnosis=tuple(diagnosis),
+            certified=self.certified and verdict is not Status.FAIL,
+            seed=self.seed,
+            evaluations=self.point.evaluations if self.point else 0,
+        )
+
+    def run(self) -> GradientSummary:
+        """The whole check: contracts that the rest relies on, the derivative, the other contracts."""
+        self.choose_precision()
+        bad = self.outputs.not_finite()
+        if bad is not None:
+            where = f"{self.problem.output_names[bad[0]]}{list(bad[1]) if bad[1] else ''}"
+            return self.summary(Status.INCONCLUSIVE, f"{where} is not finite here: choose another point")
+        if not self.moved or not self.outputs.active or not self.outputs.vector.size:
+            return self.summary(Status.PASS)
+        if not sum(self.inputs[k].size for k in self.moved):
+            return self.summary(Status.PASS)
+        contracts = Contracts(self.problem, self.inputs, self.outputs, np.random.default_rng(self.seed + 1))
+        broken = contracts.broken() if self.with_contracts else []
+        self.point = Point(self.forward, self.vjp, [self.inputs[k] for k in self.moved])
+        if any(d.code == "GC131" for d in broken):  # then there is no function to differentiate
+            return self.summary(Status.FAIL, "", (), broken)
+        found = self.derivative()
+        if found.verdict is Status.PASS:
+            found = self.low_precision() or found
+        if found.verdict is Status.FAIL and contracts.in_place:
+            names = ", ".join(contracts.in_place)
+            text = f"forward changes {names} in place, so backward sees other values than those of the inputs"
+            broken.append(Diagnosis.of("GC133", text, contracts.in_place))
+        if broken:
+            verdict = Status.FAIL if found.verdict is not Status.FAIL else found.verdict
+            return found.model_copy(update={"verdict": verdict, "diagnosis": (*broken, *found.diagnosis)})
+        return found
+
+    # ----------------------------------------------------------------- the function
+    def choose_precision(self) -> None:
+        """Take float64 copies of the inputs, unless the layer only takes its own dtype."""
+        wide = [widened(x) for x in self.problem.inputs]
+        try:
+            arrays = self.problem.forward(wide)
+        except Exception:
+            if all(a.dtype == b.dtype for a, b in zip(wide, self.problem.inputs, strict=True)):
+                raise
+            wide = list(self.problem.inputs)
+            arrays = self.problem.forward(wide)
+        self.inputs = wide
+        self.outputs = Outputs.of(arrays)
+
+    def forward(self, moved: Sequence[Array]) -> list[Array]:
+        """The active outputs with the moved inputs replaced."""
+        point = list(self.inputs)
+        for k, x in zip(self.moved, moved, strict=True):
+            point[k] = x
+        outputs = self.problem.forward(point)
+        return [outputs[k] for k in self.outputs.active]
+
+    def vjp(
+        self, cotangent: Array, inputs: Sequence[Array] | None = None, outputs: Outputs | None = None
+    ) -> list[Array]:
+        """The gradients of the moved inputs, None as zeros."""
+        at = self.inputs if inputs is None else list(inputs)
+        found = self.problem.vjp(at, (outputs or self.outputs).split(cotangent))
+        return [widened(at[k] * 0 if found[k] is None else found[k]) for k in self.moved]
+
+    # ----------------------------------------------------------------- the derivative
+    def derivative(self) -> GradientSummary:
+        """Two probes of the derivative, and in mode ``full`` all of it."""
+        assert self.point is not None
+        direction = self.point.random_direction(self.random)
+        derivative = self.point.along(direction)
+        outputs = widened(self.outputs.vector)
+        why = self.unusable(derivative, outputs)
+        if why:
+            return self.summary(Status.INCONCLUSIVE, why)
+        cotangent = weights(derivative, outputs, self.random)
+        gradients = self.vjp(cotangent)
+        comparison = compare(cotangent, derivative, gradients, direction, self.rtol)
+        if comparison.ratio > 1:
+            return self.disagreement(cotangent, direction)
+        self.worst = comparison.ratio
+        unseen = self.unseen(derivative, gradients)
+        found = self.second_probe(direction, derivative, cotangent, gradients)
+        if found is None and self.mode == "full":
+            found = self.full(derivative)
+        if found is not None:
+            return found
+        if unseen:
+            return self.summary(Status.INCONCLUSIVE, unseen, (), [Diagnosis.of("GC121", unseen)])
+        if self.kinks:
+            return self.kinked()
+        return self.summary(Status.PASS)
+
+    def second_probe(
+        self, direction: list[Array], derivative: Derivative, cotangent: Array, gradients: list[Array]
+    ) -> GradientSummary | None:
+        """Another direction and a larger cotangent, at a step that was good: FAIL or KINK, if they disagree.
+
+        Where both probes show a diagonal Jacobian, its entries are held against the first one by one.
+        """
+        assert self.point is not None
+        xp = module_of(cotangent)
+        other = self.point.random_direction(self.random)
+        again = self.point.quickly(other, usual_step(derivative))
+        larger = SECOND_SIZE * weights(derivative, widened(self.outputs.vector), self.random)
+        larger_gradients = self.vjp(larger)
+        usable = xp.where(xp.isfinite(derivative.bar), 1.0, 0.0)
+        if compare(larger * usable, again, larger_gradients, other, self.rtol).ratio > 1:
+            again = self.point.along(other)
+            comparison = compare(larger, again, larger_gradients, other, self.rtol)
+            if comparison.ratio > 1:
+                return self.disagreement(larger, other)
+            self.worst = max(self.worst, comparison.ratio)
+        if self.mode != "probe" and len(self.moved) == 1:
+            first, second = (cotangent, gradients[0]), (larger, larger_gradients[0])
+            if self.diagonal(direction[0], derivative, other[0], again, first, second):
+                entries = diagonal_entries(self.point, 0, larger, other, self.rtol, self.random)
+                return self.judged([(entries, True)]) if entries else None
+        return None
+
+    def diagonal(
+        self,
+        d: Array,
+        derivative: Derivative,
+        other: Array,
+        again: Derivative,
+        first: tuple[Array, Array],
+        second: tuple[Array, Array],
+    ) -> bool:
+        """Whether the one Jacobian is diagonal and an entry of it is wrong; if none is, all are certified."""
+        (u, a), (v, b) = ((c, g.reshape(-1)) for c, g in (first, second))
+        d, other = d.reshape(-1), other.reshape(-1)
+        if u.size != d.size or "c" in (u.dtype.kind, d.dtype.kind):
+            return False
+        xp = module_of(u)
+        known = xp.isfinite(derivative.bar) & (u != 0)
+        value, bar = derivative.value / d, derivative.bar / abs(d)
+        apart = abs(value - again.value / other) > bar + again.bar / abs(other)
+        claimed = a / xp.where(u == 0, 1.0, u)
+        uneven = abs(claimed - b / xp.where(v == 0, 1.0, v)) > ROUNDING * abs(claimed)
+        if bool(((apart | uneven) & known).any()):
+            return False
+        bar = bar + (ROUNDING + self.rtol) * xp.maximum(abs(claimed), abs(value))
+        self.certified = bool(known.all())
+        return bool(((abs(claimed - value) > bar) & known).any())
+
+    def unseen(self, derivative: Derivative, gradients: Sequence[Array]) -> str:
+        """Why nothing was verified, if no output's derivative stands out of its bar and the backward claims one."""
+        xp = module_of(derivative.value)
+        seen = derivative.bar <= WIDEST_BAR * xp.abs(derivative.value)
+        if bool((seen & (derivative.value != 0)).any()):
+            return ""
+        if not bool((derivative.value != 0).any()) and not any(bool((g != 0).any()) for g in gradients):
+            return ""
+        return (
+            "the derivative is too small to be seen beside the rounding errors of the forward here (saturated, or "
+            "flat), so nothing could be verified. Choose inputs at which the outputs respond"
+        )
+
+    def full(self, derivative: Derivative) -> GradientSummary | None:
+        """Every entry of every Jacobian; FAIL or KINK if one disagrees. None as well where it is too large."""
+        assert self.point is not None
+        numbers = range(len(self.moved))
+        if sum(self.entries(number) for number in numbers) > MOST_ENTRIES or self.complex():
+            return None
+        step = usual_step(derivative)
+        found = [(self.wrong_in(number, step), False) for number in numbers]
+        self.certified = not any(entries for entries, _ in found)
+        return self.judged(found)
+
+    def entries(self, number: int) -> int:
+        """The number of entries of the Jacobian of one input."""
+        return self.inputs[self.moved[number]].size * self.outputs.vector.size  # type: ignore[no-any-return]
+
+    def complex(self) -> bool:
+        """Whether an input or output is complex."""
+        return "c" in {a.dtype.kind for a in (*(self.inputs[k] for k in self.moved), self.outputs.vector)}
+
+    def wrong_in(self, number: int, step: int | None) -> list[Entry]:
+        """Every wrong entry of the Jacobian of one input; `step` is one that was found good, for a first look."""
+        assert self.point is not None
+        point, starts, found = self.point, self.outputs.starts(), list[Entry]()
+        for k in self.outputs.active:
+            array, start = self.outputs.arrays[k], starts[k]
+            if not array.size or not point.inputs[number].size:
+                continue
+
+            def vjp(cotangent: Array, start: int = start) -> Array:
+                whole = widened(self.outputs.vector) * 0
+                whole[start : start + cotangent.size] = cotangent.reshape(-1)
+                return self.vjp(whole)[number]
+
+            block = Block(point, vjp, number, start, tuple(array.shape))
+            found += wrong_in_block(block, paired_axes(block, self.random), step, self.rtol)
+        return found
+
+    # ----------------------------------------------------------------- what a disagreement means
+    def unusable(self, derivative: Derivative, outputs: Array) -> str:
+        """Why some output has no usable derivative, unless all of those are jumps with a gradient between the sides."""
+        assert self.point is not None
+        xp = module_of(outputs)
+        reference = xp.maximum(xp.abs(derivative.value), xp.abs(outputs))
+        wide = (derivative.bar > WIDEST_BAR * reference) & ((reference > 0) | ~xp.isfinite(derivative.bar))
+        wide = xp.flatnonzero(wide).tolist()
+        if not wide:
+            return ""
+        entries = self.jumps(wide)
+        for entry, sides in zip(entries, one_sided(self.point, entries, len(entries) > 1), strict=True):
+            if sides is not None and sides.hold(entry.analytic):
+                self.kinks.append((entry, sides))
+        explained = {entry.output for entry, _ in self.kinks}
+        left = [i for i in wide if i not in explained]
+        if not left:
+            return ""
+        k, index = self.outputs.locate(left[0])
+        name = f"{self.problem.output_names[k]}{list(index) if index else ''}"
+        more = f" and of {len(left) - 1} other elements" if len(left) > 1 else ""
+        return (
+            f"the numerical derivative of {name}{more} has no usable error bar: the forward is too noisy, or "
+            f"jumps, around this point. Use inputs further from such places, or a forward that keeps more digits"
+        )
+
+    def jumps(self, wide: list[int]) -> list[Entry]:
+        """The entries of the Jacobian at which outputs without a usable derivative may jump."""
+        assert self.point is not None
+        found = []
+        xp = module_of(self.outputs.vector)
+        whole = widened(self.outputs.vector)
+        same_size = len(self.moved) == 1 and self.point.inputs[0].size == whole.size
+        for output in wide if same_size else wide[:MOST_JUMPS]:
+            one = whole * 0
+            one[output] = 1.0
+            if same_size:
+                places = [(0, output)]
+            else:
+                places = [place for n in range(len(self.moved)) for place in self.jumping_inputs(n, output)]
+            gradients = self.vjp(one) if not same_size else None
+            for number, index in places:
+                gradient = gradients[number].reshape(-1)[index] if gradients else 0.0
+                found.append(Entry(number, index, output, float(gradient), float("nan"), float("inf")))
+        if same_size:
+            claimed = self.vjp(xp.ones_like(whole))[0].reshape(-1)  # of a diagonal Jacobian, as sides are looked at
+            for entry in found:
+                entry.analytic = float(claimed[entry.index])
+        return found
+
+    def jumping_inputs(self, number: int, output: int) -> list[tuple[int, int]]:
+        """The elements of an input along which one output has no usable derivative."""
+        assert self.point is not None
+        point, scale = self.point, self.point.scales[number]
+
+        def unusable(mask: Array) -> bool:
+            part: list[Array | None] = [None] * len(point.inputs)
+            part[number] = mask.reshape(scale.shape) * scale
+            return not np.isfinite(float(point.along(part, output).bar[0]))
+
+        return [(number, index) for index in halved(module_of(scale), scale.size, unusable, MOST_JUMPS)]
+
+    def disagreement(self, cotangent: Array, direction: Sequence[Array]) -> GradientSummary:
+        """FAIL with the entries that are wrong, KINK where the function has no derivative, or INCONCLUSIVE."""
+        found = self.judged(self.suspects(cotangent, direction))
+        if found is not None:
+            return found
+        why = "the projections disagree, but no single entry does by more than its bar: the forward is too noisy"
+        return self.summary(Status.INCONCLUSIVE, why, (), [Diagnosis.of("GC121", why)])
+
+    def judged(self, suspects: Sequence[tuple[list[Entry], bool]]) -> GradientSummary | None:
+        """The verdict on entries that disagree, given with whether their Jacobian is diagonal."""
+        assert self.point is not None
+        wrong: list[Entry] = []
+        for entries, diagonal in suspects:
+            for entry, sides in zip(entries, one_sided(self.point, entries, diagonal), strict=True):
+                if sides is None or not sides.hold(entry.analytic):
+                    wrong.append(entry)
+                else:
+                    self.kinks.append((entry, sides))
+        if wrong:
+            self.worst = max(abs(e.analytic - e.numeric) / e.bar if e.bar else np.inf for e in wrong)
+            wrong.sort(key=relative_error, reverse=True)
+            return self.summary(Status.FAIL, "", wrong, self.causes(wrong))
+        return self.kinked() if self.kinks else None
+
+    def kinked(self) -> GradientSummary:
+        """KINK: where the function has no derivative, and what its sides are."""
+        shown = [f"{self.place(entry)} ({sides})" for entry, sides in self.kinks]
+        more = f" and {len(shown) - 3} more" if len(shown) > 3 else ""
+        where = ", ".join(shown[:3]) + more
+        why = f"not differentiable at {where}; the gradient lies between the one-sided derivatives"
+        return self.summary(Status.KINK, why, (), [Diagnosis.of("GC120", why)])
+
+    def causes(self, wrong: Sequence[Entry]) -> list[Diagnosis]:
+        """What explains the wrong entries, input by input."""
+        assert self.point is not None
+        found = []
+        names = [self.problem.names[k] for k in self.moved]
+        for number in sorted({entry.input for entry in wrong}):
+            vector = widened(self.outputs.vector)
+            evidence = Evidence.gathered(self.point, number, vector, self.vjp, self.random)
+            subject = Subject(evidence, names[number], names, self.point.inputs, self.outputs, self.vjp, self.point)
+            with np.errstate(all="ignore"):  # hypotheses try the logarithm of whatever there is
+                cause = diagnosed(subject)
+            if cause is not None:
+                found.append(cause)
+        return found
+
+    def suspects(self, cotangent: Array, direction: Sequence[Array]) -> list[tuple[list[Entry], bool]]:
+        """Per input that is not right, the entries that are wrong by their bars, and whether its Jacobian is diagonal.
+
+        Of a diagonal or small Jacobian all wrong entries are found, of another some.
+        """
+        assert self.point is not None
+        gradients, found = self.vjp(cotangent), []
+        for number in range(len(self.moved)):
+            alone = [d if k == number else d * 0 for k, d in enumerate(direction)]
+            derivative = self.point.along([d if k == number else None for k, d in enumerate(direction)])
+            if compare(cotangent, derivative, gradients, alone, self.rtol).ratio <= 1:
+                self.right.add(number)
+                continue
+            entries = diagonal_entries(self.point, number, cotangent, direction, self.rtol, self.random)
+            if entries is not None:
+                found.append((entries, True))
+                continue
+            small = self.inputs[self.moved[number]].size <= LISTED_INPUTS and self.entries(number) <= LISTED_ENTRIES
+            entries = self.wrong_in(number, None) if small and not self.complex() else []
+            if not entries:  # of a backward that is not linear, unit cotangents may show nothing
+                self.exhaustive = False
+                entries = list(wrong_entries(self.point, cotangent, alone, derivative, self.rtol))
+            found.append((entries, False))
+        return found
+
+    def place(self, entry: Entry) -> str:
+        """The input element of an entry, as reports name it."""
+        named = self.named(entry)
+        return f"{named.input}[{','.join(map(str, named.index))}]" if named.index else named.input
+
+    def named(self, entry: Entry) -> WrongEntry:
+        """An entry with the names of its input and output."""
+        number = self.moved[entry.input]
+        index = np.unravel_index(entry.index, self.inputs[number].shape)
+        output, output_index = "Σ ± out", tuple[int, ...]()
+        if entry.output != SUM_OF_OUTPUTS:
+            k, output_index = self.outputs.locate(entry.output)
+            output = self.problem.output_names[k]
+        return WrongEntry(
+            input=self.problem.names[number],
+            index=tuple(int(i) for i in index),
+            output=output,
+            output_index=output_index,
+            analytic=entry.analytic,
+            numeric=entry.numeric,
+            bar=entry.bar,
+        )
+
+    # ----------------------------------------------------------------- low precision
+    def low_precision(self) -> GradientSummary | None:
+        """FAIL if the backward in the inputs' own dtype strays from the one in float64, which was just found right.
+
+        The bound per element: `UNITS` of the dtype, of the largest gradient, and as much as the gradient itself
+        changes when the inputs are rounded to the dtype (the condition of the backward).
+        """
+        given = list(self.problem.inputs)
+        if all(a.dtype == b.dtype for a, b in zip(given, self.inputs, strict=True)):
+            return None
+        own = Outputs(self.problem.forward(given), self.outputs.active)
+        cotangent = widened(own.vector) * 0 + self.random.choice([-1.0, 1.0], own.vector.shape)
+        low, high = self.vjp(cotangent, given, own), self.vjp(cotangent)
+        eps = max(spacing(given[k]) for k in self.moved)
+        nudged = [self.nudged(x, eps) for x in self.inputs]
+        other = self.vjp(cotangent, nudged)
+        wrong = []
+        for number, (a, b, c) in enumerate(zip(low, high, other, strict=True)):
+            if not a.size:
+                continue
+            xp = module_of(a)
+            bar = UNITS * (eps * xp.abs(b).max() + xp.abs(c - b)) + self.rtol * xp.abs(b)
+            for i in xp.flatnonzero(~(xp.abs(a - b) <= bar)).tolist():
+                values = [float(v.reshape(-1)[i].real) for v in (a, b, bar)]
+                wrong.append(Entry(number, i, SUM_OF_OUTPUTS, *values))
+        if not wrong:
+            return None
+        self.right.update(range(len(self.moved)))
+        names = tuple(self.problem.names[self.moved[n]] for n in sorted({entry.input for entry in wrong}))
+        text = f"right in float64, wrong in {', '.join(sorted({str(given[k].dtype) for k in self.moved}))}"
+        return self.summary(Status.FAIL, "", wrong, [Diagnosis.of("GC113", text, names)])
+
+    def nudged(self, x: Array, eps: float) -> Array:
+        """An input with every element moved by about one unit of the low precision."""
+        return x * (1 + eps * self.random.choice([-1.0, 1.0], x.shape)) if is_differentiable(x) else x
+
+
+def usual_step(derivative: Derivative) -> int:
+    """The step that was best for most outputs, of those small enough for all."""
+    known = derivative.step[module_of(derivative.bar).isfinite(derivative.bar)]
+    counts = np.bincount(np.asarray(known.tolist(), dtype=int).clip(0), minlength=1)
+    return int(counts.argmax()) or 4
+
+
+def relative_error(entry: Entry) -> float:
+    """|analytic − numeric| over the larger of both; inf if one of them is not finite."""
+    error = abs(entry.analytic - entry.numeric) / max(abs(entry.analytic), abs(entry.numeric))
+    return error if np.isfinite(error) else np.inf

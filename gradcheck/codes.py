@@ -1,0 +1,219 @@
+"""What can be wrong with a gradient: one row per code, with the text that ``gradcheck explain`` shows."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Code(NamedTuple):
+    """A diagnosis: its name, why it happens, how to tell it, what to do, and an example of wrong and right."""
+
+    title: str
+    cause: str
+    tell: str
+    fix: str
+    example: str
+
+
+CODES: dict[str, Code] = {
+    "GC101": Code(
+        "constant factor",
+        "The backward is the derivative times a constant: a 2 from a square, a batch size is missing or twice there.",
+        "numeric = c · analytic for every entry, with one and the same c.",
+        "Multiply what backward returns by c, and look for the place in the formula where c belongs.",
+        "y = x * x      wrong: dy * x      right: dy * 2 * x",
+    ),
+    "GC102": Code(
+        "wrong sign",
+        "A minus was forgotten, or there is one too many.",
+        "numeric = −analytic for every entry.",
+        "Negate what backward returns for this input.",
+        "y = a - b      wrong: return dy, dy      right: return dy, -dy",
+    ),
+    "GC103": Code(
+        "transposed",
+        "The gradient of a matrix was computed in the layout of its transpose; a square one gives no shape error.",
+        "numeric = analytic with its last two axes exchanged.",
+        "Transpose the returned gradient, or swap the operands of the product that makes it.",
+        "y = x @ w      wrong: dw = dy.T @ x      right: dw = x.T @ dy",
+    ),
+    "GC104": Code(
+        "permuted, rolled or flipped",
+        "The elements are right, but in the wrong places: an index is off by one, a permutation was not inverted.",
+        "numeric = analytic after a roll, flip or permutation of axes.",
+        "Undo the forward's rearrangement in backward: roll by the opposite amount, use the inverse permutation.",
+        "y = x.roll(1)      wrong: dy.roll(1)      right: dy.roll(-1)",
+    ),
+    "GC105": Code(
+        "gradients of two inputs swapped",
+        "backward returns the right gradients in the wrong order.",
+        "numeric of this input = analytic of another, of the same shape.",
+        "Return one gradient per Tensor input, in the order of forward's arguments.",
+        "forward(ctx, a, b)      wrong: return db, da      right: return da, db",
+    ),
+    "GC106": Code(
+        "missing sum over a broadcast axis",
+        "An input was broadcast in forward; its gradient must sum the cotangent over the axes it was repeated along.",
+        "numeric = what backward gives for the cotangent summed over an axis.",
+        "Sum over the broadcast axes instead of taking one slice or the mean.",
+        "y = x + bias      wrong: dbias = dy[0]      right: dbias = dy.sum(0)",
+    ),
+    "GC107": Code(
+        "dead elements",
+        "Some elements get a gradient of 0 where the derivative is not: a mask is too narrow, a slice misses its end.",
+        "All wrong entries are exactly 0; all others are right.",
+        "Look at the indices listed: they show which elements the mask or the slice leaves out.",
+        "wrong: dx[:-1] = dy[:-1]      right: dx[:] = dy",
+    ),
+    "GC108": Code(
+        "gradient is zero",
+        "backward returns zeros (or None, or the graph is cut), but the output depends on the input.",
+        "analytic is exactly 0 everywhere; numeric is not.",
+        "Return the derivative times the cotangent; check that nothing was detached on the way.",
+        "wrong: return paddle.zeros_like(x)      right: return dy * 2 * x",
+    ),
+    "GC109": Code(
+        "cotangent ignored",
+        "backward returns the derivative itself, not the derivative times the gradient that comes in.",
+        "backward gives the same for every cotangent. It looks right wherever the loss is a plain sum.",
+        "Multiply by the incoming gradient.",
+        "y = tanh(x)      wrong: return 1 - y * y      right: return dy * (1 - y * y)",
+    ),
+    "GC110": Code(
+        "cotangent used non-linearly",
+        "A vector-Jacobian product is linear in the cotangent. Clipping, squaring, or a max(dy, 0) is not.",
+        "b(a·g₁ + g₂) differs from a·b(g₁) + b(g₂).",
+        "Use the cotangent once, as a factor. Clip gradients in the optimiser, not in a layer.",
+        "wrong: return paddle.clip(dy, -1, 1) * d      right: return dy * d",
+    ),
+    "GC111": Code(
+        "off by a simple function of x or y",
+        "A part of the formula is missing, doubled, or has the wrong power.",
+        "numeric = analytic · f, with one f of the input or the output for all elements.",
+        "Multiply by the f named; usually one symbol in the formula is wrong.",
+        "y = tanh(x)      wrong: dy * (1 - y)      right: dy * (1 - y * y), which is 1 + y times as much",
+    ),
+    "GC112": Code(
+        "mean where a sum was meant, or a sum where a mean was",
+        "The gradient is off by the number of elements (or of those along an axis).",
+        "numeric = analytic · N or analytic / N.",
+        "A mean's gradient divides by the number of elements that were averaged; a sum's does not.",
+        "y = x.mean()      wrong: dy * ones_like(x)      right: dy * ones_like(x) / x.size",
+    ),
+    "GC113": Code(
+        "wrong only in low precision",
+        "The formula is right in float64, but loses too many digits, overflows or underflows in the inputs' dtype.",
+        "backward in the inputs' own dtype strays from itself in float64 by more than rounding explains.",
+        "Compute the critical part in a wider dtype, or rearrange it: subtract the maximum, use expm1, log1p, rsqrt.",
+        "float16: wrong: (dy * s) / s with s = 1e6      right: dy",
+    ),
+    "GC114": Code(
+        "a term is missing or surplus",
+        "The derivative is a sum, as by the product rule, and one of its terms was left out or added.",
+        "numeric = analytic + c · dy · f, with one f of the input or the output.",
+        "Add the term named.",
+        "y = x * sigmoid(x)      wrong: dy * s      right: dy * (s + y * (1 - s))",
+    ),
+    "GC115": Code(
+        "missing conjugate",
+        "For complex numbers the gradient of a holomorphic f is dy · conj(f'(x)).",
+        "numeric = conj(analytic), or holds with one factor conjugated.",
+        "Conjugate the derivative, not the cotangent.",
+        "y = x * w      wrong: dx = dy * w      right: dx = dy * w.conj()",
+    ),
+    "GC116": Code(
+        "wrong operand, or operands in the wrong order",
+        "A product of matrices in backward has the wrong factor, the wrong transpose or the wrong order.",
+        "numeric is a product of the cotangent and another input, which is named.",
+        "Use the product named.",
+        "y = a @ b      wrong: da = dy @ b      right: da = dy @ b.T",
+    ),
+    "GC120": Code(
+        "kink or jump",
+        "The function has no derivative here: left and right differ. Any gradient between the two is accepted.",
+        "The one-sided derivatives stay apart as the step shrinks.",
+        "Nothing, if the gradient is the one you want there. To check the formula, move the inputs off the kink.",
+        "relu at 0: left 0, right 1; a gradient of 0, 1 or 0.5 is accepted and marked KINK",
+    ),
+    "GC121": Code(
+        "saturated, or too noisy to tell",
+        "Around this point the forward does not change, or changes less than its own rounding errors.",
+        "The bar of the numerical derivative is wider than the derivative.",
+        "Choose inputs where the function responds, or a forward that keeps more digits (expm1, log1p, float64).",
+        "tanh at 30 is 1.0 to the last bit: its derivative, 3e-26, cannot be seen from outside",
+    ),
+    "GC131": Code(
+        "forward is not deterministic",
+        "Two calls with the same inputs give different outputs: a fresh dropout mask, a random number, a counter.",
+        "The outputs differ in at least one bit.",
+        "Fix the seed, draw the random part once and pass it as an input, or switch to evaluation mode for the check.",
+        "wrong: mask = paddle.rand(x.shape) > p in forward      right: forward(ctx, x, mask)",
+    ),
+    "GC132": Code(
+        "backward is not deterministic",
+        "Two calls with the same inputs and cotangent give different gradients.",
+        "The gradients differ in at least one bit, while the outputs do not.",
+        "Save in forward what backward needs (the mask, the indices); do not draw it again.",
+        "wrong: backward draws a new mask      right: ctx.save_for_backward(mask)",
+    ),
+    "GC133": Code(
+        "forward changes its input",
+        "forward writes into its argument, so backward, and everyone else who holds the tensor, sees another value.",
+        "The input's memory differs before and after the call.",
+        "Write into a copy. Where the change is meant, use the layer's in-place operations, which the tape can see.",
+        "wrong: np.abs(x, out=x)      right: y = abs(x)",
+    ),
+    "GC134": Code(
+        "backward changes its arguments",
+        "backward writes into the incoming gradient or into a saved tensor, which may be in use elsewhere.",
+        "The memory differs before and after the call of backward.",
+        "Use the out-of-place form.",
+        "wrong: dy.scale_(2); return dy      right: return dy * 2",
+    ),
+    "GC135": Code(
+        "gradient shares memory with an input",
+        "backward returns (a view of) an input; accumulating into the gradient then changes the input.",
+        "The returned gradient and the input overlap in memory.",
+        "Return a copy: clone() it, or multiply it with the cotangent out of place.",
+        "wrong: return x      right: return dy * x",
+    ),
+    "GC136": Code(
+        "undefined or zero cotangent mishandled",
+        "When an output takes no part in the loss, its cotangent is zeros, or None if grads are not materialized.",
+        "With a zero or undefined cotangent backward fails, or gives something other than the rest.",
+        "Treat None as zero for each output by itself.",
+        "wrong: dx = d1 * a + d2 * b with d2 None      right: dx = d1 * a; if d2 is not None: dx = dx + d2 * b",
+    ),
+    "GC137": Code(
+        "wrong shape, dtype or number of gradients",
+        "backward must return one gradient per Tensor input, each of its input's shape and dtype.",
+        "Count, shape or dtype of what is returned differ.",
+        "Sum over broadcast axes, cast back, return None only where no gradient is needed.",
+        "x of shape [3], y of [2, 3]      wrong: dx of [2, 3]      right: dx.sum(0) of [3]",
+    ),
+    "GC140": Code(
+        "second derivative wrong, first right",
+        "The gradient is right, but what backward computes it from is detached, or saved as plain numbers.",
+        "The first-order check passes, the check of the gradient's own derivative does not.",
+        "Compute in backward from saved tensors with recorded operations; use once_differentiable to refuse instead.",
+        "wrong: y = paddle.tanh(x).detach() saved      right: ctx.save_for_backward(y)",
+    ),
+}  # fmt: skip
+"""By code, in order."""
+
+
+def explained(code: str) -> list[str]:
+    """The text of a code, line by line.
+
+    Raises:
+        KeyError: there is no such code.
+    """
+    row = CODES[code]
+    return [
+        f"{code}: {row.title}",
+        "",
+        f"Cause        {row.cause}",
+        f"How to tell  {row.tell}",
+        f"The fix      {row.fix}",
+        f"Example      {row.example}",
+    ]

@@ -1,0 +1,28 @@
+"""``gradcheck explain``: what a diagnosis code means, or what a scenario expects."""
+
+from __future__ import annotations
+
+import difflib
+
+import click
+
+from gradcheck.codes import CODES, explained
+
+
+@click.command()
+@click.argument("codes", metavar="[CODE]…", nargs=-1)
+def explain(codes: tuple[str, ...]) -> None:
+    """Explain diagnosis codes: the cause, how to tell it, the fix, an example. Without one, list them all."""
+    if not codes:
+        for code, row in CODES.items():
+            click.echo(f"{code}  {row.title}")
+        return
+    for number, code in enumerate(codes):
+        name = code.upper()
+        if name not in CODES:
+            near = difflib.get_close_matches(name, CODES, 1)
+            hint = f"did you mean {near[0]}?" if near else "gradcheck explain lists all codes"
+            raise click.UsageError(f"there is no code {code!r}; {hint}")
+        if number:
+            click.echo()
+        click.echo("\n".join(explained(name)))

@@ -1,0 +1,252 @@
+"""A function of Tensors as the gradient check sees it: arrays in, arrays out, its vjp, and what it changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from gradcheck.backends.base import Array, Backend, Tensor, flat_tensors
+from gradcheck.checker.outputs import is_differentiable
+from gradcheck.checker.problem import Observation, Problem
+
+
+class TensorFunction:
+    """A function of named Tensors on a backend, at given arrays.
+
+    Args:
+        backend: whose Tensors they are.
+        call: takes the Tensors by name and returns whatever the function returns.
+        arrays: the inputs, on the backend's device or the host.
+        dtypes: of the inputs, by Paddle's names.
+        stopped: the inputs through which no gradient flows.
+    """
+
+    def __init__(
+        self,
+        backend: Backend,
+        call: Callable[[dict[str, Tensor]], Any],
+        arrays: dict[str, Array],
+        dtypes: dict[str, str],
+        stopped: Sequence[str] = (),
+    ) -> None:
+        self.backend = backend
+        self.call = call
+        self.arrays = arrays
+        self.dtypes = dtypes
+        self.stopped = frozenset(stopped)
+        self.claimed: list[bool] = []
+        """Per output, whether the function claims a gradient for it; known once `problem` was called."""
+
+    def tensors(self) -> dict[str, Tensor]:
+        """The inputs as fresh leaf Tensors."""
+        return {
+            name: self.tensor(name, array, self.dtypes[name], name in self.stopped)
+            for name, array in self.arrays.items()
+        }
+
+    def tensor(self, name: str, array: Array, dtype: str, stop_gradient: bool) -> Tensor:
+        """One input as a leaf Tensor that owns its memory."""
+        return self.backend.tensor(array, dtype, stop_gradient)
+
+    def outputs(self, returned: Any) -> list[Tensor]:
+        """The Tensors among what the call returned."""
+        tensor_type = self.backend.paddle.Tensor
+        return flat_tensors(returned, lambda value: isinstance(value, tensor_type))
+
+    def problem(self) -> Problem:
+        """The layer on arrays, with the vjp that its backward claims."""
+        start = self.tensors()
+        differentiable = [not t.stop_gradient and is_differentiable(self.backend.array(t)) for t in start.values()]
+        outputs = self.outputs(self.call(self.tensors()))
+        # Outputs that the layer marks as non-differentiable make no claim. One that is cut off from its inputs is a
+        # leaf, and claims a gradient of zero.
+        self.claimed = [output.is_leaf or not output.stop_gradient for output in outputs]
+        names = ["out"] if len(outputs) == 1 else [f"out[{k}]" for k in range(len(outputs))]
+        return Problem(
+            names=list(self.arrays),
+            inputs=[self.backend.array(t) for t in start.values()],
+            differentiable=differentiable,
+            output_names=[name for name, claimed in zip(names, self.claimed, strict=True) if claimed],
+            forward=self.forward,
+            vjp=lambda inputs, cotangents: self.vjp(inputs, cotangents, differentiable),
+            observe=self.observe,
+        )
+
+    def checked_outputs(self, tensors: dict[str, Tensor]) -> list[Tensor]:
+        """The outputs that claim a gradient, with the inputs bound to `tensors`."""
+        outputs = self.outputs(self.call(tensors))
+        if len(outputs) != len(self.claimed):
+            raise ValueError(
+                f"the function returned {len(self.claimed)} Tensors the first time, but {len(outputs)} now"
+            )
+        return [output for output, claimed in zip(outputs, self.claimed, strict=True) if claimed]
+
+    def bound(self, arrays: Sequence[Array], needed: Sequence[bool]) -> dict[str, Tensor]:
+        """The inputs as leaf Tensors of the arrays' own dtypes."""
+        return {
+            name: self.tensor(name, array, array.dtype.name, not need)
+            for name, array, need in zip(self.arrays, arrays, needed, strict=True)
+        }
+
+    def forward(self, arrays: Sequence[Array]) -> list[Array]:
+        """The outputs, nothing recorded."""
+        with self.backend.paddle.no_grad():
+            outputs = self.checked_outputs(self.bound(arrays, [False] * len(arrays)))
+            return [self.backend.array(t) for t in outputs]
+
+    def vjp(
+        self, arrays: Sequence[Array], cotangents: Sequence[Array | None], needed: Sequence[bool]
+    ) -> list[Array | None]:
+        """The gradients of the inputs; None where none is needed or defined."""
+        inputs = self.bound(arrays, needed)
+        ends = [
+            (out, self.backend.tensor(cotangent, cotangent.dtype.name, True))
+            for out, cotangent in zip(self.checked_outputs(inputs), cotangents, strict=True)
+            if cotangent is not None and not out.stop_gradient
+        ]
+        wanted = [t for t, need in zip(inputs.values(), needed, strict=True) if need]
+        if not ends or not wanted:
+            return [None] * len(arrays)
+        outputs, starts = zip(*ends, strict=True)
+        found = iter(self.backend.paddle.grad(list(outputs), wanted, list(starts), allow_unused=True))
+        gradients = [next(found) if need else None for need in needed]
+        return [None if g is None else self.backend.array(g) for g in gradients]
+
+    def second_order(self) -> Problem:
+        """The first vjp as a function of the inputs and the cotangents, with its vjp by double backward."""
+        first = self.problem()
+        outs = self.forward(first.inputs)
+        active = [k for k, out in enumerate(outs) if is_differentiable(out)]
+        count, needed = len(first.inputs), list(first.differentiable)
+        random = np.random.default_rng(1)
+        cotangents = [outs[k] * 0 + random.standard_normal(outs[k].shape) for k in active]
+
+        def split(arrays: Sequence[Array]) -> tuple[Sequence[Array], list[Array | None]]:
+            given = iter(arrays[count:])
+            return arrays[:count], [next(given) if k in active else None for k in range(len(outs))]
+
+        def forward(arrays: Sequence[Array]) -> list[Array]:
+            inputs, given = split(arrays)
+            found = self.vjp(inputs, given, needed)
+            return [x * 0 if g is None else g for x, g, need in zip(inputs, found, needed, strict=True) if need]
+
+        def vjp(arrays: Sequence[Array], second: Sequence[Array | None]) -> list[Array | None]:
+            return self.double_vjp(split(arrays), second, needed)
+
+        return Problem(
+            names=[*first.names, *(f"cotangent of {first.output_names[k]}" for k in active)],
+            inputs=[*first.inputs, *cotangents],
+            differentiable=[*needed, *(True for _ in active)],
+            output_names=[f"d/d{name}" for name, need in zip(first.names, needed, strict=True) if need],
+            forward=forward,
+            vjp=vjp,
+        )
+
+    def double_vjp(
+        self,
+        point: tuple[Sequence[Array], Sequence[Array | None]],
+        second: Sequence[Array | None],
+        needed: Sequence[bool],
+    ) -> list[Array | None]:
+        """The gradients, with respect to inputs and cotangents, of the first gradients times `second`."""
+        grad, tensor = self.backend.paddle.grad, self.backend.tensor
+        inputs = self.bound(point[0], needed)
+        starts = [None if c is None else tensor(c, c.dtype.name, False) for c in point[1]]
+        ends = [
+            (out, start)
+            for out, start in zip(self.checked_outputs(inputs), starts, strict=True)
+            if start is not None and not out.stop_gradient
+        ]
+        wanted = [t for t, need in zip(inputs.values(), needed, strict=True) if need]
+        targets = [*wanted, *(s for s in starts if s is not None)]
+        nothing: list[Array | None] = [None] * (len(inputs) + len(targets) - len(wanted))
+        if not ends:
+            return nothing
+        firsts = grad([o for o, _ in ends], wanted, [s for _, s in ends], create_graph=True, allow_unused=True)
+        pairs = [
+            (first, tensor(c, c.dtype.name, True))
+            for first, c in zip(firsts, second, strict=True)
+            if first is not None and c is not None and not first.stop_gradient
+        ]
+        if not pairs:
+            return nothing
+        found = iter(grad([f for f, _ in pairs], targets, [c for _, c in pairs], allow_unused=True))
+        gradients = [next(found) if need else None for need in [*needed, *(True for s in starts if s is not None)]]
+        return [None if g is None else self.backend.array(g) for g in gradients]
+
+    # ----------------------------------------------------------------- what it changes
+    def observe(self, cotangents: Sequence[Array | None]) -> Observation:
+        """Run forward and backward once and compare the memory of inputs and cotangents before and after."""
+        inputs = self.tensors()
+        array = self.backend.array
+        before = {name: (array(t).copy(), t.inplace_version) for name, t in inputs.items()}
+        seen: dict[str, tuple[str, ...]] = {"changed_by_backward": (), "aliased": ()}
+        with self.watched_backward(inputs, seen):
+            ends = [
+                (out, self.backend.tensor(c, array(out).dtype.name, True))
+                for out, c in zip(self.checked_outputs(inputs), cotangents, strict=True)
+                if c is not None and not out.stop_gradient
+            ]
+            changed = {name for name, t in inputs.items() if not same(array(t), before[name][0])}
+            tracked = {name for name in changed if inputs[name].inplace_version != before[name][1]}
+            wanted = [t for t in inputs.values() if not t.stop_gradient]
+            if ends and wanted:
+                self.backend.paddle.grad([o for o, _ in ends], wanted, [c for _, c in ends], allow_unused=True)
+        late = {name for name, t in inputs.items() if name not in changed and not same(array(t), before[name][0])}
+        by_backward = [*(n for n in self.arrays if n in late), *seen["changed_by_backward"]]
+        return Observation(
+            changed_by_forward=tuple(n for n in self.arrays if n in changed - tracked),
+            changed_in_place=tuple(n for n in self.arrays if n in tracked),
+            changed_by_backward=tuple(dict.fromkeys(by_backward)),
+            aliased=seen["aliased"],
+        )
+
+    @contextmanager
+    def watched_backward(self, inputs: dict[str, Tensor], seen: dict[str, tuple[str, ...]]) -> Iterator[None]:
+        """Have every PyLayer's backward note which of its cotangents it changes, and which inputs it returns."""
+        is_tensor, array = self.outputs, self.backend.array
+
+        def watching(backward: Callable[..., Any]) -> Callable[..., Any]:
+            def watched(ctx: Any, *cotangents: Any) -> Any:
+                given = [array(t) for c in cotangents for t in is_tensor(c)]
+                copies = [a.copy() for a in given]
+                returned = backward(ctx, *cotangents)
+                if not all(same(a, b) for a, b in zip(given, copies, strict=True)):
+                    seen["changed_by_backward"] = ("the incoming gradient",)
+                gradients = [array(t) for t in is_tensor(returned)]
+                shared = tuple(n for n, t in inputs.items() if any(overlap(array(t), g) for g in gradients))
+                seen["aliased"] = seen["aliased"] or shared
+                return returned
+
+            return watched
+
+        layers = list(subclasses(self.backend.paddle.autograd.PyLayer))
+        kept = [(layer, vars(layer).get("backward")) for layer in layers]
+        kept = [(layer, method) for layer, method in kept if method and not isinstance(method, classmethod)]
+        try:
+            for layer, method in kept:
+                layer.backward = staticmethod(watching(getattr(method, "__func__", method)))
+            yield
+        finally:
+            for layer, method in kept:
+                layer.backward = method
+
+
+def subclasses(layer: Any) -> Iterator[Any]:
+    """All classes that inherit from `layer`."""
+    for child in layer.__subclasses__():
+        yield child
+        yield from subclasses(child)
+
+
+def same(a: Array, b: Array) -> bool:
+    """Whether two arrays are equal, NaN being equal to itself."""
+    return bool(((a == b) | ((a != a) & (b != b))).all())
+
+
+def overlap(a: Array, b: Array) -> bool:
+    """Whether two arrays on the host share memory."""
+    return isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and np.shares_memory(a, b)

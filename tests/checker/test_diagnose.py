@@ -1,0 +1,99 @@
+"""The cause of a wrong gradient, named by its code; what is not understood is not named."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from layers import problem
+
+from gradcheck.checker.evidence import nice, shown
+from gradcheck.checker.gradient import check_gradient
+from gradcheck.codes import CODES
+from gradcheck.result import GradientSummary, Status
+
+RANDOM = np.random.default_rng(5)
+X, A, B = RANDOM.standard_normal((3, 4, 4))
+Z = X + 1j * A
+
+
+def check(forward: Any, backward: Any, *inputs: Any) -> GradientSummary:
+    return check_gradient(problem(forward, backward, *inputs))
+
+
+def matmul(a: Any, b: Any) -> Any:
+    return a @ b
+
+
+def biased(x: Any, b: Any) -> Any:
+    return x + b
+
+
+def mean_square(x: Any) -> Any:
+    return np.asarray((x * x).mean())
+
+
+def dead(x: Any, y: Any, g: Any) -> Any:
+    gradient = 2 * x * g
+    gradient[1, 2] = 0
+    return gradient
+
+
+@pytest.mark.parametrize(
+    ("code", "text", "forward", "backward", "inputs"),
+    [
+        ("GC101", "numeric = 2 · analytic", np.square, lambda x, y, g: x * g, [X]),
+        ("GC101", "numeric = 1/3 · analytic", np.square, lambda x, y, g: 6 * x * g, [X]),
+        ("GC102", "the sign is wrong", np.square, lambda x, y, g: -2 * x * g, [X]),
+        ("GC103", "analytic transposed", np.square, lambda x, y, g: (2 * x * g).T, [X]),
+        ("GC104", "rolled by -1 along axis 0", np.square, lambda x, y, g: np.roll(2 * x * g, 1, 0), [X]),
+        ("GC104", "flipped along axis 1", np.square, lambda x, y, g: (2 * x * g)[:, ::-1], [X]),
+        ("GC105", "backward gives for x1", matmul, lambda a, b, y, g: (a.T @ g, g @ b.T), [A, B]),
+        ("GC106", "summed over axis 0", biased, lambda x, b, y, g: (g, g[0]), [X, B[0]]),
+        ("GC107", "1 of 16 elements get 0 (x0[1, 2]", np.square, dead, [X]),
+        ("GC108", "backward gives 0 everywhere", np.square, lambda x, y, g: 0 * g, [X]),
+        ("GC108", "backward gives 0 everywhere", np.square, lambda x, y, g: None, [X]),
+        ("GC109", "the same whatever", np.square, lambda x, y, g: 2 * x, [X]),
+        ("GC111", "a factor 1 − out that should be 1 − out²", np.tanh, lambda x, y, g: g * (1 - y), [X]),
+        ("GC111", "numeric = analytic · x0", lambda x: x**3, lambda x, y, g: 3 * x * g, [X]),
+        ("GC111", "numeric = analytic / x0", lambda x: x**3, lambda x, y, g: 3 * x**3 * g, [X]),
+        ("GC112", "analytic / 16", mean_square, lambda x, y, g: 2 * x * g, [X]),
+        ("GC112", "16 · analytic", lambda x: np.asarray((x * x).sum()), lambda x, y, g: 2 * x * g / 16, [X]),
+        ("GC114", "analytic + dy · exp(x0)", lambda x: x * np.exp(x), lambda x, y, g: g * y, [X]),
+        ("GC115", "conj(analytic)", lambda z: z * z, lambda z, y, g: 2 * z * g.conj(), [Z]),
+        ("GC116", "numeric = dy @ x1.T", matmul, lambda a, b, y, g: (g @ b, a.T @ g), [A, B]),
+        ("GC116", "numeric = x0.T @ dy", matmul, lambda a, b, y, g: (g @ b.T, a @ g), [A, B]),
+    ],
+)
+def test_the_cause_is_named(code: str, text: str, forward: Any, backward: Any, inputs: Any) -> None:
+    summary = check(forward, backward, *inputs)
+    assert summary.verdict is Status.FAIL
+    found = [d for d in summary.diagnosis if d.code == code]
+    assert found, summary.diagnosis
+    assert text in found[0].text
+
+
+def test_a_cause_names_its_input_alone() -> None:
+    summary = check(matmul, lambda a, b, y, g: (g @ b.T, 2 * a.T @ g), A, B)
+    assert [(d.code, d.inputs) for d in summary.diagnosis] == [("GC101", ("x1",))]
+    assert summary.wrong_counts == {"x0": (0, 16), "x1": (16, 16)}
+
+
+def test_what_no_hypothesis_explains_gets_no_cause() -> None:
+    noise = RANDOM.standard_normal((4, 4))
+    summary = check(np.square, lambda x, y, g: 2 * x * g * (1 + noise), X)
+    assert (summary.verdict, summary.diagnosis) == (Status.FAIL, ())
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(2.0, "2"), (1 / 3, "1/3"), (-0.5, "-1/2"), (np.pi, "3.14159"), (16.0, "16")]
+)
+def test_factors_are_written_as_people_do(value: float, text: str) -> None:
+    assert shown(nice(value, 1e-12)) == text
+
+
+def test_every_code_has_a_complete_text() -> None:
+    for code, row in CODES.items():
+        assert code.startswith("GC1")
+        assert all(field.strip() for field in row), code
