@@ -21,8 +21,8 @@ class Backend(Protocol):
     def paddle(self) -> ModuleType:
         """The module that ``import paddle`` gives in a scenario's code."""
 
-    def tensor(self, array: Array, dtype: str, stop_gradient: bool) -> Tensor:
-        """A leaf Tensor of the named dtype from a NumPy array or an array of the backend."""
+    def tensor(self, array: Array, dtype: str | None, stop_gradient: bool) -> Tensor:
+        """A leaf Tensor of the named dtype, or the array's own, with a copy of the array, NumPy's or the backend's."""
 
     def array(self, tensor: Tensor) -> Array:
         """The values of a Tensor as an array of the backend: no copy where it needs none."""

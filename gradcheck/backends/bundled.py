@@ -22,9 +22,10 @@ class BundledBackend:
             pylayer.install_paddle()
         self.paddle: ModuleType = import_module("paddle" if install else "pylayer.paddle")
 
-    def tensor(self, array: Any, dtype: str, stop_gradient: bool) -> Tensor:
+    def tensor(self, array: Any, dtype: str | None, stop_gradient: bool) -> Tensor:
         """A leaf Tensor on the backend's device."""
-        return Tensor(default_module().array(array, dtype=as_dtype(dtype).numpy), None, stop_gradient)
+        wanted = None if dtype is None else as_dtype(dtype).numpy
+        return Tensor(default_module().array(array, dtype=wanted), None, stop_gradient)
 
     def array(self, tensor: Tensor) -> Array:
         """The Tensor's own array."""

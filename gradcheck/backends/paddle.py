@@ -20,7 +20,7 @@ class PaddleBackend:
         self.paddle: ModuleType = import_module("paddle")
         self.paddle.set_device("cpu")
 
-    def tensor(self, array: Array, dtype: str, stop_gradient: bool) -> Tensor:
+    def tensor(self, array: Array, dtype: str | None, stop_gradient: bool) -> Tensor:
         """A leaf Tensor with a copy of the values."""
         values: Any = np.ascontiguousarray(array) if array.ndim else array
         return self.paddle.to_tensor(values, dtype=dtype, stop_gradient=stop_gradient)

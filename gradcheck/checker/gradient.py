@@ -12,7 +12,7 @@ from gradcheck.checker.diagnose import Subject, diagnosed
 from gradcheck.checker.evidence import Evidence
 from gradcheck.checker.outputs import Outputs, is_differentiable, widened
 from gradcheck.checker.problem import Array, Problem
-from gradcheck.numeric.derivative import Derivative, module_of, spacing
+from gradcheck.numeric.derivative import module_of, spacing
 from gradcheck.numeric.jacobian import Block, paired_axes, wrong_in_block
 from gradcheck.numeric.kink import Sides, one_sided
 from gradcheck.numeric.probe import (
@@ -25,6 +25,7 @@ from gradcheck.numeric.probe import (
     weights,
     wrong_entries,
 )
+from gradcheck.numeric.scan import Derivative
 from gradcheck.result import Diagnosis, GradientSummary, Status, WrongEntry
 
 Mode = Literal["auto", "probe", "full"]

@@ -15,7 +15,6 @@ import numpy as np
 
 from gradcheck.numeric.derivative import (
     Array,
-    Derivative,
     Function,
     at_one_step,
     directional,
@@ -23,13 +22,14 @@ from gradcheck.numeric.derivative import (
     module_of,
     scale_of,
 )
+from gradcheck.numeric.scan import Derivative
 
 Vjp = Callable[[Array], list[Array]]
 """A flat cotangent of all outputs to one gradient per moved input."""
 
-MAGNITUDES = np.arange(8, 16) / 8
-"""Of a direction's elements, relative to the inputs' scale: few bits, so that steps are exact; many values, so that
-errors in one row do not cancel."""
+MAGNITUDES = 8
+"""So many sizes, from 1 to 2, have a direction's elements, relative to the inputs' scale: few bits, so that steps are
+exact; different ones, so that errors in one row do not cancel."""
 ROUNDING = 64 * 2.0**-52
 """Relative rounding error granted to the backward itself, in float64."""
 
@@ -81,7 +81,8 @@ class Point:
         xp = module_of(x)
 
         def draw() -> Any:
-            return random.choice(MAGNITUDES, x.shape) * random.choice([-1.0, 1.0], x.shape)
+            drawn = random.integers(-MAGNITUDES, MAGNITUDES, x.shape)
+            return (drawn + np.where(drawn < 0, -MAGNITUDES, MAGNITUDES)) / MAGNITUDES
 
         values = draw() + 1j * draw() if x.dtype.kind == "c" else draw()
         return xp.asarray(values) * scale
@@ -96,7 +97,8 @@ def weights(derivative: Derivative, outputs: Array, random: np.random.Generator)
     positive = size[size > 0]
     typical = float(positive.mean()) if positive.size else 1.0
     size = xp.where(size > 0, size, typical)
-    drawn = random.uniform(0.5, 1.5, outputs.shape) * random.choice([-1.0, 1.0], outputs.shape)
+    drawn = random.uniform(-1, 1, outputs.shape)
+    drawn += np.copysign(0.5, drawn)
     if outputs.dtype.kind == "c":
         drawn = drawn * np.exp(2j * np.pi * random.uniform(size=outputs.shape))
     return xp.where(known, xp.asarray(drawn) / size, 0.0)

@@ -47,7 +47,7 @@ class TensorFunction:
             for name, array in self.arrays.items()
         }
 
-    def tensor(self, name: str, array: Array, dtype: str, stop_gradient: bool) -> Tensor:
+    def tensor(self, name: str, array: Array, dtype: str | None, stop_gradient: bool) -> Tensor:
         """One input as a leaf Tensor that owns its memory."""
         return self.backend.tensor(array, dtype, stop_gradient)
 
@@ -87,7 +87,7 @@ class TensorFunction:
     def bound(self, arrays: Sequence[Array], needed: Sequence[bool]) -> dict[str, Tensor]:
         """The inputs as leaf Tensors of the arrays' own dtypes."""
         return {
-            name: self.tensor(name, array, array.dtype.name, not need)
+            name: self.tensor(name, array, None, not need)
             for name, array, need in zip(self.arrays, arrays, needed, strict=True)
         }
 
@@ -103,7 +103,7 @@ class TensorFunction:
         """The gradients of the inputs; None where none is needed or defined."""
         inputs = self.bound(arrays, needed)
         ends = [
-            (out, self.backend.tensor(cotangent, cotangent.dtype.name, True))
+            (out, self.backend.tensor(cotangent, None, True))
             for out, cotangent in zip(self.checked_outputs(inputs), cotangents, strict=True)
             if cotangent is not None and not out.stop_gradient
         ]

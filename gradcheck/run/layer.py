@@ -61,6 +61,6 @@ class Layer(TensorFunction):
         self.namespace.update(tensors)
         return eval(self.code, self.namespace)
 
-    def tensor(self, name: str, array: Array, dtype: str, stop_gradient: bool) -> Tensor:
+    def tensor(self, name: str, array: Array, dtype: str | None, stop_gradient: bool) -> Tensor:
         """One input as a leaf Tensor with the scenario's layout, which owns its memory."""
         return self.backend.tensor(laid_out(array, self.inputs[name].layout), dtype, stop_gradient)

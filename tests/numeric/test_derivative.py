@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gradcheck.numeric.derivative import FIRST_STEPS, LARGER_STEPS, STEPS, directional, scale_of
+from gradcheck.numeric.derivative import directional, scale_of
+from gradcheck.numeric.scan import FIRST_STEPS, LARGER_STEPS, STEPS
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 

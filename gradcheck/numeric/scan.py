@@ -1,0 +1,224 @@
+"""The scan behind a derivative: differences at many steps, and the step at which each output is best read off.
+
+The steps are 4^-k / 4 of the inputs' scale. Truncation is read from the change between neighbours, rounding from the
+scatter of the smaller steps. For many outputs, the step that is best for a sample is tried on all of them first; only
+those for which it is not good enough are looked at step by step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from gradcheck.numeric.derivative import Line
+
+Array = Any
+
+STEPS = 17
+FIRST_STEPS = 12
+"""So many first; the smaller ones only if some output's best step is among the last `ENOUGH_SMALLER` of them."""
+ENOUGH_SMALLER = 6
+LARGER_STEPS = 10
+"""So many larger steps for outputs whose derivative the others could not resolve: cos at 1e-6, say."""
+UNRESOLVED = 1e-4
+"""A bar of more than this share of its value."""
+FIRST_STEP = 0.25
+RATIO = 4.0
+SAFETY = 3
+"""Between the sum of both errors as read and the bar: of 2,000 compositions, one or two lie outside with 2."""
+NOISE_SHARE = 1e-2
+"""Scatter of more than this share of the largest change of an output means noise at every scale: no value."""
+ROUNDING_UNITS = 16
+"""Scatter within so many units in the last place of the output is rounding, whatever its share."""
+FLAT_STEPS = 6
+"""An output that is exactly constant at so many of the smallest steps is flat there: its derivative is 0."""
+SAMPLE = 256
+"""So many outputs choose the step that is tried on all."""
+GOOD_ENOUGH = 1e-8
+"""A bar of at most this share of its value needs no better step."""
+
+
+@dataclass(frozen=True)
+class Derivative:
+    """The derivative of a flat vector of outputs along one direction.
+
+    `value` and `bar` have one element per output element; the truth lies within ``value ± bar``. Where no step gives a
+    value that can be trusted, `bar` is inf and `value` is 0.
+    """
+
+    value: Array
+    bar: Array
+    step: Array
+    """Which step each output took."""
+    evaluations: int
+
+
+class Scan:
+    """The differences along a line, step by step, and what they say.
+
+    `reach` is the largest element of the direction: where all outputs are 0 all along, it is the only scale there is.
+    """
+
+    def __init__(self, line: Line, reach: float, xp: Any) -> None:
+        self.line = line
+        self.reach = reach
+        self.xp = xp
+        self.differences: dict[int, Array] = {}
+        """f(x + h d) − f(x − h d) by the number of the step."""
+        self.sums: dict[int, Array] = {}
+        """f(x + h d) + f(x − h d): with the difference, it gives the larger of both."""
+
+    def extend(self, steps: Iterable[int]) -> None:
+        """Evaluate at further steps."""
+        for k in steps:
+            ahead, behind = self.line.at(step_size(k)), self.line.at(-step_size(k))
+            self.differences[k] = ahead - behind
+            self.sums[k] = ahead + behind
+
+    def best(self) -> Derivative:
+        """Value, bar and step of every output."""
+        count = self.differences[0].size
+        if count <= 2 * SAMPLE or min(self.differences) < 0:
+            return Derivative(*self.by_steps(slice(None)), self.line.evaluations)
+        xp = self.xp
+        step = int(np.median(np.asarray(self.by_steps(slice(0, count, count // SAMPLE))[2].tolist())))
+        value, bar = self.at_step(max(step, 2))
+        found = Derivative(value, bar, xp.full(count, max(step, 2)), self.line.evaluations)
+        left = xp.flatnonzero(~(bar <= GOOD_ENOUGH * abs(value)))
+        if left.size:
+            for whole, part in zip((found.value, found.bar, found.step), self.by_steps(left), strict=True):
+                whole[left] = part
+        return found
+
+    def at_step(self, k: int) -> tuple[Array, Array]:
+        """Value and bar of all outputs at one step; NaN where a smaller step shows no change at all."""
+        xp, square, last = self.xp, RATIO * RATIO, max(self.differences)
+        second = {j: self.differences[j] / (2 * step_size(j)) for j in range(k - 2, last + 1)}
+        fourth = {j: (square * second[j] - second[j - 1]) / (square - 1) for j in range(k - 1, last + 1)}
+        value = fourth[k]
+        size = abs(value)
+        noise = self.line.eps * ((abs(self.sums[k]) + abs(self.differences[k])) / 2 + size)
+        changes = self.differences[k] != 0
+        for j in range(k + 1, last + 1):
+            noise = xp.maximum(noise, abs(fourth[j] - value) * step_size(j))
+            changes &= self.differences[j] != 0
+        truncation = abs(value - fourth[k - 1]) * (8 / (square * square - 1))
+        bar = SAFETY * (truncation + noise / step_size(k) + 2 * self.line.eps * size)
+        return value, xp.where(changes, bar, xp.nan)
+
+    def by_steps(self, which: Any) -> tuple[Array, Array, Array]:
+        """Value, bar and step of some outputs, each at its own best step."""
+        order = sorted(self.differences)
+        steps = np.array([step_size(k) for k in order])
+        differences = [self.differences[k][which] for k in order]
+        sizes = [(abs(self.sums[k][which]) + abs(d)) / 2 for k, d in zip(order, differences, strict=True)]
+        complete, larger = order[-1] == STEPS - 1, -order[0]
+        value, bar, step = best_step(self.xp, steps, differences, sizes, self.line.eps, self.reach, complete, larger)
+        return value, bar, step + order[0]
+
+    def unresolved(self, found: Derivative) -> Array:
+        """The outputs that change, but too little for their rounding: their scale may be larger than the input's."""
+        wide = self.xp.isfinite(found.bar) & (found.bar > UNRESOLVED * abs(found.value))
+        if bool(wide.any()):
+            wide &= sum(d != 0 for d in self.differences.values()) > 0
+        return wide
+
+    def resolved(self, found: Derivative, wanted: Array) -> Derivative:
+        """With the values of larger steps where those are wanted, better, and agree with what smaller steps found."""
+        further = self.best()
+        better = wanted & (further.bar < found.bar) & (abs(further.value - found.value) <= found.bar)
+        value, bar, step = (
+            self.xp.where(better, b, a)
+            for a, b in ((found.value, further.value), (found.bar, further.bar), (found.step, further.step))
+        )
+        return Derivative(value, bar, step, self.line.evaluations)
+
+
+def step_size(k: int) -> float:
+    """The size of a step, relative to the direction."""
+    return FIRST_STEP * RATIO**-k
+
+
+def best_step(
+    xp: Any,
+    steps: np.ndarray[Any, Any],
+    differences: list[Array],
+    sizes: list[Array],
+    eps: float,
+    reach: float,
+    complete: bool,
+    larger: int,
+) -> tuple[Array, Array, Array]:
+    """Value, bar and step per output from the differences f(x + h d) - f(x - h d) and the sizes of f at all steps.
+
+    `reach` is the largest element of d: where all outputs are 0 all along, it is the only scale there is. Only a
+    `complete` scan, down to the smallest step, can show that an output is flat; of another, the last steps serve to
+    judge the others alone. The first `larger` steps exceed the scale of the input.
+    """
+    square = RATIO * RATIO
+    d = xp.stack(differences)
+    change = xp.abs(d)
+    finite = xp.isfinite(change)
+    all_finite = bool(finite.all())
+    if not all_finite:
+        change = xp.where(finite, change, 0.0)
+    largest = change.max(axis=0)
+    zero = change == 0
+    quantum: Any = 0.0
+    if bool((zero & finite).any()):  # the forward is quantised
+        smallest = xp.where(zero, xp.inf, change).min(axis=0)
+        flat_somewhere = (finite & zero).any(axis=0)
+        quantum = xp.where(flat_somewhere & xp.isfinite(smallest), smallest, 0.0)
+    h = xp.asarray(steps).reshape(-1, *[1] * (d.ndim - 1))
+    second_order = d / (2 * h)
+    fourth = (square * second_order[1:] - second_order[:-1]) / (square - 1)  # of steps 1 and on
+    usable = None if all_finite else xp.isfinite(xp.abs(fourth))
+    largest_size = max(float(size.max()) for size in sizes) if d[0].size else 0.0
+    if largest_size < ROUNDING_UNITS * ROUNDING_UNITS * eps:  # what there is may be the rounding of numbers of size 1
+        least = eps * max(reach, 1.0)
+    else:
+        least = eps * min(reach, largest_size)  # the rounding of an output that is 0 all along
+    value = xp.zeros_like(d[0])
+    bar = xp.full(d.shape[1:], xp.inf)
+    step = xp.zeros(d.shape[1:], dtype="int64")
+    for k in range(2, len(steps) - (2 if complete else ENOUGH_SMALLER - 1)):
+        here, before, after = fourth[k - 1], fourth[k - 2], fourth[k:]
+        later = xp.abs(after - here)
+        later *= h[k + 1 :]
+        if usable is not None:
+            later = xp.where(usable[k:], later, 0.0)
+        size = xp.abs(here)
+        rounding = (
+            eps * (sizes[k] + size) if least == 0 else xp.maximum(eps * (sizes[k] + size), least * (sizes[k] == 0))
+        )
+        noise = xp.maximum(xp.maximum(later.max(axis=0), rounding), quantum)
+        truncation = xp.abs(here - before) * (8 / (square * square - 1))
+        if 2 < k < larger:
+            truncation = xp.maximum(truncation, xp.abs(before - fourth[k - 3]) / 256)
+        candidate = SAFETY * (truncation + noise / steps[k] + 2 * eps * size)
+        better = candidate < bar
+        better &= noise <= xp.maximum(NOISE_SHARE * largest, ROUNDING_UNITS * xp.maximum(eps * sizes[k], least))
+        if usable is not None:
+            better &= usable[k - 1] & usable[k - 2] & usable[k:].any(axis=0)
+        if (
+            larger and k < larger + 2
+        ):  # far from the point, no change says nothing: it may have jumped over all there is
+            better &= (change[k - 2 : k + 1] > 0).all(axis=0)
+        if bool(better.all()):
+            value, bar, step = here, candidate, xp.full(step.shape, k)
+        else:
+            value, bar, step = (
+                xp.where(better, here, value),
+                xp.where(better, candidate, bar),
+                xp.where(better, k, step),
+            )
+    if complete:
+        flat = finite & zero
+        flat_here = flat[-FLAT_STEPS:].all(axis=0) & ~xp.isfinite(bar)
+        reached = xp.where(flat.all(axis=0), steps[0], steps[-FLAT_STEPS])
+        bar = xp.where(flat_here, 2 * xp.maximum(eps * sizes[-1], least) / reached, bar)
+    return value, bar, step
