@@ -10,18 +10,18 @@ import numpy as np
 from gradcheck.checker.contract import Contracts
 from gradcheck.checker.diagnose import Subject, diagnosed
 from gradcheck.checker.evidence import Evidence
-from gradcheck.checker.outputs import Outputs, is_differentiable, widened
+from gradcheck.checker.low_precision import SUM_OF_OUTPUTS, wrong_in_low_precision
+from gradcheck.checker.outputs import Outputs, widened
 from gradcheck.checker.problem import Array, Problem
 from gradcheck.numeric.derivative import module_of, spacing
 from gradcheck.numeric.jacobian import Block, paired_axes, wrong_in_block
-from gradcheck.numeric.kink import Sides, one_sided
+from gradcheck.numeric.kink import Sides, jumping_entries, one_sided
 from gradcheck.numeric.probe import (
     ROUNDING,
     Entry,
     Point,
     compare,
     diagonal_entries,
-    halved,
     weights,
     wrong_entries,
 )
@@ -40,12 +40,6 @@ MOST_ENTRIES = 2**25
 """Entries of a Jacobian that mode ``full`` computes at most."""
 LISTED_INPUTS, LISTED_ENTRIES = 2**8, 2**14
 """Of a Jacobian that is wrong, all entries are looked at up to this size, to list every wrong one."""
-UNITS = 32
-"""Units in the last place that a backward in low precision may be off, relative to the largest gradient."""
-MOST_JUMPS = 8
-"""Outputs without a usable derivative that are looked at, unless the Jacobian is diagonal."""
-SUM_OF_OUTPUTS = -1
-"""In place of an output element: the sum of all outputs with random signs."""
 
 Kink = tuple[Entry, Sides]
 
@@ -144,7 +138,7 @@ class Check:
             return self.summary(Status.FAIL, "", (), broken)
         found = self.derivative()
         if found.verdict is Status.PASS:
-            found = self.low_precision() or found
+            found = self.in_low_precision() or found
         if found.verdict is Status.FAIL and contracts.in_place:
             names = ", ".join(contracts.in_place)
             text = f"forward changes {names} in place, so backward sees other values than those of the inputs"
@@ -176,13 +170,14 @@ class Check:
         outputs = self.problem.forward(point)
         return [outputs[k] for k in self.outputs.active]
 
-    def vjp(
-        self, cotangent: Array, inputs: Sequence[Array] | None = None, outputs: Outputs | None = None
-    ) -> list[Array]:
-        """The gradients of the moved inputs, None as zeros."""
-        at = self.inputs if inputs is None else list(inputs)
-        found = self.problem.vjp(at, (outputs or self.outputs).split(cotangent))
-        return [widened(at[k] * 0 if found[k] is None else found[k]) for k in self.moved]
+    def vjp(self, cotangent: Array) -> list[Array]:
+        """The gradients of the moved inputs at the point."""
+        return self.vjp_at(cotangent, self.inputs, self.outputs)
+
+    def vjp_at(self, cotangent: Array, inputs: Sequence[Array], outputs: Outputs) -> list[Array]:
+        """The gradients of the moved inputs, None as zeros, in float64."""
+        found = self.problem.vjp(list(inputs), outputs.split(cotangent))
+        return [widened(inputs[k] * 0 if found[k] is None else found[k]) for k in self.moved]
 
     # ----------------------------------------------------------------- the derivative
     def derivative(self) -> GradientSummary:
@@ -315,6 +310,21 @@ class Check:
             found += wrong_in_block(block, paired_axes(block, self.random), step, self.rtol)
         return found
 
+    def in_low_precision(self) -> GradientSummary | None:
+        """FAIL if the backward in the inputs' own dtype strays from the one in float64, which was just found right."""
+        given = list(self.problem.inputs)
+        if all(a.dtype == b.dtype for a, b in zip(given, self.inputs, strict=True)):
+            return None
+        low = given, Outputs(self.problem.forward(given), self.outputs.active)
+        eps = max(spacing(given[k]) for k in self.moved)
+        wrong = wrong_in_low_precision(self.vjp_at, low, (self.inputs, self.outputs), eps, self.rtol, self.random)
+        if not wrong:
+            return None
+        self.right.update(range(len(self.moved)))
+        names = tuple(self.problem.names[self.moved[n]] for n in sorted({entry.input for entry in wrong}))
+        text = f"right in float64, wrong in {', '.join(sorted({str(given[k].dtype) for k in self.moved}))}"
+        return self.summary(Status.FAIL, "", wrong, [Diagnosis.of("GC113", text, names)])
+
     # ----------------------------------------------------------------- what a disagreement means
     def unusable(self, derivative: Derivative, outputs: Array) -> str:
         """Why some output has no usable derivative, unless all of those are jumps with a gradient between the sides."""
@@ -325,7 +335,7 @@ class Check:
         wide = xp.flatnonzero(wide).tolist()
         if not wide:
             return ""
-        entries = self.jumps(wide)
+        entries = jumping_entries(self.point, outputs, wide)
         for entry, sides in zip(entries, one_sided(self.point, entries, len(entries) > 1), strict=True):
             if sides is not None and sides.hold(entry.analytic):
                 self.kinks.append((entry, sides))
@@ -340,42 +350,6 @@ class Check:
             f"the numerical derivative of {name}{more} has no usable error bar: the forward is too noisy, or "
             f"jumps, around this point. Use inputs further from such places, or a forward that keeps more digits"
         )
-
-    def jumps(self, wide: list[int]) -> list[Entry]:
-        """The entries of the Jacobian at which outputs without a usable derivative may jump."""
-        assert self.point is not None
-        found = []
-        xp = module_of(self.outputs.vector)
-        whole = widened(self.outputs.vector)
-        same_size = len(self.moved) == 1 and self.point.inputs[0].size == whole.size
-        for output in wide if same_size else wide[:MOST_JUMPS]:
-            one = whole * 0
-            one[output] = 1.0
-            if same_size:
-                places = [(0, output)]
-            else:
-                places = [place for n in range(len(self.moved)) for place in self.jumping_inputs(n, output)]
-            gradients = self.vjp(one) if not same_size else None
-            for number, index in places:
-                gradient = gradients[number].reshape(-1)[index] if gradients else 0.0
-                found.append(Entry(number, index, output, float(gradient), float("nan"), float("inf")))
-        if same_size:
-            claimed = self.vjp(xp.ones_like(whole))[0].reshape(-1)  # of a diagonal Jacobian, as sides are looked at
-            for entry in found:
-                entry.analytic = float(claimed[entry.index])
-        return found
-
-    def jumping_inputs(self, number: int, output: int) -> list[tuple[int, int]]:
-        """The elements of an input along which one output has no usable derivative."""
-        assert self.point is not None
-        point, scale = self.point, self.point.scales[number]
-
-        def unusable(mask: Array) -> bool:
-            part: list[Array | None] = [None] * len(point.inputs)
-            part[number] = mask.reshape(scale.shape) * scale
-            return not np.isfinite(float(point.along(part, output).bar[0]))
-
-        return [(number, index) for index in halved(module_of(scale), scale.size, unusable, MOST_JUMPS)]
 
     def disagreement(self, cotangent: Array, direction: Sequence[Array]) -> GradientSummary:
         """FAIL with the entries that are wrong, KINK where the function has no derivative, or INCONCLUSIVE."""
@@ -471,42 +445,6 @@ class Check:
             numeric=entry.numeric,
             bar=entry.bar,
         )
-
-    # ----------------------------------------------------------------- low precision
-    def low_precision(self) -> GradientSummary | None:
-        """FAIL if the backward in the inputs' own dtype strays from the one in float64, which was just found right.
-
-        The bound per element: `UNITS` of the dtype, of the largest gradient, and as much as the gradient itself
-        changes when the inputs are rounded to the dtype (the condition of the backward).
-        """
-        given = list(self.problem.inputs)
-        if all(a.dtype == b.dtype for a, b in zip(given, self.inputs, strict=True)):
-            return None
-        own = Outputs(self.problem.forward(given), self.outputs.active)
-        cotangent = widened(own.vector) * 0 + self.random.choice([-1.0, 1.0], own.vector.shape)
-        low, high = self.vjp(cotangent, given, own), self.vjp(cotangent)
-        eps = max(spacing(given[k]) for k in self.moved)
-        nudged = [self.nudged(x, eps) for x in self.inputs]
-        other = self.vjp(cotangent, nudged)
-        wrong = []
-        for number, (a, b, c) in enumerate(zip(low, high, other, strict=True)):
-            if not a.size:
-                continue
-            xp = module_of(a)
-            bar = UNITS * (eps * xp.abs(b).max() + xp.abs(c - b)) + self.rtol * xp.abs(b)
-            for i in xp.flatnonzero(~(xp.abs(a - b) <= bar)).tolist():
-                values = [float(v.reshape(-1)[i].real) for v in (a, b, bar)]
-                wrong.append(Entry(number, i, SUM_OF_OUTPUTS, *values))
-        if not wrong:
-            return None
-        self.right.update(range(len(self.moved)))
-        names = tuple(self.problem.names[self.moved[n]] for n in sorted({entry.input for entry in wrong}))
-        text = f"right in float64, wrong in {', '.join(sorted({str(given[k].dtype) for k in self.moved}))}"
-        return self.summary(Status.FAIL, "", wrong, [Diagnosis.of("GC113", text, names)])
-
-    def nudged(self, x: Array, eps: float) -> Array:
-        """An input with every element moved by about one unit of the low precision."""
-        return x * (1 + eps * self.random.choice([-1.0, 1.0], x.shape)) if is_differentiable(x) else x
 
 
 def usual_step(derivative: Derivative) -> int:

@@ -6,14 +6,16 @@ that is known. A kink stays; at a jump the difference quotient across it grows w
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from gradcheck.numeric.derivative import Array, flat
-from gradcheck.numeric.probe import Entry, Point
+from gradcheck.numeric.derivative import Array, flat, module_of
+from gradcheck.numeric.probe import Entry, Point, halved
 
+MOST_JUMPS = 8
+"""Outputs without a usable derivative that are looked at, and inputs of each, unless the Jacobian is diagonal."""
 STEPS = (2.0**-12, 2.0**-18, 2.0**-24, 2.0**-30)
 """Relative to the scale of the input."""
 VALUES = 1
@@ -45,6 +47,37 @@ class Sides:
 
     def __str__(self) -> str:
         return f"left {self.left:.6g}, right {self.right:.6g}{', with a jump' if self.jump else ''}"
+
+
+def jumping_entries(point: Point, outputs: Array, wide: Sequence[int]) -> list[Entry]:
+    """The entries of the Jacobian at which outputs without a usable derivative may jump, as backward gives them.
+
+    Args:
+        outputs: all outputs at the point, flat.
+        wide: which of them have no usable derivative.
+    """
+    if len(point.inputs) == 1 and point.inputs[0].size == outputs.size:  # of a diagonal Jacobian, or no jump will show
+        claimed = point.vjp(module_of(outputs).ones_like(outputs))[0].reshape(-1)
+        return [Entry(0, i, i, float(claimed[i].real), float("nan"), float("inf")) for i in wide]
+    found = []
+    for output in wide[:MOST_JUMPS]:
+        one = outputs * 0
+        one[output] = 1
+        gradients = point.vjp(one)
+        for number, scale in enumerate(point.scales):
+            for index in halved(module_of(scale), scale.size, _unusable_along(point, number, output), MOST_JUMPS):
+                gradient = float(gradients[number].reshape(-1)[index].real)
+                found.append(Entry(number, index, output, gradient, float("nan"), float("inf")))
+    return found
+
+
+def _unusable_along(point: Point, number: int, output: int) -> Callable[[Array], bool]:
+    def unusable(mask: Array) -> bool:
+        part: list[Array | None] = [None] * len(point.inputs)
+        part[number] = mask.reshape(point.scales[number].shape) * point.scales[number]
+        return not np.isfinite(float(point.along(part, output).bar[0]))
+
+    return unusable
 
 
 def one_sided(point: Point, entries: Sequence[Entry], diagonal: bool) -> list[Sides | None]:
