@@ -103,7 +103,7 @@ def at_one_step(
 ) -> Derivative:
     """The derivative as by `directional`, from one step alone in 4 evaluations: the value as good, the bar wider.
 
-    It is the difference between the two orders of extrapolation, which is the error of the lower one.
+    The bar is the difference between the steps h and 4 h: truncation and rounding of both are in it.
     """
     line = Line(f, x, direction, only)
     h = step_size(step)
@@ -112,7 +112,7 @@ def at_one_step(
     value = (RATIO * RATIO * near - far) / (RATIO * RATIO - 1)
     xp = module_of(value)
     size = xp.maximum(xp.abs(ahead), xp.abs(behind))
-    bar = 2 * (xp.abs(value - near) + ROUNDING_UNITS * line.eps * size / h)
+    bar = 2 * (xp.abs(near - far) + ROUNDING_UNITS * line.eps * size / h)
     return Derivative(value, bar, xp.full(value.shape, step), line.evaluations)
 
 
