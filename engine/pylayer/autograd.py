@@ -103,7 +103,7 @@ def grad(
         if cotangent is None or isinstance(cotangent, Tensor):
             results.append(cotangent)
         else:
-            results.append(Tensor(cotangent.copy(), None, False))
+            results.append(Tensor(cotangent.copy()))
     return results
 
 

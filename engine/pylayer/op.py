@@ -26,7 +26,7 @@ from pylayer.dtype import DType, default_dtype, promote_types
 from pylayer.graph import Output, grad_mode
 from pylayer.op_node import ElementwiseNode, OpNode, SeveralOutputs, parent_of
 from pylayer.op_table import OPS, Function, Kernels, Vjp, picker, puller
-from pylayer.symbol import holds_symbol, recording
+from pylayer.symbol import Symbol, holds_symbol, recording
 from pylayer.tensor import Tensor
 
 
@@ -241,8 +241,12 @@ def binary(
     *,
     promote: bool = True,
     floating: bool = False,
+    numbers: bool = False,
 ) -> Function:
-    """An elementwise, broadcasting operation of two Tensors, one of which may be a number; `x` and `y` are the vjps."""
+    """An elementwise, broadcasting operation of two Tensors; `x` and `y` are the vjps.
+
+    One of the two may be a number for the operator; for the function only with `numbers`.
+    """
     row = Op(
         name,
         forward or (lambda xp: getattr(xp, name)),
@@ -252,7 +256,22 @@ def binary(
         promote=promote,
         floating=floating,
     )
-    return as_function(fast_binary(row, row.apply), row)
+    return as_function(fast_binary(row, row.apply if numbers else tensors_only(row)), row)
+
+
+def tensors_only(row: Op) -> Function:
+    """The general call of an operation of two, neither of which may be a number."""
+
+    def general(x: Any, y: Any) -> Any:
+        for position, value in enumerate((x, y)):
+            if not isinstance(value, (Tensor, Symbol)):
+                raise ValueError(  # key phrase: observed rule 77
+                    f"(InvalidArgument) {row.name}(): argument '{row.arguments[position]}' (position {position}) must "
+                    f"be Tensor, but got {type(value).__name__}. Convert it with paddle.to_tensor."
+                )
+        return row.apply(x, y)
+
+    return general
 
 
 def fast_binary(row: Op, general: Function) -> Function:

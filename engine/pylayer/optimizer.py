@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from pylayer.array import Array
+from pylayer.symbol import Symbol, recording
 from pylayer.tensor import Tensor
 from pylayer.versions import mark_changed
 
@@ -28,9 +30,9 @@ class SGD:
             raise TypeError(
                 "The optimizer's parameters should be an iterable of Tensors, but got a Tensor. Put it into a list."
             )
-        if parameters is None:
+        if parameters is None and recording.get() is None:
             raise ValueError("parameters argument given to the optimizer should not be None in dygraph mode.")
-        self._parameters = list(parameters)
+        self._parameters = list(parameters or ())
         self._weight_decay = weight_decay or 0.0
         self.set_lr(learning_rate)
 
@@ -48,7 +50,11 @@ class SGD:
 
     def step(self) -> None:
         """Change the parameters, in place."""
-        for parameter in self._parameters:
+        self.step_on(self._parameters)
+
+    def step_on(self, parameters: Iterable[Tensor]) -> None:
+        """Change `parameters`, in place: those of `step`, or those that a static program found."""
+        for parameter in parameters:
             if parameter._stop_gradient or parameter.grad is None:
                 continue
             array: Array = parameter.array
@@ -58,9 +64,17 @@ class SGD:
             array -= self._learning_rate * change
             mark_changed(array)
 
-    def minimize(self, loss: Tensor) -> None:
-        """`step`. As in Paddle the gradients must be there: ``loss.backward()`` comes first."""
-        self.step()
+    def minimize(self, loss: Tensor, startup_program: Any = None, parameters: Iterable[Any] | None = None) -> Any:
+        """`step`. As in Paddle the gradients must be there: ``loss.backward()`` comes first.
+
+        Of a Variable: add its gradients and the step to the program, for `parameters` or else those of the optimizer,
+        or all that the program uses.
+        """
+        if isinstance(loss, Symbol):
+            from pylayer.static.backward import minimized  # which needs the operations
+
+            return minimized(loss, self, list(parameters or self._parameters) or None)
+        return self.step()
 
     def clear_grad(self, set_to_zero: bool = True) -> None:
         """Clear the gradients of the parameters: zeros, or None."""

@@ -15,6 +15,7 @@ from pylayer.array import Array
 from pylayer.graph import Node, Output, grad_mode
 from pylayer.py_layer_node import PyLayerNode, input_slots, output_slots
 from pylayer.saved import Packed, active_hooks, packed
+from pylayer.symbol import holds_symbol, named, recording
 from pylayer.tensor import Tensor
 from pylayer.versions import check_unchanged, clock, mark_changed
 
@@ -195,9 +196,14 @@ class PyLayer:
             What forward returned, its Tensors with stop_gradient False unless marked otherwise.
 
         Raises:
-            ValueError: forward returned no Tensor, or an input leaf that needs a gradient.
+            ValueError: forward returned no Tensor, or an input leaf that needs a gradient; an input is a Variable.
             NotImplementedError: forward is not overridden.
         """
+        if recording.get() is not None and holds_symbol((args, kwargs)):
+            raise ValueError(
+                f"{cls.__name__}.apply is for dynamic mode{named((args, kwargs))}. In a program use "
+                f"paddle.static.nn.static_pylayer."
+            )
         ctx = PyLayerContext(cls.__name__)
         slots, slotless = input_slots(cls.__name__, args, kwargs)
         token = grad_mode.set(False)

@@ -12,6 +12,7 @@ import numpy as np
 from pylayer.array import XP, Array, place_of, to_numpy
 from pylayer.dtype import BY_NUMPY, DType
 from pylayer.graph import Cotangent, Node
+from pylayer.printing import text_of
 from pylayer.versions import version_of
 
 _names = itertools.count()
@@ -20,6 +21,10 @@ _hook_ids = itertools.count()
 
 class Size(list[int]):
     """A shape, as ``Tensor.shape`` gives it: a list of ints (observed rule 72)."""
+
+    def __getitem__(self, index: Any) -> Any:
+        found = super().__getitem__(index)
+        return Size(found) if isinstance(index, slice) else found
 
     def numel(self) -> int:
         """The number of elements."""
@@ -158,8 +163,8 @@ class Tensor:
     @grad.setter
     def grad(self, value: Tensor | None) -> None:
         if value is not None and not isinstance(value, Tensor):
-            raise TypeError(f"grad must be a Tensor or None, but got {type(value).__name__}")
-        self._grad = value
+            raise ValueError(f"(InvalidArgument) grad must be Tensor or None, but got {type(value).__name__}.")
+        self._grad = None if value is None else Tensor(value.array, None, value._stop_gradient)
 
     # ----------------------------------------------------------------- its values
     def numpy(self) -> np.ndarray[Any, Any]:
@@ -174,12 +179,15 @@ class Tensor:
         """The one element, or that at `index`, as a Python number.
 
         Raises:
-            ValueError: it has several elements and no index is given.
+            ValueError: it has several elements and no index is given, or the index is out of range.
         """
         values = to_numpy(self.array)
         if not index and values.size != 1:
             raise ValueError(f"item() needs an index for a Tensor of {values.size} elements (shape {self.shape}).")
-        return values.item(*index)
+        try:
+            return values.item(*index)
+        except IndexError as error:
+            raise ValueError(f"(InvalidArgument) {error} (shape {self.shape}).") from None
 
     def tolist(self) -> Any:
         """Its values as nested lists of Python numbers."""
@@ -224,9 +232,8 @@ class Tensor:
         values = to_numpy(self.array)
         if values.dtype.name == "bfloat16":
             values = values.astype(np.float32)
-        text = np.array2string(values, separator=", ", precision=8, threshold=1000, edgeitems=3, prefix=" " * 7)
         head = f"Tensor(shape={list(values.shape)}, dtype={self.dtype.name}, place={self.place}, "
-        return f"{head}stop_gradient={self._stop_gradient},\n       {text})"
+        return f"{head}stop_gradient={self._stop_gradient},\n       {text_of(values, 7)})"
 
     def __deepcopy__(self, memo: Any) -> Tensor:
         if self.node is not None:

@@ -72,6 +72,8 @@ class Evidence:
         missing = self.numeric[0, 0] - rest
         if not base or not np.isfinite(base) or abs(missing) <= 4 * self.bars[0, 0]:
             return None
+        if not np.isfinite(12 * missing / base):  # `nice` multiplies by up to 12
+            return None
         c = nice(missing / base, self.bars[0, 0] / abs(base))
         made = [c * a if rests is None else c * a + rests[k] for k, a in enumerate(candidates)]
         return c if self.holds(made) else None

@@ -19,6 +19,7 @@ from gradcheck import __version__
 
 COMMANDS = {
     "run": ("gradcheck.commands.run:run", "Run scenarios and check their gradients (default: the bundled ones)."),
+    "replay": ("gradcheck.commands.replay:replay", "Run a failed case of the last run again, in full detail."),
     "validate": ("gradcheck.commands.validate:validate", "Check spec files without running anything in them."),
     "list": ("gradcheck.commands.list:list_scenarios", "List scenarios."),
     "show": ("gradcheck.commands.show:show", "Show one scenario: its source, code and expectations."),

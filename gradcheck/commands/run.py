@@ -4,48 +4,37 @@ from __future__ import annotations
 
 import difflib
 import os
-import sys
+import re
+import signal
+import threading
 import time
-from collections.abc import Iterator, Sequence
-from importlib.metadata import PackageNotFoundError, version
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Any, Literal, Protocol
 
 import click
 
-from gradcheck import __version__
 from gradcheck.backends.base import BACKENDS, missing, unsupported
 from gradcheck.commands import INTERRUPTED, stop_for_bug
-from gradcheck.commands.select import NOTHING_SELECTED, fail, read_specs, selection_options
+from gradcheck.commands.screen import Screen, header, make_screen
+from gradcheck.commands.select import NOTHING_SELECTED, fail, is_path, read_specs, selection_options
+from gradcheck.commands.trust import require_trust
 from gradcheck.config import Config, ConfigError, load_config
 from gradcheck.report.files import FORMATS
-from gradcheck.report.text import one_line, shown_path
-from gradcheck.resources import bundled_specs
 from gradcheck.result import Result
-from gradcheck.run.plan import TIMEOUT, Case, SelectionError, plan, select
+from gradcheck.run import journal
+from gradcheck.run.limits import parse_size, shown_size
+from gradcheck.run.plan import MEMORY, TIMEOUT, Case, SelectionError, plan, select, shard
+from gradcheck.run.results import Results
+from gradcheck.run.supervisor import Executor, ExecutorError, Supervisor
 
-if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-
-    from gradcheck.spec.model import Scenario
-
-REFUSALS_SHOWN = 20
+STOPPING = ("SIGINT", "SIGTERM", "SIGHUP")
+"""Signals that end a run in order."""
 
 
-class Screen(Protocol):
-    """Shows a run: `report.plain.PlainScreen` or `report.console.RichScreen`."""
-
-    def running(self, header: str, total: int) -> AbstractContextManager[None]:
-        """While cases run."""
-
-    def count(self, result: Result) -> None:
-        """A result is there; called in the order in which they come, from any thread, one at a time."""
-
-    def show(self, result: Result) -> None:
-        """It is a result's turn, in the order of the cases."""
-
-    def finish(self, results: Sequence[Result], seconds: float, not_run: int) -> None:
-        """All is done."""
+class Pool(Executor, AbstractContextManager[Any], Protocol):
+    """An executor that is to be closed."""
 
 
 @click.command()
@@ -55,6 +44,10 @@ class Screen(Protocol):
 @click.option("-j", "--jobs", metavar="N", help="Cases at a time; auto (the default) is one per core.")
 @click.option("-x", "--exitfirst", is_flag=True, help="Stop after the first failure.")
 @click.option("--max-fail", type=click.IntRange(1), metavar="N", help="Stop after N failures.")
+@click.option(
+    "--mode", type=click.Choice(["auto", "probe", "full"]), default="auto", show_default=True,
+    help="How much of every Jacobian is compared: projections, also the entries of a diagonal one, or all entries.",
+)  # fmt: skip
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), help="Seed of all cases, in place of the scenarios' own.")
 @click.option(
     "--timeout",
@@ -62,6 +55,11 @@ class Screen(Protocol):
     metavar="SECONDS",
     help=f"Limit of a case, in place of the scenarios' own (default: {TIMEOUT:g}).",
 )
+@click.option("--memory", metavar="SIZE", help=f"Limit of a case, such as 512M or 2G (default: {shown_size(MEMORY)}).")
+@click.option("--lf", is_flag=True, help="Only the cases that failed in the last run.")
+@click.option("--resume", is_flag=True, help="Go on with the last run: only cases that have no result yet are run.")
+@click.option("--shard", "part", metavar="I/N", help="Only part I of N; a case is always in the same one.")
+@click.option("--executor", default="local", metavar="local|dask:ADDRESS", help="Where cases run.")
 @click.option("--allow-code", is_flag=True, help="Run code in spec files that are not bundled with gradcheck.")
 @click.option("--require-backend", is_flag=True, help="A backend that cannot be used is an error, not a SKIP.")
 @click.option(
@@ -79,8 +77,14 @@ def run(
     jobs: str | None,
     exitfirst: bool,
     max_fail: int | None,
+    mode: Literal["auto", "probe", "full"],
     seed: int | None,
     timeout: float | None,
+    memory: str | None,
+    lf: bool,
+    resume: bool,
+    part: str | None,
+    executor: str,
     allow_code: bool,
     require_backend: bool,
     reports: tuple[str, ...],
@@ -98,22 +102,45 @@ def run(
     Exit code: 0 all as expected, 1 something failed, 2 usage or an invalid spec, 3 a bug in gradcheck, 5 nothing
     selected, 130 interrupted.
     """
+    if lf and resume:
+        raise fail("--lf runs failed cases again, and --resume takes them over: use one of them")
     try:
         config = load_config()
+        records = journal.read() if lf or resume else []
+        failed = {record.result.name: record.result.path for record in records if not record.result.status.green}
+        if lf and not config.paths and not any(map(is_path, names)):
+            names = (*names, *dict.fromkeys(failed.values()))
         specs, ids = read_specs(names, config.paths)
-        chosen = chosen_backends(backends, ids, config, require_backend)
-        cases = plan(specs, chosen, seed=seed, timeout=timeout, default_timeout=config.timeout or TIMEOUT)
+        chosen = chosen_backends(backends, [*ids, *(failed if lf else ())], config, require_backend)
+        size = parse_size(memory) if memory else MEMORY
+        default_timeout = config.timeout or TIMEOUT
+        cases = plan(specs, chosen, seed=seed, mode=mode, timeout=timeout, default_timeout=default_timeout, memory=size)
         cases = select(cases, ids, keywords, tags)
-    except (ConfigError, SelectionError) as error:
+        cases = shard(cases, *shard_numbers(part)) if part else cases
+    except (ConfigError, SelectionError, journal.JournalError, ValueError) as error:
         raise fail(str(error)) from None
     files = [report_file(report) for report in reports]
-    count = min(number_of_jobs(jobs or config.jobs), len(cases))
+    count = number_of_jobs(jobs or config.jobs)
+    if lf:
+        cases = last_failed(cases, failed)
     if not cases:
         raise fail("nothing is selected", NOTHING_SELECTED)
     require_trust(cases, allow_code or config.allow_code)
-    options = [f"--seed {seed}"] * (seed is not None) + ["--allow-code"] * allow_code
+    known = journal.known_results(cases, records) if resume else {}
+    if resume:
+        click.echo(f"gradcheck: {len(known)} of {len(cases)} results are there from the last run", err=True)
+    options = [f"--seed {seed}"] * (seed is not None) + [f"--mode {mode}"] * (mode != "auto")
+    options += ["--allow-code"] * allow_code
     screen = make_screen(layout, color, verbose, quiet, " ".join(options))
-    results, interrupted = run_all(cases, count, 1 if exitfirst else max_fail, screen)
+    record = journal.Journal(append=resume or lf)
+    pool = make_pool(executor, min(count, len(cases)), jobs is not None)
+    limit = 1 if exitfirst else max_fail
+    try:
+        results, interrupted = run_all(cases, pool, screen, limit=limit, known=known, record=record)
+    except ExecutorError as error:
+        raise fail(f"{error}; what had finished is kept: add --resume to go on") from None
+    if record.problem:
+        click.echo(f"gradcheck: {record.problem}", err=True)
     for name, path in files:
         write_report(name, path, results)
     raise SystemExit(exit_code(results, interrupted))
@@ -180,120 +207,103 @@ def number_of_jobs(jobs: str | int) -> int:
     return int(jobs)
 
 
-def require_trust(cases: Sequence[Case], allowed: bool) -> None:
-    """Refuse to run code of `cases` from files that are not ours unless the user or the project allows it.
+def shard_numbers(text: str) -> tuple[int, int]:
+    """The two numbers of ``I/N``.
 
     Raises:
-        SystemExit: there is such code; every place is named, and nothing has been imported or run.
+        ValueError: it is not that, or I is not from 1 to N.
     """
-    bundled = bundled_specs().resolve()
-    scenarios = {id(case.scenario): case.scenario for case in cases if case.not_run() is None}
-    outside = [one for one in scenarios.values() if not Path(one.path).resolve().is_relative_to(bundled)]
-    refused = [(one, line, what) for one in outside for line, what in code_in(one)]
-    if allowed or not refused:
-        return
-    for scenario, line, what in refused[:REFUSALS_SHOWN]:
-        click.echo(f"{shown_path(scenario.path)}:{line}: {scenario.id} would run {what}", err=True)
-    if len(refused) > REFUSALS_SHOWN:
-        click.echo(f"and {len(refused) - REFUSALS_SHOWN} more", err=True)
-    raise fail(
-        "this code is not from gradcheck, so it was not run. Read it; then allow it with --allow-code, "
-        "or for this project with `allow-code = true` under [tool.gradcheck] in its pyproject.toml"
-    )
+    match = re.fullmatch(r"([0-9]{1,6})/([0-9]{1,6})", text)
+    if not match or not 1 <= int(match[1]) <= int(match[2]):
+        raise ValueError(f"--shard {text}: write I/N, such as 1/4 to 4/4")
+    return int(match[1]), int(match[2])
 
 
-def code_in(scenario: Scenario) -> Iterator[tuple[int, str]]:
-    """The file line of each piece of code that running `scenario` would run, and what it is."""
-    for key in ("layer", "script"):
-        code = getattr(scenario, key)
-        if isinstance(code, str):
-            yield scenario.line_of(key), f"its {key}, {len(code.splitlines())} lines of Python"
-    if reference := getattr(scenario.layer, "ref", ""):
-        yield scenario.line_of("layer"), f"what importing {reference} runs"
-    if scenario.call is not None:
-        yield scenario.line_of("call"), f"call: {one_line(scenario.call)[:100]}"
-    expectations = [("expect", scenario.expect)]
-    expectations += [(f"backends.{name}.expect", one.expect) for name, one in scenario.backends.items() if one.expect]
-    for place, expect in expectations:
-        for expression in expect.values:
-            yield scenario.line_of(f"{place}.values.{expression}"), f"the expression {one_line(expression)[:100]}"
+def last_failed(cases: Sequence[Case], failed: Mapping[str, str]) -> list[Case]:
+    """Those of `cases` that failed; all, and a word about it, if nothing did."""
+    if not failed:
+        click.echo("gradcheck: nothing failed in the last run, so all cases are run", err=True)
+    return [case for case in cases if case.name in failed or not failed]
 
 
-def make_screen(layout: str, color: str, verbose: bool, quiet: bool, again_options: str) -> Screen:
-    """What shows the run: on stdout results, on stderr progress."""
-    terminal = sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
-    colored = color == "always" or (color == "auto" and wants_color(terminal))
-    if layout == "plain" or (layout == "auto" and not terminal):
-        from gradcheck.report.plain import PlainScreen
+def make_pool(executor: str, jobs: int, limited: bool) -> Pool:
+    """What runs the cases: `jobs` processes here, or a cluster, on which `jobs` counts only if it is a limit.
 
-        return PlainScreen(verbose=verbose, quiet=quiet, color=colored, again_options=again_options)
-    from rich.console import Console
-
-    from gradcheck.report.console import RichScreen
-
-    # Without a colour system rich writes no escape sequence at all; its own look at NO_COLOR would leave bold and dim.
-    system = ("auto" if terminal else "standard") if colored else None
-    console = Console(color_system=system, force_terminal=colored or None, no_color=False, highlight=False)  # type: ignore[arg-type]
-    progress = Console(stderr=True, color_system="auto" if colored else None, no_color=False, highlight=False)
-    return RichScreen(console, progress, verbose=verbose, quiet=quiet, again_options=again_options)
-
-
-def wants_color(terminal: bool) -> bool:
-    """Whether to colour where the command line leaves it open: NO_COLOR, FORCE_COLOR, or else on a terminal."""
-    if os.environ.get("NO_COLOR"):
-        return False
-    return bool(os.environ.get("FORCE_COLOR")) or terminal
-
-
-def header(cases: Sequence[Case], jobs: int) -> str:
-    """The line above a report: versions, backends, seeds, jobs."""
-    versions = f"gradcheck {__version__} · Python {'.'.join(map(str, sys.version_info[:3]))}"
-    for package in ("numpy", "cupy", "paddlepaddle"):
-        try:
-            versions += f" · {package} {version(package)}"
-        except PackageNotFoundError:
-            continue
-    backends = ", ".join(dict.fromkeys(case.backend for case in cases))
-    seeds = {case.seed for case in cases}
-    seed = f"seed {seeds.pop()}" if len(seeds) == 1 else f"{len(seeds)} seeds"
-    return f"{versions} · on {backends} · {seed} · {jobs} job{'s' if jobs > 1 else ''} · {len(cases)} cases"
-
-
-def run_all(cases: Sequence[Case], jobs: int, limit: int | None, screen: Screen) -> tuple[list[Result], bool]:
-    """Run the cases and show them; the results in the order of the cases, and whether Ctrl-C ended it.
-
-    After `limit` failures, counted in that order, no more are run or reported, so that the report does not depend on
-    which case was the quicker. After Ctrl-C all that had finished are reported.
+    Raises:
+        SystemExit: there is no such executor, or the cluster cannot be reached.
     """
+    kind, _, address = executor.partition(":")
+    if executor == "local":
+        from gradcheck.run import pool
 
-    from gradcheck.run.pool import Pool
-
-    started = time.perf_counter()
-    results: list[Result] = []
-    finished: dict[str, Result] = {}
-    failures = 0
-    interrupted = False
-
-    def on_done(result: Result) -> None:
-        finished[result.name] = result
-        screen.count(result)
+        return pool.Pool(jobs)
+    if kind != "dask" or not address:
+        raise fail(f"--executor {executor}: write local, or dask:ADDRESS such as dask:tcp://10.0.0.1:8786")
+    from gradcheck.run.dask import DaskPool
 
     try:
-        with screen.running(header(cases, jobs), len(cases)), Pool(jobs) as pool:
-            for result in pool.map(cases, on_done):
+        return DaskPool(address, jobs if limited else None)
+    except ExecutorError as error:
+        raise fail(str(error)) from None
+
+
+def run_all(
+    cases: Sequence[Case],
+    pool: Pool,
+    screen: Screen,
+    *,
+    limit: int | None = None,
+    known: Mapping[str, Result] | None = None,
+    record: journal.Journal | None = None,
+) -> tuple[Sequence[Result], bool]:
+    """Run the cases and show them; the results in the order of the cases, and whether a signal ended it.
+
+    Each new result goes into `record` at once. After `limit` failures, counted in the order of the cases, no more are
+    run or reported, so that the report does not depend on which case was the quicker.
+    """
+    started = time.perf_counter()
+    results = Results()
+    failures = 0
+
+    def on_done(case: Case, result: Result, was_known: bool) -> None:
+        if record is not None and not was_known:
+            record.append(case, result)
+        screen.count(result)
+
+    with screen.running(header(cases, pool.slots), len(cases)), pool:
+        supervisor = Supervisor(pool, on_done)
+        with stopped_by_signals(supervisor):
+            for result in supervisor.run(cases, known):
                 results.append(result)
                 screen.show(result)
                 failures += not result.status.green
                 if failures == limit:
                     break
-    except KeyboardInterrupt:
-        interrupted = True
-        for case in cases[len(results) :]:
-            if case.name in finished:
-                results.append(finished[case.name])
-                screen.show(finished[case.name])
     screen.finish(results, time.perf_counter() - started, len(cases) - len(results))
-    return results, interrupted
+    return results, supervisor.stopped
+
+
+@contextmanager
+def stopped_by_signals(supervisor: Supervisor) -> Iterator[None]:
+    """Have the first signal end the run in order; the next one does what it does otherwise."""
+    before: dict[int, Any] = {}
+
+    def restore() -> None:
+        while before:
+            signal.signal(*before.popitem())
+
+    def stop(number: int, frame: object) -> None:
+        restore()
+        supervisor.stop()
+
+    if threading.current_thread() is threading.main_thread():
+        for number in (getattr(signal, name) for name in STOPPING if hasattr(signal, name)):
+            if signal.getsignal(number) is not signal.SIG_IGN:  # nohup, or a job in the background
+                before[number] = signal.signal(number, stop)
+    try:
+        yield
+    finally:
+        restore()
 
 
 def exit_code(results: Sequence[Result], interrupted: bool) -> int:

@@ -28,6 +28,8 @@ from gradcheck.run.program import (
     raised_by_scenario,
     run_source,
 )
+from gradcheck.run.static_layer import StaticLayer
+from gradcheck.spec.code import is_static
 
 if TYPE_CHECKING:
     from gradcheck.run.plan import Case
@@ -66,6 +68,8 @@ def execute(case: Case) -> Result:
                 raise
             line = line_in(scenario.path, error) or scenario.line
             findings = [Finding(Status.ERROR, f"{describe(error)} (line {line} of the spec)")]
+        finally:
+            backend.paddle.disable_static()  # a program may have left it on
     status = next((s for s in SEVERITY if any(f.status is s for f in findings)), Status.PASS)
     messages = [f.message for f in sorted(findings, key=lambda f: SEVERITY.index(f.status))]
     status, messages = with_known_failure(case, status, messages)
@@ -113,7 +117,8 @@ class Run:
             if self.scenario.script is not None:
                 found += self.run_script()
             else:
-                layer = Layer(self.case, self.backend, self.namespace)
+                kind = StaticLayer if is_static(self.scenario.layer) else Layer
+                layer = kind(self.case, self.backend, self.namespace)
                 found += self.run_layer(layer)
                 wanted = self.expect.gradient
                 if wanted != "unchecked" and not any(f.status is Status.ERROR for f in found):
@@ -133,30 +138,17 @@ class Run:
 
     def run_layer(self, layer: Layer) -> list[Finding]:
         """Call the layer once as its users do, take gradients if there are any, and look at what that gives."""
-        paddle = self.backend.paddle
-        inputs = layer.tensors()
+        gradients: dict[str, Any] = {}
         with self.expected_exception() as found:
-            returned = layer.call(inputs)
-            self.namespace["out"] = returned
-            ends = [t for t in layer.outputs(returned) if not t.stop_gradient]
-            if ends:
-                paddle.autograd.backward(ends, self.cotangents(ends))
+            gradients = layer.documented(self.expect.cotangent)
         if found or self.expect.raises:
             return found
         grads = [
             Finding(Status.FAIL, f"gradient of {name}: {text}")
             for name, expected in self.expect.grads.items()
-            if (text := difference(inputs[name].grad, expected, self.scenario.rtol, self.to_numpy))
+            if (text := difference(gradients[name], expected, self.scenario.rtol, self.to_numpy))
         ]
         return [*grads, *self.check_values(), *self.check_calls()]
-
-    def cotangents(self, ends: list[Any]) -> list[Any]:
-        """The cotangents of the documented run: ones, unless the scenario gives that of the one output."""
-        given = self.expect.cotangent
-        if given is None:
-            return [None] * len(ends)
-        dtype = self.backend.array(ends[0]).dtype.name
-        return [self.backend.tensor(np.array(given), dtype, True), *[None] * (len(ends) - 1)]
 
     @contextmanager
     def expected_exception(self) -> Iterator[list[Finding]]:
@@ -230,9 +222,10 @@ class Run:
     # ----------------------------------------------------------------- the gradient
     def check(self, layer: Layer) -> GradientSummary:
         """The gradient check; of second order too where the scenario asks for it and the first is right."""
-        summary = check_gradient(layer.problem(), seed=self.case.seed, rtol=self.scenario.rtol)
+        seed, rtol, mode = self.case.seed, self.scenario.rtol, self.case.mode
+        summary = check_gradient(layer.problem(), seed=seed, rtol=rtol, mode=mode)
         if self.expect.order == 2 and summary.verdict in (Status.PASS, Status.KINK):
-            summary = check_gradient(layer.second_order(), seed=self.case.seed, rtol=self.scenario.rtol).second()
+            summary = check_gradient(layer.second_order(), seed=seed, rtol=rtol, mode=mode).second()
         return summary
 
 

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 class Layer(TensorFunction):
     """A scenario's layer, its inputs and its call, on one backend."""
 
+    default_call = ""
+    """The call of a layer whose source defines no class."""
+
     def __init__(self, case: Case, backend: Backend, namespace: Namespace) -> None:
         scenario = case.scenario
         self.namespace = namespace
@@ -31,7 +34,7 @@ class Layer(TensorFunction):
         random = np.random.default_rng(case.seed)
         arrays = {name: make_input(spec, dtypes[name], random) for name, spec in self.inputs.items()}
         stopped = [name for name, spec in self.inputs.items() if spec.stop_gradient]
-        super().__init__(backend, self.called, arrays, dtypes, stopped)
+        super().__init__(backend, self.__call__, arrays, dtypes, stopped)
         self.code = self.load(scenario)
 
     def load(self, scenario: Scenario) -> CodeType:
@@ -44,7 +47,7 @@ class Layer(TensorFunction):
             new = [
                 n for n, v in self.namespace.items() if n not in before and inspect.isclass(v) and issubclass(v, base)
             ]
-            default = f"{new[-1]}.apply({arguments})" if new else ""
+            default = f"{new[-1]}.apply({arguments})" if new else self.default_call.format(inputs=arguments)
         elif isinstance(layer, LayerRef):
             target = import_reference(layer.ref, Path(scenario.path).parent)
             name = layer.ref.rpartition(":")[2].rpartition(".")[2]
@@ -56,7 +59,7 @@ class Layer(TensorFunction):
         call = scenario.call or default
         return compile_expression(call, scenario.path, scenario.line_of("call" if scenario.call else "layer"))
 
-    def called(self, tensors: dict[str, Tensor]) -> Any:
+    def __call__(self, tensors: dict[str, Tensor]) -> Any:
         """What the scenario's call returns with the inputs bound to `tensors`."""
         self.namespace.update(tensors)
         return eval(self.code, self.namespace)
@@ -64,3 +67,19 @@ class Layer(TensorFunction):
     def tensor(self, name: str, array: Array, dtype: str | None, stop_gradient: bool) -> Tensor:
         """One input as a leaf Tensor with the scenario's layout, which owns its memory."""
         return self.backend.tensor(laid_out(array, self.inputs[name].layout), dtype, stop_gradient)
+
+    def documented(self, cotangent: Any) -> dict[str, Tensor | None]:
+        """Call the layer once as its users do and take gradients, if there are any, from ones or from `cotangent`.
+
+        `out` in the namespace becomes what the call returned. Returns the gradients by input.
+        """
+        inputs = self.tensors()
+        returned = self.namespace["out"] = self(inputs)
+        ends = [t for t in self.outputs(returned) if not t.stop_gradient]
+        if ends:
+            starts: list[Tensor | None] = [None] * len(ends)
+            if cotangent is not None:
+                dtype = self.backend.array(ends[0]).dtype.name
+                starts[0] = self.backend.tensor(np.array(cotangent), dtype, True)
+            self.backend.paddle.autograd.backward(ends, starts)
+        return {name: tensor.grad for name, tensor in inputs.items()}

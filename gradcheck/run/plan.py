@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import difflib
+import hashlib
 import itertools
 import re
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
@@ -16,6 +17,8 @@ from gradcheck.spec.model import Scenario, SpecFile
 
 TIMEOUT = 60.0
 """Seconds that a case may take where nobody says otherwise."""
+MEMORY = 4 << 30
+"""Bytes that a case may take where nobody says otherwise."""
 
 
 class Case(BaseModel):
@@ -28,8 +31,12 @@ class Case(BaseModel):
     backend: str
     parameters: dict[str, Any] = {}
     seed: int = 0
+    mode: Literal["auto", "probe", "full"] = "auto"
+    """How much of the Jacobian the gradient check looks at."""
     timeout: float = TIMEOUT
     """Wall-clock limit in seconds."""
+    memory: int = MEMORY
+    """Limit in bytes of what the case may allocate."""
 
     @property
     def name(self) -> str:
@@ -73,20 +80,27 @@ def plan(
     backends: Sequence[str],
     *,
     seed: int | None = None,
+    mode: Literal["auto", "probe", "full"] = "auto",
     timeout: float | None = None,
     default_timeout: float = TIMEOUT,
+    memory: int = MEMORY,
 ) -> list[Case]:
     """All cases in order: file, scenario, matrix point, backend.
 
     `seed` and `timeout` (seconds), if given, go before the scenarios' own; `default_timeout` is for those without.
+    `memory` is the limit of each in bytes.
     """
+    fields = set(Case.model_fields)
     return [
         Case.model_construct(
+            fields,  # one set for all: a run may have very many cases
             scenario=scenario,
             backend=backend,
             parameters=dict(zip(scenario.matrix, point, strict=True)),
             seed=scenario.seed if seed is None else seed,
+            mode=mode,
             timeout=timeout or scenario.timeout or default_timeout,
+            memory=memory,
         )
         for spec in specs
         for scenario in spec.scenarios
@@ -146,6 +160,15 @@ def select_tags(cases: Iterable[Case], expression: str) -> list[Case]:
     """
     fits = _Expression(expression, "-t").parse()
     return [case for case in cases if fits(case.scenario.tags.__contains__)]
+
+
+def shard(cases: Iterable[Case], number: int, of: int) -> list[Case]:
+    """The cases of shard `number` (from 1) `of` so many: which one a case is in depends on its name alone."""
+
+    def home(case: Case) -> int:
+        return int.from_bytes(hashlib.sha256(case.name.encode()).digest()[:8], "big") % of
+
+    return [case for case in cases if home(case) == number - 1]
 
 
 def _contained_in(name: str) -> Callable[[str], bool]:

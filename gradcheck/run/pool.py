@@ -1,48 +1,56 @@
-"""Workers side by side: each driven by a thread, results handed out in the order of the cases."""
+"""Workers side by side, each driven by a thread: the executor of runs on this machine."""
 
 from __future__ import annotations
 
 import os
+import selectors
 import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+import uuid
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from types import TracebackType
 
 from gradcheck.result import Result, Status
+from gradcheck.run.limits import kill_marked
 from gradcheck.run.plan import Case
 from gradcheck.run.worker import READY, how_it_ended
 
 EXECUTE = "gradcheck.run.execute:execute"
 """The function that runs a case, as ``module:function``."""
 
+MARK = "GRADCHECK_WORKER"
+"""Environment variable that tells which worker a process descends from."""
 END = 5.0
 """Seconds that a worker has to end by itself."""
+GRACE = 5.0
+"""Seconds that a worker may take beyond the limit of its case, before it is ended itself."""
 LOG_SHOWN = 4_000
 """Bytes of what a worker printed that an error shows, from the end."""
 
 
 class Worker:
-    """One worker process and the pipes to it. It ends when its pipe closes, so it never outlives this process.
+    """One worker process for a backend, and the pipes to it. It ends when its pipe closes, so it never outlives us.
 
     It finds modules where this process does, so that a checkout runs its own code.
     """
 
-    def __init__(self, execute: str) -> None:
+    def __init__(self, execute: str, backend: str) -> None:
+        self.backend = backend
+        self.mark = uuid.uuid4().hex
         self.ready = False
         self.printed = ""
         self.log = tempfile.TemporaryFile()  # noqa: SIM115 - closed by end()
         program = f"import sys; sys.path[:] = {sys.path!r}; from gradcheck.run.worker import main; main()"
         self.process = subprocess.Popen(
-            [sys.executable, "-P", "-c", program, execute],
+            [sys.executable, "-P", "-c", program, execute, backend],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self.log,
             encoding="utf-8",
-            env=environment(),
+            env={**environment(), MARK: self.mark},
             start_new_session=True,
         )
         assert self.process.stdin is not None
@@ -56,15 +64,27 @@ class Worker:
             RuntimeError: the worker could not even start.
         """
         self.wait_until_ready()
-        line = ""
+        line, status = "", Status.CRASH
         with suppress(OSError, ValueError):  # the process is dead, or its pipes were closed by close()
             self.cases.write(case.model_dump_json() + "\n")
             self.cases.flush()
+            if not self.answers(2 * case.timeout + GRACE):  # it may run a case twice
+                status = Status.TIMEOUT  # the case has stopped this process, which would have ended it
+                self.process.kill()
             line = self.results.readline()
         if line.endswith("\n"):
             return Result.model_validate_json(line)
-        message = f"the worker process {how_it_ended(self.end())}"
-        return case.result(Status.CRASH, message, output=self.printed)
+        message = how_it_ended(self.end()).replace("the process", "the worker process")
+        if status is Status.TIMEOUT:
+            message = "the worker process had come to a stop, and was ended"
+        kill_marked(f"{MARK}={self.mark}")  # it can no longer see to what the case started
+        return case.result(status, message, output=self.printed)
+
+    def answers(self, seconds: float) -> bool:
+        """Whether there is something to read before the time is up."""
+        with selectors.DefaultSelector() as selector:
+            selector.register(self.results, selectors.EVENT_READ)
+            return bool(selector.select(seconds))
 
     def wait_until_ready(self) -> None:
         """Read over anything that start-up files of this Python may print, to the worker's first own word."""
@@ -72,7 +92,9 @@ class Worker:
             line = self.results.readline()
             self.ready = line == READY
             if not line:
-                raise RuntimeError(f"a worker process {how_it_ended(self.end())}:\n{self.printed}")
+                raise RuntimeError(
+                    f"{how_it_ended(self.end())}:\n{self.printed}".replace("the process", "a worker process")
+                )
 
     def close(self) -> None:
         """Have the process end, and the case that it runs: it watches its pipe."""
@@ -105,7 +127,7 @@ class Pool:
     """Up to `jobs` workers. Use it in a ``with`` block: leaving it ends them, also in the middle of a case."""
 
     def __init__(self, jobs: int, execute: str = EXECUTE) -> None:
-        self.execute = execute
+        self.slots, self.execute = jobs, execute
         self.threads = ThreadPoolExecutor(jobs, thread_name_prefix="gradcheck")
         self.idle: list[Worker] = []
         self.workers: list[Worker] = []
@@ -127,24 +149,9 @@ class Pool:
         for worker in self.workers:
             worker.end()
 
-    def map(self, cases: Iterable[Case], on_done: Callable[[Result], None] = lambda result: None) -> Iterator[Result]:
-        """The results in the order of `cases`, each as soon as it and all before it are there.
-
-        `on_done` is called for each in the order in which they finish, from one thread at a time.
-
-        Raises:
-            RuntimeError: a worker could not start.
-        """
-
-        def one(case: Case) -> Result:
-            result = case.not_run() or self.run(case)
-            with self.lock:
-                if not self.closed:
-                    on_done(result)
-            return result
-
-        futures = [self.threads.submit(one, case) for case in cases]
-        return (future.result() for future in futures)
+    def submit(self, case: Case) -> Future[Result]:
+        """The result of `case`, as soon as a worker is free and done with it; of one that is not run at all, too."""
+        return self.threads.submit(lambda: case.not_run() or self.run(case))
 
     def run(self, case: Case) -> Result:
         """The result of `case` from an idle worker or a new one; one that died is not used again.
@@ -155,10 +162,11 @@ class Pool:
         with self.lock:
             if self.closed:
                 raise RuntimeError("the pool is closed")
-            if self.idle:
-                worker = self.idle.pop()
+            worker = next((one for one in self.idle if one.backend == case.backend), None)
+            if worker is not None:
+                self.idle.remove(worker)
             else:
-                worker = Worker(self.execute)
+                worker = Worker(self.execute, case.backend)
                 self.workers.append(worker)
         result = worker.run(case)
         if worker.process.poll() is None:

@@ -78,6 +78,8 @@ def check_default_call(layer: Node, text: SpecText) -> None:
     import ast
 
     assert isinstance(layer.value, str)
+    if is_static(layer.value):
+        return
     classes: list[str] = []
     line, column = layer.line, layer.column
     for statement in ast.parse(layer.value).body:
@@ -93,5 +95,14 @@ def check_default_call(layer: Node, text: SpecText) -> None:
         help = f"say what to run, such as 'call: {classes[-1]}.apply(x)'"
     else:
         message = "the layer defines no subclass of PyLayer to apply"
-        help = "derive it from PyLayer, or say what to run with 'call: …'"
+        help = "derive it from PyLayer, define forward_fn and backward_fn, or say what to run with 'call: …'"
     text.report(line, column, 1, message, help)
+
+
+def is_static(layer: object) -> bool:
+    """Whether a layer is source that defines ``forward_fn``: what ``static_pylayer`` takes."""
+    import ast
+
+    if not isinstance(layer, str):
+        return False
+    return any(isinstance(one, ast.FunctionDef) and one.name == "forward_fn" for one in ast.parse(layer).body)

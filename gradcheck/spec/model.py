@@ -279,14 +279,16 @@ class Scenario(_Format):
         default=(), description="Words to select by; added to the defaults'."
     )
     layer: Layer | None = Field(
-        default=None, description="The layer: Python source, {ref: pkg.mod:Class} or {op: name}."
+        default=None,
+        description="The layer: Python source of a PyLayer class, or of forward_fn and backward_fn for static_pylayer; "
+        "{ref: pkg.mod:Class}; or {op: name}.",
     )
     script: str | None = Field(default=None, description="A whole program in Python, run from top to bottom.")
     inputs: dict[str, Input] = Field(default={}, description="Name → tensor that the layer is applied to.")
     call: str | None = Field(
         default=None,
         description="Python expression that applies the layer; by default its only PyLayer class's apply with all "
-        "inputs in order, for an op paddle.<op> with them.",
+        "inputs in order, for an op paddle.<op> with them, for forward_fn static_pylayer with a list of them.",
     )
     matrix: dict[str, Annotated[tuple[MatrixValue, ...], _Lax]] = Field(
         default={}, description="Parameter → its values, such as dtype: [float32, float64]; one case per combination."

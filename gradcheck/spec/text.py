@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 import stat
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 
 from gradcheck.spec.diagnostic import Diagnostic, SpecError, did_you_mean
 
 MAX_BYTES = 10_000_000
+MAX_CONTROL_CHARACTERS = 1_000
 
 _LINE_BREAK = re.compile(r"\r\n|\r|\n")
 # What YAML forbids, and the three exotic line breaks on which YAML and Python do not agree.
@@ -159,6 +161,9 @@ def decode(raw: bytes, shown: str) -> SpecText:
         message = f"byte 0x{raw[error.start]:02x} is not UTF-8"
         excerpt = before[-1] + "�"
         raise SpecError([Diagnostic(shown, len(before), len(before[-1]) + 1, 1, message, help, excerpt)]) from None
+    if next(islice(_CONTROL.finditer(decoded), MAX_CONTROL_CHARACTERS, None), None):
+        message = f"more than {MAX_CONTROL_CHARACTERS:,} control characters: the file is no text"
+        raise _unreadable(shown, message, "specs are plain text in UTF-8")
     lines = _LINE_BREAK.split(decoded)
     text = SpecText(shown, lines, list(lines))
     if _CONTROL.search(decoded):

@@ -2,9 +2,9 @@
 
     python tests/bench/mutants.py            # torch is left out where it is not installed
 
-Every layer is a pair of plain functions of arrays, run on NumPy by us and as a torch.autograd.Function by torch. A mutant
-whose gradients equal the right ones at all points tried, for all cotangents tried, is equivalent: listed, not counted.
-False alarms are counted over the right layers at many shapes, dtypes and scales.
+Every layer is a pair of plain functions of arrays, run on NumPy by us and as a torch.autograd.Function by torch. A
+mutant whose gradients equal the right ones at all points tried, for all cotangents tried, is equivalent: listed, not
+counted. False alarms are counted over the right layers at many shapes, dtypes and scales.
 """
 
 from __future__ import annotations
@@ -89,10 +89,14 @@ LAYERS = [
     Layer("quotient", lambda a, b: a / b, lambda a, b, y, g: (g / b, -g * y / b), ((3, 4), (3, 4)), positive=True),
     Layer("bias", lambda x, b: x + b, lambda x, b, y, g: (g * 1.0, g.sum(0)), ((4, 4), (4,))),
     Layer("matmul", lambda a, b: a @ b, lambda a, b, y, g: (g @ b.T, a.T @ g), ((4, 4), (4, 4))),
-    Layer("linear", lambda x, w, b: x @ w + b, lambda x, w, b, y, g: (g @ w.T, x.T @ g, g.sum(0)), ((4, 4), (4, 4), (4,))),
+    Layer(
+        "linear", lambda x, w, b: x @ w + b, lambda x, w, b, y, g: (g @ w.T, x.T @ g, g.sum(0)), ((4, 4), (4, 4), (4,))
+    ),
     Layer("softmax", softmax, lambda x, y, g: (y * (g - (g * y).sum(-1, keepdims=True)),), ((4, 4),)),
     Layer("layer norm", layer_norm, layer_norm_vjp, ((4, 4), (4,), (4,))),
-    Layer("rms norm", lambda x, w: x / np.sqrt((x * x).mean(-1, keepdims=True) + 1e-6) * w, rms_norm_vjp, ((4, 4), (4,))),
+    Layer(
+        "rms norm", lambda x, w: x / np.sqrt((x * x).mean(-1, keepdims=True) + 1e-6) * w, rms_norm_vjp, ((4, 4), (4,))
+    ),
     Layer("cumsum", lambda x: np.cumsum(x, 0), lambda x, y, g: (np.cumsum(g[::-1], 0)[::-1],), ((5, 3),)),
     Layer("upper triangle", np.triu, lambda x, y, g: (np.triu(g),), ((4, 4),)),
 ]  # fmt: skip

@@ -90,7 +90,7 @@ def test_results_come_in_the_order_of_the_file_for_any_number_of_jobs(spec, grad
 
 def test_the_bundled_specs_run_where_nothing_else_is_named(spec, gradcheck, folder, monkeypatch):
     spec(GOOD, name="bundle/b.grad.yaml")
-    for module in ("resources", "commands.select", "commands.run", "report.text"):
+    for module in ("resources", "commands.select", "commands.trust", "report.text"):
         monkeypatch.setattr(f"gradcheck.{module}.bundled_specs", lambda: folder / "bundle")
     done = gradcheck("run")
     assert (done.code, done.out.split()[:3]) == (0, ["PASS", "good@numpy", "specs/b.grad.yaml:3:5"])
@@ -167,7 +167,7 @@ def test_a_project_may_allow_code_but_a_spec_may_not(spec, gradcheck, folder, mo
 
 def test_a_link_into_the_bundled_specs_grants_nothing(spec, gradcheck, folder, monkeypatch):
     bundled = folder / "bundle"
-    monkeypatch.setattr("gradcheck.commands.run.bundled_specs", lambda: bundled)
+    monkeypatch.setattr("gradcheck.commands.trust.bundled_specs", lambda: bundled)
     spec(GOOD, name="mine.grad.yaml")
     bundled.mkdir()
     (bundled / "link.grad.yaml").symlink_to(folder / "mine.grad.yaml")
@@ -202,7 +202,13 @@ def test_a_link_into_the_bundled_specs_grants_nothing(spec, gradcheck, folder, m
         (["--max-fail", "0"], 2, "Invalid value for '--max-fail'"),
         (["--timeout", "0"], 2, "Invalid value for '--timeout'"),
         (["--seed", "-1"], 2, "Invalid value for '--seed'"),
-        (["--shard", "1/2"], 2, "No such option"),
+        (["--shard", "3/2"], 2, "gradcheck: --shard 3/2: write I/N, such as 1/4 to 4/4\n"),
+        (["--shard", "0/2"], 2, "gradcheck: --shard 0/2: write I/N"),
+        (["--memory", "much"], 2, "gradcheck: 'much' is not a size: write one of at least 1M, such as 512M or 2G\n"),
+        (["--executor", "cloud"], 2, "gradcheck: --executor cloud: write local, or dask:ADDRESS"),
+        (["--resume"], 2, "gradcheck: there is no .gradcheck/last.jsonl: no run has been recorded in this folder\n"),
+        (["--lf"], 2, "gradcheck: there is no .gradcheck/last.jsonl"),
+        (["--lf", "--resume"], 2, "gradcheck: --lf runs failed cases again, and --resume takes them over"),
     ],
 )
 def test_what_cannot_be_done_is_said_before_anything_runs(spec, gradcheck, arguments, code, message):
@@ -395,4 +401,4 @@ def test_a_closed_pipe_is_no_bug(spec, folder):
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
     assert done.stdout.startswith("PASS good-0@numpy")
     assert done.stderr == ""
-    assert not (folder / ".gradcheck").exists()
+    assert list((folder / ".gradcheck").glob("bug-*")) == []

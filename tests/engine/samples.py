@@ -58,6 +58,8 @@ NUMBERS = {
 }  # fmt: skip
 INTS = np.array([[1, 2, 3], [4, 0, 6]])
 BOOLS = np.array([[True, False, True]])
+POSITIVE_DEFINITE = normal(3, 3) @ np.diag([0.1, 0.2, 0.3]) + 4 * np.eye(3)
+POSITIVE_DEFINITE = (POSITIVE_DEFINITE + POSITIVE_DEFINITE.T) / 2
 
 SAMPLES: dict[str, list[tuple[Any, ...]]] = {
     **SHAPE_SAMPLES,
@@ -100,5 +102,19 @@ SAMPLES: dict[str, list[tuple[Any, ...]]] = {
     "equal_all": [(normal(3), normal(3))],
     "chosen": [(normal(3), normal(3), normal(3))],
     "within": [(normal(3), -1.0, 1.0)],
+    "positions": [(INTS, INTS.shape, 0, True)],
+    "add_n": [([normal(2, 3), normal(2, 3), normal(2, 3)],), ([normal(3)],)],
+    "nan_to_num": [(normal(2, 3), 0.0, None, None)],
+    **{
+        name: [(normal(3, 3) + 3 * np.eye(3),), (normal(2, 2, 2) + 3 * np.eye(2),)]
+        for name in ("inv", "det", "logabsdet")
+    },
+    "signdet": [(normal(3, 3),)],
+    "cholesky": [(POSITIVE_DEFINITE,)],
+    "put_reduced": [
+        (normal(4), np.array([1, 1, 3]), positive(3), kind, include)
+        for kind in ("multiply", "minimum", "maximum") for include in (True, False)
+    ],
+    "view_dtype": [(normal(2, 4), "int64")],
     **{name: [(normal(2, 3), 0, False)] for name in ("all", "any", "count_nonzero")},
 }  # fmt: skip

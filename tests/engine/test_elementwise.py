@@ -181,8 +181,10 @@ def test_a_tensor_equals_nothing_but_tensors_arrays_and_numbers(other: Any) -> N
 def test_bitwise_and_unary_operators() -> None:
     assert (~t([True, False])).tolist() == [False, True]
     assert (t([6, 3]) & t([3, 5])).tolist() == [2, 1]
-    assert (t([6, 3]) | 1).tolist() == [7, 3]
-    assert (1 ^ t([6, 3])).tolist() == [7, 2]
+    assert (t([6, 3]) | t([1, 1])).tolist() == [7, 3]
+    assert (t([1, 1]) ^ t([6, 3])).tolist() == [7, 2]
+    with pytest.raises(ValueError, match=r"bitwise_or\(\): argument 'y' \(position 1\) must be Tensor, but got int"):
+        t([6, 3]) | 1
     assert (-t([1, -2])).tolist() == [-1, 2]
     assert abs(t([1, -2])).tolist() == [1, 2]
 

@@ -245,9 +245,9 @@ def test_sorting_passes_gradients_to_where_the_elements_came_from():
             "index 7 is out of bounds for axis 1",
         ),
         (
-            lambda x: paddle.put_along_axis(x, tensor([[0]]), 1.0, 1, "amax"),
+            lambda x: paddle.put_along_axis(x, tensor([[0]]), 1.0, 1, "largest"),
             ValueError,
-            "'assign', 'add' or 'mean'",
+            "`reduce` is one of assign, add, mean",
         ),
         (
             lambda x: paddle.scatter(x, tensor([1]), paddle.ones([1, 3])),

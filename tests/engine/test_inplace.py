@@ -18,6 +18,8 @@ def leaf(*values: float) -> Any:
 
 
 F64 = np.array([0.5, 0.25])
+METHODS = [name for name in IN_PLACE if hasattr(paddle.Tensor, f"{name}_")]
+"""The others have a form with an underscore among the functions alone."""
 ARGUMENTS: dict[str, tuple[Any, ...]] = {
     **{n: (t(F64),) for n in ("add", "subtract", "multiply", "divide", "remainder", "mod", "floor_divide")},
     **{n: (t(F64),) for n in IN_PLACE_ANEW if n.partition("_")[0] in ("equal", "not", "less", "greater")},
@@ -43,7 +45,7 @@ def sample(name: str) -> tuple[Any, tuple[Any, ...]]:
 
 
 # --------------------------------------------------------------------------- values, memory
-@pytest.mark.parametrize("name", [*IN_PLACE, *IN_PLACE_ANEW])
+@pytest.mark.parametrize("name", [*METHODS, *IN_PLACE_ANEW])
 def test_the_result_is_that_of_the_form_without_underscore(name: str) -> None:
     x, arguments = sample(name)
     paddle.seed(1)
@@ -54,7 +56,7 @@ def test_the_result_is_that_of_the_form_without_underscore(name: str) -> None:
     np.testing.assert_array_equal(x.numpy(), wanted.numpy())
 
 
-@pytest.mark.parametrize("name", IN_PLACE)
+@pytest.mark.parametrize("name", METHODS)
 def test_detached_tensors_and_views_see_the_change(name: str) -> None:
     x, arguments = sample(name)
     detached, view = x.detach(), x.reshape([-1])
@@ -85,7 +87,7 @@ def test_augmented_assignment_makes_a_new_tensor() -> None:
 
 
 # --------------------------------------------------------------------------- gradients
-DIFFERENTIABLE = [n for n in IN_PLACE if not n.startswith("bitwise") and n not in ("bernoulli", "floor_divide")]
+DIFFERENTIABLE = [n for n in METHODS if not n.startswith("bitwise") and n not in ("bernoulli", "floor_divide")]
 
 
 @pytest.mark.parametrize("name", DIFFERENTIABLE)
@@ -189,8 +191,6 @@ def test_without_grad_mode_a_result_keeps_its_place_in_the_graph() -> None:
     ("call", "error", "message"),
     [
         (lambda: t([1.0, 2.0]).add_(t([[1.0], [2.0]])), ValueError, r"add_\(\): the result has shape \[2, 2\]"),
-        (lambda: t([1, 2]).divide_(t([2, 2])), ValueError, r"divide_\(\): the result is float32, .*Tensor's int64"),
-        (lambda: t([1, 2]).scale_(2.5), ValueError, r"scale_\(\): the result is float32"),
         (lambda: t([1.0]).fill_([3.0]), TypeError, r"'value' must be int or float, but received list"),
         (lambda: t([1.0]).set_(np.ones(1)), ValueError, r"set_\(\): argument 'source' .* must be Tensor, .* ndarray"),
         (lambda: t([1.0]).set_value([1.0]), AssertionError, "must be a Tensor or an array, but got list"),
@@ -203,10 +203,11 @@ def test_what_does_not_fit_is_refused(call: Any, error: type[Exception], message
         call()
 
 
-def test_a_wider_result_is_narrowed_to_the_dtype() -> None:
-    x = t([1.0])
-    x.add_(t([0.1], dtype="float64"))
-    assert (x.dtype.name, x.tolist()) == ("float32", [np.float32(1.1)])
+def test_the_dtype_of_the_result_is_taken_as_the_release_takes_it() -> None:
+    wide = t([1.0]).add_(t([0.1], dtype="float64"))
+    assert (wide.dtype.name, wide.tolist()) == ("float64", [pytest.approx(1.1)])
+    assert t([1, 2]).divide_(t([2, 2])).dtype.name == "float32"
+    assert t([3, 2]).scale_(0.5).tolist() == [0, 0]
 
 
 # --------------------------------------------------------------------------- set_, set_value, detach_

@@ -7,8 +7,10 @@ from gradcheck.run.plan import Case
 
 
 def execute(case: Case) -> Result:
-    """PASS with the text that the script leaves in `said`; what the script raises counts as a bug of gradcheck."""
+    """PASS with the text that the script leaves in `said`; a text that it leaves in `bug` is one of gradcheck."""
     namespace = {"said": ""}
     source = "\n" * (case.scenario.line_of("script") - 1) + (case.scenario.script or "")
     exec(compile(source, case.scenario.path, "exec"), namespace)
+    if "bug" in namespace:
+        raise LookupError(namespace["bug"])
     return case.result(Status.PASS, str(namespace["said"]))

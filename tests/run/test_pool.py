@@ -12,6 +12,7 @@ import pytest
 
 from gradcheck.result import Status
 from gradcheck.run.pool import Pool
+from gradcheck.run.supervisor import Supervisor
 
 SLEEPER = """
 import os, time
@@ -26,13 +27,13 @@ def test_results_come_in_the_order_of_the_cases_whatever_finishes_first(make_poo
     cases = [case(waits, "first"), case("pass", "second")]
     done: list[str] = []
 
-    def on_done(result):
+    def on_done(case, result, known):
         done.append(result.scenario)
         if result.scenario == "second":
             Path(path).touch()
 
     with make_pool(2) as pool:
-        results = [result.scenario for result in pool.map(cases, on_done)]
+        results = [result.scenario for result in Supervisor(pool, on_done).run(cases)]
     assert results == ["first", "second"]
     assert done == ["second", "first"]
 
@@ -40,7 +41,8 @@ def test_results_come_in_the_order_of_the_cases_whatever_finishes_first(make_poo
 def test_workers_are_used_again(make_pool, case):
     with make_pool(2) as pool:
         parents = {
-            result.message for result in pool.map([case("import os\nsaid = os.getppid()", f"c{k}") for k in range(12)])
+            future.result().message
+            for future in [pool.submit(case("import os\nsaid = os.getppid()", f"c{k}")) for k in range(12)]
         }
     assert len(parents) <= 2
 
@@ -48,7 +50,7 @@ def test_workers_are_used_again(make_pool, case):
 def test_a_worker_that_dies_costs_its_case_and_is_replaced(make_pool, case):
     kill = "import os, signal\nos.kill(os.getppid(), signal.SIGKILL)\nwhile True: pass"
     with make_pool() as pool:
-        first, second = pool.map([case(kill, "kills"), case("said = 'fine'", "next")])
+        first, second = pool.run(case(kill, "kills")), pool.run(case("said = 'fine'", "next"))
     assert first.status is Status.CRASH
     assert first.message == "the worker process was killed by SIGKILL (the system does that when memory runs out)"
     assert (second.status, second.message) == (Status.PASS, "fine")
@@ -67,26 +69,18 @@ def test_a_case_that_is_not_run_needs_no_worker(case):
     if skipped.not_run() is None:
         pytest.skip("cupy is installed")
     with Pool(1, "no_such_module:execute") as pool:
-        (result,) = pool.map([skipped])
-        assert result.status is Status.SKIP
+        assert pool.submit(skipped).result().status is Status.SKIP
         assert pool.workers == []
 
 
 def test_leaving_the_pool_ends_what_still_runs(make_pool, case, tmp_path, appears, gone):
     file = tmp_path / "pids"
     with make_pool() as pool:
-        pool.map([case(SLEEPER.format(path=str(file))), *(case("pass", f"later-{k}") for k in range(50))])
+        for one in [case(SLEEPER.format(path=str(file))), *(case("pass", f"later-{k}") for k in range(50))]:
+            pool.submit(one)
         child, worker = map(int, appears(file).split())
     assert gone(child)
     assert gone(worker)
-
-
-def test_no_result_is_announced_once_the_pool_is_left(make_pool, case, tmp_path, appears):
-    file, announced = tmp_path / "pids", []
-    with make_pool() as pool:
-        pool.map([case(SLEEPER.format(path=str(file)))], announced.append)
-        appears(file)
-    assert announced == []
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])

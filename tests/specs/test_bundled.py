@@ -25,11 +25,16 @@ CENSUS = {
         identity-nonleaf-ok version-mismatch-raises""",
     "error": """forward-no-tensor-output forward-missing backward-missing too-few-grads too-many-grads
         non-tensor-return extra-none-for-non-tensor""",
-    "numerics": """true-derivative-accepted doc-backward-not-derivative one-input-of-many-wrong dead-element
-        float32-tanh tiny-scale huge-scale""",
+    "static": """doc-example-values doc-example-print-program forward-only needs-stop-gradient two-in-two-out
+        nested-structure grad-count-mismatch-raises dtype-mismatch-raises in-dygraph-raises batch-none-two-sizes chained
+        cond-inside second-gradients feed-missing-raises""",
+    "numerics": """true-derivative-accepted doc-backward-not-derivative static-doc-not-derivative
+        one-input-of-many-wrong dead-element kink-relu jump-floor float32-tanh tiny-scale huge-scale noisy-forward""",
+    "double-grad": """cube-second-derivative tanh-second sin-cos-fourth-order gradient-penalty
+        nested-pylayer-in-backward first-only-detached""",
 }
-DOCUMENTED_EXAMPLES = 20
-"""Of the dynamic graph: 4 + 4 of PyLayer (English, Chinese), 6 of PyLayerContext, 6 of the guide."""
+DOCUMENTED_EXAMPLES = 21
+"""4 + 4 of PyLayer (English, Chinese), 6 of PyLayerContext, 6 of the guide, 1 of static_pylayer."""
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +48,7 @@ def test_every_scenario_of_the_census_is_there(scenarios: list[Scenario], group:
     assert {f"{group}-{name}" for name in names.split()} - ids == set()
 
 
-def test_every_dynamic_example_of_the_documents_is_there_as_a_program(scenarios: list[Scenario]) -> None:
+def test_every_example_of_the_documents_is_there_as_a_program(scenarios: list[Scenario]) -> None:
     programs = [s for s in scenarios if "document" in s.tags and s.script is not None]
     assert len(programs) == DOCUMENTED_EXAMPLES
 
@@ -70,6 +75,7 @@ def test_documented_backwards_that_are_not_the_derivative_say_so(scenarios: list
         "document-mark-not-inplace-is-not-the-derivative",
         "document-mark-non-differentiable-is-not-the-derivative",
         "document-set-materialize-grads-is-not-the-derivative",
+        "numerics-static-doc-not-derivative",
     }
 
 

@@ -11,12 +11,12 @@ from pylayer.ops.creation import full_like
 from pylayer.ops.elementwise import abs as absolute
 from pylayer.ops.elementwise import exp, log, maximum, rsqrt, sqrt
 from pylayer.ops.gathering import index_select, take_along_axis
-from pylayer.ops.indexing import where
+from pylayer.ops.indexing import where_
 from pylayer.ops.linalg import matmul
 from pylayer.ops.logic import not_equal
 from pylayer.ops.reduction import mean
 from pylayer.ops.reduction import sum as total
-from pylayer.ops.shape import as_ints, astype, normal_axis, reshape, squeeze, unsqueeze
+from pylayer.ops.shape import as_ints, astype, clone, normal_axis, reshape, squeeze, unsqueeze
 from pylayer.ops.sorting import one_hot
 from pylayer.tensor import Tensor
 
@@ -31,12 +31,19 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, name: str | No
 def embedding(
     x: Tensor, weight: Tensor, padding_idx: int | None = None, sparse: bool = False, name: str | None = None
 ) -> Tensor:
-    """The rows `x` of `weight`; those of `padding_idx` are zeros and take no gradient."""
+    """The rows `x` of `weight`; those of `padding_idx` are zeros and take no gradient.
+
+    Raises:
+        ValueError: `padding_idx` is out of range.
+        IndexError: an element of `x` is.
+    """
     rows: Tensor = weight[x]
     if padding_idx is None:
         return rows
+    if not -weight.shape[0] <= padding_idx < weight.shape[0]:
+        raise ValueError(f"padding_idx must be within [-{weight.shape[0]}, {weight.shape[0]}), but got {padding_idx}.")
     padded = padding_idx % weight.shape[0]
-    return where(unsqueeze(not_equal(x, padded), -1), rows, 0.0)  # type: ignore[no-any-return]
+    return where_(unsqueeze(x != padded, -1), rows, 0.0)  # type: ignore[no-any-return]
 
 
 def dropout(
@@ -61,9 +68,11 @@ def dropout(
         raise ValueError(f"mode argument should be 'downscale_in_infer' or 'upscale_in_train', but got {mode!r}.")
     upscale = mode == "upscale_in_train"
     if not training:
-        return x if upscale else x * (1 - p)
-    if p == 0 or p == 1:
-        return x * float(1 - p)
+        return clone(x) if upscale else x * (1 - p)
+    if p == 0:
+        return x
+    if p == 1:
+        return x * 0.0
     axes = range(x.ndim) if axis is None else [normal_axis(a, x.ndim) for a in as_ints(axis)]
     kept = random.rand([n if k in axes else 1 for k, n in enumerate(x.shape)], "float64") >= p
     return x * (astype(kept, x.dtype) * (1 / (1 - p) if upscale else 1.0))
@@ -139,7 +148,7 @@ def smooth_l1_loss(
 ) -> Tensor:
     """Huber's loss: half the square up to `delta`, linear beyond; divided by `delta` unless `is_huber`."""
     size = absolute(input - label)
-    loss = where(size < delta, size * size * 0.5, size * delta - 0.5 * delta * delta)
+    loss = where_(size < delta, size * size * 0.5, size * delta - 0.5 * delta * delta)
     return _reduced(loss if is_huber else loss / delta, reduction)
 
 
@@ -151,18 +160,24 @@ def kl_div(
         loss = exp(label) * (label - input)
     else:
         positive = label > 0
-        loss = where(positive, label * (log(where(positive, label, 1.0)) - input), 0.0)
+        loss = where_(positive, label * (log(where_(positive, label, 1.0)) - input), 0.0)
     if reduction == "batchmean":
-        return _reduced(loss, "sum") / input.shape[0]
+        return _reduced(loss, "sum") / (input.shape[0] if input.ndim else 1)
     return _reduced(loss, reduction)
+
+
+def _bounded_log(x: Tensor) -> Tensor:
+    """log x, and -100 where that is less."""
+    positive = x > 0
+    logarithm = where_(positive, log(where_(positive, x, 1.0)), -100.0)
+    return maximum(logarithm, full_like(logarithm, -100.0))  # type: ignore[no-any-return]
 
 
 def binary_cross_entropy(
     input: Tensor, label: Tensor, weight: Tensor | None = None, reduction: str = "mean", name: str | None = None
 ) -> Tensor:
-    """-(label · log input + (1 - label) · log(1 - input)); like Paddle, with 1e-12 to keep the logarithms finite."""
-    tiny = full_like(input, 1e-12)
-    loss = -(label * log(maximum(input, tiny)) + (1 - label) * log(maximum(1 - input, tiny)))
+    """-(label · log input + (1 - label) · log(1 - input)), the logarithms held above -100 as in Paddle."""
+    loss = -(label * _bounded_log(input) + (1 - label) * _bounded_log(1 - input))
     return _reduced(loss if weight is None else loss * weight, reduction)
 
 
@@ -245,12 +260,13 @@ def _picked(
         raise ValueError(
             f"The label should have shape {expected}, but has {label.shape} (input {logarithms.shape}, axis {axis})."
         )
-    counts = not_equal(classes, ignored)
-    classes = where(counts, classes, 0)
+    counts: Tensor = not_equal(classes, ignored)
+    classes = where_(counts, classes, 0)
     weights = astype(counts, logarithms.dtype)
     if weight is not None:
         weights = weights * reshape(index_select(weight, reshape(classes, [-1])), classes.shape)
     loss = -take_along_axis(logarithms, classes, axis) * weights
     if reduction == "mean" and (weight is not None or ignored >= 0):
-        return total(loss) / total(weights)  # type: ignore[no-any-return]
+        counted = total(weights)
+        return total(loss) / (counted + astype(counted == 0, counted.dtype))  # type: ignore[no-any-return]
     return _reduced(loss if kept_axis else squeeze(loss, axis), reduction)

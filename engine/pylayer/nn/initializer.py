@@ -8,6 +8,7 @@ from typing import Any
 
 from pylayer.ops import creation, random
 from pylayer.ops.shape import astype
+from pylayer.symbol import at_once
 from pylayer.tensor import Parameter, Tensor
 
 
@@ -112,6 +113,7 @@ class ParamAttr:
         self.name, self.initializer, self.learning_rate, self.trainable = name, initializer, learning_rate, trainable
 
 
+@at_once
 def create_parameter(
     shape: Sequence[int],
     dtype: Any = None,

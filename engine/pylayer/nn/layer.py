@@ -258,8 +258,10 @@ class Layer:
 
     def state_dict(self) -> OrderedDict[str, Tensor]:
         """Parameters and persistable buffers by dotted name."""
-        saved: OrderedDict[str, Tensor] = OrderedDict(self.named_parameters())
+        saved: OrderedDict[str, Tensor] = OrderedDict()
         for path, layer in self.named_sublayers(include_self=True):
+            for name, parameter in layer.named_parameters("", include_sublayers=False):
+                saved[f"{path}.{name}" if path else name] = parameter
             for name, buffer in layer._buffers.items():
                 if buffer is not None and name not in layer._not_saved:
                     saved[f"{path}.{name}" if path else name] = buffer

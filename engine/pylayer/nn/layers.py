@@ -51,12 +51,17 @@ class Embedding(Layer):
         name: str | None = None,
     ) -> None:
         super().__init__()
-        self.padding_idx = padding_idx
+        self.num_embeddings, self.embedding_dim, self.padding_idx = num_embeddings, embedding_dim, padding_idx
         self.weight = self.create_parameter([num_embeddings, embedding_dim], weight_attr)
 
     def forward(self, x: Tensor) -> Tensor:
         """The rows `x`."""
         return functional.embedding(x, self.weight, self.padding_idx)
+
+    def extra_repr(self) -> str:
+        """What the repr shows."""
+        padding = "" if self.padding_idx is None else f"padding_idx={self.padding_idx}, "
+        return f"{self.num_embeddings}, {self.embedding_dim}, {padding}sparse=False, scale_grad_by_freq=False"
 
 
 class LayerNorm(Layer):
@@ -104,7 +109,7 @@ class Dropout(Layer):
 
     def extra_repr(self) -> str:
         """What the repr shows."""
-        return f"p={self.p}, axis={self.axis}, mode={self.mode}"
+        return f"p={self.p}, axis={self.axis}, mode={self.mode}, inplace=False"
 
 
 class Identity(Layer):
@@ -137,6 +142,7 @@ class _Function(Layer):
     function: Callable[..., Any]
     options: tuple[str, ...] = ()
     defaults: tuple[Any, ...] = ()
+    shows_options = True
 
     def __init__(self, *args: Any, name: str | None = None, **kwargs: Any) -> None:
         super().__init__()
@@ -156,17 +162,18 @@ class _Function(Layer):
 
     def extra_repr(self) -> str:
         """What the repr shows."""
-        return ", ".join(f"{key}={value}" for key, value in self.values.items())
+        return ", ".join(f"{key}={value}" for key, value in self.values.items()) if self.shows_options else ""
 
 
-def _layer(name: str, function: Callable[..., Any], **options: Any) -> type[_Function]:
-    """A layer class over `function`, its options and their defaults given."""
+def _layer(name: str, function: Callable[..., Any], shows_options: bool = True, **options: Any) -> type[_Function]:
+    """A layer class over `function`, its options and their defaults given; the repr of a loss does not show them."""
     body = {
         "__doc__": f"`nn.functional.{function.__name__}` as a layer.",
         "__module__": __name__,
         "function": staticmethod(function),
         "options": tuple(options),
         "defaults": tuple(options.values()),
+        "shows_options": shows_options,
     }
     return type(name, (_Function,), body)
 
@@ -174,21 +181,27 @@ def _layer(name: str, function: Callable[..., Any], **options: Any) -> type[_Fun
 ReLU = _layer("ReLU", activation.relu)
 Tanh = _layer("Tanh", elementwise.tanh)
 Sigmoid = _layer("Sigmoid", elementwise.sigmoid)
-Silu = _layer("Silu", activation.silu)
+Silu = _layer("Silu", activation.silu, inplace=False)
 GELU = _layer("GELU", activation.gelu, approximate=False)
 LeakyReLU = _layer("LeakyReLU", activation.leaky_relu, negative_slope=0.01)
 ELU = _layer("ELU", activation.elu, alpha=1.0)
-Softplus = _layer("Softplus", activation.softplus, beta=1.0, threshold=20.0)
+Softplus = _layer("Softplus", activation.softplus, beta=1, threshold=20)
 Softmax = _layer("Softmax", activation.softmax, axis=-1)
 LogSoftmax = _layer("LogSoftmax", activation.log_softmax, axis=-1)
-MSELoss = _layer("MSELoss", functional.mse_loss, reduction="mean")
-L1Loss = _layer("L1Loss", functional.l1_loss, reduction="mean")
+MSELoss = _layer("MSELoss", functional.mse_loss, False, reduction="mean")
+L1Loss = _layer("L1Loss", functional.l1_loss, False, reduction="mean")
 CrossEntropyLoss = _layer(
-    "CrossEntropyLoss", functional.cross_entropy, weight=None, ignore_index=-100, reduction="mean", soft_label=False,
+    "CrossEntropyLoss", functional.cross_entropy, False, weight=None, ignore_index=-100, reduction="mean",
+    soft_label=False,
     axis=-1, use_softmax=True, label_smoothing=0.0,
 )  # fmt: skip
 BCEWithLogitsLoss = _layer(
-    "BCEWithLogitsLoss", functional.binary_cross_entropy_with_logits, weight=None, reduction="mean", pos_weight=None
+    "BCEWithLogitsLoss",
+    functional.binary_cross_entropy_with_logits,
+    False,
+    weight=None,
+    reduction="mean",
+    pos_weight=None,
 )
 
 

@@ -10,10 +10,11 @@ from pylayer.array import Array
 from pylayer.op import op, unary
 from pylayer.ops.elementwise import abs as absolute
 from pylayer.ops.elementwise import erf, expm1, sigmoid, tanh
-from pylayer.ops.indexing import where
+from pylayer.ops.indexing import where_
 from pylayer.ops.inplace import in_place
 from pylayer.ops.joining import chunk
-from pylayer.ops.shape import astype, reshape
+from pylayer.ops.logic import check_same_dtype
+from pylayer.ops.shape import astype, normal_axis, reshape
 from pylayer.tensor import Tensor
 
 # --------------------------------------------------------------------------- rectifiers
@@ -40,7 +41,7 @@ def elu(xp: ModuleType, x: Array, alpha: float = 1.0) -> Array:
 
 def celu(x: Tensor, alpha: float = 1.0, name: str | None = None) -> Tensor:
     """x where it is positive, else alpha (exp(x / alpha) - 1) (Barron, 2017)."""
-    return where(x > 0, x, alpha * expm1(where(x > 0, 0.0, x / alpha)))  # type: ignore[no-any-return]
+    return where_(x > 0, x, alpha * expm1(where_(x > 0, 0.0, x / alpha)))  # type: ignore[no-any-return]
 
 
 def selu(
@@ -62,15 +63,25 @@ def hardsigmoid(x: Tensor, slope: float = 1 / 6, offset: float = 0.5, name: str 
 
 def hardswish(x: Tensor, name: str | None = None) -> Tensor:
     """x times x + 3 held between 0 and 6, over 6 (Howard et al., 2019)."""
+    check_same_dtype("hardswish", [x])
     return x * relu6(x + 3) / 6
 
 
 def prelu(x: Tensor, weight: Tensor, data_format: str = "NCHW", name: str | None = None) -> Tensor:
-    """`leaky_relu` with a learned slope: one for all, or one per channel."""
+    """`leaky_relu` with a learned slope: one for all, or one per channel.
+
+    Raises:
+        AssertionError: there are neither one slope nor as many as channels.
+    """
     if weight.size > 1:
         channel = 1 if data_format.startswith("NC") else x.ndim - 1
+        if x.ndim < 2 or weight.size != x.shape[channel]:
+            raise AssertionError(
+                f"The weight size should be equal to x input channel in prelu() when weight shape is not [1], but they "
+                f"are {weight.size} and {x.shape}."
+            )
         weight = reshape(weight, [-1 if k == channel else 1 for k in range(x.ndim)])
-    return where(x > 0, x, x * weight)  # type: ignore[no-any-return]
+    return where_(x > 0, x, x * weight)  # type: ignore[no-any-return]
 
 
 # --------------------------------------------------------------------------- smooth
@@ -82,11 +93,12 @@ def softplus(xp: ModuleType, x: Array, beta: float = 1.0, threshold: float = 20.
 
 def log_sigmoid(x: Tensor, name: str | None = None) -> Tensor:
     """The logarithm of the sigmoid, without overflow."""
+    check_same_dtype("log_sigmoid", [x])
     return -softplus(-x, 1.0, math.inf)  # type: ignore[no-any-return]
 
 
-def silu(x: Tensor, name: str | None = None) -> Tensor:
-    """x sigmoid(x)."""
+def silu(x: Tensor, inplace: bool = False, name: str | None = None) -> Tensor:
+    """x sigmoid(x); `inplace` is a hint that is not taken."""
     return x * sigmoid(x)  # type: ignore[no-any-return]
 
 
@@ -133,6 +145,9 @@ def glu(x: Tensor, axis: int = -1, name: str | None = None) -> Tensor:
 @op(floating=True, x=lambda g, F, out, axis: out * (g - F.sum(g * out, axis, None, True)))
 def softmax_(xp: ModuleType, x: Array, axis: int) -> Array:
     """Exponentials over their sum along `axis`, without overflow."""
+    axis = normal_axis(axis, x.ndim)
+    if not x.size:
+        return x.copy()
     powers = xp.exp(x - xp.max(x, axis, keepdims=True))
     return powers / xp.sum(powers, axis, keepdims=True)
 
@@ -140,6 +155,9 @@ def softmax_(xp: ModuleType, x: Array, axis: int) -> Array:
 @op(floating=True, x=lambda g, F, out, axis: g - F.exp(out) * F.sum(g, axis, None, True))
 def log_softmax_(xp: ModuleType, x: Array, axis: int) -> Array:
     """The logarithm of the softmax along `axis`, without overflow."""
+    axis = normal_axis(axis, x.ndim)
+    if not x.size:
+        return x.copy()
     shifted = x - xp.max(x, axis, keepdims=True)
     return shifted - xp.log(xp.sum(xp.exp(shifted), axis, keepdims=True))
 
@@ -147,13 +165,14 @@ def log_softmax_(xp: ModuleType, x: Array, axis: int) -> Array:
 def softmax(x: Tensor, axis: int = -1, dtype: Any = None, name: str | None = None) -> Tensor:
     """Exponentials over their sum along `axis`, in `dtype` if given."""
     x = x if dtype is None else astype(x, dtype)
-    return softmax_(x, axis) if x.ndim else x * 0 + 1
+    return softmax_(x, axis) if x.ndim else reshape(softmax_(reshape(x, [1]), normal_axis(axis, 1)), [])  # type: ignore[no-any-return]
 
 
 def log_softmax(x: Tensor, axis: int = -1, dtype: Any = None, name: str | None = None) -> Tensor:
     """The logarithm of the softmax along `axis`, in `dtype` if given."""
     x = x if dtype is None else astype(x, dtype)
-    return log_softmax_(x, axis) if x.ndim else x * 0
+    y = log_softmax_(x, axis) if x.ndim else reshape(log_softmax_(reshape(x, [1]), normal_axis(axis, 1)), [])
+    return y  # type: ignore[no-any-return]  # noqa: RET504
 
 
 # --------------------------------------------------------------------------- in place

@@ -65,7 +65,10 @@ def to_tensor(data: Any, dtype: Any = None, place: Any = None, stop_gradient: bo
 
 def _from_lists(data: Any, by_default: bool) -> np.ndarray[Any, Any]:
     """Nested lists of numbers, arrays and Tensors as an array, of the dtype that Paddle gives them `by_default`."""
-    values = np.asarray(_on_host(data))
+    try:
+        values = np.asarray(_on_host(data))
+    except ValueError as error:
+        raise ValueError(f"Failed to convert input data to a regular ndarray: {error}") from None
     if by_default and values.dtype.kind == "f" and not _holds_tensor(data):
         values = values.astype(default_dtype().numpy)
     if by_default and values.dtype.kind == "c":
@@ -90,11 +93,11 @@ def _holds_tensor(data: Any) -> bool:
 
 
 def assign(x: Any, output: Tensor | None = None) -> Tensor:
-    """A copy of a Tensor, part of the graph; or a new Tensor from data, of the dtype that NumPy gives it.
+    """A copy of a Tensor, part of the graph; or a new Tensor from data, of the dtype that NumPy gives it; 1-d at least.
 
     With `output`, that Tensor takes the values on, in place.
     """
-    copy: Tensor = clone(x) if isinstance(x, Tensor) else to_tensor(np.asarray(x))
+    copy: Tensor = clone(x) if isinstance(x, Tensor) else to_tensor(np.atleast_1d(x))
     if output is None:
         return copy
     from pylayer.ops.inplace import in_place  # which itself needs this module
@@ -110,7 +113,10 @@ def _filled(shape: Ints, value: Any, dtype: Any) -> Tensor:
         raise ValueError(
             f"(InvalidArgument) Each value of attribute 'shape' is expected to be no less than 0, but received {sizes}."
         )
-    return Tensor(default_module().full(sizes, value, dtype=_wanted(dtype)))
+    wanted = _wanted(dtype)
+    if wanted.kind == "b" and value not in (0, 1):
+        raise ValueError(f"(InvalidArgument) the fill_value for bool should be from 0 to 1, but is {value}.")
+    return Tensor(default_module().full(sizes, value, dtype=wanted))
 
 
 def zeros(shape: Ints, dtype: DTypeLike = None, name: str | None = None) -> Tensor:
@@ -195,6 +201,10 @@ def arange(start: Any = 0, end: Any = None, step: Any = 1, dtype: DTypeLike = No
         raise ValueError("(InvalidArgument) arange(): the step must not be 0.")
     if dtype is None:
         dtype = "int64" if all(isinstance(n, int) for n in (first, stop, by)) else None
+    if _wanted(dtype).kind in "iu":  # as in Paddle, before counting
+        first, stop, by = int(first), int(stop), int(by)
+        if not by:
+            raise ValueError("(InvalidArgument) arange(): the step must not be 0, also as an integer.")
     count = max(0, math.ceil((stop - first) / by))
     xp = default_module()
     steps = xp.arange(count, dtype="int64" if isinstance(first, int) and isinstance(by, int) else "float64")
@@ -218,12 +228,19 @@ def logspace(
 
 @creates
 def eye(num_rows: Any, num_columns: Any = None, dtype: DTypeLike = None, name: str | None = None) -> Tensor:
-    """Ones on the diagonal."""
+    """Ones on the diagonal.
+
+    Raises:
+        TypeError: a number is negative, or no integer.
+    """
+    for name, count in (("num_rows", num_rows), ("num_columns", num_columns)):
+        if count is not None and (isinstance(count, float) or int(count) < 0):
+            raise TypeError(f"{name} should be a non-negative int, but got {count!r}.")
     columns = None if num_columns is None else int(num_columns)
     return Tensor(default_module().eye(int(num_rows), columns, dtype=_wanted(dtype)))
 
 
-def tril_indices(row: int, col: int | None = None, offset: int = 0, dtype: DTypeLike = "int64") -> Tensor:
+def tril_indices(row: int, col: int | None, offset: int = 0, dtype: DTypeLike = "int64") -> Tensor:
     """Rows and columns of the lower triangle, of shape [2, n]."""
     return to_tensor(np.stack(np.tril_indices(row, offset, row if col is None else col)), dtype)
 

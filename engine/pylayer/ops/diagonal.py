@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
@@ -10,10 +11,11 @@ from pylayer.array import Array
 from pylayer.op import op
 from pylayer.ops.creation import full
 from pylayer.ops.indexing import getitem, setitem
-from pylayer.ops.shape import as_ints, moveaxis, normal_axis
+from pylayer.ops.reduction import sum
+from pylayer.ops.shape import AxisError, as_ints, moveaxis, normal_axis, reshape
 from pylayer.tensor import Tensor
 
-METHODS = ("as_strided", "diag", "diag_embed", "diagonal")
+METHODS = ("as_strided", "diag", "diag_embed", "diagonal", "trace")
 """The functions that are methods of Tensor as well."""
 
 
@@ -30,8 +32,27 @@ def diagonal(x: Tensor, offset: int = 0, axis1: int = 0, axis2: int = 1, name: s
     return getitem(moved, _diagonal(offset, *moved.shape[-2:]))  # type: ignore[no-any-return]
 
 
+def trace(x: Tensor, offset: int = 0, axis1: int = 0, axis2: int = 1, name: str | None = None) -> Tensor:
+    """The sum of a diagonal of two axes.
+
+    Raises:
+        AxisError: the Tensor has less than two axes, or one is out of range: a ValueError and an IndexError.
+    """
+    if x.ndim < 2:
+        raise AxisError(f"(OutOfRange) trace(): the Tensor needs at least 2 dimensions, but has shape {x.shape}.")
+    return sum(diagonal(x, offset, axis1, axis2), -1)  # type: ignore[no-any-return]
+
+
 def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
-    """The last axis as a diagonal of two axes, zeros elsewhere."""
+    """The last axis as a diagonal of two axes, zeros elsewhere.
+
+    Raises:
+        ValueError: the two axes are the same.
+    """
+    if normal_axis(dim1, input.ndim + 1) == normal_axis(dim2, input.ndim + 1):
+        raise ValueError(
+            f"(InvalidArgument) diag_embed(): diagonal dimensions should not be identical, {dim1} vs {dim2}."
+        )
     size = input.shape[-1] + abs(offset)
     zeros = full([*input.shape[:-1], size, size], 0, input.dtype)
     embedded = setitem(zeros, _diagonal(offset, size, size), input)
@@ -42,12 +63,14 @@ def diag(x: Tensor, offset: int = 0, padding_value: Any = 0, name: str | None = 
     """The diagonal of a matrix, or a matrix with the given diagonal and `padding_value` elsewhere.
 
     Raises:
-        ValueError: `x` has neither one nor two dimensions.
+        ValueError: `x` has more than two dimensions.
     """
     if x.ndim == 2:
         return diagonal(x, offset)
+    if not x.ndim:
+        x = reshape(x, [1])
     if x.ndim != 1:
-        raise ValueError(f"(InvalidArgument) diag(): the input must be 1-D or 2-D, but has shape {x.shape}.")
+        raise ValueError(f"(InvalidArgument) diag(): the input must be at most 2-D, but has shape {x.shape}.")
     size = x.size + abs(offset)
     return setitem(full([size, size], padding_value, x.dtype), _diagonal(offset, size, size), x)
 
@@ -55,7 +78,7 @@ def diag(x: Tensor, offset: int = 0, padding_value: Any = 0, name: str | None = 
 def _strided(xp: ModuleType, x: Array, shape: Sequence[int], stride: Sequence[int], offset: int) -> Array:
     """The view of contiguous memory by `shape` and `stride`, both in elements."""
     flat = x.reshape(-1)
-    last = offset + sum((n - 1) * s for n, s in zip(shape, stride, strict=True))
+    last = offset + builtins.sum((n - 1) * s for n, s in zip(shape, stride, strict=True))
     if all(shape) and not (offset >= 0 and all(s >= 0 for s in stride) and last < flat.size):
         raise ValueError(
             f"shape {list(shape)}, stride {list(stride)} and offset {offset} reach beyond the {flat.size} elements"

@@ -17,8 +17,8 @@ from pylayer.tensor import Tensor
 METHODS = (
     "abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atan2", "atanh", "ceil", "clip", "cos", "cosh", "divide",
     "erf", "exp", "expm1", "floor", "floor_divide", "fmax", "fmin", "lerp", "log", "log10", "log1p", "log2", "maximum",
-    "minimum", "mod", "multiply", "neg", "pow", "reciprocal", "remainder", "round", "rsqrt", "scale", "sigmoid",
-    "sign", "sin", "sinh", "sqrt", "square", "subtract", "tan", "tanh", "trunc",
+    "minimum", "mod", "multiply", "nan_to_num", "neg", "pow", "reciprocal", "remainder", "round", "rsqrt", "scale",
+    "sigmoid", "sign", "sin", "sinh", "sqrt", "square", "subtract", "tan", "tanh", "trunc",
 )  # fmt: skip
 """The functions that are methods of Tensor as well."""
 
@@ -36,11 +36,15 @@ divide = binary(
     floating=True,
 )
 remainder = binary(
-    "remainder", lambda g: g, lambda g, F, x, y: -g * F.floor(x / y), forward=lambda xp: xp.remainder
+    "remainder",
+    lambda g: g,
+    lambda g, F, x, y: -g * F.floor(x / y),
+    forward=lambda xp: xp.remainder,
+    numbers=True,
 )  # Python's sign
 mod = remainder
-floor_divide = binary("floor_divide")
-neg = unary("neg", lambda g: -g, lambda xp: xp.negative)
+floor_divide = binary("floor_divide", numbers=True)
+neg = unary("neg", lambda g: -g, lambda xp: lambda x: x.copy() if x.dtype.kind == "b" else xp.negative(x))
 
 # --------------------------------------------------------------------------- larger, smaller, between
 maximum = binary("maximum", lambda g, F, x, y: g * F.share(x, y), lambda g, F, x, y: g * F.share(y, x))
@@ -122,7 +126,14 @@ rsqrt = unary(
     "rsqrt", lambda g, out: g * -0.5 * (out * out * out).conjugate(), lambda xp: lambda x: 1 / xp.sqrt(x), floating=True
 )
 reciprocal = unary("reciprocal", lambda g, out: -g * (out * out).conjugate(), lambda xp: lambda x: 1 / x, floating=True)
-exp = unary("exp", lambda g, out: g * out.conjugate(), floating=True)
+
+
+def _exp(xp: ModuleType) -> Any:
+    """float32 is computed in float64: NumPy's own is off by one unit at 1, and the documents print the right one."""
+    return lambda x: xp.exp(x, dtype="float64").astype(x.dtype) if x.dtype == "float32" else xp.exp(x)
+
+
+exp = unary("exp", lambda g, out: g * out.conjugate(), _exp, floating=True)
 expm1 = unary("expm1", lambda g, out: g * (out + 1).conjugate(), floating=True)
 log = unary("log", lambda g, x: g / x.conjugate(), floating=True)
 log2 = unary("log2", lambda g, x: g / (x * math.log(2)).conjugate(), floating=True)
@@ -144,7 +155,33 @@ def _pow_y(g: Any, F: Any, x: Any, out: Any) -> Any:
     return g * (out * F.log(F.where(x == 0, x * 0 + 1, x))).conjugate()
 
 
-pow = binary("pow", _pow_x, _pow_y, forward=lambda xp: xp.power)
+def _power(xp: ModuleType) -> Any:
+    def forward(x: Any, y: Any) -> Any:
+        """Powers; of integers with a negative exponent the integer part, which NumPy refuses to compute."""
+        whole = all(getattr(v, "dtype", xp.asarray(v).dtype).kind in "iub" for v in (x, y))
+        if not whole or not xp.any(xp.asarray(y) < 0):
+            return xp.power(x, y)
+        return xp.trunc(xp.power(xp.asarray(x, "float64"), y)).astype((x if hasattr(x, "dtype") else y).dtype)
+
+    return forward
+
+
+power = binary("pow", _pow_x, _pow_y, _power, numbers=True)
+
+
+def pow(x: Tensor, y: Any, name: str | None = None) -> Tensor:
+    """x to the power y, a number or a Tensor; of an integer Tensor to the integer part of a number.
+
+    Raises:
+        TypeError: `y` is neither a number nor a Tensor, or the dtypes do not go together.
+        ValueError: `x` is not a Tensor, or the shapes do not fit.
+    """
+    if isinstance(y, (int, float)) and isinstance(x, Tensor) and x.dtype.rank < 2:
+        y = int(y)
+    if not isinstance(y, (int, float, Tensor)):
+        raise TypeError(f"pow(): y must be scalar or Tensor, but received: {type(y).__name__}.")
+    return power(x, y)  # type: ignore[no-any-return]
+
 
 # --------------------------------------------------------------------------- trigonometric and hyperbolic
 sin = unary("sin", lambda g, F, x: g * F.cos(x).conjugate(), floating=True)
@@ -171,7 +208,9 @@ atan2 = binary(
 
 def _sigmoid(xp: ModuleType) -> Any:
     def forward(x: Array) -> Array:
-        """1 / (1 + exp(−x)) without overflow: exp is only taken of −|x|."""
+        """1 / (1 + exp(−x)) without overflow for real x: exp is only taken of −|x|."""
+        if x.dtype.kind == "c":
+            return 1 / (1 + xp.exp(-x))
         small = xp.exp(-xp.abs(x))
         return xp.where(x >= 0, 1 / (1 + small), small / (1 + small))
 
@@ -187,7 +226,7 @@ def _erf(xp: ModuleType) -> Any:
     return import_module(f"{xp.__name__}x.scipy.special").erf
 
 
-sigmoid = unary("sigmoid", lambda g, out: g * out * (1.0 - out), _sigmoid, floating=True)
+sigmoid = unary("sigmoid", lambda g, out: g * (out * (1.0 - out)).conjugate(), _sigmoid, floating=True)
 erf = unary("erf", lambda g, F, x: g * (TWO_OVER_ROOT_PI * F.exp(-x * x)), _erf, floating=True)
 
 # --------------------------------------------------------------------------- signs and steps
@@ -209,6 +248,14 @@ def round(xp: ModuleType, x: Array, decimals: int = 0) -> Array:
     return xp.round(x, decimals)
 
 
+@op(x=lambda g, F, x: F.where(F.isfinite(x), g, 0))
+def nan_to_num(
+    xp: ModuleType, x: Array, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
+) -> Array:
+    """`nan` for NaN, the largest finite number or `posinf` for ∞, the least or `neginf` for −∞; else x."""
+    return xp.nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf)
+
+
 # --------------------------------------------------------------------------- compositions
 def scale(
     x: Tensor,
@@ -219,10 +266,19 @@ def scale(
     name: str | None = None,
 ) -> Tensor:
     """``scale · x + bias``, or ``scale · (x + bias)``."""
-    scaled: Tensor = multiply(x, scale) if bias_after_scale else multiply(add(x, bias), scale)
-    return add(scaled, bias) if bias_after_scale and bias else scaled
+    if x.dtype.rank < 2:  # an integer Tensor stays one, scaled by integers
+        scale, bias = (int(v) for v in (scale, bias))
+    if not bias:
+        return x * scale  # type: ignore[no-any-return]
+    return x * scale + bias if bias_after_scale else (x + bias) * scale  # type: ignore[no-any-return]
 
 
 def lerp(x: Tensor, y: Tensor, weight: Any, name: str | None = None) -> Tensor:
-    """``x + weight · (y − x)``."""
-    return add(x, multiply(subtract(y, x), weight))  # type: ignore[no-any-return]
+    """``x + weight · (y − x)``.
+
+    Raises:
+        ValueError: the dtypes of `x` and `y` differ.
+    """
+    if x.dtype is not y.dtype:
+        raise ValueError(f"(InvalidArgument) lerp(): x is {x.dtype.name} and y {y.dtype.name}. Cast one with astype().")
+    return x + (y - x) * weight  # type: ignore[no-any-return]

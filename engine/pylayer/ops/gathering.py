@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from types import ModuleType
 from typing import Any
 
-from pylayer.array import XP, Array
-from pylayer.ops.creation import full_like, ones_like, zeros
-from pylayer.ops.indexing import add_at, getitem, setitem, where
-from pylayer.ops.shape import Ints, as_ints, broadcast_shape, broadcast_to, cast, normal_axis, reshape
+from pylayer.array import Array
+from pylayer.dtype import bool_
+from pylayer.op import op
+from pylayer.ops.creation import full, full_like, ones_like, zeros
+from pylayer.ops.indexing import add_at, getitem, parsed, setitem, where_
+from pylayer.ops.shape import Ints, as_ints, broadcast_shape, broadcast_to, normal_axis, reshape
 from pylayer.tensor import Tensor
 
 METHODS = (
@@ -24,8 +28,8 @@ def _at(x: Tensor, index: Any, axis: Any) -> tuple[Any, ...]:
 
 
 def _columns(index: Tensor) -> tuple[Any, ...]:
-    """The coordinates in the last axis of `index`, one array per axis of what is indexed."""
-    return tuple(index.array[..., k] for k in range(index.shape[-1]))
+    """The coordinates in the last axis of `index`, one Tensor per axis of what is indexed."""
+    return tuple(getitem(index, (..., k)) for k in range(index.shape[-1]))
 
 
 def _same_dtype(name: str, x: Tensor, values: Any) -> None:
@@ -57,12 +61,25 @@ def gather(x: Tensor, index: Tensor, axis: Any = 0, name: str | None = None) -> 
 
 
 def gather_nd(x: Tensor, index: Tensor, name: str | None = None) -> Tensor:
-    """The elements or slices whose coordinates are in the last axis of `index`."""
+    """The elements or slices whose coordinates are in the last axis of `index`.
+
+    Raises:
+        ValueError: out of range, or more coordinates than axes.
+    """
     return getitem(x, _columns(index))  # type: ignore[no-any-return]
 
 
 def index_sample(x: Tensor, index: Tensor) -> Tensor:
-    """Per row of a matrix the elements `index`."""
+    """Per row of a matrix the elements `index`.
+
+    Raises:
+        ValueError: the numbers of rows differ, or a position is out of range.
+    """
+    if x.ndim != 2 or index.ndim != 2 or x.shape[0] != index.shape[0]:
+        raise ValueError(
+            f"(InvalidArgument) index_sample(): needs matrices with as many rows, but the shapes are {x.shape} and "
+            f"{index.shape}."
+        )
     return getitem(x, ([[k] for k in range(x.shape[0])], index))  # type: ignore[no-any-return]
 
 
@@ -70,9 +87,14 @@ def take(x: Tensor, index: Tensor, mode: str = "raise", name: str | None = None)
     """The elements of the flat Tensor at `index`; beyond the ends as `mode` says: raise, wrap or clip.
 
     Raises:
+        TypeError: the index is of another dtype than int32 or int64.
         ValueError: another mode.
         IndexError: out of range, with ``raise``.
     """
+    if index.dtype.name not in ("int32", "int64"):
+        raise TypeError(
+            f"The data type of 'index' must be one of ['int32', 'int64'], but got {index.dtype}. Cast it with astype()."
+        )
     if mode not in ("raise", "wrap", "clip"):
         raise ValueError(f"'mode' in 'take' should be 'raise', 'wrap', 'clip', but received {mode}.")
     positions: Array = index.array
@@ -84,35 +106,51 @@ def take(x: Tensor, index: Tensor, mode: str = "raise", name: str | None = None)
 
 
 def masked_select(x: Tensor, mask: Tensor, name: str | None = None) -> Tensor:
-    """The elements where `mask` holds, as a Tensor of one axis."""
+    """The elements where `mask` holds, as a Tensor of one axis.
+
+    Raises:
+        ValueError: the mask is not bool, or the shapes do not broadcast.
+    """
+    if mask.dtype is not bool_:
+        raise ValueError(f"(InvalidArgument) masked_select(): the mask must be bool, but is {mask.dtype.name}.")
     shape = broadcast_shape(x.shape, mask.shape)
     return getitem(broadcast_to(x, shape), broadcast_to(mask, shape))  # type: ignore[no-any-return]
 
 
 def repeat_interleave(x: Tensor, repeats: int | Tensor, axis: int | None = None, name: str | None = None) -> Tensor:
-    """Each slice along `axis`, or each element of the flat Tensor, repeated in place."""
+    """Each slice along `axis`, or each element of the flat Tensor, repeated in place.
+
+    Raises:
+        ValueError: there are not as many `repeats` as slices.
+    """
     if axis is None:
         x, axis = reshape(x, [-1]), 0
     size = x.shape[axis]
-    counts = as_ints(repeats)
-    counts = counts * size if len(counts) == 1 else counts
+    counts = [repeats] * size if isinstance(repeats, int) else as_ints(repeats)
+    if len(counts) != size:
+        raise ValueError(
+            f"(InvalidArgument) repeat_interleave(): {len(counts)} repeats for the {size} slices along axis {axis}."
+        )
     return index_select(x, [k for k, n in zip(range(size), counts, strict=True) for _ in range(n)], axis)
+
+
+@op()
+def positions(xp: ModuleType, indices: Array, shape: Sequence[int], at: int, broadcast: bool) -> list[Array]:
+    """Per axis an index: `indices` along `at`, and one's own position along the others."""
+    if broadcast:
+        others = [1 if k == at else n for k, n in enumerate(shape)]
+        indices = xp.broadcast_to(indices, broadcast_shape(others, indices.shape))
+    return [
+        indices if k == at else xp.arange(n).reshape([-1 if j == k else 1 for j in range(len(shape))])
+        for k, n in enumerate(indices.shape)
+    ]
 
 
 def _along(name: str, x: Tensor, indices: Tensor, axis: int, broadcast: bool) -> tuple[Any, ...]:
     """The index that `indices` along `axis` and one's own position along the other axes make."""
     if indices.ndim != x.ndim:
         raise ValueError(f"{name}(): `indices` and `arr` must have the same number of dimensions!")
-    at = normal_axis(axis, x.ndim)
-    array, xp = indices.array, XP[type(indices.array)]
-    if broadcast:
-        others = [1 if k == at else n for k, n in enumerate(x.shape)]
-        array = xp.broadcast_to(array, broadcast_shape(others, array.shape))
-    grid = [
-        array if k == at else xp.arange(n).reshape([-1 if j == k else 1 for j in range(x.ndim)])
-        for k, n in enumerate(array.shape)
-    ]
-    return tuple(grid)
+    return tuple(positions(indices, x.shape, normal_axis(axis, x.ndim), broadcast))
 
 
 def take_along_axis(arr: Tensor, indices: Tensor, axis: int, broadcast: bool = True) -> Tensor:
@@ -126,6 +164,45 @@ def take_along_axis(arr: Tensor, indices: Tensor, axis: int, broadcast: bool = T
 
 
 # --------------------------------------------------------------------------- writing
+_EXTREMES = {"mul": "multiply", "multiply": "multiply", "amin": "minimum", "amax": "maximum"}
+_REDUCTIONS = ("assign", "add", "mean", *_EXTREMES)
+
+
+def _put_share(g: Any, F: Any, arr: Any, index: Any, values: Any, out: Any, kind: str, include_self: bool) -> Any:
+    """What goes back to `arr`: nothing at a place that was written to without it."""
+    kept = g if include_self else F.setitem(g, index, 0)
+    if kind == "multiply":
+        return kept * F.put_reduced(arr * 0 + 1, index, values, kind, include_self)
+    return kept * F.cast(arr == out, g.dtype)
+
+
+def _put_values(g: Any, F: Any, index: Any, values: Any, out: Any, kind: str) -> Any:
+    """What goes back to the values: the product of the others, or all where the value is the extreme."""
+    if kind == "multiply":
+        return F.getitem(g * out, index) / values
+    return F.getitem(g, index) * F.cast(F.getitem(out, index) == values, g.dtype)
+
+
+@op(arr=_put_share, values=_put_values)
+def put_reduced(xp: ModuleType, arr: Array, index: Any, values: Array, kind: str, include_self: bool) -> Array:
+    """A copy of `arr` with the product or an extreme of `values` at the places `index`."""
+    out = arr.copy()
+    basic, advanced = parsed(xp, arr.shape, index)
+    if not include_self:
+        least, largest = extremes(xp, arr.dtype)
+        out[basic][advanced] = {"multiply": 1, "minimum": largest, "maximum": least}[kind]
+    getattr(xp, kind).at(out[basic], advanced, values)
+    return out
+
+
+def extremes(xp: ModuleType, dtype: Any) -> tuple[Any, Any]:
+    """The least and the largest value of a NumPy dtype."""
+    if dtype.kind not in "iu":
+        return -math.inf, math.inf
+    limits = xp.iinfo(dtype)
+    return limits.min, limits.max
+
+
 def put_along_axis(
     arr: Tensor,
     indices: Tensor,
@@ -138,23 +215,24 @@ def put_along_axis(
     """A copy of `arr` with `values` at the positions `indices` along `axis`.
 
     Args:
-        reduce: what becomes of the values for one place: the last one counts (assign), their sum (add) or their mean.
+        reduce: what becomes of the values for one place: the last one counts (assign), their sum (add), product (mul,
+            multiply), mean, smallest (amin) or largest (amax).
         include_self: whether what was there takes part.
 
     Raises:
         ValueError: another `reduce`, or the shapes or dtypes do not fit.
         IndexError: out of range.
     """
-    if reduce not in ("assign", "add", "mean"):
-        raise ValueError(
-            f"put_along_axis(): the bundled engine's `reduce` is 'assign', 'add' or 'mean', but got {reduce!r}."
-        )
+    if reduce not in _REDUCTIONS:
+        raise ValueError(f"put_along_axis(): `reduce` is one of {', '.join(_REDUCTIONS)}, but got {reduce!r}.")
     _same_dtype("put_along_axis", arr, values)
     index = _along("put_along_axis", arr, indices, axis, broadcast)
     values = values if isinstance(values, Tensor) else full_like(arr[index], values)
     if reduce == "assign":
         return setitem(arr, index, values)
     values = broadcast_to(values, index[normal_axis(axis, arr.ndim)].shape)
+    if reduce in _EXTREMES:
+        return put_reduced(arr, index, values, _EXTREMES[reduce], include_self)  # type: ignore[no-any-return]
     start = arr if include_self else setitem(arr, index, 0)
     total = add_at(start, index, values)
     if reduce == "add":
@@ -171,6 +249,11 @@ def scatter(x: Tensor, index: Tensor, updates: Tensor, overwrite: bool = True, n
         IndexError: out of range.
     """
     _same_dtype("scatter", x, updates)
+    if updates.shape[:1] != [index.size] or updates.shape[1:] != x.shape[1:]:
+        raise ValueError(
+            f"(InvalidArgument) scatter(): the updates for {index.size} rows of {x.shape[1:]} have shape "
+            f"{updates.shape}."
+        )
     rows = reshape(index, [-1]) if index.ndim > 1 else index
     if overwrite:
         return setitem(x, rows, updates)
@@ -181,10 +264,20 @@ def scatter_nd_add(x: Tensor, index: Tensor, updates: Tensor, name: str | None =
     """A copy of `x` with `updates` added at the coordinates in the last axis of `index`.
 
     Raises:
-        ValueError: the dtypes differ, or the shapes do not fit.
+        TypeError: the dtypes differ.
+        ValueError: the shapes do not fit.
         IndexError: out of range.
     """
-    _same_dtype("scatter_nd_add", x, updates)
+    if updates.dtype is not x.dtype:
+        raise TypeError(
+            f"x and updates must have same data type but x.dtype={x.dtype.name}, updates.dtype={updates.dtype.name}"
+        )
+    slices = [*index.shape[:-1], *x.shape[index.shape[-1] :]]
+    if index.shape[-1] > x.ndim or updates.shape != slices:
+        raise ValueError(
+            f"(InvalidArgument) scatter_nd_add(): coordinates of shape {index.shape} into {x.shape} need updates of "
+            f"shape {slices}, but they have {updates.shape}."
+        )
     return add_at(x, _columns(index), updates)  # type: ignore[no-any-return]
 
 
@@ -213,6 +306,12 @@ def index_fill(x: Tensor, index: Tensor, axis: int, value: Any, name: str | None
 
 
 def masked_fill(x: Tensor, mask: Tensor, value: Any, name: str | None = None) -> Tensor:
-    """`value`, a number or a 0-d Tensor, where `mask` holds, else `x`."""
-    value = cast(value, x.dtype) if isinstance(value, Tensor) and value.dtype is not x.dtype else value
-    return where(mask, value, x)  # type: ignore[no-any-return]
+    """`value`, a number or a 0-d Tensor, where `mask` holds, else `x`.
+
+    Raises:
+        ValueError: a Tensor `value` is of another dtype than `x`, or the shapes do not fit.
+    """
+    if not isinstance(value, Tensor):
+        value = full([], value, x.dtype)
+    _same_dtype("masked_fill", x, value)
+    return where_(mask, value, x)  # type: ignore[no-any-return]

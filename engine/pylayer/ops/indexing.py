@@ -13,7 +13,7 @@ from types import EllipsisType, ModuleType
 from typing import Any, NamedTuple
 
 from pylayer.array import Array
-from pylayer.op import op
+from pylayer.op import common_dtype, op
 from pylayer.ops.creation import to_tensor
 from pylayer.ops.joining import stack
 from pylayer.ops.shape import astype, reshape
@@ -41,7 +41,7 @@ def parsed(xp: ModuleType, shape: Sequence[int], index: Any) -> Index:
     parts = [_part(xp, part) for part in (index if type(index) is tuple else (index,))]
     used = sum(_axes_used(part) for part in parts)
     if used > len(shape):
-        raise IndexError(f"too many indices: {used} for {len(shape)} axes")
+        raise OutOfRangeError(f"too many indices: {used} for {len(shape)} axes")
     if not any(part is Ellipsis for part in parts):
         parts.append(Ellipsis)
     at = next(k for k, part in enumerate(parts) if part is Ellipsis)
@@ -99,10 +99,14 @@ def _axes_used(part: Any) -> int:
     return part.ndim if hasattr(part, "dtype") and part.dtype.kind == "b" else 1
 
 
+class OutOfRangeError(IndexError, ValueError):
+    """A position is out of range. Paddle raises the one in some functions, the other in others."""
+
+
 def _check_range(least: int, largest: int, size: int, axis: int) -> None:
     if least < -size or largest >= size:
         wrong = least if least < -size else largest
-        raise IndexError(
+        raise OutOfRangeError(
             f"(OutOfRange) the index {wrong} is out of bounds for axis {axis}, it should be in [{-size}, {size})"
         )
 
@@ -218,16 +222,21 @@ def setitem(x: Tensor, index: Any, value: Any) -> Tensor:
 def where(condition: Tensor, x: Any = None, y: Any = None, name: str | None = None) -> Any:
     """The elements of `x` where `condition` holds, else those of `y`; given the condition alone, `nonzero` as a tuple.
 
+    A number is a Tensor of its kind's usual dtype, and 0-d Tensors count as any other for the dtype of the result.
+
     Raises:
-        ValueError: only one of x and y is given.
+        ValueError: only one of x and y is given, or the condition is not bool.
+        TypeError: the dtypes differ, and are neither both floating nor is one complex.
     """
     if x is None and y is None:
         return nonzero(condition, as_tuple=True)
     if x is None or y is None:
         raise ValueError("(InvalidArgument) where(): x and y must both be given, or neither.")
-    if not isinstance(x, Tensor) and not isinstance(y, Tensor):
-        x = to_tensor(x)
-    return where_(condition, x, y)
+    given = [v if isinstance(v, Tensor) else to_tensor(v) for v in (x, y)]
+    dtypes = {t.dtype for t in given}
+    if len(dtypes) > 1:
+        given = [astype(t, common_dtype("where", dtypes, set())) for t in given]
+    return where_(condition, *given)
 
 
 @op()
@@ -237,8 +246,12 @@ def nonzero_(xp: ModuleType, x: Array) -> list[Array]:
 
 
 def nonzero(x: Tensor, as_tuple: bool = False) -> Any:
-    """The positions of the elements that are not zero: a row each, or per axis a Tensor of shape [n]."""
+    """The positions of the elements that are not zero: a row each, or per axis a Tensor of shape [n].
+
+    Raises:
+        ValueError: a 0-d Tensor has no axis to give a Tensor for.
+    """
     if not x.ndim:
-        x = reshape(x, [1])
+        raise ValueError("(InvalidArgument) nonzero(): the Tensor needs at least one dimension. Reshape it to [1].")
     columns = nonzero_(x)
     return tuple(columns) if as_tuple else stack(columns, 1)

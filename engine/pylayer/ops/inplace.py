@@ -8,10 +8,8 @@ from types import ModuleType
 from typing import Any
 
 from pylayer.array import Array
-from pylayer.dtype import BY_NUMPY
 from pylayer.graph import grad_mode
 from pylayer.op import op
-from pylayer.op_table import OPS
 from pylayer.ops.creation import to_tensor
 from pylayer.tensor import Tensor
 from pylayer.versions import mark_changed
@@ -21,8 +19,12 @@ def check_not_leaf(x: Tensor, name: str) -> None:
     """Check that `x` may be changed in place.
 
     Raises:
-        ValueError: it is a leaf that needs a gradient, and grad mode is on (observed rule 83).
+        ValueError: it is no Tensor; or a leaf that needs a gradient, and grad mode is on (observed rule 83).
     """
+    if not isinstance(x, Tensor):
+        raise ValueError(
+            f"(InvalidArgument) {name}(): argument 'x' (position 0) must be Tensor, but got {type(x).__name__}."
+        )
     if x.is_leaf and not x._stop_gradient and grad_mode.get():
         raise ValueError(
             f"(InvalidArgument) Leaf Var ({x.name}) that doesn't stop gradient can't use inplace strategy. "
@@ -31,11 +33,11 @@ def check_not_leaf(x: Tensor, name: str) -> None:
 
 
 def in_place(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """The in-place form of an operation on a Tensor, which keeps its shape and dtype.
+    """The in-place form of an operation on a Tensor, which keeps its shape.
 
     The operation runs on a copy, which is what its vjps read; its result goes into the memory of the Tensor, where
     views and detached Tensors see it. The Tensor then stands where the result stood in the graph; without grad mode
-    it stays where it is.
+    it stays where it is. A result of another dtype takes the place of the memory, as in Paddle.
     """
     name = f"{function.__name__}_"
 
@@ -53,17 +55,10 @@ def in_place(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
                 f"(InvalidArgument) {name}(): the result has shape {result.shape}, which does not fit into the "
                 f"Tensor's {x.shape}."
             )
-        if result.array.dtype != x.array.dtype:
-            if (result.dtype.is_complex, result.dtype.is_differentiable) > (
-                x.dtype.is_complex,
-                x.dtype.is_differentiable,
-            ):
-                raise ValueError(
-                    f"(InvalidArgument) {name}(): the result is {result.dtype.name}, which does not fit into the "
-                    f"Tensor's {x.dtype.name}. Cast the Tensor with astype() first."
-                )
-            result = OPS["cast"].function(result, BY_NUMPY[x.array.dtype])
-        x.array[...] = result.array
+        if result.array.dtype == x.array.dtype:
+            x.array[...] = result.array
+        else:
+            x.array = result.array
         mark_changed(x.array)
         if grad_mode.get():
             x.node, x._stop_gradient = result.node, result._stop_gradient
@@ -90,15 +85,49 @@ def in_place_anew(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
         """
         check_not_leaf(x, name)
         result = function(Tensor(x.array, x.node, x._stop_gradient), *args, **kwargs)
-        if result.array is not x.array:
-            mark_changed(x.array)
-            x.array = result.array
+        x.array = result.array
+        mark_changed(x.array)
         if grad_mode.get():
             x.node, x._stop_gradient = result.node, result._stop_gradient
         return x
 
     call.__name__ = call.__qualname__ = name
     return call
+
+
+def fills_with(draw: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """The method that fills a Tensor with what `draw` makes in its likeness; what came before gets a gradient of 0."""
+    name = f"{draw.__name__.removesuffix('_like')}_"
+
+    @functools.wraps(draw)
+    def call(x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        return filled_(x, draw(x, *args, **kwargs))
+
+    call.__name__ = call.__qualname__ = name
+    return call
+
+
+def copy_(x: Tensor, other: Tensor, blocking: bool = True) -> None:
+    """Give `x` the values, and the shape, of `other`, of the same dtype; the graph does not see it.
+
+    Raises:
+        ValueError: `other` is no Tensor.
+        RuntimeError: it is of another dtype.
+    """
+    if not isinstance(other, Tensor):
+        raise ValueError(
+            f"(InvalidArgument) copy_(): argument 'other' (position 1) must be Tensor, but got {type(other).__name__}."
+        )
+    if other.dtype is not x.dtype:
+        raise RuntimeError(
+            f"(PreconditionNotMet) copy_(): the Tensor is {x.dtype.name} and has different data type with the "
+            f"{other.dtype.name} to copy. Cast one with astype()."
+        )
+    if x.shape == other.shape:
+        x.array[...] = other.array
+    else:
+        x.array = other.array.copy()
+    mark_changed(x.array)
 
 
 def detach_(x: Tensor) -> Tensor:

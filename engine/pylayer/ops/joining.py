@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Sequence
 from types import ModuleType
@@ -81,6 +82,23 @@ def hstack(x: Sequence[Tensor], name: str | None = None) -> Tensor:
     return concat(parts, 0 if parts[0].ndim == 1 else 1)
 
 
+@op(many=True, terms=lambda g: g)
+def add_n_(xp: ModuleType, terms: Sequence[Array]) -> Array:
+    """The sum of arrays of one shape."""
+    if len({a.shape for a in terms}) > 1 or len({a.dtype for a in terms}) > 1:
+        raise ValueError("the Tensors must have one shape and one dtype")
+    return functools.reduce(xp.add, terms) if len(terms) > 1 else terms[0].copy()
+
+
+def add_n(inputs: Tensor | Sequence[Tensor], name: str | None = None) -> Tensor:
+    """The sum of Tensors of one shape and dtype.
+
+    Raises:
+        ValueError: they are not, or there is none.
+    """
+    return add_n_([inputs] if isinstance(inputs, Tensor) else list(inputs))  # type: ignore[no-any-return]
+
+
 # --------------------------------------------------------------------------- apart
 @op(x=lambda g, F, axis: F.concat(list(g), axis, _bounds(g, axis)))
 def split_(xp: ModuleType, x: Array, ends: Sequence[int], axis: int) -> list[Array]:
@@ -105,6 +123,11 @@ def split(x: Tensor, num_or_sections: int | Sequence[Any], axis: Any = 0, name: 
         sections = [size // num_or_sections] * num_or_sections
     else:
         sections = as_ints(num_or_sections)
+        if sections.count(-1) == 1 and sum(sections) + 1 >= size:
+            raise ValueError(
+                f"(InvalidArgument) split(): Sum of Attr(num_or_sections) other than unknown section must be less than "
+                f"the input's size along the split dimension. But received {sections} for {size} (axis {at})."
+            )
         sections = (
             [size - sum(sections) - 1 if n == -1 else n for n in sections] if sections.count(-1) == 1 else sections
         )

@@ -8,13 +8,13 @@ from typing import Any
 from pylayer.array import Array
 from pylayer.op import op
 from pylayer.ops.diagonal import diagonal
-from pylayer.ops.elementwise import add, multiply
+from pylayer.ops.elementwise import multiply
 from pylayer.ops.logic import check_same_dtype
 from pylayer.ops.reduction import sum
 from pylayer.ops.shape import broadcast_shape, reshape, transpose
 from pylayer.tensor import Tensor
 
-METHODS = ("addmm", "bmm", "dot", "inner", "matmul", "mm", "mv", "outer", "t")
+METHODS = ("addmm", "bmm", "dot", "inner", "kron", "matmul", "mm", "mv", "outer", "t")
 """The functions that are methods of Tensor as well."""
 
 
@@ -128,12 +128,13 @@ def dot(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
     """The sum of products over the last axis of two Tensors of one shape, 1-D or 2-D.
 
     Raises:
-        ValueError: the shapes differ or have other dimensions.
+        RuntimeError: the shapes differ or have other dimensions.
+        ValueError: the dtypes differ.
     """
     check_same_dtype("dot", (x, y))
     if x.ndim not in (1, 2) or x.shape != y.shape:
-        raise ValueError(
-            f"(InvalidArgument) dot(): ShapeError: the inputs must be of the same 1-D or 2-D shape, but have the "
+        raise RuntimeError(
+            f"(PreconditionNotMet) dot(): ShapeError: the inputs must be of the same 1-D or 2-D shape, but have the "
             f"shapes {x.shape} and {y.shape}."
         )
     return sum(multiply(x, y), -1, None, False)  # type: ignore[no-any-return]
@@ -149,6 +150,15 @@ def tensordot_last(x: Tensor, y: Tensor) -> Tensor:
     rows, columns = list(x.shape)[:-1], list(y.shape)[:-1]
     flat = matmul(reshape(x, [-1, x.shape[-1]]), reshape(y, [-1, y.shape[-1]]), transpose_y=True)
     return reshape(flat, [*rows, *columns])  # type: ignore[no-any-return]
+
+
+def kron(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
+    """Kronecker's product: y times every element of x, side by side."""
+    ndim = x.ndim if x.ndim > y.ndim else y.ndim
+    rows, columns = ([1] * (ndim - t.ndim) + list(t.shape) for t in (x, y))
+    apart_x = reshape(x, [n for size in rows for n in (size, 1)])
+    apart_y = reshape(y, [n for size in columns for n in (1, size)])
+    return reshape(apart_x * apart_y, [n * m for n, m in zip(rows, columns, strict=True)])  # type: ignore[no-any-return]
 
 
 def outer(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
@@ -176,7 +186,7 @@ def addmm(
             f"(InvalidArgument) addmm(): The input's shape: {input.shape} is not broadcastable with "
             f"[x.shape[0], y.shape[1]]: {product.shape}"
         )
-    return add(multiply(input, beta), multiply(product, alpha))  # type: ignore[no-any-return]
+    return input * beta + product * alpha
 
 
 def t(input: Tensor, name: str | None = None) -> Tensor:

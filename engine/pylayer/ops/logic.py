@@ -8,6 +8,8 @@ from typing import Any
 
 from pylayer.array import Array
 from pylayer.op import binary, op, unary
+from pylayer.ops.creation import to_tensor
+from pylayer.symbol import named
 from pylayer.tensor import Tensor
 
 METHODS = (
@@ -17,7 +19,7 @@ METHODS = (
 )  # fmt: skip
 """The functions that are methods of Tensor as well."""
 
-equal = binary("equal")
+equal = binary("equal", numbers=True)
 not_equal = binary("not_equal")
 less_than = binary("less_than", forward=lambda xp: xp.less)
 less_equal = binary("less_equal")
@@ -28,9 +30,9 @@ logical_and = binary("logical_and")
 logical_or = binary("logical_or")
 logical_xor = binary("logical_xor")
 logical_not = unary("logical_not")
-bitwise_and = binary("bitwise_and")
-bitwise_or = binary("bitwise_or")
-bitwise_xor = binary("bitwise_xor")
+bitwise_and = binary("bitwise_and", promote=False)
+bitwise_or = binary("bitwise_or", promote=False)
+bitwise_xor = binary("bitwise_xor", promote=False)
 bitwise_not = unary("bitwise_not", forward=lambda xp: xp.invert)
 
 isnan = unary("isnan")
@@ -54,7 +56,7 @@ def check_same_dtype(name: str, tensors: Sequence[Any]) -> None:
             raise ValueError(
                 f"(InvalidArgument) {name}(): The type of data we are trying to retrieve ({tensors[0].dtype.name}) "
                 f"does not match the type of data ({tensor.dtype.name}) of argument (position {position}). "
-                f"Cast one with astype()."
+                f"Cast one with astype(){named(list(tensors))}."
             )
 
 
@@ -108,5 +110,7 @@ def equal_all(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
     Raises:
         ValueError: the dtypes differ.
     """
+    if isinstance(x, Tensor) and isinstance(y, Tensor) and x.shape != y.shape:
+        return to_tensor(False)
     check_same_dtype("equal_all", (x, y))
     return equal_all_(x, y)  # type: ignore[no-any-return]

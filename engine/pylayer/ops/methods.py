@@ -7,6 +7,7 @@ from typing import Any
 
 import pylayer.ops.complexes as complexes
 import pylayer.ops.creation as creation
+import pylayer.ops.describing as describing
 import pylayer.ops.diagonal as diagonal
 import pylayer.ops.elementwise as elementwise
 import pylayer.ops.gathering as gathering
@@ -14,36 +15,42 @@ import pylayer.ops.indexing as indexing
 import pylayer.ops.joining as joining
 import pylayer.ops.linalg as linalg
 import pylayer.ops.logic as logic
-import pylayer.ops.padding as padding
 import pylayer.ops.random as random
 import pylayer.ops.reduction as reduction
 import pylayer.ops.shape as shape
+import pylayer.ops.solving as solving
 import pylayer.ops.sorting as sorting
 from pylayer.array import XP
 from pylayer.op import fast_binary
-from pylayer.ops.inplace import detach_, fill_, in_place, in_place_anew, set_, set_value, zero_
+from pylayer.op_table import OPS
+from pylayer.ops.creation import to_tensor
+from pylayer.ops.inplace import copy_, detach_, fill_, fills_with, in_place, in_place_anew, set_, set_value, zero_
 from pylayer.tensor import Tensor
 
 FAMILIES: tuple[Any, ...] = (
-    complexes, creation, diagonal, elementwise, gathering, indexing, joining, linalg, logic, padding, random, reduction,
-    shape, sorting,
+    complexes, creation, describing, diagonal, elementwise, gathering, indexing, joining, linalg, logic, random,
+    reduction, shape, solving, sorting,
 )  # fmt: skip
 
 IN_PLACE = (
-    "abs", "acos", "acosh", "add", "addmm", "asin", "asinh", "atan", "atanh", "bernoulli", "bitwise_and",
-    "bitwise_not", "bitwise_or", "bitwise_xor", "ceil", "clip", "cos", "cosh", "cumprod", "cumsum", "divide", "erf",
-    "exp", "expm1", "floor", "floor_divide", "index_add", "index_fill", "index_put", "lerp", "log", "log10", "log1p",
-    "log2", "masked_fill", "mod", "multiply", "neg", "pow", "put_along_axis", "reciprocal", "remainder", "round",
-    "rsqrt", "scale", "scatter", "sigmoid", "sin", "sinh", "sqrt", "square", "subtract", "tan", "tanh", "tril", "triu",
-    "trunc",
+    "abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atanh", "bitwise_and", "bitwise_not", "bitwise_or",
+    "bitwise_xor", "ceil", "cos", "cosh", "divide", "erf", "exp", "expm1", "floor", "floor_divide", "index_add",
+    "index_fill", "index_put", "lerp", "log", "log10", "log1p", "log2", "masked_fill", "mod", "multiply",
+    "nan_to_num", "neg", "pow", "put_along_axis", "reciprocal", "remainder", "round", "rsqrt", "scale", "scatter",
+    "sigmoid", "sin", "sinh", "sqrt", "square", "subtract", "tan", "tanh", "tril", "triu", "trunc",
 )  # fmt: skip
 """The methods that have a form with an underscore."""
 
-IN_PLACE_ANEW = (
-    "cast", "equal", "flatten", "greater_equal", "greater_than", "less_equal", "less_than", "logical_and",
-    "logical_not", "logical_or", "logical_xor", "not_equal", "reshape", "squeeze", "t", "transpose", "unsqueeze",
+IN_PLACE_LOGICAL = (
+    "equal", "greater_equal", "greater_than", "less_equal", "less_than", "logical_and", "logical_not", "logical_or",
+    "logical_xor", "not_equal",
 )  # fmt: skip
-"""Those whose form with an underscore changes the shape or dtype."""
+"""Those whose form with an underscore makes the Tensor bool."""
+
+IN_PLACE_ANEW = (
+    "addmm", "cast", "cumprod", "cumsum", "flatten", "reshape", "squeeze", "transpose", "unsqueeze",
+)  # fmt: skip
+"""Those whose form with an underscore may change the shape."""
 
 
 def as_operand(x: Tensor, other: Any) -> Any:
@@ -90,11 +97,21 @@ def reflected_operator(function: Callable[..., Any]) -> Callable[..., Any]:
     return operator
 
 
+def reflected_bitwise(function: Callable[..., Any]) -> Callable[..., Any]:
+    """``other ∘ x`` for a number, which becomes a Tensor of the dtype of `x`."""
+
+    def operator(x: Tensor, other: Any) -> Any:
+        return function(to_tensor(other, x.dtype), x) if isinstance(other, int) else NotImplemented
+
+    return operator
+
+
 OPERATORS: dict[str, Any] = {
     "add": elementwise.add, "sub": elementwise.subtract, "mul": elementwise.multiply, "truediv": elementwise.divide,
-    "floordiv": elementwise.floor_divide, "mod": elementwise.remainder, "pow": elementwise.pow,
-    "matmul": linalg.matmul_, "and": logic.bitwise_and, "or": logic.bitwise_or, "xor": logic.bitwise_xor,
+    "floordiv": elementwise.floor_divide, "mod": elementwise.remainder, "pow": elementwise.power,
+    "matmul": linalg.matmul_,
 }  # fmt: skip
+BITWISE: dict[str, Any] = {"and": logic.bitwise_and, "or": logic.bitwise_or, "xor": logic.bitwise_xor}
 COMPARISONS: dict[str, Any] = {
     "lt": logic.less_than, "le": logic.less_equal, "gt": logic.greater_than, "ge": logic.greater_equal,
 }  # fmt: skip
@@ -102,12 +119,12 @@ COMPARISONS: dict[str, Any] = {
 
 def equals(x: Tensor, other: Any) -> Any:
     """``x == other``: element by element, and False for what is no Tensor, array or number (observed rule 84)."""
-    return logic.equal(x, as_operand(x, other)) if comparable(other) else False
+    return OPS["equal"].apply(x, as_operand(x, other)) if comparable(other) else False
 
 
 def differs(x: Tensor, other: Any) -> Any:
     """``x != other``: element by element, and True for what is no Tensor, array or number."""
-    return logic.not_equal(x, as_operand(x, other)) if comparable(other) else True
+    return OPS["not_equal"].apply(x, as_operand(x, other)) if comparable(other) else True
 
 
 def comparable(other: Any) -> bool:
@@ -115,21 +132,89 @@ def comparable(other: Any) -> bool:
     return isinstance(other, (Tensor, int, float, complex)) or hasattr(other, "dtype")
 
 
+def clip_kept(x: Tensor, min: Any = None, max: Any = None, name: str | None = None) -> Tensor:
+    """`clip`, of integers with bounds that are floats still integers."""
+    return shape.astype(elementwise.clip(x, min, max), x.dtype)
+
+
+clip_kept.__name__ = "clip"
+
+
+def where_in_place(condition: Tensor, x: Any = None, y: Any = None, name: str | None = None) -> Tensor:
+    """`where` written into the memory of `x`.
+
+    Raises:
+        ValueError: x or y is missing, x is a leaf that needs a gradient, or the result does not fit into it.
+    """
+    if x is None or y is None:
+        raise ValueError(
+            "(InvalidArgument) where_(): either both or neither of x and y should be given, and here both."
+        )
+
+    def where(x: Tensor) -> Tensor:
+        return indexing.where(condition, x, y)  # type: ignore[no-any-return]
+
+    return in_place(where)(x)
+
+
+def transposed_in_place(x: Tensor, name: str | None = None) -> Tensor:
+    """`t`, in place: nothing to do for less than two axes."""
+    return in_place_anew(linalg.t)(x) if x.ndim > 1 else x
+
+
+METHODS_ONLY = {
+    f"{name}_"
+    for name in (
+        "add", "ceil", "clip", "exp", "floor", "lerp", "put_along_axis", "reciprocal", "round", "rsqrt", "scale",
+        "sigmoid", "sqrt", "uniform", "exponential",
+    )
+}  # fmt: skip
+"""The forms with an underscore that Paddle has no function for."""
+
+FUNCTIONS_ONLY = {"erf_", "expm1_"}
+"""Those that Paddle has no method for."""
+
+
+def _function(name: str) -> Callable[..., Any]:
+    return next(vars(family)[name] for family in FAMILIES if name in family.METHODS)  # type: ignore[no-any-return]
+
+
+FORMS_IN_PLACE: dict[str, Callable[..., Any]] = {
+    **{f"{name}_": in_place(_function(name)) for name in (*IN_PLACE, *IN_PLACE_LOGICAL)},
+    **{f"{name}_": in_place_anew(_function(name)) for name in IN_PLACE_ANEW},
+    "clip_": in_place(clip_kept),
+    "t_": transposed_in_place,
+    "where_": where_in_place,
+    **{
+        f"{name}_": fills_with(getattr(random, f"{name}_like"))
+        for name in ("bernoulli", "exponential", "normal", "uniform")
+    },
+}
+"""The forms with an underscore, by name."""
+
+
+def functions_in_place() -> dict[str, Callable[..., Any]]:
+    """Those that are functions of Paddle as well."""
+    return {name: form for name, form in FORMS_IN_PLACE.items() if name not in METHODS_ONLY}
+
+
 def attach() -> None:
     """Give Tensor its operators and methods."""
     for name, function in OPERATORS.items():
-        slow = forward_operator(function)
+        slow = forward_operator(function.op.apply)
         setattr(Tensor, f"__{name}__", slow if function is linalg.matmul_ else fast_binary(function.op, slow))
-        setattr(Tensor, f"__r{name}__", reflected_operator(function))
+        setattr(Tensor, f"__r{name}__", reflected_operator(function.op.apply))
+    for name, function in BITWISE.items():
+        setattr(Tensor, f"__{name}__", function)
+        setattr(Tensor, f"__r{name}__", reflected_bitwise(function))
     for name, function in COMPARISONS.items():
-        setattr(Tensor, f"__{name}__", fast_binary(function.op, forward_operator(function)))
+        setattr(Tensor, f"__{name}__", fast_binary(function.op, forward_operator(function.op.apply)))
     for family in FAMILIES:
         for name in family.METHODS:
             setattr(Tensor, name, getattr(family, name))
-    for name in IN_PLACE:
-        setattr(Tensor, f"{name}_", in_place(getattr(Tensor, name)))
-    for name in IN_PLACE_ANEW:
-        setattr(Tensor, f"{name}_", in_place_anew(getattr(Tensor, name)))
+    for name, form in FORMS_IN_PLACE.items():
+        if name not in FUNCTIONS_ONLY:
+            setattr(Tensor, name, form)
     attributes: dict[str, Any] = {
         "__eq__": equals,
         "__ne__": differs,
@@ -138,9 +223,10 @@ def attach() -> None:
         "__invert__": logic.bitwise_not,
         "__getitem__": indexing.getitem,
         "__setitem__": in_place(indexing.setitem),
-        "T": property(lambda x: shape.transpose(x, list(range(x.ndim))[::-1])),
+        "T": property(lambda x: shape.transpose(x, list(range(x.ndim))[::-1]) if x.ndim > 1 else x),
         "mT": property(linalg._swapped),
         "conjugate": complexes.conj,
+        "copy_": copy_,
         "detach_": detach_,
         "set_": set_,
         "set_value": set_value,

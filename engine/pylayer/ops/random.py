@@ -1,6 +1,6 @@
 """Random Tensors. One generator per device, apart from NumPy's and CuPy's global ones; the stream is not Paddle's.
 
-Nothing here is differentiable.
+Nothing here is differentiable but `normal`, in its Tensors.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pylayer.ops.shape import Ints, as_ints, broadcast_shape
 from pylayer.symbol import draws
 from pylayer.tensor import Tensor
 
-METHODS = ("bernoulli", "multinomial")
+METHODS = ("multinomial",)
 """The functions that are methods of Tensor as well."""
 
 
@@ -67,7 +67,10 @@ def _float(dtype: Any) -> Any:
 
 
 def _sizes(shape: Ints) -> tuple[int, ...]:
-    return tuple(as_ints(shape if isinstance(shape, (list, tuple, int)) else unwrap(shape)))
+    sizes = as_ints(shape if isinstance(shape, (list, tuple, int)) else unwrap(shape))
+    if any(n < 0 for n in sizes):
+        raise ValueError(f"(InvalidArgument) a shape has no negative sizes, but received {sizes}.")
+    return tuple(sizes)
 
 
 # --------------------------------------------------------------------------- distributions
@@ -99,15 +102,15 @@ def standard_normal(shape: Ints, dtype: DTypeLike = None, name: str | None = Non
 
 @draws
 def normal(mean: Any = 0.0, std: Any = 1.0, shape: Ints | None = None, name: str | None = None) -> Tensor:
-    """Normally distributed; of the shape of `mean` and `std` where they are Tensors, else of `shape`."""
+    """Normally distributed; of the shape of `mean` and `std` where they are Tensors, else of `shape`.
+
+    Differentiable in `mean` and `std`.
+    """
     given = [t for t in (mean, std) if isinstance(t, Tensor)]
-    centre, spread = unwrap(mean), unwrap(std)
-    if given:
-        sizes = functools.reduce(broadcast_shape, (list(t.shape) for t in given))
-        kind = given[0].array.dtype
-    else:
-        sizes, kind = list(_sizes([1] if shape is None else shape)), default_dtype().numpy
-    return Tensor((centre + spread * generator().source.standard_normal(sizes)).astype(kind))
+    if not given:
+        return randn([1] if shape is None else shape) * std + mean  # type: ignore[no-any-return]
+    sizes: list[int] = functools.reduce(broadcast_shape, (list(t.shape) for t in given))
+    return randn(sizes, given[0].dtype) * std + mean  # type: ignore[no-any-return]
 
 
 @draws
@@ -150,13 +153,48 @@ def bernoulli(x: Tensor, p: float | None = None, name: str | None = None) -> Ten
     return Tensor((generator().source.random(array.shape) < chance).astype(array.dtype))
 
 
+# --------------------------------------------------------------------------- what the methods in place fill with
+def _like(x: Tensor, values: Array) -> Tensor:
+    return Tensor(values.astype(x.array.dtype))
+
+
+@draws
+def uniform_like(x: Tensor, min: float = 0.0, max: float = 1.0, seed: int = 0, name: str | None = None) -> Tensor:
+    """`uniform` of the shape and dtype of `x`."""
+    return uniform(x.shape, x.dtype, min, max, seed)
+
+
+@draws
+def normal_like(x: Tensor, mean: float = 0.0, std: float = 1.0, name: str | None = None) -> Tensor:
+    """`normal` of the shape and dtype of `x`."""
+    return _like(x, mean + std * generator().source.standard_normal(x.array.shape))
+
+
+@draws
+def exponential_like(x: Tensor, lam: float = 1.0, name: str | None = None) -> Tensor:
+    """Exponentially distributed with rate `lam`, of the shape and dtype of `x`."""
+    return _like(x, -XP[type(x.array)].log1p(-generator().source.random(x.array.shape)) / lam)
+
+
+@draws
+def bernoulli_like(x: Tensor, p: Any = 0.5, name: str | None = None) -> Tensor:
+    """Ones with probability `p`, else zeros, of the shape and dtype of `x`."""
+    return _like(x, generator().source.random(x.array.shape) < unwrap(p))
+
+
 @draws
 def multinomial(x: Tensor, num_samples: int = 1, replacement: bool = False, name: str | None = None) -> Tensor:
     """Per row of weights `x`, the positions of `num_samples` draws.
 
     Raises:
-        ValueError: a weight is negative, all are zero, or there are too few to draw without replacement.
+        ValueError: the weights have not one or two dimensions, one is negative, all are zero, or there are too few to
+            draw without replacement.
     """
+    if not 1 <= x.ndim <= 2 or num_samples < 1:
+        raise ValueError(
+            f"(InvalidArgument) multinomial(): needs weights of one or two dimensions and at least one sample, but got "
+            f"the shape {x.shape} and num_samples {num_samples}."
+        )
     weights: Array = x.array.astype("float64")
     xp = XP[type(weights)]
     if bool((weights < 0).any()) or not bool((weights.sum(-1) > 0).all()):

@@ -11,10 +11,10 @@ from pylayer.dtype import as_dtype
 from pylayer.op import op
 from pylayer.ops.creation import full
 from pylayer.ops.elementwise import abs as abs_
-from pylayer.ops.elementwise import divide, pow, sqrt, square, subtract
-from pylayer.ops.indexing import where
+from pylayer.ops.elementwise import pow, sqrt, square, subtract
+from pylayer.ops.indexing import where_
 from pylayer.ops.joining import concat
-from pylayer.ops.logic import equal, not_equal
+from pylayer.ops.logic import equal
 from pylayer.ops.shape import as_ints, cast, clone, normal_axis, reshape, squeeze, transpose
 from pylayer.tensor import Tensor
 
@@ -32,7 +32,7 @@ def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
 
     Raises:
         TypeError: it is neither an int, nor a list of ints, nor an integer Tensor.
-        ValueError: an axis is out of range.
+        ValueError: an axis is out of range, or named twice.
     """
     if axis is None or (isinstance(axis, (list, tuple)) and not axis):
         return tuple(range(ndim))
@@ -40,7 +40,10 @@ def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
         raise TypeError(
             f"(InvalidType) axis must be an int, a list or tuple of ints, or a Tensor, but got {type(axis).__name__}."
         )
-    return tuple(normal_axis(k, ndim or 1) for k in as_ints(axis) if ndim or k not in (0, -1))
+    axes = tuple(normal_axis(k, ndim or 1) for k in as_ints(axis))
+    if len(set(axes)) < len(axes):
+        raise ValueError(f"(InvalidArgument) Axis contains duplicate dimensions: {list(axes)}.")
+    return axes if ndim else ()
 
 
 def kept(shape: tuple[int, ...], axis: Any) -> list[int]:
@@ -186,7 +189,8 @@ def var(x: Tensor, axis: Any = None, unbiased: bool = True, keepdim: bool = Fals
     count = math.prod(x.array.shape[k] for k in axes_of(axis, x.ndim))
     centred = subtract(x, mean(x, axis, True))
     total = sum(square(centred), axis, None, keepdim)
-    return divide(total, float(count - unbiased) if count > unbiased else float("nan"))  # type: ignore[no-any-return]
+    variance = total / (float(count - unbiased) if count > unbiased else float("nan"))
+    return variance if x.dtype.is_differentiable else cast(variance, x.dtype)  # type: ignore[no-any-return]
 
 
 def std(x: Tensor, axis: Any = None, unbiased: bool = True, keepdim: bool = False, name: str | None = None) -> Tensor:
@@ -214,12 +218,13 @@ def norm(x: Tensor, p: Any = None, axis: Any = None, keepdim: bool = False, name
     if p in (math.inf, -math.inf):
         return (max if p > 0 else min)(abs_(x), axis, keepdim)  # type: ignore[no-any-return]
     if p == 0:
-        return sum(cast(not_equal(x, 0), x.dtype), axis, None, keepdim)  # type: ignore[no-any-return]
+        return sum(cast(x != 0, x.dtype), axis, None, keepdim)  # type: ignore[no-any-return,comparison-overlap]
     if p == 1:
         return sum(abs_(x), axis, None, keepdim)  # type: ignore[no-any-return]
     total = sum(pow(abs_(x), float(p)), axis, None, keepdim)
     # The root has no derivative at 0: there the norm is the sum itself, whose derivative is 0.
-    return where(equal(total, 0), total, pow(where(equal(total, 0), 1.0, total), 1.0 / p))  # type: ignore[no-any-return]
+    zero = equal(total, 0)
+    return where_(zero, total, pow(where_(zero, 1.0, total), 1.0 / p))  # type: ignore[no-any-return]
 
 
 def _matrix_norm(x: Tensor, p: Any, axes: list[int], keepdim: bool) -> Tensor:

@@ -36,19 +36,35 @@ def as_ints(values: Ints) -> list[int]:
     if isinstance(values, int):
         return [values]
     if isinstance(values, Sequence):
-        return [int(v) for v in values]
+        return [as_int(v) for v in values]
     return [int(v) for v in values.reshape(-1).tolist()]
+
+
+def as_int(value: Any) -> int:
+    """An int, also one in an array or a Tensor of one element.
+
+    Raises:
+        TypeError: it is no integer.
+    """
+    value = value.item() if hasattr(value, "item") else value
+    if isinstance(value, (float, str)):
+        raise TypeError(f"(InvalidType) must be list of int, but got {type(value).__name__} ({value!r}).")
+    return int(value)
+
+
+class AxisError(ValueError, IndexError):
+    """An axis is out of range. Paddle raises the one in some functions, the other in others."""
 
 
 def normal_axis(axis: Any, ndim: int) -> int:
     """`axis` counted from the front.
 
     Raises:
-        ValueError: it is outside [-ndim, ndim).
+        AxisError: it is outside [-ndim, ndim): a ValueError and an IndexError.
     """
     at = int(axis)
     if not -ndim <= at < ndim:
-        raise ValueError(f"(InvalidArgument) the axis should be in the range of [{-ndim}, {ndim}), but received {at}.")
+        raise AxisError(f"(InvalidArgument) the axis should be in the range of [{-ndim}, {ndim}), but received {at}.")
     return at % ndim
 
 
@@ -85,12 +101,26 @@ def type_as(x: Tensor, tensor: Tensor) -> Tensor:
 
 
 # --------------------------------------------------------------------------- shape
-@spread
 @op(x=lambda g, F, x_shape: F.reshape(g, x_shape))
-def reshape(xp: ModuleType, x: Array, shape: Ints) -> Array:
+def reshape_(xp: ModuleType, x: Array, shape: Ints) -> Array:
     """The same elements in another shape: -1 stands for what is left, 0 for the size that `x` has there."""
     sizes = [x.shape[k] if n == 0 and x.size and k < x.ndim else n for k, n in enumerate(as_ints(shape))]
     return xp.reshape(x, tuple(sizes))
+
+
+@spread
+def reshape(x: Tensor, shape: Ints, name: str | None = None) -> Tensor:
+    """The same elements in another shape: -1 stands for what is left, 0 for the size that `x` has there.
+
+    Shares memory with `x`; it is `x` itself if that has the shape already.
+
+    Raises:
+        ValueError: `x` has another number of elements.
+        TypeError: a size is no integer.
+    """
+    if isinstance(shape, (list, tuple)) and isinstance(x, Tensor) and x.array.shape == tuple(shape):
+        return x
+    return reshape_(x, shape)  # type: ignore[no-any-return]
 
 
 def _inverse(perm: Sequence[Any], ndim: int) -> list[int]:
@@ -155,25 +185,28 @@ def broadcast_tensors(input: Sequence[Tensor], name: str | None = None) -> list[
     return [broadcast_to(t, shape) for t in input]
 
 
+@op()
+def view_dtype(xp: ModuleType, x: Array, dtype: Any) -> Array:
+    """The bytes of `x` as numbers of another dtype; the last axis shrinks or grows with their size."""
+    return x.view(as_dtype(dtype).numpy)
+
+
 def view(x: Tensor, shape_or_dtype: Any, name: str | None = None) -> Tensor:
-    """`reshape`; or, given a dtype, `astype`, for the bytes are not reinterpreted.
+    """`reshape`; or, given a dtype, the same memory read as numbers of that dtype, through which no gradient flows.
 
     Raises:
-        TypeError: the dtype is another one than that of `x`.
+        ValueError: the last axis does not hold whole numbers of that dtype.
     """
     if isinstance(shape_or_dtype, (str, DType)):
-        if as_dtype(shape_or_dtype) is not x.dtype:
-            raise TypeError(
-                f"view cannot reinterpret {x.dtype.name} as {shape_or_dtype}. Use astype() to convert the values."
-            )
-        return x
+        return x if as_dtype(shape_or_dtype) is x.dtype else view_dtype(x, shape_or_dtype)
     return reshape(x, shape_or_dtype)  # type: ignore[no-any-return]
 
 
 def squeeze(x: Tensor, axis: Ints | None = None, name: str | None = None) -> Tensor:
-    """Without the axes of size 1, or without those among `axis`."""
-    axes = range(x.ndim) if axis is None else [normal_axis(a, x.ndim) for a in as_ints(axis)] if x.ndim else []
-    return reshape(x, [n for k, n in enumerate(x.shape) if n != 1 or k not in axes])  # type: ignore[no-any-return]
+    """Without the axes of size 1, or without those among `axis` if any is named."""
+    named = [] if axis is None else as_ints(axis)
+    axes = [normal_axis(a, x.ndim or 1) for a in named] if named else range(x.ndim)
+    return reshape_(x, [n for k, n in enumerate(x.shape) if n != 1 or k not in axes])  # type: ignore[no-any-return]
 
 
 def unsqueeze(x: Tensor, axis: Ints, name: str | None = None) -> Tensor:
@@ -181,22 +214,27 @@ def unsqueeze(x: Tensor, axis: Ints, name: str | None = None) -> Tensor:
     shape = list(x.shape)
     for a in as_ints(axis):
         shape.insert(normal_axis(a, len(shape) + 1), 1)
-    return reshape(x, shape)  # type: ignore[no-any-return]
+    return reshape_(x, shape)  # type: ignore[no-any-return]
 
 
 def flatten(x: Tensor, start_axis: int = 0, stop_axis: int = -1, name: str | None = None) -> Tensor:
     """The axes from `start_axis` to `stop_axis`, inclusive, made one. A 0-d Tensor becomes one of shape [1].
 
     Raises:
-        ValueError: `start_axis` comes after `stop_axis`.
+        ValueError: `start_axis` comes after `stop_axis`, or is neither 0 nor -1 for a 0-d Tensor.
     """
     if not x.ndim:
-        return reshape(x, [1])  # type: ignore[no-any-return]
+        if start_axis not in (0, -1) or stop_axis not in (0, -1):
+            raise ValueError(
+                f"The start_axis and stop_axis should be 0 or -1 when the input tensor is a 0-D-Tensor, but are "
+                f"{start_axis} and {stop_axis}."
+            )
+        return reshape_(x, [1])  # type: ignore[no-any-return]
     first, last = normal_axis(start_axis, x.ndim), normal_axis(stop_axis, x.ndim)
     if first > last:
         raise ValueError(f"(InvalidArgument) flatten(): start_axis {start_axis} comes after stop_axis {stop_axis}.")
     shape = x.shape
-    return reshape(x, [*shape[:first], math.prod(shape[first : last + 1]), *shape[last + 1 :]])  # type: ignore[no-any-return]
+    return reshape_(x, [*shape[:first], math.prod(shape[first : last + 1]), *shape[last + 1 :]])  # type: ignore[no-any-return]
 
 
 def unflatten(x: Tensor, axis: int, shape: Ints, name: str | None = None) -> Tensor:
@@ -206,7 +244,14 @@ def unflatten(x: Tensor, axis: int, shape: Ints, name: str | None = None) -> Ten
 
 
 def moveaxis(x: Tensor, source: Ints, destination: Ints, name: str | None = None) -> Tensor:
-    """The axes `source` moved to `destination`, the others in their order."""
+    """The axes `source` moved to `destination`, the others in their order.
+
+    Raises:
+        AssertionError: they are not as many.
+        ValueError: an axis is out of range.
+    """
+    if len(as_ints(source)) != len(as_ints(destination)):
+        raise AssertionError("'source' must have the same number of axes as 'destination'.")
     moved = {
         normal_axis(d, x.ndim): normal_axis(s, x.ndim)
         for s, d in zip(as_ints(source), as_ints(destination), strict=True)
@@ -261,6 +306,8 @@ def roll(xp: ModuleType, x: Array, shifts: Ints, axis: Ints | None = None) -> Ar
     """Moved by `shifts` along `axis`, what leaves at the end coming in at the front; without axes as if flat."""
     if axis is None:
         return xp.roll(x, sum(as_ints(shifts)))
+    if len(as_ints(shifts)) != len(as_ints(axis)):
+        raise ValueError(f"{as_ints(shifts)} are not as many shifts as axes {as_ints(axis)}")
     return xp.roll(x, tuple(as_ints(shifts)), tuple(as_ints(axis)))
 
 

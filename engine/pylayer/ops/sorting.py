@@ -10,29 +10,42 @@ from pylayer.dtype import as_dtype
 from pylayer.op import op
 from pylayer.ops.gathering import take_along_axis
 from pylayer.ops.indexing import getitem
-from pylayer.ops.shape import cast, clone, normal_axis, squeeze
+from pylayer.ops.shape import cast, clone, normal_axis, reshape, squeeze
 from pylayer.tensor import Tensor
 
-METHODS = ("argmax", "argmin", "argsort", "bucketize", "kthvalue", "sort", "topk", "unique")
+METHODS = ("argmax", "argmin", "argsort", "bucketize", "kthvalue", "median", "sort", "topk", "unique")
 """The functions that are methods of Tensor as well."""
+
+
+def index_dtype(dtype: Any) -> Any:
+    """The NumPy dtype of positions.
+
+    Raises:
+        ValueError: it is neither int32 nor int64.
+    """
+    wanted = as_dtype(dtype)
+    if wanted.name not in ("int32", "int64"):
+        raise ValueError(f"positions are int32 or int64, not {wanted.name}")
+    return wanted.numpy
 
 
 @op()
 def argmax(xp: ModuleType, x: Array, axis: int | None = None, keepdim: bool = False, dtype: Any = "int64") -> Array:
     """The position of the largest element along `axis`, or in the flat Tensor; of several the first."""
-    return xp.argmax(x, axis, keepdims=keepdim).astype(as_dtype(dtype).numpy)
+    return xp.argmax(x, axis, keepdims=keepdim).astype(index_dtype(dtype))
 
 
 @op()
 def argmin(xp: ModuleType, x: Array, axis: int | None = None, keepdim: bool = False, dtype: Any = "int64") -> Array:
     """The position of the smallest element along `axis`, or in the flat Tensor; of several the first."""
-    return xp.argmin(x, axis, keepdims=keepdim).astype(as_dtype(dtype).numpy)
+    return xp.argmin(x, axis, keepdims=keepdim).astype(index_dtype(dtype))
 
 
 @op()
 def argsort(xp: ModuleType, x: Array, axis: int = -1, descending: bool = False, stable: bool = False) -> Array:
     """The positions that sort `x` along `axis`; elements that are equal keep their order either way."""
     if not x.ndim:
+        normal_axis(axis, 1)
         return xp.zeros((), "int64")
     if not descending:
         return xp.argsort(x, axis, kind="stable")
@@ -43,7 +56,8 @@ def argsort(xp: ModuleType, x: Array, axis: int = -1, descending: bool = False, 
 
 def sort(x: Tensor, axis: int = -1, descending: bool = False, stable: bool = False, name: str | None = None) -> Tensor:
     """The elements in order along `axis`."""
-    return take_along_axis(x, argsort(x, axis, descending), axis) if x.ndim else clone(x)
+    order = argsort(x, axis, descending)
+    return take_along_axis(x, order, axis) if x.ndim else clone(x)
 
 
 class TopK(NamedTuple):
@@ -61,6 +75,9 @@ def topk(
     Raises:
         ValueError: there are fewer than `k`.
     """
+    if not x.ndim:
+        x, axis = reshape(x, [1]), normal_axis(axis or 0, 1)
+        return TopK(*(squeeze(t, 0) for t in topk(x, 1, axis)))
     at = normal_axis(-1 if axis is None else axis, x.ndim)
     count = int(k)
     if not 1 <= count <= x.shape[at]:
@@ -74,37 +91,76 @@ def topk(
 
 def kthvalue(x: Tensor, k: int, axis: int | None = None, keepdim: bool = False, name: str | None = None) -> TopK:
     """The `k`-th smallest element along `axis`, the last unless given, and its position."""
+    if not x.ndim and k == 1:
+        return topk(x, 1, axis)
     at = normal_axis(-1 if axis is None else axis, x.ndim)
     found = topk(x, k, at, largest=False)
     last = [getitem(t, (slice(None),) * at + (slice(k - 1, k),)) for t in found]
     return TopK(*(last if keepdim else [squeeze(t, at) for t in last]))
 
 
+def median(
+    x: Tensor, axis: int | None = None, keepdim: bool = False, mode: str = "avg", name: str | None = None
+) -> Any:
+    """The middle element along `axis`, or of all: the mean of the two middle ones, or the smaller with mode ``min``.
+
+    With mode ``min`` and an axis, a pair: the median and its position.
+
+    Raises:
+        ValueError: another mode, or an axis out of range.
+    """
+    if mode not in ("avg", "min"):
+        raise ValueError(f"Mode {mode} is not supported. Must be avg or min.")
+    flat = reshape(x, [-1]) if axis is None else x
+    at = normal_axis(0 if axis is None else axis, flat.ndim or 1)
+    size = flat.shape[at] if flat.ndim else 1
+    lower = kthvalue(flat, (size + 1) // 2, at, True)
+    shape = [1] * x.ndim if axis is None else list(lower.values.shape)
+    shape = shape if keepdim else [n for k, n in enumerate(shape) if axis is not None and k != at]
+    if mode == "min":
+        pair = [reshape(t, shape) for t in lower]
+        return pair[0] if axis is None else tuple(pair)
+    middle = lower.values if size % 2 else (lower.values + kthvalue(flat, size // 2 + 1, at, True).values) / 2
+    wanted = middle if middle.dtype.name == "float64" else cast(middle, "float32")
+    return reshape(wanted, shape)
+
+
 @op()
 def searchsorted_(xp: ModuleType, sorted_sequence: Array, values: Array, right: bool, dtype: str) -> Array:
-    """Where the values would go in a sorted sequence."""
-    return xp.searchsorted(sorted_sequence, values, side="right" if right else "left").astype(dtype)
+    """Where the values would go in a sorted sequence, or row by row in sorted rows."""
+    side = "right" if right else "left"
+    if sorted_sequence.ndim == 1:
+        return xp.searchsorted(sorted_sequence, values, side=side).astype(dtype)
+    if sorted_sequence.shape[:-1] != values.shape[:-1]:
+        raise ValueError("all axes of the sorted rows and of the values but the last must be the same")
+    rows = zip(
+        sorted_sequence.reshape(-1, sorted_sequence.shape[-1]), values.reshape(-1, values.shape[-1]), strict=True
+    )
+    found = [xp.searchsorted(row, wanted, side=side) for row, wanted in rows]
+    return xp.stack(found).reshape(values.shape).astype(dtype)
 
 
 def searchsorted(
     sorted_sequence: Tensor, values: Tensor, out_int32: bool = False, right: bool = False, name: str | None = None
 ) -> Tensor:
-    """Where `values` would go in a sorted sequence of one axis: before equal elements, or after them if `right`.
+    """Where `values` would go in a sequence sorted along its last axis: before equal elements, or after if `right`.
 
     Raises:
-        ValueError: the sequence has several axes.
+        ValueError: the sequence has several axes, and those before the last are not those of `values`.
     """
-    if sorted_sequence.ndim != 1:
-        raise ValueError(
-            f"searchsorted(): the bundled engine takes a 1-D sequence only, but got shape {sorted_sequence.shape}."
-        )
     return searchsorted_(sorted_sequence, values, right, "int32" if out_int32 else "int64")  # type: ignore[no-any-return]
 
 
 def bucketize(
     x: Tensor, sorted_sequence: Tensor, out_int32: bool = False, right: bool = False, name: str | None = None
 ) -> Tensor:
-    """`searchsorted` with the arguments exchanged."""
+    """`searchsorted` with the arguments exchanged.
+
+    Raises:
+        ValueError: the sequence has several axes.
+    """
+    if sorted_sequence.ndim != 1:
+        raise ValueError(f"sorted_sequence tensor must be 1 dimension, but got dim {sorted_sequence.ndim}.")
     return searchsorted(sorted_sequence, x, out_int32, right)
 
 

@@ -6,12 +6,15 @@ The engine's version is `__version__`; it is not a Paddle release.
 from __future__ import annotations
 
 from pylayer import __version__ as __version__
-from pylayer.dtype import DType, bool_
-from pylayer.ops.complexes import complex_
+from pylayer.dtype import DType as _DType
+from pylayer.dtype import bool_ as _bool
+from pylayer.ops.complexes import complex_ as _complex
+from pylayer.ops.methods import functions_in_place as _functions_in_place
 from pylayer.paddle import autograd as autograd
 from pylayer.paddle import linalg as linalg
 from pylayer.paddle import nn as nn
 from pylayer.paddle import optimizer as optimizer
+from pylayer.paddle import static as static
 from pylayer.paddle._names import exported, missing
 from pylayer.tensor import Tensor as Tensor
 
@@ -24,16 +27,18 @@ _EXPORTS = {
         "set_default_dtype uint8"
     ),
     "nn.initializer": "ParamAttr create_parameter",
+    "static.recorder": "disable_static enable_static in_dynamic_mode",
     "tensor": "Size",
     "ops.complexes": "as_complex as_real conj imag real",
     "ops.creation": (
         "arange assign empty empty_like eye full full_like is_tensor linspace logspace meshgrid numel ones "
         "ones_like rank shape to_tensor tril_indices triu_indices zeros zeros_like"
     ),
-    "ops.diagonal": "as_strided diag diag_embed diagonal",
+    "ops.describing": "is_complex is_floating_point is_integer",
+    "ops.diagonal": "as_strided diag diag_embed diagonal trace",
     "ops.elementwise": (
         "abs acos acosh add asin asinh atan atan2 atanh ceil clip cos cosh divide erf exp expm1 floor "
-        "floor_divide fmax fmin lerp log log10 log1p log2 maximum minimum mod multiply neg pow reciprocal "
+        "floor_divide fmax fmin lerp log log10 log1p log2 maximum minimum mod multiply nan_to_num neg pow reciprocal "
         "remainder round rsqrt scale sigmoid sign sin sinh sqrt square subtract tan tanh trunc"
     ),
     "ops.gathering": (
@@ -41,8 +46,8 @@ _EXPORTS = {
         "put_along_axis repeat_interleave scatter scatter_nd scatter_nd_add take take_along_axis"
     ),
     "ops.indexing": "nonzero where",
-    "ops.joining": "chunk concat hstack split stack tensor_split unbind unstack vstack",
-    "ops.linalg": "addmm bmm dot einsum inner matmul mm mv outer t",
+    "ops.joining": "add_n chunk concat hstack split stack tensor_split unbind unstack vstack",
+    "ops.linalg": "addmm bmm dot einsum inner kron matmul mm mv outer t",
     "ops.logic": (
         "allclose bitwise_and bitwise_not bitwise_or bitwise_xor equal equal_all greater_equal greater_than "
         "isclose isfinite isinf isnan less_equal less_than logical_and logical_not logical_or logical_xor "
@@ -56,20 +61,15 @@ _EXPORTS = {
         "broadcast_shape broadcast_tensors broadcast_to cast clone expand expand_as flatten flip moveaxis reshape "
         "roll squeeze swapaxes tile transpose tril triu unflatten unsqueeze view"
     ),
-    "ops.sorting": "argmax argmin argsort bucketize kthvalue searchsorted sort topk unique",
+    "ops.solving": "inverse",
+    "ops.sorting": "argmax argmin argsort bucketize kthvalue median searchsorted sort topk unique",
 }
 globals().update(exported(_EXPORTS))
 
-dtype = DType
-bool = bool_
-complex = complex_
+dtype = _DType
+bool = _bool
+complex = _complex
 
-_IN_PLACE = (
-    "abs_ acos_ asin_ atan_ bernoulli_ cast_ cos_ cosh_ cumsum_ divide_ erf_ expm1_ floor_divide_ index_add_ "
-    "index_fill_ index_put_ log10_ log1p_ log2_ log_ masked_fill_ multiply_ neg_ pow_ remainder_ scatter_ sin_ sinh_ "
-    "square_ subtract_ tan_ tanh_ tril_ triu_ trunc_"
-)
-"""The in-place methods of Tensor that Paddle has as functions as well."""
-globals().update({name: getattr(Tensor, name) for name in _IN_PLACE.split()})
+globals().update(_functions_in_place())
 
 __getattr__ = missing(__name__)

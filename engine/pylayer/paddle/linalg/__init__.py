@@ -8,6 +8,10 @@ _EXPORTS = {
     "ops.diagonal": "diagonal",
     "ops.linalg": "matmul",
     "ops.reduction": "norm",
+    "ops.solving": (
+        "cholesky det inv matrix_norm matrix_power matrix_transpose multi_dot slogdet solve triangular_solve vecdot "
+        "vector_norm"
+    ),
 }
 globals().update(exported(_EXPORTS))
 

@@ -1,0 +1,18 @@
+"""`paddle.static`."""
+
+from __future__ import annotations
+
+from pylayer.paddle._names import exported, missing
+from pylayer.paddle.static import nn as nn
+
+_EXPORTS = {
+    "device": "CPUPlace CUDAPlace",
+    "static.backward": "append_backward gradients",
+    "static.data": "create_parameter data",
+    "static.executor": "Executor",
+    "static.program": "Program default_main_program default_startup_program program_guard",
+    "static.variable": "Variable",
+}
+globals().update(exported(_EXPORTS))
+
+__getattr__ = missing(__name__)

@@ -1,0 +1,14 @@
+"""`paddle.static.nn`."""
+
+from __future__ import annotations
+
+from pylayer.paddle._names import exported, missing
+
+_EXPORTS = {
+    "static.cond": "cond",
+    "static.nn": "fc",
+    "static.pylayer_op": "static_pylayer",
+}
+globals().update(exported(_EXPORTS))
+
+__getattr__ = missing(__name__)

@@ -1,0 +1,68 @@
+"""Values as text, laid out as Paddle 3.3.1 does (observed rule 74).
+
+A float that is whole shows no decimals, any other eight of them. All elements have the width of the widest, which is
+looked for at the edges of each axis only; a column for the sign is kept if one of those is negative.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+PRECISION = 8
+EDGE = 3
+"""How many elements are shown at each end of an axis that is cut short."""
+LONG = 1000
+"""The number of elements above which axes are cut short."""
+LINE = 80
+
+
+def text_of(values: np.ndarray[Any, Any], indent: int) -> str:
+    """The nested lists of `values`; lines after the first are indented by `indent` and by the depth of the list."""
+    elements = np.concatenate([np.ravel(at_the_edges(values)), np.zeros(0, values.dtype)])
+    width = max((len(item_text(item)) for item in elements), default=0)
+    return nested_text(values, indent, width, bool((elements < 0).any()), values.size > LONG)
+
+
+def at_the_edges(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """`values` without what lies further than `EDGE` from both ends of an axis."""
+    for axis, size in enumerate(values.shape):
+        if size > 2 * EDGE:
+            values = np.take(values, [*range(EDGE), *range(size - EDGE, size)], axis)
+    return values
+
+
+def item_text(item: Any) -> str:
+    """One element, not padded."""
+    if item.dtype.kind == "f":
+        return f"{item:.{PRECISION}f}" if math.isnan(item) or item != np.ceil(item) else f"{item:.0f}."
+    if item.dtype.kind == "c":
+        return f"({item.real:.{PRECISION}f}{'+' if item.imag >= 0 else ''}{item.imag:.{PRECISION}f}j)"
+    return str(item)
+
+
+def padded(item: Any, width: int, signed: bool) -> str:
+    """One element in `width` columns, the first of which is for the sign if `signed`."""
+    text = item_text(item)
+    if len(text) >= width:
+        return text
+    return f" {text.ljust(width - 1)}" if signed and not item < 0 else text.ljust(width)
+
+
+def nested_text(values: np.ndarray[Any, Any], indent: int, width: int, signed: bool, cut: bool) -> str:
+    """A list of elements, broken into lines; or of lists, with an empty line for every further axis between them."""
+    if not values.ndim:
+        return padded(values[()], width, signed)
+    size = len(values)
+    shown = chain(range(EDGE), range(size - EDGE, size)) if cut and size > 2 * EDGE else range(size)
+    parts = [nested_text(values[k, ...], indent + 1, width, signed, cut) for k in shown]
+    if len(parts) < size:
+        parts.insert(EDGE, "...")
+    if values.ndim > 1:
+        return f"[{(',' + chr(10) * (values.ndim - 1) + ' ' * (indent + 1)).join(parts)}]"
+    per_line = max(1, (LINE - indent) // (width + 2))
+    lines = [", ".join(parts[k : k + per_line]) for k in range(0, len(parts), per_line)]
+    return f"[{(',' + chr(10) + ' ' * (indent + 1)).join(lines)}]"

@@ -1,0 +1,1 @@
+"""Static graph mode: programs that are built once from the same operations, and run often."""

@@ -1,0 +1,70 @@
+"""What goes into a program: fed Variables and parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pylayer.dtype import as_dtype
+from pylayer.nn.initializer import create_parameter as new_parameter
+from pylayer.static.program import default_main_program, default_startup_program
+from pylayer.static.recorder import check_static
+from pylayer.static.sizes import SymbolicSize, UnknownSize
+from pylayer.static.update import Initialize
+from pylayer.static.variable import Variable
+from pylayer.tensor import Parameter, Tensor
+
+
+def data(name: str, shape: Sequence[int | None], dtype: Any = None, lod_level: int = 0) -> Variable:
+    """A Variable that is fed in each run under `name`; its stop_gradient is True (observed rule 69).
+
+    Args:
+        shape: None and -1 stand for a size that may differ from run to run.
+        dtype: float32 unless given.
+
+    Raises:
+        RuntimeError: the mode is dynamic.
+        TypeError: the name is no string, the shape no list of sizes, or there is no such dtype.
+        ValueError: a size is below -1, or the program has a Variable of that name.
+    """
+    check_static("paddle.static.data")
+    if not isinstance(name, str):
+        raise TypeError(f"The name of data must be a str, but received {type(name).__name__}.")
+    if not isinstance(shape, (list, tuple)):
+        raise TypeError(f"The shape of data {name!r} must be a list or tuple, but received {type(shape).__name__}.")
+    sizes: list[int | SymbolicSize] = []
+    for n in shape:
+        if n is not None and (not isinstance(n, int) or isinstance(n, bool)):
+            raise TypeError(f"The shape of data {name!r} must hold ints and None, but received {n!r} in {list(shape)}.")
+        if n is not None and n < -1:
+            raise ValueError(f"The sizes of data {name!r} must not be below -1, but the shape is {list(shape)}.")
+        sizes.append(UnknownSize() if n is None or n == -1 else n)
+    program = default_main_program()
+    if name in program.variables:
+        raise ValueError(f"The program has a Variable of that name already: {program.variables[name].described()}.")
+    wanted = as_dtype("float32" if dtype is None else dtype)
+    made = program.global_block().variable(name, tuple(sizes), wanted.numpy, True)
+    made.is_data = True
+    program.version += 1
+    return made
+
+
+def create_parameter(
+    shape: Sequence[int],
+    dtype: Any = "float32",
+    name: str | None = None,
+    attr: Any = None,
+    is_bias: bool = False,
+    default_initializer: Any = None,
+) -> Parameter:
+    """A parameter, which has its first values at once; the startup program draws them anew."""
+    parameter = new_parameter(shape, dtype, name, attr, is_bias, default_initializer)
+    program = default_main_program()
+    if "name" not in parameter.__dict__:
+        parameter.name = program.unique("create_parameter.w")
+
+    def values() -> Tensor:
+        return new_parameter(shape, dtype, name, attr, is_bias, default_initializer)
+
+    default_startup_program().current.append(Initialize(parameter, values))
+    return parameter

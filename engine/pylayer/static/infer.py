@@ -1,0 +1,230 @@
+"""Shapes and dtypes of results, found by running the operation itself on small arrays: no rule is written twice.
+
+Unknown sizes are given numbers and the call is tried two or three times, with different numbers and values. A size of
+the result that stays the same is known; one that equals an unknown size each time is that one; any other is a new
+unknown, read off the result in the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from pylayer.array import to_numpy
+from pylayer.static.operators import resolved, tensors_in
+from pylayer.static.sizes import SymbolicSize, UnknownSize, unknowns_in
+from pylayer.static.variable import Shape, Variable
+from pylayer.symbol import named, recording
+from pylayer.tensor import Tensor
+
+if TYPE_CHECKING:
+    from pylayer.op import Op
+
+Array = np.ndarray[Any, Any]
+Numbers = dict[int, int]
+"""By the key of an unknown size, what it stands for."""
+
+PRIMES = (5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61)
+MULTIPLES = (1, 12)
+"""Unknown sizes are tried as primes, and as multiples of them where a size must be divisible."""
+
+LARGEST_BOUND = 1000
+"""Up to which bound of a slice sizes above it are tried."""
+
+MOST_KNOWN, LARGEST_KNOWN = 64, 10_000
+"""How many known sizes are tried in place of an unknown one that must equal one of them, and up to which."""
+
+
+class OutputSpec(NamedTuple):
+    """What is known of a result."""
+
+    shape: Shape
+    dtype: np.dtype[Any]
+
+
+class Trial(NamedTuple):
+    """The numbers that unknown sizes stand for, and which are fixed because nothing else fits."""
+
+    numbers: Numbers
+    fixed: frozenset[int] = frozenset()
+    distinct: bool = True
+    values: int = 0
+
+    def number(self, size: UnknownSize) -> int:
+        """What an unknown size stands for."""
+        return self.numbers[size.key]
+
+    def array(self, tensor: Tensor) -> Array:
+        """What stands for a Variable: an array of its dtype; a Tensor's own values."""
+        if not isinstance(tensor, Variable):
+            return to_numpy(tensor.array)
+        spec = tensor._spec
+        shape = tuple(n.value(self.number) if isinstance(n, SymbolicSize) else n for n in spec.shape)
+        last = shape[-1] if shape else 1
+        row = (np.arange(last) % 2 if self.values else np.zeros(last)).astype(spec.dtype)
+        return np.broadcast_to(row, shape) if shape else row.reshape(())
+
+
+def infer_operation(op: Op, arguments: Sequence[Any]) -> tuple[type | None, list[OutputSpec]]:
+    """Whether the results of an operation come as a list or a tuple, None for one alone, and their specs.
+
+    Raises:
+        ValueError, IndexError, TypeError: the operation refuses the shapes or dtypes, whatever the unknown sizes are.
+    """
+    kernel = op.kernels[np.ndarray]
+    kind: list[type | None] = []
+
+    def run(trial: Trial) -> list[Array]:
+        raw = [resolved(value, trial.array, trial.number) for value in arguments]
+        out = op.compute(kernel, raw)
+        several = isinstance(out, (tuple, list))
+        kind[:] = [type(out) if several else None]
+        return [np.asarray(o) for o in (out if several else [out])]
+
+    specs = inferred(run, arguments)
+    return kind[0], specs
+
+
+def infer_call(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[OutputSpec]:
+    """The spec of the one Tensor that a function makes.
+
+    Raises:
+        Exception: whatever the function raises.
+    """
+
+    def run(trial: Trial) -> list[Array]:
+        def tensor(t: Tensor) -> Tensor:
+            return Tensor(np.array(trial.array(t))) if isinstance(t, Variable) else t
+
+        token = recording.set(None)
+        try:
+            found = [resolved(value, tensor, trial.number) for value in (list(args), dict(kwargs))]
+            return [to_numpy(function(*found[0], **found[1]).array)]
+        finally:
+            recording.reset(token)
+
+    return inferred(run, (args, kwargs))
+
+
+def inferred(run: Callable[[Trial], list[Array]], arguments: Any) -> list[OutputSpec]:
+    """The specs of what `run` gives, from several trials."""
+    tensors = tensors_in(arguments)
+    sizes = [n for t in tensors if isinstance(t, Variable) for n in t._spec.shape]
+    unknown = [u for n in sizes if isinstance(n, SymbolicSize) for u in n.unknowns()] + list(unknowns_in(arguments))
+    known = {n for n in sizes if isinstance(n, int)}
+    known |= {n for t in tensors if not isinstance(t, Variable) for n in t.shape}
+    known |= {n for n in plain_ints(arguments) if 0 < n < LARGEST_KNOWN}
+    first: Exception | None = None
+    with np.errstate(all="ignore"):
+        by_key = {u.key: u for u in unknown}
+        for trial in trials(list(by_key), known):
+            try:
+                one = run(trial)
+                break
+            except (ValueError, IndexError, TypeError) as error:
+                first = first or error
+        else:
+            assert first is not None
+            raise explained(first, arguments)
+        others = list(further(run, trial, arguments))
+    if any(len(results) != len(one) for _, results in others):
+        raise undecided("the number of results", arguments)
+    specs = []
+    for k, array in enumerate(one):
+        shapes = [(trial.numbers, array.shape), *((numbers, results[k].shape) for numbers, results in others)]
+        if any(len(shape) != array.ndim for _, shape in shapes):
+            raise undecided("the number of dimensions of the result", arguments)
+        specs.append(OutputSpec(common_shape(shapes, trial, by_key), array.dtype))
+    return specs
+
+
+def plain_ints(value: Any) -> Iterator[int]:
+    """The ints in a value, also inside lists and tuples, such as a shape that was asked for."""
+    if type(value) is int:
+        yield value
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from plain_ints(item)
+
+
+def explained(error: Exception, arguments: Any) -> Exception:
+    """The error with the Variables that it is about, and where they were made; sizes of trials taken out."""
+    text = str(error.args[0] if error.args else error)
+    return type(error)(text.partition(" (shapes ")[0].removesuffix(".") + named(arguments) + ".")
+
+
+def further(run: Callable[[Trial], list[Array]], trial: Trial, arguments: Any) -> Iterator[tuple[Numbers, list[Array]]]:
+    """The results for larger sizes in the opposite order, with other values, and for sizes of 1: (sizes, results) each.
+
+    Sizes in the same order would pass the smaller of two for one of them, those above a bound all for the bound.
+    """
+    free = sorted((n, key) for key, n in trial.numbers.items() if key not in trial.fixed)
+    bound = max((abs(n) for n in slice_bounds(arguments)), default=0)
+    factor = 2 + (2 * bound // free[0][0] if free and len(free) <= 2 and bound < LARGEST_BOUND else 0)
+    larger = {key: n * factor for (_, key), (n, _) in zip(free, reversed(free), strict=True)}
+    for values in (1, 0):  # an operation may refuse the values
+        try:
+            yield trial.numbers | larger, run(trial._replace(numbers=trial.numbers | larger, values=values))
+            break
+        except (ValueError, IndexError, TypeError):
+            continue
+    if free:
+        ones = trial.numbers | {key: 1 for _, key in free}
+        try:
+            yield ones, run(trial._replace(numbers=ones))
+        except (ValueError, IndexError, TypeError):
+            return
+
+
+def slice_bounds(value: Any) -> Iterator[int]:
+    """The ints in the slices of a value."""
+    if type(value) is slice:
+        yield from plain_ints([value.start, value.stop])
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from slice_bounds(item)
+
+
+def undecided(what: str, arguments: Any) -> ValueError:
+    """The error for what must be known while a program is built, and is not."""
+    return ValueError(
+        f"{what} depends on a size or value that is known only while the program runs. Give the size in "
+        f"static.data{named(arguments)}."
+    )
+
+
+def common_shape(
+    shapes: Sequence[tuple[Numbers, Sequence[int]]], trial: Trial, sizes: Mapping[int, UnknownSize]
+) -> Shape:
+    """What the shapes of one result tell that came from several numbers for the unknown sizes."""
+    fixed = {trial.numbers[key] for key in trial.fixed}  # fits, but something else might too
+    shape: list[int | SymbolicSize] = []
+    for axis, first in enumerate(shapes[0][1]):
+        found = [(numbers, result[axis]) for numbers, result in shapes]
+        if all(n == first for _, n in found) and first not in fixed:
+            shape.append(int(first))
+            continue
+        same = [key for key in trial.numbers if all(numbers[key] == n for numbers, n in found)]
+        shape.append(sizes[same[0]] if same and trial.distinct and not fixed else UnknownSize())
+    return tuple(shape)
+
+
+def trials(unknown: Sequence[int], known: set[int]) -> Iterator[Trial]:
+    """What to try for the unknown sizes of these keys: distinct numbers, then equal, then some equal to known ones."""
+    if not unknown:
+        yield Trial({})
+        return
+    free = [p for p in PRIMES if p not in known]
+    primes = [free[k % len(free)] for k in range(len(unknown))]
+    distinct = len(unknown) <= len(free)
+    for multiple in MULTIPLES:
+        yield Trial({key: p * multiple for key, p in zip(unknown, primes, strict=True)}, distinct=distinct)
+    for multiple in MULTIPLES:
+        yield Trial(dict.fromkeys(unknown, free[0] * multiple), distinct=len(unknown) == 1)
+    candidates = sorted({*known, 1}, reverse=True)[:MOST_KNOWN]
+    for fixed in [*((key,) for key in unknown if len(unknown) > 1), tuple(unknown)]:
+        for n in candidates:
+            numbers = {key: n if key in fixed else p for key, p in zip(unknown, primes, strict=True)}
+            yield Trial(numbers, frozenset(fixed), distinct)

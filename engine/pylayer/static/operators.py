@@ -1,0 +1,242 @@
+"""The operators of a program: what each computes from, what it makes, and how it is differentiated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pylayer.autograd import grad
+from pylayer.static.place import user_place
+from pylayer.static.sizes import SymbolicSize
+from pylayer.static.variable import Variable
+from pylayer.tensor import Tensor
+
+if TYPE_CHECKING:
+    from pylayer.op import Op
+    from pylayer.static.program import Block
+
+
+def tensors_in(value: Any) -> list[Tensor]:
+    """The Tensors in a value, also inside lists, tuples, dicts and slices; of a size those that it is read off."""
+    found: list[Tensor] = []
+    stack = [value]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, Tensor):
+            found.append(item)
+        elif isinstance(item, (list, tuple)):
+            stack.extend(reversed(item))
+        elif isinstance(item, dict):
+            stack.extend(reversed(list(item.values())))
+        elif type(item) is slice:
+            stack.extend((item.step, item.stop, item.start))
+        elif isinstance(item, SymbolicSize):
+            found.extend(u.variable for u in item.unknowns() if u.variable is not None)
+    return found
+
+
+def resolved(value: Any, tensor: Callable[[Tensor], Any], size: Callable[..., int]) -> Any:
+    """`value` with every Tensor and every unknown size in it replaced by what the functions give."""
+    if isinstance(value, Tensor):
+        return tensor(value)
+    if isinstance(value, SymbolicSize):
+        return value.value(size)
+    if isinstance(value, dict):
+        return {key: resolved(item, tensor, size) for key, item in value.items()}
+    if type(value) in (list, tuple) or isinstance(value, list):
+        items = [resolved(item, tensor, size) for item in value]
+        return tuple(items) if isinstance(value, tuple) else items
+    if type(value) is slice:
+        return slice(*(resolved(item, tensor, size) for item in (value.start, value.stop, value.step)))
+    return value
+
+
+class Operator:
+    """A step of a program.
+
+    `inputs` are what a gradient may flow to, None in the place of a number; `outputs` are what it makes.
+    """
+
+    type = ""
+    """What a printed program calls it."""
+
+    def __init__(self, inputs: Sequence[Tensor | None] = ()) -> None:
+        self.inputs = list(inputs)
+        self.outputs: list[Variable] = []
+        self.where = user_place()
+
+    def tensors(self) -> list[Tensor]:
+        """The Tensors and Variables that it reads, blocks inside it left out."""
+        return [t for t in self.inputs if t is not None]
+
+    def blocks(self) -> list[tuple[str, Block]]:
+        """The blocks inside it that it runs, each with its role."""
+        return []
+
+    def expanded(self) -> Iterator[Operator]:
+        """The operators that a gradient goes through in its place: itself, unless it is only a list of others."""
+        yield self
+
+    def differentiated(self, cotangents: Sequence[Tensor | None], wanted: Sequence[int]) -> list[Tensor | None]:
+        """Record the computation of the gradients of the inputs at the positions `wanted`.
+
+        Args:
+            cotangents: one per output, None where it takes no part.
+        """
+        raise NotImplementedError
+
+    def shown(self) -> str:
+        """The arguments, as a printed program shows them."""
+        return ", ".join(show(t) for t in self.inputs)
+
+
+def show(value: Any) -> str:
+    """A value as a printed program shows it."""
+    if isinstance(value, Tensor):
+        return value.name
+    if type(value) is list:
+        return f"[{', '.join(map(show, value))}]"
+    return repr(value)
+
+
+class Call(Operator):
+    """A call of an operation of the table."""
+
+    def __init__(self, op: Op, arguments: list[Any], several: bool) -> None:
+        given = list(arguments[0]) if op.many else [arguments[k] for k in op.positions]
+        super().__init__([t if isinstance(t, Tensor) else None for t in given])
+        self.op = op
+        self.arguments = arguments
+        self.several = several
+        """Whether the result is a list, be it of one output."""
+        self.type = op.name.removesuffix("_")
+
+    def tensors(self) -> list[Tensor]:
+        return tensors_in(self.arguments)
+
+    def input_at(self, position: int) -> Tensor:
+        """The input at a position where there is one."""
+        tensor = self.inputs[position]
+        assert tensor is not None
+        return tensor
+
+    def shown(self) -> str:
+        return ", ".join(
+            show(value) if k == 0 else f"{name}={show(value)}"
+            for k, (name, value) in enumerate(zip(self.op.arguments, self.arguments, strict=True))
+        )
+
+    def with_inputs(self, inputs: Sequence[Tensor], resolve: Callable[[Any], Any]) -> list[Any]:
+        """The arguments in a run, with `inputs` in the places of the differentiable ones."""
+        arguments = [resolve(value) for value in self.arguments]
+        given = iter(inputs)
+        if self.op.many:
+            arguments[0] = [next(given) for _ in self.inputs]
+        else:
+            for position, own in zip(self.op.positions, self.inputs, strict=True):
+                if own is not None:
+                    arguments[position] = next(given)
+        return arguments
+
+    def on_tensors(self, inputs: Sequence[Tensor], resolve: Callable[[Any], Any]) -> list[Tensor]:
+        """The outputs for `inputs`, computed and recorded at once as in dynamic mode: for derivatives of gradients."""
+        out = self.op.apply(*self.with_inputs(inputs, resolve))
+        return list(out) if isinstance(out, (list, tuple)) else [out]
+
+    def differentiated(self, cotangents: Sequence[Tensor | None], wanted: Sequence[int]) -> list[Tensor | None]:
+        return Gradient.recorded(self, cotangents, wanted)
+
+
+class Gradient(Operator):
+    """The vjp of a call, or of such a gradient in turn: run on arrays, whatever their sizes turn out to be."""
+
+    def __init__(self, of: Call | Gradient, cotangents: Sequence[Tensor | None], wanted: Sequence[int]) -> None:
+        super().__init__([*of.inputs, *cotangents])
+        self.of = of
+        self.cotangents = list(cotangents)
+        self.wanted = list(wanted)
+        self.type = f"{of.type}_grad"
+
+    @classmethod
+    def recorded(
+        cls, of: Call | Gradient, cotangents: Sequence[Tensor | None], wanted: Sequence[int]
+    ) -> list[Tensor | None]:
+        """Record the gradients of the inputs of `of` at the positions `wanted`."""
+        from pylayer.static.program import default_main_program
+
+        block = default_main_program().current
+        made = cls(of, cotangents, wanted)
+        gradients: list[Tensor | None] = [None] * len(of.inputs)
+        for k in wanted:
+            source = of.inputs[k]
+            assert source is not None
+            spec = source.array
+            out = block.variable(f"{source.name}@GRAD", tuple(spec.shape), spec.dtype, stop_gradient=False)
+            made.outputs.append(out)
+            gradients[k] = out
+        block.append(made)
+        return gradients
+
+    def tensors(self) -> list[Tensor]:
+        return [*self.of.tensors(), *(t for t in self.cotangents if t is not None)]
+
+    def shown(self) -> str:
+        return ", ".join([self.of.shown(), *(f"grad={show(t)}" for t in self.cotangents)])
+
+    def on_tensors(self, inputs: Sequence[Tensor], resolve: Callable[[Any], Any]) -> list[Tensor]:
+        """The gradients for `inputs`, recorded: for derivatives of a higher order."""
+        count = sum(t is not None for t in self.of.inputs)
+        own, given = list(inputs[:count]), iter(inputs[count:])
+        by_position = iter(own)
+        sources = [None if t is None else next(by_position) for t in self.of.inputs]
+        pairs = [
+            (out, next(given))
+            for out, cotangent in zip(self.of.on_tensors(own, resolve), self.cotangents, strict=True)
+            if cotangent is not None
+        ]
+        wanted = [source for k in self.wanted if (source := sources[k]) is not None]
+        live = [(out, cotangent) for out, cotangent in pairs if not out.stop_gradient]
+        found: list[Tensor | None] = [None] * len(wanted)
+        if live:
+            outs, starts = zip(*live, strict=True)
+            found = grad(list(outs), wanted, list(starts), create_graph=True, allow_unused=True)
+        return [t * 0 if g is None else g for t, g in zip(wanted, found, strict=True)]
+
+    def differentiated(self, cotangents: Sequence[Tensor | None], wanted: Sequence[int]) -> list[Tensor | None]:
+        return Gradient.recorded(self, cotangents, wanted)
+
+
+class FunctionCall(Operator):
+    """A call of a function that makes a Tensor from sizes, numbers or random draws: no gradient flows through it."""
+
+    def __init__(self, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+        super().__init__()
+        self.function, self.args, self.kwargs = function, list(args), dict(kwargs)
+        self.type = function.__name__.strip("_")
+
+    def tensors(self) -> list[Tensor]:
+        return tensors_in((self.args, self.kwargs))
+
+    def shown(self) -> str:
+        return ", ".join([*map(show, self.args), *(f"{name}={show(value)}" for name, value in self.kwargs.items())])
+
+
+class Assign(Operator):
+    """Gives a value a second name, such as that of an operator's output outside of its block.
+
+    Args:
+        like: a Tensor whose shape the value must have in the run, where building could not tell.
+    """
+
+    type = "assign"
+
+    def __init__(self, source: Tensor, out: Variable, like: Tensor | None = None) -> None:
+        super().__init__([source])
+        self.outputs = [out]
+        self.like = like
+
+    def tensors(self) -> list[Tensor]:
+        return [t for t in (*self.inputs, self.like) if t is not None]
+
+    def differentiated(self, cotangents: Sequence[Tensor | None], wanted: Sequence[int]) -> list[Tensor | None]:
+        return [cotangents[0]]

@@ -1,0 +1,228 @@
+"""Programs: blocks of operators on Variables."""
+
+from __future__ import annotations
+
+import difflib
+import itertools
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+from pylayer.static.operators import Operator
+from pylayer.static.sizes import UnknownSize
+from pylayer.static.variable import Shape, Variable
+from pylayer.tensor import Parameter, Tensor
+
+_program_ids = itertools.count()
+
+
+class Block:
+    """A list of operators. A block inside an operator sees the Variables of the blocks around it.
+
+    Args:
+        branch: it runs only sometimes, so that what it makes cannot be used outside.
+        sees: blocks whose Variables it may use although they are not around it.
+    """
+
+    def __init__(
+        self, program: Program, parent: Block | None = None, *, branch: bool = False, sees: Sequence[Block] = ()
+    ) -> None:
+        self.program = program
+        self.parent = parent
+        self.branch = branch
+        self.sees = list(sees)
+        self.ops: list[Operator] = []
+        self.idx = len(program.blocks)
+        program.blocks.append(self)
+
+    def append(self, op: Operator) -> None:
+        """Add an operator."""
+        self.ops.append(op)
+        self.program.version += 1
+
+    def around(self) -> Iterator[Block]:
+        """The block, those around it, and those it may look into."""
+        block: Block | None = self
+        while block is not None:
+            yield block
+            for seen in block.sees:
+                yield from seen.around()
+            block = block.parent
+
+    def variable(
+        self, name: str, shape: Shape, dtype: Any, stop_gradient: bool, *, new_sizes: bool = False
+    ) -> Variable:
+        """A new Variable with a name like `name`.
+
+        Args:
+            new_sizes: the unknown sizes among `shape` that have no Variable yet are this one's.
+        """
+        made = Variable(self, self.program.unique(name), shape, dtype, stop_gradient)
+        for axis, size in enumerate(made._spec.shape):
+            if isinstance(size, UnknownSize) and size.variable is None:
+                size.variable, size.axis = made, axis
+        return made
+
+    @contextmanager
+    def recorded(self) -> Iterator[Block]:
+        """Have operations appended to this block."""
+        before = self.program.current
+        self.program.current = self
+        try:
+            yield self
+        finally:
+            self.program.current = before
+
+    @property
+    def vars(self) -> dict[str, Variable]:
+        """Its Variables by name."""
+        return {name: v for name, v in self.program.variables.items() if v.block is self}
+
+    def var(self, name: str) -> Variable:
+        """The Variable called `name`.
+
+        Raises:
+            ValueError: there is none.
+        """
+        return self.program.variable(name)
+
+    def all_parameters(self) -> list[Tensor]:
+        """The parameters that the program uses."""
+        return self.program.all_parameters()
+
+
+class Program:
+    """What an Executor runs: a block of operators, some of which hold further blocks.
+
+    Operations append to the default main program, or to that of `program_guard`.
+    """
+
+    def __init__(self) -> None:
+        self.number = next(_program_ids)
+        self.blocks: list[Block] = []
+        self.variables: dict[str, Variable] = {}
+        self.version = 0
+        """Grows with every operator, so that an Executor knows when to compile again."""
+        self.compiled: dict[Any, Any] = {}
+        self._taken: dict[str, int] = {}
+        self.current = Block(self)
+
+    def global_block(self) -> Block:
+        """The outermost block."""
+        return self.blocks[0]
+
+    def current_block(self) -> Block:
+        """The block to which operations are appended."""
+        return self.current
+
+    def block(self, index: int) -> Block:
+        """A block by its number."""
+        return self.blocks[index]
+
+    @property
+    def num_blocks(self) -> int:
+        """How many blocks there are."""
+        return len(self.blocks)
+
+    def unique(self, name: str) -> str:
+        """`name`, or with a number if it is taken."""
+        if name not in self.variables:
+            return name
+        while True:
+            self._taken[name] = self._taken.get(name, 0) + 1
+            candidate = f"{name}_{self._taken[name]}"
+            if candidate not in self.variables:
+                return candidate
+
+    def add_variable(self, variable: Variable) -> None:
+        """Register a Variable under its name."""
+        self.variables[variable.name] = variable
+
+    def rename(self, variable: Variable, name: str) -> None:
+        """Give a Variable a name like `name`."""
+        del self.variables[variable.name]
+        variable.__dict__["name"] = self.unique(name)
+        self.variables[variable.name] = variable
+
+    def variable(self, name: str) -> Variable:
+        """The Variable called `name`.
+
+        Raises:
+            ValueError: there is none; the message lists near names.
+        """
+        if name in self.variables:
+            return self.variables[name]
+        near = difflib.get_close_matches(name, self.variables, n=3)
+        hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
+        raise ValueError(f"The program has no Variable named {name!r}.{hint}")
+
+    def list_vars(self) -> Iterator[Variable]:
+        """Its Variables."""
+        return iter(self.variables.values())
+
+    def operators(self) -> Iterator[Operator]:
+        """The operators of all blocks."""
+        return itertools.chain.from_iterable(block.ops for block in self.blocks)
+
+    def captured(self) -> list[Tensor]:
+        """The Tensors with values that operators use: parameters and constants."""
+        found = (t for op in self.operators() for t in op.tensors() if not isinstance(t, Variable))
+        return list(dict.fromkeys(found))
+
+    def all_parameters(self) -> list[Tensor]:
+        """The parameters that operators use."""
+        return [t for t in self.captured() if isinstance(t, Parameter)]
+
+    def to_string(self, throw_on_error: bool = False, with_details: bool = False) -> str:
+        """What ``print`` shows."""
+        return str(self)
+
+    def __str__(self) -> str:
+        from pylayer.static.printing import program_text
+
+        return program_text(self)
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+# --------------------------------------------------------------------------- the programs in use
+_defaults: ContextVar[tuple[Program, Program] | None] = ContextVar("default_programs", default=None)
+
+
+def _default_programs() -> tuple[Program, Program]:
+    programs = _defaults.get()
+    if programs is None:
+        programs = (Program(), Program())
+        _defaults.set(programs)
+    return programs
+
+
+def default_main_program() -> Program:
+    """The program to which operations are appended."""
+    return _default_programs()[0]
+
+
+def default_startup_program() -> Program:
+    """The program that gives parameters their first values."""
+    return _default_programs()[1]
+
+
+@contextmanager
+def program_guard(main_program: Program, startup_program: Program | None = None) -> Iterator[None]:
+    """Have operations appended to `main_program` within the ``with`` block.
+
+    Raises:
+        TypeError: one is not a Program.
+    """
+    for role, program in (("main_program", main_program), ("startup_program", startup_program)):
+        if not isinstance(program, Program) and not (program is None and role == "startup_program"):
+            raise TypeError(
+                f"The {role} of program_guard should be paddle.static.Program, but received {type(program).__name__}."
+            )
+    token = _defaults.set((main_program, startup_program or default_startup_program()))
+    try:
+        yield
+    finally:
+        _defaults.reset(token)

@@ -1,0 +1,190 @@
+"""`static_pylayer`: an operator of two blocks, one for the forward and one for the backward that the user gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from pylayer.static.backward import filled_like, fits, needs_gradient
+from pylayer.static.operators import Assign, Operator, tensors_in
+from pylayer.static.program import Block, default_main_program
+from pylayer.static.recorder import current_block_for, in_dynamic_mode
+from pylayer.static.structure import leaves, rebuilt
+from pylayer.static.variable import Variable
+from pylayer.tensor import Tensor
+
+
+class PyLayerCall(Operator):
+    """The forward block of a `static_pylayer`. Its derivative is what `backward_fn` says, not that of the block."""
+
+    type = "pylayer"
+
+    def __init__(self, inputs: list[Tensor], forward: Block, backward_fn: Callable[..., Any] | None) -> None:
+        super().__init__(inputs)
+        self.forward = forward
+        self.backward_fn = backward_fn
+        self.backwards: list[Block] = []
+        """One block for each time that gradients were asked for."""
+
+    def blocks(self) -> list[tuple[str, Block]]:
+        return [("forward", self.forward)]
+
+    def differentiated(self, cotangents: Sequence[Tensor | None], wanted: Sequence[int]) -> list[Tensor | None]:
+        """Trace `backward_fn`.
+
+        Raises:
+            ValueError: it returns another number of gradients than there are inputs, or None where one is needed.
+            AssertionError: a gradient has another dtype or shape than its input.
+            Exception: whatever it raises itself, with a note.
+        """
+        assert self.backward_fn is not None
+        program = default_main_program()
+        given = [
+            filled_like(out, 0.0) if cotangent is None else cotangent
+            for out, cotangent in zip(self.outputs, cotangents, strict=True)
+        ]
+        around = program.current
+        block = Block(program, around, sees=[self.forward])
+        with block.recorded():
+            try:
+                returned = self.backward_fn(*given)
+            except Exception as error:
+                error.add_note(f"in backward_fn of the static_pylayer at {self.where}")
+                raise
+            found = self.checked(returned, wanted)
+            gradients: list[Tensor | None] = [None] * len(self.inputs)
+            made = PyLayerGradient(self, given, block)
+            for k in wanted:
+                source, gradient = self.inputs[k], found[k]
+                assert source is not None
+                assert gradient is not None
+                spec = source.array
+                stop = not needs_gradient([*given, *(t for op in block.ops for t in op.inputs)])
+                out = around.variable(f"{source.name}@GRAD", tuple(spec.shape), spec.dtype, stop)
+                block.append(Assign(gradient, out, like=source))
+                made.outputs.append(out)
+                gradients[k] = out
+        self.backwards.append(block)
+        around.append(made)
+        return gradients
+
+    def checked(self, returned: Any, wanted: Sequence[int]) -> list[Tensor | None]:
+        """What `backward_fn` returned, one gradient per input; key phrases: observed rules 61, 62 and 64."""
+        gradients = leaves(returned)
+        names = ", ".join(t.name for t in self.inputs if t is not None)
+        place = f"static_pylayer at {self.where}"
+        if len(gradients) != len(self.inputs):
+            raise ValueError(
+                f"The number of input grads should be equal to the number of inputs, but got {len(gradients)} and "
+                f"{len(self.inputs)}. backward_fn of the {place} must return one gradient for each of: {names}."
+            )
+        for k, (gradient, source) in enumerate(zip(gradients, self.inputs, strict=True)):
+            assert source is not None
+            if gradient is None and k not in wanted:
+                continue
+            about = source.described() if isinstance(source, Variable) else source.name
+            if not isinstance(gradient, Tensor):
+                raise ValueError(
+                    f"backward_fn of the {place} returned {'None' if gradient is None else type(gradient).__name__} as "
+                    f"gradient {k}, but it must be a Variable: a gradient is needed for {about}."
+                )
+            if gradient.dtype is not source.dtype:
+                raise AssertionError(
+                    f"dtype of inp_grad({gradient.dtype!r}) and fwd_input({source.dtype!r}) should be the same: "
+                    f"gradient {k} of backward_fn of the {place}, for {about}. Cast it with astype()."
+                )
+            if not fits(gradient, source):
+                raise AssertionError(
+                    f"shape of inp_grad({gradient.shape}) and fwd_input({source.shape}) should be the same: "
+                    f"gradient {k} of backward_fn of the {place}, for {about}."
+                )
+        return gradients
+
+
+class PyLayerGradient(Operator):
+    """The backward block of a `static_pylayer`: a list of operators, which are differentiated one by one."""
+
+    type = "pylayer_grad"
+
+    def __init__(self, of: PyLayerCall, cotangents: list[Tensor], backward: Block) -> None:
+        super().__init__(list(cotangents))
+        self.of = of
+        self.backward = backward
+
+    def blocks(self) -> list[tuple[str, Block]]:
+        return [("backward", self.backward)]
+
+    def expanded(self) -> Iterator[Operator]:
+        for op in self.backward.ops:
+            yield from op.expanded()
+
+
+def static_pylayer(
+    forward_fn: Callable[..., Any],
+    inputs: Sequence[Any],
+    backward_fn: Callable[..., Any] | None = None,
+    name: str | None = None,
+) -> Any:
+    """What ``forward_fn(*inputs)`` returns, with `backward_fn` as its derivative.
+
+    Both are called while the program is built, and record a block each: `forward_fn` now, `backward_fn` whenever
+    gradients are asked for. Either may use Variables from outside; no gradient flows to those from `forward_fn`.
+
+    Args:
+        forward_fn: takes `inputs`; returns a Variable, or nested lists and tuples of them.
+        inputs: Variables, also in nested lists; others are passed on as they are.
+        backward_fn: takes the cotangent of each output, zeros for one that is not used; returns a gradient for each
+            input Variable, of its dtype and shape. Without it all inputs must have stop_gradient True.
+
+    Returns:
+        New Variables in the structure that `forward_fn` returned.
+
+    Raises:
+        AssertionError: the mode is dynamic; what `backward_fn` returned has another dtype or shape than its input.
+        ValueError: a function is not callable, an input needs a gradient and there is no `backward_fn`; the number of
+            gradients is not that of inputs.
+        TypeError: `inputs` is no list.
+    """
+    if in_dynamic_mode():  # key phrase: observed rule 55
+        raise AssertionError(
+            "please use PyLayer instead of static_pylayer in dygraph mode. Call paddle.enable_static() to build a "
+            "static program."
+        )
+    for role, function in (("forward_fn", forward_fn), ("backward_fn", backward_fn)):
+        if not callable(function) and not (function is None and role == "backward_fn"):
+            raise ValueError(f"`{role}` should be callable, but got {type(function).__name__}.")
+    if not isinstance(inputs, (list, tuple)):
+        raise TypeError(f"inputs must be a list of Variables, but got {type(inputs).__name__}. Write [x] for one.")
+    tensors = tensors_in(list(inputs))
+    around = current_block_for(tensors)
+    if backward_fn is None:
+        for tensor in tensors:
+            if not tensor._stop_gradient:  # key phrase: observed rule 58
+                about = f" ({tensor.described()})" if isinstance(tensor, Variable) else ""
+                raise ValueError(
+                    f"``stop_gradient`` attr of all inputs to ``forward_fn`` are expected to be True, when "
+                    f"``backward_fn == None``, but {tensor.name}.stop_gradient got {tensor._stop_gradient}{about}. "
+                    f"Give a backward_fn, or set it to True."
+                )
+    block = Block(around.program, around)
+    call = PyLayerCall(tensors, block, backward_fn)
+    with block.recorded():
+        try:
+            returned = forward_fn(*inputs)
+        except Exception as error:
+            error.add_note(f"in forward_fn of the static_pylayer at {call.where}")
+            raise
+        stop = not needs_gradient(tensors)
+        results = leaves(returned)
+        outs: list[Any] = list(results)
+        stem = f"pylayer_{around.program.version}.out"
+        for k, result in enumerate(results):
+            if isinstance(result, Tensor):
+                spec = result.array
+                outs[k] = around.variable(
+                    f"{stem}_{k}", tuple(spec.shape), spec.dtype, stop or spec.dtype.kind in "biu"
+                )
+                block.append(Assign(result, outs[k]))
+                call.outputs.append(outs[k])
+    around.append(call)
+    return rebuilt(returned, outs)

@@ -1,0 +1,123 @@
+"""Recording: what operations do in static mode, and the switches of the mode."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from pylayer.graph import grad_mode
+from pylayer.static.infer import OutputSpec, explained, infer_call, infer_operation
+from pylayer.static.operators import Assign, Call, FunctionCall, Operator, tensors_in
+from pylayer.static.program import Block, default_main_program
+from pylayer.static.variable import Variable
+from pylayer.symbol import recording
+from pylayer.tensor import Tensor
+
+
+class ProgramRecorder:
+    """Appends calls to the current block of the default main program."""
+
+    def operation(self, op: Any, arguments: Sequence[Any]) -> Any:
+        """Record an operation of the table.
+
+        Raises:
+            ValueError: the shapes do not fit, or a Variable is not to be had here.
+            TypeError: the dtypes do not go together.
+        """
+        block = current_block_for(arguments)
+        try:
+            _, values = op.checked(list(arguments))
+        except (ValueError, TypeError) as error:
+            raise explained(error, arguments) from None
+        kind, specs = infer_operation(op, values)
+        call = Call(op, values, kind is not None)
+        needed = (
+            op.differentiable and grad_mode.get() and any(not t._stop_gradient for t in call.inputs if t is not None)
+        )
+        outs = record(block, call, op.name, specs, stop_gradient=not needed)
+        return outs[0] if kind is None else kind(outs)
+
+    def call(self, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """Record the call of a function that makes one Tensor."""
+        block = current_block_for((args, kwargs))
+        specs = infer_call(function, args, kwargs)
+        name = function.__name__.strip("_")
+        return record(block, FunctionCall(function, args, kwargs), name, specs, stop_gradient=True)[0]
+
+
+def record(
+    block: Block, op: Operator, name: str, specs: Sequence[OutputSpec], *, stop_gradient: bool
+) -> list[Variable]:
+    """Append `op` and give it outputs as `specs` say."""
+    stem = f"{name.removesuffix('_')}_{block.program.version}.tmp"
+    op.outputs = [block.variable(f"{stem}_{k}", spec.shape, spec.dtype, stop_gradient) for k, spec in enumerate(specs)]
+    block.append(op)
+    return op.outputs
+
+
+def assigned(value: Tensor, name: str | None = None, *, stop_gradient: bool | None = None) -> Variable:
+    """A new Variable of the current block with the value of another, or of a Tensor."""
+    block = current_block_for(value)
+    spec = value.array
+    stop = value._stop_gradient if stop_gradient is None else stop_gradient
+    stem = name or f"assign_{block.program.version}.tmp_0"
+    out = block.variable(stem, tuple(spec.shape), spec.dtype, stop)
+    block.append(Assign(value, out))
+    return out
+
+
+def current_block_for(value: Any) -> Block:
+    """The block to which an operation on `value` is appended.
+
+    Raises:
+        ValueError: a Variable in it belongs to another program, or to a branch that may not have run.
+    """
+    block = default_main_program().current
+    for tensor in tensors_in(value):
+        if isinstance(tensor, Variable):
+            check_visible(tensor, block)
+    return block
+
+
+def check_visible(variable: Variable, block: Block) -> None:
+    """Check that `variable` has a value when `block` runs."""
+    if variable.block.program is not block.program:
+        raise ValueError(
+            f"{variable.described()} belongs to another Program than the one that operations are appended to. Use it "
+            f"under the program_guard of its own Program."
+        )
+    around = list(block.around())
+    outer: Block | None = variable.block
+    while outer is not None:
+        if outer.branch and not any(b is outer for b in around):
+            raise ValueError(
+                f"{variable.described()} was made in a branch of cond and cannot be used outside, where the branch may "
+                f"not have run. Return it from the branch."
+            )
+        outer = outer.parent
+
+
+# --------------------------------------------------------------------------- the mode
+def enable_static() -> None:
+    """From now on operations on Variables are recorded in programs."""
+    recording.set(ProgramRecorder())
+
+
+def disable_static(place: Any = None) -> None:
+    """Back to dynamic mode, where operations compute."""
+    recording.set(None)
+
+
+def in_dynamic_mode() -> bool:
+    """Whether operations compute at once."""
+    return recording.get() is None
+
+
+def check_static(what: str) -> None:
+    """Check that the mode is static.
+
+    Raises:
+        RuntimeError: it is dynamic.
+    """
+    if in_dynamic_mode():
+        raise RuntimeError(f"{what} builds a static program. Call paddle.enable_static() first.")

@@ -1,0 +1,126 @@
+"""Sizes that are known only while a program runs: the -1 in a shape."""
+
+from __future__ import annotations
+
+import itertools
+import operator
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from pylayer.symbol import Symbol, symbols_in
+from pylayer.tensor import Tensor
+
+if TYPE_CHECKING:
+    from pylayer.static.variable import Variable
+
+
+_keys = itertools.count()
+
+
+class SymbolicSize(Symbol):
+    """An unknown size. It prints, and compares for equality, as -1; arithmetic gives sizes computed in the run.
+
+    It is no int: whatever needs its value while the program is built raises, rather than go on with -1.
+    """
+
+    __slots__ = ()
+
+    def value(self, size_of: Callable[[UnknownSize], int]) -> Any:
+        """The value, given those of the unknown sizes that it is computed from."""
+        raise NotImplementedError
+
+    def unknowns(self) -> Iterator[UnknownSize]:
+        """The unknown sizes that it is computed from."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return "-1"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SymbolicSize) or (isinstance(other, int) and other == -1)
+
+    def __hash__(self) -> int:
+        return hash(-1)
+
+    def unavailable(self, *_: Any) -> Any:
+        """Refuse to be a number."""
+        raise ValueError(
+            f"{self.described()} is known only while the program runs, but its value is needed to build it. Give the "
+            f"size in static.data, or use an operation that takes -1."
+        )
+
+    def __neg__(self) -> SymbolicSize:
+        return ComputedSize(operator.neg, self)
+
+    __index__ = __int__ = __float__ = __bool__ = unavailable
+    __lt__ = __le__ = __gt__ = __ge__ = unavailable
+
+
+class UnknownSize(SymbolicSize):
+    """The size of a Variable along an axis."""
+
+    __slots__ = ("axis", "key", "variable")
+
+    def __init__(self) -> None:
+        self.key = next(_keys)
+        """What tells it from other sizes, all of which it equals."""
+        self.variable: Variable | None = None
+        self.axis = 0
+
+    def value(self, size_of: Callable[[UnknownSize], int]) -> Any:
+        return size_of(self)
+
+    def unknowns(self) -> Iterator[UnknownSize]:
+        yield self
+
+    def described(self) -> str:
+        if self.variable is None:
+            return "a size"
+        return f"the size of axis {self.axis} of {self.variable.described()}"
+
+
+class ComputedSize(SymbolicSize):
+    """Arithmetic on sizes."""
+
+    __slots__ = ("function", "operands")
+
+    def __init__(self, function: Callable[..., Any], *operands: Any) -> None:
+        self.function, self.operands = function, operands
+
+    def value(self, size_of: Callable[[UnknownSize], int]) -> Any:
+        return self.function(*(o.value(size_of) if isinstance(o, SymbolicSize) else o for o in self.operands))
+
+    def unknowns(self) -> Iterator[UnknownSize]:
+        for operand in self.operands:
+            if isinstance(operand, SymbolicSize):
+                yield from operand.unknowns()
+
+    def described(self) -> str:
+        return f"a number computed from {' and '.join(size.described() for size in self.unknowns())}"
+
+
+def _computes(function: Callable[..., Any], reflected: bool) -> Callable[[SymbolicSize, Any], Any]:
+    def compute(size: SymbolicSize, other: Any) -> Any:
+        if isinstance(other, Tensor):
+            from pylayer.ops.creation import to_tensor  # which itself needs the operations
+
+            number = to_tensor(size)
+            return function(other, number) if reflected else function(number, other)
+        if not isinstance(other, (int, float, SymbolicSize)):
+            return NotImplemented
+        return ComputedSize(function, *((other, size) if reflected else (size, other)))
+
+    return compute
+
+
+for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod"):
+    _function = getattr(operator, _name)
+    setattr(SymbolicSize, f"__{_name}__", _computes(_function, reflected=False))
+    setattr(SymbolicSize, f"__r{_name}__", _computes(_function, reflected=True))
+
+
+def unknowns_in(value: Any) -> Iterator[UnknownSize]:
+    """The unknown sizes in a value, also inside lists, tuples and slices, but not those of a Variable's shape."""
+    for symbol in symbols_in(value):
+        if isinstance(symbol, SymbolicSize):
+            yield from symbol.unknowns()

@@ -1,0 +1,52 @@
+"""Operators that change parameters: an optimizer's step, and the first values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pylayer.static.operators import Operator
+from pylayer.static.variable import Variable
+from pylayer.tensor import Parameter, Tensor
+
+
+class Update(Operator):
+    """One step of an optimizer: the same that it takes in dynamic mode."""
+
+    def __init__(self, optimizer: Any, pairs: Sequence[tuple[Parameter, Variable]]) -> None:
+        super().__init__()
+        self.optimizer = optimizer
+        self.pairs = list(pairs)
+        self.type = type(optimizer).__name__.lower()
+
+    def tensors(self) -> list[Tensor]:
+        return [t for pair in self.pairs for t in pair]
+
+    def shown(self) -> str:
+        return ", ".join(f"{p.name}, grad={g.name}" for p, g in self.pairs)
+
+    def apply(self, gradients: Sequence[Any]) -> None:
+        """Change the parameters, given the arrays of their gradients."""
+        for (parameter, _), gradient in zip(self.pairs, gradients, strict=True):
+            parameter._grad = Tensor(gradient)
+        self.optimizer.step_on([parameter for parameter, _ in self.pairs])
+        for parameter, _ in self.pairs:
+            parameter._grad = None
+
+
+class Initialize(Operator):
+    """Gives a parameter its first values: what a startup program consists of."""
+
+    type = "initialize"
+
+    def __init__(self, parameter: Parameter, values: Callable[[], Tensor]) -> None:
+        super().__init__()
+        self.parameter = parameter
+        self.values = values
+
+    def shown(self) -> str:
+        return self.parameter.name
+
+    def apply(self) -> None:
+        """Draw the values anew."""
+        self.parameter.array[...] = self.values().array

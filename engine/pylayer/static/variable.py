@@ -1,0 +1,166 @@
+"""Variables: Tensors of a program, which have a shape and a dtype but no values."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+
+from pylayer.array import XP
+from pylayer.dtype import BY_NUMPY
+from pylayer.static.place import user_place
+from pylayer.static.sizes import SymbolicSize
+from pylayer.symbol import Symbol, recording
+from pylayer.tensor import Size, Tensor
+
+if TYPE_CHECKING:
+    from pylayer.static.program import Block
+
+Shape = tuple[int | SymbolicSize, ...]
+
+
+class Spec:
+    """What is known of a Variable's array: the part of an array that operations ask for while a program is built."""
+
+    __slots__ = ("dtype", "shape", "variable")
+
+    def __init__(self, variable: Variable, shape: Shape, dtype: np.dtype[Any]) -> None:
+        self.variable = variable
+        self.shape = shape
+        self.dtype = dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> Any:
+        """The number of elements."""
+        return math.prod(self.shape)
+
+    def get(self) -> NoReturn:
+        """What `to_numpy` calls: there are no values.
+
+        Raises:
+            RuntimeError: always.
+        """
+        raise RuntimeError(
+            f"{self.variable.described()} has a value only while its program runs. Fetch it: "
+            f"Executor.run(program, feed=…, fetch_list=[{self.variable.name!r}])."
+        )
+
+    def copy(self) -> NoReturn:
+        """What in-place operations begin with: a program has no memory to change.
+
+        Raises:
+            RuntimeError: always.
+        """
+        raise RuntimeError(
+            f"{self.variable.described()} cannot be changed in place: a Variable is what one operator makes. Use the "
+            f"operation that gives a new one, such as x = paddle.add(x, y), or paddle.where."
+        )
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise AttributeError(
+            f"{self.variable.described()} has a shape and a dtype, but no {name} before its program runs: what was "
+            f"called needs values, and cannot be part of a program."
+        )
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NoReturn:
+        self.get()
+
+
+XP[Spec] = np
+
+
+class Variable(Tensor, Symbol):
+    """A Tensor of a program. Operations on it are recorded; `Executor.run` computes and fetches it.
+
+    Sizes that are known only in the run show as -1 in `shape`.
+    """
+
+    def __init__(self, block: Block, name: str, shape: Shape, dtype: Any, stop_gradient: bool = True) -> None:
+        self._spec = Spec(self, tuple(shape), np.dtype(dtype))
+        self.node = None
+        self._stop_gradient = stop_gradient
+        self.block = block
+        self.where = user_place()
+        self.is_data = False
+        self.__dict__["name"] = name
+        block.program.add_variable(self)
+
+    @property
+    def array(self) -> Any:
+        """The `Spec`.
+
+        Raises:
+            RuntimeError: the mode is dynamic, where operations compute.
+        """
+        if recording.get() is None:
+            raise RuntimeError(
+                f"{self.described()} belongs to a static program, but the mode is dynamic. Call "
+                f"paddle.enable_static() before using it, or fetch its value with Executor.run."
+            )
+        return self._spec
+
+    @property
+    def shape(self) -> Any:
+        """Its shape, with -1 for sizes that are known only in the run."""
+        return Size(self._spec.shape)  # type: ignore[arg-type]
+
+    @property
+    def dtype(self) -> Any:
+        """Its data type."""
+        return BY_NUMPY[self._spec.dtype]
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return len(self._spec.shape)
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether it is fed, rather than computed."""
+        return self.is_data
+
+    def described(self) -> str:
+        """Its name, shape and dtype, and where the user's program made it."""
+        shape = ", ".join(map(str, self._spec.shape))
+        return f"Variable {self.name!r} of shape [{shape}] and dtype {self.dtype.name}, created at {self.where}"
+
+    def __repr__(self) -> str:
+        shape = ", ".join(map(str, self._spec.shape))
+        return (
+            f"Variable(name={self.name!r}, shape=[{shape}], dtype={self.dtype.name}, "
+            f"stop_gradient={self._stop_gradient})"
+        )
+
+    def detach(self) -> Tensor:
+        """The same values, with stop_gradient True."""
+        from pylayer.static.recorder import assigned
+
+        return assigned(self, stop_gradient=True)
+
+    def refuse(self, *_: Any, **__: Any) -> NoReturn:
+        """What takes a gradient of a Tensor at once.
+
+        Raises:
+            RuntimeError: always.
+        """
+        raise RuntimeError(
+            f"{self.described()}: a program's gradients are Variables too. Ask for them with "
+            f"paddle.static.gradients or paddle.static.append_backward."
+        )
+
+    backward = gradient = register_hook = retain_grads = clear_grad = clear_gradient = refuse
+
+    def __bool__(self) -> bool:
+        raise RuntimeError(
+            f"{self.described()} cannot decide an if or while of Python: it has a value only while its program runs. "
+            f"Use paddle.static.nn.cond."
+        )
+
+    def __deepcopy__(self, memo: Any) -> NoReturn:
+        raise RuntimeError(f"{self.described()} cannot be copied; use paddle.assign.")

@@ -1,0 +1,95 @@
+"""``gradcheck replay``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import click
+
+from gradcheck.commands.run import exit_code, run_all
+from gradcheck.commands.screen import make_screen
+from gradcheck.commands.select import fail, read_specs
+from gradcheck.commands.show import source
+from gradcheck.commands.trust import require_trust
+from gradcheck.config import ConfigError, load_config
+from gradcheck.report.text import number, safe, shown_path
+from gradcheck.result import Result
+from gradcheck.run import journal
+from gradcheck.run.plan import Case, plan
+from gradcheck.run.pool import Pool
+from gradcheck.spec.model import SpecFile
+
+
+@click.command()
+@click.argument("name", required=False, metavar="[ID]")
+@click.option("--seed", type=click.IntRange(0, 2**32 - 1), help="Another seed than that of the last run.")
+@click.option("--allow-code", is_flag=True, help="Run code in spec files that are not bundled with gradcheck.")
+def replay(name: str | None, seed: int | None, allow_code: bool) -> None:
+    """Run a case of the last run again, with the same seed and limits, and show everything about it.
+
+    ID is a case (ID@BACKEND) or a scenario; without it, the last one in the files that failed is meant. The record of
+    the last run stays as it is.
+
+    Exit code: as `gradcheck run`.
+    """
+    try:
+        allowed = allow_code or load_config().allow_code
+        record = chosen_record(journal.read(), name)
+    except (ConfigError, journal.JournalError) as error:
+        raise fail(str(error)) from None
+    spec, case = case_of(record, seed)
+    require_trust([case], allowed)
+    click.echo(f"# {shown_path(record.result.path)}\n{safe(source(case.scenario, spec))}\n")
+    screen = make_screen("plain", "auto", True, False, f"--seed {case.seed}" + " --allow-code" * allow_code)
+    results, interrupted = run_all([case], Pool(1), screen)
+    for result in results:
+        for line in everything(result):
+            click.echo(line)
+    raise SystemExit(exit_code(results, interrupted))
+
+
+def chosen_record(records: Sequence[journal.Record], name: str | None) -> journal.Record:
+    """The record that `name` means: of that case or scenario, the last in the files, and one that failed if any did.
+
+    Raises:
+        JournalError: there is none.
+    """
+    in_order = sorted(records, key=lambda one: (one.result.path, one.result.line, one.result.name))
+    fitting = [one for one in in_order if name in (None, one.result.name, one.result.scenario)]
+    failed = [one for one in fitting if not one.result.status.green]
+    if failed or (name and fitting):
+        return (failed or fitting)[-1]
+    if name:
+        raise journal.JournalError(f"the last run has no case {name!r}; `gradcheck run {name}` runs it")
+    raise journal.JournalError("nothing failed in the last run; name a case to replay it all the same")
+
+
+def case_of(record: journal.Record, seed: int | None) -> tuple[SpecFile, Case]:
+    """The recorded case and its spec file, read as that is now.
+
+    Raises:
+        SystemExit: the file has mistakes, or the case is no longer in it.
+    """
+    result = record.result
+    specs, _ = read_specs([result.path])
+    used = record.seed if seed is None else seed
+    cases = plan(specs, [result.backend], seed=used, timeout=record.timeout, memory=record.memory)
+    found = next((case for case in cases if case.name == result.name), None)
+    if found is None:
+        raise fail(f"{result.name} is no longer in {result.path}")
+    return specs[0], found
+
+
+def everything(result: Result) -> list[str]:
+    """All wrong entries and all that is kept of what the case printed: reports cut both short."""
+    lines = []
+    if result.gradient is not None and result.gradient.wrong:
+        lines.append("all wrong entries (output, input: analytic, numeric ± bar):")
+        lines += [
+            f"  {one.output}{list(one.output_index)}, {one.input}{list(one.index)}: "
+            f"{number(one.analytic)}, {number(one.numeric)} ± {one.bar:.0e}"
+            for one in result.gradient.wrong
+        ]
+    if result.output.strip():
+        lines += ["what it printed:", *(f"  {line}" for line in result.output.rstrip("\n").split("\n"))]
+    return [part for line in lines for part in safe(line).split("\n")]

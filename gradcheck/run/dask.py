@@ -1,0 +1,123 @@
+"""The executor of runs on a Dask cluster: the same workers as here, one in each thread of the cluster's workers.
+
+A case runs in a process below a worker process below a Dask worker, so that whatever it breaks is seen there and comes
+back as its result. Where a whole Dask worker is lost, the cases that it had are run again, one after the other and
+nothing beside them, so that only one that loses its Dask worker again is to blame.
+"""
+
+from __future__ import annotations
+
+import atexit
+import threading
+from concurrent.futures import CancelledError, Future
+from types import TracebackType
+from typing import Any
+
+from gradcheck import __version__
+from gradcheck.result import Result, Status
+from gradcheck.run.plan import Case
+from gradcheck.run.pool import EXECUTE, Worker
+from gradcheck.run.supervisor import ExecutorError
+
+CONNECT = 10.0
+"""Seconds to wait for the scheduler and for its first worker."""
+
+
+_local = threading.local()
+
+
+def run_case(text: str, version: str, execute: str = EXECUTE) -> str:
+    """On the cluster: the result of the case `text`, both as JSON.
+
+    Raises:
+        RuntimeError: another version of gradcheck is installed there.
+    """
+    if version != __version__:
+        raise RuntimeError(f"the cluster has gradcheck {__version__}, this machine {version}: install the same version")
+    case = Case.model_validate_json(text)
+    return (case.not_run() or worker_for(case.backend, execute).run(case)).model_dump_json()
+
+
+def worker_for(backend: str, execute: str) -> Worker:
+    """The worker of this thread for a backend: a new one if there is none, or if it has died."""
+    workers: dict[tuple[str, str], Worker] = vars(_local).setdefault("workers", {})
+    worker = workers.get((backend, execute))
+    if worker is None or worker.process.poll() is not None:
+        worker = workers[backend, execute] = Worker(execute, backend)
+        atexit.register(worker.end)
+    return worker
+
+
+class DaskPool:
+    """Runs cases on the cluster at `address`: as many at a time as it has threads, or at most `jobs`.
+
+    Raises:
+        ExecutorError: Dask is not installed, the scheduler does not answer, or it has no workers.
+    """
+
+    def __init__(self, address: str, jobs: int | None = None, execute: str = EXECUTE) -> None:
+        try:
+            from distributed import Client, KilledWorker
+        except ImportError:
+            raise ExecutorError('--executor dask needs Dask: pip install "gradcheck[dask]"') from None
+        self.execute, self.killed = execute, KilledWorker
+        try:
+            self.client: Any = Client(address, timeout=CONNECT, set_as_default=False)
+            self.client.wait_for_workers(1, timeout=CONNECT)
+        except (OSError, TimeoutError, ValueError) as error:
+            raise ExecutorError(
+                f"--executor dask:{address}: no scheduler with a worker answers there ({error})"
+            ) from None
+        threads = sum(self.client.nthreads().values())
+        self.slots = min(threads, jobs or threads)
+        self.cluster = self.client.get_executor(pure=False)
+        self.suspects: list[tuple[Case, Future[Result]]] = []
+        self.running = 0
+        self.lock = threading.Lock()
+
+    def __enter__(self) -> DaskPool:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.cluster.shutdown(wait=False)
+        self.client.close()
+
+    def submit(self, case: Case) -> Future[Result]:
+        """The result of `case` from whichever worker of the cluster is free."""
+        future: Future[Result] = Future()
+        with self.lock:
+            self.running += 1
+        self.send(case, future, alone=False)
+        return future
+
+    def send(self, case: Case, future: Future[Result], *, alone: bool) -> None:
+        """Have the cluster run `case`; `alone` says that nothing else runs meanwhile."""
+        sent = self.cluster.submit(run_case, case.model_dump_json(), __version__, self.execute)
+        sent.add_done_callback(lambda sent: self.ended(case, future, sent, alone))
+
+    def ended(self, case: Case, future: Future[Result], sent: Future[str], alone: bool) -> None:
+        """Pass a result on; a case whose Dask worker was lost waits until nothing else runs, and is run again."""
+        with self.lock:
+            self.running -= 1
+            again = not alone and not sent.cancelled() and isinstance(sent.exception(), self.killed)
+            if again:
+                self.suspects.append((case, future))
+            suspect = self.suspects.pop(0) if self.suspects and not self.running else None
+            self.running += suspect is not None
+        if not again:
+            self.settle(case, future, sent)
+        if suspect:
+            self.send(*suspect, alone=True)
+
+    def settle(self, case: Case, future: Future[Result], sent: Future[str]) -> None:
+        """Give `future` the result that came, or what stands in its place."""
+        error = CancelledError() if sent.cancelled() else sent.exception()
+        if error is None:
+            future.set_result(Result.model_validate_json(sent.result()))
+        elif isinstance(error, self.killed):
+            message = "the Dask worker that ran it was lost, and lost again when nothing else ran"
+            future.set_result(case.result(Status.CRASH, message))
+        else:
+            future.set_exception(ExecutorError(f"the Dask cluster failed: {error or type(error).__name__}"))

@@ -1,0 +1,51 @@
+"""Every row of the op table does in a program what it does at once: values, shapes, dtypes, gradients of two orders.
+
+There is no list of static operations to hold against the table: a program's calls are calls of its rows.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from both_ways import CASES, at_once, in_a_program
+from samples import SAMPLES
+
+import pylayer.paddle as paddle
+from pylayer.op_table import OPS
+from pylayer.static.operators import Call, Gradient
+
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
+
+
+@pytest.mark.parametrize("unknown", [False, True], ids=["known", "unknown"])
+@pytest.mark.parametrize(("name", "k"), CASES)
+def test_an_operation_in_a_program_does_what_it_does_at_once(name: str, k: int, unknown: bool) -> None:
+    if name == "unbind" and unknown:
+        with pytest.raises(ValueError, match="the number of results depends on a size"):
+            in_a_program(name, SAMPLES[name][k], unknown)
+        return
+    expected = at_once(name, SAMPLES[name][k])
+    variables, values = in_a_program(name, SAMPLES[name][k], unknown)
+    assert len(values) == len(expected)
+    for variable, value, wanted in zip(variables, values, expected, strict=True):
+        if wanted is None or value is None:
+            assert value is None or not np.any(value)
+            assert wanted is None or not np.any(wanted)
+            continue
+        np.testing.assert_array_equal(value, wanted)
+        assert variable.dtype.numpy == value.dtype == wanted.dtype
+        assert all(n in (m, -1) for m, n in zip(value.shape, variable.shape, strict=True))
+
+
+def test_the_calls_of_a_program_are_rows_of_the_table(program: Any) -> None:
+    x = paddle.static.data("X", [None, 3], "float64")
+    x.stop_gradient = False
+    loss = paddle.nn.functional.cross_entropy(paddle.tanh(x) @ x.T, paddle.argmax(x, 1))
+    paddle.static.gradients(loss, x)
+    rows = [
+        op.op if isinstance(op, Call) else op.of.op for op in program.operators() if isinstance(op, (Call, Gradient))
+    ]
+    assert len(rows) > 10
+    assert all(row is OPS[row.name] for row in rows)

@@ -1,0 +1,5 @@
+"""A module that never finishes its import."""
+
+import time
+
+time.sleep(1000)

@@ -1,0 +1,141 @@
+"""Hostile spec files: `validate` refuses each, soon, in little memory, and without running a thing."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import time
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SECONDS = 20.0
+MEGABYTES = 600
+"""What reading any file may take: the largest that is read has 10 MB and 50,000 values."""
+
+HEAD = "schema: gradcheck/v1\nscenarios:\n  - id: a\n    title: t\n    source: {document: d}\n"
+LAYER = HEAD + "    layer: {op: tanh}\n"
+INPUT = LAYER + "    inputs: {x: {shape: [2]}}\n"
+
+
+def laughs() -> str:
+    names = "abcdefghi"
+    lists = [f"{b}: &{b} [{', '.join([f'*{a}'] * 9)}]" for a, b in pairwise(names)]
+    return "\n".join(["a: &a [lol]", *lists, "schema: gradcheck/v1"])
+
+
+REFUSED: dict[str, tuple[str | bytes, str]] = {
+    "a billion laughs": (laughs(), "alias|anchor"),
+    "a merge key": (INPUT + "    <<: {seed: 1}\n", "<<"),
+    "a Python object": (INPUT + "    seed: !!python/object/apply:os.system [touch ran]\n", "tag"),
+    "a tag directive": ("%TAG ! tag:yaml.org,2002:python/\n---\n" + INPUT, "."),
+    "brackets 100,000 deep": ("[" * 100_000, "."),
+    "braces 100,000 deep": ("{a: " * 100_000, "."),
+    "hyphens 100,000 deep": ("- " * 100_000, "."),
+    "question marks 10,000 deep": ("? " * 10_000, "."),
+    "lists 41 deep": (INPUT + f"    matrix: {{k: {'[' * 41}{']' * 41}}}\n", "deep"),
+    "a quote that never ends": (INPUT + '    call: "' + "x" * 1_000_000, "."),
+    "11 MB": (INPUT + "# " + "x" * 11_000_000, "10 MB"),
+    "10 MB of values": (INPUT.replace("[2]", "[" + "1," * 4_900_000 + "1]"), "values"),
+    "10 MB of keys": (INPUT + "    matrix: {" + ", ".join(f"k{k}: [1]" for k in range(500_000)) + "}\n", "."),
+    "10 MB on a line": ("x" * 9_900_000, "."),
+    "10 MB of line breaks": ("\n" * 9_900_000, "empty"),
+    "10 MB of control characters": ("\x01" * 9_900_000, "control"),
+    "10 MB of zero bytes": (b"\0" * 9_900_000, "."),
+    "a million mistakes": (INPUT + "    x: 1\n" * 40_000, "."),
+    "twice the same key": (INPUT + "    seed: 1\n    seed: 2\n", "seed"),
+    "two documents": (INPUT + "---\n" + INPUT, "."),
+    "UTF-16": (INPUT.encode("utf-16"), "UTF-16"),
+    "half a character": (INPUT.encode() + b"# \xed\xa0\x80", "UTF-8"),
+    "escape sequences": (INPUT.replace("title: t", "title: \x1b[2J\x07"), "control"),
+    "a thousand times a thousand times a thousand": (
+        LAYER + "    inputs: {x: {shape: [1000, 1000, 1000]}}\n",
+        "elements",
+    ),
+    "more elements than there are numbers": (LAYER + f"    inputs: {{x: {{shape: [{2**62}, {2**62}]}}}}\n", "elements"),
+    "a negative length": (LAYER + "    inputs: {x: {shape: [-1]}}\n", "at least 0"),
+    "nine dimensions": (LAYER + "    inputs: {x: {shape: [1, 1, 1, 1, 1, 1, 1, 1, 1]}}\n", "dimensions"),
+    "a matrix of a million cases": (
+        INPUT + "    matrix: {" + ", ".join(f"{k}: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]" for k in "abcdef") + "}\n",
+        "combinations|cases",
+    ),
+    "extends in a circle": (INPUT + "    extends: a\n", "extends"),
+    "a number of 10,000 digits": (INPUT + f"    seed: {'9' * 10_000}\n", "seed"),
+    "code of 300,000 characters": (HEAD + "    script: |\n" + "      x = 1\n" * 50_000, "longer"),
+    "code 1,000 parentheses deep": (HEAD + f"    script: {'(' * 1000}\n", "."),
+    "a formula of 90,000 signs": (HEAD + f"    script: '{'-' * 90_000}1'\n", "."),
+    "a regular expression that is none": (
+        INPUT + "    expect: {raises: {type: A, message: {re: '" + "(" * 900 + "'}}}\n",
+        "regular|re",
+    ),
+    "an id that is a path": (INPUT.replace("id: a", "id: ../../etc/passwd"), "id"),
+    "a reference that is a path": (HEAD + "    layer: {ref: '../../evil:x'}\n    inputs: {x: {shape: [1]}}\n", "."),
+    "an operation with a call in it": (HEAD + "    layer: {op: 'tanh(x)'}\n    inputs: {x: {shape: [1]}}\n", "op"),
+    "a timeout of a year": (INPUT + "    timeout: 31536000\n", "timeout"),
+    "a name that is code": (LAYER + "    inputs: {'x); import os; (': {shape: [1]}}\n", "."),
+}
+
+CHILD = """
+import resource, sys, time
+sys.path[:0] = sys.argv[2:4]
+from gradcheck.commands import main
+try:
+    main(["validate", sys.argv[1]], standalone_mode=True)
+except SystemExit as end:
+    code = end.code
+banned = {"numpy", "pylayer", "paddle", "cupy"} & set(sys.modules)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024, code, sorted(banned))
+"""
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_hostile_file_is_refused_soon_and_in_little_memory(tmp_path, name):
+    content, message = REFUSED[name]
+    file = tmp_path / "a.grad.yaml"
+    file.write_bytes(content if isinstance(content, bytes) else content.encode("utf-8", "surrogatepass"))
+    began = time.monotonic()
+    command = [sys.executable, "-c", CHILD, str(file), str(ROOT), str(ROOT / "engine")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=True, cwd=tmp_path)
+    seconds = time.monotonic() - began
+    *_, last = done.stdout.splitlines()
+    megabytes, code, banned = last.split(" ", 2)
+    assert (code, banned) == ("2", "[]")
+    assert re.search(message, done.stdout + done.stderr)
+    assert int(megabytes) < MEGABYTES
+    assert seconds < SECONDS
+    assert "Traceback" not in done.stderr
+    assert re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", done.stdout + done.stderr) is None
+    assert [path.name for path in tmp_path.iterdir()] == ["a.grad.yaml"]
+
+
+@pytest.mark.parametrize("command", ["validate", "list", "show"])
+def test_commands_that_only_look_never_run_or_import_anything(tmp_path, command):
+    """Every place of a spec that holds code, and a module beside it that would tell if it were imported."""
+    trap = "__import__('pathlib').Path('ran').touch()"
+    (tmp_path / "evil.py").write_text(f"{trap}\nclass Layer: pass\n")
+    (tmp_path / "numpy.py").write_text(trap)
+    scenarios = [
+        {"layer": f"{trap}\nclass A(PyLayer): pass", "inputs": {"x": {"shape": [1]}}, "call": f"A.apply(x, {trap})"},
+        {"layer": {"ref": "evil:Layer"}, "inputs": {"x": {"shape": [1]}}, "call": "Layer.apply(x)"},
+        {"script": trap, "expect": {"values": {trap: None}}},
+    ]
+    heads = [{"id": f"s{k}", "title": "t", "source": {"document": "d"}, **one} for k, one in enumerate(scenarios)]
+    (tmp_path / "a.grad.yaml").write_text(json.dumps({"schema": "gradcheck/v1", "scenarios": heads}))
+    ids = ["s0", "s1", "s2"] if command == "show" else []
+    process = [sys.executable, str(ROOT / "cli.py"), command, "a.grad.yaml", *ids]
+    done = subprocess.run(process, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.grad.yaml", "evil.py", "numpy.py"]
+
+
+def test_a_run_of_a_strangers_file_is_refused_and_imports_nothing_of_it(tmp_path):
+    (tmp_path / "a.grad.yaml").write_text(HEAD + "    script: open('ran', 'w').close()\n")
+    command = [sys.executable, str(ROOT / "cli.py"), "run", "a.grad.yaml"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "a.grad.yaml:6: a would run its script, 1 lines of Python" in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["a.grad.yaml"]

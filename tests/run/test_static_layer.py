@@ -1,0 +1,124 @@
+"""Static layers, run in this process: their gradients come from programs and are held against numerical ones."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from textwrap import indent
+
+import pytest
+
+import pylayer.paddle as paddle
+from gradcheck.result import Result, Status
+from gradcheck.run.execute import execute
+from gradcheck.run.plan import plan
+from gradcheck.spec.read import read
+from pylayer import uninstall_paddle
+from pylayer.py_layer import PyLayer
+
+Run = Callable[..., Result]
+
+TANH = """
+def forward_fn(a):
+    return paddle.tanh(a)
+
+def backward_fn(d):
+    y = paddle.tanh(x)
+    return d * (1 - y * y)
+"""
+WRONG = TANH.replace("1 - y * y", "1 - y")
+DETACHED = TANH.replace("paddle.tanh(x)", "paddle.tanh(x).detach()")
+PRODUCT = """
+def forward_fn(a, b):
+    return a * b, [a + b]
+
+def backward_fn(d, e):
+    return d * y + e, d * x + e
+"""
+X = "inputs: {x: {shape: [2, 3]}}"
+
+
+@pytest.fixture(autouse=True)
+def process_as_before() -> Iterator[None]:
+    """`execute` changes its process, which in a run is a child of its own."""
+    path, counted = [*sys.path], vars(PyLayer).get("__init_subclass__")
+    yield
+    sys.path[:] = path
+    uninstall_paddle()
+    if counted is None and "__init_subclass__" in vars(PyLayer):
+        del PyLayer.__init_subclass__
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    def run_scenario(code: str, *keys: str, kind: str = "layer") -> Result:
+        head = "schema: gradcheck/v1\nscenarios:\n  - id: mine\n    title: t\n    source: {document: d}\n"
+        head += f"    {kind}: |\n"
+        path = tmp_path / "mine.grad.yaml"
+        path.write_text(head + indent(code.strip("\n"), "      ") + "\n" + indent("\n".join(keys), "    ") + "\n")
+        return execute(plan([read(path)], ["numpy"])[0])
+
+    return run_scenario
+
+
+@pytest.mark.parametrize(
+    ("code", "keys", "status"),
+    [
+        (TANH, [X], Status.PASS),
+        (TANH, [X, "expect: {order: 2}"], Status.PASS),
+        (TANH, ["inputs: {x: {shape: [2, 3], dtype: float32}}"], Status.PASS),
+        (TANH, ["inputs: {x: {shape: []}}"], Status.PASS),
+        (WRONG, [X], Status.FAIL),
+        (WRONG, [X, "expect: {gradient: differs}"], Status.PASS),
+        (DETACHED, [X], Status.PASS),
+        (DETACHED, [X, "expect: {order: 2}"], Status.FAIL),
+        (PRODUCT, ["inputs: {x: {shape: [2, 3]}, y: {shape: [2, 3]}}", "expect: {order: 2}"], Status.PASS),
+        (PRODUCT, ["inputs: {x: {shape: [2, 3]}, y: {shape: [2, 3], stop_gradient: true}}"], Status.PASS),
+        (PRODUCT.replace("d * x + e", "d * x"), ["inputs: {x: {shape: [3]}, y: {shape: [3]}}"], Status.FAIL),
+    ],
+)
+def test_the_gradient_is_held_against_the_numerical_one(run: Run, code: str, keys: list[str], status: Status) -> None:
+    result = run(code, *keys)
+    assert result.status is status, result.message
+
+
+def test_the_wrong_entries_are_counted_by_input(run: Run) -> None:
+    result = run(PRODUCT.replace("d * x + e", "d * x"), "inputs: {x: {shape: [3]}, y: {shape: [3]}}")
+    assert result.message.startswith("gradient of y: ")
+    assert result.message.endswith("3 of 3 entries wrong; x right")
+
+
+def test_documented_gradients_are_those_of_a_run(run: Run) -> None:
+    code = "def forward_fn(a):\n    return a * 3\ndef backward_fn(d):\n    return d * 4"
+    keys = ["inputs: {x: {values: [1.0, 2.0]}}"]
+    expect = "expect: {gradient: unchecked, grads: {x: [%s, 8.0]}, cotangent: [1.0, 2.0], values: {out: [3.0, 6.0]}}"
+    assert run(code, *keys, expect % "4.0").status is Status.PASS
+    assert run(code, *keys, expect % "5.0").message.startswith("gradient of x: expected 5.0 at [0], got 4.0")
+
+
+def test_without_backward_fn_the_forward_alone_runs(run: Run) -> None:
+    inputs = "inputs: {x: {values: [1.0], stop_gradient: true}}"
+    result = run("def forward_fn(a):\n    return a * 3", inputs, "expect: {values: {out: [3.0]}}")
+    assert result.status is Status.PASS, result.message
+
+
+def test_an_expected_exception_of_backward_fn_is_one_of_the_backward_phase(run: Run) -> None:
+    code = TANH.replace("return d * (1 - y * y)", "return d, d")
+    raises = "expect: {raises: {type: ValueError, phase: %s, message: but got 2 and 1}}"
+    assert run(code, X, raises % "backward").status is Status.PASS
+    assert run(code, X, raises % "forward").status is Status.FAIL
+
+
+def test_an_unexpected_exception_is_an_error_with_its_line(run: Run) -> None:
+    result = run(TANH.replace("paddle.tanh(x)", "paddle.tangent(x)"), X)
+    assert result.status is Status.ERROR
+    assert "paddle.tangent is not part of the bundled engine" in result.message
+    assert "(line 11 of the spec)" in result.message
+
+
+@pytest.mark.parametrize("kind", ["layer", "script"])
+def test_the_process_is_left_in_dynamic_mode(run: Run, kind: str) -> None:
+    code = TANH if kind == "layer" else "paddle.enable_static()"
+    run(code, *([X] if kind == "layer" else ["expect: {values: {'1': 1}}"]), kind=kind)
+    assert paddle.in_dynamic_mode()
