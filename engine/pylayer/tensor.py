@@ -226,7 +226,11 @@ class Tensor:
         return (self[k] for k in range(len(self)))
 
     def __format__(self, spec: str) -> str:
-        return format(self.item(), spec) if spec else str(self)
+        if not self.ndim:
+            return format(self.item(), spec)
+        if spec:
+            raise TypeError(f"unsupported format string {spec!r} for a Tensor of shape {self.shape}.")
+        return str(self)
 
     def __repr__(self) -> str:
         values = to_numpy(self.array)
@@ -236,10 +240,6 @@ class Tensor:
         return f"{head}stop_gradient={self._stop_gradient},\n       {text_of(values, 7)})"
 
     def __deepcopy__(self, memo: Any) -> Tensor:
-        if self.node is not None:
-            raise RuntimeError(
-                "Only Leaf Tensor support the deepcopy at the moment, non-Leaf Tensors need clone() or detach()."
-            )
         copy = type(self)(self.array.copy(), None, self._stop_gradient)
         copy.__dict__.update({k: v for k, v in self.__dict__.items() if k not in ("_grad", "_hooks")})
         return copy
@@ -262,7 +262,7 @@ class Tensor:
     def clear_grad(self, set_to_zero: bool = True) -> None:
         """Set the gradient to zeros, or to None (observed rule 80)."""
         if self._grad is not None:
-            self._grad = Tensor(self._grad.array * 0) if set_to_zero else None
+            self._grad = Tensor(self._grad.array * 0, None, False) if set_to_zero else None
 
     clear_gradient = clear_grad
 

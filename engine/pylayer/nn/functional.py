@@ -13,10 +13,9 @@ from pylayer.ops.elementwise import exp, log, maximum, rsqrt, sqrt
 from pylayer.ops.gathering import index_select, take_along_axis
 from pylayer.ops.indexing import where_
 from pylayer.ops.linalg import matmul
-from pylayer.ops.logic import not_equal
 from pylayer.ops.reduction import mean
 from pylayer.ops.reduction import sum as total
-from pylayer.ops.shape import as_ints, astype, clone, normal_axis, reshape, squeeze, unsqueeze
+from pylayer.ops.shape import as_ints, astype, broadcast_tensors, clone, normal_axis, reshape, squeeze, unsqueeze
 from pylayer.ops.sorting import one_hot
 from pylayer.tensor import Tensor
 
@@ -67,10 +66,10 @@ def dropout(
     if mode not in ("upscale_in_train", "downscale_in_infer"):
         raise ValueError(f"mode argument should be 'downscale_in_infer' or 'upscale_in_train', but got {mode!r}.")
     upscale = mode == "upscale_in_train"
-    if not training:
-        return clone(x) if upscale else x * (1 - p)
     if p == 0:
         return x
+    if not training:
+        return clone(x) if upscale else x * (1 - p)
     if p == 1:
         return x * 0.0
     axes = range(x.ndim) if axis is None else [normal_axis(a, x.ndim) for a in as_ints(axis)]
@@ -112,6 +111,7 @@ def normalize(x: Tensor, p: float = 2, axis: int = 1, epsilon: float = 1e-12, na
 
 def cosine_similarity(x1: Tensor, x2: Tensor, axis: int = 1, eps: float = 1e-8) -> Tensor:
     """The cosine of the angle between slices along `axis`."""
+    x1, x2 = broadcast_tensors([x1, x2])
     size = sqrt(total(x1 * x1, axis) * total(x2 * x2, axis))
     return total(x1 * x2, axis) / maximum(size, full_like(size, eps))  # type: ignore[no-any-return]
 
@@ -260,7 +260,7 @@ def _picked(
         raise ValueError(
             f"The label should have shape {expected}, but has {label.shape} (input {logarithms.shape}, axis {axis})."
         )
-    counts: Tensor = not_equal(classes, ignored)
+    counts: Any = classes != ignored  # type: ignore[comparison-overlap]
     classes = where_(counts, classes, 0)
     weights = astype(counts, logarithms.dtype)
     if weight is not None:

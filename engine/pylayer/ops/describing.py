@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pylayer.array import set_device, to_numpy
-from pylayer.ops.shape import astype
+from pylayer.ops.shape import astype, cast
 from pylayer.tensor import Tensor
 
 METHODS = (
@@ -60,5 +60,5 @@ def cuda(x: Tensor, device_id: int | None = None, blocking: bool = True) -> Tens
 
 
 def to(x: Tensor, dtype: Any) -> Tensor:
-    """`x` in another dtype, given as such or as a Tensor that has it."""
-    return astype(x, dtype.dtype if isinstance(dtype, Tensor) else dtype)
+    """A copy of `x` in `dtype`; or, given a Tensor, `x` in the dtype of that."""
+    return astype(x, dtype.dtype) if isinstance(dtype, Tensor) else cast(x, dtype)

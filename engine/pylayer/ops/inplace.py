@@ -107,7 +107,7 @@ def fills_with(draw: Callable[..., Tensor]) -> Callable[..., Tensor]:
     return call
 
 
-def copy_(x: Tensor, other: Tensor, blocking: bool = True) -> None:
+def copy_(x: Tensor, other: Tensor, blocking: bool = True) -> Tensor:
     """Give `x` the values, and the shape, of `other`, of the same dtype; the graph does not see it.
 
     Raises:
@@ -128,6 +128,7 @@ def copy_(x: Tensor, other: Tensor, blocking: bool = True) -> None:
     else:
         x.array = other.array.copy()
     mark_changed(x.array)
+    return x
 
 
 def detach_(x: Tensor) -> Tensor:

@@ -171,6 +171,7 @@ def unstack(x: Tensor, axis: int = 0, num: int | None = None) -> list[Tensor]:
     Raises:
         ValueError: `num` is given and is not the size along `axis`.
     """
+    axis = normal_axis(axis, x.ndim)
     if num is not None and num != x.shape[axis]:
         raise ValueError(
             f"(InvalidArgument) unstack(): num is {num}, but the size along axis {axis} is {x.shape[axis]}."

@@ -8,6 +8,7 @@ from typing import Any
 
 from pylayer.array import Array
 from pylayer.op import binary, op, unary
+from pylayer.op_table import Function
 from pylayer.ops.creation import to_tensor
 from pylayer.symbol import named
 from pylayer.tensor import Tensor
@@ -30,9 +31,21 @@ logical_and = binary("logical_and")
 logical_or = binary("logical_or")
 logical_xor = binary("logical_xor")
 logical_not = unary("logical_not")
-bitwise_and = binary("bitwise_and", promote=False)
-bitwise_or = binary("bitwise_or", promote=False)
-bitwise_xor = binary("bitwise_xor", promote=False)
+
+
+def _bitwise(name: str) -> Function:
+    def bind(xp: ModuleType) -> Function:
+        def forward(x: Array, y: Array) -> Array:
+            if x.dtype != y.dtype:
+                raise ValueError(f"the Tensors must be of one dtype, but are {x.dtype} and {y.dtype}")
+            return getattr(xp, name)(x, y)
+
+        return forward
+
+    return binary(name, forward=bind, promote=False)
+
+
+bitwise_and, bitwise_or, bitwise_xor = map(_bitwise, ("bitwise_and", "bitwise_or", "bitwise_xor"))
 bitwise_not = unary("bitwise_not", forward=lambda xp: xp.invert)
 
 isnan = unary("isnan")

@@ -223,7 +223,7 @@ def attach() -> None:
         "__invert__": logic.bitwise_not,
         "__getitem__": indexing.getitem,
         "__setitem__": in_place(indexing.setitem),
-        "T": property(lambda x: shape.transpose(x, list(range(x.ndim))[::-1]) if x.ndim > 1 else x),
+        "T": property(lambda x: shape.transpose(x, list(range(x.ndim))[::-1]) if x.ndim != 1 else x),
         "mT": property(linalg._swapped),
         "conjugate": complexes.conj,
         "copy_": copy_,

@@ -147,9 +147,15 @@ def randperm(n: int, dtype: DTypeLike = "int64", name: str | None = None) -> Ten
 
 @draws
 def bernoulli(x: Tensor, p: float | None = None, name: str | None = None) -> Tensor:
-    """Ones with the probabilities in `x` (or with `p`), else zeros."""
+    """Ones with the probabilities in `x` (or with `p`), else zeros.
+
+    Raises:
+        IndexError: one is less than 0 or more than 1 (Paddle's error type).
+    """
     array: Array = x.array
     chance = array if p is None else p
+    if p is None and bool((array > 1).any() | (array < 0).any()):
+        raise IndexError("(OutOfRange) bernoulli(): the probabilities should be from 0 to 1.")
     return Tensor((generator().source.random(array.shape) < chance).astype(array.dtype))
 
 

@@ -304,10 +304,10 @@ def flip(xp: ModuleType, x: Array, axis: Ints) -> Array:
 @op(x=lambda g, F, shifts, axis: F.roll(g, [-n for n in as_ints(shifts)], axis))
 def roll(xp: ModuleType, x: Array, shifts: Ints, axis: Ints | None = None) -> Array:
     """Moved by `shifts` along `axis`, what leaves at the end coming in at the front; without axes as if flat."""
+    if len(as_ints(shifts)) != (1 if axis is None else len(as_ints(axis))):
+        raise ValueError(f"{as_ints(shifts)} are not as many shifts as axes {axis}")
     if axis is None:
-        return xp.roll(x, sum(as_ints(shifts)))
-    if len(as_ints(shifts)) != len(as_ints(axis)):
-        raise ValueError(f"{as_ints(shifts)} are not as many shifts as axes {as_ints(axis)}")
+        return xp.roll(x, as_ints(shifts)[0])
     return xp.roll(x, tuple(as_ints(shifts)), tuple(as_ints(axis)))
 
 

@@ -75,7 +75,7 @@ def topk(
     Raises:
         ValueError: there are fewer than `k`.
     """
-    if not x.ndim:
+    if not x.ndim and int(k) > 0:
         x, axis = reshape(x, [1]), normal_axis(axis or 0, 1)
         return TopK(*(squeeze(t, 0) for t in topk(x, 1, axis)))
     at = normal_axis(-1 if axis is None else axis, x.ndim)

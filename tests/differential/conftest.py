@@ -1,0 +1,21 @@
+"""The engine beside Paddle 3.3.1. Without an installed Paddle these tests are skipped, visibly."""
+
+from __future__ import annotations
+
+import warnings
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "differential", max_examples=20, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
+)
+settings.register_profile("differential-long", parent=settings.get_profile("differential"), max_examples=300)
+
+
+@pytest.fixture(scope="session")
+def real():
+    """The real Paddle."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return pytest.importorskip("paddle", reason="Paddle is not installed: pip install 'gradcheck[paddle]'")

@@ -1,0 +1,195 @@
+"""Where the engine is known to differ from Paddle 3.3.1, and why: a row each, with a call that shows it.
+
+A difference without a row fails, and so does a row whose call shows none any more.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from described import Arguments, T, args
+from outcome import Outcome
+
+
+def last_word(path: str) -> str:
+    """The last part of a path, which rows name."""
+    return re.split(r"[. ]", path)[-1]
+
+
+class Known(NamedTuple):
+    """A difference: of which names (last parts of paths; ``*`` for all), in which facts (a pattern), and why.
+
+    `when` narrows it to some calls.
+    """
+
+    names: str
+    facts: str
+    reason: str
+    example: Arguments
+    when: Callable[[Arguments, Outcome, Outcome], bool] = lambda arguments, ours, real: True
+
+    def covers(self, path: str, fact: str, arguments: Arguments, ours: Outcome, real: Outcome) -> bool:
+        """Whether this row is about a difference."""
+        named = self.names == "*" or last_word(path) in self.names.split()
+        return named and re.fullmatch(self.facts, fact) is not None and self.when(arguments, ours, real)
+
+
+class Crash(NamedTuple):
+    """Calls that end or hang the process of the release: not made there; the example is, in a process of its own."""
+
+    names: str
+    reason: str
+    example: Arguments
+    when: Callable[[Arguments], bool]
+
+    def covers(self, path: str, arguments: Arguments) -> bool:
+        """Whether a call must not be made on Paddle."""
+        return last_word(path) in self.names.split() and self.when(arguments)
+
+
+def f64(*values: float, kind: str = "constant", shape: tuple[int, ...] | None = None, dtype: str = "float64") -> T:
+    array = np.array(values, "float32" if dtype == "bfloat16" else dtype)
+    return T(array if shape is None else array.reshape(shape), dtype, kind)
+
+
+def i64(*values: int, shape: tuple[int, ...] | None = None, dtype: str = "int64") -> T:
+    array = np.array(values, dtype)
+    return T(array if shape is None else array.reshape(shape), dtype)
+
+
+def mask(*values: bool, shape: tuple[int, ...] | None = None) -> T:
+    return i64(*values, shape=shape, dtype="bool")
+
+
+def leaf(*values: float, shape: tuple[int, ...] | None = None, dtype: str = "float64") -> T:
+    return f64(*values, kind="leaf", shape=shape, dtype=dtype)
+
+
+def result(*values: float, shape: tuple[int, ...] | None = None) -> T:
+    return f64(*values, kind="result", shape=shape)
+
+
+def no_kernel(arguments: Arguments, ours: Outcome, real: Outcome) -> bool:
+    return "kernel_key.backend()" in real.message or "is not registered" in real.message
+
+
+def first(arguments: Arguments) -> Any:
+    return arguments.args[0]
+
+
+def ndim(value: Any) -> int:
+    return value.values.ndim if isinstance(value, T) else -1
+
+
+GRADIENT = r"gradient \d .*"
+FLAGS = r"(out|input 0)(\[\d\])? (stop_gradient|is_leaf|repr)"
+POSITIONS = "An integer result has no gradient; Paddle marks it as if it had."
+RESERVED = "Paddle lets this pass; the engine says what is wrong."
+UNINITIALISED = "Paddle reads memory that it did not write."
+LABELS = "Paddle gives labels, targets and weights of a loss no gradient; the engine differentiates in all inputs."
+
+KNOWN: tuple[Known, ...] = (
+    # ------------------------------------------------------------------- all names
+    Known("*", rf"error nothing\|RuntimeError|backward error|{GRADIENT}", "The CPU build has no kernel for this dtype; the engine computes.", args(f64(1.0, dtype="float16")), no_kernel),
+    Known("*", r"error \w+\|RuntimeError", "The CPU build has no kernel for this dtype; the engine refuses the call for another reason.", args(f64(1.0, dtype="float16"), 2.0), no_kernel),
+    Known("*", r"error (ValueError|TypeError|AxisError|OutOfRange|RuntimeError)\|(AttributeError|AssertionError|SystemError|RuntimeError|EnforceNotMet|OverflowError)", "Both refuse. Paddle fails inside its Python wrapper or a kernel; the engine raises what the argument's check raises.", args(f64(1.0), [1.0]), lambda a, o, r: not no_kernel(a, o, r)),
+    Known("*", r"error (ValueError|OutOfRange|AxisError)\|(TypeError|IndexError)|error (TypeError|RuntimeError)\|ValueError", "Both refuse; which of two faults is found first differs.", args(f64(2.0), [1.0]), lambda a, o, r: not no_kernel(a, o, r)),
+    # ------------------------------------------------------------------- results without a gradient
+    Known("topk kthvalue argsort count_nonzero median", FLAGS, POSITIONS, args(leaf(1.0, 2.0), 1)),
+    Known("logical_not_ equal_ not_equal_ less_than_ less_equal_ greater_than_ greater_equal_ logical_and_ logical_or_ logical_xor_", rf"{FLAGS}|error ValueError\|nothing", "A Tensor that becomes bool has no gradient, and a leaf that needs one is not changed; Paddle keeps its flags.", args(result(1.0, 2.0))),
+    Known("unique", rf"{FLAGS}|{GRADIENT}", "unique takes no gradient in the engine; in Paddle only that of an empty Tensor does.", args(leaf(shape=(0,)), return_counts=True)),
+    Known("diag_embed", rf"{FLAGS}|{GRADIENT}", "Paddle's diag_embed has no gradient; the engine's has.", args(leaf(1.0, 2.0))),
+    Known("lerp lerp_", GRADIENT, "Paddle's lerp gives the weight no gradient.", args(f64(1.0, 2.0), f64(2.0, 2.0), leaf(0.5, 0.5))),
+    Known("__getitem__", FLAGS, "Paddle returns a leaf for an empty index.", args(leaf(1.0, shape=()), ())),
+    Known("view", rf"{FLAGS}|{GRADIENT}", "Paddle reads the bytes of the gradient as the other dtype too, which is no derivative.", args(leaf(1.0, 2.0), "float32")),
+    Known("binary_cross_entropy binary_cross_entropy_with_logits kl_div cross_entropy", rf"{FLAGS}|{GRADIENT}", LABELS, args(f64(0.5, 0.25), leaf(0.5, 0.5))),
+    # ------------------------------------------------------------------- gradients
+    Known("index_select", GRADIENT, "Paddle loses the gradient of a negative position.", args(leaf(1.0, 2.0, 3.0), i64(-1, 0))),
+    Known("masked_fill masked_fill_", GRADIENT, "Paddle's gradient of the value is wrong if `x` needs one too.", args(result(1.0, 2.0, 3.0), mask(True, False, True), leaf(1.0, shape=()))),
+    Known("kthvalue", GRADIENT, "Paddle's gradient of a 0-d Tensor is 1, whatever the cotangent.", args(leaf(1.0, shape=()), 1)),
+    Known("median", GRADIENT, "Equal elements: Paddle gives the gradient to others of them.", args(leaf(2.0, 1.0, 5.0, 5.0)), ),
+    Known("norm vector_norm", GRADIENT, "Elements that reach the extreme together share its gradient; Paddle gives each all of it.", args(leaf(0.25, -1.5, -0.25), -math.inf, 0)),
+    Known("normalize", GRADIENT, "Paddle's p-norm adds epsilon in backward.", args(leaf(3.44, -7.29, 5.29, 4.18, shape=(2, 2)), p=1, epsilon=0.001)),
+    Known("multi_dot broadcast_tensors slogdet det", rf"{GRADIENT}|backward error", "Paddle's backward fails, or gives NaN, for some arguments (a first factor without gradient; a single Tensor; a singular matrix).", args([f64(1.0, 2.0, shape=(1, 2)), leaf(1.0, 2.0, shape=(2, 1))])),
+    Known("triangular_solve", GRADIENT, "Paddle's gradient of the matrix is wrong with `transpose`.", args(leaf(2.0, 3.0, 5.0, 7.0, shape=(2, 2)), f64(1.0, 2.0, shape=(2, 1)), upper=True, transpose=True)),
+    Known("PyLayer PyLayerContext once_differentiable grad", rf"{GRADIENT}|{FLAGS}", "Whether a gradient that a PyLayer returned has stop_gradient is not documented.", args(leaf(1.0, 2.0), 2.0), lambda a, o, r: True),
+    # ------------------------------------------------------------------- in place
+    Known("floor_divide_", rf"{FLAGS}|{GRADIENT}|error ValueError\|nothing", "floor_divide has no gradient; in place Paddle passes that of the result on unchanged, and changes leaves.", args(result(1.0, 2.0), f64(2.0, 2.0))),
+    Known("exponential_", r"error ValueError\|nothing|input 0 changed", "Paddle does not count this change, nor does it protect leaves.", args(f64(1.0))),
+    Known("copy_", rf"out is|{FLAGS}|{GRADIENT}", "Neither library's graph sees copy_; Paddle returns another object for the Tensor.", args(f64(1.0), f64(2.0))),
+    Known("copy_ set_value reshape_ set_", "input 0 changed", "Whether the change counts as one in place; the engine counts writes into memory.", args(f64(1.0), f64(2.0))),
+    Known("set_", rf"{FLAGS}|{GRADIENT}|input 0 changed", "The Tensor takes the source's place in the graph; in Paddle gradients still go to what it was before.", args(result(1.0, 2.0), f64(3.0, 4.0))),
+    Known("clip_", "(out|input 0) value", "Paddle takes a missing bound of int32 for the least integer.", args(i64(0, 3, dtype="int32"))),
+    Known("cumsum_", "(out|input 0) dtype", "The sum of int32 is int64, in place too.", args(i64(1, 2, dtype="int32"), 0)),
+    Known("equal_ remainder_ mod_ floor_divide_", r"error nothing\|AttributeError", "In place Paddle takes Tensors only, by accident: it asks a number for its shape.", args(f64(1.0), 2.0)),
+    Known("pow_", r"error nothing\|TypeError", "In place Paddle takes numbers only; the engine Tensors too.", args(f64(2.0), f64(3.0))),
+    Known("reshape_", r"error nothing\|ValueError", "In place Paddle takes lists only.", args(f64(1.0, 2.0), 2, 1)),
+    Known("flatten_", r"error nothing\|ValueError", "In place Paddle refuses the axes of a 0-d Tensor that it takes otherwise.", args(f64(1.0, shape=()), stop_axis=0)),
+    # ------------------------------------------------------------------- arguments
+    Known("as_strided", r"error ValueError\|nothing|.* value", "Paddle does not check that the view lies inside the Tensor.", args(f64(1.0, 2.0), [2], [1, 1])),
+    Known("transpose", r"error ValueError\|nothing", RESERVED, args(f64(1.0, 2.0, 3.0, 4.0, shape=(2, 2)), [0])),
+    Known("broadcast_to expand", r"error ValueError\|nothing", RESERVED, args(f64(1.0, 2.0), [])),
+    Known("index_add index_add_ index_put", r"error ValueError\|nothing", RESERVED, args(f64(1.0, 2.0, 3.0), i64(0, 1), 0, f64(1.0, 2.0, 3.0))),
+    Known("full", r"error ValueError\|nothing", "Paddle fills with 0 for a text.", args([1], "text")),
+    Known("add_n", r"error ValueError\|nothing", "Paddle leaves empty Tensors out.", args([f64(shape=(0, 3)), f64(1.0, 2.0, 3.0, shape=(1, 3))])),
+    Known("argmax argmin amax amin max min", r"error ValueError\|nothing", f"Nothing is the largest of none. {UNINITIALISED}", args(f64(shape=(0, 3)))),
+    Known("empty empty_like", "out value", "The values are not to be relied on; the engine's are zeros.", args([4])),
+    Known("dropout kl_div", r"error ValueError\|nothing", RESERVED, args(f64(1.0), p=0.0, mode="other")),
+    Known("embedding", r"error OutOfRange\|nothing", "Paddle notices a position out of range in backward only.", args(i64(4), f64(1.0, 2.0, shape=(2, 1)), padding_idx=-1)),
+    Known("pad", r"error ValueError\|nothing", RESERVED, args(f64(1.0, 2.0), [0, 1, 2, 0])),
+    Known("to_tensor", r"error TypeError\|nothing", "uint16 is how Paddle stores bfloat16; the engine has no such integers.", args(np.ones(2, "uint16"))),
+    Known("stop_gradient", r"error TypeError\|nothing", "Paddle takes None for False here.", args(f64(1.0), None)),
+    Known("__add__ __radd__ __sub__ __rsub__ __mul__ __rmul__ __truediv__ __rtruediv__ __floordiv__ __rfloordiv__ __mod__ __rmod__", r"error TypeError\|nothing", "Paddle reads a text as 0.", args(f64(1.0), "text")),
+    Known("index_fill index_fill_ lerp lerp_ kron put_along_axis put_along_axis_ binary_cross_entropy_with_logits", r"error nothing\|ValueError", "Paddle takes only values of the Tensor's own dtype, and makes numbers float32; the engine casts or promotes.", args(f64(1.0, 2.0), i64(0), 0, f64(1.0, shape=(), dtype="float32"))),
+    Known("layer_norm", r"error nothing\|ValueError", "Paddle does not normalise over all axes.", args(f64(1.0, 2.0), [2])),
+    Known("meshgrid", r"error nothing\|ValueError", "Paddle takes 1-D Tensors only; the engine flattens.", args(f64(1.0, 2.0, shape=(1, 2)))),
+    Known("repeat_interleave", r"error nothing\|ValueError", "No repeats at all: an empty Tensor.", args(f64(1.0, 2.0), 0)),
+    Known("nan_to_num nan_to_num_", r"error nothing\|AssertionError", "Paddle takes no integers; the engine gives them back.", args(i64(1, 2))),
+    Known("normal standard_normal", r"error nothing\|\w+", "Paddle fails on the defaults that it documents, and on an int as shape.", args()),
+    Known("__setitem__", r"error nothing\|ValueError", "An empty list selects nothing.", args(mask(True, False), [], 1.5)),
+    Known("__truediv__ __rtruediv__ __rfloordiv__ __floordiv__ __rmod__ __mod__ remainder mod floor_divide remainder_ mod_ floor_divide_ divide", r"error nothing\|EnforceNotMet", "Integer division by zero; the engine does what the array module does.", args(i64(1), i64(0))),
+    Known("clear_grad", r"error nothing\|TypeError", "The engine's clear_grad takes the option of clear_gradient.", args(leaf(1.0), (False,))),
+    Known("__index__", r"error (TypeError\|nothing|nothing\|TypeError)", "Floats are no index; a bool of one element is.", args(f64(1.0, shape=()))),
+    Known("logical_and logical_or logical_xor logical_and_ logical_or_ logical_xor_ add_ subtract_ multiply_ divide_ add subtract multiply divide", r"error nothing\|TypeError", "0-d Tensors promote in all operations of the engine.", args(i64(1, shape=()), i64(1, shape=(), dtype="int32"))),
+    # ------------------------------------------------------------------- values, shapes, dtypes
+    Known("isclose allclose", "out value", "Infinities of both signs are close in Paddle.", args(f64(math.inf), f64(-math.inf), rtol=0.1)),
+    Known("floor_divide __floordiv__ __rfloordiv__", r"out (shape|dtype|repr|value)", "Paddle makes a 0-d Tensor 1-D beside a number, and its dtype count beside a Tensor.", args(f64(3.0, shape=()), 2)),
+    Known("__matmul__", "out (dtype|repr)", "Paddle does not promote two vectors.", args(f64(1.0, 2.0, dtype="float32"), f64(1.0, 2.0))),
+    Known("__truediv__ divide", "out value", "A complex number by zero: infinite, or NaN.", args(T(np.array([1 + 1j]), "complex128"), f64(0.0))),
+    Known("seed", "out object", "The generator is the engine's own.", args(3)),
+    Known("size", "out object", "In Paddle a number that can be called as well.", args(f64(1.0))),
+    Known("grad_fn", r"out\[0\] object", "In Paddle a leaf has a node that accumulates.", args(leaf(1.0))),
+    Known("register_hook", FLAGS, "Whether a gradient that a hook returned is a leaf is not documented.", args(leaf(1.0), False, False)),
+)  # fmt: skip
+
+CRASHES: tuple[Crash, ...] = (
+    Crash("meshgrid broadcast_tensors", "SIGSEGV in backward if some of the Tensors need no gradient.", args([leaf(1.0, 2.0), f64(3.0, 4.0)]), lambda a: len({t.kind == "constant" for t in a.tensors()}) > 1),
+    Crash("norm", "SIGSEGV for a 0-d Tensor with an axis.", args(T(np.array(-3 + 0.5j), "complex128", "leaf"), axis=-1, keepdim=False), lambda a: ndim(first(a)) == 0),
+    Crash("__getitem__ __setitem__", "SIGSEGV for positions into an axis of size 0.", args(leaf(shape=(0, 3)), ([0], 0)), lambda a: isinstance(first(a), T) and first(a).values.size == 0),
+    Crash("prelu", "SIGSEGV in backward if only the slope needs a gradient.", args(f64(*range(4), shape=(2, 2)), leaf(1.0, 2.0)), lambda a: first(a).kind == "constant"),
+    Crash("det", "SIGSEGV for a vector.", args(f64(1.0, 2.0)), lambda a: ndim(first(a)) < 2),
+    Crash("matmul mm __matmul__", "Heap corruption for integers.", args(i64(*range(12), shape=(2, 1, 2, 3)), i64(*range(6), shape=(2, 3, 1))), lambda a: any(t.dtype == "int64" for t in a.tensors())),
+    Crash("solve", "SIGSEGV in backward if one of the two needs no gradient.", args(leaf(1.0, 2.0, 3.0, 5.0, shape=(2, 2)), f64(1.0, 2.0, 3.0, 5.0, shape=(2, 2))), lambda a: len({t.kind == "constant" for t in a.tensors()}) > 1),
+    Crash("misuse", "Heap corruption for a cotangent of another shape.", args(leaf(1.0, 2.0, 3.0), "shape"), lambda a: a.args[1:] == ("shape",)),
+    Crash("pow pow_ __pow__", "An integer Tensor to a negative number never ends.", args(i64(2, 3), -1), lambda a: isinstance(first(a), T) and first(a).dtype.startswith(("int", "uint")) and isinstance(a.args[1], (int, float)) and a.args[1] < 0),
+)  # fmt: skip
+
+
+def label(fact: str, ours: Outcome, real: Outcome) -> str:
+    """A fact as rows name it: of errors, both types as well."""
+    return fact if fact != "error" else f"error {ours.error or 'nothing'}|{real.error or 'nothing'}"
+
+
+def excused(path: str, arguments: Arguments, fact: str, ours: Outcome, real: Outcome) -> Known | None:
+    """The row about a difference, if there is one."""
+    named = label(fact, ours, real)
+    return next((row for row in KNOWN if row.covers(path, named, arguments, ours, real)), None)
+
+
+def crashes(path: str, arguments: Arguments) -> bool:
+    """Whether a call must not be made on Paddle."""
+    return any(row.covers(path, arguments) for row in CRASHES)

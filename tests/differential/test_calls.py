@@ -1,0 +1,91 @@
+"""The same calls on the engine and on Paddle 3.3.1: values, dtypes, shapes, flags, gradients, errors and repr."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import table
+from hypothesis import assume, given, settings
+from known import CRASHES, KNOWN, Crash, Known, crashes, excused, label, last_word
+from outcome import Outcome, differences, outcome
+
+import pylayer.paddle as engine
+
+pytestmark = pytest.mark.long  # not all differences are listed or mended yet
+PROFILE = settings.get_profile(os.environ.get("DIFFERENTIAL_PROFILE", "differential"))
+
+
+def both(real: Any, path: str, arguments: Any) -> tuple[Outcome, Outcome, dict[str, Any]]:
+    """What a call did on the engine and on Paddle, and the differences."""
+    entry = table.ENTRIES[path]
+    ours, theirs = (outcome(library, entry.function(library, path), arguments) for library in (engine, real))
+    return ours, theirs, differences(ours, theirs, entry.values)
+
+
+NEVER_ACCEPTED = {"Tensor.cuda"}
+"""What has no call here that Paddle accepts."""
+
+
+@pytest.mark.parametrize("path", table.ENTRIES)
+def test_calls_do_the_same(real: Any, path: str) -> None:
+    accepted = 0
+
+    @PROFILE
+    @given(arguments=table.ENTRIES[path].arguments)
+    def run(arguments: Any) -> None:
+        nonlocal accepted
+        assume(not crashes(path, arguments))
+        ours, theirs, found = both(real, path, arguments)
+        accepted += theirs.error is None
+        unknown = {fact: pair for fact, pair in found.items() if not excused(path, arguments, fact, ours, theirs)}
+        assert not unknown, f"{path}({arguments}): engine, Paddle: {unknown}"
+
+    run()
+    assert accepted or path in NEVER_ACCEPTED  # or the draws would show nothing
+
+
+def path_of(row: Known | Crash) -> str:
+    """The first path of a row's first name."""
+    name = "add" if row.names == "*" else row.names.split()[0]
+    return next(path for path in table.ENTRIES if last_word(path) == name)
+
+
+@pytest.mark.parametrize("row", KNOWN, ids=lambda row: f"{row.names.split()[0]}: {row.facts}")
+def test_a_known_difference_is_still_there(real: Any, row: Known) -> None:
+    path = path_of(row)
+    ours, theirs, found = both(real, path, row.example)
+    named = [label(fact, ours, theirs) for fact in found]
+    assert any(row.covers(path, fact, row.example, ours, theirs) for fact in named), f"no longer differs: {named}"
+
+
+CALL = """
+import sys
+sys.path[:0] = {paths!r}
+import warnings
+warnings.simplefilter("ignore")
+import paddle, table, test_calls
+from known import CRASHES
+from outcome import outcome
+row = CRASHES[{number}]
+path = test_calls.path_of(row)
+for _ in range(20):
+    outcome(paddle, table.ENTRIES[path].function(paddle, path), row.example)
+"""
+
+
+@pytest.mark.parametrize("number", range(len(CRASHES)), ids=lambda n: CRASHES[n].names.split()[0])
+def test_a_known_crash_is_still_there(real: Any, number: int) -> None:
+    row = CRASHES[number]
+    assert row.when(row.example)
+    here = Path(__file__).parent
+    code = CALL.format(paths=[str(here), str(here.parents[1] / "engine")], number=number)
+    try:
+        code = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=20, check=False).returncode
+    except subprocess.TimeoutExpired:
+        return  # it never ends
+    assert code < 0, f"no longer crashes: exit code {code}"
