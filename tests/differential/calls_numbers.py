@@ -125,23 +125,23 @@ CALLS: dict[str, Strategy[Any]] = {
     "seed": call(one(1, 33)),
 }  # fmt: skip
 RANDOM = {
-        "dropout",
-        "uniform_",
-        "normal_",
-        "exponential_",
-        "uniform",
-        "rand",
-        "randn",
-        "standard_normal",
-        "normal",
-        "randint",
-        "randint_like",
-        "randperm",
-        "bernoulli",
-        "bernoulli_",
-        "multinomial",
-        "seed",
-    }
+    "dropout",
+    "uniform_",
+    "normal_",
+    "exponential_",
+    "uniform",
+    "rand",
+    "randn",
+    "standard_normal",
+    "normal",
+    "randint",
+    "randint_like",
+    "randperm",
+    "bernoulli",
+    "bernoulli_",
+    "multinomial",
+    "seed",
+}
 """The names whose values are drawn at random, and so cannot agree."""
 
 REDUCTION = one("mean", "sum", "none", "other")
