@@ -33,19 +33,20 @@ WHOLE = ("int64", "int32", "uint8", "bool")
 CALLS: dict[str, Strategy[Any]] = {
     **{
         name: unary(SMOOTH, SPECIAL)
-        for name in ["exp", "expm1", "sin", "cos", "sinh", "cosh", "tanh", "asinh", "atan", "sigmoid", "square", "abs", "sign", "neg"]
+        for name in "exp expm1 sin cos sinh cosh tanh asinh atan sigmoid square abs sign neg".split()
     },
-    **{name: unary(REAL, SPECIAL) for name in ["erf", "ceil", "floor", "trunc"]},
-    **{name: unary(SMOOTH, POSITIVE) for name in ["sqrt", "rsqrt", "reciprocal", "log", "log2", "log10", "log1p"]},
-    **{name: unary(SMOOTH, WITHIN) for name in ["tan", "asin", "acos", "atanh"]},
+    **{name: unary(REAL, SPECIAL) for name in "erf ceil floor trunc".split()},
+    **{name: unary(SMOOTH, POSITIVE) for name in "sqrt rsqrt reciprocal log log2 log10 log1p".split()},
+    **{name: unary(SMOOTH, WITHIN) for name in "tan asin acos atanh".split()},
     "acosh": unary(SMOOTH, [1 + v for v in POSITIVE]),
     "round": call(tensors((*FLOATS, "float16", "int64"), values=[v + 0.125 for v in USUAL]), decimals=one(0, 1, 2, -1)),
-    **{name: binary() for name in ["add", "subtract", "multiply"]},
+    **{name: binary() for name in "add subtract multiply".split()},
     "divide": binary(right=POSITIVE),
     "remainder": binary(REAL, right=POSITIVE), "mod": binary(REAL, right=POSITIVE),
     "floor_divide": binary(REAL, right=POSITIVE),
-    **{name: binary(REAL, SPECIAL, SPECIAL) for name in ["maximum", "minimum", "fmax", "fmin"]},
+    **{name: binary(REAL, SPECIAL, SPECIAL) for name in "maximum minimum fmax fmin".split()},
     "pow": binary(REAL, POSITIVE),
+    "pow_": call(tensors(FLOATS, values=POSITIVE), one(2, 0.5, -1.5, tensor("float64", ()))),
     "atan2": binary(REAL, POSITIVE),
     "nan_to_num": call(tensors((*FLOATS, "int64"), values=SPECIAL), nan=one(0.5, -1.0), posinf=one(9.0, None), neginf=one(-9.0)),
     "lerp": st.one_of(
@@ -63,13 +64,13 @@ CALLS: dict[str, Strategy[Any]] = {
     ),
     **{
         name: binary((*REAL, "bool"), SPECIAL, SPECIAL)
-        for name in ["equal", "not_equal", "less_than", "less_equal", "greater_than", "greater_equal"]
+        for name in "equal not_equal less_than less_equal greater_than greater_equal".split()
     },
-    **{name: binary() for name in ["logical_and", "logical_or", "logical_xor"]},
+    **{name: binary() for name in "logical_and logical_or logical_xor".split()},
     "logical_not": unary(),
-    **{name: binary(WHOLE) for name in ["bitwise_and", "bitwise_or", "bitwise_xor"]},
+    **{name: binary(WHOLE) for name in "bitwise_and bitwise_or bitwise_xor".split()},
     "bitwise_not": unary((*INTS, "bool")),
-    **{name: unary((*NUMBERS, "uint8"), SPECIAL) for name in ["isnan", "isinf", "isfinite"]},
+    **{name: unary((*NUMBERS, "uint8"), SPECIAL) for name in "isnan isinf isfinite".split()},
     **{
         name: call(tensor(d, (3,), SPECIAL), tensor(e, (3,), SPECIAL), rtol=one(0.1, 0.0), atol=one(0.25, 0.0),
                    equal_nan=st.booleans())
@@ -88,13 +89,13 @@ SQUARE_PAIRS = call(tensor("float64", (3, 3)), one(tensor("float64", (3, 3)), np
 
 OPERATORS: dict[str, Strategy[Any]] = {
     **{f"__{name}__": MATRIX_PAIRS for name in ("matmul",)}, "__rmatmul__": SQUARE_PAIRS,
-    **{f"__{name}__": operands() for name in ["add", "sub", "mul", "radd", "rsub", "rmul"]},
+    **{f"__{name}__": operands() for name in "add sub mul radd rsub rmul".split()},
     **{f"__{name}__": operands(right=POSITIVE) for name in ("truediv", "rtruediv")},
     **{f"__{name}__": operands(REAL, POSITIVE) for name in ("floordiv", "mod", "rmod", "rfloordiv")},
     **{f"__{name}__": call(tensors(REAL, values=POSITIVE), one(2, 3.0, 0.5, tensors(REAL, ((), (3,), (1,))))) for name in ("pow", "rpow")},
-    **{f"__{name}__": operands((*REAL, "bool")) for name in ["eq", "ne", "lt", "le", "gt", "ge"]},
-    **{f"__{name}__": st.one_of(binary(WHOLE), call(tensors(WHOLE), one(1, True, 3))) for name in ["and", "or", "xor"]},
-    **{f"__{name}__": call(tensors(WHOLE), one(1, True, 3)) for name in ["rand", "ror", "rxor"]},
+    **{f"__{name}__": operands((*REAL, "bool")) for name in "eq ne lt le gt ge".split()},
+    **{f"__{name}__": st.one_of(binary(WHOLE), call(tensors(WHOLE), one(1, True, 3))) for name in "and or xor".split()},
+    **{f"__{name}__": call(tensors(WHOLE), one(1, True, 3)) for name in "rand ror rxor".split()},
     "__invert__": call(tensors((*INTS, "bool"))),
     "__neg__": call(tensors(SMOOTH)),
     "__abs__": call(tensors(SMOOTH)),
@@ -103,7 +104,7 @@ OPERATORS: dict[str, Strategy[Any]] = {
 ACTIVATIONS: dict[str, Strategy[Any]] = {
     **{
         name: unary((*FLOATS, *FLOATS, "float16", "int64"), SPECIAL)
-        for name in ["relu", "relu6", "silu", "swish", "mish", "softsign", "tanhshrink", "log_sigmoid", "hardswish", "sigmoid", "tanh", "selu"]
+        for name in "relu relu6 silu swish mish softsign tanhshrink log_sigmoid hardswish sigmoid tanh selu".split()
     },
     "gelu": call(tensors(FLOATS), approximate=one(True, False, "tanh", "none", "other")),
     "leaky_relu": call(tensors(FLOATS), negative_slope=one(0.2, 0.0, 1)),

@@ -14,6 +14,7 @@ from draws import (
     USUAL,
     Strategy,
     call,
+    distinct,
     one,
     reduction,
     tensor,
@@ -124,24 +125,9 @@ CALLS: dict[str, Strategy[Any]] = {
     "multinomial": call(tensors(F, ((3,), (2, 3), (2, 2, 3), ()), POSITIVE), num_samples=one(1, 2, 5), replacement=st.booleans()),
     "seed": call(one(1, 33)),
 }  # fmt: skip
-RANDOM = {
-    "dropout",
-    "uniform_",
-    "normal_",
-    "exponential_",
-    "uniform",
-    "rand",
-    "randn",
-    "standard_normal",
-    "normal",
-    "randint",
-    "randint_like",
-    "randperm",
-    "bernoulli",
-    "bernoulli_",
-    "multinomial",
-    "seed",
-}
+RANDOM = set(
+    "empty empty_like dropout uniform_ normal_ exponential_ uniform rand randn standard_normal normal randint randint_like randperm bernoulli bernoulli_ multinomial seed".split()
+)
 """The names whose values are drawn at random, and so cannot agree."""
 
 REDUCTION = one("mean", "sum", "none", "other")
@@ -166,8 +152,8 @@ FUNCTIONAL: dict[str, Strategy[Any]] = {
     "embedding": call(one(labels((2,)), labels((2, 2)), labels((), 3), labels((2,), 5)), tensor("float64", (3, 2)), padding_idx=one(None, 0, -1, 1, 5), sparse=False),
     "dropout": call(tensors(F, ((2, 3), (3,))), p=one(0.0, 0.5, 1.0, 0, 1, 1.5), training=st.booleans(), axis=one(None, 0, [0, 1]), mode=one("upscale_in_train", "downscale_in_infer", "other")),
     "layer_norm": st.one_of(
-        call(tensor("float64", (2, 3), DISTINCT), one([3], 3, [2, 3], [2]), epsilon=one(1e-3)),
-        call(tensor("float32", (2, 2, 3), DISTINCT), [3], weight=tensor("float32", (3,)), bias=tensor("float32", (3,)))),
+        call(distinct("float64", (2, 3)), one([3], 3, [2, 3], [2]), epsilon=one(1e-3)),
+        call(distinct("float32", (2, 2, 3)), [3], weight=tensor("float32", (3,)), bias=tensor("float32", (3,)))),
     "normalize": call(tensors(F, ((2, 3), (3,), (2, 2, 3)), DISTINCT), p=one(2, 1, 3), axis=one(0, -1), epsilon=one(1e-3)),
     "cosine_similarity": spread(matched([(2, 3), (2, 3)], [(2, 3), (1, 3)], [(3,), (3,)], values=DISTINCT), axis=one(0, -1, 1), eps=one(1e-3)),
     "mse_loss": spread(losses(), reduction=REDUCTION), "l1_loss": spread(losses(), reduction=REDUCTION),

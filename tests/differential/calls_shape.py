@@ -110,6 +110,7 @@ CALLS: dict[str, Strategy[Any]] = {
     "put_along_axis": call(
         matrix(3, 2), one(ints((2, 2), 2, least=0), ints((1, 2), 2, least=0), ints((3, 1), 2, least=0)), one(1.5, 2, matrix(2, 2), matrix(1, 2), matrix(1, 1), tensor("float64", ())), one(0, 1, -1),
         reduce=one("assign", "add", "mul", "multiply", "mean", "amin", "amax", "other"), include_self=st.booleans(), broadcast=st.booleans()),
+    "put_along_axis_": call(tensor("float64", (3, 2), kinds=("constant", "result")), ints((2, 2), 2, least=0), tensor("float64", (2, 2)), one(0, 1), reduce=one("assign", "add", "amax")),
     "scatter": call(matrix(3, 2), one(index(0, 2), index(1, 1), index(0, 1, shape=(2, 1)), index(5, 0), index(-1, 0)), one(matrix(2, 2), matrix(1, 2)), overwrite=st.booleans()),
     "scatter_nd_add": call(matrix(3, 2), one(ints((2, 1), 2, least=0), ints((2, 2), 2, least=0)), one(matrix(2, 2), matrix(2))),
     "scatter_nd": call(one(ints((2, 1), 2, least=0), ints((2, 2), 2, least=0)), one(matrix(2, 2), matrix(2)), one([3, 2], [2, 2], [3])),

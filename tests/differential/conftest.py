@@ -5,12 +5,6 @@ from __future__ import annotations
 import warnings
 
 import pytest
-from hypothesis import HealthCheck, settings
-
-settings.register_profile(
-    "differential", max_examples=20, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
-)
-settings.register_profile("differential-long", parent=settings.get_profile("differential"), max_examples=300)
 
 
 @pytest.fixture(scope="session")

@@ -71,6 +71,13 @@ def tensor(
     return tensors((dtype,), (tuple(shape),), values, kinds)
 
 
+@st.composite
+def distinct(draw: Any, dtype: str, shape: Sequence[int]) -> T:
+    """A Tensor of elements that all differ."""
+    order = draw(st.permutations(range(int(np.prod(shape)))))
+    return T((np.array(order) * 0.61 - 1.17).reshape(shape).astype(dtype), dtype, draw(st.sampled_from(KINDS)))
+
+
 def ints(shape: Sequence[int], size: int, dtype: str = "int64", least: int | None = None) -> Strategy[T]:
     """An index Tensor into an axis of `size`."""
     return tensor(dtype, shape, [float(k) for k in range(-size if least is None else least, size)], ("constant",))

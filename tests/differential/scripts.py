@@ -24,20 +24,7 @@ F = FLOATS
 LEAF = ("leaf",)
 MATRIX = tensor("float64", (2, 3), DISTINCT)
 X = tensors(F, ((2, 3), (3,), ()), DISTINCT)
-DTYPE_NAMES = [
-    "bfloat16",
-    "bool",
-    "complex128",
-    "complex64",
-    "float16",
-    "float32",
-    "float64",
-    "int16",
-    "int32",
-    "int64",
-    "int8",
-    "uint8",
-]
+DTYPE_NAMES = "bfloat16 bool complex128 complex64 float16 float32 float64 int16 int32 int64 int8 uint8".split()
 
 
 # --------------------------------------------------------------------------- grad mode and gradients
@@ -341,12 +328,12 @@ SCRIPTS: dict[str, Script] = {
     "PyLayer": Script(py_layer, call(X, one(2.0, 3))), "PyLayerContext": Script(py_layer, call(X, one(2.0))),
     "once_differentiable": Script(once, call(X)),
     "saved_tensors_hooks": Script(saved_hooks, call(tensor("float64", (3,), kinds=LEAF))),
-    **{f"Tensor.{n}": Script(lambda p, x, n=n: attribute(p, x, n), call(INDEXED)) for n in ["shape", "dtype", "ndim", "size", "place", "is_leaf", "stop_gradient", "inplace_version", "grad"]},
+    **{f"Tensor.{n}": Script(lambda p, x, n=n: attribute(p, x, n), call(INDEXED)) for n in "shape dtype ndim size place is_leaf stop_gradient inplace_version grad".split()},
     "Tensor.grad_fn": Script(lambda p, x: [x.grad_fn is None, (x * 2).grad_fn is None], call(X)),
     "Tensor.name": Script(lambda p, x: [isinstance(x.name, str), assigned(p, x, "name", "other")[0]], call(X)),
     "Tensor.stop_gradient": Script(lambda p, x, v: assigned(p, x, "stop_gradient", v), call(X, one(True, False, 1, None))),
     "Tensor.grad": Script(grad_assigned, call(tensor("float64", (3,), kinds=LEAF), one(None, tensor("float64", (3,), kinds=("constant",)), 1.5))),
-    **{f"Tensor.{n}": Script(lambda p, x, n=n: getattr(x, n)(), call(INDEXED)) for n in ["numpy", "tolist", "detach", "gradient", "detach_", "zero_", "dim", "ndimension", "element_size", "cpu", "is_floating_point", "is_complex", "is_integer"]},
+    **{f"Tensor.{n}": Script(lambda p, x, n=n: getattr(x, n)(), call(INDEXED)) for n in "numpy tolist detach gradient detach_ zero_ dim ndimension element_size cpu is_floating_point is_complex is_integer".split()},
     "Tensor.cuda": Script(lambda p, x: x.cuda(), call(X)),
     "Tensor.to": Script(lambda p, x, d: x.to(d), call(X, one("float64", "int64", tensor("float32", ())))),
     "Tensor.item": Script(lambda p, x, i: x.item(*i), call(INDEXED, one((), (0,), (0, 0), (9,)))),
@@ -362,9 +349,9 @@ SCRIPTS: dict[str, Script] = {
     **{n: Script(lambda p, n=n: dtype_named(p, n)) for n in DTYPE_NAMES},
     "dtype": Script(lambda p: [p.float32 == p.ones([1]).dtype, isinstance(p.int64, p.dtype)]),
     **{n: Script(default_dtype, call(one("float64", "float32", "int64", np.float64, "nothing"))) for n in ("get_default_dtype", "set_default_dtype")},
-    **{n: Script(places) for n in ["get_device", "set_device", "CPUPlace", "is_compiled_with_cuda"]},
+    **{n: Script(places) for n in "get_device set_device CPUPlace is_compiled_with_cuda".split()},
     "CUDAPlace": Script(lambda p: callable(p.CUDAPlace)),
-    **{n: Script(static_mode) for n in ["enable_static", "disable_static", "in_dynamic_mode"]},
+    **{n: Script(static_mode) for n in "enable_static disable_static in_dynamic_mode".split()},
     "Size": Script(size, call(INDEXED)),
     "Tensor": Script(lambda p, x: [isinstance(x, p.Tensor), type(x).__name__, isinstance(1.0, p.Tensor)], call(X)),
     **{name: layer_script(name) for name in LAYERS},

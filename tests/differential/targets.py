@@ -15,14 +15,11 @@ MODULES = (
 """The facade's modules; static mode has a suite of its own."""
 
 
-_BINARY = ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor"]
+_BINARY = "add sub mul truediv floordiv mod pow matmul and or xor".split()
 OPERATORS: dict[str, Callable[..., Any]] = {
     **{f"__{n}__": getattr(operator, f"{n}_" if n in ("and", "or") else n) for n in _BINARY},
     **{f"__r{n}__": lambda x, y, n=n: OPERATORS[f"__{n}__"](y, x) for n in _BINARY},
-    **{
-        f"__{n}__": getattr(operator, n)
-        for n in ["eq", "ne", "lt", "le", "gt", "ge", "neg", "abs", "invert", "getitem", "setitem"]
-    },
+    **{f"__{n}__": getattr(operator, n) for n in "eq ne lt le gt ge neg abs invert getitem setitem".split()},
 }
 
 
@@ -64,7 +61,9 @@ def function(paddle: Library, path: str) -> Callable[..., Any]:
         return OPERATORS[name]
 
     def method(x: Any, *args: Any, **kwargs: Any) -> Any:
-        found = getattr(x, name)
+        found = getattr(x if isinstance(x, paddle.Tensor) else paddle.Tensor, name)
+        if not isinstance(x, paddle.Tensor):
+            args = (x, *args)
         return found(*args, **kwargs) if callable(found) else found
 
     return method
