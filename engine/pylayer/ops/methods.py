@@ -21,6 +21,7 @@ import pylayer.ops.shape as shape
 import pylayer.ops.solving as solving
 import pylayer.ops.sorting as sorting
 from pylayer.array import XP
+from pylayer.dtype import bfloat16
 from pylayer.op import fast_binary
 from pylayer.op_table import OPS
 from pylayer.ops.creation import to_tensor
@@ -65,7 +66,8 @@ def as_operand(x: Tensor, other: Any) -> Any:
         array = XP[type(x.array)].asarray(other)
         return Tensor(array) if array.ndim else array.item()
     if isinstance(other, (int, float, complex)):
-        return other
+        weak = x.dtype is bfloat16 and not isinstance(other, complex)  # beside which NumPy takes a float for float32
+        return Tensor(XP[type(x.array)].asarray(other, bfloat16.numpy)) if weak else other
     if isinstance(other, (list, tuple, str)):
         raise TypeError(
             f"(InvalidType) the operand of a Tensor must be int, float, bool or Tensor, but got "
