@@ -19,7 +19,6 @@ import pylayer.paddle as engine
 EXAMPLES = int(os.environ.get("DIFFERENTIAL_EXAMPLES", "20"))
 """How many calls are drawn per name."""
 
-pytestmark = pytest.mark.long  # ten of the 898 are neither listed nor mended yet
 PROFILE = settings(
     max_examples=EXAMPLES, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
 )
