@@ -268,6 +268,8 @@ def scale(
     """``scale · x + bias``, or ``scale · (x + bias)``."""
     if x.dtype.rank < 2:  # an integer Tensor stays one, scaled by integers
         scale, bias = (int(v) for v in (scale, bias))
+    if isinstance(scale, Tensor) and scale.dtype is not x.dtype:
+        scale = scale.astype(x.dtype)
     if not bias:
         return x * scale  # type: ignore[no-any-return]
     return x * scale + bias if bias_after_scale else (x + bias) * scale  # type: ignore[no-any-return]

@@ -9,7 +9,6 @@ from typing import Any
 from pylayer.array import Array
 from pylayer.dtype import as_dtype
 from pylayer.op import op
-from pylayer.ops.creation import full
 from pylayer.ops.elementwise import abs as abs_
 from pylayer.ops.elementwise import pow, sqrt, square, subtract
 from pylayer.ops.indexing import where_
@@ -160,7 +159,7 @@ def prod(x: Tensor, axis: Any = None, keepdim: bool = False, dtype: Any = None, 
     flat = _last(x, axis)
     while (n := flat.array.shape[-1]) != 1:
         if n == 0:
-            return full(shape, 1, x.dtype)
+            return reshape(sum(flat, -1, x.dtype, False), shape) + 1  # so that a gradient flows, of no elements
         rest = flat[..., n - 1 :] if n % 2 else None
         flat = flat[..., : n // 2] * flat[..., n // 2 : n - n % 2]
         if rest is not None:
