@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
-from heapq import heappop, heappush
+from heapq import heappop, heappush, heappushpop
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pylayer.array import XP
@@ -112,6 +112,7 @@ def walk(
     heap: list[tuple[int, Node]] = []
     captured: dict[Node, Cotangent] = dict.fromkeys(capture)
 
+    newest: Any = None  # a node that need not go through the heap: in a chain none does
     arriving: Iterable[tuple[Any, Cotangent]] = roots
     while True:
         for target, cotangent in arriving:
@@ -119,7 +120,10 @@ def walk(
             if present is None:
                 pending[target] = cotangent
                 if isinstance(target, Node):
-                    heappush(heap, (target.age, target))
+                    if newest is None:
+                        newest = target
+                    else:
+                        heappush(heap, (target.age, target))
             elif target in owned and not create_graph:
                 present += cotangent  # in place
             else:  # out of place: an operation may have handed the same array to several parents
@@ -128,10 +132,14 @@ def walk(
                     present = XP[type(cotangent)].asarray(present)
                 pending[target] = present
                 owned.add(target)
-        if not heap:
-            return Gradients(pending, captured, owned)
+        if newest is None:
+            if not heap:
+                return Gradients(pending, captured, owned)
+            node = heappop(heap)[1]
+        else:
+            node = heappushpop(heap, (newest.age, newest))[1] if heap else newest
+            newest = None
         arriving = ()
-        node = heappop(heap)[1]
         cotangent = pending.pop(node)
         if node.hooks:
             for hook in tuple(node.hooks.values()):

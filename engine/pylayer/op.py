@@ -24,7 +24,7 @@ from typing import Any
 from pylayer.array import XP
 from pylayer.dtype import DType, default_dtype, promote_types
 from pylayer.graph import Output, grad_mode
-from pylayer.op_node import ElementwiseNode, OpNode, SeveralOutputs, parent_of
+from pylayer.op_node import OpNode, SeveralOutputs, parent_of, recorded
 from pylayer.op_table import OPS, Function, Kernels, Vjp, picker, puller
 from pylayer.symbol import Symbol, holds_symbol, recording
 from pylayer.tensor import Tensor
@@ -228,7 +228,7 @@ def unary(
             out = XP[type(array)].asarray(out)
         if x._stop_gradient or not differentiable or not grad_enabled():
             return Tensor(out)
-        return Tensor(out, ElementwiseNode(row, (x if x.node is None else x.node,), (pick(array, out, 0),)), False)
+        return recorded(out, row, (x if x.node is None else x.node,), (pick(array, out, 0),))
 
     return as_function(call, row)
 
@@ -297,7 +297,7 @@ def fast_binary(row: Op, general: Function) -> Function:
             parent_x = None if x._stop_gradient else x if x.node is None else x.node
             parent_y = None if y._stop_gradient else y if y.node is None else y.node
             if parent_x is not None and parent_y is not None and a.shape == b.shape:
-                return Tensor(out, ElementwiseNode(row, (parent_x, parent_y), pick(a, b, out, 0)), False)
+                return recorded(out, row, (parent_x, parent_y), pick(a, b, out, 0))
             if parent_x is not None or parent_y is not None:
                 saved = (
                     () if parent_x is None else pick_x(a, b, out, 0),

@@ -16,6 +16,8 @@ from pylayer.versions import changes, check_unchanged, clock
 if TYPE_CHECKING:
     from pylayer.op import Op
 
+new = object.__new__
+
 
 def parent_of(value: Any) -> Node | Tensor | None:
     """Where the gradient of an input goes: its node, the leaf itself, or nowhere."""
@@ -36,11 +38,8 @@ class OpNode(Node):
         saved: Sequence[tuple[Any, ...]],
         shapes: Iterable[tuple[int, ...] | None] = repeat(None),
     ) -> None:
-        self.age = next(clock)  # Node.__init__, spelled out: its call would be a fifth of the cost of recording
-        self.parents = parents
-        self.hooks = None
+        super().__init__(parents, packed_saved(saved) if hooks_in_use else saved)
         self.op = op
-        self.saved = packed_saved(saved) if hooks_in_use else saved
         self.shapes = shapes
         """The inputs' shapes, or None where a gradient's cannot differ by broadcasting."""
 
@@ -98,18 +97,29 @@ class ElementwiseNode(OpNode):
 
     shapes = repeat(None)
 
-    def __init__(self, op: Op, parents: Sequence[Node | Tensor], saved: Sequence[tuple[Any, ...]]) -> None:
-        self.age = next(clock)
-        self.parents = parents
-        self.hooks = None
-        self.op = op
-        self.saved = packed_saved(saved) if hooks_in_use else saved
-
     def pullback(self, cotangent: Cotangent, create_graph: bool) -> Iterable[tuple[Node | Tensor, Cotangent]]:
         saved = self.saved
         if create_graph or changes or type(saved) is PackedSaved or not cotangent.ndim:
             return super().pullback(cotangent, create_graph)
-        return zip(self.parents, self.op.pull(cotangent, saved))  # type: ignore[arg-type]  # noqa: B905 - none is None, and as many
+        return self.op.pull(cotangent, self.parents, saved)  # type: ignore[no-any-return]
+
+
+def recorded(out: Array, op: Op, parents: tuple[Node | Tensor, ...], saved: tuple[tuple[Any, ...], ...]) -> Tensor:
+    """The output of an elementwise call, on its `ElementwiseNode`.
+
+    The constructors of both are spelled out: calling them would take as long as a small operation.
+    """
+    node = new(ElementwiseNode)
+    node.age = next(clock)
+    node.parents = parents
+    node.hooks = None
+    node.op = op
+    node.saved = packed_saved(saved) if hooks_in_use else saved
+    tensor = new(Tensor)
+    tensor.array = out
+    tensor.node = node
+    tensor._stop_gradient = False
+    return tensor
 
 
 class SeveralOutputs(OpNode):

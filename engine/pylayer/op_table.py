@@ -85,13 +85,14 @@ def picker(picked: Sequence[str], arguments: Sequence[str]) -> Function:
 
 
 def puller(vjps: Sequence[Vjp]) -> Function:
-    """The function of a raw cotangent and of what the vjps have saved that runs all of them."""
+    """The function of a raw cotangent, parents and what the vjps have saved that gives each parent its cotangent."""
     calls = []
     for k, vjp in enumerate(vjps):
         values = [f"saved[{k}][{j}]" for j in range(len(vjp.reads))]
-        calls.append(f"vjp{k}({', '.join(['g', *(['raw_ops[type(g)]'] if vjp.takes_ops else []), *values])})")
+        call = f"vjp{k}({', '.join(['g', *(['raw_ops[type(g)]'] if vjp.takes_ops else []), *values])})"
+        calls.append(f"(parents[{k}], {call})")
     names = {f"vjp{k}": vjp.function for k, vjp in enumerate(vjps)} | {"raw_ops": raw_ops}
-    return eval(f"lambda g, saved: [{', '.join(calls)}]", names)  # type: ignore[no-any-return]
+    return eval(f"lambda g, parents, saved: ({''.join(c + ',' for c in calls)})", names)  # type: ignore[no-any-return]
 
 
 def argument_names(function: Function) -> tuple[str, ...]:
