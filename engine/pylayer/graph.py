@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
 from heapq import heappop, heappush, heappushpop
+from sys import getrefcount
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pylayer.array import XP
@@ -90,6 +91,34 @@ class Gradients(NamedTuple):
     owned: set[Node | Tensor]
 
 
+def holders(pending: dict[Any, Cotangent], target: Any) -> int:
+    """The number of references to the array pending for `target`."""
+    return getrefcount(pending[target])
+
+
+def without_sharing() -> int:
+    """What `holders` finds where `pending` and a variable of the caller hold the array and nobody else does."""
+    pending = {0: [0]}
+    present = pending[0]
+    count = holders(pending, 0)
+    del present
+    return count
+
+
+UNSHARED = without_sharing()
+
+
+def may_grow(pending: dict[Any, Cotangent], target: Any, more: Cotangent) -> bool:
+    """Whether `more` can be added in place to what is pending: nobody else holds it or views its memory.
+
+    NumPy reuses the temporary arrays of an expression by the same test.
+    """
+    if holders(pending, target) != UNSHARED:
+        return False
+    present = pending[target]
+    return present.base is None and present.dtype == more.dtype and present.shape == more.shape
+
+
 def walk(
     roots: Iterable[tuple[Node | Tensor, Cotangent]],
     *,
@@ -124,8 +153,9 @@ def walk(
                         newest = target
                     else:
                         heappush(heap, (target.age, target))
-            elif target in owned and not create_graph:
+            elif not create_graph and (target in owned or may_grow(pending, target, cotangent)):
                 present += cotangent  # in place
+                owned.add(target)
             else:  # out of place: an operation may have handed the same array to several parents
                 present = present + cotangent
                 if not create_graph and type(present) not in XP:  # NumPy turns 0-d results into scalars

@@ -297,8 +297,8 @@ def measured(name: str, what: str) -> dict[str, Any]:
     if what == "times":
         gradients = [g for w in (chain, mlp, big) for g in engine.step(w, *work[w])]
         found["check"] = [float(np.abs(np.asarray(g)).sum()) for g in gradients]
-        for workload in (chain, mlp, big):
-            runs = [seconds(lambda w=workload: engine.step(w, *work[w])) for _ in range(7)]  # type: ignore[misc]
+        for workload, repeats in ((chain, 30), (mlp, 20), (big, 7)):
+            runs = [seconds(lambda w=workload: engine.step(w, *work[w])) for _ in range(repeats)]  # type: ignore[misc]
             found[workload.__name__] = statistics.median(runs)
     elif what == "deep":
         found["deep"] = seconds(lambda: engine.step(deep, *work[deep]))

@@ -25,7 +25,7 @@ class DeviceArray:
 
     def __init__(self, host: np.ndarray[Any, Any], base: DeviceArray | None = None) -> None:
         self._host = host
-        self._base = base
+        self._base = DeviceArray(host.base) if base is None and isinstance(host.base, np.ndarray) else base
 
     @property
     def base(self) -> DeviceArray | None:

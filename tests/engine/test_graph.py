@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import threading
 import weakref
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -36,6 +37,48 @@ def test_leaves_that_share_a_cotangent_do_not_share_the_memory_of_their_gradient
     with paddle.no_grad():
         x.grad.zero_()
     np.testing.assert_array_equal(y.grad.numpy(), [1.0, 1.0])
+
+
+class Keeps(paddle.autograd.PyLayer):
+    """The identity; it keeps every cotangent that comes in and every gradient that goes out."""
+
+    kept: ClassVar[list[tuple[paddle.Tensor, np.ndarray]]] = []
+
+    @staticmethod
+    def forward(ctx, x):
+        return x * 1
+
+    @staticmethod
+    def backward(ctx, dy):
+        dx = dy * 2
+        for tensor in (dy, dx):
+            Keeps.kept.append((tensor, tensor.numpy().copy()))
+        return dx
+
+
+@pytest.mark.parametrize("order", [[0, 1, 2], [1, 0, 2], [2, 1, 0], [2, 0, 1]])
+def test_summing_gradients_changes_no_array_that_somebody_else_holds(order: list[int]) -> None:
+    Keeps.kept.clear()
+    seen = []
+    x = paddle.to_tensor([1.0, 2.0], stop_gradient=False)
+    h = x * 3
+    h.register_hook(lambda g: seen.append((g, g.numpy().copy())))
+    uses = [lambda: Keeps.apply(h), lambda: h + h, lambda: h.reshape([2, 1]).reshape([2])]
+    y = sum((uses[k]() for k in order), paddle.zeros([2]))
+    weight = paddle.to_tensor([1.0, 10.0])
+    paddle.autograd.backward([y, Keeps.apply(h)], [weight, weight])
+    assert x.grad.tolist() == [21.0, 210.0]
+    assert weight.tolist() == [1.0, 10.0]
+    assert len(Keeps.kept) == 4
+    for now, then in [*Keeps.kept, *seen]:
+        np.testing.assert_array_equal(now.numpy(), then)
+
+
+def test_summing_gradients_of_different_dtypes_loses_nothing() -> None:
+    x = paddle.to_tensor([1.0, 2.0], stop_gradient=False)
+    wide = (x.astype("float64") * 3).astype("float32")
+    (wide * x + wide).sum().backward()
+    assert x.grad.tolist() == [9.0, 15.0]
 
 
 def test_a_second_backward_needs_retain_graph() -> None:
