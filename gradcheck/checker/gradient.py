@@ -15,7 +15,7 @@ from gradcheck.checker.outputs import Outputs, widened
 from gradcheck.checker.problem import Array, Problem
 from gradcheck.numeric.derivative import module_of, spacing
 from gradcheck.numeric.jacobian import Block, paired_axes, wrong_in_block
-from gradcheck.numeric.kink import Sides, jumping_entries, one_sided
+from gradcheck.numeric.kink import Sides, entries_without_derivative, one_sided
 from gradcheck.numeric.probe import (
     ROUNDING,
     Entry,
@@ -186,9 +186,9 @@ class Check:
         direction = self.point.random_direction(self.random)
         derivative = self.point.along(direction)
         outputs = widened(self.outputs.vector)
-        why = self.unusable(derivative, outputs)
-        if why:
-            return self.summary(Status.INCONCLUSIVE, why)
+        found = self.without_derivative(derivative, outputs)
+        if found is not None:
+            return found
         cotangent = weights(derivative, outputs, self.random)
         gradients = self.vjp(cotangent)
         comparison = compare(cotangent, derivative, gradients, direction, self.rtol)
@@ -203,9 +203,16 @@ class Check:
             return found
         if unseen:
             return self.summary(Status.INCONCLUSIVE, unseen, (), [Diagnosis.of("GC121", unseen)])
-        if self.kinks:
-            return self.kinked()
-        return self.summary(Status.PASS)
+        if derivative.kinked is not None:
+            self.kinks += self.agreeing_kinks(module_of(outputs).flatnonzero(derivative.kinked).tolist(), outputs)
+        return self.kinked() if self.kinks else self.summary(Status.PASS)
+
+    def agreeing_kinks(self, kinked: list[int], outputs: Array) -> list[Kink]:
+        """The kinks of outputs at which the gradient agrees with the mean of both sides."""
+        assert self.point is not None
+        entries = entries_without_derivative(self.point, outputs, kinked)
+        sides = one_sided(self.point, entries, len(entries) > 1)
+        return [(entry, s) for entry, s in zip(entries, sides, strict=True) if s is not None]
 
     def second_probe(
         self, direction: list[Array], derivative: Derivative, cotangent: Array, gradients: list[Array]
@@ -326,30 +333,38 @@ class Check:
         return self.summary(Status.FAIL, "", wrong, [Diagnosis.of("GC113", text, names)])
 
     # ----------------------------------------------------------------- what a disagreement means
-    def unusable(self, derivative: Derivative, outputs: Array) -> str:
-        """Why some output has no usable derivative, unless all of those are jumps with a gradient between the sides."""
+    def without_derivative(self, derivative: Derivative, outputs: Array) -> GradientSummary | None:
+        """INCONCLUSIVE or FAIL if outputs have no usable derivative, unless the gradient is between its two sides."""
         assert self.point is not None
         xp = module_of(outputs)
         reference = xp.maximum(xp.abs(derivative.value), xp.abs(outputs))
         wide = (derivative.bar > WIDEST_BAR * reference) & ((reference > 0) | ~xp.isfinite(derivative.bar))
         wide = xp.flatnonzero(wide).tolist()
         if not wide:
-            return ""
-        entries = jumping_entries(self.point, outputs, wide)
+            return None
+        entries = entries_without_derivative(self.point, outputs, wide)
+        wrong, explained = [], set[int]()
         for entry, sides in zip(entries, one_sided(self.point, entries, len(entries) > 1), strict=True):
-            if sides is not None and sides.hold(entry.analytic):
+            if sides is None:
+                continue
+            explained.add(entry.output)
+            if sides.hold(entry.analytic):
                 self.kinks.append((entry, sides))
-        explained = {entry.output for entry, _ in self.kinks}
+            else:
+                wrong.append(sides.beside(entry))
+        if wrong:
+            return self.failed(wrong)
         left = [i for i in wide if i not in explained]
         if not left:
-            return ""
+            return None
         k, index = self.outputs.locate(left[0])
         name = f"{self.problem.output_names[k]}{list(index) if index else ''}"
         more = f" and of {len(left) - 1} other elements" if len(left) > 1 else ""
-        return (
+        why = (
             f"the numerical derivative of {name}{more} has no usable error bar: the forward is too noisy, or "
             f"jumps, around this point. Use inputs further from such places, or a forward that keeps more digits"
         )
+        return self.summary(Status.INCONCLUSIVE, why)
 
     def disagreement(self, cotangent: Array, direction: Sequence[Array]) -> GradientSummary:
         """FAIL with the entries that are wrong, KINK where the function has no derivative, or INCONCLUSIVE."""
@@ -365,15 +380,18 @@ class Check:
         wrong: list[Entry] = []
         for entries, diagonal in suspects:
             for entry, sides in zip(entries, one_sided(self.point, entries, diagonal), strict=True):
-                if sides is None or not sides.hold(entry.analytic):
+                if sides is None or sides.nearby(entry) or not sides.hold(entry.analytic):
                     wrong.append(entry)
                 else:
                     self.kinks.append((entry, sides))
         if wrong:
-            self.worst = max(abs(e.analytic - e.numeric) / e.bar if e.bar else np.inf for e in wrong)
-            wrong.sort(key=relative_error, reverse=True)
-            return self.summary(Status.FAIL, "", wrong, self.causes(wrong))
+            return self.failed(wrong)
         return self.kinked() if self.kinks else None
+
+    def failed(self, wrong: list[Entry]) -> GradientSummary:
+        """FAIL with these entries, worst first, and their causes."""
+        self.worst = max(abs(e.analytic - e.numeric) / e.bar if e.bar else np.inf for e in wrong)
+        return self.summary(Status.FAIL, "", sorted(wrong, key=relative_error, reverse=True), self.causes(wrong))
 
     def kinked(self) -> GradientSummary:
         """KINK: where the function has no derivative, and what its sides are."""

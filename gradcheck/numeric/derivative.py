@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
@@ -132,11 +133,12 @@ def directional(
     scan = Scan(line, max(float(abs(d).max()) for d in moves), module_of(moves[0]))
     scan.extend(range(FIRST_STEPS))
     found = scan.best()
-    if not bool((scan.xp.isfinite(found.bar) & (found.step < FIRST_STEPS - ENOUGH_SMALLER)).all()):
+    enough = bool((scan.xp.isfinite(found.bar) & (found.step < FIRST_STEPS - ENOUGH_SMALLER)).all())
+    if not enough or scan.over_a_kink():
         scan.extend(range(FIRST_STEPS, STEPS))
         found = scan.best()
     unresolved = scan.unresolved(found)
     if bool(unresolved.any()):
         scan.extend(range(-1, -LARGER_STEPS - 1, -1))
         found = scan.resolved(found, unresolved)
-    return found
+    return replace(found, kinked=scan.kinked())

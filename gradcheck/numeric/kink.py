@@ -7,7 +7,7 @@ that is known. A kink stays; at a jump the difference quotient across it grows w
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -18,6 +18,8 @@ MOST_JUMPS = 8
 """Outputs without a usable derivative that are looked at, and inputs of each, unless the Jacobian is diagonal."""
 STEPS = (2.0**-12, 2.0**-18, 2.0**-24, 2.0**-30)
 """Relative to the scale of the input."""
+NEARBY = 1e-2
+"""The derivative at the point is that of one side if it differs by at most this share of the gap between both."""
 VALUES = 1
 """Which step the values come from: curvature is 4e-6 there, rounding less."""
 APART = 1e-2
@@ -42,42 +44,58 @@ class Sides:
     def hold(self, gradient: float) -> bool:
         """Whether a gradient lies between the two, both included."""
         low, high = sorted((self.left, self.right))
-        margin = 1e-5 * max(abs(low), abs(high))
-        return low - margin <= gradient <= high + margin
+        return low - self.margin <= gradient <= high + self.margin
+
+    @property
+    def margin(self) -> float:
+        """How far off the sides may be."""
+        return 1e-5 * max(abs(self.left), abs(self.right))
+
+    def beside(self, entry: Entry) -> Entry:
+        """An entry whose gradient is not between the sides, with the nearer one for its derivative."""
+        nearer = min(self.left, self.right, key=lambda side: abs(side - entry.analytic))
+        return replace(entry, numeric=nearer, bar=self.margin)
+
+    def nearby(self, entry: Entry) -> bool:
+        """Whether the kink is not at the point but beside it: the derivative there is known, and that of one side."""
+        gap = abs(self.left - self.right)
+        off = min(abs(entry.numeric - self.left), abs(entry.numeric - self.right))
+        return entry.bar < NEARBY * gap and off <= entry.bar + NEARBY * gap
 
     def __str__(self) -> str:
         return f"left {self.left:.6g}, right {self.right:.6g}{', with a jump' if self.jump else ''}"
 
 
-def jumping_entries(point: Point, outputs: Array, wide: Sequence[int]) -> list[Entry]:
-    """The entries of the Jacobian at which outputs without a usable derivative may jump, as backward gives them.
+def entries_without_derivative(point: Point, outputs: Array, which: Sequence[int]) -> list[Entry]:
+    """The entries of the Jacobian at which outputs without a derivative may have a kink or jump, as backward gives them.
 
     Args:
         outputs: all outputs at the point, flat.
-        wide: which of them have no usable derivative.
+        which: those of them without a derivative.
     """
     if len(point.inputs) == 1 and point.inputs[0].size == outputs.size:  # of a diagonal Jacobian, or no jump will show
         claimed = point.vjp(module_of(outputs).ones_like(outputs))[0].reshape(-1)
-        return [Entry(0, i, i, float(claimed[i].real), float("nan"), float("inf")) for i in wide]
+        return [Entry(0, i, i, float(claimed[i].real), float("nan"), float("inf")) for i in which]
     found = []
-    for output in wide[:MOST_JUMPS]:
+    for output in which[:MOST_JUMPS]:
         one = outputs * 0
         one[output] = 1
         gradients = point.vjp(one)
         for number, scale in enumerate(point.scales):
-            for index in halved(module_of(scale), scale.size, _unusable_along(point, number, output), MOST_JUMPS):
+            for index in halved(module_of(scale), scale.size, _none_along(point, number, output), MOST_JUMPS):
                 gradient = float(gradients[number].reshape(-1)[index].real)
                 found.append(Entry(number, index, output, gradient, float("nan"), float("inf")))
     return found
 
 
-def _unusable_along(point: Point, number: int, output: int) -> Callable[[Array], bool]:
-    def unusable(mask: Array) -> bool:
+def _none_along(point: Point, number: int, output: int) -> Callable[[Array], bool]:
+    def none(mask: Array) -> bool:
         part: list[Array | None] = [None] * len(point.inputs)
         part[number] = mask.reshape(point.scales[number].shape) * point.scales[number]
-        return not np.isfinite(float(point.along(part, output).bar[0]))
+        derivative = point.along(part, output)
+        return derivative.kinked is not None or not np.isfinite(float(derivative.bar[0]))
 
-    return unusable
+    return none
 
 
 def one_sided(point: Point, entries: Sequence[Entry], diagonal: bool) -> list[Sides | None]:
@@ -125,12 +143,13 @@ def _judged(left: Array, right: Array, noise: Array, before: Array, after: Array
     clear = gap > np.maximum(4 * noise, APART * np.maximum(abs(left), abs(right)))
     found: list[Sides | None] = [None] * gap.shape[1]
     for k in np.flatnonzero((clear[1:] & clear[:-1]).any(axis=0)).tolist():
-        last = max(j for j in range(1, len(STEPS)) if clear[j, k] and clear[j - 1, k])
-        growth = gap[last, k] / gap[last - 1, k]
-        if abs(growth - STEPS[last - 1] / STEPS[last]) <= APART * growth:  # with 1/h: the same jump at both steps
-            found[k] = Sides(float(before[VALUES, k]), float(after[VALUES, k]), jump=True)
-            continue
-        scatter = np.maximum(abs(left - before), abs(right - after))[[last - 1, last], k]
-        if STAYS <= growth <= 1 / STAYS and bool((scatter <= STEADY * gap[[last - 1, last], k]).all()):
-            found[k] = Sides(float(left[VALUES, k]), float(right[VALUES, k]))
+        for j in reversed(range(1, len(STEPS))):  # the smaller steps first
+            if found[k] is not None or not (clear[j, k] and clear[j - 1, k]):
+                continue
+            growth = gap[j, k] / gap[j - 1, k]
+            scatter = np.maximum(abs(left - before), abs(right - after))[[j - 1, j], k]
+            if abs(growth - STEPS[j - 1] / STEPS[j]) <= APART * growth:  # with 1/h: the same jump at both steps
+                found[k] = Sides(float(before[VALUES, k]), float(after[VALUES, k]), jump=True)
+            elif STAYS <= growth <= 1 / STAYS and bool((scatter <= STEADY * gap[[j - 1, j], k]).all()):
+                found[k] = Sides(float(left[VALUES, k]), float(right[VALUES, k]))
     return found

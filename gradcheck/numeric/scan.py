@@ -7,7 +7,8 @@ those for which it is not good enough are looked at step by step.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import itertools
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +37,10 @@ ROUNDING_UNITS = 16
 """Scatter within so many units in the last place of the output is rounding, whatever its share."""
 FLAT_STEPS = 6
 """An output that is exactly constant at so many of the smallest steps is flat there: its derivative is 0."""
+PLATEAU, CLIFF = 0.1, 20.0
+"""How steady the rest of the differences is over a kink nearby, and by how much it falls on this side of it."""
+BEYOND, BEYOND_FIRST, FIRST_REST = 5, 3, 3
+"""So many steps there have to be on this side, of all and of the first ones, and after so many it can be told."""
 SAMPLE = 256
 """So many outputs choose the step that is tried on all."""
 GOOD_ENOUGH = 1e-8
@@ -55,6 +60,8 @@ class Derivative:
     step: Array
     """Which step each output took."""
     evaluations: int
+    kinked: Array | None = None
+    """Which outputs have a kink at the point itself, along the direction; None if nobody looked, or none has."""
 
 
 class Scan:
@@ -93,6 +100,28 @@ class Scan:
             for whole, part in zip((found.value, found.bar, found.step), self.by_steps(left), strict=True):
                 whole[left] = part
         return found
+
+    def over_a_kink(self) -> bool:
+        """Whether for some output there may be too few steps so far on this side of a kink or a jump."""
+        last = FIRST_STEPS - BEYOND_FIRST - 1
+        differences = [self.differences[k] for k in range(last - FIRST_REST, last + 1)]
+        steady, _ = steady_rest(self.xp, differences, abs(self.sums[last]), self.line.eps)
+        return bool(steady.any())
+
+    def kinked(self) -> Array | None:
+        """The outputs with a kink at the point itself; None if there is none.
+
+        f(x + h d) + f(x − h d) is 2 f(x) + c h at a kink, and 2 f(x) + c h² along a curve.
+        """
+        xp, last = self.xp, FIRST_STEPS - 1
+        falls = [self.sums[k - 1] - self.sums[k] for k in (last, last - 1, last - 2)]
+        kinked = abs(falls[0]) > CLIFF * ROUNDING_UNITS * self.line.eps * abs(self.sums[last])
+        if not bool(kinked.any()):
+            return None
+        for near, far in itertools.pairwise(falls):
+            kinked &= abs(far - RATIO * near) <= PLATEAU * abs(far)
+        kinked &= xp.isfinite(falls[-1])
+        return kinked if bool(kinked.any()) else None
 
     def at_step(self, k: int) -> tuple[Array, Array]:
         """Value and bar of all outputs at one step; NaN where a smaller step shows no change at all."""
@@ -143,6 +172,44 @@ def step_size(k: int) -> float:
     return FIRST_STEP * RATIO**-k
 
 
+def beside_a_kink(xp: Any, d: Array, sizes: list[Array], eps: float, beyond: int) -> Array:
+    """The differences, NaN at steps that reach over a kink or a jump nearby: they do not know the derivative.
+
+    Where the rest of the differences (see `steady_rest`) stays the same and then falls by `CLIFF` at the next steps,
+    those, at least `beyond` of them, are on this side of the kink. The first steps have no rest to look at: they are over one if all that follow
+    show no change at all.
+    """
+    count = len(d)
+    first = xp.zeros(d.shape[1:], dtype="int64")
+    flat = (d[FIRST_REST:] == 0).all(axis=0)
+    if bool(flat.any()):
+        jumped = xp.abs(d[:FIRST_REST]).max(axis=0) > CLIFF * ROUNDING_UNITS * eps * sizes[FIRST_REST]
+        first = xp.where(flat & jumped, FIRST_REST, first)
+    for k in range(FIRST_REST, count - beyond):
+        steady, rest = steady_rest(xp, d[k - FIRST_REST : k + 1], sizes[k], eps)
+        if bool(steady.any()):
+            later = xp.abs(RATIO * d[k + 2 :] - d[k + 1 : -1]).max(axis=0) / (RATIO - 1)
+            first = xp.where(steady & (CLIFF * later <= rest), k + 1, first)
+    if not bool(first.any()):
+        return d
+    index = xp.arange(count).reshape(-1, *[1] * (d.ndim - 1))
+    return xp.where(index < first, xp.nan, d)
+
+
+def steady_rest(xp: Any, d: Sequence[Array], size: Array, eps: float) -> tuple[Array, Array]:
+    """Whether the differences at four steps have the same rest, and its size.
+
+    Over a kink nearby, f(x + h d) − f(x − h d) is 2 m h + c, and beside a jump too: the rest c stays the same from step
+    to step, whereas that of a curve falls with h³, and that of rounding scatters.
+    """
+    rests = [(RATIO * here - before) / (RATIO - 1) for before, here in zip(d, d[1:], strict=False)]
+    rest = xp.abs(rests[-1])
+    steady = rest > CLIFF * ROUNDING_UNITS * eps * size
+    for other in rests[:-1]:
+        steady &= xp.abs(other - rests[-1]) <= PLATEAU * rest
+    return steady, rest
+
+
 def best_step(
     xp: Any,
     steps: np.ndarray[Any, Any],
@@ -160,7 +227,7 @@ def best_step(
     judge the others alone. The first `larger` steps exceed the scale of the input.
     """
     square = RATIO * RATIO
-    d = xp.stack(differences)
+    d = beside_a_kink(xp, xp.stack(differences), sizes, eps, BEYOND if complete else BEYOND_FIRST)
     change = xp.abs(d)
     finite = xp.isfinite(change)
     all_finite = bool(finite.all())

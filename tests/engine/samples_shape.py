@@ -6,81 +6,78 @@ By operation name: arguments in order. Floating-point arrays among them become T
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-rng = np.random.default_rng(7)
 
+def shape_samples(normal: Callable[..., np.ndarray[Any, Any]]) -> dict[str, list[tuple[Any, ...]]]:
+    """The table; `normal` makes an array of a shape."""
 
-def normal(*shape: int) -> np.ndarray[Any, Any]:
-    return rng.standard_normal(shape)
+    def complex_normal(*shape: int) -> np.ndarray[Any, Any]:
+        return normal(*shape) + 1j * normal(*shape)
 
+    FIRST_ROW = (0, slice(None))
+    PICKED = ([0, 1, 1], [2, 0, 0])
+    """An index that names an element twice."""
 
-def complex_normal(*shape: int) -> np.ndarray[Any, Any]:
-    return normal(*shape) + 1j * normal(*shape)
-
-
-FIRST_ROW = (0, slice(None))
-PICKED = ([0, 1, 1], [2, 0, 0])
-"""An index that names an element twice."""
-
-SAMPLES: dict[str, list[tuple[Any, ...]]] = {
-    "add_at": [
-        (normal(2, 3), PICKED, normal(3)),
-        (normal(2, 3), FIRST_ROW, normal(3)),
-        (normal(2, 3), [0, 0], normal(2, 1)),
-    ],
-    "argmax": [(normal(2, 3), 1, True, "int64")],
-    "argmin": [(normal(2, 3), None, False, "int32")],
-    "argsort": [(normal(2, 3), -1, True, False)],
-    "as_strided": [(normal(3, 4), [2, 3], [1, 2], 1), (normal(3, 4), [3, 2], [4, 0], 0)],
-    "as_strided_adjoint": [(normal(2, 3), [3, 4], [2, 3], [1, 2], 1)],
-    "broadcast_to": [(normal(3, 1), [2, -1, 4]), (normal(), [2, 2])],
-    "broadcast_view": [(normal(3, 1), [2, 3, 4])],
-    "cast": [(normal(2, 3), "float64")],
-    "clone": [(normal(2, 3),)],
-    "complex": [(normal(2, 3), normal(3))],
-    "concat": [([normal(2, 1), normal(2, 3)], 1, [0, 1, 4])],
-    "conj": [(normal(2),)],
-    "elu": [(normal(2, 3), 1.5)],
-    "flip": [(normal(2, 3), [0, -1]), (normal(2, 3), 1)],
-    "getitem": [
-        (normal(2, 3), FIRST_ROW),
-        (normal(2, 3), PICKED),
-        (normal(2, 3, 4), (0, slice(None), [0, 1])),
-        (normal(2, 3), (None, ..., slice(None, None, 2))),
-        (normal(2, 3), normal(2, 3) > 0),
-        (normal(2, 3), (1, 2)),
-    ],
-    "getitem_adjoint": [(normal(3), (2, 3), PICKED), (normal(3), (2, 3), FIRST_ROW)],
-    "hardtanh": [(normal(2, 3), -0.5, 0.5)],
-    "imag": [(complex_normal(2, 3),)],
-    "leaky_relu": [(normal(2, 3), 0.2)],
-    "log_softmax": [(normal(2, 3), -1), (normal(2, 3), 0)],
-    "nonzero": [(np.array([0.0, 2.0]),)],
-    "one_hot": [(np.array([0, 2]), 3)],
-    "pad": [(normal(2, 3), [(1, 0), (0, 2)], 0.5)],
-    "real": [(complex_normal(2, 3),)],
-    "relu": [(normal(2, 3),)],
-    "reshape": [(normal(2, 3), [3, -1]), (normal(2, 3), [0, 3, 1])],
-    "roll": [(normal(2, 3), 1, None), (normal(2, 3), [1, 2], [0, 1])],
-    "searchsorted": [(np.arange(4.0), np.array([0.5, 2.0]), False, "int64")],
-    "setitem": [
-        (normal(2, 3), PICKED, normal(3)),
-        (normal(2, 3), FIRST_ROW, normal(3)),
-        (normal(2, 3), [0, 0], normal(2, 1)),
-    ],
-    "softmax": [(normal(2, 3), -1), (normal(2, 3), 0)],
-    "softplus": [(normal(2, 3), 2.0, 1.0)],
-    "split": [(normal(5, 2), [2, 3], 0)],
-    "stack": [([normal(2, 3), normal(2, 3)], -1)],
-    "tile": [(normal(2, 3), [2]), (normal(3), [2, 2])],
-    "transpose": [(normal(2, 3, 4), [2, 0, 1]), (normal(2, 3), [-1, 0])],
-    "tril": [(normal(3, 3), -1)],
-    "triu": [(normal(2, 3, 3), 1)],
-    "unbind": [(normal(2, 3), 1)],
-    "where": [(np.array([True, False, True]), normal(2, 3), normal(3))],
-    "written": [(normal(2, 3), PICKED), (normal(2, 3), FIRST_ROW)],
-    "written_adjoint": [(normal(3), (2, 3), PICKED)],
-}
+    return {
+        "add_at": [
+            (normal(2, 3), PICKED, normal(3)),
+            (normal(2, 3), FIRST_ROW, normal(3)),
+            (normal(2, 3), [0, 0], normal(2, 1)),
+        ],
+        "argmax": [(normal(2, 3), 1, True, "int64")],
+        "argmin": [(normal(2, 3), None, False, "int32")],
+        "argsort": [(normal(2, 3), -1, True, False)],
+        "as_strided": [(normal(3, 4), [2, 3], [1, 2], 1), (normal(3, 4), [3, 2], [4, 0], 0)],
+        "as_strided_adjoint": [(normal(2, 3), [3, 4], [2, 3], [1, 2], 1)],
+        "broadcast_to": [(normal(3, 1), [2, -1, 4]), (normal(), [2, 2])],
+        "broadcast_view": [(normal(3, 1), [2, 3, 4])],
+        "cast": [(normal(2, 3), "float64")],
+        "clone": [(normal(2, 3),)],
+        "complex": [(normal(2, 3), normal(3))],
+        "concat": [([normal(2, 1), normal(2, 3)], 1, [0, 1, 4])],
+        "conj": [(normal(2),)],
+        "elu": [(normal(2, 3), 1.5)],
+        "flip": [(normal(2, 3), [0, -1]), (normal(2, 3), 1)],
+        "getitem": [
+            (normal(2, 3), FIRST_ROW),
+            (normal(2, 3), PICKED),
+            (normal(2, 3, 4), (0, slice(None), [0, 1])),
+            (normal(2, 3), (None, ..., slice(None, None, 2))),
+            (normal(2, 3), normal(2, 3) > 0),
+            (normal(2, 3), (1, 2)),
+        ],
+        "getitem_adjoint": [(normal(3), (2, 3), PICKED), (normal(3), (2, 3), FIRST_ROW)],
+        "hardtanh": [(normal(2, 3), -0.5, 0.5)],
+        "imag": [(complex_normal(2, 3),)],
+        "leaky_relu": [(normal(2, 3), 0.2)],
+        "log_softmax": [(normal(2, 3), -1), (normal(2, 3), 0)],
+        "nonzero": [(np.array([0.0, 2.0]),)],
+        "one_hot": [(np.array([0, 2]), 3)],
+        "pad": [(normal(2, 3), [(1, 0), (0, 2)], 0.5)],
+        "real": [(complex_normal(2, 3),)],
+        "relu": [(normal(2, 3),)],
+        "reshape": [(normal(2, 3), [3, -1]), (normal(2, 3), [0, 3, 1])],
+        "roll": [(normal(2, 3), 1, None), (normal(2, 3), [1, 2], [0, 1])],
+        "searchsorted": [(np.arange(4.0), np.array([0.5, 2.0]), False, "int64")],
+        "setitem": [
+            (normal(2, 3), PICKED, normal(3)),
+            (normal(2, 3), FIRST_ROW, normal(3)),
+            (normal(2, 3), [0, 0], normal(2, 1)),
+        ],
+        "softmax": [(normal(2, 3), -1), (normal(2, 3), 0)],
+        "softplus": [(normal(2, 3), 2.0, 1.0)],
+        "split": [(normal(5, 2), [2, 3], 0)],
+        "stack": [([normal(2, 3), normal(2, 3)], -1)],
+        "tile": [(normal(2, 3), [2]), (normal(3), [2, 2])],
+        "transpose": [(normal(2, 3, 4), [2, 0, 1]), (normal(2, 3), [-1, 0])],
+        "tril": [(normal(3, 3), -1)],
+        "triu": [(normal(2, 3, 3), 1)],
+        "unbind": [(normal(2, 3), 1)],
+        "where": [(np.array([True, False, True]), normal(2, 3), normal(3))],
+        "written": [(normal(2, 3), PICKED), (normal(2, 3), FIRST_ROW)],
+        "written_adjoint": [(normal(3), (2, 3), PICKED)],
+    }
