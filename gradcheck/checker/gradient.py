@@ -34,6 +34,8 @@ SECOND_SIZE = 64.0
 """How much larger the second probe's cotangent is: a backward that clips or squares it shows at some size."""
 WIDEST_BAR = 1e-2
 """A derivative whose bar is wider than this, relative to itself, decides nothing."""
+SEEN = 5e-2
+"""If no derivative stands out of its bar by so much, nothing was verified."""
 MOST_LISTED = 20
 """Wrong entries that a summary lists of an input, worst first; all are counted."""
 MOST_ENTRIES = 2**25
@@ -270,7 +272,7 @@ class Check:
     def unseen(self, derivative: Derivative, gradients: Sequence[Array]) -> str:
         """Why nothing was verified, if no output's derivative stands out of its bar and the backward claims one."""
         xp = module_of(derivative.value)
-        seen = derivative.bar <= WIDEST_BAR * xp.abs(derivative.value)
+        seen = derivative.bar <= SEEN * xp.abs(derivative.value)
         if bool((seen & (derivative.value != 0)).any()):
             return ""
         if not bool((derivative.value != 0).any()) and not any(bool((g != 0).any()) for g in gradients):

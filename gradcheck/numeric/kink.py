@@ -67,7 +67,7 @@ class Sides:
 
 
 def entries_without_derivative(point: Point, outputs: Array, which: Sequence[int]) -> list[Entry]:
-    """The entries of the Jacobian at which outputs without a derivative may have a kink or jump, as backward gives them.
+    """The entries of the Jacobian at which outputs without a derivative may have a kink or jump, with the gradient there.
 
     Args:
         outputs: all outputs at the point, flat.
@@ -148,7 +148,9 @@ def _judged(left: Array, right: Array, noise: Array, before: Array, after: Array
                 continue
             growth = gap[j, k] / gap[j - 1, k]
             scatter = np.maximum(abs(left - before), abs(right - after))[[j - 1, j], k]
-            if abs(growth - STEPS[j - 1] / STEPS[j]) <= APART * growth:  # with 1/h: the same jump at both steps
+            beside = max(abs(side[j - 1, k] - side[j, k]) for side in (before, after))
+            if abs(growth - STEPS[j - 1] / STEPS[j]) <= APART * growth and beside <= STEADY * gap[j, k]:
+                # with 1/h, and beside it nothing happens: the same jump at both steps
                 found[k] = Sides(float(before[VALUES, k]), float(after[VALUES, k]), jump=True)
             elif STAYS <= growth <= 1 / STAYS and bool((scatter <= STEADY * gap[[j - 1, j], k]).all()):
                 found[k] = Sides(float(left[VALUES, k]), float(right[VALUES, k]))

@@ -25,6 +25,8 @@ FIRST_STEPS = 12
 ENOUGH_SMALLER = 6
 LARGER_STEPS = 10
 """So many larger steps for outputs whose derivative the others could not resolve: cos at 1e-6, say."""
+SMALLER_STEPS = 5
+"""So many smaller steps if some output has no usable one: cos(x³) at 5000, say."""
 UNRESOLVED = 1e-4
 """A bar of more than this share of its value."""
 FIRST_STEP = 0.25
@@ -37,8 +39,9 @@ ROUNDING_UNITS = 16
 """Scatter within so many units in the last place of the output is rounding, whatever its share."""
 FLAT_STEPS = 6
 """An output that is exactly constant at so many of the smallest steps is flat there: its derivative is 0."""
-PLATEAU, CLIFF = 0.1, 20.0
-"""How steady the rest of the differences is over a kink nearby, and by how much it falls on this side of it."""
+PLATEAU, CLIFF, ONE_SIDE = 0.1, 20.0, 0.1
+"""How steady the rest of the differences is over a kink nearby, by how much it falls on this side of it, and how much
+of the change may be on the other side."""
 BEYOND, BEYOND_FIRST, FIRST_REST = 5, 3, 3
 """So many steps there have to be on this side, of all and of the first ones, and after so many it can be told."""
 SAMPLE = 256
@@ -105,7 +108,7 @@ class Scan:
         """Whether for some output there may be too few steps so far on this side of a kink or a jump."""
         last = FIRST_STEPS - BEYOND_FIRST - 1
         differences = [self.differences[k] for k in range(last - FIRST_REST, last + 1)]
-        steady, _ = steady_rest(self.xp, differences, abs(self.sums[last]), self.line.eps)
+        steady, _ = steady_rest(self.xp, differences, self.sums[last], self.line.eps)
         return bool(steady.any())
 
     def kinked(self) -> Array | None:
@@ -144,15 +147,18 @@ class Scan:
         order = sorted(self.differences)
         steps = np.array([step_size(k) for k in order])
         differences = [self.differences[k][which] for k in order]
-        sizes = [(abs(self.sums[k][which]) + abs(d)) / 2 for k, d in zip(order, differences, strict=True)]
-        complete, larger = order[-1] == STEPS - 1, -order[0]
-        value, bar, step = best_step(self.xp, steps, differences, sizes, self.line.eps, self.reach, complete, larger)
+        sums = [self.sums[k][which] for k in order]
+        complete, larger = order[-1] >= STEPS - 1, -order[0]
+        value, bar, step = best_step(self.xp, steps, differences, sums, self.line.eps, self.reach, complete, larger)
         return value, bar, step + order[0]
 
     def unresolved(self, found: Derivative) -> Array:
-        """The outputs that change, but too little for their rounding: their scale may be larger than the input's."""
+        """The outputs that change too little for their rounding: their scale may be larger than the input's.
+
+        Of many outputs, those that do not change at all count only if none is resolved.
+        """
         wide = self.xp.isfinite(found.bar) & (found.bar > UNRESOLVED * abs(found.value))
-        if bool(wide.any()):
+        if wide.size > SAMPLE and bool(wide.any()) and not bool(wide.all()):
             wide &= sum(d != 0 for d in self.differences.values()) > 0
         return wide
 
@@ -172,39 +178,53 @@ def step_size(k: int) -> float:
     return FIRST_STEP * RATIO**-k
 
 
-def beside_a_kink(xp: Any, d: Array, sizes: list[Array], eps: float, beyond: int) -> Array:
+def beside_a_kink(xp: Any, d: Array, sums: Array, h: Array, eps: float, beyond: int) -> Array:
     """The differences, NaN at steps that reach over a kink or a jump nearby: they do not know the derivative.
 
     Where the rest of the differences (see `steady_rest`) stays the same and then falls by `CLIFF` at the next steps,
-    those, at least `beyond` of them, are on this side of the kink. The first steps have no rest to look at: they are over one if all that follow
-    show no change at all.
+    those, at least `beyond` of them, are on this side of the kink. The first steps have no rest to look at: they are
+    over one if all that follow show no change at all. A kink is on one side; a forward that is quantised changes on
+    both.
     """
     count = len(d)
     first = xp.zeros(d.shape[1:], dtype="int64")
     flat = (d[FIRST_REST:] == 0).all(axis=0)
     if bool(flat.any()):
-        jumped = xp.abs(d[:FIRST_REST]).max(axis=0) > CLIFF * ROUNDING_UNITS * eps * sizes[FIRST_REST]
-        first = xp.where(flat & jumped, FIRST_REST, first)
+        for k in range(FIRST_REST):  # the smallest step that shows a change decides
+            jumped = xp.abs(d[k]) > CLIFF * ROUNDING_UNITS * eps * xp.abs(sums[k])
+            first = xp.where(flat & jumped, xp.where(on_one_side(xp, d, sums, h, k), FIRST_REST, 0), first)
     for k in range(FIRST_REST, count - beyond):
-        steady, rest = steady_rest(xp, d[k - FIRST_REST : k + 1], sizes[k], eps)
+        steady, rest = steady_rest(xp, d[k - FIRST_REST : k + 1], sums[k], eps)
         if bool(steady.any()):
             later = xp.abs(RATIO * d[k + 2 :] - d[k + 1 : -1]).max(axis=0) / (RATIO - 1)
-            first = xp.where(steady & (CLIFF * later <= rest), k + 1, first)
+            beside = CLIFF * later <= rest
+            for j in (k - 1, k):
+                beside &= on_one_side(xp, d, sums, h, j)
+            first = xp.where(steady & beside, k + 1, first)
     if not bool(first.any()):
         return d
     index = xp.arange(count).reshape(-1, *[1] * (d.ndim - 1))
     return xp.where(index < first, xp.nan, d)
 
 
-def steady_rest(xp: Any, d: Sequence[Array], size: Array, eps: float) -> tuple[Array, Array]:
+def on_one_side(xp: Any, d: Array, sums: Array, h: Array, k: int) -> Array:
+    """Whether the outputs at step k have left the line of the smallest steps ahead or behind, but not both."""
+    near = len(d) - 3
+    straight = d[near] * (h[k] / h[near])
+    off, even = d[k] - straight, sums[k] - sums[-1]
+    ahead, behind = xp.abs(even + off), xp.abs(even - off)
+    return xp.minimum(ahead, behind) <= ONE_SIDE * xp.maximum(ahead, behind)
+
+
+def steady_rest(xp: Any, d: Sequence[Array], sums: Array, eps: float) -> tuple[Array, Array]:
     """Whether the differences at four steps have the same rest, and its size.
 
     Over a kink nearby, f(x + h d) − f(x − h d) is 2 m h + c, and beside a jump too: the rest c stays the same from step
     to step, whereas that of a curve falls with h³, and that of rounding scatters.
     """
-    rests = [(RATIO * here - before) / (RATIO - 1) for before, here in zip(d, d[1:], strict=False)]
+    rests = [(RATIO * here - before) / (RATIO - 1) for before, here in itertools.pairwise(d)]
     rest = xp.abs(rests[-1])
-    steady = rest > CLIFF * ROUNDING_UNITS * eps * size
+    steady = rest > CLIFF * ROUNDING_UNITS * eps * xp.abs(sums)
     for other in rests[:-1]:
         steady &= xp.abs(other - rests[-1]) <= PLATEAU * rest
     return steady, rest
@@ -214,20 +234,22 @@ def best_step(
     xp: Any,
     steps: np.ndarray[Any, Any],
     differences: list[Array],
-    sizes: list[Array],
+    sums: list[Array],
     eps: float,
     reach: float,
     complete: bool,
     larger: int,
 ) -> tuple[Array, Array, Array]:
-    """Value, bar and step per output from the differences f(x + h d) - f(x - h d) and the sizes of f at all steps.
+    """Value, bar and step per output from the differences f(x + h d) − f(x − h d), and the sums, at all steps.
 
     `reach` is the largest element of d: where all outputs are 0 all along, it is the only scale there is. Only a
     `complete` scan, down to the smallest step, can show that an output is flat; of another, the last steps serve to
     judge the others alone. The first `larger` steps exceed the scale of the input.
     """
     square = RATIO * RATIO
-    d = beside_a_kink(xp, xp.stack(differences), sizes, eps, BEYOND if complete else BEYOND_FIRST)
+    d, h = xp.stack(differences), xp.asarray(steps).reshape(-1, *[1] * differences[0].ndim)
+    sizes = [(abs(s) + abs(change)) / 2 for s, change in zip(sums, differences, strict=True)]
+    d = beside_a_kink(xp, d, xp.stack(sums), h, eps, BEYOND if complete else BEYOND_FIRST)
     change = xp.abs(d)
     finite = xp.isfinite(change)
     all_finite = bool(finite.all())
@@ -240,7 +262,6 @@ def best_step(
         smallest = xp.where(zero, xp.inf, change).min(axis=0)
         flat_somewhere = (finite & zero).any(axis=0)
         quantum = xp.where(flat_somewhere & xp.isfinite(smallest), smallest, 0.0)
-    h = xp.asarray(steps).reshape(-1, *[1] * (d.ndim - 1))
     second_order = d / (2 * h)
     fourth = (square * second_order[1:] - second_order[:-1]) / (square - 1)  # of steps 1 and on
     usable = None if all_finite else xp.isfinite(xp.abs(fourth))
