@@ -132,7 +132,7 @@ CODES: dict[str, Code] = {
         "kink or jump",
         "The function has no derivative here: left and right differ. Any gradient between the two is accepted.",
         "The one-sided derivatives stay apart as the step shrinks.",
-        "Nothing, if the gradient is the one you want there. To check the formula, move the inputs off the kink.",
+        "Nothing, if the gradient is between the two. To check the formula, move the inputs off the kink.",
         "relu at 0: left 0, right 1; a gradient of 0, 1 or 0.5 is accepted and marked KINK",
     ),
     "GC121": Code(

@@ -345,7 +345,7 @@ class Check:
         if not wide:
             return None
         entries = entries_without_derivative(self.point, outputs, wide)
-        wrong, explained = [], set[int]()
+        wrong, explained = list[Kink](), set[int]()
         for entry, sides in zip(entries, one_sided(self.point, entries, len(entries) > 1), strict=True):
             if sides is None:
                 continue
@@ -353,9 +353,10 @@ class Check:
             if sides.hold(entry.analytic):
                 self.kinks.append((entry, sides))
             else:
-                wrong.append(sides.beside(entry))
+                wrong.append((sides.beside(entry), sides))
         if wrong:
-            return self.failed(wrong)
+            text = f"the gradient is not between the one-sided derivatives at {self.places(wrong)}"
+            return self.failed([entry for entry, _ in wrong], [Diagnosis.of("GC120", text)])
         left = [i for i in wide if i not in explained]
         if not left:
             return None
@@ -387,21 +388,23 @@ class Check:
                 else:
                     self.kinks.append((entry, sides))
         if wrong:
-            return self.failed(wrong)
+            return self.failed(wrong, self.causes(wrong))
         return self.kinked() if self.kinks else None
 
-    def failed(self, wrong: list[Entry]) -> GradientSummary:
-        """FAIL with these entries, worst first, and their causes."""
+    def failed(self, wrong: list[Entry], causes: list[Diagnosis]) -> GradientSummary:
+        """FAIL with these entries, worst first."""
         self.worst = max(abs(e.analytic - e.numeric) / e.bar if e.bar else np.inf for e in wrong)
-        return self.summary(Status.FAIL, "", sorted(wrong, key=relative_error, reverse=True), self.causes(wrong))
+        return self.summary(Status.FAIL, "", sorted(wrong, key=relative_error, reverse=True), causes)
 
     def kinked(self) -> GradientSummary:
         """KINK: where the function has no derivative, and what its sides are."""
-        shown = [f"{self.place(entry)} ({sides})" for entry, sides in self.kinks]
-        more = f" and {len(shown) - 3} more" if len(shown) > 3 else ""
-        where = ", ".join(shown[:3]) + more
-        why = f"not differentiable at {where}; the gradient lies between the one-sided derivatives"
+        why = f"not differentiable at {self.places(self.kinks)}; the gradient lies between the one-sided derivatives"
         return self.summary(Status.KINK, why, (), [Diagnosis.of("GC120", why)])
+
+    def places(self, kinks: Sequence[Kink]) -> str:
+        """Where the first kinks are, and their sides."""
+        shown = [f"{self.place(entry)} ({sides})" for entry, sides in kinks]
+        return ", ".join(shown[:3]) + (f" and {len(shown) - 3} more" if len(shown) > 3 else "")
 
     def causes(self, wrong: Sequence[Entry]) -> list[Diagnosis]:
         """What explains the wrong entries, input by input."""

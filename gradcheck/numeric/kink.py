@@ -67,7 +67,7 @@ class Sides:
 
 
 def entries_without_derivative(point: Point, outputs: Array, which: Sequence[int]) -> list[Entry]:
-    """The entries of the Jacobian at which outputs without a derivative may have a kink or jump, with the gradient there.
+    """The entries of the Jacobian at which outputs without a derivative may have a kink, and the gradient there.
 
     Args:
         outputs: all outputs at the point, flat.

@@ -135,7 +135,7 @@ def compare(
     analytic = sum(inner(g, d) for g, d in moved)
     size = sum(float(abs(g * d).sum()) for g, d in moved)
     xp = module_of(cotangent)
-    bars = xp.where(cotangent == 0, 0.0, xp.abs(cotangent) * derivative.bar)
+    bars = xp.abs(cotangent) * xp.where(cotangent == 0, 0.0, derivative.bar)
     bar = float(bars.sum()) + ROUNDING * size + rtol * max(abs(analytic), abs(numeric))
     return Comparison(analytic, numeric, bar)
 

@@ -25,8 +25,6 @@ FIRST_STEPS = 12
 ENOUGH_SMALLER = 6
 LARGER_STEPS = 10
 """So many larger steps for outputs whose derivative the others could not resolve: cos at 1e-6, say."""
-SMALLER_STEPS = 5
-"""So many smaller steps if some output has no usable one: cos(x³) at 5000, say."""
 UNRESOLVED = 1e-4
 """A bar of more than this share of its value."""
 FIRST_STEP = 0.25
@@ -108,7 +106,7 @@ class Scan:
         """Whether for some output there may be too few steps so far on this side of a kink or a jump."""
         last = FIRST_STEPS - BEYOND_FIRST - 1
         differences = [self.differences[k] for k in range(last - FIRST_REST, last + 1)]
-        steady, _ = steady_rest(self.xp, differences, self.sums[last], self.line.eps)
+        steady, _ = steady_rest(self.xp, differences, abs(self.sums[last]), self.line.eps)
         return bool(steady.any())
 
     def kinked(self) -> Array | None:
@@ -116,7 +114,7 @@ class Scan:
 
         f(x + h d) + f(x − h d) is 2 f(x) + c h at a kink, and 2 f(x) + c h² along a curve.
         """
-        xp, last = self.xp, FIRST_STEPS - 1
+        xp, last = self.xp, max(self.differences)
         falls = [self.sums[k - 1] - self.sums[k] for k in (last, last - 1, last - 2)]
         kinked = abs(falls[0]) > CLIFF * ROUNDING_UNITS * self.line.eps * abs(self.sums[last])
         if not bool(kinked.any()):
@@ -148,7 +146,7 @@ class Scan:
         steps = np.array([step_size(k) for k in order])
         differences = [self.differences[k][which] for k in order]
         sums = [self.sums[k][which] for k in order]
-        complete, larger = order[-1] >= STEPS - 1, -order[0]
+        complete, larger = order[-1] == STEPS - 1, -order[0]
         value, bar, step = best_step(self.xp, steps, differences, sums, self.line.eps, self.reach, complete, larger)
         return value, bar, step + order[0]
 
@@ -186,15 +184,16 @@ def beside_a_kink(xp: Any, d: Array, sums: Array, h: Array, eps: float, beyond: 
     over one if all that follow show no change at all. A kink is on one side; a forward that is quantised changes on
     both.
     """
-    count = len(d)
+    count, near = len(d), len(d) - 3
     first = xp.zeros(d.shape[1:], dtype="int64")
     flat = (d[FIRST_REST:] == 0).all(axis=0)
+    size = xp.where((d[near] == 0), xp.maximum(xp.abs(sums[near]), 1.0), xp.abs(sums[near]))
     if bool(flat.any()):
         for k in range(FIRST_REST):  # the smallest step that shows a change decides
-            jumped = xp.abs(d[k]) > CLIFF * ROUNDING_UNITS * eps * xp.abs(sums[k])
+            jumped = xp.abs(d[k]) > CLIFF * ROUNDING_UNITS * eps * size
             first = xp.where(flat & jumped, xp.where(on_one_side(xp, d, sums, h, k), FIRST_REST, 0), first)
     for k in range(FIRST_REST, count - beyond):
-        steady, rest = steady_rest(xp, d[k - FIRST_REST : k + 1], sums[k], eps)
+        steady, rest = steady_rest(xp, d[k - FIRST_REST : k + 1], size, eps)
         if bool(steady.any()):
             later = xp.abs(RATIO * d[k + 2 :] - d[k + 1 : -1]).max(axis=0) / (RATIO - 1)
             beside = CLIFF * later <= rest
@@ -216,7 +215,7 @@ def on_one_side(xp: Any, d: Array, sums: Array, h: Array, k: int) -> Array:
     return xp.minimum(ahead, behind) <= ONE_SIDE * xp.maximum(ahead, behind)
 
 
-def steady_rest(xp: Any, d: Sequence[Array], sums: Array, eps: float) -> tuple[Array, Array]:
+def steady_rest(xp: Any, d: Sequence[Array], size: Array, eps: float) -> tuple[Array, Array]:
     """Whether the differences at four steps have the same rest, and its size.
 
     Over a kink nearby, f(x + h d) − f(x − h d) is 2 m h + c, and beside a jump too: the rest c stays the same from step
@@ -224,7 +223,7 @@ def steady_rest(xp: Any, d: Sequence[Array], sums: Array, eps: float) -> tuple[A
     """
     rests = [(RATIO * here - before) / (RATIO - 1) for before, here in itertools.pairwise(d)]
     rest = xp.abs(rests[-1])
-    steady = rest > CLIFF * ROUNDING_UNITS * eps * xp.abs(sums)
+    steady = rest > CLIFF * ROUNDING_UNITS * eps * size
     for other in rests[:-1]:
         steady &= xp.abs(other - rests[-1]) <= PLATEAU * rest
     return steady, rest

@@ -123,6 +123,8 @@ def judge(function: Composition, x: float, truth: float, factor: float, seed: in
         "right backward in float64": lambda v, g: g * function.gradient(v),
         "wrong backward": lambda v, g: g * truth * factor,
     }
+    if not abs(function.gradient(array)[0] - truth) <= 1e-6 * abs(truth):  # it overflows on the way
+        del backwards["right backward in float64"]
     for name, backward in backwards.items():
         verdict = check_gradient(problem(function.forward, backward, array), seed=seed).verdict
         if not (truth == 0 and name == "wrong backward"):

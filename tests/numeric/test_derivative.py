@@ -7,11 +7,11 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from gradcheck.numeric.derivative import directional, scale_of
-from gradcheck.numeric.scan import FIRST_STEPS, LARGER_STEPS, STEPS
+from gradcheck.numeric.scan import FIRST_STEPS, LARGER_STEPS, STEPS, step_size
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
@@ -116,6 +116,7 @@ def test_compositions_lie_within_their_bars(names: list[str], exponent: float, s
     true, v = np.ones(1), x
     for name in names:
         true, v = true * ELEMENTARY[name][1](v), ELEMENTARY[name][0](v)
+    assume(abs(true[0] * x[0]) * step_size(STEPS) < max(1.0, abs(v[0])))  # else sin of 1e13 is random at every step
     value, bar = derivative(f, float(x[0]))
     rounding = 1e-14 * abs(true[0])  # of the product of derivatives itself
     assert bar[0] == np.inf or abs(value[0] - true[0]) <= bar[0] + rounding
