@@ -91,6 +91,8 @@ class Check:
         self.inputs = list(problem.inputs)
         self.outputs = Outputs([], [])
         self.point: Point | None = None
+        self.raised = ""
+        """What the layer raised at points nearby, if it did."""
         self.exhaustive = True
         self.certified = False
         self.right: set[int] = set()
@@ -165,11 +167,15 @@ class Check:
         self.outputs = Outputs.of(arrays)
 
     def forward(self, moved: Sequence[Array]) -> list[Array]:
-        """The active outputs with the moved inputs replaced."""
+        """The active outputs with the moved inputs replaced; NaN where the layer raises."""
         point = list(self.inputs)
         for k, x in zip(self.moved, moved, strict=True):
             point[k] = x
-        outputs = self.problem.forward(point)
+        try:
+            outputs = self.problem.forward(point)
+        except Exception as error:  # outside of its domain, for at the point itself it did not
+            self.raised = f"; the forward raises {type(error).__name__} at points nearby: {error}"
+            outputs = [array * np.nan for array in self.outputs.arrays]
         return [outputs[k] for k in self.outputs.active]
 
     def vjp(self, cotangent: Array) -> list[Array]:
@@ -366,6 +372,7 @@ class Check:
         why = (
             f"the numerical derivative of {name}{more} has no usable error bar: the forward is too noisy, or "
             f"jumps, around this point. Use inputs further from such places, or a forward that keeps more digits"
+            f"{self.raised}"
         )
         return self.summary(Status.INCONCLUSIVE, why)
 

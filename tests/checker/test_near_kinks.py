@@ -114,3 +114,27 @@ def test_a_forward_that_rounds_is_not_taken_for_one_with_kinks(seed: int) -> Non
     ):
         assert checked(f, lambda x, g, s=slope: g * s, x, seed).verdict is Status.PASS
         assert checked(f, lambda x, g, s=slope: g * (s + 0.5), x, seed).verdict is Status.FAIL
+
+
+def test_points_at_which_the_layer_raises_are_outside_of_its_domain() -> None:
+    def root(x: Any) -> Any:
+        if (x < 0).any():
+            raise ValueError("negative")
+        return np.sqrt(x)
+
+    x = np.array([1e-3, 2.0])
+    assert checked(root, lambda x, g: g * 0.5 / np.sqrt(x), x).verdict is Status.PASS
+    assert checked(root, lambda x, g: g / np.sqrt(x), x).verdict is Status.FAIL
+
+
+def test_a_layer_that_raises_everywhere_else_is_inconclusive_and_says_so() -> None:
+    x = np.array([1.0, 2.0])
+
+    def picky(v: Any) -> Any:
+        if not (v == x).all():
+            raise ValueError("only there")
+        return v * 2
+
+    found = checked(picky, lambda x, g: g * 2, x)
+    assert found.verdict is Status.INCONCLUSIVE
+    assert "the forward raises ValueError at points nearby: only there" in found.why

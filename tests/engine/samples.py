@@ -59,8 +59,8 @@ def samples(seed: int, sizes: Mapping[int, int] = MappingProxyType({})) -> dict[
     }  # fmt: skip
     INTS = np.array([[1, 2, 3], [4, 0, 6]])
     BOOLS = np.array([[True, False, True]])
-    POSITIVE_DEFINITE = normal(3, 3) @ np.diag([0.1, 0.2, 0.3]) + 4 * np.eye(3)
-    POSITIVE_DEFINITE = (POSITIVE_DEFINITE + POSITIVE_DEFINITE.T) / 2
+    SQUARE = normal(3, 3)
+    POSITIVE_DEFINITE = SQUARE @ SQUARE.T + np.eye(len(SQUARE))
 
     return {
         **shape_samples(normal),
