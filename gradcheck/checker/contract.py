@@ -79,13 +79,24 @@ class Contracts:
         of_h = self.gradients(h)
         mixed = [None if a is None or b is None else array_like(FACTOR * a + b, a) for a, b in zip(g, h, strict=True)]
         whole = self.gradients(mixed)
-        names = self.named(lambda k: not close(whole[k], of_g[k], FACTOR, of_h[k]))
+        names = self.named(lambda k: not close(whole[k], of_g[k], FACTOR, of_h[k], self.natural(mixed, k)))
         if names:
             return [Diagnosis.of("GC110", f"b({FACTOR:g}·g + h) is not {FACTOR:g}·b(g) + b(h)", names)]
         zero = self.gradients([None if a is None else array_like(a * 0, a) for a in g])
         names = self.named(lambda k: any(bool((part != 0).any()) for part in [zero[k]] if part is not None))
         text = "a cotangent of zeros does not give a gradient of zeros"
         return [Diagnosis.of("GC110", text, names)] if names else []
+
+    def natural(self, cotangents: Sequence[Array | None], k: int) -> float:
+        """The size of an input's gradient if the outputs were proportional to it.
+
+        Beside it rounding errors are small, also where the gradient is nothing but rounding errors of a zero.
+        """
+        x = self.inputs[k]
+        size = float(abs(x).max()) if x.size else 0.0
+        pairs = zip(cotangents, self.outputs.arrays, strict=True)
+        along = [float(abs(g).max()) * float(abs(y).max()) for g, y in pairs if g is not None and g.size]
+        return max(along, default=0.0) / size if size else 0.0
 
     def undefined_cotangents(self) -> list[Diagnosis]:
         """An output that takes no part in the loss counts as one with a cotangent of zeros."""
@@ -138,13 +149,16 @@ def same(a: Array | None, b: Array | None) -> bool:
     return a.shape == b.shape and bool(((a == b) | ((a != a) & (b != b))).all())
 
 
-def close(whole: Any, part: Any, factor: float, rest: Any) -> bool:
-    """Whether whole = factor · part + rest up to rounding, relative to the largest element; None counts as zeros."""
+def close(whole: Any, part: Any, factor: float, rest: Any, size: float = 0.0) -> bool:
+    """Whether whole = factor · part + rest up to rounding, relative to the largest element; None counts as zeros.
+
+    `size` is one beside which differences count as well.
+    """
     given = [a for a in (whole, part, rest) if a is not None]
     if not given or not given[0].size:
         return True
     zero = given[0] * 0
     whole, part, rest = (zero if a is None else a for a in (whole, part, rest))
-    size = max(float(abs(a).max()) for a in (whole, factor * part, rest))
+    size = max(size, *(float(abs(a).max()) for a in (whole, factor * part, rest)))
     eps = max(spacing(a) for a in given)
     return bool(np.isfinite(size)) and float(abs(whole - (factor * part + rest)).max()) <= LINEAR * eps * size

@@ -34,6 +34,11 @@ def samples(seed: int, sizes: Mapping[int, int] = MappingProxyType({})) -> dict[
         count = np.prod(resized(shape), dtype=int)
         return rng.permutation(np.arange(float(count))).reshape(resized(shape)) * 0.61 + 0.117
 
+    def regular(*shape: int) -> np.ndarray[Any, Any]:
+        """Matrices far from singular ones."""
+        matrix = normal(*shape) / 2
+        return matrix + 4 * np.eye(matrix.shape[-1])
+
     BROADCASTS: list[tuple[tuple[int, ...], tuple[int, ...]]] = [
         ((2, 3), (2, 3)),
         ((2, 3), (3,)),
@@ -108,7 +113,7 @@ def samples(seed: int, sizes: Mapping[int, int] = MappingProxyType({})) -> dict[
         "add_n": [([normal(2, 3), normal(2, 3), normal(2, 3)],), ([normal(3)],)],
         "nan_to_num": [(normal(2, 3), 0.0, None, None)],
         **{
-            name: [(normal(3, 3) + 3 * np.eye(3),), (normal(2, 2, 2) + 3 * np.eye(2),)]
+            name: [(regular(3, 3),), (regular(2, 2, 2),)]
             for name in ("inv", "det", "logabsdet")
         },
         "signdet": [(normal(3, 3),)],
