@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from importlib.util import find_spec
@@ -54,6 +55,7 @@ BACKENDS: dict[str, Entry] = {
 """The table of backends, by the name that the command line and specs use."""
 
 
+@functools.cache  # asked once for every case, and what is installed does not change during a run
 def missing(name: str) -> str:
     """Why the backend cannot be used here, in one line; empty if it can. Imports nothing."""
     entry = BACKENDS[name]

@@ -12,6 +12,7 @@ import ast
 import itertools
 import sys
 from collections.abc import Iterator, Mapping
+from operator import is_
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -101,6 +102,9 @@ class Namespace(NamedTuple):
     name: str
     owner: Any
     saved: dict[str, Any]
+    """Without the names that may change."""
+    values: tuple[Any, ...]
+    """All values, in their order: whatever is set, added or removed, they differ."""
 
 
 class Snapshot:
@@ -119,7 +123,12 @@ class Snapshot:
                 if isinstance(value, type) and value.__module__ == module.__name__:
                     owners[id(value)] = (f"{module.__name__}.{value.__qualname__}", value)
         self.namespaces = [
-            Namespace(name, owner, {key: value for key, value in vars(owner).items() if not _varies(key, value)})
+            Namespace(
+                name,
+                owner,
+                {key: value for key, value in vars(owner).items() if not _varies(key, value)},
+                tuple(vars(owner).values()),
+            )
             for name, owner in owners.values()
         ]
         self.counters = [
@@ -147,12 +156,8 @@ def _varies(name: str, value: Any) -> bool:
 
 def _difference(one: Namespace) -> str:
     now: Mapping[str, Any] = vars(one.owner)
-    if len(now) == len(one.saved):
-        try:
-            if now == one.saved:  # compares identities first, at the speed of C
-                return ""
-        except Exception:
-            pass  # what is new there cannot be compared; it is found below
+    if len(now) == len(one.values) and all(map(is_, now.values(), one.values)):  # at the speed of C
+        return ""
     changed = (name for name, value in one.saved.items() if now.get(name) is not value)
     added = (  # a module that is imported on its first use is no change
         name

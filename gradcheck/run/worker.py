@@ -65,6 +65,7 @@ def main() -> None:
             result = runner.run(case, line) if hasattr(os, "fork") else run_here(execute, case)
             results.write(result.model_dump_json() + "\n")
             results.flush()
+            runner.look_round()  # while the parent is at work
     finally:
         runner.end()
 
@@ -137,7 +138,7 @@ class CaseRunner:
         child.drain()
         answer = None if stopped else answer_of(child, case)
         ended = child.has_ended()
-        if not (answer and answer.clean and contained and child.cases_run < MOST_CASES and child.is_alone()):
+        if not (answer and answer.clean and contained and child.cases_run < MOST_CASES):
             self.end()
         seconds = time.perf_counter() - started
         printed, spec_line = cut_trace(child.printed.decode("utf-8", "replace"), case.scenario.path)
@@ -151,6 +152,11 @@ class CaseRunner:
             message = f"used more than {shown_size(case.memory)} of memory and was stopped"
         where = f", at line {spec_line} of the spec" if spec_line else ""
         return case.result(stopped or Status.CRASH, message + where, output=output, seconds=seconds)
+
+    def look_round(self) -> None:
+        """End the child if its last case has left a process behind."""
+        if self.child is not None and not self.child.is_alone():
+            self.end()
 
     def end(self) -> None:
         """End the child, if there is one."""

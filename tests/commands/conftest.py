@@ -13,6 +13,7 @@ from typing import NamedTuple
 import pytest
 from click.testing import CliRunner
 
+from gradcheck.backends.base import missing
 from gradcheck.commands import main
 
 ROOT = Path(__file__).parents[2]
@@ -59,6 +60,7 @@ def gradcheck(folder: Path) -> Callable[..., Done]:
     """Calls the command line in this process."""
 
     def call(*arguments: str) -> Done:
+        missing.cache_clear()  # a process of its own would look anew
         result = CliRunner().invoke(main, arguments, prog_name="gradcheck", color=True)
         assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
         return Done(result.exit_code, result.stdout, result.stderr)

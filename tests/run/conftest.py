@@ -11,6 +11,7 @@ from textwrap import indent
 
 import pytest
 
+from gradcheck.backends.base import missing
 from gradcheck.run.plan import Case, plan
 from gradcheck.run.pool import Pool
 from gradcheck.spec.read import read_bytes
@@ -87,3 +88,10 @@ def pool(make_pool: Callable[..., Pool]) -> Iterator[Pool]:
     """One worker for all tests of a module: cases cannot disturb each other."""
     with make_pool() as one:
         yield one
+
+
+@pytest.fixture(autouse=True)
+def _what_is_installed_is_looked_up_anew() -> Iterator[None]:
+    missing.cache_clear()
+    yield
+    missing.cache_clear()
