@@ -19,7 +19,7 @@ from typing import TextIO
 from pydantic import BaseModel, ConfigDict
 
 from gradcheck.result import Result, Status
-from gradcheck.run.limits import children, descendants, limit_data, resident, shown_size
+from gradcheck.run.limits import children, data_size, descendants, limit_data, resident, shown_size
 from gradcheck.run.plan import Case
 from gradcheck.run.program import line_in, raised_by_scenario
 from gradcheck.run.share import Snapshot
@@ -125,8 +125,8 @@ class Child:
         return sum(max(0, resident(pid) - self.own_memory) for pid in descendants("self"))
 
     def is_alone(self) -> bool:
-        """Whether no process is left that a case has started."""
-        return not children(self.pid) and children("self") in ([], [self.pid])
+        """Whether no process is left that a case has started and let go: it is this one's child then."""
+        return children("self") in ([], [self.pid])
 
     def read(self, ready: list[int]) -> None:
         """Read once from each of the pipes that are ready."""
@@ -197,17 +197,20 @@ def be_child(execute: Execute, snapshots: Snapshots, case_fd: int, printed_fd: i
         os.dup2(printed_fd, 2)
         os.close(printed_fd)
         faulthandler.enable(file=2, all_threads=False)
+        data: int | None = None
         for line in os.fdopen(case_fd, "rb"):
             case = Case.model_validate_json(line)
             sys.stdout, sys.stderr = line_writer(1), line_writer(2)  # the worker's may take a pipe for a file
-            answer = copy_context().run(answer_to, execute, case, snapshots)
+            answer = copy_context().run(answer_to, execute, case, snapshots, data)
             if os.getpid() != pid:  # the case forked, and this is the copy
                 _exit(0)
             with suppress(Exception):
                 sys.stdout.flush()
             write_all(answer_fd, answer.model_dump_json().encode() + b"\n")
-            if snapshots.engine is None or snapshots.engine.changed():  # looked at while the parent is at work
+            # Looked at while the parent is at work:
+            if snapshots.engine is None or snapshots.engine.changed() or has_children():
                 break
+            data = data_size()
         status = 0
     except BaseException:
         traceback.print_exc()
@@ -217,14 +220,25 @@ def be_child(execute: Execute, snapshots: Snapshots, case_fd: int, printed_fd: i
         _exit(status)
 
 
-def answer_to(execute: Execute, case: Case, snapshots: Snapshots) -> Answer:
-    """Run `case` within its limits, and look at what it leaves."""
+def has_children() -> bool:
+    """Whether this process has started others, be they at an end; not known on macOS."""
+    if not hasattr(os, "waitid"):
+        return False
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return False
+    return True
+
+
+def answer_to(execute: Execute, case: Case, snapshots: Snapshots, data: int | None) -> Answer:
+    """Run `case` within its limits, and look at what it leaves; `data` is the memory there is before it, if known."""
     for snapshot in (snapshots.judges, snapshots.engine):
         if snapshot is not None:
             snapshot.restart_counters()
     seed_everything(case.seed)
     if case.backend != "cupy":  # CUDA reserves far more than it uses; what it uses is looked at all the same
-        limit_data(case.memory)
+        limit_data(case.memory, data)
     result = bounded(run_here(execute, case))
     sys.setrecursionlimit(RECURSION)
     changed = next((f"builtins.{name}" for name in lost_builtins), "") or snapshots.judges.changed()

@@ -34,8 +34,10 @@ def shown_size(size: int) -> str:
     return f"{size / _UNITS['M']:.1f}M"
 
 
-def limit_data(extra: int) -> None:
+def limit_data(extra: int, present: int | None = None) -> None:
     """Let this process allocate `extra` bytes more than it has: what goes beyond raises MemoryError. Linux only.
+
+    `present` is what it has, if that is known.
 
     RLIMIT_DATA counts private writable memory, so that libraries and reserved address space take nothing from it.
     """
@@ -44,7 +46,7 @@ def limit_data(extra: int) -> None:
     import resource
 
     hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
-    wanted = data_size() + extra
+    wanted = (data_size() if present is None else present) + extra
     soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
     resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
 

@@ -56,6 +56,8 @@ class Worker:
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.cases, self.results = self.process.stdin, self.process.stdout
+        self.selector = selectors.DefaultSelector()
+        self.selector.register(self.results, selectors.EVENT_READ)
 
     def run(self, case: Case) -> Result:
         """The result of `case`: CRASH if this process dies of it.
@@ -82,9 +84,7 @@ class Worker:
 
     def answers(self, seconds: float) -> bool:
         """Whether there is something to read before the time is up."""
-        with selectors.DefaultSelector() as selector:
-            selector.register(self.results, selectors.EVENT_READ)
-            return bool(selector.select(seconds))
+        return bool(self.selector.select(seconds))
 
     def wait_until_ready(self) -> None:
         """Read over anything that start-up files of this Python may print, to the worker's first own word."""
@@ -109,6 +109,7 @@ class Worker:
         except subprocess.TimeoutExpired:
             self.process.kill()
             code = self.process.wait()
+        self.selector.close()
         self.results.close()
         if not self.log.closed:
             self.log.seek(max(0, self.log.seek(0, os.SEEK_END) - LOG_SHOWN))

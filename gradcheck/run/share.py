@@ -9,6 +9,7 @@ one, so that no failure is ever reported that a neighbour could have caused.
 from __future__ import annotations
 
 import ast
+import functools
 import itertools
 import sys
 from collections.abc import Iterator, Mapping
@@ -59,6 +60,7 @@ def code_of(case: Case) -> Iterator[str]:
         yield "from anywhere import *"
 
 
+@functools.lru_cache(maxsize=256)
 def is_plain(code: str) -> bool:
     """Whether `code` imports and names nothing but what computes; False as well if it cannot be parsed."""
     try:
