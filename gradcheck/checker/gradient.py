@@ -7,10 +7,11 @@ from typing import Literal
 
 import numpy as np
 
+from gradcheck.checker.at_point import AtPoint
 from gradcheck.checker.contract import Contracts
 from gradcheck.checker.diagnose import Subject, diagnosed
 from gradcheck.checker.evidence import Evidence
-from gradcheck.checker.low_precision import SUM_OF_OUTPUTS, wrong_in_low_precision
+from gradcheck.checker.low_precision import wrong_in_low_precision
 from gradcheck.checker.outputs import Outputs, widened
 from gradcheck.checker.problem import Array, Problem
 from gradcheck.numeric.derivative import module_of, spacing
@@ -26,7 +27,7 @@ from gradcheck.numeric.probe import (
     wrong_entries,
 )
 from gradcheck.numeric.scan import Derivative
-from gradcheck.result import Diagnosis, GradientSummary, Status, WrongEntry
+from gradcheck.result import Diagnosis, GradientSummary, Status
 
 Mode = Literal["auto", "probe", "full"]
 
@@ -86,13 +87,9 @@ class Check:
         self.with_contracts = contracts
         self.listed = listed
         self.random = np.random.default_rng(seed)
-        self.moved = [k for k, wanted in enumerate(problem.differentiable) if wanted]
+        self.at = AtPoint(problem)
         self.worst = 0.0
-        self.inputs = list(problem.inputs)
-        self.outputs = Outputs([], [])
         self.point: Point | None = None
-        self.raised = ""
-        """What the layer raised at points nearby, if it did."""
         self.exhaustive = True
         self.certified = False
         self.right: set[int] = set()
@@ -106,15 +103,15 @@ class Check:
         """The result, with everything that was counted so far."""
         elements = {(entry.input, entry.index) for entry in wrong}
         counts = {}
-        for number, k in enumerate(self.moved):
+        for number, k in enumerate(self.at.moved):
             count = sum(i == number for i, _ in elements)
             if count or number in self.right or verdict is not Status.FAIL:
-                counts[self.problem.names[k]] = (count, self.inputs[k].size)
-        listed = [e for k in range(len(self.moved)) for e in [e for e in wrong if e.input == k][: self.listed]]
+                counts[self.problem.names[k]] = (count, self.at.inputs[k].size)
+        listed = [e for k in range(len(self.at.moved)) for e in [e for e in wrong if e.input == k][: self.listed]]
         return GradientSummary(
             verdict=verdict,
             why=why,
-            wrong=tuple(self.named(entry) for entry in listed),
+            wrong=tuple(self.at.named(entry) for entry in listed),
             wrong_counts=counts,
             exhaustive=self.exhaustive,
             worst_error=self.worst,
@@ -126,18 +123,17 @@ class Check:
 
     def run(self) -> GradientSummary:
         """The whole check: contracts that the rest relies on, the derivative, the other contracts."""
-        self.choose_precision()
-        bad = self.outputs.not_finite()
+        bad = self.at.outputs.not_finite()
         if bad is not None:
             where = f"{self.problem.output_names[bad[0]]}{list(bad[1]) if bad[1] else ''}"
             return self.summary(Status.INCONCLUSIVE, f"{where} is not finite here: choose another point")
-        if not self.moved or not self.outputs.active or not self.outputs.vector.size:
+        if not self.at.moved or not self.at.outputs.active or not self.at.outputs.vector.size:
             return self.summary(Status.PASS)
-        if not sum(self.inputs[k].size for k in self.moved):
+        if not sum(self.at.inputs[k].size for k in self.at.moved):
             return self.summary(Status.PASS)
-        contracts = Contracts(self.problem, self.inputs, self.outputs, np.random.default_rng(self.seed + 1))
+        contracts = Contracts(self.problem, self.at.inputs, self.at.outputs, np.random.default_rng(self.seed + 1))
         broken = contracts.broken() if self.with_contracts else []
-        self.point = Point(self.forward, self.vjp, [self.inputs[k] for k in self.moved])
+        self.point = Point(self.at.forward, self.at.vjp, [self.at.inputs[k] for k in self.at.moved])
         if any(d.code == "GC131" for d in broken):  # then there is no function to differentiate
             return self.summary(Status.FAIL, "", (), broken)
         found = self.derivative()
@@ -152,53 +148,18 @@ class Check:
             return found.model_copy(update={"verdict": verdict, "diagnosis": (*broken, *found.diagnosis)})
         return found
 
-    # ----------------------------------------------------------------- the function
-    def choose_precision(self) -> None:
-        """Take float64 copies of the inputs, unless the layer only takes its own dtype."""
-        wide = [widened(x) for x in self.problem.inputs]
-        try:
-            arrays = self.problem.forward(wide)
-        except Exception:
-            if all(a.dtype == b.dtype for a, b in zip(wide, self.problem.inputs, strict=True)):
-                raise
-            wide = list(self.problem.inputs)
-            arrays = self.problem.forward(wide)
-        self.inputs = wide
-        self.outputs = Outputs.of(arrays)
-
-    def forward(self, moved: Sequence[Array]) -> list[Array]:
-        """The active outputs with the moved inputs replaced; NaN where the layer raises."""
-        point = list(self.inputs)
-        for k, x in zip(self.moved, moved, strict=True):
-            point[k] = x
-        try:
-            outputs = self.problem.forward(point)
-        except Exception as error:  # outside of its domain, for at the point itself it did not
-            self.raised = f"; the forward raises {type(error).__name__} at points nearby: {error}"
-            outputs = [array * np.nan for array in self.outputs.arrays]
-        return [outputs[k] for k in self.outputs.active]
-
-    def vjp(self, cotangent: Array) -> list[Array]:
-        """The gradients of the moved inputs at the point."""
-        return self.vjp_at(cotangent, self.inputs, self.outputs)
-
-    def vjp_at(self, cotangent: Array, inputs: Sequence[Array], outputs: Outputs) -> list[Array]:
-        """The gradients of the moved inputs, None as zeros, in float64."""
-        found = self.problem.vjp(list(inputs), outputs.split(cotangent))
-        return [widened(inputs[k] * 0 if found[k] is None else found[k]) for k in self.moved]
-
     # ----------------------------------------------------------------- the derivative
     def derivative(self) -> GradientSummary:
         """Two probes of the derivative, and in mode ``full`` all of it."""
         assert self.point is not None
         direction = self.point.random_direction(self.random)
         derivative = self.point.along(direction)
-        outputs = widened(self.outputs.vector)
+        outputs = widened(self.at.outputs.vector)
         found = self.without_derivative(derivative, outputs)
         if found is not None:
             return found
         cotangent = weights(derivative, outputs, self.random)
-        gradients = self.vjp(cotangent)
+        gradients = self.at.vjp(cotangent)
         comparison = compare(cotangent, derivative, gradients, direction, self.rtol)
         if comparison.ratio > 1:
             return self.disagreement(cotangent, direction)
@@ -233,8 +194,8 @@ class Check:
         xp = module_of(cotangent)
         other = self.point.random_direction(self.random)
         again = self.point.quickly(other, usual_step(derivative))
-        larger = SECOND_SIZE * weights(derivative, widened(self.outputs.vector), self.random)
-        larger_gradients = self.vjp(larger)
+        larger = SECOND_SIZE * weights(derivative, widened(self.at.outputs.vector), self.random)
+        larger_gradients = self.at.vjp(larger)
         usable = xp.where(xp.isfinite(derivative.bar), 1.0, 0.0)
         if compare(larger * usable, again, larger_gradients, other, self.rtol).ratio > 1:
             again = self.point.along(other)
@@ -242,7 +203,7 @@ class Check:
             if comparison.ratio > 1:
                 return self.disagreement(larger, other)
             self.worst = max(self.worst, comparison.ratio)
-        if self.mode != "probe" and len(self.moved) == 1:
+        if self.mode != "probe" and len(self.at.moved) == 1:
             first, second = (cotangent, gradients[0]), (larger, larger_gradients[0])
             if self.diagonal(direction[0], derivative, other[0], again, first, second):
                 entries = diagonal_entries(self.point, 0, larger, other, self.rtol, self.random)
@@ -291,35 +252,27 @@ class Check:
     def full(self, derivative: Derivative) -> GradientSummary | None:
         """Every entry of every Jacobian; FAIL or KINK if one disagrees. None as well where it is too large."""
         assert self.point is not None
-        numbers = range(len(self.moved))
-        if sum(self.entries(number) for number in numbers) > MOST_ENTRIES or self.complex():
+        numbers = range(len(self.at.moved))
+        if sum(self.at.entries(number) for number in numbers) > MOST_ENTRIES or self.at.complex():
             return None
         step = usual_step(derivative)
         found = [(self.wrong_in(number, step), False) for number in numbers]
         self.certified = not any(entries for entries, _ in found)
         return self.judged(found)
 
-    def entries(self, number: int) -> int:
-        """The number of entries of the Jacobian of one input."""
-        return self.inputs[self.moved[number]].size * self.outputs.vector.size  # type: ignore[no-any-return]
-
-    def complex(self) -> bool:
-        """Whether an input or output is complex."""
-        return "c" in {a.dtype.kind for a in (*(self.inputs[k] for k in self.moved), self.outputs.vector)}
-
     def wrong_in(self, number: int, step: int | None) -> list[Entry]:
         """Every wrong entry of the Jacobian of one input; `step` is one that was found good, for a first look."""
         assert self.point is not None
-        point, starts, found = self.point, self.outputs.starts(), list[Entry]()
-        for k in self.outputs.active:
-            array, start = self.outputs.arrays[k], starts[k]
+        point, starts, found = self.point, self.at.outputs.starts(), list[Entry]()
+        for k in self.at.outputs.active:
+            array, start = self.at.outputs.arrays[k], starts[k]
             if not array.size or not point.inputs[number].size:
                 continue
 
             def vjp(cotangent: Array, start: int = start) -> Array:
-                whole = widened(self.outputs.vector) * 0
+                whole = widened(self.at.outputs.vector) * 0
                 whole[start : start + cotangent.size] = cotangent.reshape(-1)
-                return self.vjp(whole)[number]
+                return self.at.vjp(whole)[number]
 
             block = Block(point, vjp, number, start, tuple(array.shape))
             found += wrong_in_block(block, paired_axes(block, self.random), step, self.rtol)
@@ -328,16 +281,18 @@ class Check:
     def in_low_precision(self) -> GradientSummary | None:
         """FAIL if the backward in the inputs' own dtype strays from the one in float64, which was just found right."""
         given = list(self.problem.inputs)
-        if all(a.dtype == b.dtype for a, b in zip(given, self.inputs, strict=True)):
+        if all(a.dtype == b.dtype for a, b in zip(given, self.at.inputs, strict=True)):
             return None
-        low = given, Outputs(self.problem.forward(given), self.outputs.active)
-        eps = max(spacing(given[k]) for k in self.moved)
-        wrong = wrong_in_low_precision(self.vjp_at, low, (self.inputs, self.outputs), eps, self.rtol, self.random)
+        low = given, Outputs(self.problem.forward(given), self.at.outputs.active)
+        eps = max(spacing(given[k]) for k in self.at.moved)
+        wrong = wrong_in_low_precision(
+            self.at.vjp_at, low, (self.at.inputs, self.at.outputs), eps, self.rtol, self.random
+        )
         if not wrong:
             return None
-        self.right.update(range(len(self.moved)))
-        names = tuple(self.problem.names[self.moved[n]] for n in sorted({entry.input for entry in wrong}))
-        text = f"right in float64, wrong in {', '.join(sorted({str(given[k].dtype) for k in self.moved}))}"
+        self.right.update(range(len(self.at.moved)))
+        names = tuple(self.problem.names[self.at.moved[n]] for n in sorted({entry.input for entry in wrong}))
+        text = f"right in float64, wrong in {', '.join(sorted({str(given[k].dtype) for k in self.at.moved}))}"
         return self.summary(Status.FAIL, "", wrong, [Diagnosis.of("GC113", text, names)])
 
     # ----------------------------------------------------------------- what a disagreement means
@@ -366,13 +321,13 @@ class Check:
         left = [i for i in wide if i not in explained]
         if not left:
             return None
-        k, index = self.outputs.locate(left[0])
+        k, index = self.at.outputs.locate(left[0])
         name = f"{self.problem.output_names[k]}{list(index) if index else ''}"
         more = f" and of {len(left) - 1} other elements" if len(left) > 1 else ""
         why = (
             f"the numerical derivative of {name}{more} has no usable error bar: the forward is too noisy, or "
             f"jumps, around this point. Use inputs further from such places, or a forward that keeps more digits"
-            f"{self.raised}"
+            f"{self.at.raised}"
         )
         return self.summary(Status.INCONCLUSIVE, why)
 
@@ -410,18 +365,20 @@ class Check:
 
     def places(self, kinks: Sequence[Kink]) -> str:
         """Where the first kinks are, and their sides."""
-        shown = [f"{self.place(entry)} ({sides})" for entry, sides in kinks]
+        shown = [f"{self.at.place(entry)} ({sides})" for entry, sides in kinks]
         return ", ".join(shown[:3]) + (f" and {len(shown) - 3} more" if len(shown) > 3 else "")
 
     def causes(self, wrong: Sequence[Entry]) -> list[Diagnosis]:
         """What explains the wrong entries, input by input."""
         assert self.point is not None
         found = []
-        names = [self.problem.names[k] for k in self.moved]
+        names = [self.problem.names[k] for k in self.at.moved]
         for number in sorted({entry.input for entry in wrong}):
-            vector = widened(self.outputs.vector)
-            evidence = Evidence.gathered(self.point, number, vector, self.vjp, self.random)
-            subject = Subject(evidence, names[number], names, self.point.inputs, self.outputs, self.vjp, self.point)
+            vector = widened(self.at.outputs.vector)
+            evidence = Evidence.gathered(self.point, number, vector, self.at.vjp, self.random)
+            subject = Subject(
+                evidence, names[number], names, self.point.inputs, self.at.outputs, self.at.vjp, self.point
+            )
             with np.errstate(all="ignore"):  # hypotheses try the logarithm of whatever there is
                 cause = diagnosed(subject)
             if cause is not None:
@@ -434,8 +391,8 @@ class Check:
         Of a diagonal or small Jacobian all wrong entries are found, of another some.
         """
         assert self.point is not None
-        gradients, found = self.vjp(cotangent), []
-        for number in range(len(self.moved)):
+        gradients, found = self.at.vjp(cotangent), []
+        for number in range(len(self.at.moved)):
             alone = [d if k == number else d * 0 for k, d in enumerate(direction)]
             derivative = self.point.along([d if k == number else None for k, d in enumerate(direction)])
             if compare(cotangent, derivative, gradients, alone, self.rtol).ratio <= 1:
@@ -445,36 +402,16 @@ class Check:
             if entries is not None:
                 found.append((entries, True))
                 continue
-            small = self.inputs[self.moved[number]].size <= LISTED_INPUTS and self.entries(number) <= LISTED_ENTRIES
-            entries = self.wrong_in(number, None) if small and not self.complex() else []
+            small = (
+                self.at.inputs[self.at.moved[number]].size <= LISTED_INPUTS
+                and self.at.entries(number) <= LISTED_ENTRIES
+            )
+            entries = self.wrong_in(number, None) if small and not self.at.complex() else []
             if not entries:  # of a backward that is not linear, unit cotangents may show nothing
                 self.exhaustive = False
                 entries = list(wrong_entries(self.point, cotangent, alone, derivative, self.rtol))
             found.append((entries, False))
         return found
-
-    def place(self, entry: Entry) -> str:
-        """The input element of an entry, as reports name it."""
-        named = self.named(entry)
-        return f"{named.input}[{','.join(map(str, named.index))}]" if named.index else named.input
-
-    def named(self, entry: Entry) -> WrongEntry:
-        """An entry with the names of its input and output."""
-        number = self.moved[entry.input]
-        index = np.unravel_index(entry.index, self.inputs[number].shape)
-        output, output_index = "Σ ± out", tuple[int, ...]()
-        if entry.output != SUM_OF_OUTPUTS:
-            k, output_index = self.outputs.locate(entry.output)
-            output = self.problem.output_names[k]
-        return WrongEntry(
-            input=self.problem.names[number],
-            index=tuple(int(i) for i in index),
-            output=output,
-            output_index=output_index,
-            analytic=entry.analytic,
-            numeric=entry.numeric,
-            bar=entry.bar,
-        )
 
 
 def usual_step(derivative: Derivative) -> int:
