@@ -8,7 +8,7 @@ inputs of each (a directional derivative a step), down to single entries.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,10 @@ Vjp = Callable[[Array], list[Array]]
 MAGNITUDES = 8
 """So many sizes, from 1 to 2, have a direction's elements, relative to the inputs' scale: few bits, so that steps are
 exact; different ones, so that errors in one row do not cancel."""
+LENGTHS = [1 + k / 16 for k in range(16)]
+"""Of the directions whose derivatives are averaged: few bits, too."""
+SPREADS, LEAST_SHARE = 6.0, 8.0
+"""The bar of a mean is so many standard deviations, and at least that share of the least bar."""
 ROUNDING = 64 * 2.0**-52
 """Relative rounding error granted to the backward itself, in float64."""
 
@@ -65,6 +69,20 @@ class Point:
         derivative = directional(self.function, self.inputs, direction, only)
         self.evaluations += derivative.evaluations
         return derivative
+
+    def averaged(self, direction: Sequence[Array | None]) -> Derivative:
+        """As `along`, from many scans of directions that differ in length: for what hardly stands out of its rounding.
+
+        The errors of the scans are those of different roundings: the mean is known better than each, from their spread.
+        """
+        scans = [self.along([None if d is None else d * m for d in direction]) for m in LENGTHS]
+        xp = module_of(scans[0].value)
+        values = xp.stack([scan.value / m for scan, m in zip(scans, LENGTHS, strict=True)])
+        bars = xp.stack([scan.bar / m for scan, m in zip(scans, LENGTHS, strict=True)])
+        mean = values.mean(axis=0)
+        spread = (abs(values - mean) ** 2).sum(axis=0) / (len(LENGTHS) - 1) / len(LENGTHS)
+        bar = xp.maximum(SPREADS * xp.sqrt(spread), bars.min(axis=0) / LEAST_SHARE)
+        return replace(scans[0], value=mean, bar=xp.where(xp.isfinite(bars.max(axis=0)), bar, xp.inf))
 
     def quickly(self, direction: Sequence[Array | None], step: int, only: int | None = None) -> Derivative:
         """As `along`, at one step that was found good before, with a wider bar."""

@@ -249,3 +249,18 @@ def test_an_input_of_a_product_is_judged_by_itself_too() -> None:
     summary = check(np.matmul, lambda a, b, y, g: (g @ b, a.T @ g * 2), A, B)
     assert summary.exhaustive
     assert summary.wrong_counts == {"x0": (64, 64), "x1": (64, 64)}
+
+
+@pytest.mark.parametrize("x", [-15.53, -15.9, 16.04])
+def test_what_hardly_stands_out_of_its_rounding_is_averaged(x: float) -> None:
+    def judged(factor: float) -> Status:
+        def vjp(inputs: Any, cotangents: Any) -> list[Any]:
+            y = np.tanh(inputs[0])
+            return [cotangents[0] * -np.sin(y) / np.cosh(inputs[0]) ** 2 * factor]
+
+        problem = Problem(["x"], [np.array([x])], [True], ["out"], lambda i: [np.cos(np.tanh(i[0]))], vjp)
+        return check_gradient(problem).verdict
+
+    assert judged(1.0) is Status.PASS
+    assert judged(2.0) not in (Status.PASS, Status.KINK)
+    assert judged(-1.0) not in (Status.PASS, Status.KINK)
