@@ -142,4 +142,4 @@ def directional(
     if bool(unresolved.any()):
         scan.extend(range(-1, -LARGER_STEPS - 1, -1))
         found = scan.resolved(found, unresolved)
-    return replace(found, kinked=scan.kinked())
+    return replace(found, kinked=scan.kinked(found))

@@ -109,19 +109,19 @@ class Scan:
         steady, _ = steady_rest(self.xp, differences, abs(self.sums[last]), self.line.eps)
         return bool(steady.any())
 
-    def kinked(self) -> Array | None:
+    def kinked(self, found: Derivative) -> Array | None:
         """The outputs with a kink at the point itself; None if there is none.
 
         f(x + h d) + f(x − h d) is 2 f(x) + c h at a kink, and 2 f(x) + c h² along a curve.
         """
-        xp, last = self.xp, max(self.differences)
+        xp, last = self.xp, FIRST_STEPS - 1
         falls = [self.sums[k - 1] - self.sums[k] for k in (last, last - 1, last - 2)]
         kinked = abs(falls[0]) > CLIFF * ROUNDING_UNITS * self.line.eps * abs(self.sums[last])
         if not bool(kinked.any()):
             return None
         for near, far in itertools.pairwise(falls):
             kinked &= abs(far - RATIO * near) <= PLATEAU * abs(far)
-        kinked &= xp.isfinite(falls[-1])
+        kinked &= xp.isfinite(falls[-1]) & (found.step < FIRST_STEPS - BEYOND_FIRST)  # else it is nearby
         return kinked if bool(kinked.any()) else None
 
     def at_step(self, k: int) -> tuple[Array, Array]:

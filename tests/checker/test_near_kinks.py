@@ -63,6 +63,17 @@ def test_a_gradient_that_is_the_mean_of_both_sides_is_marked_too() -> None:
     assert "x[0] (left 0, right 1)" in found.why
 
 
+@pytest.mark.parametrize("side", [1, -1])
+@pytest.mark.parametrize("distance", [1e-6, 1e-7, 1e-8, 1e-9, 1e-10, 1e-12, 0.0])
+@pytest.mark.parametrize("name", ["relu", "clip from above", "clip from below"])
+def test_the_mean_of_both_sides_is_never_simply_right(name: str, distance: float, side: int) -> None:
+    f, df, kink = ONE_KINK[name]
+    x = np.array([kink * (1 + side * distance), kink * 0.68 + 1.83])
+    mean = np.array([0.5, df(x)[1]])
+    for seed in range(3):
+        assert checked(f, lambda x, g: g * mean, x, seed).verdict in (Status.KINK, Status.FAIL)
+
+
 W = np.random.default_rng(1).standard_normal((30, 20))
 MANY_KINKS: dict[str, tuple[Function, Callable[[Any, Any], Any], tuple[int, ...]]] = {
     "hardtanh": (lambda x: np.clip(x, -1, 1), lambda x, g: g * (np.abs(x) < 1), (2000,)),
