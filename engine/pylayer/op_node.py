@@ -36,7 +36,7 @@ class OpNode(Node):
         op: Op,
         parents: Sequence[Node | Tensor | None],
         saved: Sequence[tuple[Any, ...]],
-        shapes: Iterable[tuple[int, ...] | None] = repeat(None),
+        shapes: Iterable[tuple[int, ...] | None],
     ) -> None:
         super().__init__(parents, packed_saved(saved) if hooks_in_use else saved)
         self.op = op

@@ -16,7 +16,7 @@ from gradcheck.checker.outputs import Outputs, widened
 from gradcheck.checker.problem import Array, Problem
 from gradcheck.numeric.derivative import module_of, spacing
 from gradcheck.numeric.jacobian import Block, paired_axes, wrong_in_block
-from gradcheck.numeric.kink import Sides, entries_without_derivative, one_sided
+from gradcheck.numeric.kink import Kink, kinks_of, one_sided
 from gradcheck.numeric.probe import (
     ROUNDING,
     Entry,
@@ -45,8 +45,6 @@ MOST_ENTRIES = 2**25
 """Entries of a Jacobian that mode ``full`` computes at most."""
 LISTED_INPUTS, LISTED_ENTRIES = 2**8, 2**14
 """Of a Jacobian that is wrong, all entries are looked at up to this size, to list every wrong one."""
-
-Kink = tuple[Entry, Sides]
 
 
 def check_gradient(
@@ -160,18 +158,15 @@ class Check:
         found = self.without_derivative(derivative, outputs)
         if found is not None:
             return found
-        cotangent = weights(derivative, outputs, self.random)
-        gradients = self.at.vjp(cotangent)
-        comparison = compare(cotangent, derivative, gradients, direction, self.rtol)
-        if comparison.ratio > 1:
+        cotangent, gradients, ratio = self.probed(derivative, direction)
+        if ratio > 1:
             return self.disagreement(cotangent, direction)
-        self.worst = comparison.ratio
+        self.worst = ratio
         unseen = self.unseen(derivative, gradients)
         if unseen and outputs.size <= MOST_AVERAGED and bool((derivative.value != 0).any()):
             derivative = self.point.averaged(direction)
-            cotangent = weights(derivative, outputs, self.random)
-            gradients = self.at.vjp(cotangent)
-            if compare(cotangent, derivative, gradients, direction, self.rtol).ratio > 1:
+            cotangent, gradients, ratio = self.probed(derivative, direction)
+            if ratio > 1:
                 return self.disagreement(cotangent, direction)
             unseen = self.unseen(derivative, gradients)
         found = self.second_probe(direction, derivative, cotangent, gradients)
@@ -182,15 +177,15 @@ class Check:
         if unseen:
             return self.summary(Status.INCONCLUSIVE, unseen, (), [Diagnosis.of("GC121", unseen)])
         if derivative.kinked is not None:
-            self.kinks += self.agreeing_kinks(module_of(outputs).flatnonzero(derivative.kinked).tolist(), outputs)
+            kinked = module_of(outputs).flatnonzero(derivative.kinked).tolist()
+            self.kinks += kinks_of(self.point, outputs, kinked)  # the gradient agrees with the mean of both sides
         return self.kinked() if self.kinks else self.summary(Status.PASS)
 
-    def agreeing_kinks(self, kinked: list[int], outputs: Array) -> list[Kink]:
-        """The kinks of outputs at which the gradient agrees with the mean of both sides."""
-        assert self.point is not None
-        entries = entries_without_derivative(self.point, outputs, kinked)
-        sides = one_sided(self.point, entries, len(entries) > 1)
-        return [(entry, s) for entry, s in zip(entries, sides, strict=True) if s is not None]
+    def probed(self, derivative: Derivative, direction: Sequence[Array]) -> tuple[Array, list[Array], float]:
+        """A cotangent for a derivative, the gradients for it, and the disagreement of both sides over its bar."""
+        cotangent = weights(derivative, widened(self.at.outputs.vector), self.random)
+        gradients = self.at.vjp(cotangent)
+        return cotangent, gradients, compare(cotangent, derivative, gradients, direction, self.rtol).ratio
 
     def second_probe(
         self, direction: list[Array], derivative: Derivative, cotangent: Array, gradients: list[Array]
@@ -314,11 +309,8 @@ class Check:
         wide = xp.flatnonzero(wide).tolist()
         if not wide:
             return None
-        entries = entries_without_derivative(self.point, outputs, wide)
         wrong, explained = list[Kink](), set[int]()
-        for entry, sides in zip(entries, one_sided(self.point, entries, len(entries) > 1), strict=True):
-            if sides is None:
-                continue
+        for entry, sides in kinks_of(self.point, outputs, wide):
             explained.add(entry.output)
             if sides.hold(entry.analytic):
                 self.kinks.append((entry, sides))

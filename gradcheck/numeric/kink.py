@@ -66,6 +66,9 @@ class Sides:
         return f"left {self.left:.6g}, right {self.right:.6g}{', with a jump' if self.jump else ''}"
 
 
+Kink = tuple[Entry, Sides]
+
+
 def entries_without_derivative(point: Point, outputs: Array, which: Sequence[int]) -> list[Entry]:
     """The entries of the Jacobian at which outputs without a derivative may have a kink, and the gradient there.
 
@@ -96,6 +99,13 @@ def _none_along(point: Point, number: int, output: int) -> Callable[[Array], boo
         return derivative.kinked is not None or not np.isfinite(float(derivative.bar[0]))
 
     return none
+
+
+def kinks_of(point: Point, outputs: Array, which: Sequence[int]) -> list[Kink]:
+    """The kinks and jumps of outputs without a derivative, with the gradient there."""
+    entries = entries_without_derivative(point, outputs, which)
+    sides = one_sided(point, entries, len(entries) > 1)
+    return [(entry, found) for entry, found in zip(entries, sides, strict=True) if found is not None]
 
 
 def one_sided(point: Point, entries: Sequence[Entry], diagonal: bool) -> list[Sides | None]:

@@ -42,6 +42,8 @@ PLATEAU, CLIFF, ONE_SIDE = 0.1, 20.0, 0.1
 of the change may be on the other side."""
 BEYOND, BEYOND_FIRST, FIRST_REST = 5, 3, 3
 """So many steps there have to be on this side, of all and of the first ones, and after so many it can be told."""
+SMALL = -3
+"""The step that stands for the smallest ones; the last are those with the most rounding."""
 SAMPLE = 256
 """So many outputs choose the step that is tried on all."""
 GOOD_ENOUGH = 1e-8
@@ -182,12 +184,13 @@ def beside_a_kink(xp: Any, d: Array, sums: Array, h: Array, eps: float, beyond: 
     Where the rest of the differences (see `steady_rest`) stays the same and then falls by `CLIFF` at the next steps,
     those, at least `beyond` of them, are on this side of the kink. The first steps have no rest to look at: they are
     over one if all that follow show no change at all. A kink is on one side; a forward that is quantised changes on
-    both.
+    both. Where the smallest steps show no change, what there is may be the rounding of numbers of size 1.
     """
-    count, near = len(d), len(d) - 3
+    count = len(d)
     first = xp.zeros(d.shape[1:], dtype="int64")
     flat = (d[FIRST_REST:] == 0).all(axis=0)
-    size = xp.where((d[near] == 0), xp.maximum(xp.abs(sums[near]), 1.0), xp.abs(sums[near]))
+    size = xp.abs(sums[SMALL])
+    size = xp.where(d[SMALL] == 0, xp.maximum(size, 1.0), size)
     if bool(flat.any()):
         for k in range(FIRST_REST):  # the smallest step that shows a change decides
             jumped = xp.abs(d[k]) > CLIFF * ROUNDING_UNITS * eps * size
@@ -208,8 +211,7 @@ def beside_a_kink(xp: Any, d: Array, sums: Array, h: Array, eps: float, beyond: 
 
 def on_one_side(xp: Any, d: Array, sums: Array, h: Array, k: int) -> Array:
     """Whether the outputs at step k have left the line of the smallest steps ahead or behind, but not both."""
-    near = len(d) - 3
-    straight = d[near] * (h[k] / h[near])
+    straight = d[SMALL] * (h[k] / h[SMALL])
     off, even = d[k] - straight, sums[k] - sums[-1]
     ahead, behind = xp.abs(even + off), xp.abs(even - off)
     return xp.minimum(ahead, behind) <= ONE_SIDE * xp.maximum(ahead, behind)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -15,6 +16,8 @@ from gradcheck.backends.base import missing
 from gradcheck.run.plan import Case, plan
 from gradcheck.run.pool import Pool
 from gradcheck.spec.read import read_bytes
+from pylayer import uninstall_paddle
+from pylayer.py_layer import PyLayer
 
 SCRIPT_LINE = 7
 """The line of the spec on which a script of `make_case` begins."""
@@ -95,3 +98,14 @@ def _what_is_installed_is_looked_up_anew() -> Iterator[None]:
     missing.cache_clear()
     yield
     missing.cache_clear()
+
+
+@pytest.fixture
+def process_as_before() -> Iterator[None]:
+    """`execute` changes its process, which in a run is a child of its own."""
+    path, counted = [*sys.path], vars(PyLayer).get("__init_subclass__")
+    yield
+    sys.path[:] = path
+    uninstall_paddle()
+    if counted is None and "__init_subclass__" in vars(PyLayer):
+        del PyLayer.__init_subclass__

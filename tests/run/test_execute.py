@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from textwrap import dedent, indent
 
@@ -13,8 +12,8 @@ from gradcheck.result import Result, Status
 from gradcheck.run.execute import execute
 from gradcheck.run.plan import plan
 from gradcheck.spec.read import read
-from pylayer import uninstall_paddle
-from pylayer.py_layer import PyLayer
+
+pytestmark = pytest.mark.usefixtures("process_as_before")
 
 Run = Callable[..., Result]
 
@@ -33,17 +32,6 @@ class Tanh(PyLayer):
 """
 WRONG = TANH.replace("1 - y * y", "1 - y")
 X = "inputs: {x: {shape: [2, 3]}}"
-
-
-@pytest.fixture(autouse=True)
-def process_as_before() -> Iterator[None]:
-    """`execute` changes its process, which in a run is a child of its own."""
-    path, counted = [*sys.path], vars(PyLayer).get("__init_subclass__")
-    yield
-    sys.path[:] = path
-    uninstall_paddle()
-    if counted is None and "__init_subclass__" in vars(PyLayer):
-        del PyLayer.__init_subclass__
 
 
 @pytest.fixture

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from textwrap import indent
 
@@ -14,8 +13,8 @@ from gradcheck.result import Result, Status
 from gradcheck.run.execute import execute
 from gradcheck.run.plan import plan
 from gradcheck.spec.read import read
-from pylayer import uninstall_paddle
-from pylayer.py_layer import PyLayer
+
+pytestmark = pytest.mark.usefixtures("process_as_before")
 
 Run = Callable[..., Result]
 
@@ -37,17 +36,6 @@ def backward_fn(d, e):
     return d * y + e, d * x + e
 """
 X = "inputs: {x: {shape: [2, 3]}}"
-
-
-@pytest.fixture(autouse=True)
-def process_as_before() -> Iterator[None]:
-    """`execute` changes its process, which in a run is a child of its own."""
-    path, counted = [*sys.path], vars(PyLayer).get("__init_subclass__")
-    yield
-    sys.path[:] = path
-    uninstall_paddle()
-    if counted is None and "__init_subclass__" in vars(PyLayer):
-        del PyLayer.__init_subclass__
 
 
 @pytest.fixture

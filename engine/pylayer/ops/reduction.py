@@ -159,7 +159,8 @@ def prod(x: Tensor, axis: Any = None, keepdim: bool = False, dtype: Any = None, 
     flat = _last(x, axis)
     while (n := flat.array.shape[-1]) != 1:
         if n == 0:
-            return reshape(sum(flat, -1, x.dtype, False), shape) + 1  # type: ignore[no-any-return] # so that a gradient flows, of no elements
+            empty = sum(flat, -1, x.dtype, False)  # not just ones: a gradient flows, of no elements
+            return reshape(empty, shape) + 1  # type: ignore[no-any-return]
         rest = flat[..., n - 1 :] if n % 2 else None
         flat = flat[..., : n // 2] * flat[..., n // 2 : n - n % 2]
         if rest is not None:
