@@ -14,6 +14,7 @@ from gradcheck.checker.evidence import Evidence
 from gradcheck.checker.low_precision import wrong_in_low_precision
 from gradcheck.checker.outputs import Outputs, widened
 from gradcheck.checker.problem import Array, Problem
+from gradcheck.checker.unseen import seen, why_unseen
 from gradcheck.numeric.derivative import module_of, spacing
 from gradcheck.numeric.jacobian import Block, paired_axes, wrong_in_block
 from gradcheck.numeric.kink import Kink, kinks_of, one_sided
@@ -35,8 +36,6 @@ SECOND_SIZE = 64.0
 """How much larger the second probe's cotangent is: a backward that clips or squares it shows at some size."""
 WIDEST_BAR = 1e-2
 """A derivative whose bar is wider than this, relative to itself, decides nothing."""
-SEEN = 5e-2
-"""If no derivative stands out of its bar by so much, nothing was verified."""
 MOST_AVERAGED = 2**12
 """Outputs for which many derivatives are averaged, if nothing stands out of its bar otherwise."""
 MOST_LISTED = 20
@@ -116,7 +115,7 @@ class Check:
             exhaustive=self.exhaustive,
             worst_error=self.worst,
             diagnosis=tuple(diagnosis),
-            certified=self.certified and verdict is not Status.FAIL,
+            certified=self.certified and verdict in (Status.PASS, Status.KINK),
             seed=self.seed,
             evaluations=self.point.evaluations if self.point else 0,
         )
@@ -162,13 +161,14 @@ class Check:
         if ratio > 1:
             return self.disagreement(cotangent, direction)
         self.worst = ratio
-        unseen = self.unseen(derivative, gradients)
-        if unseen and outputs.size <= MOST_AVERAGED and bool((derivative.value != 0).any()):
+        unseen = ""
+        if not seen(derivative) and outputs.size <= MOST_AVERAGED and bool((derivative.value != 0).any()):
             derivative = self.point.averaged(direction)
             cotangent, gradients, ratio = self.probed(derivative, direction)
             if ratio > 1:
                 return self.disagreement(cotangent, direction)
-            unseen = self.unseen(derivative, gradients)
+        if not seen(derivative):
+            unseen = why_unseen(self.at, self.point, derivative, direction, gradients, self.random)
         found = self.second_probe(direction, derivative, cotangent, gradients)
         if found is None and self.mode == "full":
             found = self.full(derivative)
@@ -240,19 +240,6 @@ class Check:
         self.certified = bool(known.all())
         return bool(((abs(claimed - value) > bar) & known).any())
 
-    def unseen(self, derivative: Derivative, gradients: Sequence[Array]) -> str:
-        """Why nothing was verified, if no output's derivative stands out of its bar and the backward claims one."""
-        xp = module_of(derivative.value)
-        seen = derivative.bar <= SEEN * xp.abs(derivative.value)
-        if bool((seen & (derivative.value != 0)).any()):
-            return ""
-        if not bool((derivative.value != 0).any()) and not any(bool((g != 0).any()) for g in gradients):
-            return ""
-        return (
-            "the derivative is too small to be seen beside the rounding errors of the forward here (saturated, or "
-            "flat), so nothing could be verified. Choose inputs at which the outputs respond"
-        )
-
     def full(self, derivative: Derivative) -> GradientSummary | None:
         """Every entry of every Jacobian; FAIL or KINK if one disagrees. None as well where it is too large."""
         assert self.point is not None
@@ -304,9 +291,10 @@ class Check:
         """INCONCLUSIVE or FAIL if outputs have no usable derivative, unless the gradient is between its two sides."""
         assert self.point is not None
         xp = module_of(outputs)
-        reference = xp.maximum(xp.abs(derivative.value), xp.abs(outputs))
-        wide = (derivative.bar > WIDEST_BAR * reference) & ((reference > 0) | ~xp.isfinite(derivative.bar))
-        wide = xp.flatnonzero(wide).tolist()
+        size = xp.abs(outputs)
+        typical = float(size.max()) or 1.0  # of an output that is 0 nothing else is known
+        reference = xp.maximum(xp.abs(derivative.value), xp.where(size == 0, typical, size))
+        wide = xp.flatnonzero(derivative.bar > WIDEST_BAR * reference).tolist()
         if not wide:
             return None
         wrong, explained = list[Kink](), set[int]()

@@ -75,13 +75,14 @@ class Line:
         """The coarsest spacing of the outputs' dtypes."""
         self.evaluations = 0
 
-    def at(self, h: float) -> Array:
+    def at(self, h: complex) -> Array:
         """The outputs at x + h · direction, flat and in double precision."""
         self.evaluations += 1
         point = list(self.x)
         for k, d in self.moves:
             x = self.x[k]
-            point[k] = module_of(x).asarray(x + (h * d).astype(x.dtype, copy=False))
+            step = h * d if isinstance(h, complex) else (h * d).astype(x.dtype, copy=False)
+            point[k] = module_of(x).asarray(x + step)
         outputs = self.f(point)
         self.eps = max([self.eps, *(spacing(o) for o in outputs)])
         values = flat(outputs)

@@ -57,7 +57,12 @@ class Sides:
         return replace(entry, numeric=nearer, bar=self.margin)
 
     def nearby(self, entry: Entry) -> bool:
-        """Whether the kink is not at the point but beside it: the derivative there is known, and that of one side."""
+        """Whether there is none at the point: the derivative there is known, and that of one side.
+
+        Across a jump no derivative is known; where one is, a rounded value changed from one number to the next.
+        """
+        if self.jump:
+            return entry.bar < NEARBY * abs(entry.numeric)
         gap = abs(self.left - self.right)
         off = min(abs(entry.numeric - self.left), abs(entry.numeric - self.right))
         return entry.bar < NEARBY * gap and off <= entry.bar + NEARBY * gap

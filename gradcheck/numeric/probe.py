@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from gradcheck.numeric.complex_step import by_complex_step
 from gradcheck.numeric.derivative import (
     Array,
     Function,
@@ -83,6 +84,12 @@ class Point:
         spread = (abs(values - mean) ** 2).sum(axis=0) / (len(LENGTHS) - 1) / len(LENGTHS)
         bar = xp.maximum(SPREADS * xp.sqrt(spread), bars.min(axis=0) / LEAST_SHARE)
         return replace(scans[0], value=mean, bar=xp.where(xp.isfinite(bars.max(axis=0)), bar, xp.inf))
+
+    def by_complex_step(self, direction: Sequence[Array]) -> Derivative | None:
+        """As `along`, where differences see nothing; None if the complex step cannot tell either."""
+        derivative = by_complex_step(self.function, self.inputs, direction)
+        self.evaluations += derivative.evaluations if derivative else 0
+        return derivative
 
     def quickly(self, direction: Sequence[Array | None], step: int, only: int | None = None) -> Derivative:
         """As `along`, at one step that was found good before, with a wider bar."""

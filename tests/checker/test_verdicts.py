@@ -64,13 +64,6 @@ def test_a_gradient_beyond_the_sides_or_off_the_kink_fails(forward: Any, backwar
     assert check(forward, backward, x).verdict is Status.FAIL
 
 
-@pytest.mark.parametrize("x", [[30.0], [-40.0, 50.0]])
-def test_where_nothing_can_be_seen_nothing_passes(x: Any) -> None:
-    summary = check(np.tanh, lambda x, y, g: g / np.cosh(x) ** 2, x)
-    assert summary.verdict is Status.INCONCLUSIVE
-    assert [d.code for d in summary.diagnosis] == ["GC121"]
-
-
 def test_a_saturated_element_among_others_is_no_obstacle() -> None:
     assert check(np.tanh, tanh_vjp, [0.3, 40.0, -1.0]).verdict is Status.PASS
 
@@ -78,6 +71,15 @@ def test_a_saturated_element_among_others_is_no_obstacle() -> None:
 @pytest.mark.parametrize("function", [np.floor, np.sign, np.zeros_like])
 def test_a_gradient_of_zero_of_a_flat_function_passes(function: Any) -> None:
     assert check(function, zero, [2.3, -0.7]).verdict is Status.PASS
+
+
+def test_the_step_from_one_rounded_number_to_the_next_is_no_jump() -> None:
+    def forward(x: Any) -> Any:
+        return np.log(np.sqrt(np.sqrt(1 + x * x)))
+
+    x = -1.2710166533584833e-06  # 1 + x² is about to be rounded to the next number
+    assert check(forward, lambda x, y, g: g * x / (1 + x * x) / 2, x).verdict is Status.PASS
+    assert check(forward, zero, x).verdict is Status.FAIL
 
 
 def test_overlapping_memory_is_no_matter() -> None:
