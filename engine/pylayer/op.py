@@ -309,6 +309,33 @@ def fast_binary(row: Op, general: Function) -> Function:
     return call
 
 
+def beside_number(row: Op, general: Function) -> Function:
+    """A call of an operation of two, one of them a number: beside a real floating Tensor at once, else `general`."""
+    kernels, differentiable = row.kernels, row.differentiable
+    pick_x, pick_y = [vjp.pick for vjp in row.vjps] if differentiable else [no_values, no_values]
+    grad_enabled = grad_mode.get
+
+    def call(x: Any, y: Any) -> Tensor:
+        tensor, number = (y, x) if type(y) is Tensor else (x, y)
+        if type(tensor) is not Tensor or type(number) not in (float, int) or tensor.array.dtype.kind != "f":
+            return general(x, y)  # type: ignore[no-any-return]
+        array = tensor.array
+        a, b = (array, number) if tensor is x else (number, array)
+        out = kernels[type(array)](a, b)
+        if type(out) is not type(array):
+            out = XP[type(array)].asarray(out)
+        if tensor._stop_gradient or not differentiable or not grad_enabled():
+            return Tensor(out)
+        parent = tensor if tensor.node is None else tensor.node
+        if tensor is x:
+            node = OpNode(row, (parent, None), (pick_x(a, b, out, 0), ()), (array.shape, ()))
+        else:
+            node = OpNode(row, (None, parent), ((), pick_y(a, b, out, 1)), ((), array.shape))
+        return Tensor(out, node, False)
+
+    return call
+
+
 def op(
     *, many: bool = False, floating: bool = False, promote: bool = False, inputs: Sequence[str] = (), **vjps: Function
 ) -> Callable[[Function], Function]:

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from gradcheck.checker.outputs import Outputs
-from gradcheck.checker.problem import Array, Problem
+from gradcheck.checker.at_point import AtPoint
+from gradcheck.checker.problem import Array, Observation
 from gradcheck.numeric.derivative import module_of, spacing
 from gradcheck.result import Diagnosis
 
@@ -24,50 +24,52 @@ FACTOR = -3.0
 class Contracts:
     """The rules, held against one problem at one point."""
 
-    problem: Problem
-    inputs: Sequence[Array]
-    outputs: Outputs
+    at: AtPoint
     random: np.random.Generator
     in_place: tuple[str, ...] = ()
     """Inputs that forward changed by in-place operations: allowed, but the cause if the gradient is wrong."""
 
     def broken(self) -> list[Diagnosis]:
         """What is broken, the cause before its consequences."""
-        found = self.forward_repeats()
+        g = self.cotangents()
+        seen = self.at.problem.observe(g) if self.at.problem.observe else None
+        again = seen if self.at.as_given else None
+        found = self.forward_repeats(again)
         if not found:
-            cotangents = self.cotangents()
-            gradients = self.gradients(cotangents)
-            found = self.backward_repeats(cotangents, gradients)
-            found = found or [*self.linear(cotangents, gradients), *self.undefined_cotangents()]
-        return [*self.observed(), *found]
+            gradients = self.gradients(g)
+            found = self.backward_repeats(g, gradients, again)
+            found = found or [*self.linear(g, gradients), *self.undefined_cotangents()]
+        return [*(self.observed(seen) if seen else []), *found]
 
     # ----------------------------------------------------------------- helpers
     def cotangents(self) -> list[Array | None]:
         """A random signed cotangent per output that has a derivative."""
-        xp = module_of(self.outputs.vector)
-        drawn = self.random.uniform(-1.5, 1.5, self.outputs.vector.size)
-        return self.outputs.split(xp.asarray(drawn + np.copysign(0.5, drawn)))
+        xp = module_of(self.at.outputs.vector)
+        drawn = self.random.uniform(-1.5, 1.5, self.at.outputs.vector.size)
+        return self.at.outputs.split(xp.asarray(drawn + np.copysign(0.5, drawn)))
 
     def gradients(self, cotangents: Sequence[Array | None]) -> Gradients:
         """What backward gives at the point."""
-        return self.problem.vjp(list(self.inputs), list(cotangents))
+        return self.at.problem.vjp(list(self.at.inputs), list(cotangents))
 
     def named(self, differ: Callable[[int], bool]) -> tuple[str, ...]:
         """The inputs for which `differ` holds."""
-        wanted = zip(self.problem.names, self.problem.differentiable, strict=True)
+        wanted = zip(self.at.problem.names, self.at.problem.differentiable, strict=True)
         return tuple(name for k, (name, need) in enumerate(wanted) if need and differ(k))
 
     # ----------------------------------------------------------------- the rules
-    def forward_repeats(self) -> list[Diagnosis]:
-        """The same inputs give the same outputs, bit by bit."""
-        again = self.problem.forward(list(self.inputs))
-        pairs = zip(self.outputs.arrays, again, self.problem.output_names, strict=True)
+    def forward_repeats(self, seen: Observation | None) -> list[Diagnosis]:
+        """The same inputs give the same outputs, bit by bit; what was seen is the second time."""
+        again = seen.outputs if seen and seen.outputs is not None else self.at.problem.forward(list(self.at.inputs))
+        pairs = zip(self.at.outputs.arrays, again, self.at.problem.output_names, strict=True)
         names = [name for a, b, name in pairs if not same(a, b)]
         return [Diagnosis.of("GC131", f"two calls give different values of {', '.join(names)}")] if names else []
 
-    def backward_repeats(self, cotangents: Sequence[Array | None], once: Gradients) -> list[Diagnosis]:
-        """The same cotangents give the same gradients, bit by bit."""
-        again = self.gradients(cotangents)
+    def backward_repeats(
+        self, cotangents: Sequence[Array | None], once: Gradients, seen: Observation | None
+    ) -> list[Diagnosis]:
+        """The same cotangents give the same gradients, bit by bit; what was seen is the second time."""
+        again = seen.gradients if seen and seen.gradients is not None else self.gradients(cotangents)
         names = self.named(lambda k: not same(once[k], again[k]))
         return [Diagnosis.of("GC132", "two calls with the same cotangent give different gradients", names)] * bool(
             names
@@ -92,20 +94,20 @@ class Contracts:
 
         Beside it rounding errors are small, also where the gradient is nothing but rounding errors of a zero.
         """
-        x = self.inputs[k]
+        x = self.at.inputs[k]
         size = float(abs(x).max()) if x.size else 0.0
-        pairs = zip(cotangents, self.outputs.arrays, strict=True)
+        pairs = zip(cotangents, self.at.outputs.arrays, strict=True)
         along = [float(abs(g).max()) * float(abs(y).max()) for g, y in pairs if g is not None and g.size]
         return max(along, default=0.0) / size if size else 0.0
 
     def undefined_cotangents(self) -> list[Diagnosis]:
         """An output that takes no part in the loss counts as one with a cotangent of zeros."""
-        g = self.cotangents()
-        active = [k for k in self.outputs.active if g[k] is not None]
-        if len(active) < 2:
+        if len(self.at.outputs.active) < 2:
             return []
+        g = self.cotangents()
+        active = [k for k in self.at.outputs.active if g[k] is not None]
         for k in active:
-            name = self.problem.output_names[k]
+            name = self.at.problem.output_names[k]
             alone: list[Array | None] = [c if j == k else None for j, c in enumerate(g)]
             zeros = [c if j == k or c is None else array_like(c * 0, c) for j, c in enumerate(g)]
             try:
@@ -123,11 +125,8 @@ class Contracts:
                 ]
         return []
 
-    def observed(self) -> list[Diagnosis]:
+    def observed(self, seen: Observation) -> list[Diagnosis]:
         """Nothing but the result changes: inputs, cotangents and saved tensors stay as they were."""
-        if self.problem.observe is None:
-            return []
-        seen = self.problem.observe(self.cotangents())
         self.in_place = seen.changed_in_place
         rows = [
             ("GC133", seen.changed_by_forward, "forward writes into"),

@@ -21,6 +21,9 @@ class Observation:
     changed_by_backward: tuple[str, ...] = ()
     aliased: tuple[str, ...] = ()
     """Inputs whose memory a gradient shares."""
+    outputs: Sequence[Array] | None = None
+    gradients: Sequence[Array | None] | None = None
+    """What forward and backward gave, in the inputs' own dtypes, if that was kept."""
 
 
 @dataclass(frozen=True)
@@ -45,3 +48,5 @@ class Problem:
     vjp: Callable[[Sequence[Array], Sequence[Array | None]], list[Array | None]]
     observe: Callable[[Sequence[Array | None]], Observation] | None = None
     """Runs forward and backward once, with these cotangents, and looks at what they change."""
+    outputs: Sequence[Array] | None = None
+    """What forward gives for `inputs`, if that is known."""

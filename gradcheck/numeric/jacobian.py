@@ -17,6 +17,7 @@ import numpy as np
 
 from gradcheck.numeric.derivative import Array, flat, module_of
 from gradcheck.numeric.probe import ROUNDING, Entry, Point
+from gradcheck.numeric.scan import Derivative
 
 PROBES = 2
 """Random halves of an axis that are tried before it counts as paired."""
@@ -52,11 +53,11 @@ class Block:
         self.point.evaluations += 1
         return self.output(flat(self.point.function(inputs)))
 
-    def along(self, direction: Array, step: int | None) -> tuple[Array, Array]:
-        """Value and bar of the output's derivative: at one step, or by a whole scan."""
+    def along(self, direction: Array, like: Derivative | None) -> tuple[Array, Array]:
+        """Value and bar of the output's derivative: as it was good along another direction, or by a whole scan."""
         part: list[Array | None] = [None] * len(self.point.inputs)
         part[self.number] = direction
-        found = self.point.along(part) if step is None else self.point.quickly(part, step)
+        found = self.point.along(part) if like is None else self.point.as_along(part, like)
         return self.output(found.value), self.output(found.bar)
 
 
@@ -91,12 +92,13 @@ def paired_axes(block: Block, random: np.random.Generator) -> list[tuple[int, in
     return pairs
 
 
-def wrong_in_block(block: Block, pairs: list[tuple[int, int]], step: int | None, rtol: float) -> Iterator[Entry]:
+def wrong_in_block(block: Block, pairs: list[tuple[int, int]], like: Derivative | None, rtol: float) -> Iterator[Entry]:
     """Every entry of the block on which backward and the numerical derivative disagree by more than the bar.
 
     Args:
         pairs: the paired axes, of input and output.
-        step: a step that was found good for the outputs; colours that disagree there, or all without one, get a scan.
+        like: the derivative along some direction, for a first look; colours that disagree then, or all without one,
+            get a scan.
     """
     x, xp = block.input, module_of(block.input)
     scale = block.point.scales[block.number]
@@ -127,8 +129,8 @@ def wrong_in_block(block: Block, pairs: list[tuple[int, int]], step: int | None,
         direction = back(one, x.shape, in_order) * scale
         size = matrix(scale, in_order)[:, column, None]
         claimed = analytic[:, :, column]
-        for at in (step, None) if step is not None else (None,):
-            value, bar = (matrix(v, out_order) / size for v in block.along(direction, at))
+        for first in (like, None) if like is not None else (None,):
+            value, bar = (matrix(v, out_order) / size for v in block.along(direction, first))
             bar = bar + (ROUNDING + rtol) * xp.maximum(abs(value), abs(claimed))
             wrong = ~(abs(claimed - value) <= bar)
             if not bool(wrong.any()):

@@ -17,6 +17,7 @@ from gradcheck.numeric.complex_step import by_complex_step
 from gradcheck.numeric.derivative import (
     Array,
     Function,
+    at_a_small_step,
     at_one_step,
     directional,
     flat,
@@ -65,9 +66,9 @@ class Point:
     def __post_init__(self) -> None:
         self.scales = [scale_of(x) for x in self.inputs]
 
-    def along(self, direction: Sequence[Array | None], only: int | None = None) -> Derivative:
-        """The derivative along a direction, of all outputs or of one."""
-        derivative = directional(self.function, self.inputs, direction, only)
+    def along(self, direction: Sequence[Array | None], only: int | None = None, briefly: bool = False) -> Derivative:
+        """The derivative along a direction, of all outputs or of one; see `directional`."""
+        derivative = directional(self.function, self.inputs, direction, only, briefly)
         self.evaluations += derivative.evaluations
         return derivative
 
@@ -91,6 +92,14 @@ class Point:
         self.evaluations += derivative.evaluations if derivative else 0
         return derivative
 
+    def as_along(self, direction: Sequence[Array | None], like: Derivative) -> Derivative:
+        """As `along`, by what was good enough for another direction, with a wider bar."""
+        if not like.brief:
+            return self.quickly(direction, usual_step(like))
+        derivative = at_a_small_step(self.function, self.inputs, direction, like)
+        self.evaluations += derivative.evaluations
+        return derivative
+
     def quickly(self, direction: Sequence[Array | None], step: int, only: int | None = None) -> Derivative:
         """As `along`, at one step that was found good before, with a wider bar."""
         derivative = at_one_step(self.function, self.inputs, direction, step, only)
@@ -111,6 +120,13 @@ class Point:
 
         values = draw() + 1j * draw() if x.dtype.kind == "c" else draw()
         return xp.asarray(values) * scale
+
+
+def usual_step(derivative: Derivative) -> int:
+    """The step that was best for most outputs, of those small enough for all."""
+    xp = module_of(derivative.bar)
+    known = derivative.step[xp.isfinite(derivative.bar)]
+    return int(xp.bincount(known.clip(0), minlength=1).argmax()) or 4
 
 
 def weights(derivative: Derivative, outputs: Array, random: np.random.Generator) -> Array:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,6 +23,10 @@ STEPS = 17
 FIRST_STEPS = 12
 """So many first; the smaller ones only if some output's best step is among the last `ENOUGH_SMALLER` of them."""
 ENOUGH_SMALLER = 6
+USUAL_STEP = 6
+"""A good step for most smooth functions: the best ones are larger, but rounding is easier to read there."""
+USUAL_STEPS = range(USUAL_STEP - 2, USUAL_STEP + 4)
+"""What it takes to judge that step."""
 LARGER_STEPS = 10
 """So many larger steps for outputs whose derivative the others could not resolve: cos at 1e-6, say."""
 UNRESOLVED = 1e-4
@@ -46,6 +50,8 @@ SMALL = -3
 """The step that stands for the smallest ones; the last are those with the most rounding."""
 SAMPLE = 256
 """So many outputs choose the step that is tried on all."""
+GOOD = 1e-6
+"""Bars of at most this share of their values are good for a brief look."""
 GOOD_ENOUGH = 1e-8
 """A bar of at most this share of its value needs no better step."""
 
@@ -65,6 +71,8 @@ class Derivative:
     evaluations: int
     kinked: Array | None = None
     """Which outputs have a kink at the point itself, along the direction; None if nobody looked, or none has."""
+    brief: bool = False
+    """Whether a brief look was enough: the function is smooth here."""
 
 
 class Scan:
@@ -83,8 +91,10 @@ class Scan:
         """f(x + h d) + f(x − h d): with the difference, it gives the larger of both."""
 
     def extend(self, steps: Iterable[int]) -> None:
-        """Evaluate at further steps."""
+        """Evaluate at further steps; those that were made are not repeated."""
         for k in steps:
+            if k in self.differences:
+                continue
             ahead, behind = self.line.at(step_size(k)), self.line.at(-step_size(k))
             self.differences[k] = ahead - behind
             self.sums[k] = ahead + behind
@@ -104,42 +114,54 @@ class Scan:
                 whole[left] = part
         return found
 
-    def over_a_kink(self) -> bool:
-        """Whether for some output there may be too few steps so far on this side of a kink or a jump."""
-        last = FIRST_STEPS - BEYOND_FIRST - 1
+    def good(self) -> Derivative | None:
+        """Value and bar at the usual step, if that is good for all outputs and no kink may be nearby."""
+        value, bar = self.at_step(USUAL_STEP)
+        if not bool((bar <= GOOD * abs(value)).all()) or self.over_a_kink(
+            USUAL_STEPS.stop, USUAL_STEPS.stop - USUAL_STEP - 2
+        ):
+            return None
+        found = Derivative(value, bar, self.xp.full(value.size, USUAL_STEP), self.line.evaluations, brief=True)
+        return replace(found, kinked=self.kinked(found, USUAL_STEPS.stop))
+
+    def over_a_kink(self, count: int, beyond: int) -> bool:
+        """Whether for some output all but `beyond` of the first `count` steps may reach over a kink or a jump."""
+        last = count - beyond - 1
         differences = [self.differences[k] for k in range(last - FIRST_REST, last + 1)]
         steady, _ = steady_rest(self.xp, differences, abs(self.sums[last]), self.line.eps)
         return bool(steady.any())
 
-    def kinked(self, found: Derivative) -> Array | None:
-        """The outputs with a kink at the point itself; None if there is none.
+    def kinked(self, found: Derivative, count: int) -> Array | None:
+        """The outputs with a kink at the point itself, by the last of the first `count` steps; None if there is none.
 
         f(x + h d) + f(x − h d) is 2 f(x) + c h at a kink, and 2 f(x) + c h² along a curve.
         """
-        xp, last = self.xp, FIRST_STEPS - 1
+        xp, last = self.xp, count - 1
         falls = [self.sums[k - 1] - self.sums[k] for k in (last, last - 1, last - 2)]
         kinked = abs(falls[0]) > CLIFF * ROUNDING_UNITS * self.line.eps * abs(self.sums[last])
         if not bool(kinked.any()):
             return None
         for near, far in itertools.pairwise(falls):
             kinked &= abs(far - RATIO * near) <= PLATEAU * abs(far)
-        kinked &= xp.isfinite(falls[-1]) & (found.step < FIRST_STEPS - BEYOND_FIRST)  # else it is nearby
+        kinked &= xp.isfinite(falls[-1]) & (found.step < count - BEYOND_FIRST)  # else it is nearby
         return kinked if bool(kinked.any()) else None
 
     def at_step(self, k: int) -> tuple[Array, Array]:
         """Value and bar of all outputs at one step; NaN where a smaller step shows no change at all."""
-        xp, square, last = self.xp, RATIO * RATIO, max(self.differences)
-        second = {j: self.differences[j] / (2 * step_size(j)) for j in range(k - 2, last + 1)}
-        fourth = {j: (square * second[j] - second[j - 1]) / (square - 1) for j in range(k - 1, last + 1)}
-        value = fourth[k]
+        xp, d, h, square = self.xp, self.differences, step_size(k), RATIO * RATIO
+
+        def fourth(j: int) -> Array:
+            return (d[j] - d[j - 1] / RATIO**3) * (square / (square - 1) / 2 / step_size(j))
+
+        value = fourth(k)
         size = abs(value)
-        noise = self.line.eps * ((abs(self.sums[k]) + abs(self.differences[k])) / 2 + size)
-        changes = self.differences[k] != 0
-        for j in range(k + 1, last + 1):
-            noise = xp.maximum(noise, abs(fourth[j] - value) * step_size(j))
-            changes &= self.differences[j] != 0
-        truncation = abs(value - fourth[k - 1]) * (8 / (square * square - 1))
-        bar = SAFETY * (truncation + noise / step_size(k) + 2 * self.line.eps * size)
+        noise = self.line.eps * ((abs(self.sums[k]) + abs(d[k])) / 2 + size)
+        changes = d[k] != 0
+        for j in range(k + 1, max(d) + 1):
+            noise = xp.maximum(noise, abs(fourth(j) - value) * step_size(j))
+            changes &= d[j] != 0
+        truncation = abs(value - fourth(k - 1)) * (8 / (square * square - 1))
+        bar = SAFETY * (truncation + noise / h + 2 * self.line.eps * size)
         return value, xp.where(changes, bar, xp.nan)
 
     def by_steps(self, which: Any) -> tuple[Array, Array, Array]:

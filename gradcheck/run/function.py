@@ -73,6 +73,7 @@ class TensorFunction:
             forward=self.forward,
             vjp=lambda inputs, cotangents: self.vjp(inputs, cotangents, differentiable),
             observe=self.observe,
+            outputs=[self.backend.array(t) for t, claimed in zip(outputs, self.claimed, strict=True) if claimed],
         )
 
     def checked_outputs(self, tensors: dict[str, Tensor]) -> list[Tensor]:
@@ -184,17 +185,21 @@ class TensorFunction:
         array = self.backend.array
         before = {name: (array(t).copy(), t.inplace_version) for name, t in inputs.items()}
         seen: dict[str, tuple[str, ...]] = {"changed_by_backward": (), "aliased": ()}
+        found: list[Tensor | None] = []
         with self.watched_backward(inputs, seen):
+            outputs = self.checked_outputs(inputs)
+            arrays = [array(out).copy() for out in outputs]
             ends = [
                 (out, self.backend.tensor(c, array(out).dtype.name, True))
-                for out, c in zip(self.checked_outputs(inputs), cotangents, strict=True)
+                for out, c in zip(outputs, cotangents, strict=True)
                 if c is not None and not out.stop_gradient
             ]
             changed = {name for name, t in inputs.items() if not same(array(t), before[name][0])}
             tracked = {name for name in changed if inputs[name].inplace_version != before[name][1]}
             wanted = [t for t in inputs.values() if not t.stop_gradient]
             if ends and wanted:
-                self.backend.paddle.grad([o for o, _ in ends], wanted, [c for _, c in ends], allow_unused=True)
+                found = self.backend.paddle.grad([o for o, _ in ends], wanted, [c for _, c in ends], allow_unused=True)
+        given = dict(zip((n for n, t in inputs.items() if not t.stop_gradient), found, strict=False))
         late = {name for name, t in inputs.items() if name not in changed and not same(array(t), before[name][0])}
         by_backward = [*(n for n in self.arrays if n in late), *seen["changed_by_backward"]]
         return Observation(
@@ -202,6 +207,8 @@ class TensorFunction:
             changed_in_place=tuple(n for n in self.arrays if n in tracked),
             changed_by_backward=tuple(dict.fromkeys(by_backward)),
             aliased=seen["aliased"],
+            outputs=arrays,
+            gradients=[None if g is None else array(g) for g in (given.get(n) for n in inputs)],
         )
 
     @contextmanager

@@ -22,7 +22,7 @@ import pylayer.ops.solving as solving
 import pylayer.ops.sorting as sorting
 from pylayer.array import XP
 from pylayer.dtype import bfloat16
-from pylayer.op import fast_binary
+from pylayer.op import beside_number, fast_binary
 from pylayer.op_table import OPS
 from pylayer.ops.creation import to_tensor
 from pylayer.ops.inplace import copy_, detach_, fill_, fills_with, in_place, in_place_anew, set_, set_value, zero_
@@ -203,14 +203,21 @@ def functions_in_place() -> dict[str, Callable[..., Any]]:
 def attach() -> None:
     """Give Tensor its operators and methods."""
     for name, function in OPERATORS.items():
-        slow = forward_operator(function.op.apply)
-        setattr(Tensor, f"__{name}__", slow if function is linalg.matmul_ else fast_binary(function.op, slow))
-        setattr(Tensor, f"__r{name}__", reflected_operator(function.op.apply))
+        row = function.op
+        forward, reflected = forward_operator(row.apply), row.apply
+        if function is not linalg.matmul_:
+            forward, reflected = fast_binary(row, beside_number(row, forward)), beside_number(row, reflected)
+        setattr(Tensor, f"__{name}__", forward)
+        setattr(Tensor, f"__r{name}__", reflected_operator(reflected))
     for name, function in BITWISE.items():
         setattr(Tensor, f"__{name}__", function)
         setattr(Tensor, f"__r{name}__", reflected_bitwise(function))
     for name, function in COMPARISONS.items():
-        setattr(Tensor, f"__{name}__", fast_binary(function.op, forward_operator(function.op.apply)))
+        setattr(
+            Tensor,
+            f"__{name}__",
+            fast_binary(function.op, beside_number(function.op, forward_operator(function.op.apply))),
+        )
     for family in FAMILIES:
         for name in family.METHODS:
             setattr(Tensor, name, getattr(family, name))
