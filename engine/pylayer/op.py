@@ -356,10 +356,13 @@ def op(
         )
         defaults = {p.name: p.default for p in signature.parameters.values() if p.default is not p.empty}
         arguments, apply, count = row.arguments, row.apply, len(row.arguments)
+        positional = all(p.kind is p.POSITIONAL_OR_KEYWORD for p in signature.parameters.values())
+        least = count - len(defaults) if positional else count
+        last = tuple(defaults.values()) if positional else ()
 
         def call(*args: Any, **kwargs: Any) -> Any:
-            if len(args) == count and not kwargs:
-                return apply(*args)
+            if not kwargs and least <= len(args) <= count:
+                return apply(*args, *last[len(args) - least :])
             kwargs.pop("name", None)
             bound = signature.bind(*args, **kwargs).arguments
             return apply(*[bound[n] if n in bound else defaults[n] for n in arguments])
