@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gradcheck.checker.at_point import AtPoint
+from gradcheck.checker.outputs import natural_size
 from gradcheck.checker.problem import Array, Observation
 from gradcheck.numeric.derivative import module_of, spacing
 from gradcheck.result import Diagnosis
@@ -90,15 +91,8 @@ class Contracts:
         return [Diagnosis.of("GC110", text, names)] if names else []
 
     def natural(self, cotangents: Sequence[Array | None], k: int) -> float:
-        """The size of an input's gradient if the outputs were proportional to it.
-
-        Beside it rounding errors are small, also where the gradient is nothing but rounding errors of a zero.
-        """
-        x = self.at.inputs[k]
-        size = float(abs(x).max()) if x.size else 0.0
-        pairs = zip(cotangents, self.at.outputs.arrays, strict=True)
-        along = [float(abs(g).max()) * float(abs(y).max()) for g, y in pairs if g is not None and g.size]
-        return max(along, default=0.0) / size if size else 0.0
+        """See `natural_size`."""
+        return natural_size(self.at.inputs[k], self.at.outputs.arrays, cotangents)
 
     def undefined_cotangents(self) -> list[Diagnosis]:
         """An output that takes no part in the loss counts as one with a cotangent of zeros."""

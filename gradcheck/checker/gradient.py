@@ -279,7 +279,7 @@ class Check:
         low = given, Outputs(self.problem.forward(given), self.at.outputs.active)
         eps = max(spacing(given[k]) for k in self.at.moved)
         wrong = wrong_in_low_precision(
-            self.at.vjp_at, low, (self.at.inputs, self.at.outputs), eps, self.rtol, self.random
+            self.at.vjp_at, low, (self.at.inputs, self.at.outputs), self.at.moved, eps, self.rtol, self.random
         )
         if not wrong:
             return None

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from gradcheck.checker.outputs import Outputs, is_differentiable, widened
+from gradcheck.checker.outputs import Outputs, is_differentiable, natural_size, widened
 from gradcheck.checker.problem import Array
 from gradcheck.numeric.derivative import module_of
-from gradcheck.numeric.probe import Entry
+from gradcheck.numeric.probe import ROUNDING, Entry
 
 UNITS = 32
 """Units in the last place that a backward in low precision may be off, relative to the largest gradient."""
@@ -28,19 +28,21 @@ def wrong_in_low_precision(
     vjp: Vjp,
     low: tuple[Sequence[Array], Outputs],
     high: tuple[Sequence[Array], Outputs],
+    moved: Sequence[int],
     eps: float,
     rtol: float,
     random: np.random.Generator,
 ) -> list[Entry]:
     """The elements on which the gradients of a random signed sum of the outputs differ too much.
 
-    The bound per element: `UNITS` of the dtype, of the largest gradient; as much as the gradient itself changes when
-    inputs and cotangent are rounded to the dtype (the condition of the backward); as much as the error varies between
-    points close by: rounding does, a wrong formula does not.
+    The bound per element: `UNITS` of the dtype, of the largest gradient, or of its natural size where it is zero; as
+    much as the gradient itself changes when inputs and cotangent are rounded to the dtype (the condition of the
+    backward); as much as the error varies between points close by: rounding does, a wrong formula does not.
 
     Args:
         low: inputs and outputs in their own dtype.
         high: the same in float64.
+        moved: the inputs whose gradients `vjp` gives.
         eps: the spacing of the low dtype.
     """
 
@@ -66,7 +68,13 @@ def wrong_in_low_precision(
         for other in others[1:]:
             condition = xp.maximum(condition, abs(other[number] - b))
         varies = xp.stack([abs(e[number] - (a - b)) for e in errors]).max(axis=0)
-        bar = UNITS * (eps * abs(b).max() + condition) + SPREAD * varies + rtol * abs(b)
+        size = float(abs(b).max())
+        natural = natural_size(
+            widened(low[0][moved[number]]), [widened(y) for y in low[1].arrays], low[1].split(cotangent)
+        )
+        if size <= ROUNDING * natural:  # rounding errors of a zero
+            size = natural
+        bar = UNITS * (eps * size + condition) + SPREAD * varies + rtol * abs(b)
         for i in xp.flatnonzero(~(abs(a - b) <= bar)).tolist():
             values = [float(v.reshape(-1)[i].real) for v in (a, b, bar)]
             wrong.append(Entry(number, i, SUM_OF_OUTPUTS, *values))

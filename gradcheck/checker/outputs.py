@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -75,3 +76,17 @@ class Outputs:
                 bad = np.argwhere(~np.isfinite(np.asarray(abs(widened(array)).tolist())))
                 return k, tuple(int(i) for i in bad[0])
         return None
+
+
+def natural_size(x: Array, outputs: Sequence[Array], cotangents: Sequence[Array | None]) -> float:
+    """The size of an input's gradient if the outputs were proportional to it.
+
+    Beside it rounding errors are small, also where the gradient is nothing but rounding errors of a zero.
+    """
+    size = float(abs(x).max()) if x.size else 0.0
+    along = [
+        float(abs(g).max()) * float(abs(y).max())
+        for g, y in zip(cotangents, outputs, strict=True)
+        if g is not None and g.size
+    ]
+    return max(along, default=0.0) / size if size else 0.0

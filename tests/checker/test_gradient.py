@@ -201,6 +201,15 @@ def test_an_error_in_low_precision_alone_is_found() -> None:
     assert [(d.code, d.text) for d in summary.diagnosis] == [("GC113", "right in float64, wrong in float32")]
 
 
+def test_rounding_errors_of_a_zero_are_no_error_in_low_precision() -> None:
+    def backward(x: Any, w: Any, y: Any, g: Any) -> Any:
+        inverse = 1 / x
+        return g * w * inverse - g * w * (x * inverse) * inverse, g * (x * inverse)
+
+    for x in np.random.default_rng(0).uniform(0.1, 9, (200, 1)).astype("float32"):
+        assert check(lambda x, w: w * (x / x), backward, x, np.float32([1.5])).verdict is Status.PASS
+
+
 def test_rtol_widens_the_bars() -> None:
     def almost(x: Any, y: Any, g: Any) -> Any:
         return g * (1 - y * y) * 1.001

@@ -139,6 +139,36 @@ def test_numbers_follow_the_tensor_also_numpys(function: Any, number: Any) -> No
     assert function(t([1.0], dtype="float16"), number).dtype.name == "float16"
 
 
+OPERATORS_ON_NUMBERS = [
+    operator.add, operator.sub, operator.mul, operator.truediv, operator.pow, operator.mod, operator.floordiv,
+    operator.lt, operator.ge,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "bfloat16", "complex128", "int64", "bool"])
+@pytest.mark.parametrize("number", [2, 0.5, True], ids=lambda n: type(n).__name__)
+@pytest.mark.parametrize("function", OPERATORS_ON_NUMBERS, ids=lambda f: f.__name__)
+def test_a_number_beside_a_tensor_gives_what_a_tensor_of_one_gives(function: Any, number: Any, dtype: str) -> None:
+    for values in ([1.5, 3.0], 3.0):
+        for swapped in (False, True):
+
+            def result(other: Any, values: Any = values, swapped: bool = swapped) -> Any:
+                x = t(values).astype(dtype)
+                x.stop_gradient = dtype in ("int64", "bool")
+                try:
+                    out = function(other, x) if swapped else function(x, other)
+                except (TypeError, ValueError) as error:
+                    return type(error)
+                if out.stop_gradient:
+                    return out.dtype, out.tolist(), None
+                return out.dtype, out.tolist(), paddle.grad([out.sum()], [x])[0].tolist()
+
+            whole = t(number, dtype=dtype)  # as the number would be taken, if it fits
+            if dtype in ("int64", "bool") and not isinstance(number, type(whole.item())):
+                continue
+            assert result(number) == result(whole)
+
+
 @pytest.mark.parametrize("number", [2.5, np.float64(2.5), np.float32(2.5)], ids=lambda n: type(n).__name__)
 def test_a_float_takes_an_integer_tensor_to_the_default_dtype(number: Any) -> None:
     assert ((t([2]) * number).dtype.name, (t([2]) * number).tolist()) == ("float32", [5.0])

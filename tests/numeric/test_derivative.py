@@ -10,8 +10,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from gradcheck.numeric.derivative import directional, scale_of
-from gradcheck.numeric.scan import FIRST_STEPS, LARGER_STEPS, STEPS, step_size
+from gradcheck.numeric.derivative import at_a_small_step, directional, scale_of
+from gradcheck.numeric.scan import FIRST_STEPS, GOOD, LARGER_STEPS, STEPS, USUAL_STEPS, Derivative, step_size
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
@@ -120,3 +120,53 @@ def test_compositions_lie_within_their_bars(names: list[str], exponent: float, s
     value, bar = derivative(f, float(x[0]))
     rounding = 1e-14 * abs(true[0])  # of the product of derivatives itself
     assert bar[0] == np.inf or abs(value[0] - true[0]) <= bar[0] + rounding
+
+
+# --------------------------------------------------------------------------- a brief look
+def brief(f: Function, x: np.ndarray) -> Derivative:
+    return directional(lambda inputs: [f(inputs[0])], [x], [scale_of(x)], briefly=True)
+
+
+@pytest.mark.parametrize("name", ELEMENTARY)
+def test_a_brief_look_is_enough_for_smooth_functions(name: str) -> None:
+    x = np.random.default_rng(3).standard_normal(3000)
+    f, slope = ELEMENTARY[name]
+    found = brief(f, x[abs(slope(x) * x) > 1e-2 * abs(f(x))])
+    assert (found.evaluations, found.brief, found.kinked) == (2 * len(USUAL_STEPS), True, None)
+    true = (slope(x) * scale_of(x))[abs(slope(x) * x) > 1e-2 * abs(f(x))]
+    assert (abs(found.value - true) <= found.bar).all()
+    assert (found.bar <= GOOD * abs(found.value)).all()
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: np.sin(1e6 * x),
+        lambda x: (1.1 * x + 1e8) - 1e8,
+        lambda x: np.round(np.tanh(x), 8),
+        lambda x: np.tanh(x).astype("float32"),
+        lambda x: np.maximum(x, 0.7 + 1e-5),
+        np.floor,
+        np.zeros_like,
+    ],
+)
+def test_others_get_the_whole_scan(f: Function) -> None:
+    found = brief(f, np.array([0.7]))
+    assert not found.brief
+    whole = directional(lambda inputs: [f(inputs[0])], [np.array([0.7])], [np.array([0.5])])
+    assert (found.value, found.bar, found.evaluations) == (whole.value, whole.bar, whole.evaluations)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.sampled_from(sorted(ELEMENTARY)), st.integers(0, 2**32 - 1))
+def test_two_evaluations_along_another_direction_are_within_their_bars(name: str, seed: int) -> None:
+    random = np.random.default_rng(seed)
+    x = random.uniform(0.3, 0.9, 8)
+    f, slope = ELEMENTARY[name]
+    like = brief(f, x)
+    assert like.brief
+    direction = scale_of(x) * random.choice([-1.75, -1.0, 1.25, 2.0], 8)
+    found = at_a_small_step(lambda inputs: [f(inputs[0])], [x], [direction], like)
+    assert found.evaluations == 2
+    assert (abs(found.value - slope(x) * direction) <= found.bar).all()
+    assert (found.bar <= 1e-4 * abs(found.value)).all()
