@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -19,10 +20,11 @@ from gradcheck.numeric.derivative import module_of, spacing
 from gradcheck.numeric.jacobian import Block, paired_axes, wrong_in_block
 from gradcheck.numeric.kink import Kink, kinks_of, one_sided
 from gradcheck.numeric.probe import (
-    ROUNDING,
     Entry,
     Point,
+    Probe,
     compare,
+    diagonal,
     diagonal_entries,
     weights,
     wrong_entries,
@@ -157,91 +159,56 @@ class Check:
         found = self.without_derivative(derivative, outputs)
         if found is not None:
             return found
-        cotangent, gradients, ratio = self.probed(derivative, direction)
-        if ratio > 1:
-            derivative = self.point.along(direction)
-            cotangent, gradients, ratio = self.probed(derivative, direction)
-        if ratio > 1:
-            return self.disagreement(cotangent, direction)
-        self.worst = ratio
-        unseen = ""
-        if not seen(derivative) and outputs.size <= MOST_AVERAGED and bool((derivative.value != 0).any()):
-            derivative = self.point.averaged(direction)
-            cotangent, gradients, ratio = self.probed(derivative, direction)
-            if ratio > 1:
-                return self.disagreement(cotangent, direction)
-        if not seen(derivative):
-            unseen = why_unseen(self.at, self.point, derivative, direction, gradients, self.random)
-        found = self.second_probe(direction, derivative, cotangent, gradients)
+        probe = self.probed(derivative, direction)
+        if probe.ratio(self.rtol) > 1:
+            probe = self.probed(self.point.along(direction), direction)
+        if probe.ratio(self.rtol) > 1:
+            return self.disagreement(probe.cotangent, direction)
+        self.worst = probe.ratio(self.rtol)
+        if not seen(probe.derivative) and outputs.size <= MOST_AVERAGED and bool((probe.derivative.value != 0).any()):
+            probe = self.probed(self.point.averaged(direction), direction)
+            if probe.ratio(self.rtol) > 1:
+                return self.disagreement(probe.cotangent, direction)
+        unseen = "" if seen(probe.derivative) else why_unseen(self.at, self.point, probe, self.random)
+        found = self.second_probe(probe)
         if found is None and self.mode == "full":
-            found = self.full(derivative)
+            found = self.full(probe.derivative)
         if found is not None:
             return found
         if unseen:
             return self.summary(Status.INCONCLUSIVE, unseen, (), [Diagnosis.of("GC121", unseen)])
-        if derivative.kinked is not None:
-            kinked = module_of(outputs).flatnonzero(derivative.kinked).tolist()
+        if probe.derivative.kinked is not None:
+            kinked = module_of(outputs).flatnonzero(probe.derivative.kinked).tolist()
             self.kinks += kinks_of(self.point, outputs, kinked)  # the gradient agrees with the mean of both sides
         return self.kinked() if self.kinks else self.summary(Status.PASS)
 
-    def probed(self, derivative: Derivative, direction: Sequence[Array]) -> tuple[Array, list[Array], float]:
-        """A cotangent for a derivative, the gradients for it, and the disagreement of both sides over its bar."""
-        cotangent = weights(derivative, widened(self.at.outputs.vector), self.random)
-        gradients = self.at.vjp(cotangent)
-        return cotangent, gradients, compare(cotangent, derivative, gradients, direction, self.rtol).ratio
+    def probed(self, derivative: Derivative, direction: Sequence[Array], size: float = 1.0) -> Probe:
+        """The gradients for a random cotangent beside a derivative."""
+        cotangent = size * weights(derivative, widened(self.at.outputs.vector), self.random)
+        return Probe(direction, derivative, cotangent, self.at.vjp(cotangent))
 
-    def second_probe(
-        self, direction: list[Array], derivative: Derivative, cotangent: Array, gradients: list[Array]
-    ) -> GradientSummary | None:
+    def second_probe(self, first: Probe) -> GradientSummary | None:
         """Another direction and a larger cotangent, at a step that was good: FAIL or KINK, if they disagree.
 
         Where both probes show a diagonal Jacobian, its entries are held against the first one by one.
         """
         assert self.point is not None
-        xp = module_of(cotangent)
-        other = self.point.random_direction(self.random)
-        again = self.point.as_along(other, derivative)
-        larger = SECOND_SIZE * weights(derivative, widened(self.at.outputs.vector), self.random)
-        larger_gradients = self.at.vjp(larger)
-        usable = xp.where(xp.isfinite(derivative.bar), 1.0, 0.0)
-        if compare(larger * usable, again, larger_gradients, other, self.rtol).ratio > 1:
-            again = self.point.along(other)
-            comparison = compare(larger, again, larger_gradients, other, self.rtol)
-            if comparison.ratio > 1:
-                return self.disagreement(larger, other)
-            self.worst = max(self.worst, comparison.ratio)
-        if self.mode != "probe" and len(self.at.moved) == 1:
-            first, second = (cotangent, gradients[0]), (larger, larger_gradients[0])
-            if self.diagonal(direction[0], derivative, other[0], again, first, second):
-                entries = diagonal_entries(self.point, 0, larger, other, self.rtol, self.random)
+        direction = self.point.random_direction(self.random)
+        known = module_of(first.cotangent).isfinite(first.derivative.bar)
+        second = self.probed(first.derivative, direction, SECOND_SIZE)
+        second.derivative = self.point.as_along(direction, first.derivative)
+        if replace(second, cotangent=second.cotangent * known).ratio(self.rtol) > 1:
+            second.derivative = self.point.along(direction)
+            if second.ratio(self.rtol) > 1:
+                return self.disagreement(second.cotangent, direction)
+            self.worst = max(self.worst, second.ratio(self.rtol))
+        found = diagonal(first, second, self.rtol) if self.mode != "probe" else None
+        if found is not None:
+            self.certified, wrong = found
+            if wrong:
+                entries = diagonal_entries(self.point, 0, second.cotangent, direction, self.rtol, self.random)
                 return self.judged([(entries, True)]) if entries else None
         return None
-
-    def diagonal(
-        self,
-        d: Array,
-        derivative: Derivative,
-        other: Array,
-        again: Derivative,
-        first: tuple[Array, Array],
-        second: tuple[Array, Array],
-    ) -> bool:
-        """Whether the one Jacobian is diagonal and an entry of it is wrong; if none is, all are certified."""
-        (u, a), (v, b) = ((c, g.reshape(-1)) for c, g in (first, second))
-        d, other = d.reshape(-1), other.reshape(-1)
-        if u.size != d.size or "c" in (u.dtype.kind, d.dtype.kind):
-            return False
-        xp = module_of(u)
-        known = xp.isfinite(derivative.bar) & (u != 0)
-        value, bar = derivative.value / d, derivative.bar / abs(d)
-        apart = abs(value - again.value / other) > bar + again.bar / abs(other)
-        claimed = a / xp.where(u == 0, 1.0, u)
-        uneven = abs(claimed - b / xp.where(v == 0, 1.0, v)) > ROUNDING * abs(claimed)
-        if bool(((apart | uneven) & known).any()):
-            return False
-        bar = bar + (ROUNDING + self.rtol) * xp.maximum(abs(claimed), abs(value))
-        self.certified = bool(known.all())
-        return bool(((abs(claimed - value) > bar) & known).any())
 
     def full(self, derivative: Derivative) -> GradientSummary | None:
         """Every entry of every Jacobian; FAIL or KINK if one disagrees. None as well where it is too large."""
@@ -334,8 +301,8 @@ class Check:
         """The verdict on entries that disagree, given with whether their Jacobian is diagonal."""
         assert self.point is not None
         wrong: list[Entry] = []
-        for entries, diagonal in suspects:
-            for entry, sides in zip(entries, one_sided(self.point, entries, diagonal), strict=True):
+        for entries, independent in suspects:
+            for entry, sides in zip(entries, one_sided(self.point, entries, independent), strict=True):
                 if sides is None or sides.nearby(entry) or not sides.hold(entry.analytic):
                     wrong.append(entry)
                 else:

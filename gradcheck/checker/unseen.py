@@ -11,7 +11,7 @@ from gradcheck.checker.outputs import Outputs, widened
 from gradcheck.checker.problem import Array
 from gradcheck.numeric.complex_step import MULTIPLES, RESOLVED, TRIAL_STEP
 from gradcheck.numeric.derivative import at_one_step
-from gradcheck.numeric.probe import Point, compare, weights
+from gradcheck.numeric.probe import Point, Probe, compare, weights
 from gradcheck.numeric.scan import Derivative
 
 SEEN = 1e-2
@@ -30,31 +30,22 @@ def seen(derivative: Derivative) -> bool:
     return bool(((derivative.bar <= SEEN * size) & (size != 0)).any())
 
 
-def why_unseen(
-    at: AtPoint,
-    point: Point,
-    derivative: Derivative,
-    direction: Sequence[Array],
-    gradients: Sequence[Array],
-    random: np.random.Generator,
-) -> str:
+def why_unseen(at: AtPoint, point: Point, probe: Probe, random: np.random.Generator) -> str:
     """Why nothing was verified, where nothing is seen; empty if the gradient could be verified all the same.
 
     A gradient that is not zero is held against the complex step. One of zero agrees with a function that does not
     change at all, unless backward gives nothing else where the function does.
     """
-    if not any(bool((part != 0).any()) for part in (derivative.value, *gradients)):
-        multiple = zero_where_it_responds(at, point, direction, random)
-        return (
-            UNSEEN.format(f": at {multiple:g} times the inputs, where it responds, the gradient is 0 as well")
-            if multiple
-            else ""
-        )
-    exact = None if at.complex() else point.by_complex_step(direction)
+    if not any(bool((part != 0).any()) for part in (probe.derivative.value, *probe.gradients)):
+        multiple = zero_where_it_responds(at, point, probe.direction, random)
+        if multiple is None:
+            return ""
+        return UNSEEN.format(f": at {multiple:g} times the inputs, where it responds, the gradient is 0 as well")
+    exact = None if at.complex() else point.by_complex_step(probe.direction)
     if exact is None:
         return UNSEEN.format("")
     cotangent = weights(exact, exact.value, random)
-    found = compare(cotangent, exact, at.vjp(cotangent), direction, 0.0)
+    found = compare(cotangent, exact, at.vjp(cotangent), probe.direction, 0.0)
     if found.ratio <= 1:
         return ""
     return UNSEEN.format(

@@ -181,6 +181,43 @@ def compare(
     return Comparison(analytic, numeric, bar)
 
 
+@dataclass
+class Probe:
+    """One look at the Jacobian from both sides: J d along a direction, and uᵀJ for a cotangent."""
+
+    direction: Sequence[Array]
+    derivative: Derivative
+    cotangent: Array
+    gradients: list[Array]
+
+    def ratio(self, rtol: float) -> float:
+        """The disagreement of both sides over its bar."""
+        return compare(self.cotangent, self.derivative, self.gradients, self.direction, rtol).ratio
+
+
+def diagonal(first: Probe, second: Probe, rtol: float) -> tuple[bool, bool] | None:
+    """Of a diagonal Jacobian of a single input, whether all entries are known, and whether one is wrong.
+
+    None if there are several inputs, or the probes show another Jacobian.
+    """
+    u, v = first.cotangent, second.cotangent
+    d, other = (probe.direction[0].reshape(-1) for probe in (first, second))
+    if len(first.direction) != 1 or u.size != d.size or "c" in (u.dtype.kind, d.dtype.kind):
+        return None
+    xp = module_of(u)
+    known = xp.isfinite(first.derivative.bar) & (u != 0)
+    value, bar = first.derivative.value / d, first.derivative.bar / abs(d)
+    again, again_bar = second.derivative.value / other, second.derivative.bar / abs(other)
+    claimed = first.gradients[0].reshape(-1) / xp.where(u == 0, 1.0, u)
+    claimed_again = second.gradients[0].reshape(-1) / xp.where(v == 0, 1.0, v)
+    apart = abs(value - again) > bar + again_bar
+    uneven = abs(claimed - claimed_again) > ROUNDING * abs(claimed)
+    if bool(((apart | uneven) & known).any()):
+        return None
+    bar = bar + (ROUNDING + rtol) * xp.maximum(abs(claimed), abs(value))
+    return bool(known.all()), bool(((abs(claimed - value) > bar) & known).any())
+
+
 # --------------------------------------------------------------------------- the search
 def wrong_entries(
     point: Point,
