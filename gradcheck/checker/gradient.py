@@ -260,10 +260,9 @@ class Check:
         """INCONCLUSIVE or FAIL if outputs have no usable derivative, unless the gradient is between its two sides."""
         assert self.point is not None
         xp = module_of(outputs)
-        size = xp.abs(outputs)
-        typical = float(size.max()) or 1.0  # of an output that is 0 nothing else is known
-        reference = xp.maximum(xp.abs(derivative.value), xp.where(size == 0, typical, size))
-        wide = xp.flatnonzero(derivative.bar > WIDEST_BAR * reference).tolist()
+        reference = xp.maximum(xp.abs(derivative.value), xp.abs(outputs))
+        wide = (derivative.bar > WIDEST_BAR * reference) & ((reference > 0) | ~xp.isfinite(derivative.bar))
+        wide = xp.flatnonzero(wide).tolist()
         if not wide:
             return None
         wrong, explained = list[Kink](), set[int]()

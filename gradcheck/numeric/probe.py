@@ -134,10 +134,10 @@ def weights(derivative: Derivative, outputs: Array, random: np.random.Generator)
     xp = module_of(outputs)
     size = xp.maximum(xp.abs(derivative.value), 1e-3 * xp.abs(outputs))
     known = xp.isfinite(derivative.bar)
-    size = xp.maximum(size, xp.where(known, 1e3 * derivative.bar, 0.0))
     positive = size[size > 0]
     typical = float(positive.mean()) if positive.size else 1.0
-    size = xp.where(size > 0, size, typical)
+    size = xp.where(size > 0, size, typical)  # not by its bar alone: of dead outputs each would widen the whole
+    size = xp.maximum(size, xp.where(known, 1e3 * derivative.bar, 0.0))
     drawn = random.uniform(-1, 1, outputs.shape)
     drawn += np.copysign(0.5, drawn)
     if outputs.dtype.kind == "c":

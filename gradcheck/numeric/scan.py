@@ -35,6 +35,8 @@ FIRST_STEP = 0.25
 RATIO = 4.0
 SAFETY = 3
 """Between the sum of both errors as read and the bar: of 2,000 compositions, one or two lie outside with 2."""
+FIRST_ORDER = 1.5
+"""So many times the change to the next step is the error of values that converge slowly."""
 NOISE_SHARE = 1e-2
 """Scatter of more than this share of the largest change of an output means noise at every scale: no value."""
 ROUNDING_UNITS = 16
@@ -162,6 +164,7 @@ class Scan:
             changes &= d[j] != 0
         truncation = abs(value - fourth(k - 1)) * (8 / (square * square - 1))
         bar = SAFETY * (truncation + noise / h + 2 * self.line.eps * size)
+        bar = xp.maximum(bar, first_order(xp, *(fourth(j) for j in range(k - 1, k + 3))))
         return value, xp.where(changes, bar, xp.nan)
 
     def by_steps(self, which: Any) -> tuple[Array, Array, Array]:
@@ -179,7 +182,10 @@ class Scan:
 
         Of many outputs, those that do not change at all count only if none is resolved.
         """
+        changes = [abs(d) for d in self.differences.values()]
+        sizes = [abs(s) for s in self.sums.values()]
         wide = self.xp.isfinite(found.bar) & (found.bar > UNRESOLVED * abs(found.value))
+        wide &= self.xp.stack(changes).max(axis=0) + self.xp.stack(sizes).max(axis=0) > 0
         if wide.size > SAMPLE and bool(wide.any()) and not bool(wide.all()):
             wide &= sum(d != 0 for d in self.differences.values()) > 0
         return wide
@@ -204,9 +210,9 @@ def beside_a_kink(xp: Any, d: Array, sums: Array, h: Array, eps: float, beyond: 
     """The differences, NaN at steps that reach over a kink or a jump nearby: they do not know the derivative.
 
     Where the rest of the differences (see `steady_rest`) stays the same and then falls by `CLIFF` at the next steps,
-    those, at least `beyond` of them, are on this side of the kink. The first steps have no rest to look at: they are
-    over one if all that follow show no change at all. A kink is on one side; a forward that is quantised changes on
-    both. Where the smallest steps show no change, what there is may be the rounding of numbers of size 1.
+    those, at least `beyond` of them, are on this side of the kink; so they are if they show no change at all. The first
+    steps have no rest to look at. A kink is on one side; a forward that is quantised changes on both. Where the
+    smallest steps show no change, what there is may be the rounding of numbers of size 1.
     """
     count = len(d)
     first = xp.zeros(d.shape[1:], dtype="int64")
@@ -218,6 +224,11 @@ def beside_a_kink(xp: Any, d: Array, sums: Array, h: Array, eps: float, beyond: 
             jumped = xp.abs(d[k]) > CLIFF * ROUNDING_UNITS * eps * size
             first = xp.where(flat & jumped, xp.where(on_one_side(xp, d, sums, h, k), FIRST_REST, 0), first)
     for k in range(FIRST_REST, count - beyond):
+        dead = (d[k + 1 :] == 0).all(axis=0) & (xp.abs(d[k]) > CLIFF * ROUNDING_UNITS * eps * size)
+        if bool(dead.any()):
+            for j in (k - 1, k):  # a rounded value that changes to the next number does so alike at both
+                dead &= on_one_side(xp, d, sums, h, j) & (xp.abs(d[j - 1]) > 2 * xp.abs(d[j]))
+            first = xp.where(dead, k + 1, first)
         steady, rest = steady_rest(xp, d[k - FIRST_REST : k + 1], size, eps)
         if bool(steady.any()):
             later = xp.abs(RATIO * d[k + 2 :] - d[k + 1 : -1]).max(axis=0) / (RATIO - 1)
@@ -229,6 +240,16 @@ def beside_a_kink(xp: Any, d: Array, sums: Array, h: Array, eps: float, beyond: 
         return d
     index = xp.arange(count).reshape(-1, *[1] * (d.ndim - 1))
     return xp.where(index < first, xp.nan, d)
+
+
+def first_order(xp: Any, before: Array, here: Array, after: Array, next_after: Array) -> Array:
+    """The error of values at four steps that converge with h alone, as where the second derivative jumps; else 0.
+
+    softsign at 0 is such a function: what a smooth one loses from step to step is less, and rounding grows.
+    """
+    changes = [abs(a - b) for a, b in ((before, here), (here, after), (after, next_after))]
+    slow = (changes[0] > 2 * changes[1]) & (changes[1] > 2 * changes[2])
+    return xp.where(slow, FIRST_ORDER * changes[1], 0.0)
 
 
 def on_one_side(xp: Any, d: Array, sums: Array, h: Array, k: int) -> Array:
@@ -311,6 +332,7 @@ def best_step(
         if 2 < k < larger:
             truncation = xp.maximum(truncation, xp.abs(before - fourth[k - 3]) / 256)
         candidate = SAFETY * (truncation + noise / steps[k] + 2 * eps * size)
+        candidate = xp.maximum(candidate, first_order(xp, before, here, after[0], after[1]))
         better = candidate < bar
         better &= noise <= xp.maximum(NOISE_SHARE * largest, ROUNDING_UNITS * xp.maximum(eps * sizes[k], least))
         if usable is not None:
