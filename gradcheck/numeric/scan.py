@@ -335,6 +335,8 @@ def best_step(
         candidate = xp.maximum(candidate, first_order(xp, before, here, after[0], after[1]))
         better = candidate < bar
         better &= noise <= xp.maximum(NOISE_SHARE * largest, ROUNDING_UNITS * xp.maximum(eps * sizes[k], least))
+        apart = xp.abs(here - value)  # from what larger steps saw: numbers of size 1 on the way may not change here
+        better &= ~((apart > bar + candidate) & (apart * (2 * steps[k]) <= ROUNDING_UNITS * eps * max(reach, 1.0)))
         if usable is not None:
             better &= usable[k - 1] & usable[k - 2] & usable[k:].any(axis=0)
         if (
