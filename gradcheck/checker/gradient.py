@@ -38,6 +38,8 @@ SECOND_SIZE = 64.0
 """How much larger the second probe's cotangent is: a backward that clips or squares it shows at some size."""
 WIDEST_BAR = 1e-2
 """A derivative whose bar is wider than this, relative to itself, decides nothing."""
+NEGLIGIBLE = 1e-9
+"""An output so small beside the largest one needs no bar of its own size (GELU at −8 is all rounding)."""
 MOST_AVERAGED = 2**12
 """Outputs for which many derivatives are averaged, if nothing stands out of its bar otherwise."""
 MOST_LISTED = 20
@@ -260,7 +262,8 @@ class Check:
         """INCONCLUSIVE or FAIL if outputs have no usable derivative, unless the gradient is between its two sides."""
         assert self.point is not None
         xp = module_of(outputs)
-        reference = xp.maximum(xp.abs(derivative.value), xp.abs(outputs))
+        size = xp.abs(outputs)
+        reference = xp.maximum(xp.abs(derivative.value), xp.maximum(size, NEGLIGIBLE * float(size.max()) * (size > 0)))
         wide = (derivative.bar > WIDEST_BAR * reference) & ((reference > 0) | ~xp.isfinite(derivative.bar))
         wide = xp.flatnonzero(wide).tolist()
         if not wide:

@@ -82,6 +82,82 @@ def test_the_step_from_one_rounded_number_to_the_next_is_no_jump() -> None:
     assert check(forward, zero, x).verdict is Status.FAIL
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_dead_outputs_do_not_hide_an_error_elsewhere(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    w, x = random.standard_normal((16, 8)), random.standard_normal((8, 16))
+
+    def relu(x: Any) -> Any:
+        return np.maximum(x @ w, 0)
+
+    def backward(factor: float) -> Any:
+        def scaled(x: Any, y: Any, g: Any) -> Any:
+            gradient = (g * (y > 0)) @ w.T
+            gradient[4, 13] *= factor
+            return gradient
+
+        return scaled
+
+    assert check(relu, backward(1), x, seed=seed).verdict is Status.PASS
+    for factor in (0, 1.1, 1.001):
+        found = check(relu, backward(factor), x, seed=seed)
+        assert (found.verdict, {entry.index for entry in found.wrong}) == (Status.FAIL, {(4, 13)})
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_dense_layer_with_relu_is_certain_in_both_inputs(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    x, w = random.standard_normal((64, 32)), random.standard_normal((32, 128))
+
+    def dense(x: Any, w: Any) -> Any:
+        return np.maximum(x @ w, 0)
+
+    def backward(x: Any, w: Any, y: Any, g: Any) -> Any:
+        return (g * (y > 0)) @ w.T, x.T @ (g * (y > 0))
+
+    def wrong(x: Any, w: Any, y: Any, g: Any) -> Any:
+        return (g * (y > 0)) @ w.T, 1.001 * (x.T @ (g * (y > 0)))
+
+    assert check(dense, backward, x, w, seed=seed).verdict is Status.PASS
+    assert check(dense, wrong, x, w, seed=seed).verdict is Status.FAIL
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize(
+    ("forward", "slope"),
+    [
+        (lambda x: x / (1 + np.abs(x)), lambda x: 1 / (1 + np.abs(x)) ** 2),
+        (lambda x: np.where(x > 0, x, np.expm1(x)), lambda x: np.where(x > 0, 1, np.exp(x))),
+    ],
+)
+def test_a_second_derivative_that_jumps_at_the_point_is_no_kink(forward: Any, slope: Any, seed: int) -> None:
+    x = [0.0, 0.5, -1.25]
+    assert check(forward, lambda x, y, g: g * slope(x), x, seed=seed).verdict is Status.PASS
+    assert check(forward, lambda x, y, g: g * slope(x) * 1.001, x, seed=seed).verdict is Status.FAIL
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1e-14, 1e-20, 1e-30])
+def test_a_relu_of_tiny_numbers_is_like_any_other(scale: float) -> None:
+    x = np.random.default_rng(5).standard_normal(30) * scale
+    assert check(lambda x: np.maximum(x, 0), lambda x, y, g: g * (x > 0), x).verdict is Status.PASS
+    assert check(lambda x: np.maximum(x, 0), lambda x, y, g: g * (x > 0) * 1.01, x).verdict is Status.FAIL
+
+
+@pytest.mark.parametrize("x", [[-6.05, 0.3], [-6.5, 1.0], [-7.0, -0.5]])
+def test_a_tail_of_rounding_errors_is_not_taken_for_a_line(x: Any) -> None:
+    c = 0.7978845608028654
+
+    def gelu(x: Any) -> Any:
+        return 0.5 * x * (1 + np.tanh(c * (x + 0.044715 * x**3)))
+
+    def backward(x: Any, y: Any, g: Any) -> Any:
+        t = np.tanh(c * (x + 0.044715 * x**3))
+        return g * (0.5 * (1 + t) + 0.5 * x * (1 - t * t) * c * (1 + 0.134145 * x * x))
+
+    assert check(gelu, backward, x).verdict is Status.PASS
+    assert check(gelu, lambda x, y, g: 1.01 * backward(x, y, g), x).verdict is Status.FAIL
+
+
 def test_overlapping_memory_is_no_matter() -> None:
     x = np.lib.stride_tricks.as_strided(np.linspace(-1, 1, 8), (5, 4), (8, 8))
     assert check(np.tanh, tanh_vjp, x).verdict is Status.PASS
