@@ -153,5 +153,5 @@ def close(whole: Any, part: Any, factor: float, rest: Any, size: float = 0.0) ->
     zero = given[0] * 0
     whole, part, rest = (zero if a is None else a for a in (whole, part, rest))
     size = max(size, *(float(abs(a).max()) for a in (whole, factor * part, rest)))
-    eps = max(spacing(a) for a in given)
-    return bool(np.isfinite(size)) and float(abs(whole - (factor * part + rest)).max()) <= LINEAR * eps * size
+    eps, least = max(spacing(a) for a in given), float(np.finfo("float64").tiny)  # below it, digits are lost
+    return bool(np.isfinite(size)) and float(abs(whole - (factor * part + rest)).max()) <= LINEAR * eps * size + least

@@ -155,16 +155,20 @@ class Check:
     def derivative(self) -> GradientSummary:
         """Two probes of the derivative, and in mode ``full`` all of it."""
         assert self.point is not None
-        direction = self.point.random_direction(self.random)
-        derivative = self.point.along(direction, briefly=True)
         outputs = widened(self.at.outputs.vector)
-        found = self.without_derivative(derivative, outputs)
-        if found is not None:
-            return found
-        probe = self.probed(derivative, direction)
-        if probe.ratio(self.rtol) > 1:
-            probe = self.probed(self.point.along(direction), direction)
-        if probe.ratio(self.rtol) > 1:
+        for briefly in (
+            True,
+            False,
+        ):  # before it counts, a disagreement is looked at along another direction, and longer
+            direction, self.kinks = self.point.random_direction(self.random), []
+            derivative = self.point.along(direction, briefly=briefly)
+            found = self.without_derivative(derivative, outputs)
+            if found is not None:
+                return found
+            probe = self.probed(derivative, direction)
+            if probe.ratio(self.rtol) <= 1:
+                break
+        else:
             return self.disagreement(probe.cotangent, direction)
         self.worst = probe.ratio(self.rtol)
         if not seen(probe.derivative) and outputs.size <= MOST_AVERAGED and bool((probe.derivative.value != 0).any()):

@@ -39,6 +39,8 @@ FIRST_ORDER = 1.5
 """So many times the change to the next step is the error of values that converge slowly."""
 NOISE_SHARE = 1e-2
 """Scatter of more than this share of the largest change of an output means noise at every scale: no value."""
+ALIASED = 0.25
+"""If the smallest steps still change an output by this share of its largest change, no step is small enough for it."""
 ROUNDING_UNITS = 16
 """Scatter within so many units in the last place of the output is rounding, whatever its share."""
 FLAT_STEPS = 6
@@ -352,6 +354,7 @@ def best_step(
                 xp.where(better, k, step),
             )
     if complete:
+        bar = xp.where(change[-3:].max(axis=0) > ALIASED * largest, xp.inf, bar)
         flat = finite & zero
         flat_here = flat[-FLAT_STEPS:].all(axis=0) & ~xp.isfinite(bar)
         reached = xp.where(flat.all(axis=0), steps[0], steps[-FLAT_STEPS])
