@@ -28,6 +28,13 @@ class Backend(Protocol):
     def array(self, tensor: Tensor) -> Array:
         """The values of a Tensor as an array of the backend: no copy where it needs none."""
 
+    def recorded(
+        self, call: Callable[[], Sequence[Tensor]], inputs: Sequence[Tensor], lines: bool
+    ) -> tuple[Any, bool] | None:
+        """The recording (`gradcheck.witness.graph.Recording`) of a call with the leaves `inputs`, with the user's lines
+        if wanted, and whether something was changed in place; None where the backend cannot record.
+        """
+
 
 class Entry(NamedTuple):
     """Where a backend is implemented, what it needs, and how to get that.

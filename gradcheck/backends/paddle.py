@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from types import ModuleType
 from typing import Any
@@ -28,6 +29,9 @@ class PaddleBackend:
     def array(self, tensor: Tensor) -> Array:
         """The Tensor's values as a NumPy array."""
         return tensor.numpy()
+
+    def recorded(self, call: Callable[[], Sequence[Tensor]], inputs: Sequence[Tensor], lines: bool) -> None:
+        """Paddle does not say what it computes."""
 
 
 def paddle_backend() -> PaddleBackend:

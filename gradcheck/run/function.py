@@ -11,6 +11,7 @@ import numpy as np
 from gradcheck.backends.base import Array, Backend, Tensor, flat_tensors
 from gradcheck.checker.outputs import is_differentiable
 from gradcheck.checker.problem import Observation, Problem
+from gradcheck.witness.tape import Tape
 
 
 class TensorFunction:
@@ -74,7 +75,23 @@ class TensorFunction:
             vjp=lambda inputs, cotangents: self.vjp(inputs, cotangents, differentiable),
             observe=self.observe,
             outputs=[self.backend.array(t) for t, claimed in zip(outputs, self.claimed, strict=True) if claimed],
+            record=lambda inputs, lines=False: self.record(inputs, differentiable, lines),
         )
+
+    def record(self, arrays: Sequence[Array], needed: Sequence[bool], lines: bool = False) -> Tape | None:
+        """The call at `arrays`, recorded, with the lines of the layer that its operations stand on if wanted.
+
+        None where the backend cannot record.
+        """
+        tensors = self.bound(arrays, needed)
+        found = self.backend.recorded(lambda: self.checked_outputs(tensors), list(tensors.values()), lines)
+        if found is None:
+            return None
+        recording, changed_in_place = found
+        differs = (
+            changed_in_place and not recording.error and not all(map(same, recording.outputs, self.forward(arrays)))
+        )
+        return Tape(recording, differs)
 
     def checked_outputs(self, tensors: dict[str, Tensor]) -> list[Tensor]:
         """The outputs that claim a gradient, with the inputs bound to `tensors`."""
