@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from importlib import import_module
 from types import ModuleType
 from typing import Any
 
 import pylayer
-from gradcheck.backends.recording import Recorded, recorded
+from gradcheck.backends.recording import Mover, Moving, Recorded, recorded
 from pylayer.array import Array, default_module, set_device
 from pylayer.dtype import as_dtype
 from pylayer.tensor import Tensor
+from pylayer.watch import watched
 
 
 class BundledBackend:
@@ -34,10 +36,14 @@ class BundledBackend:
         return tensor.array
 
     def recorded(
-        self, call: Callable[[], Sequence[Tensor]], inputs: Sequence[Tensor], lines: bool
+        self, call: Callable[[], Sequence[Tensor]], inputs: Sequence[Tensor], lines: bool, move: Mover | None = None
     ) -> tuple[Recorded, bool] | None:
         """What the call computed, operation by operation; see `gradcheck.backends.recording`."""
-        return recorded(call, inputs, lines)
+        return recorded(call, inputs, lines, move)
+
+    def moving(self, move: Mover) -> AbstractContextManager[Any]:
+        """Have `move` change the output of each operation."""
+        return watched(Moving(move))
 
 
 def numpy_backend() -> BundledBackend:

@@ -89,6 +89,10 @@ class Step:
         return found
 
 
+Mover = Callable[[str, Array], None]
+"""Changes an output of the operation of this name in place."""
+
+
 class Decision(NamedTuple):
     """Something chosen by the values: a comparison, a truth asked for, a sort, a cast to an integer.
 
@@ -109,8 +113,9 @@ class Recorder:
 
     records = True
 
-    def __init__(self, lines: bool) -> None:
+    def __init__(self, lines: bool, move: Mover | None) -> None:
         self.lines = lines
+        self.move = move
         self.numbers: dict[Node, int] = {}
         self.arrays: list[Array] = []
         """The values, by number."""
@@ -147,6 +152,8 @@ class Recorder:
         if all(edge < 0 for edge in edges):
             return
         values = list(out) if isinstance(node, SeveralOutputs) else [out]
+        if self.move is not None:
+            move_outputs(self.move, node.op, values, [self.arrays[e] for e in edges if e >= 0])
         spot = self.spot()
         if not is_differentiable(values[0]):
             inputs = [self.arrays[e] if e >= 0 else None for e in edges]
@@ -198,12 +205,55 @@ class Recorded:
         ]
 
 
-def recorded(call: Callable[[], Sequence[Tensor]], inputs: Sequence[Tensor], lines: bool) -> tuple[Recorded, bool]:
+class Moving:
+    """The watch that lets everything run as it would, and moves what comes out of each operation."""
+
+    records = False
+
+    def __init__(self, move: Mover) -> None:
+        self.move = move
+
+    def made(self, node: Node, out: Any) -> None:
+        assert isinstance(node, OpNode)
+        self.moved(node.op, out, [v for values in node.saved for v in values])
+
+    def computed(self, op: Op, inputs: Sequence[Any], out: Any) -> None:
+        self.moved(op, out, [getattr(value, "array", value) for value in inputs])
+
+    def moved(self, op: Op, out: Any, read: Sequence[Any]) -> None:
+        """Move the outputs of an operation that read these arrays, or dtypes."""
+        move_outputs(self.move, op, list(out) if isinstance(out, (tuple, list)) else [out], read)
+
+    def left(self, tensor: Tensor, how: str) -> None:
+        pass
+
+    def decided(self, tensor: Tensor) -> None:
+        pass
+
+    def applied(self, layer: type) -> None:
+        pass
+
+
+def move_outputs(move: Mover, op: Op, outs: Sequence[Array], read: Sequence[Any]) -> None:
+    """Move fresh outputs: neither what was read itself nor what it was exactly widened from."""
+    for out in outs:
+        widens = op.name == "cast" and any(
+            np.dtype(getattr(v, "dtype", v)).itemsize <= out.dtype.itemsize
+            for v in read[:1]
+            if hasattr(v, "dtype") or isinstance(v, np.dtype)
+        )
+        if not widens and not any(out is v for v in read):
+            move(op.name, out)
+
+
+def recorded(
+    call: Callable[[], Sequence[Tensor]], inputs: Sequence[Tensor], lines: bool, move: Mover | None = None
+) -> tuple[Recorded, bool]:
     """A call with the leaves `inputs`, and whether it changed something in place.
 
-    What the call raises is the recording's `error`.
+    What the call raises is the recording's `error`. `move` changes the output of each operation in place.
     """
-    recorder = Recorder(lines)
+    recorder = Recorder(lines, move)
     outputs: Sequence[Tensor] = ()
     error = ""
     for tensor in inputs:

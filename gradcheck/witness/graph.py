@@ -70,6 +70,21 @@ EPSILON = {
 """The spacing of the numbers of a dtype at 1: 2 to the power of minus the bits after the point."""
 
 
+SMALLEST = {
+    "float16": 2.0**-14, "bfloat16": 2.0**-126, "float32": 2.0**-126, "float64": 2.0**-1022,
+    "complex64": 2.0**-126, "complex128": 2.0**-1022,
+}  # fmt: skip
+"""The smallest normal number of a dtype: below it the spacing of numbers does not shrink."""
+
+EXACT = {
+    "reshape", "transpose", "broadcast_view", "broadcast_to", "clone", "tile", "flip", "roll", "tril", "triu", "concat",
+    "stack", "split", "unbind", "getitem", "setitem", "written", "where", "complex", "real", "imag", "conj", "neg",
+    "maximum", "minimum", "fmax", "fmin", "clip", "abs", "sign", "floor", "ceil", "trunc", "round", "nan_to_num", "max",
+    "min", "relu", "hardtanh", "pad", "as_strided", "fill",
+}  # fmt: skip
+"""Operations that move, select or copy values, or change them without rounding."""
+
+
 class Operation(NamedTuple):
     """One operation on the way, for reports."""
 
@@ -116,8 +131,16 @@ class Graph:
                 starts[end] = u if end not in starts else starts[end] + u
         return starts
 
-    def pulled(self, starts: dict[int, Array], visit: Visit | None = None) -> dict[int, Array]:
-        """The cotangents of the inputs, by number, for cotangents of any values; `visit` sees each operation pass."""
+    def pulled(
+        self,
+        starts: dict[int, Array],
+        visit: Visit | None = None,
+        touch: Callable[[Array], Array] = lambda cotangent: cotangent,
+    ) -> dict[int, Array]:
+        """The cotangents of the inputs, by number, for cotangents of any values.
+
+        `visit` sees each operation pass, `touch` may change each cotangent that comes out of one.
+        """
         pending = dict(starts)
         with np.errstate(all="ignore"):
             for step in reversed(self.recording.steps):
@@ -132,6 +155,7 @@ class Graph:
                         continue
                 pulled = list(step.pull(given))
                 for _, edge, cotangent in pulled:
+                    cotangent = touch(cotangent)
                     present = pending.get(edge)
                     pending[edge] = cotangent if present is None else present + cotangent
                 if visit is not None:

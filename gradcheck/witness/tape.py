@@ -16,22 +16,9 @@ from functools import cached_property
 
 import numpy as np
 
-from gradcheck.witness.graph import EPSILON, Array, Graph, Recording, Step, wide
+from gradcheck.witness.graph import EPSILON, EXACT, SMALLEST, Array, Graph, Recording, Step, wide
 from gradcheck.witness.kinks import Kink, kinks, smooth
-
-SMALLEST = {
-    "float16": 2.0**-14, "bfloat16": 2.0**-126, "float32": 2.0**-126, "float64": 2.0**-1022,
-    "complex64": 2.0**-126, "complex128": 2.0**-1022,
-}  # fmt: skip
-"""The smallest normal number of a dtype: below it the spacing of numbers does not shrink."""
-
-EXACT = {
-    "reshape", "transpose", "broadcast_view", "broadcast_to", "clone", "tile", "flip", "roll", "tril", "triu", "concat",
-    "stack", "split", "unbind", "getitem", "setitem", "written", "where", "complex", "real", "imag", "conj", "neg",
-    "maximum", "minimum", "fmax", "fmin", "clip", "abs", "sign", "floor", "ceil", "trunc", "round", "nan_to_num", "max",
-    "min", "relu", "hardtanh", "pad", "as_strided", "fill",
-}  # fmt: skip
-"""Operations that move, select or copy values, or change them without rounding."""
+from gradcheck.witness.rounding import Replays, claim_coarsest, claim_rounding, tape_rounding
 
 SUMS = {
     "sum", "mean", "cumsum", "add_n", "matmul", "einsum_explicit", "norm", "add_at", "getitem_adjoint",
@@ -48,11 +35,13 @@ class Tape(Graph):
 
     Args:
         recording: the call.
+        replays: the call again, with values moved.
         differs: the recorded run gave other outputs than a plain one.
     """
 
-    def __init__(self, recording: Recording, differs: bool = False) -> None:
+    def __init__(self, recording: Recording, replays: Replays, differs: bool = False) -> None:
         super().__init__(recording)
+        self.replays = replays
         self.differs = differs
         self.outputs = recording.outputs
         """The outputs that claim a gradient, in order."""
@@ -104,6 +93,21 @@ class Tape(Graph):
 
         found = self.filled(self.pulled(self.starts(cotangents), add))
         return total, found
+
+    def gradient_rounding(self, cotangents: Sequence[Array | None]) -> list[Array]:
+        """Per input, how far each element of `gradient` may be off by the rounding of the values on the way."""
+        return tape_rounding(self, cotangents, self.replays)
+
+    def claim_rounding(self, cotangents: Sequence[Array | None]) -> list[Array]:
+        """Per input, how far each element of the layer's own gradient may be off by rounding, forward and backward.
+
+        `cotangents` are in the dtypes of the outputs.
+        """
+        return claim_rounding(self, cotangents, self.replays)
+
+    def claim_coarsest(self, cotangents: Sequence[Array | None]) -> float:
+        """The largest ε of a dtype in the layer's own forward and backward."""
+        return claim_coarsest(cotangents, self.replays)
 
 
 def rounding(

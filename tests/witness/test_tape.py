@@ -9,41 +9,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from taped import layer, tape_of
 
 import pylayer.paddle as paddle
-from gradcheck.backends.bundled import BundledBackend
-from gradcheck.run.function import TensorFunction
-from gradcheck.witness.tape import Tape
-from pylayer.paddle.autograd import PyLayer
-
-
-def tape_of(function: Callable[..., Any], *arrays: np.ndarray, lines: bool = False) -> Tape:
-    """The tape of a function of Tensors, or of a layer, at arrays."""
-    call = function.apply if isinstance(function, type) else function
-    named = {f"x{k}": np.asarray(a) for k, a in enumerate(arrays)}
-    dtypes = {name: a.dtype.name for name, a in named.items()}
-    problem = TensorFunction(
-        BundledBackend("numpy", "cpu", install=False), lambda t: call(*t.values()), named, dtypes
-    ).problem()
-    tape = problem.record(problem.inputs, lines=lines)
-    assert tape is not None
-    return tape
-
-
-def layer(forward: Callable[..., Any]) -> type:
-    """A layer with this forward, and a backward that is never asked."""
-
-    class Layer(PyLayer):
-        @staticmethod
-        def forward(ctx: Any, *inputs: Any) -> Any:
-            return forward(*inputs)
-
-        @staticmethod
-        def backward(ctx: Any, *cotangents: Any) -> Any:
-            raise AssertionError("the tape asks no hand-written backward")
-
-    return Layer
-
 
 X = np.array([0.3, -1.2, 2.5])
 U = np.array([1.0, -2.0, 0.5])
