@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -30,6 +30,15 @@ class Step(Protocol):
 
     def operands(self) -> dict[str, Any]:
         """What its rules read, by the name of the argument; ``out`` is the output."""
+
+    def replaced(self, position: int, cotangents: Sequence[Array | None], values: Mapping[str, Array]) -> Array:
+        """The cotangent of one input if its rule read `values`, by name, in place of those of the call."""
+
+    def again(self, cotangent: Array) -> Array | None:
+        """The operation itself on a cotangent in place of its first input; None where that is not possible."""
+
+    def names(self) -> Sequence[str]:
+        """What it calls its inputs."""
 
 
 class Decision(Protocol):

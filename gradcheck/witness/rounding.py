@@ -25,6 +25,9 @@ class Replays(Protocol):
     def recorded(self, move: Mover) -> Graph:
         """The call recorded."""
 
+    def beside(self, inputs: Sequence[Array]) -> Graph:
+        """The call recorded at other inputs."""
+
     def claimed(self, cotangents: Sequence[Array | None], move: Mover) -> list[Array | None]:
         """The gradients that the layer's own backward gives, forward and backward run with `move`."""
 
