@@ -39,7 +39,7 @@ class Edge:
     position: int
     number: int
     """Of the value that is the input."""
-    given: Sequence[Array | None]
+    given: Sequence[Any]
     """The cotangents of the outputs."""
     right: Array
     """The cotangent of the input."""
@@ -112,7 +112,8 @@ FORMULAS: dict[str, Callable[[Array, Array], Any]] = {
     "y (1 − y)": lambda x, y: y * (1 - y), "1 − y²": lambda x, y: 1 - y * y, "1 + y²": lambda x, y: 1 + y * y,
     "x": lambda x, y: x, "x²": lambda x, y: x * x, "x³": lambda x, y: x**3, "1 / x": lambda x, y: 1 / x,
     "1 / x²": lambda x, y: 1 / (x * x), "1 − x": lambda x, y: 1 - x, "1 / (1 + x)": lambda x, y: 1 / (1 + x),
-    "x (1 − x)": lambda x, y: x * (1 - x), "1 − x²": lambda x, y: 1 - x * x, "1 / (1 + x²)": lambda x, y: 1 / (1 + x * x),
+    "x (1 − x)": lambda x, y: x * (1 - x), "1 − x²": lambda x, y: 1 - x * x,
+    "1 / (1 + x²)": lambda x, y: 1 / (1 + x * x),
     "y x": lambda x, y: y * x, "y / x": lambda x, y: y / x, "y / x²": lambda x, y: y / (x * x),
     "sin x": lambda x, y: np.sin(x), "cos x": lambda x, y: np.cos(x), "exp x": lambda x, y: np.exp(x),
     "exp(−x)": lambda x, y: np.exp(-x), "exp(−x²)": lambda x, y: np.exp(-x * x),
@@ -232,7 +233,7 @@ def softmax(edge: Edge) -> Iterator[Candidate]:
 def masked(edge: Edge) -> Iterator[Candidate]:
     """A mask ignored, a part of one, or the mask of the other branch."""
     g, x, other, named = edge.g, edge.x, edge.other, edge.step.operands()
-    yield Candidate("GC123", 1, "ignores the mask of {op}", edge.fit(g))
+    yield Candidate("GC123", 0.5, "ignores the mask of {op}", edge.fit(g))
     if "condition" in named:
         wrong = named["condition"] == (edge.position == 2)
         yield Candidate("GC123", 2, "takes the mask of the other branch of {op}", edge.fit(g * wrong))

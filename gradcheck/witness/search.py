@@ -85,6 +85,11 @@ class Cause:
         """The operation whose rule is wrong."""
         return self.trial.edge.step
 
+    @property
+    def place(self) -> int:
+        """How late in the forward it stands; of a pair, both."""
+        return self.step.first + (self.second.place if self.second else 0)
+
 
 def found_causes(tape: Graph, replays: Replays, claim: Claim) -> list[Cause]:
     """The mistakes that reproduce the claim for some of the wrong inputs, and pairs for those that none explains."""
@@ -246,7 +251,7 @@ def paired(trials: Sequence[Trial], errors: Array, rows: slice) -> Iterator[Caus
 # --------------------------------------------------------------------------- confirmed
 def confirmed(graph: Graph, claim: Claim, causes: Iterable[Cause]) -> list[Cause]:
     """The least far-fetched that reproduce the claim for all cotangents, with what they explain."""
-    tests = sorted(causes, key=lambda cause: (cause.cost, cause.step.first))[:MOST_CONFIRMED]
+    tests = sorted(causes, key=lambda cause: (cause.cost, cause.place))[:MOST_CONFIRMED]
     worst = np.zeros((len(tests), len(claim.bars)))
     for cotangents, errors in zip(claim.cotangents, claim.errors, strict=True):
         for row, changes in zip(worst, changes_of(graph, cotangents, tests), strict=True):
