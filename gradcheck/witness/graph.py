@@ -138,7 +138,7 @@ class Graph:
         starts: dict[int, Array] = {}
         for end, u in zip(self.recording.ends, cotangents, strict=True):
             if end >= 0 and u is not None:
-                u = wide(u)
+                u = u.astype("complex128" if self.recording.arrays[end].dtype.kind == "c" else "float64", copy=False)
                 starts[end] = u if end not in starts else starts[end] + u
         return starts
 
