@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from gradcheck.backends.base import Array, Spot
 from gradcheck.result import Diagnosis
-from gradcheck.witness.candidates import Edge
-from gradcheck.witness.graph import Array, wide
-from gradcheck.witness.lines import Place, Spot, place_of
+from gradcheck.witness.edges import Edge
+from gradcheck.witness.graph import wide
+from gradcheck.witness.lines import Place, place_of
 from gradcheck.witness.search import SCREEN, Cause, Claim, found_causes
 from gradcheck.witness.tape import Tape
 

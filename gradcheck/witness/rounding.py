@@ -13,7 +13,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from gradcheck.witness.graph import EPSILON, EXACT, SMALLEST, Array, Graph, wide
+from gradcheck.backends.base import Array
+from gradcheck.witness.graph import EPSILON, EXACT, SMALLEST, Graph, wide
 
 Mover = Callable[[str, Array, int], None]
 """Changes the fresh output of an operation in place, given its name, the output, and that one's number on the tape, or

@@ -14,8 +14,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gradcheck.witness.candidates import RULE_FACTORS, Candidate, Edge, plain_factors, tried
-from gradcheck.witness.graph import EPSILON, Array, Graph, Step, wide
+from gradcheck.backends.base import Array, Step
+from gradcheck.witness.candidates import RULE_FACTORS, plain_factors, tried
+from gradcheck.witness.edges import Candidate, Edge, edges_of
+from gradcheck.witness.graph import EPSILON, Graph, wide
 from gradcheck.witness.rounding import Replays
 
 DIRECTIONS = 6
@@ -195,21 +197,6 @@ def scored(graph: Graph, cotangents: Sequence[Array | None], tangents: Sequence[
 
     graph.pulled(graph.starts(cotangents), visit)
     return found
-
-
-def edges_of(
-    graph: Graph, step: Step, given: Sequence[Array | None], pulled: Sequence[tuple[int, int, Array]]
-) -> Iterator[Edge]:
-    """The inputs of an operation, the two of a square as one; and its output if it has several inputs."""
-    arrays = graph.recording.arrays
-    if step.name == "multiply" and len(pulled) == 2 and pulled[0][1] == pulled[1][1]:
-        yield Edge(step, Edge.BOTH, pulled[0][1], given, pulled[0][2] + pulled[1][2], arrays, ())
-        return
-    for position, number, right in pulled:
-        siblings = [r for p, _, r in pulled if p != position and r.shape == right.shape]
-        yield Edge(step, position, number, given, right, arrays, siblings)
-    if len(pulled) > 1 and len(step.values) == 1 and given[0] is not None:
-        yield Edge(step, Edge.OUTPUT, step.first, given, given[0], arrays, ())
 
 
 # --------------------------------------------------------------------------- proposals
