@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from gradcheck.checker.at_point import AtPoint
-from gradcheck.checker.outputs import natural_size
-from gradcheck.checker.problem import Array, Observation
-from gradcheck.numeric.derivative import module_of, spacing
+from gradcheck.checker.point import Point
+from gradcheck.checker.problem import Observation
+from gradcheck.numeric.line import Array, module_of, spacing
 from gradcheck.result import Diagnosis
 
 Gradients = list[Array | None]
@@ -25,7 +24,7 @@ FACTOR = -3.0
 class Contracts:
     """The rules, held against one problem at one point."""
 
-    at: AtPoint
+    at: Point
     random: np.random.Generator
     in_place: tuple[str, ...] = ()
     """Inputs that forward changed by in-place operations: allowed, but the cause if the gradient is wrong."""
@@ -46,7 +45,7 @@ class Contracts:
     def cotangents(self) -> list[Array | None]:
         """A random signed cotangent per output that has a derivative."""
         xp = module_of(self.at.outputs.vector)
-        drawn = self.random.uniform(-1.5, 1.5, self.at.outputs.vector.size)
+        drawn = self.random.uniform(-1, 1, self.at.outputs.vector.size)
         return self.at.outputs.split(xp.asarray(drawn + np.copysign(0.5, drawn)))
 
     def gradients(self, cotangents: Sequence[Array | None]) -> Gradients:
