@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
 from types import ModuleType
 from typing import Any
@@ -28,6 +30,19 @@ class PaddleBackend:
     def array(self, tensor: Tensor) -> Array:
         """The Tensor's values as a NumPy array."""
         return tensor.numpy()
+
+    def recorded(
+        self,
+        call: Callable[[], Sequence[Tensor]],
+        inputs: Sequence[Tensor],
+        lines: bool,
+        move: Callable[[str, Array], None] | None = None,
+    ) -> None:
+        """Paddle does not say what it computes."""
+
+    def moving(self, move: Callable[[str, Array], None]) -> AbstractContextManager[None]:
+        """Nothing is moved."""
+        return nullcontext()
 
 
 def paddle_backend() -> PaddleBackend:
