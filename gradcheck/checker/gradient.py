@@ -271,7 +271,7 @@ class Check:
         second = None
         if self.point.tape is None:
             second = self.looker.look(masks, like=look.derivative if look.by_rows else None, size=SECOND_SIZE)
-            if second.decision is Decision.FAIL:
+            if second.decision is not Decision.PASS:
                 second = self.looker.look(masks, whole=True, size=SECOND_SIZE)
                 if second.decision is Decision.FAIL:
                     return self.failed(second)

@@ -21,8 +21,6 @@ GIVEN_UNITS = 4
 """The same in units of a coarser dtype that the inputs were given in, in which a backward may compute on the way."""
 QUICKLY = 2.0**-40
 """Entries of claim and tape that agree as well as this, relative to themselves, agree whatever the rounding of both."""
-ROUNDINGS = 4.0
-"""How many times the rounding of claim and tape, as sampled, their entries may be apart."""
 STANDS_OUT = 1e3
 """An output counts in a projection as if its derivative were at least so many of its bars: all those lost in noise together
 widen the bar by one thousandth of their number."""
@@ -241,6 +239,6 @@ class Looker:
             return None
         bars: list[Any] = self.point.rounding(cotangent)
         found = [
-            m & ~(abs(g - t) <= ROUNDINGS * b) for m, g, t, b in zip(apart, gradients, taped, bars, strict=True)
+            m & ~(abs(g - t) <= b) for m, g, t, b in zip(apart, gradients, taped, bars, strict=True)
         ]
         return found if any(bool(mask.any()) for mask in found) else None

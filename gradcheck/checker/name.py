@@ -10,7 +10,7 @@ import numpy as np
 
 from gradcheck.checker.causes import causes
 from gradcheck.checker.decide import Decision
-from gradcheck.checker.look import ROUNDING, ROUNDINGS, Look, Looker
+from gradcheck.checker.look import ROUNDING, Look, Looker
 from gradcheck.checker.patterns import patterns
 from gradcheck.checker.point import SUM_OF_OUTPUTS, Entry, Point
 from gradcheck.numeric.jacobian import Block, paired_axes, wrong_in_block
@@ -75,7 +75,7 @@ def by_tape(looker: Looker, look: Look, listed: int) -> Named:
     if shows_diagonal(looker, look):
         u = look.cotangent
         named.entries = [
-            Entry(0, i, i, float(a), float(t), ROUNDINGS * float(QUICK * abs(t)))
+            Entry(0, i, i, float(a), float(t), float(QUICK * abs(t)))
             for i in module_of(u).flatnonzero(look.rejected[0].reshape(-1)).tolist()
             for a, t in [(look.gradients[0].reshape(-1)[i] / u[i], taped[0].reshape(-1)[i] / u[i])]
         ]

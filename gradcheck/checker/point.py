@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gradcheck.checker.outputs import Outputs, is_differentiable, widened
+from gradcheck.checker.outputs import Outputs, widened
 from gradcheck.checker.problem import Problem
 from gradcheck.numeric.line import MOST_ROWS, Array, Line, random_direction, scale_of, spacing
-from gradcheck.result import WrongEntry
+from gradcheck.result import Diagnosis, WrongEntry
 
 if TYPE_CHECKING:
     from gradcheck.witness.tape import Tape
@@ -156,6 +156,18 @@ class Point:
         found = self.tape.gradient(self.outputs.split(cotangent))
         return [widened(found[k]) for k in self.moved]
 
+    def rounding(self, cotangent: Array) -> list[Array]:
+        """Per moved input and element, how far claim and tape together may be off by the rounding of what they compute."""
+        assert self.tape is not None
+        parts = self.outputs.split(cotangent)
+        both = zip(self.tape.gradient_rounding(parts), self.tape.claim_rounding(parts), strict=True)
+        total = [a + b for a, b in both]
+        return [total[k] for k in self.moved]
+
+    def explained(self, cotangents: Sequence[Array], claimed: Sequence[Sequence[Array]]) -> Sequence[Diagnosis]:
+        """The mistakes on the tape that reproduce what backward gives for these cotangents."""
+        return []
+
     # ----------------------------------------------------------------- names
     def entries(self, number: int) -> int:
         """The number of entries of the Jacobian of one moved input."""
@@ -188,8 +200,3 @@ class Point:
             numeric=entry.numeric,
             bar=entry.bar,
         )
-
-
-def differentiable_inputs(problem: Problem) -> list[Array]:
-    """The inputs that hold floating or complex numbers."""
-    return [x for x in problem.inputs if is_differentiable(x)]

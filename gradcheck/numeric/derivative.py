@@ -135,8 +135,10 @@ def one_sided(xp: Any, values: Sequence[Array], noises: Sequence[Array], h: Sequ
 def leaps(xp: Any, values: Sequence[Array], noises: Sequence[Array]) -> Array:
     """Whether the limit at 0 of values on one side, which are changes from 0, is not 0.
 
-    The limit is that of the parabola through three points; what the next three give tells how far off it is.
+    The limit is that of the parabola through three points; what the next three give tells how far off it is. Three alone tell nothing.
     """
+    if len(values) < 4:
+        return noises[0] < 0
     limits = [sum(w * v for w, v in zip(TO_ZERO, values[k : k + 3], strict=True)) for k in (0, 1)]
     noise = sum(abs(w) * n for w, n in zip(TO_ZERO, noises[:3], strict=True))
     return abs(limits[0]) > APART * noise + abs(limits[1] - limits[0])

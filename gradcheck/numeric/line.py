@@ -74,7 +74,8 @@ class Line:
             return Sample(change, abs(change))
         terms = change * self.weights
         xp = module_of(change)
-        return Sample(xp.asarray([terms.sum()]), xp.asarray([abs(terms, out=terms).sum()]))
+        total = terms.sum()
+        return Sample(xp.asarray([total]), xp.asarray([xp.abs(terms, out=terms).sum()]))
 
     @property
     def sizes(self) -> Array:
