@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import inspect
+import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -138,9 +139,12 @@ def judged(case: Case, mistake: Mistake, result: Any, found: dict[str, Gradient]
 
 def at_right_line(case: Case, mistake: Mistake, diagnosis: Any) -> bool:
     """Whether the line named is one of the right ones."""
-    file, _, number = str(diagnosis.line).rpartition(":")
+    place = re.fullmatch(r"(.*?):(\d+)(?::\d+)?", str(diagnosis.line))  # file:line, perhaps :column
+    if not place:
+        return False
+    file, number = place.groups()
     own = Path(inspect.getfile(case.layer.forward)).name
-    return Path(file).name == own and number.isdigit() and int(number) in case.lines(mistake)
+    return Path(file).name == own and int(number) in case.lines(mistake)
 
 
 def true_as_a_whole(mistake: Mistake, diagnosis: Any, found: dict[str, Gradient]) -> bool | None:

@@ -56,6 +56,10 @@ class Case:
     def name(self) -> str:
         return self.layer.__name__
 
+    def mistake(self, name: str) -> Mistake:
+        """The mistake of a name."""
+        return next(wrong for wrong in self.mistakes if wrong.name == name)
+
     def broken(self, wrong: Mistake) -> type:
         """The layer with a mistake in its backward; its forward is the same object.
 
