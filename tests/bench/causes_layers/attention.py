@@ -154,7 +154,7 @@ TEMPERATURE = Case(
     TemperatureSoftmax,
     lambda r: [r.standard_normal((4, 7)), 1.3 + r.random(1)],
     (
-        # In the first two the maximum's share, 0 in the right backward, is missing as well: its line is true too.
+        # In the next two the maximum's share, 0 in the right backward, is missing as well: its line is true too.
         mistake("softmax without its row sum", "(g - (g * p).sum(-1, keepdim=True))", "g", "p e"),
         mistake("row mean for row sum", "(g * p).sum(-1", "(g * p).mean(-1", "p e"),
         mistake("temperature forgotten", "gx = gz / t", "gx = gz", "z"),

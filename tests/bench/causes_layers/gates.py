@@ -212,7 +212,7 @@ MISH = Case(
         mistake("1 − t for 1 − t²", "1 - t * t", "1 - t", "t"),
         mistake("own output forgotten", "ge * e", "ge", "e"),
         mistake("1/x of the logarithm forgotten", "gl / (1 + e)", "gl", "l"),
-        mistake("1 left out in the logarithm", "gl / (1 + e)", "gl / e", "l"),
+        mistake("1 left out in the logarithm", "gl / (1 + e)", "gl / e", "l e"),  # as if log and exp were both ignored
         mistake("sign of the gate's share", "g * t + ge", "g * t - ge", "e l t return"),
         mistake("x forgotten", "gt = g * x", "gt = g", "return"),
     ),

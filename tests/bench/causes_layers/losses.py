@@ -34,7 +34,7 @@ CROSS_ENTROPY = Case(
     (
         mistake("mean over the batch forgotten", " * g / n", " * g", "return nll logp z"),
         mistake("mean over all entries", "* g / n", "* g / (n * classes)", "return nll logp z"),
-        # In the first three the maximum's share, 0 in the right backward, is missing as well: its line is true too.
+        # In the next three the maximum's share, 0 in the right backward, is missing as well: its line is true too.
         mistake("the normaliser is a constant", "(p - hot)", "-hot", "lse logp z"),
         mistake("the label's own logit is a constant", "(p - hot)", "p", "logp z"),
         mistake("mean for sum in the normaliser", "(p - hot)", "(p / classes - hot)", "lse logp z"),
