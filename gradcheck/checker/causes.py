@@ -16,6 +16,7 @@ from gradcheck.checker.outputs import widened
 from gradcheck.numeric.derivative import quick
 from gradcheck.numeric.line import Array, module_of
 from gradcheck.numeric.noise import measured
+from gradcheck.numeric.scan import Scan
 from gradcheck.result import Diagnosis
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ def truth(looker: Looker, number: int, cotangents: Sequence[Array]) -> tuple[lis
             direction: list[Array | None] = [None] * len(point.x)
             direction[number] = d.reshape(x.shape)
             line = point.line(direction)
-            noise = measured(line) if noise is None else noise
+            noise = measured(Scan(line)) if noise is None else noise
             found = quick(line, noise)
             for k, u in enumerate(cotangents):
                 size = float(scale.reshape(-1)[index])

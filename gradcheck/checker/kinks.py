@@ -10,7 +10,8 @@ import numpy as np
 from gradcheck.checker.decide import Decision
 from gradcheck.checker.look import Look, Looker
 from gradcheck.checker.point import Entry, Point
-from gradcheck.numeric.derivative import BRIEF, Derivative, Scan
+from gradcheck.numeric.derivative import BRIEF, Derivative, derivative_of
+from gradcheck.numeric.scan import Scan
 from gradcheck.numeric.line import Array, inner, module_of
 from gradcheck.numeric.noise import measured
 from gradcheck.numeric.search import halved, unflat
@@ -59,7 +60,7 @@ def judged(looker: Looker, masks: Masks | None) -> Kinks:
     noise: Array | None = None
     for direction in directions:
         scan = Scan(point.line(direction))
-        noise = measured(scan.line) if noise is None else noise
+        noise = measured(scan) if noise is None else noise
         derivatives.append(looker.scanned(scan, noise, not derivatives, BRIEF))
     kinked = derivatives[0].kinked.copy()
     for derivative in derivatives[1:]:
@@ -164,7 +165,7 @@ def named(looker: Looker, masks: Masks | None, outputs: Sequence[int]) -> tuple[
             return None
         scan = Scan(point.line(part))
         scan.extend(BRIEF)
-        return scan.derivative(scan.line.sizes * 2.0**-50)
+        return derivative_of(scan, scan.line.sizes * 2.0**-50)
 
     for output in outputs:
 

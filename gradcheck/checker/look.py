@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from gradcheck.checker.decide import Claim, Decision, Heard, Seen, decide
+from gradcheck.checker.decide import POWER, Claim, Decision, Heard, Seen, decide
 from gradcheck.checker.point import Point
-from gradcheck.numeric.derivative import BRIEF, LARGEST, RATIO, SMALLEST, USUAL_LARGEST, Derivative, Scan
+from gradcheck.numeric.derivative import BRIEF, Derivative, derivative_of
 from gradcheck.numeric.line import Array, inner, module_of
-from gradcheck.numeric.noise import EPS, measured
+from gradcheck.numeric.noise import measured
+from gradcheck.numeric.scan import EPS, LARGEST, RATIO, SMALLEST, USUAL_LARGEST, Scan
 
 ROUNDING = 64 * EPS
 """Rounding granted to a backward in float64, relative to the sum of the absolute shares of its projection: 6 bits for some dozen
@@ -93,7 +94,7 @@ class Looker:
         by_rows = point.by_rows and (by_rows or point.tape is None)
         if by_rows:
             scan = Scan(point.line(direction))
-            noise = measured(scan.line) if like is None else like.noise
+            noise = measured(scan) if like is None else like.noise
             derivative = self.scanned(scan, noise, whole, AGAIN_STEPS if like is not None else BRIEF)
             cotangent = size * self.equal_weights(derivative) * ~derivative.kinked
         else:
@@ -103,7 +104,7 @@ class Looker:
         if not by_rows:
             scan = Scan(point.line(direction, cotangent))
             if point.tape is None:
-                derivative = self.scanned(scan, measured(scan.line), whole, BRIEF)
+                derivative = self.scanned(scan, measured(scan), whole, BRIEF)
             else:
                 derivative = self.with_known_noise(scan, direction, cotangent, whole)
         return self.compared(direction, derivative, cotangent, by_rows, masks)
@@ -124,13 +125,13 @@ class Looker:
         """The derivative by the brief steps; by all of them if it shall be `whole`."""
         if not whole:
             scan.extend(brief)
-            return scan.derivative(noise)
+            return derivative_of(scan, noise)
         scan.extend(range(SMALLEST, USUAL_LARGEST + 1))
-        found = scan.derivative(noise)
+        found = derivative_of(scan, noise)
         unresolved = ~(found.both.bar <= 1e-2 * abs(found.both.value))
         if bool((unresolved & ~found.kinked).any()):
             scan.extend(range(USUAL_LARGEST + 1, LARGEST + 1))
-            found = scan.derivative(noise)
+            found = derivative_of(scan, noise)
         return found
 
     def with_known_noise(self, scan: Scan, direction: list[Array | None], cotangent: Array, whole: bool) -> Derivative:
@@ -141,7 +142,7 @@ class Looker:
         for _ in range(3):
             noise = max(noise, *(self.tape_noise(direction, cotangent, t) for t in (RATIO**used, -(RATIO**used))))
             if not np.isfinite(noise):  # the tape cannot tell
-                return self.scanned(scan, measured(scan.line), whole, BRIEF)
+                return self.scanned(scan, measured(scan), whole, BRIEF)
             found = self.scanned(scan, xp.asarray([noise]), whole, TAPE_STEPS)
             if not whole or int(found.step[0]) <= used:
                 break
@@ -166,11 +167,14 @@ class Looker:
 
     def equal_weights(self, derivative: Derivative) -> Array:
         """Random signs and magnitudes under which every output counts alike, whatever the size of its derivative."""
-        xp, bar = module_of(derivative.kinked), derivative.both.bar
+        xp, value, bar = module_of(derivative.kinked), abs(derivative.both.value), derivative.both.bar
         known = xp.isfinite(bar)
-        size = xp.maximum(abs(derivative.both.value), STANDS_OUT * xp.where(known, bar, 0.0))
-        positive = size[(size > 0) & known]
-        size = xp.where(size > 0, size, float(positive.mean()) if positive.size else 1.0)
+        seen = known & (bar <= POWER * value)
+        if bool(seen.any()):  # what is not seen counts as one that is: by its own size it would drown the others
+            size = xp.where(seen, value, xp.maximum(float(value[seen].mean()), STANDS_OUT * xp.where(known, bar, 0.0)))
+        else:
+            size = xp.maximum(value, STANDS_OUT * xp.where(known, bar, 0.0))
+            size = xp.where(size > 0, size, 1.0)
         return xp.where(known, self.even_weights() * (1 / size).clip(LEAST_WEIGHT, MOST_WEIGHT), 0.0)
 
     # ----------------------------------------------------------------- all sides

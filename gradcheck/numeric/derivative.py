@@ -6,14 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gradcheck.numeric.line import Array, Line, Sample, module_of
-from gradcheck.numeric.noise import EPS
+from gradcheck.numeric.line import Array, Line, module_of
+from gradcheck.numeric.scan import EPS, RATIO, USUAL_LARGEST, Scan
 
-RATIO = 4.0
-"""Of one step to the next: a power of two, so that steps are exact, and coarse enough for 14 decades in 28 steps."""
-SMALLEST, USUAL_LARGEST, LARGEST = -17, -1, 10
-"""Steps are RATIO ** k, relative to the scale of the inputs. x + h·d is exact in float64 down to -17; up to 1/4 the function is
-seen at the scale of its inputs; larger steps are for what does not stand out of its noise there (cos at 1e-6)."""
 BRIEF = range(-9, -4)
 """The first look: where the rounding and the truncation of a function of the scale of its inputs are both about 1e-12."""
 BLIND = 2.0**10
@@ -69,55 +64,43 @@ class Derivative:
         return low, xp.maximum(self.left.value + self.left.bar, self.right.value + self.right.bar)
 
 
-class Scan:
-    """The samples of a line at all steps taken so far."""
+def derivative_of(scan: Scan, noise: Array) -> Derivative:
+    """The derivative of every row, given the noise of every row."""
+    xp = module_of(noise)
+    steps = sorted(scan.samples)
+    h = [RATIO**k for k in steps]
+    ahead = [scan.samples[k][0].change for k in steps]
+    behind = [scan.samples[k][1].change for k in steps]
+    noises = [noise + SUM_ROUNDING * xp.maximum(scan.samples[k][0].size, scan.samples[k][1].size) for k in steps]
+    for k, exponent in enumerate(steps):
+        if exponent > USUAL_LARGEST:  # so far off, no change says nothing: all there is may lie between
+            noises[k] = xp.where((ahead[k] == 0) & (behind[k] == 0), xp.inf, noises[k])
+    pairs = range(len(steps) - 1)
+    central = [(a - b) / (2 * t) for a, b, t in zip(ahead, behind, h, strict=True)]
+    square = RATIO * RATIO
+    both = balanced(
+        xp,
+        [(square * central[k] - central[k + 1]) / (square - 1) for k in pairs],
+        [(square + 1 / RATIO) / (square - 1) * xp.maximum(noises[k], noises[k + 1]) / h[k] for k in pairs],
+    )
+    right, left = (one_sided(xp, side, noises, h) for side in (ahead, [-b for b in behind]))
+    jumped = leaps(xp, ahead, noises) | leaps(xp, behind, noises)
+    apart = abs(right.value - left.value) > APART * (right.bar + left.bar)
+    largest = xp.stack([xp.maximum(abs(a), abs(b)) for a, b in zip(ahead, behind, strict=True)])
+    largest = xp.where(xp.isfinite(largest), largest, 0.0).max(axis=0)
+    blind = (noise > BLIND * EPS * scan.line.sizes) & (largest > 0) & (largest <= 2 * APART * noise)
+    both[0].bar[blind] = left.bar[blind] = right.bar[blind] = xp.inf
+    nearby, around = xp.zeros(noise.shape), xp.zeros(noise.shape)
+    for k, exponent in enumerate(steps):
+        slope = (xp.maximum(abs(ahead[k]), abs(behind[k])) - 2 * noises[k]) / h[k]
+        if exponent <= NEARBY:
+            nearby = xp.where(slope > nearby, slope, nearby)
+        if exponent <= USUAL_LARGEST:
+            around = xp.where(slope > around, slope, around)
+    step = xp.asarray(steps)[xp.clip(both[1], 0, len(steps) - 1)]
+    return Derivative(both[0], left, right, apart | jumped, jumped, nearby, around, noise, step)
 
-    def __init__(self, line: Line) -> None:
-        self.line = line
-        self.samples: dict[int, tuple[Sample, Sample]] = {}
 
-    def extend(self, steps: Sequence[int]) -> None:
-        """Take the samples ahead and behind at these steps."""
-        for k in steps:
-            if k not in self.samples:
-                h = RATIO**k
-                self.samples[k] = self.line.at(h), self.line.at(-h)
-
-    def derivative(self, noise: Array) -> Derivative:
-        """The derivative of every row, given the noise of every row."""
-        xp = module_of(noise)
-        steps = sorted(self.samples)
-        h = [RATIO**k for k in steps]
-        ahead = [self.samples[k][0].change for k in steps]
-        behind = [self.samples[k][1].change for k in steps]
-        noises = [noise + SUM_ROUNDING * xp.maximum(self.samples[k][0].size, self.samples[k][1].size) for k in steps]
-        for k, exponent in enumerate(steps):
-            if exponent > USUAL_LARGEST:  # so far off, no change says nothing: all there is may lie between
-                noises[k] = xp.where((ahead[k] == 0) & (behind[k] == 0), xp.inf, noises[k])
-        pairs = range(len(steps) - 1)
-        central = [(a - b) / (2 * t) for a, b, t in zip(ahead, behind, h, strict=True)]
-        square = RATIO * RATIO
-        both = balanced(
-            xp,
-            [(square * central[k] - central[k + 1]) / (square - 1) for k in pairs],
-            [(square + 1 / RATIO) / (square - 1) * xp.maximum(noises[k], noises[k + 1]) / h[k] for k in pairs],
-        )
-        right, left = (one_sided(xp, side, noises, h) for side in (ahead, [-b for b in behind]))
-        jumped = leaps(xp, ahead, noises) | leaps(xp, behind, noises)
-        apart = abs(right.value - left.value) > APART * (right.bar + left.bar)
-        largest = xp.stack([xp.maximum(abs(a), abs(b)) for a, b in zip(ahead, behind, strict=True)])
-        largest = xp.where(xp.isfinite(largest), largest, 0.0).max(axis=0)
-        blind = (noise > BLIND * EPS * self.line.sizes) & (largest > 0) & (largest <= 2 * APART * noise)
-        both[0].bar[blind] = left.bar[blind] = right.bar[blind] = xp.inf
-        nearby, around = xp.zeros(noise.shape), xp.zeros(noise.shape)
-        for k, exponent in enumerate(steps):
-            slope = (xp.maximum(abs(ahead[k]), abs(behind[k])) - 2 * noises[k]) / h[k]
-            if exponent <= NEARBY:
-                nearby = xp.where(slope > nearby, slope, nearby)
-            if exponent <= USUAL_LARGEST:
-                around = xp.where(slope > around, slope, around)
-        step = xp.asarray(steps)[xp.clip(both[1], 0, len(steps) - 1)]
-        return Derivative(both[0], left, right, apart | jumped, jumped, nearby, around, noise, step)
 
 
 def one_sided(xp: Any, values: Sequence[Array], noises: Sequence[Array], h: Sequence[float]) -> Interval:

@@ -15,7 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gradcheck.numeric.derivative import SMALLEST, USUAL_LARGEST, Interval, Scan, quick
+from gradcheck.numeric.derivative import Interval, derivative_of, quick
+from gradcheck.numeric.scan import SMALLEST, USUAL_LARGEST, Scan
 from gradcheck.numeric.line import Array, Line, module_of
 
 PROBES = 2
@@ -158,4 +159,4 @@ def whole(line: Line, noise: Array) -> Interval:
     """The derivative by a scan over all usual steps."""
     scan = Scan(line)
     scan.extend(range(SMALLEST, USUAL_LARGEST + 1))
-    return scan.derivative(noise).both
+    return derivative_of(scan, noise).both
