@@ -109,8 +109,59 @@ def without_the_solve(x: Any, y: Any, g: Any) -> Any:
     return g * (1 - y * y)
 
 
-CONVERGED = in_numpy("a fixed point to 1e-15", solved(1e-15), implicit, without_the_solve, normal((6,)), seeds=2)
-STOPPED = in_numpy("a fixed point to 1e-4", solved(1e-4), implicit, without_the_solve, normal((6,)), seeds=3)[0]
+def babylonian(steps: int) -> Any:
+    def forward(x: Any) -> Any:
+        z = (1 + x) / 2
+        for _ in range(steps):
+            z = (z + x / z) / 2
+        return z
+
+    return forward
+
+
+def by_limit(x: Any, y: Any, g: Any) -> Any:
+    return g / (2 * x**0.5)
+
+
+def largest_eigenvalue(steps: int) -> Any:
+    """Of the symmetric part, by power iteration: a Rayleigh quotient."""
+
+    def forward(a: Any) -> Any:
+        s, v = (a + a.T) / 2, np.ones(len(a))
+        for _ in range(steps):
+            v = s @ v
+            v = v / np.sqrt(v @ v)
+        return v @ s @ v
+
+    return forward
+
+
+def eigenvector_vjp(power: int) -> Any:
+    def backward(a: Any, y: Any, g: Any) -> Any:
+        v = np.linalg.eigh((a + a.T) / 2)[1][:, -1]
+        return g * np.outer(v, v) ** power
+
+    return backward
+
+
+def dominated(seed: int) -> list[Any]:
+    noise = np.random.default_rng(seed).standard_normal((5, 5))
+    return [np.diag([6.0, 2.0, 1.0, 0.5, -1.0]) + 0.2 * noise + 0.1]
+
+
+POSITIVE = [[0.3, 2.0, 3.7]]
+CONVERGED = [
+    *in_numpy("a fixed point to 1e-15", solved(1e-15), implicit, without_the_solve, normal((6,)), seeds=2),
+    *in_numpy("a square root in 9 steps", babylonian(9), by_limit, lambda x, y, g: g / y, POSITIVE),
+    *in_paddle("a square root in 9 steps", babylonian(9), by_limit, lambda x, y, g: g / y, POSITIVE),
+    *in_numpy("the largest eigenvalue in 60 steps", largest_eigenvalue(60), eigenvector_vjp(1), eigenvector_vjp(2),
+              dominated, seeds=2),
+]  # fmt: skip
+STOPPED = [
+    *in_numpy("a fixed point to 1e-4", solved(1e-4), implicit, without_the_solve, normal((6,)), seeds=3),
+    *in_numpy("a square root in 2 steps", babylonian(2), by_limit, lambda x, y, g: g / y, POSITIVE),
+    *in_paddle("a square root in 2 steps", babylonian(2), by_limit, lambda x, y, g: g / y, POSITIVE),
+]  # fmt: skip
 
 KINDS = (EDGES, POLES, CONVERGED)
 
@@ -125,8 +176,10 @@ def test_a_wrong_backward_is_not(claim: Claim, backward: Any, seed: int) -> None
     assert verdict_on(claim, backward, seed) in claim.of_wrong
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_the_gradient_of_a_limit_is_not_that_of_an_iteration_that_stops_early_but_can_be_allowed(seed: int) -> None:
-    assert verdict_on(STOPPED, implicit, seed) in NOT_GREEN
-    assert verdict_on(STOPPED, implicit, seed, rtol=0.05) in GREEN
-    assert verdict_on(STOPPED, without_the_solve, seed, rtol=0.05) in NOT_GREEN
+@right_ones(STOPPED)
+def test_the_gradient_of_the_limit_of_an_iteration_that_stops_early_can_be_allowed(
+    claim: Claim, backward: Any, seed: int
+) -> None:
+    assert verdict_on(claim, backward, seed) in NOT_GREEN
+    assert verdict_on(claim, backward, seed, rtol=0.02) in GREEN
+    assert verdict_on(claim, claim.wrong[0], seed, rtol=0.02) in NOT_GREEN
