@@ -11,9 +11,8 @@ from gradcheck.checker.decide import Decision
 from gradcheck.checker.look import Look, Looker
 from gradcheck.checker.point import Entry, Point
 from gradcheck.numeric.derivative import BRIEF, Derivative, derivative_of
-from gradcheck.numeric.scan import Scan
 from gradcheck.numeric.line import Array, inner, module_of
-from gradcheck.numeric.noise import measured
+from gradcheck.numeric.scan import Scan
 from gradcheck.numeric.search import halved, unflat
 
 DIRECTIONS = 8
@@ -60,11 +59,9 @@ def judged(looker: Looker, masks: Masks | None) -> Kinks:
     noise: Array | None = None
     for direction in directions:
         scan = Scan(point.line(direction))
-        noise = measured(scan) if noise is None else noise
-        derivatives.append(looker.scanned(scan, noise, not derivatives, BRIEF))
-    kinked = derivatives[0].kinked.copy()
-    for derivative in derivatives[1:]:
-        kinked |= derivative.kinked
+        noise = looker.noise(scan, True) if noise is None else noise
+        derivatives.append(looker.scanned(scan, noise, True, BRIEF))
+    kinked = xp.stack([d.kinked | d.unclear for d in derivatives]).any(axis=0)
     which = xp.flatnonzero(kinked).tolist()
     changed = xp.flatnonzero(~kinked & (derivatives[0].around > 0)).tolist()
     looked_at = [*drawn(looker, which), *drawn(looker, changed)]
@@ -104,7 +101,7 @@ def rows(point: Point, outputs: Sequence[int]) -> list[tuple[int, list[Array]]]:
 
 def ends(derivative: Derivative, output: int) -> tuple[float, float]:
     """The hull of both sides of an output, or its derivative where there is no kink."""
-    if not bool(derivative.kinked[output]):
+    if not bool(derivative.kinked[output] | derivative.unclear[output]):
         value, bar = float(derivative.both.value[output]), float(derivative.both.bar[output])
         bar += CLOSE * abs(value)
         return value - bar, value + bar

@@ -12,7 +12,7 @@ from gradcheck.checker.decide import POWER, Claim, Decision, Heard, Seen, decide
 from gradcheck.checker.point import Point
 from gradcheck.numeric.derivative import BRIEF, Derivative, derivative_of
 from gradcheck.numeric.line import Array, inner, module_of
-from gradcheck.numeric.noise import measured
+from gradcheck.numeric.noise import measured, with_hidden
 from gradcheck.numeric.scan import EPS, LARGEST, RATIO, SMALLEST, USUAL_LARGEST, Scan
 
 ROUNDING = 64 * EPS
@@ -22,9 +22,11 @@ GIVEN_UNITS = 4
 """The same in units of a coarser dtype that the inputs were given in, in which a backward may compute on the way."""
 QUICKLY = 2.0**-40
 """Entries of claim and tape that agree as well as this, relative to themselves, agree whatever the rounding of both."""
-STANDS_OUT = 1e3
+STANDS_OUT = 1e6
 """An output counts in a projection as if its derivative were at least so many of its bars: all those lost in noise together
-widen the bar by one thousandth of their number."""
+widen the bar by one millionth of their number."""
+NEGLIGIBLE = 1e-9
+"""An output whose noise is such a share of the largest output needs no derivative of its own (a GELU at -8 is all rounding)."""
 LEAST_WEIGHT, MOST_WEIGHT = 2.0**-500, 2.0**500
 """Of an output in a projection: with it, cotangent times derivative neither overflows nor underflows."""
 TAPE_STEPS = range(-8, -4)
@@ -47,6 +49,11 @@ class Look:
     rejected: list[Array] | None
     by_rows: bool
     """Whether the derivative is that of every output, not that of their weighted sum alone."""
+
+    @property
+    def kinked(self) -> bool:
+        """Whether some output has a kink or a jump here, or too near to tell."""
+        return bool((self.derivative.kinked | self.derivative.unclear).any())
 
     @property
     def decision(self) -> Decision:
@@ -77,8 +84,8 @@ class Looker:
         whole: bool = False,
         like: Derivative | None = None,
         size: float = 1.0,
-        rows: Array | None = None,
         by_rows: bool = False,
+        fine: bool = False,
     ) -> Look:
         """A look along a random direction over the elements in `masks`, or over all.
 
@@ -86,25 +93,23 @@ class Looker:
             whole: a scan over all steps, where a first look was not enough.
             like: the derivative along another direction, whose noise holds here as well: three steps do.
             size: of the cotangent.
-            rows: the outputs that take part, as a mask over the flat real outputs.
             by_rows: a derivative for every output, also where the tape tells the noise of a weighted sum.
+            fine: take the finest structure for the function's own, which may be rounding.
         """
         point = self.point
         direction = point.direction(self.random, masks)
         by_rows = point.by_rows and (by_rows or point.tape is None)
         if by_rows:
             scan = Scan(point.line(direction))
-            noise = measured(scan) if like is None else like.noise
+            noise = self.noise(scan, whole, fine) if like is None else like.noise
             derivative = self.scanned(scan, noise, whole, AGAIN_STEPS if like is not None else BRIEF)
-            cotangent = size * self.equal_weights(derivative) * ~derivative.kinked
+            cotangent = size * self.equal_weights(derivative) * ~(derivative.kinked | derivative.unclear)
         else:
             cotangent = size * self.even_weights()
-        if rows is not None:
-            cotangent = cotangent * rows
         if not by_rows:
             scan = Scan(point.line(direction, cotangent))
             if point.tape is None:
-                derivative = self.scanned(scan, measured(scan), whole, BRIEF)
+                derivative = self.scanned(scan, self.noise(scan, whole, fine), whole, BRIEF)
             else:
                 derivative = self.with_known_noise(scan, direction, cotangent, whole)
         return self.compared(direction, derivative, cotangent, by_rows, masks)
@@ -113,7 +118,7 @@ class Looker:
         """A look along a given direction, with the cotangent and the noise of another look."""
         if like.by_rows:
             scan = Scan(self.point.line(direction))
-            derivative = self.scanned(scan, like.derivative.noise, whole, AGAIN_STEPS)
+            derivative = self.scanned(scan, like.derivative.noise, whole, BRIEF)
         else:
             scan = Scan(self.point.line(direction, like.cotangent))
             derivative = self.scanned(scan, like.derivative.noise, whole, BRIEF)
@@ -121,6 +126,13 @@ class Looker:
         return self.compared(direction, derivative, like.cotangent, like.by_rows, masks)
 
     # ----------------------------------------------------------------- the differences
+    def noise(self, scan: Scan, whole: bool, fine: bool = False) -> Array:
+        """The rounding error of every row, measured; for a whole scan from both sides, with what hides between close values."""
+        if not whole:
+            return measured(scan)
+        found = measured(scan, (1.0, -1.0))
+        return found if fine else with_hidden(scan, found)
+
     def scanned(self, scan: Scan, noise: Array, whole: bool, brief: Sequence[int]) -> Derivative:
         """The derivative by the brief steps; by all of them if it shall be `whole`."""
         if not whole:
@@ -142,7 +154,7 @@ class Looker:
         for _ in range(3):
             noise = max(noise, *(self.tape_noise(direction, cotangent, t) for t in (RATIO**used, -(RATIO**used))))
             if not np.isfinite(noise):  # the tape cannot tell
-                return self.scanned(scan, measured(scan), whole, BRIEF)
+                return self.scanned(scan, self.noise(scan, whole), whole, BRIEF)
             found = self.scanned(scan, xp.asarray([noise]), whole, TAPE_STEPS)
             if not whole or int(found.step[0]) <= used:
                 break
@@ -215,11 +227,17 @@ class Looker:
             return float(xp.where(used, values, 0.0).sum())
 
         value = total(u * both.value)
+        if value == 0 and not bool(used.any()):
+            return Seen(0.0, np.inf, 0.0)
         given = GIVEN_UNITS * self.point.coarsest if self.point.coarsest > EPS else 0.0
         bar = total(weight * both.bar) + (ROUNDING + given) * claim.size
         if np.isfinite(value) and np.isfinite(claim.value):
             bar += self.rtol * max(abs(value), abs(claim.value))
         ends = total(xp.minimum(u * low, u * high)), total(xp.maximum(u * low, u * high))
+        largest = float(abs(self.point.outputs.vector).max())
+        lost = ~xp.isfinite(both.bar) & ~derivative.kinked & ~derivative.unclear & (derivative.noise > NEGLIGIBLE * largest)
+        if bool(lost.any()):
+            bar = np.inf
         slopes = derivative.nearby if claim.size else derivative.around  # where nothing is claimed, a quarter of the scale is near
         return Seen(value, bar, total(weight * slopes), *ends)
 

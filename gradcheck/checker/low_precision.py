@@ -19,7 +19,8 @@ NEIGHBOURS, NEARBY = 6, 2.0**-7
 SPREAD = 6
 """How many times the root mean square of the error there the error may be: rounding varies from point to point, a wrong formula is
 off by the same everywhere, so that its error is one root mean square. By Student's t, 6 neighbours' is exceeded 6 times once in 1,000."""
-"""In place of an output element: the sum of all outputs with random signs."""
+ZERO = 2.0**-46
+"""A gradient in float64 so small beside its natural size is nothing but the rounding errors of a zero."""
 
 
 def wrong_in_low_precision(point: Point, random: np.random.Generator, rtol: float) -> list[Entry]:
@@ -57,7 +58,9 @@ def wrong_in_low_precision(point: Point, random: np.random.Generator, rtol: floa
     for number, ((a, b), square) in enumerate(zip(here, squares, strict=True)):
         if not a.size:
             continue
-        size = max(float(abs(b).max()), natural_size(point, number))
+        size, natural = float(abs(b).max()), natural_size(point, number)
+        if size <= ZERO * natural:
+            size = natural
         bar = UNITS * eps * size + SPREAD * (square / NEIGHBOURS) ** 0.5 + rtol * abs(b)
         for i in module_of(a).flatnonzero(~(abs(a - b) <= bar)).tolist():
             values = [float(v.reshape(-1)[i].real) for v in (a, b, bar)]
@@ -66,9 +69,8 @@ def wrong_in_low_precision(point: Point, random: np.random.Generator, rtol: floa
 
 
 def natural_size(point: Point, number: int) -> float:
-    """A hundredth of the gradient if the outputs were proportional to the input: beside it rounding errors are small, also where the
-    gradient is nothing but rounding errors of a zero."""
+    """The gradient of a sum of outputs that are proportional to the input."""
     x = point.x[number]
     size = float(abs(x).max()) if x.size else 0.0
     outputs = point.outputs.vector
-    return 1e-2 * float(abs(outputs).max()) / size if size and outputs.size else 0.0
+    return float(abs(outputs).max()) / size if size and outputs.size else 0.0

@@ -11,11 +11,11 @@ from gradcheck.numeric.scan import EPS, RATIO, USUAL_LARGEST, Scan
 
 BRIEF = range(-9, -4)
 """The first look: where the rounding and the truncation of a function of the scale of its inputs are both about 1e-12."""
-BLIND = 2.0**10
-"""Noise so many times the rounding of the output is structure of the function: where it is all that the function does at every step
-(a sine of 1e11, a chaotic recurrence), nothing is seen."""
-NEARBY = -5
-"""The exponent of the step up to which a function is looked at for what is nearby: 4^-5 is a thousandth."""
+BLIND = 2.0**-5
+"""Noise of more than this share of the function, and of all that it does at the scale of its inputs, is structure that no step resolves
+(a sine of 1e11, a chaotic recurrence): nothing is seen."""
+RESOLVED = 1e-2
+"""A derivative whose bar is a larger share of it, and of the slopes nearby, is not resolved."""
 QUICK = (-7, -6)
 """The exponents of the two steps of a quick look."""
 SUM_ROUNDING = 4 * EPS
@@ -44,8 +44,12 @@ class Derivative:
     both: Interval
     left: Interval
     right: Interval
+    gap: Array
+    """The smallest distance of both sides at any step."""
     kinked: Array
     """Where the sides are disjoint, or the function leaps at the point."""
+    unclear: Array
+    """Where the bar is wide beside the slopes nearby, and not from noise: a kink or a jump is too near. The hull is all that is known."""
     jumped: Array
     nearby: Array
     """The largest slope within a thousandth of the inputs' scale, as far as it stands out of the noise: what a stationary point
@@ -58,10 +62,13 @@ class Derivative:
 
     @property
     def hull(self) -> tuple[Array, Array]:
-        """Lower and upper end of both one-sided intervals together."""
-        xp = module_of(self.kinked)
+        """Lower and upper end of all that the derivative may be: of both sides together where there is a kink or may be one, else of
+        the value, its bar, and the smallest distance that the sides have at any step, which would be that of a kink."""
+        xp, sided = module_of(self.kinked), self.kinked | self.unclear
         low = xp.minimum(self.left.value - self.left.bar, self.right.value - self.right.bar)
-        return low, xp.maximum(self.left.value + self.left.bar, self.right.value + self.right.bar)
+        high = xp.maximum(self.left.value + self.left.bar, self.right.value + self.right.bar)
+        width = self.both.bar + self.gap
+        return xp.where(sided, low, self.both.value - width), xp.where(sided, high, self.both.value + width)
 
 
 def derivative_of(scan: Scan, noise: Array) -> Derivative:
@@ -78,41 +85,43 @@ def derivative_of(scan: Scan, noise: Array) -> Derivative:
     pairs = range(len(steps) - 1)
     central = [(a - b) / (2 * t) for a, b, t in zip(ahead, behind, h, strict=True)]
     square = RATIO * RATIO
-    both = balanced(
-        xp,
-        [(square * central[k] - central[k + 1]) / (square - 1) for k in pairs],
-        [(square + 1 / RATIO) / (square - 1) * xp.maximum(noises[k], noises[k + 1]) / h[k] for k in pairs],
-    )
-    right, left = (one_sided(xp, side, noises, h) for side in (ahead, [-b for b in behind]))
+    both_bars = [(square + 1 / RATIO) / (square - 1) * xp.maximum(noises[k], noises[k + 1]) / h[k] for k in pairs]
+    both = balanced(xp, [(square * central[k] - central[k + 1]) / (square - 1) for k in pairs], both_bars)
+    rights, lefts = (one_sided(side, h) for side in (ahead, [-b for b in behind]))
+    side_bars = [(RATIO * 5 / 3 + 5 / 12) / 3 * xp.maximum(noises[k], noises[k + 2]) / h[k] for k in range(len(h) - 2)]
+    right, left = (balanced(xp, side, side_bars)[0] for side in (rights, lefts))
+    gaps = [abs(r - l) + 2 * b for r, l, b in zip(rights, lefts, side_bars, strict=True)]
+    gap = xp.stack([xp.where(xp.isfinite(g), g, xp.inf) for g in gaps]).min(axis=0)
     jumped = leaps(xp, ahead, noises) | leaps(xp, behind, noises)
     apart = abs(right.value - left.value) > APART * (right.bar + left.bar)
-    largest = xp.stack([xp.maximum(abs(a), abs(b)) for a, b in zip(ahead, behind, strict=True)])
-    largest = xp.where(xp.isfinite(largest), largest, 0.0).max(axis=0)
-    blind = (noise > BLIND * EPS * scan.line.sizes) & (largest > 0) & (largest <= 2 * APART * noise)
+    usual = [xp.maximum(abs(a), abs(b)) for a, b, k in zip(ahead, behind, steps, strict=True) if k <= USUAL_LARGEST]
+    largest = xp.stack([xp.where(xp.isfinite(change), change, 0.0) for change in usual]).max(axis=0)
+    blind = (largest > 0) & (noise > BLIND * xp.maximum(scan.line.sizes, largest))
     both[0].bar[blind] = left.bar[blind] = right.bar[blind] = xp.inf
     nearby, around = xp.zeros(noise.shape), xp.zeros(noise.shape)
     for k, exponent in enumerate(steps):
-        slope = (xp.maximum(abs(ahead[k]), abs(behind[k])) - 2 * noises[k]) / h[k]
-        if exponent <= NEARBY:
+        slope = (xp.maximum(abs(ahead[k]), abs(behind[k])) - APART * noises[k]) / h[k]
+        if exponent in BRIEF:
             nearby = xp.where(slope > nearby, slope, nearby)
         if exponent <= USUAL_LARGEST:
             around = xp.where(slope > around, slope, around)
+    kinked = apart | jumped
+    width = both[0].bar
+    unclear = ~kinked & (nearby > 0) & (width > RESOLVED * xp.maximum(abs(both[0].value), nearby))
+    unclear &= width > 2 * APART * xp.stack(both_bars)[both[1], xp.arange(noise.size)]
     step = xp.asarray(steps)[xp.clip(both[1], 0, len(steps) - 1)]
-    return Derivative(both[0], left, right, apart | jumped, jumped, nearby, around, noise, step)
+    return Derivative(both[0], left, right, gap, kinked, unclear, jumped, nearby, around, noise, step)
 
 
 
 
-def one_sided(xp: Any, values: Sequence[Array], noises: Sequence[Array], h: Sequence[float]) -> Interval:
-    """The slope on one side, from points strictly beside 0: at a jump the value at 0 belongs to neither side."""
-    pairs = range(len(h) - 1)
-    slopes = [(values[k + 1] - values[k]) / (h[k + 1] - h[k]) for k in pairs]
-    rounding = [(noises[k + 1] + noises[k]) / (h[k + 1] - h[k]) for k in pairs]
-    return balanced(
-        xp,
-        [(RATIO * slopes[k] - slopes[k + 1]) / (RATIO - 1) for k in pairs[:-1]],
-        [(RATIO * rounding[k] + rounding[k + 1]) / (RATIO - 1) for k in pairs[:-1]],
-    )[0]
+def one_sided(values: Sequence[Array], h: Sequence[float]) -> list[Array]:
+    """Slopes on one side, from points strictly beside 0: at a jump the value at 0 belongs to neither side.
+
+    Extrapolated once. Each is off by at most (4 · 5/3 + 5/12) / 3 times the noise over its step: both ends of 3 h and 12 h.
+    """
+    slopes = [(values[k + 1] - values[k]) / (h[k + 1] - h[k]) for k in range(len(h) - 1)]
+    return [(RATIO * slopes[k] - slopes[k + 1]) / (RATIO - 1) for k in range(len(slopes) - 1)]
 
 
 def leaps(xp: Any, values: Sequence[Array], noises: Sequence[Array]) -> Array:

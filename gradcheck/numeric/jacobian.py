@@ -16,8 +16,8 @@ from typing import NamedTuple
 import numpy as np
 
 from gradcheck.numeric.derivative import Interval, derivative_of, quick
-from gradcheck.numeric.scan import SMALLEST, USUAL_LARGEST, Scan
 from gradcheck.numeric.line import Array, Line, module_of
+from gradcheck.numeric.scan import SMALLEST, USUAL_LARGEST, Scan
 
 PROBES = 2
 """Random halves of an axis that are tried before it counts as paired."""

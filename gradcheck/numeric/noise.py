@@ -2,97 +2,97 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from gradcheck.numeric.line import Array, Line, module_of
-from gradcheck.numeric.scan import EPS, RATIO, Scan
+from gradcheck.numeric.scan import EPS, Scan
 
-NEAR = 2.0**-33
-"""The spacing of the values, relative to the scale of the inputs: smooth functions are straight lines there."""
-NODES = np.arange(1, 8) + 0.5 * ((np.arange(1, 8) * 0.5 * (5**0.5 - 1)) % 1)
-"""Where the values are taken, in units of the spacing: at distances that are no multiples of anything, or rounding to a grid would
-hide in multiples of it. So x + t·d is rounded, and that error counts: numbers as large as x are usual on the way. All lie on one side
-of the point, where there may be a jump."""
-ORDERS = range(3, 7)
-"""Of the differences, as Moré and Wild take them: those of order 3 no longer see the function, 7 values allow 6."""
-COARSER = 2.0**6
-FINEST = -6
-"""Structure finer than 4^-6 of an input's scale is noise (the spacing of float16 is 2^-11), coarser is the function. A row that does
-not change between close values, but does on both sides of the point by then, is rounded: it is looked at with `COARSER` times the
-spacing up to there. (Beside a kink it changes on one side alone.)"""
 DEVIATIONS = 4.0
 """What differences estimate is the standard deviation of the error; 4 of them bound it, as none of 4,000 random compositions of
 elementary functions shows (tests/bench/compositions.py)."""
 
 
-def annihilators(order: int) -> np.ndarray[Any, Any]:
-    """Per window of order + 1 nodes, the weights of unit length that give 0 for polynomials of lower degree.
+class Table:
+    """High differences of values at some nodes: weights of unit length that give 0 for polynomials of a lower degree.
 
-    They are those of the divided difference; applied to independent errors they give their standard deviation.
+    They are those of divided differences; applied to independent errors they give their standard deviation (ECNoise, Moré and Wild
+    2011). The nodes are not equally spaced: rounding to a grid would hide in multiples of it.
+
+    Args:
+        count: of nodes, at about 1, 2, 3 … times the spacing.
+        spacing: relative to the scale of the inputs.
+        orders: of the differences.
     """
-    rows = np.zeros((len(NODES) - order, len(NODES)))
-    for first, row in enumerate(rows):
-        window = NODES[first : first + order + 1]
-        gaps = window[:, None] - window[None, :] + np.eye(order + 1)
-        weights = 1 / gaps.prod(axis=1)
-        row[first : first + order + 1] = weights / np.sqrt((weights**2).sum())
-    return rows
+
+    def __init__(self, count: int, spacing: float, orders: Sequence[int]) -> None:
+        whole = np.arange(1, count + 1)
+        self.nodes = spacing * (whole + 0.5 * ((whole * 0.5 * (5**0.5 - 1)) % 1))
+        self.weights = [self.of_order(order) for order in orders]
+
+    def of_order(self, order: int) -> np.ndarray[Any, Any]:
+        """One row per window of order + 1 nodes."""
+        rows = np.zeros((len(self.nodes) - order, len(self.nodes)))
+        for first, row in enumerate(rows):
+            window = self.nodes[first : first + order + 1] / self.nodes[0]
+            gaps = window[:, None] - window[None, :] + np.eye(order + 1)
+            weights = 1 / gaps.prod(axis=1)
+            row[first : first + order + 1] = weights / np.sqrt((weights**2).sum())
+        return rows
+
+    def values(self, xp: Any, line: Line, sign: float) -> Array:
+        """The rows at all nodes, ahead or behind: on one side of the point alone, where there may be a jump."""
+        return xp.stack([line.at(sign * node).change for node in self.nodes.tolist()])
+
+    def deviation(self, xp: Any, table: Array) -> Array:
+        """The standard deviation of the errors in every column of values."""
+        unit = abs(table).max(axis=0)
+        unit = xp.where(unit > 0, unit, 1.0)  # squares of small numbers underflow
+        found: Any = 0.0
+        for weights in self.weights:
+            found = xp.maximum(found, ((xp.asarray(weights) @ (table / unit)) ** 2).mean(axis=0))
+        return unit * xp.sqrt(found)
 
 
-ANNIHILATORS = [annihilators(order) for order in ORDERS]
+NEAR = Table(7, 2.0**-33, range(3, 7))
+"""So close that smooth functions are straight lines, and x + t·d is rounded: numbers as large as x are usual on the way, so that error
+counts. 7 values and differences from the third on, as Moré and Wild take them."""
+FAR = Table(9, 2.0**-12, range(6, 9))
+"""Up to 2^-9 of the scale, finer than which structure may be rounding (the spacing of float16 is 2^-11): there sixth differences no
+longer see functions of that scale (2^-54)."""
 
 
-def measured(scan: Scan) -> Array:
-    """A bound of the rounding error of every row.
+def measured(scan: Scan, sides: Sequence[float] = (1.0,)) -> Array:
+    """A bound of the rounding error of every row, if all structure that is seen is the function's.
 
-    High differences of close values (ECNoise, Moré and Wild 2011), at nodes that are not equally spaced. Of values so close that
-    some do not change, the least change is the distance of the numbers that they are rounded to. Where none changes at all, numbers
-    of size 1 on the way may hide it (1 + x at 1e-17).
+    Of both `sides` the lesser counts: a kink or a jump as near as the values makes one of them large. Where nothing changes at all,
+    numbers of size 1 on the way may hide it (1 + x at 1e-17).
     """
     line = scan.line
     xp, size = module_of(line.outputs), line.sizes
-    table = close_values(xp, line, NEAR)
-    noise, changes = deviation(xp, table), abs(table[1:] - table[:-1])
-    flat = (changes == 0).mean(axis=0) > 0.5
-    rounded = (changes == 0).any(axis=0)
-    quantum = xp.where(rounded, least(xp, changes), xp.inf)
-    if bool(flat.any()):
-        scan.extend([FINEST])
-        ahead, behind = scan.samples[FINEST]
-        undecided = flat & (ahead.change != 0) & (behind.change != 0)
-        flat &= ~undecided
-        spacing = COARSER * NEAR
-        while bool(undecided.any()) and spacing <= RATIO**FINEST:
-            table = close_values(xp, line, spacing)
-            changes = abs(table[1:] - table[:-1])
-            noise = xp.where(undecided, deviation(xp, table), noise)
-            quantum = xp.where(undecided, xp.minimum(quantum, least(xp, changes)), quantum)
-            undecided &= (changes == 0).mean(axis=0) > 0.5
-            spacing *= COARSER
-        flat |= undecided
-    bound = xp.maximum(DEVIATIONS * noise, EPS * size)
-    bound = xp.maximum(bound, xp.where(xp.isfinite(quantum), quantum, 0.0))
-    bound = xp.where(flat, EPS * xp.maximum(size, 1.0), bound)
-    return xp.where(xp.isfinite(bound), bound, xp.inf)
+    found: Any = xp.inf
+    for sign in sides:
+        table = NEAR.values(xp, line, sign)
+        changes = abs(table[1:] - table[:-1])
+        flat = (changes == 0).mean(axis=0) > 0.5
+        least = xp.where(changes > 0, changes, xp.inf).min(axis=0)  # the distance of the numbers that are rounded to
+        rounded = (changes == 0).any(axis=0) & xp.isfinite(least)
+        bound = xp.maximum(DEVIATIONS * NEAR.deviation(xp, table), EPS * size)
+        bound = xp.maximum(bound, xp.where(rounded, least, 0.0))
+        bound = xp.where(flat, EPS * xp.maximum(size, 1.0), bound)
+        found = xp.minimum(found, xp.where(xp.isfinite(bound), bound, xp.inf))
+    return found
 
 
-def close_values(xp: Any, line: Line, spacing: float) -> Array:
-    """The rows at all nodes."""
-    return xp.stack([line.at(node * spacing).change for node in NODES.tolist()])
+def with_hidden(scan: Scan, noise: Array) -> Array:
+    """A bound of the rounding error of every row, if all structure finer than 2^-9 of the inputs' scale is rounding.
 
-
-def least(xp: Any, changes: Array) -> Array:
-    """The least change that there is; inf if there is none."""
-    return xp.where(changes > 0, changes, xp.inf).min(axis=0)
-
-
-def deviation(xp: Any, table: Array) -> Array:
-    """The standard deviation of the errors in every column of values."""
-    unit = abs(table).max(axis=0)
-    unit = xp.where(unit > 0, unit, 1.0)  # squares of small numbers underflow
-    found: Any = 0.0
-    for weights in ANNIHILATORS:
-        found = xp.maximum(found, ((xp.asarray(weights) @ (table / unit)) ** 2).mean(axis=0))
-    return unit * xp.sqrt(found)
+    Rounding to a grid far coarser than float64's (a cast to float32, a sum that cancels) hides between close values, where the function
+    is a straight line, or constant. It shows on both sides of the point; a kink or a jump nearby shows on one.
+    """
+    xp = module_of(noise)
+    both = [DEVIATIONS * FAR.deviation(xp, FAR.values(xp, scan.line, sign)) for sign in (1.0, -1.0)]
+    hidden = xp.minimum(*both)
+    return xp.where(hidden > noise, hidden, noise)
