@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
@@ -22,7 +23,7 @@ from pylayer.autograd import enable_grad
 from pylayer.graph import Node, Output
 from pylayer.op import Op
 from pylayer.op_node import OpNode, SeveralOutputs, parent_of, unbroadcast
-from pylayer.op_table import raw_ops
+from pylayer.op_table import Vjp, raw_ops
 from pylayer.saved import PackedSaved
 from pylayer.watch import watched
 
@@ -61,36 +62,72 @@ class Step:
 
     def pull(self, cotangents: Sequence[Array | None]) -> Iterator[tuple[int, int, Array]]:
         """Per input that is no constant its position, its number, and its cotangent, in double precision."""
-        node = self.node
-        given: Any = cotangents[0]
-        if isinstance(node, SeveralOutputs):
-            given = [
-                widened(XP[type(v)].zeros_like(v)) if c is None else c
-                for c, v in zip(cotangents, self.values, strict=True)
-            ]
-        kind = type(self.values[0])
-        saved = node.saved.unpacked() if type(node.saved) is PackedSaved else node.saved
-        for k, (vjp, edge, values, shape) in enumerate(zip(node.op.vjps, self.edges, saved, node.shapes)):  # noqa: B905
-            if edge < 0:
-                continue
-            wide = [widened(v) for v in values]
-            gradient = vjp.function(given, raw_ops[kind], *wide) if vjp.takes_ops else vjp.function(given, *wide)
-            if type(gradient) is not kind:
-                gradient = XP[kind].asarray(gradient)
-            if shape is not None and tuple(gradient.shape) != shape:
-                gradient = unbroadcast(raw_ops[kind], gradient, shape)
-            yield k, edge, gradient
+        given = self.given(cotangents)
+        node, kind = self.node, type(self.values[0])
+        for k, (vjp, edge, values, shape) in enumerate(zip(node.op.vjps, self.edges, self.saved, node.shapes)):  # noqa: B905
+            if edge >= 0:
+                yield k, edge, pulled(vjp, given, [widened(v) for v in values], kind, shape)
+
+    def given(self, cotangents: Sequence[Array | None]) -> Any:
+        """The cotangents of the outputs as the rules take them: one, or a list."""
+        if not isinstance(self.node, SeveralOutputs):
+            return cotangents[0]
+        return [
+            widened(XP[type(v)].zeros_like(v)) if c is None else c for c, v in zip(cotangents, self.values, strict=True)
+        ]
+
+    @property
+    def saved(self) -> Sequence[tuple[Any, ...]]:
+        """Per input, what its rule reads."""
+        saved: Sequence[tuple[Any, ...]] = self.node.saved
+        return saved.unpacked() if type(saved) is PackedSaved else saved
 
     def operands(self) -> dict[str, Any]:
         """What the rules of the operation read, by the name of the argument (`out` for the output)."""
         found: dict[str, Any] = {}
-        for vjp, values in zip(self.node.op.vjps, self.node.saved):  # noqa: B905 - the rule of a list is repeated
-            found |= dict(zip(vjp.reads, values, strict=False))
+        for vjp, values in zip(self.node.op.vjps, self.saved):  # noqa: B905 - the rule of a list is repeated
+            found |= dict(zip(vjp.reads, map(widened, values), strict=False))
         return found
 
+    def replaced(self, position: int, cotangents: Sequence[Array | None], values: Mapping[str, Array]) -> Array:
+        """The cotangent of one input if its rule reads `values`, by name, in place of those of the call.
 
-Mover = Callable[[str, Array], None]
-"""Changes an output of the operation of this name in place."""
+        The output is computed again where it is a function of the one value replaced.
+        """
+        rules = zip(self.node.op.vjps, self.saved, self.node.shapes)  # noqa: B905 - as above
+        vjp, saved, shape = next(islice(rules, position, None))
+        kind = type(self.values[0])
+        read = {**dict(zip(vjp.reads, map(widened, saved), strict=False)), **values}
+        if self.node.op.arguments == tuple(values) and "out" in read:
+            read["out"] = self.node.op.kernels[kind](*values.values())
+        return pulled(vjp, self.given(cotangents), [read[name] for name in vjp.reads], kind, shape)
+
+    def again(self, cotangent: Array) -> Array | None:
+        """The operation itself, with its other arguments, on a cotangent in place of its first input."""
+        arguments = self.operands()
+        try:
+            rest = {name: arguments[name] for name in self.node.op.arguments[1:] if name in arguments}
+            return self.node.op.kernels[type(cotangent)](cotangent, **rest)
+        except (ValueError, TypeError, IndexError):
+            return None
+
+    def names(self) -> Sequence[str]:
+        """What the operation calls its inputs."""
+        return self.node.op.inputs
+
+
+def pulled(vjp: Vjp, given: Any, values: Sequence[Any], kind: type, shape: Sequence[int] | None) -> Array:
+    """What a rule makes of the cotangent of the output, summed to the shape of the input."""
+    gradient = vjp.function(given, raw_ops[kind], *values) if vjp.takes_ops else vjp.function(given, *values)
+    if type(gradient) is not kind:  # NumPy turns 0-d results into scalars
+        gradient = XP[kind].asarray(gradient)
+    if shape is not None and tuple(gradient.shape) != tuple(shape):
+        gradient = unbroadcast(raw_ops[kind], gradient, tuple(shape))
+    return gradient
+
+
+Mover = Callable[[str, Array, int], None]
+"""Changes an output of the operation of this name in place; given its number too, -1 where nothing is recorded."""
 
 
 class Decision(NamedTuple):
@@ -152,13 +189,13 @@ class Recorder:
         if all(edge < 0 for edge in edges):
             return
         values = list(out) if isinstance(node, SeveralOutputs) else [out]
-        if self.move is not None:
-            move_outputs(self.move, node.op, values, [self.arrays[e] for e in edges if e >= 0])
         spot = self.spot()
         if not is_differentiable(values[0]):
             inputs = [self.arrays[e] if e >= 0 else None for e in edges]
             self.decisions.append(Decision(node.op.name, node.op.inputs, inputs, edges, len(self.arrays), spot))
             return
+        if self.move is not None:
+            move_outputs(self.move, node.op, values, [self.arrays[e] for e in edges if e >= 0], len(self.arrays))
         self.numbers[node] = len(self.arrays)
         self.steps.append(Step(node.op.name, values, len(self.arrays), edges, node, spot))
         self.arrays += values
@@ -234,16 +271,16 @@ class Moving:
         pass
 
 
-def move_outputs(move: Mover, op: Op, outs: Sequence[Array], read: Sequence[Any]) -> None:
+def move_outputs(move: Mover, op: Op, outs: Sequence[Array], read: Sequence[Any], number: int = -1) -> None:
     """Move fresh outputs: neither what was read itself nor what it was exactly widened from."""
-    for out in outs:
+    for k, out in enumerate(outs):
         widens = op.name == "cast" and any(
             np.dtype(getattr(v, "dtype", v)).itemsize <= out.dtype.itemsize
             for v in read[:1]
             if hasattr(v, "dtype") or isinstance(v, np.dtype)
         )
         if not widens and not any(out is v for v in read):
-            move(op.name, out)
+            move(op.name, out, number + k if number >= 0 else -1)
 
 
 def recorded(

@@ -269,15 +269,18 @@ class Replays:
         self.arrays = arrays
         self.needed = needed
 
-    def run(self, lines: bool = False, move: Mover | None = None) -> Any:
-        """The recording of the call."""
-        tensors = self.function.bound(self.arrays, self.needed)
+    def run(self, lines: bool = False, move: Mover | None = None, arrays: Sequence[Array] | None = None) -> Any:
+        """The recording of the call, perhaps at other arrays."""
+        tensors = self.function.bound(self.arrays if arrays is None else arrays, self.needed)
         return self.function.backend.recorded(
             lambda: self.function.checked_outputs(tensors), list(tensors.values()), lines, move
         )
 
     def recorded(self, move: Mover) -> Graph:
         return Graph(self.run(move=move)[0])
+
+    def beside(self, inputs: Sequence[Array], move: Mover) -> Graph:
+        return Graph(self.run(arrays=inputs, move=move)[0])
 
     def claimed(self, cotangents: Sequence[Array | None], move: Mover) -> list[Array | None]:
         with self.function.backend.moving(move):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -30,6 +30,15 @@ class Step(Protocol):
 
     def operands(self) -> dict[str, Any]:
         """What its rules read, by the name of the argument; ``out`` is the output."""
+
+    def replaced(self, position: int, cotangents: Sequence[Array | None], values: Mapping[str, Array]) -> Array:
+        """The cotangent of one input if its rule read `values`, by name, in place of those of the call."""
+
+    def again(self, cotangent: Array) -> Array | None:
+        """The operation itself on a cotangent in place of its first input; None where that is not possible."""
+
+    def names(self) -> Sequence[str]:
+        """What it calls its inputs."""
 
 
 class Decision(Protocol):
@@ -102,8 +111,10 @@ Visit = Callable[[Step, Sequence[Array | None], Sequence[tuple[int, int, Array]]
 class Graph:
     """The walk over a recording."""
 
-    def __init__(self, recording: Recording) -> None:
+    def __init__(self, recording: Recording, dead: frozenset[int] = frozenset()) -> None:
         self.recording = recording
+        self.dead = dead
+        """The numbers of outputs of operations that nothing is pulled back through."""
 
     @property
     def operations(self) -> list[Operation]:
@@ -149,6 +160,8 @@ class Graph:
                     if first not in pending:
                         continue
                     given = [pending.pop(first)]
+                    if first in self.dead:
+                        continue
                 else:
                     given = [pending.pop(first + k, None) for k in range(len(step.values))]
                     if all(g is None for g in given):
