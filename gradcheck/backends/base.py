@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
@@ -27,6 +27,12 @@ class Backend(Protocol):
 
     def array(self, tensor: Tensor) -> Array:
         """The values of a Tensor as an array of the backend: no copy where it needs none."""
+
+    def grad(self, outputs: list[Tensor], inputs: list[Tensor], cotangents: list[Tensor]) -> list[Tensor | None]:
+        """The gradients of leaves, nothing recorded; None for an input that no output depends on."""
+
+    def overlap(self, a: Tensor, b: Tensor) -> bool:
+        """Whether two Tensors share memory; False where the backend cannot tell."""
 
 
 class Entry(NamedTuple):
@@ -84,3 +90,15 @@ def flat_tensors(value: Any, is_tensor: Callable[[Any], bool]) -> list[Tensor]:
     if isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
         return [tensor for item in value for tensor in flat_tensors(item, is_tensor)]
     return []
+
+
+def subclasses(layer: Any) -> Iterator[Any]:
+    """All classes that inherit from `layer`."""
+    for child in type.__subclasses__(layer):
+        yield child
+        yield from subclasses(child)
+
+
+def package_of(value: Any) -> str:
+    """The top-level package that a class or function says it is from; empty if it does not say."""
+    return str(getattr(value, "__module__", None) or "").partition(".")[0]

@@ -6,6 +6,8 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
+import numpy as np
+
 import pylayer
 from pylayer.array import Array, default_module, set_device
 from pylayer.dtype import as_dtype
@@ -30,6 +32,15 @@ class BundledBackend:
     def array(self, tensor: Tensor) -> Array:
         """The Tensor's own array."""
         return tensor.array
+
+    def grad(self, outputs: list[Tensor], inputs: list[Tensor], cotangents: list[Tensor]) -> list[Tensor | None]:
+        """As ``paddle.grad`` gives them."""
+        return self.paddle.grad(outputs, inputs, cotangents, allow_unused=True)  # type: ignore[no-any-return]
+
+    def overlap(self, a: Tensor, b: Tensor) -> bool:
+        """Told of arrays on the host."""
+        x, y = a.array, b.array
+        return isinstance(x, np.ndarray) and isinstance(y, np.ndarray) and np.shares_memory(x, y)
 
 
 def numpy_backend() -> BundledBackend:

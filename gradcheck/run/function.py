@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from gradcheck.backends.base import Array, Backend, Tensor, flat_tensors
+from gradcheck.backends.base import Array, Backend, Tensor, flat_tensors, subclasses
 from gradcheck.checker.outputs import is_differentiable
 from gradcheck.checker.problem import Observation, Problem
+from gradcheck.run.no_gradient import NoGradient, misfit
 
 
 class TensorFunction:
@@ -39,6 +40,8 @@ class TensorFunction:
         self.stopped = frozenset(stopped)
         self.claimed: list[bool] = []
         """Per output, whether the function claims a gradient for it; known once `problem` was called."""
+        self.unchecked = ""
+        """Why there is nothing to check, if so; known once `problem` was called."""
 
     def tensors(self) -> dict[str, Tensor]:
         """The inputs as fresh leaf Tensors."""
@@ -60,11 +63,14 @@ class TensorFunction:
         """The layer on arrays, with the vjp that its backward claims."""
         start = self.tensors()
         differentiable = [not t.stop_gradient and is_differentiable(self.backend.array(t)) for t in start.values()]
-        outputs = self.outputs(self.call(self.tensors()))
+        returned = self.call(self.tensors())
+        outputs = self.outputs(returned)
         # Outputs that the layer marks as non-differentiable make no claim. One that is cut off from its inputs is a
         # leaf, and claims a gradient of zero.
         self.claimed = [output.is_leaf or not output.stop_gradient for output in outputs]
         names = ["out"] if len(outputs) == 1 else [f"out[{k}]" for k in range(len(outputs))]
+        needed = [self.backend.array(t) for t, need in zip(start.values(), differentiable, strict=True) if need]
+        self.unchecked = nothing_claimed(returned, [self.backend.array(t) for t in outputs], self.claimed, needed)
         return Problem(
             names=list(self.arrays),
             inputs=[self.backend.array(t) for t in start.values()],
@@ -93,15 +99,20 @@ class TensorFunction:
         }
 
     def forward(self, arrays: Sequence[Array]) -> list[Array]:
-        """The outputs, nothing recorded."""
+        """The outputs, nothing recorded, from inputs whose stop_gradient is the one that users see."""
+        needed = [n not in self.stopped and is_differentiable(x) for n, x in zip(self.arrays, arrays, strict=True)]
         with self.backend.paddle.no_grad():
-            outputs = self.checked_outputs(self.bound(arrays, [False] * len(arrays)))
+            outputs = self.checked_outputs(self.bound(arrays, needed))
             return [self.backend.array(t) for t in outputs]
 
     def vjp(
         self, arrays: Sequence[Array], cotangents: Sequence[Array | None], needed: Sequence[bool]
     ) -> list[Array | None]:
-        """The gradients of the inputs; None where none is needed or defined."""
+        """The gradients of the inputs; None where none is needed or defined.
+
+        Raises:
+            NoGradient: one has another shape than its input, or is of a dtype that holds no derivatives.
+        """
         inputs = self.bound(arrays, needed)
         ends = [
             (out, self.backend.tensor(cotangent, None, True))
@@ -112,9 +123,17 @@ class TensorFunction:
         if not ends or not wanted:
             return [None] * len(arrays)
         outputs, starts = zip(*ends, strict=True)
-        found = iter(self.backend.paddle.grad(list(outputs), wanted, list(starts), allow_unused=True))
+        found = iter(self.backend.grad(list(outputs), wanted, list(starts)))
         gradients = [next(found) if need else None for need in needed]
-        return [None if g is None else self.backend.array(g) for g in gradients]
+        return self.fitting([None if g is None else self.backend.array(g) for g in gradients], arrays)
+
+    def fitting(self, gradients: list[Array | None], arrays: Sequence[Array]) -> list[Array | None]:
+        """The gradients, if each has the shape of its input and a dtype that fits. Raises NoGradient."""
+        for name, gradient, x in zip(self.arrays, gradients, arrays, strict=True):
+            text = "" if gradient is None else misfit(gradient, x)
+            if text:
+                raise NoGradient(text, name)
+        return gradients
 
     def second_order(self) -> Problem:
         """The first vjp as a function of the inputs and the cotangents, with its vjp by double backward."""
@@ -123,7 +142,7 @@ class TensorFunction:
         active = [k for k, out in enumerate(outs) if is_differentiable(out)]
         count, needed = len(first.inputs), list(first.differentiable)
         random = np.random.default_rng(1)
-        cotangents = [outs[k] * 0 + random.standard_normal(outs[k].shape) for k in active]
+        cotangents = [(outs[k] * 0 + random.standard_normal(outs[k].shape)).astype(outs[k].dtype) for k in active]
 
         def split(arrays: Sequence[Array]) -> tuple[Sequence[Array], list[Array | None]]:
             given = iter(arrays[count:])
@@ -184,7 +203,7 @@ class TensorFunction:
         inputs = self.tensors()
         array = self.backend.array
         before = {name: (array(t).copy(), t.inplace_version) for name, t in inputs.items()}
-        seen: dict[str, tuple[str, ...]] = {"changed_by_backward": (), "aliased": ()}
+        seen: dict[str, tuple[str, ...]] = {"changed_by_backward": (), "aliased": (), "integer": ()}
         found: list[Tensor | None] = []
         with self.watched_backward(inputs, seen):
             outputs = self.checked_outputs(inputs)
@@ -198,7 +217,9 @@ class TensorFunction:
             tracked = {name for name in changed if inputs[name].inplace_version != before[name][1]}
             wanted = [t for t in inputs.values() if not t.stop_gradient]
             if ends and wanted:
-                found = self.backend.paddle.grad([o for o, _ in ends], wanted, [c for _, c in ends], allow_unused=True)
+                found = self.backend.grad([o for o, _ in ends], wanted, [c for _, c in ends])
+        if seen["integer"]:
+            raise NoGradient(*seen["integer"])
         given = dict(zip((n for n, t in inputs.items() if not t.stop_gradient), found, strict=False))
         late = {name for name, t in inputs.items() if name not in changed and not same(array(t), before[name][0])}
         by_backward = [*(n for n in self.arrays if n in late), *seen["changed_by_backward"]]
@@ -213,19 +234,21 @@ class TensorFunction:
 
     @contextmanager
     def watched_backward(self, inputs: dict[str, Tensor], seen: dict[str, tuple[str, ...]]) -> Iterator[None]:
-        """Have every PyLayer's backward note which of its cotangents it changes, and which inputs it returns."""
-        is_tensor, array = self.outputs, self.backend.array
+        """Have every PyLayer's backward note which of its cotangents it changes, and what it returns."""
+        tensors_in, array, overlap = self.outputs, self.backend.array, self.backend.overlap
 
         def watching(backward: Callable[..., Any]) -> Callable[..., Any]:
             def watched(ctx: Any, *cotangents: Any) -> Any:
-                given = [array(t) for c in cotangents for t in is_tensor(c)]
-                copies = [a.copy() for a in given]
+                given = [t for c in cotangents for t in tensors_in(c)]
+                copies = [array(t).copy() for t in given]
                 returned = backward(ctx, *cotangents)
-                if not all(same(a, b) for a, b in zip(given, copies, strict=True)):
+                if not all(same(array(t), copy) for t, copy in zip(given, copies, strict=True)):
                     seen["changed_by_backward"] = ("the incoming gradient",)
-                gradients = [array(t) for t in is_tensor(returned)]
-                shared = tuple(n for n, t in inputs.items() if any(overlap(array(t), g) for g in gradients))
+                gradients = tensors_in(returned)
+                shared = tuple(n for n, t in inputs.items() if any(overlap(t, g) for g in gradients))
                 seen["aliased"] = seen["aliased"] or shared
+                whole = [str(array(g).dtype) for g in gradients if not is_differentiable(array(g))]
+                seen["integer"] = seen["integer"] or tuple(f"a gradient of dtype {name}" for name in whole[:1])
                 return returned
 
             return watched
@@ -242,18 +265,25 @@ class TensorFunction:
                 layer.backward = method
 
 
-def subclasses(layer: Any) -> Iterator[Any]:
-    """All classes that inherit from `layer`."""
-    for child in layer.__subclasses__():
-        yield child
-        yield from subclasses(child)
+def nothing_claimed(returned: Any, outputs: Sequence[Array], claimed: Sequence[bool], inputs: Sequence[Array]) -> str:
+    """Why a call leaves nothing to check; empty if an element of an output claims a gradient of one of an input."""
+    if not outputs:
+        kinds = sorted({type(v).__name__ for v in returned}) if isinstance(returned, (list, tuple)) else []
+        of = f" of {' and '.join(kinds)}" if kinds else ""
+        what = "None" if returned is None else f"a {type(returned).__name__}{of}"
+        return f"the call returned {what}, and no Tensor"
+    if not any(claimed):
+        return "no output has a gradient: stop_gradient is True for all of them"
+    kept = [a for a, claim in zip(outputs, claimed, strict=True) if claim]
+    if not any(is_differentiable(a) for a in kept):
+        return f"no output has a derivative: they are of dtype {', '.join(sorted({str(a.dtype) for a in kept}))}"
+    if not any(a.size for a in kept if is_differentiable(a)):
+        return f"no output has an element: they are of shape {', '.join(str(list(a.shape)) for a in kept)}"
+    if not any(x.size for x in inputs):
+        return "no input that needs a gradient has an element"
+    return ""
 
 
 def same(a: Array, b: Array) -> bool:
     """Whether two arrays are equal, NaN being equal to itself."""
     return bool(((a == b) | ((a != a) & (b != b))).all())
-
-
-def overlap(a: Array, b: Array) -> bool:
-    """Whether two arrays on the host share memory."""
-    return isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and np.shares_memory(a, b)
