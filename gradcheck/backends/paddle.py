@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator
 from importlib import import_module
 from types import CodeType, ModuleType
@@ -66,7 +67,8 @@ def calls_grad(layer: Any) -> bool:
     if package_of(layer) == "paddle":
         return False
     backward = vars(layer).get("backward")
-    code = getattr(getattr(backward, "__func__", backward), "__code__", None)
+    function = getattr(backward, "__func__", backward)
+    code = getattr(inspect.unwrap(function), "__code__", None) if callable(function) else None
     return code is not None and any("grad" in part.co_names for part in nested(code))
 
 

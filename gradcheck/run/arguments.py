@@ -60,7 +60,7 @@ def referred(function: Any) -> set[str]:
         seen.add(id(value))
         libraries = libraries_of(value)
         found |= libraries
-        if not libraries and package_of(value) not in CLOSED:
+        if not libraries and (isinstance(value, functools.partial) or package_of(value) not in CLOSED):
             waiting += references(value)
     return found
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -238,6 +239,7 @@ class TensorFunction:
         tensors_in, array, overlap = self.outputs, self.backend.array, self.backend.overlap
 
         def watching(backward: Callable[..., Any]) -> Callable[..., Any]:
+            @functools.wraps(backward)
             def watched(ctx: Any, *cotangents: Any) -> Any:
                 given = [t for c in cotangents for t in tensors_in(c)]
                 copies = [array(t).copy() for t in given]
