@@ -28,8 +28,14 @@ class Backend(Protocol):
     def array(self, tensor: Tensor) -> Array:
         """The values of a Tensor as an array of the backend: no copy where it needs none."""
 
-    def grad(self, outputs: list[Tensor], inputs: list[Tensor], cotangents: list[Tensor]) -> list[Tensor | None]:
-        """The gradients of leaves, nothing recorded; None for an input that no output depends on."""
+    def grad(
+        self,
+        outputs: list[Tensor],
+        inputs: list[Tensor],
+        cotangents: list[Tensor],
+        create_graph: bool = False,
+    ) -> list[Tensor | None]:
+        """As ``paddle.grad`` gives them; None for an input that no output depends on."""
 
     def overlap(self, a: Tensor, b: Tensor) -> bool:
         """Whether two Tensors share memory; False where the backend cannot tell."""

@@ -33,9 +33,17 @@ class BundledBackend:
         """The Tensor's own array."""
         return tensor.array
 
-    def grad(self, outputs: list[Tensor], inputs: list[Tensor], cotangents: list[Tensor]) -> list[Tensor | None]:
+    def grad(
+        self,
+        outputs: list[Tensor],
+        inputs: list[Tensor],
+        cotangents: list[Tensor],
+        create_graph: bool = False,
+    ) -> list[Tensor | None]:
         """As ``paddle.grad`` gives them."""
-        return self.paddle.grad(outputs, inputs, cotangents, allow_unused=True)  # type: ignore[no-any-return]
+        return self.paddle.grad(  # type: ignore[no-any-return]
+            outputs, inputs, cotangents, create_graph=create_graph, allow_unused=True
+        )
 
     def overlap(self, a: Tensor, b: Tensor) -> bool:
         """Told of arrays on the host."""

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
-from types import CodeType, ModuleType
+from types import ModuleType
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 
-from gradcheck.backends.base import Array, Tensor, package_of, subclasses
+from gradcheck.backends.base import Array, Tensor
 
 
 class PaddleBackend:
@@ -37,14 +37,32 @@ class PaddleBackend:
         values = np.asarray(tensor.numpy())
         return values.view(ml_dtypes.bfloat16) if tensor.dtype == self.paddle.bfloat16 else values
 
-    def grad(self, outputs: list[Tensor], inputs: list[Tensor], cotangents: list[Tensor]) -> list[Tensor | None]:
+    def grad(
+        self,
+        outputs: list[Tensor],
+        inputs: list[Tensor],
+        cotangents: list[Tensor],
+        create_graph: bool = False,
+    ) -> list[Tensor | None]:
         """As ``paddle.grad`` gives them, or ``backward`` where a PyLayer's own backward calls ``paddle.grad``.
 
         The 3.3.1 release dies of a segmentation fault in a ``paddle.grad`` within another. `backward` also adds to
-        the ``grad`` of other leaves, the parameters of an ``nn.Layer``.
+        the ``grad`` of other leaves, such as the parameters of an ``nn.Layer``.
+
+        Raises:
+            NotImplementedError: there is such a call, and the graph of the gradients is wanted.
         """
-        if not any(calls_grad(layer) for layer in subclasses(self.paddle.autograd.PyLayer)):
-            return self.paddle.grad(outputs, inputs, cotangents, allow_unused=True)  # type: ignore[no-any-return]
+        nested: list[str] = []
+        with refusing_within(self.paddle.base.core.eager, "run_partial_grad", nested):
+            try:
+                return self.paddle.grad(  # type: ignore[no-any-return]
+                    outputs, inputs, cotangents, retain_graph=True, create_graph=create_graph, allow_unused=True
+                )
+            except OSError:  # what Paddle makes of an exception in a backward
+                if not nested:
+                    raise
+        if create_graph:
+            raise NotImplementedError("Paddle takes no second derivative of a backward that calls paddle.grad")
         self.paddle.autograd.backward(outputs, cotangents)
         return [leaf.grad for leaf in inputs]
 
@@ -62,22 +80,26 @@ def extent(tensor: Tensor) -> tuple[int, int]:
     return start, start + tensor.size * tensor.element_size()
 
 
-def calls_grad(layer: Any) -> bool:
-    """Whether the backward of a PyLayer that is not Paddle's own names ``grad``, itself or in a function within it."""
-    if package_of(layer) == "paddle":
-        return False
-    backward = vars(layer).get("backward")
-    function = getattr(backward, "__func__", backward)
-    code = getattr(inspect.unwrap(function), "__code__", None) if callable(function) else None
-    return code is not None and any("grad" in part.co_names for part in nested(code))
+@contextmanager
+def refusing_within(module: Any, name: str, refused: list[str]) -> Iterator[None]:
+    """Have a function of a module raise when it is called within itself, and note that in `refused`."""
+    function, running = getattr(module, name), list[str]()
 
+    def guarded(*args: Any, **kwargs: Any) -> Any:
+        if running:
+            refused.append(name)
+            raise RuntimeError(f"{name} within {name}")
+        running.append(name)
+        try:
+            return function(*args, **kwargs)
+        finally:
+            running.pop()
 
-def nested(code: CodeType) -> Iterator[CodeType]:
-    """A function's code, and that of the functions defined in it."""
-    yield code
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from nested(constant)
+    setattr(module, name, guarded)
+    try:
+        yield
+    finally:
+        setattr(module, name, function)
 
 
 def paddle_backend() -> PaddleBackend:

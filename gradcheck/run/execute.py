@@ -15,6 +15,7 @@ from gradcheck.backends.base import Backend, load
 from gradcheck.codes import CODES
 from gradcheck.result import GradientSummary, Result, Status
 from gradcheck.run.compare import difference, message_matches
+from gradcheck.run.expectation import Expectation, as_expected
 from gradcheck.run.layer import Layer
 from gradcheck.run.no_gradient import refused
 from gradcheck.run.program import (
@@ -29,7 +30,7 @@ from gradcheck.run.program import (
     run_source,
 )
 from gradcheck.run.static_layer import StaticLayer
-from gradcheck.run.verdict import Settings, gradient_summary
+from gradcheck.run.verdict import Settings
 from gradcheck.spec.code import is_static
 
 if TYPE_CHECKING:
@@ -238,12 +239,13 @@ class Run:
     # ----------------------------------------------------------------- the gradient
     def check(self, layer: Layer) -> GradientSummary:
         """The gradient check; of second order too where the scenario asks for it and the first is right."""
-        case = self.case
-        return gradient_summary(layer, Settings(case.seed, self.scenario.rtol, case.mode, self.expect.order))
+        case, wanted = self.case, self.expect.gradient
+        declared: Expectation = wanted if wanted in ("straight-through", "zero") else "matches"
+        return as_expected(layer, Settings(case.seed, self.scenario.rtol, case.mode, self.expect.order), declared)
 
 
 def judge(gradient: GradientSummary, expect: Expect) -> list[Finding]:
-    """What the gradient check means for a scenario that says `matches` or `differs`."""
+    """What the gradient check means for a scenario that says what backward is."""
     verdict = gradient.verdict
     if verdict is Status.INCONCLUSIVE:
         return [Finding(verdict, gradient.why)]

@@ -173,7 +173,7 @@ class TensorFunction:
         needed: Sequence[bool],
     ) -> list[Array | None]:
         """The gradients, with respect to inputs and cotangents, of the first gradients times `second`."""
-        grad, tensor = self.backend.paddle.grad, self.backend.tensor
+        grad, tensor = self.backend.grad, self.backend.tensor
         inputs = self.bound(point[0], needed)
         starts = [None if c is None else tensor(c, c.dtype.name, False) for c in point[1]]
         ends = [
@@ -186,7 +186,7 @@ class TensorFunction:
         nothing: list[Array | None] = [None] * (len(inputs) + len(targets) - len(wanted))
         if not ends:
             return nothing
-        firsts = grad([o for o, _ in ends], wanted, [s for _, s in ends], create_graph=True, allow_unused=True)
+        firsts = grad([o for o, _ in ends], wanted, [s for _, s in ends], create_graph=True)
         pairs = [
             (first, tensor(c, c.dtype.name, True))
             for first, c in zip(firsts, second, strict=True)
@@ -194,7 +194,7 @@ class TensorFunction:
         ]
         if not pairs:
             return nothing
-        found = iter(grad([f for f, _ in pairs], targets, [c for _, c in pairs], allow_unused=True))
+        found = iter(grad([f for f, _ in pairs], targets, [c for _, c in pairs]))
         gradients = [next(found) if need else None for need in [*needed, *(True for s in starts if s is not None)]]
         return [None if g is None else self.backend.array(g) for g in gradients]
 
