@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dis
 import functools
 import inspect
 import sys
@@ -73,6 +74,7 @@ def references(value: Any) -> Iterator[Any]:
         yield from (value.__func__, value.__self__)
     elif isinstance(value, FunctionType):
         yield from (value.__globals__[name] for name in names_in(value.__code__) if name in value.__globals__)
+        yield from (sys.modules[name] for name in imported_in(value.__code__) if name in sys.modules)
         yield from (cell.cell_contents for cell in value.__closure__ or () if cell_is_set(cell))
         yield from (*(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values())
     elif not isinstance(value, (ModuleType, np.ndarray, str, bytes)):
@@ -88,6 +90,14 @@ def names_in(code: CodeType) -> Iterator[str]:
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             yield from names_in(constant)
+
+
+def imported_in(code: CodeType) -> Iterator[str]:
+    """The modules that a function's own ``import`` statements name."""
+    yield from (step.argval for step in dis.get_instructions(code) if step.opname == "IMPORT_NAME")
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from imported_in(constant)
 
 
 def cell_is_set(cell: Any) -> bool:
