@@ -12,15 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from gradcheck.backends.base import Backend, load, package_of
+from gradcheck.backends.base import Backend, Tensor, load, package_of
 from gradcheck.backends.bundled import BundledBackend
 from gradcheck.checker.outputs import is_differentiable
 from gradcheck.run.function import TensorFunction
 
 LIBRARIES = ("pylayer", "paddle")
 """The top-level packages of the engine and of the installed Paddle."""
-CLOSED = sys.stdlib_module_names | {"numpy"}
-"""Packages whose functions refer to neither."""
+CLOSED = sys.stdlib_module_names | {"numpy", *LIBRARIES}
+"""Packages into whose code there is no need to look."""
 
 
 def backend_of(function: Any, inputs: Sequence[Any]) -> Backend:
@@ -53,21 +53,37 @@ def libraries_of(value: Any) -> set[str]:
 
 def referred(function: Any) -> set[str]:
     """The libraries that the code of a function refers to, directly or through other functions and classes."""
-    found, seen, waiting = set[str](), set[int](), [function]
+    return {name for value in reachable(function) for name in libraries_of(value)}
+
+
+def held_by(backend: Backend, function: Any) -> list[Tensor]:
+    """The Tensors beside its arguments that a function needs the gradients of, such as the parameters of a layer."""
+    found = []
+    for value in reachable(function):
+        if isinstance(value, backend.paddle.Tensor):
+            found.append(value)
+        elif isinstance(value, backend.paddle.nn.Layer):
+            found += value.parameters()
+    unique = {id(tensor): tensor for tensor in found if tensor.is_leaf and not tensor.stop_gradient}
+    return list(unique.values())
+
+
+def reachable(function: Any) -> Iterator[Any]:
+    """A function and all that its code refers to, each once."""
+    seen, waiting = dict[int, Any](), [function]
     while waiting:
         value = waiting.pop()
         if id(value) in seen:
             continue
-        seen.add(id(value))
-        libraries = libraries_of(value)
-        found |= libraries
-        if not libraries and (isinstance(value, functools.partial) or package_of(value) not in CLOSED):
+        seen[id(value)] = value
+        yield value
+        if isinstance(value, (functools.partial, list, tuple, dict)) or package_of(value) not in CLOSED:
             waiting += references(value)
-    return found
 
 
 def references(value: Any) -> Iterator[Any]:
-    """What a function's code names among its globals, closure and defaults; of other callables, their functions."""
+    """What a function's code names among its globals, closure and defaults; of a class its functions; of others both
+    their class's and what they hold."""
     if isinstance(value, functools.partial):
         yield from (value.func, *value.args, *value.keywords.values())
     elif isinstance(value, MethodType):
@@ -77,11 +93,16 @@ def references(value: Any) -> Iterator[Any]:
         yield from (sys.modules[name] for name in imported_in(value.__code__) if name in sys.modules)
         yield from (cell.cell_contents for cell in value.__closure__ or () if cell_is_set(cell))
         yield from (*(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values())
-    elif not isinstance(value, (ModuleType, np.ndarray, str, bytes)):
-        functions = vars(value if inspect.isclass(value) else type(value)).values()
-        yield from (getattr(f, "__func__", f) for f in functions if isinstance(f, (FunctionType, staticmethod)))
-        if not inspect.isclass(value) and callable(value):
-            yield from vars(value).values() if hasattr(value, "__dict__") else ()
+    elif isinstance(value, (list, tuple)):
+        yield from value
+    elif isinstance(value, dict):
+        yield from value.values()
+    elif inspect.isclass(value):
+        yield from (getattr(item, "__func__", item) for item in vars(value).values())
+        yield from value.__bases__
+    elif not isinstance(value, ModuleType):
+        yield type(value)
+        yield from getattr(value, "__dict__", {}).values()
 
 
 def names_in(code: CodeType) -> Iterator[str]:
@@ -137,7 +158,9 @@ def tensor_function(backend: Backend, function: Any, inputs: Sequence[Any]) -> T
     def call(tensors: dict[str, Any]) -> Any:
         return apply(*(tensors.get(name, value) for name, value in zip(names, inputs, strict=True)))
 
-    return TensorFunction(backend, call, arrays, dtypes, stopped)
+    made = TensorFunction(backend, call, arrays, dtypes, stopped)
+    made.held = held_by(backend, function) if backend.name == "paddle" else ()
+    return made
 
 
 def is_py_layer(function: Any) -> bool:

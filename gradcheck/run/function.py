@@ -12,7 +12,7 @@ import numpy as np
 from gradcheck.backends.base import Array, Backend, Tensor, flat_tensors, subclasses
 from gradcheck.checker.outputs import is_differentiable
 from gradcheck.checker.problem import Observation, Problem
-from gradcheck.run.no_gradient import NoGradient, misfit
+from gradcheck.run.no_gradient import NoGradient, misfit, nothing_claimed
 
 
 class TensorFunction:
@@ -41,6 +41,8 @@ class TensorFunction:
         self.stopped = frozenset(stopped)
         self.claimed: list[bool] = []
         """Per output, whether the function claims a gradient for it; known once `problem` was called."""
+        self.held: Sequence[Tensor] = ()
+        """Tensors beside the inputs that need a gradient, if known: parameters of a layer."""
         self.unchecked = ""
         """Why there is nothing to check, if so; known once `problem` was called."""
 
@@ -124,9 +126,16 @@ class TensorFunction:
         if not ends or not wanted:
             return [None] * len(arrays)
         outputs, starts = zip(*ends, strict=True)
-        found = iter(self.backend.grad(list(outputs), wanted, list(starts)))
+        found = iter(self.grad(list(outputs), wanted, list(starts)))
         gradients = [next(found) if need else None for need in needed]
         return self.fitting([None if g is None else self.backend.array(g) for g in gradients], arrays)
+
+    def grad(
+        self, outputs: list[Tensor], inputs: list[Tensor], cotangents: list[Tensor], create_graph: bool = False
+    ) -> list[Tensor | None]:
+        """The gradients of leaves. Those of the held ones are asked for as well: ``paddle.grad`` 3.3.1 tells a PyLayer
+        that an argument nobody asked for needs no gradient, and refuses the one that its backward gives."""
+        return self.backend.grad(outputs, [*inputs, *self.held], cotangents, create_graph)[: len(inputs)]
 
     def fitting(self, gradients: list[Array | None], arrays: Sequence[Array]) -> list[Array | None]:
         """The gradients, if each has the shape of its input and a dtype that fits. Raises NoGradient."""
@@ -173,7 +182,7 @@ class TensorFunction:
         needed: Sequence[bool],
     ) -> list[Array | None]:
         """The gradients, with respect to inputs and cotangents, of the first gradients times `second`."""
-        grad, tensor = self.backend.grad, self.backend.tensor
+        grad, tensor = self.grad, self.backend.tensor
         inputs = self.bound(point[0], needed)
         starts = [None if c is None else tensor(c, c.dtype.name, False) for c in point[1]]
         ends = [
@@ -218,7 +227,7 @@ class TensorFunction:
             tracked = {name for name in changed if inputs[name].inplace_version != before[name][1]}
             wanted = [t for t in inputs.values() if not t.stop_gradient]
             if ends and wanted:
-                found = self.backend.grad([o for o, _ in ends], wanted, [c for _, c in ends])
+                found = self.grad([o for o, _ in ends], wanted, [c for _, c in ends])
         if seen["integer"]:
             raise NoGradient(*seen["integer"])
         given = dict(zip((n for n, t in inputs.items() if not t.stop_gradient), found, strict=False))
@@ -265,25 +274,6 @@ class TensorFunction:
         finally:
             for layer, method in kept:
                 layer.backward = method
-
-
-def nothing_claimed(returned: Any, outputs: Sequence[Array], claimed: Sequence[bool], inputs: Sequence[Array]) -> str:
-    """Why a call leaves nothing to check; empty if an element of an output claims a gradient of one of an input."""
-    if not outputs:
-        kinds = sorted({type(v).__name__ for v in returned}) if isinstance(returned, (list, tuple)) else []
-        of = f" of {' and '.join(kinds)}" if kinds else ""
-        what = "None" if returned is None else f"a {type(returned).__name__}{of}"
-        return f"the call returned {what}, and no Tensor"
-    if not any(claimed):
-        return "no output has a gradient: stop_gradient is True for all of them"
-    kept = [a for a, claim in zip(outputs, claimed, strict=True) if claim]
-    if not any(is_differentiable(a) for a in kept):
-        return f"no output has a derivative: they are of dtype {', '.join(sorted({str(a.dtype) for a in kept}))}"
-    if not any(a.size for a in kept if is_differentiable(a)):
-        return f"no output has an element: they are of shape {', '.join(str(list(a.shape)) for a in kept)}"
-    if not any(x.size for x in inputs):
-        return "no input that needs a gradient has an element"
-    return ""
 
 
 def same(a: Array, b: Array) -> bool:

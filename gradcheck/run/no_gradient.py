@@ -1,8 +1,10 @@
-"""What backward returns and is no gradient of its inputs: of another number, shape or dtype (GC137)."""
+"""What cannot be checked: calls that claim no gradient, and what backward returns and is none (GC137)."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from typing import Any
 
 from gradcheck.backends.base import Array
 from gradcheck.checker.outputs import is_differentiable
@@ -23,6 +25,25 @@ class NoGradient(Exception):  # noqa: N818 - it is what was found, not an error 
     def __init__(self, text: str, *inputs: str) -> None:
         super().__init__(text)
         self.diagnosis = Diagnosis.of("GC137", f"backward returns {text}", inputs)
+
+
+def nothing_claimed(returned: Any, outputs: Sequence[Array], claimed: Sequence[bool], inputs: Sequence[Array]) -> str:
+    """Why a call leaves nothing to check; empty if an element of an output claims a gradient of one of an input."""
+    if not outputs:
+        kinds = sorted({type(v).__name__ for v in returned}) if isinstance(returned, (list, tuple)) else []
+        of = f" of {' and '.join(kinds)}" if kinds else ""
+        what = "None" if returned is None else f"a {type(returned).__name__}{of}"
+        return f"the call returned {what}, and no Tensor"
+    if not any(claimed):
+        return "no output has a gradient: stop_gradient is True for all of them"
+    kept = [a for a, claim in zip(outputs, claimed, strict=True) if claim]
+    if not any(is_differentiable(a) for a in kept):
+        return f"no output has a derivative: they are of dtype {', '.join(sorted({str(a.dtype) for a in kept}))}"
+    if not any(a.size for a in kept if is_differentiable(a)):
+        return f"no output has an element: they are of shape {', '.join(str(list(a.shape)) for a in kept)}"
+    if not any(x.size for x in inputs):
+        return "no input that needs a gradient has an element"
+    return ""
 
 
 def misfit(gradient: Array, x: Array) -> str:

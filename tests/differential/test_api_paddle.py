@@ -187,6 +187,39 @@ def test_layers_with_parameters(real: Any) -> None:
     assert all(parameter.grad is None for parameter in net.parameters())
 
 
+def test_a_layer_within_a_layer_with_parameters(real: Any) -> None:
+    class Scaled(real.autograd.PyLayer):
+        @staticmethod
+        def forward(ctx: Any, x: Any, w: Any) -> Any:
+            ctx.save_for_backward(x, w)
+            return x * w
+
+        @staticmethod
+        def backward(ctx: Any, dy: Any) -> Any:
+            x, w = ctx.saved_tensor()
+            return dy * w, (dy * x).sum(0)
+
+    class Net(real.nn.Layer):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = self.create_parameter([4], dtype="float64")
+
+        def forward(self, x: Any) -> Any:
+            return Scaled.apply(real.tanh(x), self.weight)
+
+    net, held = Net(), [real.to_tensor(np.ones(4), stop_gradient=False)]
+    for function in (
+        net,
+        lambda x: net(x) * 2,
+        lambda x: Scaled.apply(x, held[0]),
+        functools.partial(Net.forward, net),
+    ):
+        assert gradcheck.check(function, X).verdict is Status.PASS
+        assert gradcheck.check(function, X, order=2).verdict is Status.PASS
+    assert net.weight.grad is None
+    assert held[0].grad is None
+
+
 def test_the_engine_beside_an_imported_paddle(real: Any) -> None:
     def of_the_engine(x: Any) -> Any:
         assert isinstance(x, engine.Tensor)

@@ -75,9 +75,9 @@ def test_functions_and_what_they_close_over(real: Any) -> None:
 
     def importing(x: Any) -> Any:
         import paddle
-        from paddle.nn import functional as F
+        from paddle.nn import functional
 
-        return F.gelu(paddle.exp(x))
+        return functional.gelu(paddle.exp(x))
 
     class Model:
         def __init__(self) -> None:
