@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
@@ -25,9 +25,6 @@ class Backend(Protocol):
     def tensor(self, array: Array, dtype: str | None, stop_gradient: bool) -> Tensor:
         """A leaf Tensor of the named dtype, or the array's own, with a copy of the array, NumPy's or the backend's."""
 
-    def array(self, tensor: Tensor) -> Array:
-        """The values of a Tensor as an array of the backend: no copy where it needs none."""
-
     def grad(
         self,
         outputs: list[Tensor],
@@ -39,6 +36,9 @@ class Backend(Protocol):
 
     def overlap(self, a: Tensor, b: Tensor) -> bool:
         """Whether two Tensors share memory; False where the backend cannot tell."""
+
+    def array(self, tensor: Tensor) -> Array:
+        """The values of a Tensor as an array of the backend: no copy where it needs none."""
 
 
 class Entry(NamedTuple):
@@ -96,13 +96,6 @@ def flat_tensors(value: Any, is_tensor: Callable[[Any], bool]) -> list[Tensor]:
     if isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
         return [tensor for item in value for tensor in flat_tensors(item, is_tensor)]
     return []
-
-
-def subclasses(layer: Any) -> Iterator[Any]:
-    """All classes that inherit from `layer`."""
-    for child in type.__subclasses__(layer):
-        yield child
-        yield from subclasses(child)
 
 
 def package_of(value: Any) -> str:

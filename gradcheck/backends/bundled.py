@@ -29,10 +29,6 @@ class BundledBackend:
         wanted = None if dtype is None else as_dtype(dtype).numpy
         return Tensor(default_module().array(array, dtype=wanted), None, stop_gradient)
 
-    def array(self, tensor: Tensor) -> Array:
-        """The Tensor's own array."""
-        return tensor.array
-
     def grad(
         self,
         outputs: list[Tensor],
@@ -49,6 +45,10 @@ class BundledBackend:
         """Told of arrays on the host."""
         x, y = a.array, b.array
         return isinstance(x, np.ndarray) and isinstance(y, np.ndarray) and np.shares_memory(x, y)
+
+    def array(self, tensor: Tensor) -> Array:
+        """The Tensor's own array."""
+        return tensor.array
 
 
 def numpy_backend() -> BundledBackend:

@@ -32,11 +32,6 @@ class PaddleBackend:
                 return self.tensor(np.asarray(array, np.float32), dtype, stop_gradient)
         return self.paddle.to_tensor(values, dtype=dtype, stop_gradient=stop_gradient)
 
-    def array(self, tensor: Tensor) -> Array:
-        """The Tensor's values as a NumPy array."""
-        values = np.asarray(tensor.numpy())
-        return values.view(ml_dtypes.bfloat16) if tensor.dtype == self.paddle.bfloat16 else values
-
     def grad(
         self,
         outputs: list[Tensor],
@@ -70,6 +65,11 @@ class PaddleBackend:
         """Told of contiguous Tensors by where they begin and end."""
         (x, x_end), (y, y_end) = extent(a), extent(b)
         return x < y_end and y < x_end
+
+    def array(self, tensor: Tensor) -> Array:
+        """The Tensor's values as a NumPy array."""
+        values = np.asarray(tensor.numpy())
+        return values.view(ml_dtypes.bfloat16) if tensor.dtype == self.paddle.bfloat16 else values
 
 
 def extent(tensor: Tensor) -> tuple[int, int]:
