@@ -14,6 +14,7 @@ from gradcheck.run.arguments import backend_of, tensor_function
 from gradcheck.run.expectation import Expectation, as_expected
 from gradcheck.run.options import validate
 from gradcheck.run.points import looks, worst
+from gradcheck.run.twin import twin_of
 from gradcheck.run.verdict import Settings
 
 MOST_LISTED = 10_000
@@ -71,6 +72,8 @@ def check(
     validate(order, mode, seed, rtol, points, dtypes, expect)
     backend = backend_of(layer_or_function, inputs)
     function = tensor_function(backend, layer_or_function, inputs)
+    if backend.name == "paddle":
+        function.twin = twin_of(function, layer_or_function, inputs)
     settings = Settings(seed, rtol, mode, order, MOST_LISTED)
     with np.errstate(all="ignore"):
         looked = looks(function, points, [str(dtype) for dtype in dtypes], seed)

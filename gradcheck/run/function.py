@@ -43,6 +43,8 @@ class TensorFunction:
         """Per output, whether the function claims a gradient for it; known once `problem` was called."""
         self.held: Sequence[Tensor] = ()
         """Tensors beside the inputs that need a gradient, if known: parameters of a layer."""
+        self.twin: TensorFunction | None = None
+        """The same call on a backend that can record what it computes, where this one cannot."""
         self.unchecked = ""
         """Why there is nothing to check, if so; known once `problem` was called."""
 

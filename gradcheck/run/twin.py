@@ -15,11 +15,9 @@ from importlib import import_module
 from types import BuiltinFunctionType, CellType, FunctionType, MethodType, ModuleType
 from typing import Any
 
-import numpy as np
-
-from gradcheck.backends.base import Array, Backend, package_of
+from gradcheck.backends.base import Backend, package_of
 from gradcheck.backends.bundled import BundledBackend
-from gradcheck.checker.outputs import is_differentiable, widened
+from gradcheck.run.agreement import agree
 from gradcheck.run.arguments import cell_is_set, libraries_of, names_in, referred, tensor_function
 from gradcheck.run.function import TensorFunction
 
@@ -28,39 +26,22 @@ class NoTwin(Exception):  # noqa: N818 - an answer, not an error
     """Something that the code uses has no counterpart in the engine."""
 
 
-def twin_of(backend: Backend, function: Any, inputs: Sequence[Any]) -> TensorFunction | None:
-    """The call of `function` on `inputs`, which are the installed Paddle's, on the engine.
+def twin_of(original: TensorFunction, function: Any, inputs: Sequence[Any]) -> TensorFunction | None:
+    """The call of `function` on `inputs`, of which `original` was made, on the engine.
 
     None where something has no counterpart there, the code raises there, or the outputs are others.
     """
     engine = BundledBackend("numpy", "cpu", install=False)
-    translation = Translation(backend, engine)
+    translation = Translation(original.backend, engine)
     try:
         made, arguments = translation.of(function), [translation.of(value) for value in inputs]
         translation.finish()
-        twin, original = tensor_function(engine, made, arguments), tensor_function(backend, function, inputs)
+        twin = tensor_function(engine, made, arguments)
         ours, theirs = twin.problem(), original.problem()
     except Exception:  # any error that the code raises on the engine alone says that there is no twin
         return None
     alike = twin.claimed == original.claimed and agree(ours.outputs or [], theirs.outputs or [])
     return twin if alike else None
-
-
-def agree(ours: Sequence[Array], theirs: Sequence[Array]) -> bool:
-    """Whether outputs are the same up to rounding: to half of the digits of their dtype, beside the largest element."""
-    return len(ours) == len(theirs) and all(alike(a, b) for a, b in zip(ours, theirs, strict=True))
-
-
-def alike(a: Array, b: Array) -> bool:
-    """Whether two outputs are."""
-    if a.shape != b.shape or a.dtype != b.dtype:
-        return False
-    if not is_differentiable(a):
-        return bool((a == b).all())
-    digits = float(np.finfo(widened(a).dtype if a.dtype.kind == "V" else a.dtype).eps) ** 0.5
-    x, y = widened(a), widened(b)
-    close = abs(x - y) <= digits * abs(y).max(initial=0.0, where=np.isfinite(abs(y)))
-    return bool((close | (x == y) | (np.isnan(x) & np.isnan(y))).all())
 
 
 class Translation:

@@ -44,8 +44,8 @@ def norm(real: Any) -> Any:
 
 def same(real: Any, function: Any, *inputs: Any) -> None:
     """The call and its twin have the same outputs and gradients."""
-    backend = load("paddle")
-    theirs, ours = tensor_function(backend, function, inputs), twin_of(backend, function, inputs)
+    theirs = tensor_function(load("paddle"), function, inputs)
+    ours = twin_of(theirs, function, inputs)
     assert ours is not None
     assert type(ours.call(ours.tensors())) is engine.Tensor
     a, b = ours.problem(), theirs.problem()
@@ -96,7 +96,7 @@ def test_functions_and_what_they_close_over(real: Any) -> None:
 
 
 def test_what_has_no_twin(real: Any) -> None:
-    backend = load("paddle")
+    inputs = [X.astype("float32")]
     lacking = [real.nn.Linear(4, 3, weight_attr=None), real.nn.functional.dropout, lambda x: real.lgamma(x)]
     for function in lacking:
-        assert twin_of(backend, function, [X.astype("float32")]) is None
+        assert twin_of(tensor_function(load("paddle"), function, inputs), function, inputs) is None
