@@ -25,3 +25,8 @@ def alike(a: Array, b: Array) -> bool:
     x, y = widened(a), widened(b)
     close = abs(x - y) <= digits * abs(y).max(initial=0.0, where=np.isfinite(abs(y)))
     return bool((close | (x == y) | (np.isnan(x) & np.isnan(y))).all())
+
+
+def same(a: Array, b: Array) -> bool:
+    """Whether two arrays are equal, NaN being equal to itself."""
+    return bool(((a == b) | ((a != a) & (b != b))).all())
