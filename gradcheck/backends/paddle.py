@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
@@ -65,6 +66,12 @@ class PaddleBackend:
         """Told of contiguous Tensors by where they begin and end."""
         (x, x_end), (y, y_end) = extent(a), extent(b)
         return x < y_end and y < x_end
+
+    def lacks_kernel(self, error: Exception) -> bool:
+        """As Paddle says it of most operations in float16 and bfloat16 on a CPU."""
+        return isinstance(error, (RuntimeError, OSError)) and bool(
+            re.search(r"kernel .* is not registered", str(error))
+        )
 
     def array(self, tensor: Tensor) -> Array:
         """The Tensor's values as a NumPy array."""
