@@ -235,11 +235,11 @@ class Check:
         if look.decision is Decision.FAIL and look.rejected is not None and not look.kinked:
             return self.failed(look)
         if not look.kinked and look.decision is Decision.PASS:
-            return self.closer(look, masks)
-        found = self.longer(masks, look.kinked)
-        if found.verdict is Status.PASS or self.point.tape is not None:
-            return found
-        if found.verdict is Status.INCONCLUSIVE and not found.wrong_elsewhere:
+            found = self.closer(look, masks)
+        else:
+            found = self.longer(masks, look.kinked)
+        unsure = found.verdict is Status.FAIL or found.wrong_elsewhere
+        if self.point.tape is not None or not unsure:
             return found
         self.looker.fine = True  # FAIL only if it is wrong whatever the finest structure is
         fine = self.longer(masks, look.kinked)

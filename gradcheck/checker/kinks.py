@@ -18,6 +18,9 @@ from gradcheck.numeric.search import halved, unflat
 DIRECTIONS = 8
 """Along which a gradient has to lie in the hull of both sides: one that is outside for half of the directions, as where both of two
 tied maxima take all, passes all of them once in 2^8."""
+OFFSETS = 24
+"""Points nearby at which the derivative is looked at. Of two pieces that meet both are seen but once in 2^23; where more do, what was
+not seen may lie half of the range beyond what was."""
 MOST_OUTPUTS = 16
 """Kinked outputs that are looked at by themselves, drawn at random; of a diagonal Jacobian all are."""
 MOST_NAMED = 3
@@ -59,7 +62,7 @@ def judged(looker: Looker, masks: Masks | None) -> Kinks:
     point = looker.point
     xp = module_of(point.outputs.vector)
     directions = [point.direction(looker.random, masks) for _ in range(DIRECTIONS)]
-    offsets = [point.direction(looker.random, masks) for _ in range(DIRECTIONS)]
+    offsets = [point.direction(looker.random, masks) for _ in range(OFFSETS)]
     ranges: list[Range] = []
     noise: Array | None = None
     for direction in directions:
@@ -118,7 +121,9 @@ class Range:
         kinked = sided | (high - low > APART * (rounding + CLOSE * size))
         known = sided & xp.isfinite(left) & xp.isfinite(right)
         low, high = xp.where(known, xp.minimum(low, left), low), xp.where(known, xp.maximum(high, right), high)
-        margin = 2 * rounding + CLOSE * size
+        ordered = xp.sort(values, axis=0)
+        pieces = (ordered[1:] - ordered[:-1] > APART * (rounding + CLOSE * size)).sum(axis=0) + 1
+        margin = 2 * rounding + CLOSE * size + xp.where(pieces > 2, 0.5 * (high - low), 0.0)
         smooth = ~kinked & xp.isfinite(found.both.bar)
         value, bar = found.both.value, found.both.bar + CLOSE * abs(found.both.value)
         return cls(xp.where(smooth, value - bar, low - margin), xp.where(smooth, value + bar, high + margin), kinked)
