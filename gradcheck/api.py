@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import inspect
-import sys
-from collections.abc import Callable, Sequence
-from types import ModuleType
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from gradcheck.backends.base import Backend, load
-from gradcheck.checker.gradient import Mode, check_gradient
-from gradcheck.checker.outputs import is_differentiable
-from gradcheck.report.text import gradient_lines
+from gradcheck.checker.gradient import Mode
+from gradcheck.report.text import gradient_lines, marks
 from gradcheck.result import GradientSummary, Status
-from gradcheck.run.function import TensorFunction
+from gradcheck.run.arguments import backend_of, tensor_function
+from gradcheck.run.expectation import Expectation, as_expected
+from gradcheck.run.options import validate
+from gradcheck.run.points import in_float32_if_it_must, looks, worst
+from gradcheck.run.twin import twin_of
+from gradcheck.run.verdict import Settings
 
 MOST_LISTED = 10_000
 """Wrong entries that a result lists of one input."""
@@ -25,7 +25,8 @@ class GradientMismatch(AssertionError):  # noqa: N818 - it is what was found, no
     """A gradient is wrong, or could not be told; `result` says all there is to say."""
 
     def __init__(self, result: GradientSummary) -> None:
-        super().__init__("\n".join([f"{result.verdict}: {result.headline()}", *gradient_lines(result)]))
+        status = " ".join([str(result.verdict), *marks(result)])
+        super().__init__("\n".join([f"{status}: {result.headline()}", *gradient_lines(result)]))
         self.result = result
 
 
@@ -36,38 +37,47 @@ def check(
     mode: Mode = "auto",
     seed: int = 0,
     rtol: float | None = None,
+    points: int = 1,
+    dtypes: Sequence[str] = (),
+    expect: Expectation = "matches",
 ) -> GradientSummary:
     """The verdict on the gradients of a layer or function.
 
-    Works on layers of the bundled engine (`pylayer`) and on those of an installed Paddle.
+    Works on layers and functions of the bundled engine (`pylayer`) and on those of an installed Paddle.
 
     Args:
-        layer_or_function: a PyLayer class, whose `apply` is called, or any function of Tensors.
-        inputs: its arguments in order. Arrays, and floats, become Tensors that need a gradient; Tensors keep their
-            stop_gradient; anything else is passed on as it is.
+        layer_or_function: a PyLayer class, whose `apply` is called, or any function of Tensors: an ``nn.Layer``, a
+            method, a lambda.
+        inputs: its arguments in order. NumPy arrays, and NumPy's floating scalars, become Tensors that need a gradient;
+            Tensors keep their stop_gradient; anything else, such as a plain number, is passed on as it is.
         order: 2 to check the derivative of the gradient as well, if the first is right.
         mode: ``auto``, ``probe`` or ``full``; see `gradcheck.checker.gradient.check_gradient`.
-        seed: of the random directions and cotangents; the same seed gives the same result.
-        rtol: widens the error bars, relative to the derivative.
+        seed: of the random directions, cotangents and points; the same seed gives the same result.
+        rtol: widens the error bars, relative to the derivative; at least 0 and below 1.
+        points: how many points are looked at: the given one, then others around it, every element multiplied by a
+            random factor between 1/2 and 2.
+        dtypes: the dtypes to look at in turn, for example ``["float64", "float32"]``, in place of the inputs' own.
+        expect: what backward is. ``matches``: the derivative. ``differs``: anything else, which must be found.
+            ``straight-through``: the cotangent unchanged, of a function in steps. ``zero``.
 
     Returns:
-        Its `verdict` is PASS, FAIL, KINK or INCONCLUSIVE; `wrong` lists the wrong entries, `diagnosis` the causes.
+        Its `verdict` is PASS, FAIL, KINK or INCONCLUSIVE; `wrong` lists the wrong entries, `diagnosis` the causes. Of
+        several points and dtypes it is the worst found, and `where` says at which.
 
     Raises:
-        TypeError: no input needs a gradient, or `order` is neither 1 nor 2.
-        Exception: whatever the layer raises.
+        TypeError: no input needs a gradient, or an option is of the wrong type.
+        ValueError: an option has a value that it cannot have.
+        Exception: whatever the layer raises, except for gradients that Paddle cannot take (GC137).
     """
-    if order not in (1, 2):
-        raise TypeError(f"order must be 1 or 2, not {order!r}")
+    validate(order, mode, seed, rtol, points, dtypes, expect)
     backend = backend_of(layer_or_function, inputs)
     function = tensor_function(backend, layer_or_function, inputs)
+    if backend.name == "paddle":
+        function.twin = twin_of(function, layer_or_function, inputs)
+    settings = Settings(seed, rtol, mode, order, MOST_LISTED)
     with np.errstate(all="ignore"):
-        result = check_gradient(function.problem(), seed=seed, rtol=rtol, mode=mode, listed=MOST_LISTED)
-        if order == 2 and result.verdict in (Status.PASS, Status.KINK):
-            result = check_gradient(
-                function.second_order(), seed=seed, rtol=rtol, mode=mode, listed=MOST_LISTED
-            ).second()
-    return result
+        looked = looks(function, points, [str(dtype) for dtype in dtypes], seed)
+        return worst(looked, lambda at: in_float32_if_it_must(at, lambda f: as_expected(f, settings, expect)))
 
 
 def assert_gradients(layer_or_function: Any, *inputs: Any, **options: Any) -> GradientSummary:
@@ -80,54 +90,3 @@ def assert_gradients(layer_or_function: Any, *inputs: Any, **options: Any) -> Gr
     if result.verdict not in (Status.PASS, Status.KINK):
         raise GradientMismatch(result)
     return result
-
-
-def backend_of(function: Any, inputs: Sequence[Any]) -> Backend:
-    """The installed Paddle if the layer or an input is its, else the bundled engine."""
-    classes = [*(function.__mro__ if inspect.isclass(function) else ()), *(type(value) for value in inputs)]
-    modules = {cls.__module__.partition(".")[0] for cls in classes}
-    installed = sys.modules.get("paddle")
-    if "paddle" in modules and isinstance(installed, ModuleType) and not installed.__name__.startswith("pylayer"):
-        return load("paddle")
-    from gradcheck.backends.bundled import BundledBackend
-
-    return BundledBackend("numpy", "cpu", install=False)
-
-
-def tensor_function(backend: Backend, function: Any, inputs: Sequence[Any]) -> TensorFunction:
-    """The call of a layer or function on inputs, its Tensors under the names of its parameters."""
-    apply: Callable[..., Any] = function.apply if hasattr(function, "apply") else function
-    names = parameter_names(function, len(inputs))
-    arrays, dtypes, stopped = {}, {}, []
-    for name, value in zip(names, inputs, strict=True):
-        if isinstance(value, backend.paddle.Tensor):
-            array = backend.array(value)
-            if value.stop_gradient:
-                stopped.append(name)
-        elif isinstance(value, (np.ndarray, float, np.floating)):
-            array = np.asarray(value)
-        else:
-            continue
-        arrays[name], dtypes[name] = array.copy(), array.dtype.name
-    if not any(name not in stopped and is_differentiable(array) for name, array in arrays.items()):
-        raise TypeError(
-            "no input needs a gradient, so there is none to check: pass floating arrays, or Tensors with "
-            "stop_gradient=False"
-        )
-
-    def call(tensors: dict[str, Any]) -> Any:
-        return apply(*(tensors.get(name, value) for name, value in zip(names, inputs, strict=True)))
-
-    return TensorFunction(backend, call, arrays, dtypes, stopped)
-
-
-def parameter_names(function: Any, count: int) -> list[str]:
-    """The names of the first parameters of a function, or of a layer's forward after its ctx; made up beyond them."""
-    made_up = [f"x{k}" for k in range(count)]
-    try:
-        parameters = list(inspect.signature(getattr(function, "forward", function)).parameters.values())
-    except (TypeError, ValueError):
-        return made_up
-    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    names = [p.name for p in parameters[1 if hasattr(function, "apply") else 0 :] if p.kind in kinds][:count]
-    return names + made_up[len(names) :]

@@ -93,8 +93,16 @@ class GradientSummary(_Record):
     """Broken contracts first, then the causes that reproduce the numerical derivative."""
     certified: bool = False
     """Whether every entry of the Jacobian was held against a numerical value of its own."""
+    marks: tuple[str, ...] = ()
+    """How the verdict was reached where not by the differences alone, such as ``by the tape``."""
+    patterns: tuple[str, ...] = ()
+    """Whole slices that are wrong: ``all of x[:, 3]``."""
     seed: int = 0
     evaluations: int = 0
+    marks: tuple[str, ...] = ()
+    """Words beside the verdict on how it came about: by the tape, beside a kink, expected to differ."""
+    where: str = ""
+    """Of several points or dtypes, the one where this was found: ``point 2 of 3, float32``. Empty on a PASS."""
 
     def second(self) -> GradientSummary:
         """As the summary of the derivative of a gradient that is right itself."""
@@ -104,7 +112,11 @@ class GradientSummary(_Record):
         return self.model_copy(update={"diagnosis": (cause, *self.diagnosis)})
 
     def headline(self) -> str:
-        """Which gradients are wrong, and which are right, in one line; or the first broken contract."""
+        """Which gradients are wrong, and which are right, in one line; or the first broken contract; and where."""
+        return f"{self.finding()} (at {self.where})" if self.where else self.finding()
+
+    def finding(self) -> str:
+        """As `headline`, without the point."""
         least = "" if self.exhaustive else "at least "
         wrong = [f"{name}: {least}{n} of {total} entries wrong" for name, (n, total) in self.wrong_counts.items() if n]
         right = [name for name, (n, _) in self.wrong_counts.items() if not n]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from typing import Any
@@ -130,15 +131,154 @@ def test_functions_tensors_and_other_arguments() -> None:
     assert gradcheck.check(lambda *xs: xs[0] * xs[1], X, X).wrong_counts == {"x0": (0, 12), "x1": (0, 12)}
 
 
-@pytest.mark.parametrize("inputs", [[], [3], [np.arange(3)], [paddle.ones([2])]])
+@pytest.mark.parametrize("inputs", [[], [3], [0.5, 2j, True], [np.arange(3)], [paddle.ones([2])]])
 def test_without_an_input_that_needs_a_gradient_there_is_nothing_to_check(inputs: Any) -> None:
     with pytest.raises(TypeError, match="no input needs a gradient"):
         gradcheck.check(lambda *x: paddle.ones([2]), *inputs)
 
 
-def test_only_first_and_second_order_are_known() -> None:
-    with pytest.raises(TypeError, match="order must be 1 or 2"):
-        gradcheck.check(Tanh, X, order=3)
+# --------------------------------------------------------------------------- arguments
+def test_plain_numbers_are_passed_as_they_are() -> None:
+    seen = []
+
+    def function(x: Any, *rest: Any) -> Any:
+        seen.append([type(value) for value in rest])
+        return x * rest[0]
+
+    assert gradcheck.check(function, X, 1e-6, 3, True, 2j).wrong_counts == {"x": (0, 12)}
+    assert all(types == [float, int, bool, complex] for types in seen)
+
+
+def test_a_layer_takes_plain_numbers() -> None:
+    class Scaled(PyLayer):
+        @staticmethod
+        def forward(ctx: Any, x: Any, factor: float) -> Any:
+            ctx.factor = factor
+            return x * factor
+
+        @staticmethod
+        def backward(ctx: Any, dy: Any) -> Any:
+            return dy * ctx.factor
+
+    assert gradcheck.check(Scaled, X, 1e-6).verdict is Status.PASS
+
+
+@pytest.mark.parametrize("x", [np.float64(2.0), np.float32(2.0), np.array(2.0), np.complex128(1 + 2j)])
+def test_numbers_of_numpy_are_arrays(x: Any) -> None:
+    assert gradcheck.check(lambda x: x * x, x).wrong_counts == {"x": (0, 1)}
+
+
+def test_a_function_that_wants_tensors_with_a_gradient() -> None:
+    def wanting(x: Any, stopped: Any) -> Any:
+        assert not x.stop_gradient
+        assert stopped.stop_gradient
+        return x * stopped
+
+    assert gradcheck.check(wanting, X, paddle.to_tensor(X)).verdict is Status.PASS
+
+
+def test_bfloat16() -> None:
+    x = paddle.to_tensor(X, dtype="bfloat16", stop_gradient=False)
+    assert gradcheck.check(Tanh, x).verdict is Status.PASS
+    assert gradcheck.check(WrongTanh, x).verdict is Status.FAIL
+
+
+# --------------------------------------------------------------------------- options
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"order": 3}, "order must be 1 or 2, not 3"),
+        ({"order": True}, "order must be 1 or 2, not True"),
+        ({"mode": "x"}, "mode must be 'auto', 'probe' or 'full', not 'x'"),
+        ({"mode": None}, "mode must be 'auto', 'probe' or 'full', not None"),
+        ({"rtol": -1}, "rtol must be a number of at least 0 and below 1"),
+        ({"rtol": 1}, "rtol must be a number of at least 0 and below 1"),
+        ({"rtol": float("inf")}, "rtol must be .* not inf"),
+        ({"rtol": float("nan")}, "rtol must be .* not nan"),
+        ({"rtol": True}, "rtol must be .* not True"),
+        ({"rtol": "0.1"}, "rtol must be .* not '0.1'"),
+        ({"seed": -1}, "seed must be a whole number from 0"),
+        ({"seed": 0.5}, "seed must be a whole number from 0"),
+        ({"points": 0}, "points must be a whole number of at least 1, not 0"),
+        ({"dtypes": "float64"}, "dtypes must be a list"),
+        ({"dtypes": ["int8"]}, "each of dtypes must be 'float64', .* not 'int8'"),
+        ({"expect": "wrong"}, "expect must be 'matches', 'differs', 'straight-through' or 'zero', not 'wrong'"),
+    ],
+)
+def test_an_option_that_cannot_be_says_what_is_allowed(options: Any, message: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=message):
+        gradcheck.check(Tanh, X, **options)
+
+
+def test_options_at_the_edge_of_what_is_allowed() -> None:
+    assert gradcheck.check(Tanh, X, rtol=0, seed=np.int64(2**32 - 1), order=np.int64(1)).verdict is Status.PASS
+
+
+# --------------------------------------------------------------------------- nothing checked
+@pytest.mark.parametrize(
+    ("function", "why"),
+    [
+        (lambda x: None, "the call returned None, and no Tensor"),
+        (lambda x: [x.numpy(), x.numpy()], "the call returned a list of ndarray, and no Tensor"),
+        (lambda x: paddle.argmax(x), "no output has a derivative: they are of dtype int64"),
+        (lambda x: x[:0], r"no output has an element: they are of shape \[0, 4\]"),
+    ],
+)
+def test_what_leaves_nothing_to_check_is_not_green(function: Any, why: str) -> None:
+    summary = gradcheck.check(function, X)
+    assert summary.verdict is Status.INCONCLUSIVE
+    assert re.fullmatch(f"nothing was checked: {why}", summary.why)
+    with pytest.raises(gradcheck.GradientMismatch, match="INCONCLUSIVE: nothing was checked"):
+        gradcheck.assert_gradients(function, X)
+
+
+def test_inputs_without_an_element_leave_nothing_to_check() -> None:
+    assert gradcheck.check(lambda x: x.sum(), np.zeros((0, 3))).verdict is Status.INCONCLUSIVE
+
+
+def test_outputs_without_a_gradient_leave_nothing_to_check() -> None:
+    class Marked(Detached):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            y = x * x
+            ctx.mark_non_differentiable(y)
+            return y
+
+    assert "no output has a gradient" in gradcheck.check(Marked, X).why
+
+
+# --------------------------------------------------------------------------- what is no gradient
+@pytest.mark.parametrize(
+    ("backward", "said"),
+    [
+        (lambda dy: paddle.ones([3, 4], dtype="int64"), "dtype int64"),
+        (lambda dy: dy > 0, "dtype bool"),
+        (lambda dy: dy.sum(), r"shape \[\]"),
+        (lambda dy: dy[0], r"shape \[4\]"),
+        (lambda dy: (dy, dy), "should be 1, but received 2"),
+        (lambda dy: dy.numpy(), "Tensor or None"),
+    ],
+)
+def test_what_is_no_gradient_is_a_broken_contract(backward: Any, said: str) -> None:
+    class Layer(Detached):
+        @staticmethod
+        def backward(ctx: Any, dy: Any) -> Any:
+            return backward(dy)
+
+    summary = gradcheck.check(Layer, X)
+    assert summary.verdict is Status.FAIL
+    assert [found.code for found in summary.diagnosis] == ["GC137"]
+    assert re.search(said, summary.headline())
+
+
+def test_other_errors_of_a_backward_come_through() -> None:
+    class Raising(Detached):
+        @staticmethod
+        def backward(ctx: Any, dy: Any) -> Any:
+            raise ValueError("mine")
+
+    with pytest.raises(ValueError, match="mine"):
+        gradcheck.check(Raising, X)
 
 
 def test_the_package_itself_imports_no_numpy_and_takes_no_name_of_paddle() -> None:

@@ -92,6 +92,21 @@ class Backend(Protocol):
     def tensor(self, array: Array, dtype: str | None, stop_gradient: bool) -> Tensor:
         """A leaf Tensor of the named dtype, or the array's own, with a copy of the array, NumPy's or the backend's."""
 
+    def grad(
+        self,
+        outputs: list[Tensor],
+        inputs: list[Tensor],
+        cotangents: list[Tensor],
+        create_graph: bool = False,
+    ) -> list[Tensor | None]:
+        """As ``paddle.grad`` gives them; None for an input that no output depends on."""
+
+    def overlap(self, a: Tensor, b: Tensor) -> bool:
+        """Whether two Tensors share memory; False where the backend cannot tell."""
+
+    def lacks_kernel(self, error: Exception) -> bool:
+        """Whether an error says that an operation is not there for a dtype on this device."""
+
     def array(self, tensor: Tensor) -> Array:
         """The values of a Tensor as an array of the backend: no copy where it needs none."""
 
@@ -134,7 +149,9 @@ ENGINE = ("gradcheck.backends.bundled", "pylayer.paddle")
 BACKENDS: dict[str, Entry] = {
     "numpy": Entry("gradcheck.backends.bundled:numpy_backend", ("numpy", "pylayer"), "", ENGINE, True, True),
     "cupy": Entry("gradcheck.backends.bundled:cupy_backend", ("cupy", "pylayer"), "cupy", ENGINE, True, False),
-    "paddle": Entry("gradcheck.backends.paddle:paddle_backend", ("paddle",), "paddle", ("paddle",), False, False),
+    "paddle": Entry(
+        "gradcheck.backends.paddle:paddle_backend", ("paddle",), "paddle", ("paddle", *ENGINE), False, False
+    ),
 }
 """The table of backends, by the name that the command line and specs use."""
 
@@ -168,3 +185,8 @@ def flat_tensors(value: Any, is_tensor: Callable[[Any], bool]) -> list[Tensor]:
     if isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
         return [tensor for item in value for tensor in flat_tensors(item, is_tensor)]
     return []
+
+
+def package_of(value: Any) -> str:
+    """The top-level package that a class or function says it is from; empty if it does not say."""
+    return str(getattr(value, "__module__", None) or "").partition(".")[0]

@@ -8,6 +8,8 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
+import numpy as np
+
 import pylayer
 from gradcheck.backends.recording import Mover, Moving, Recorded, recorded
 from pylayer.array import Array, default_module, set_device
@@ -30,6 +32,27 @@ class BundledBackend:
         """A leaf Tensor on the backend's device."""
         wanted = None if dtype is None else as_dtype(dtype).numpy
         return Tensor(default_module().array(array, dtype=wanted), None, stop_gradient)
+
+    def grad(
+        self,
+        outputs: list[Tensor],
+        inputs: list[Tensor],
+        cotangents: list[Tensor],
+        create_graph: bool = False,
+    ) -> list[Tensor | None]:
+        """As ``paddle.grad`` gives them."""
+        return self.paddle.grad(  # type: ignore[no-any-return]
+            outputs, inputs, cotangents, create_graph=create_graph, allow_unused=True
+        )
+
+    def overlap(self, a: Tensor, b: Tensor) -> bool:
+        """Told of arrays on the host."""
+        x, y = a.array, b.array
+        return isinstance(x, np.ndarray) and isinstance(y, np.ndarray) and np.shares_memory(x, y)
+
+    def lacks_kernel(self, error: Exception) -> bool:
+        """It has all of its operations for every dtype."""
+        return False
 
     def array(self, tensor: Tensor) -> Array:
         """The Tensor's own array."""

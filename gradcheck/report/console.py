@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from gradcheck.report.plain import color_of
-from gradcheck.report.text import failure_block, one_line, place, shown_path, summary
+from gradcheck.report.text import failure_block, marks, one_line, place, shown_path, summary
 from gradcheck.result import Result, Status
 
 
@@ -107,7 +107,8 @@ def row(result: Result) -> tuple[Text, Text, str, str]:
     if result.message and result.status.green:
         name.append(f"\n    {one_line(result.message)}", "dim")
     ratio = result.gradient.worst_error if result.gradient is not None else None
-    return name, Text(str(result.status), style(result.status)), error_ratio(ratio), f"{result.seconds:.2f}"
+    status = Text(" ".join([str(result.status), *marks(result.gradient)]), style(result.status))
+    return name, status, error_ratio(ratio), f"{result.seconds:.2f}"
 
 
 def error_ratio(ratio: float | None) -> str:
@@ -117,6 +118,7 @@ def error_ratio(ratio: float | None) -> str:
 
 def panel(result: Result, again_options: str = "") -> Panel:
     """What is wrong with one result, and how to run it again."""
-    title = Text.assemble((str(result.status), style(result.status)), f" {result.name} · {place(result)}")
+    status = " ".join([str(result.status), *marks(result.gradient)])
+    title = Text.assemble((status, style(result.status)), f" {result.name} · {place(result)}")
     lines = [Text(line) for line in failure_block(result, again_options)]
     return Panel(Group(*lines), title=title, title_align="left", border_style=style(result.status))

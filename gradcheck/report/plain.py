@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import click
 
-from gradcheck.report.text import element, failure_block, one_line, place, summary, worst_first
+from gradcheck.report.text import element, failure_block, marks, one_line, place, summary, worst_first
 from gradcheck.result import Result, Status
 
 HEARTBEAT = 30.0
@@ -22,14 +22,17 @@ def color_of(status: Status) -> str:
 
 
 def result_line(result: Result) -> str:
-    """``FAIL lstm-cell@numpy specs/rnn.grad.yaml:12:5 W_hh[1,2] rel=3.2e-02 bar=5e-13 0.41s``, never truncated."""
+    """``FAIL lstm-cell@numpy specs/rnn.grad.yaml:12:5 W_hh[1,2] rel=3.2e-02 bar=5e-13 0.41s``, never truncated.
+
+    Marks of the verdict stand in brackets before the time: status and name are always the first two words.
+    """
     parts = [str(result.status), result.name, place(result)]
     if result.gradient is not None and result.gradient.wrong and result.status is Status.FAIL:
         worst = worst_first(result.gradient.wrong)[0]
         parts.append(f"{element(worst.input, worst.index)} rel={worst.relative_error:.1e} bar={worst.bar:.0e}")
     elif result.message:
         parts.append(one_line(result.message))
-    return " ".join([*parts, f"{result.seconds:.2f}s"])
+    return " ".join([*parts, *marks(result.gradient), f"{result.seconds:.2f}s"])
 
 
 class PlainScreen:

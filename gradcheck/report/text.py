@@ -52,6 +52,11 @@ def number(value: float) -> str:
     return f"{value:.8g}"
 
 
+def marks(gradient: GradientSummary | None) -> list[str]:
+    """The marks of a verdict in one pair of brackets, to stand beside the status; empty if it has none."""
+    return [f"[{one_line(', '.join(gradient.marks))}]"] if gradient is not None and gradient.marks else []
+
+
 def worst_first(entries: Iterable[WrongEntry]) -> list[WrongEntry]:
     """The entries, largest relative error first."""
     return sorted(entries, key=lambda entry: -entry.relative_error)

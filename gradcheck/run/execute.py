@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gradcheck.backends.base import Backend, load
-from gradcheck.checker.gradient import check_gradient
 from gradcheck.codes import CODES
 from gradcheck.result import GradientSummary, Result, Status
 from gradcheck.run.compare import difference, message_matches
+from gradcheck.run.expectation import Expectation, as_expected
 from gradcheck.run.layer import Layer
+from gradcheck.run.no_gradient import refused
 from gradcheck.run.program import (
     Namespace,
     compile_expression,
@@ -29,6 +30,8 @@ from gradcheck.run.program import (
     run_source,
 )
 from gradcheck.run.static_layer import StaticLayer
+from gradcheck.run.twin import speaking_for
+from gradcheck.run.verdict import Settings
 from gradcheck.spec.code import is_static
 
 if TYPE_CHECKING:
@@ -119,13 +122,14 @@ class Run:
             else:
                 kind = StaticLayer if is_static(self.scenario.layer) else Layer
                 layer = kind(self.case, self.backend, self.namespace)
-                found += self.run_layer(layer)
-                wanted = self.expect.gradient
-                if wanted != "unchecked" and not any(f.status is Status.ERROR for f in found):
-                    gradient = self.check(layer)
-                    found += judge(gradient, self.expect)
+                findings, gradient = self.run_and_check(layer)
+                found += findings
         found += self.check_warnings(caught)
         return found, gradient
+
+    def made_on(self, engine: Backend) -> Layer:
+        """The scenario's layer once more, on another backend."""
+        return Layer(self.case, engine, {**new_namespace(engine.paddle), **self.case.parameters})
 
     # ----------------------------------------------------------------- the documented run
     def run_script(self) -> list[Finding]:
@@ -135,6 +139,24 @@ class Run:
         with self.expected_exception() as found:
             run_source(scenario.script, scenario.path, scenario.line_of("script"), self.namespace)
         return found or [*self.check_values(), *self.check_calls()]
+
+    def run_and_check(self, layer: Layer) -> tuple[list[Finding], GradientSummary | None]:
+        """The documented run and, where the scenario asks for it, the gradient check.
+
+        Gradients that the backend refuses in the first are what the second finds: a broken contract.
+        """
+        checked = self.expect.gradient != "unchecked"
+        try:
+            found = self.run_layer(layer)
+        except Exception as error:
+            gradient = refused(error) if checked else None
+            if gradient is None:
+                raise
+            return judge(gradient, self.expect), gradient
+        if not checked or any(f.status is Status.ERROR for f in found):
+            return found, None
+        gradient = self.check(layer)
+        return [*found, *judge(gradient, self.expect)], gradient
 
     def run_layer(self, layer: Layer) -> list[Finding]:
         """Call the layer once as its users do, take gradients if there are any, and look at what that gives."""
@@ -222,15 +244,15 @@ class Run:
     # ----------------------------------------------------------------- the gradient
     def check(self, layer: Layer) -> GradientSummary:
         """The gradient check; of second order too where the scenario asks for it and the first is right."""
-        seed, rtol, mode = self.case.seed, self.scenario.rtol, self.case.mode
-        summary = check_gradient(layer.problem(), seed=seed, rtol=rtol, mode=mode)
-        if self.expect.order == 2 and summary.verdict in (Status.PASS, Status.KINK):
-            summary = check_gradient(layer.second_order(), seed=seed, rtol=rtol, mode=mode).second()
-        return summary
+        case, wanted = self.case, self.expect.gradient
+        if self.backend.name == "paddle" and not isinstance(layer, StaticLayer):
+            layer.twin = speaking_for(layer, self.made_on)
+        declared: Expectation = wanted if wanted in ("straight-through", "zero") else "matches"
+        return as_expected(layer, Settings(case.seed, self.scenario.rtol, case.mode, self.expect.order), declared)
 
 
 def judge(gradient: GradientSummary, expect: Expect) -> list[Finding]:
-    """What the gradient check means for a scenario that says `matches` or `differs`."""
+    """What the gradient check means for a scenario that says what backward is."""
     verdict = gradient.verdict
     if verdict is Status.INCONCLUSIVE:
         return [Finding(verdict, gradient.why)]

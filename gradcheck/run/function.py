@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from gradcheck.backends.base import Array, Backend, Tensor, flat_tensors
 from gradcheck.checker.outputs import is_differentiable
-from gradcheck.checker.problem import Observation, Problem
+from gradcheck.checker.problem import Problem
+from gradcheck.run.agreement import same
+from gradcheck.run.no_gradient import NoGradient, misfit, nothing_claimed
+from gradcheck.run.observe import observed
 from gradcheck.witness.graph import Graph
 from gradcheck.witness.rounding import Mover
 from gradcheck.witness.tape import Tape
@@ -42,6 +44,12 @@ class TensorFunction:
         self.stopped = frozenset(stopped)
         self.claimed: list[bool] = []
         """Per output, whether the function claims a gradient for it; known once `problem` was called."""
+        self.held: Sequence[Tensor] = ()
+        """Tensors beside the inputs that need a gradient, if known: parameters of a layer."""
+        self.twin: TensorFunction | None = None
+        """The same call on a backend that can record what it computes, where this one cannot."""
+        self.unchecked = ""
+        """Why there is nothing to check, if so; known once `problem` was called."""
 
     def tensors(self) -> dict[str, Tensor]:
         """The inputs as fresh leaf Tensors."""
@@ -63,11 +71,14 @@ class TensorFunction:
         """The layer on arrays, with the vjp that its backward claims."""
         start = self.tensors()
         differentiable = [not t.stop_gradient and is_differentiable(self.backend.array(t)) for t in start.values()]
-        outputs = self.outputs(self.call(self.tensors()))
+        returned = self.call(self.tensors())
+        outputs = self.outputs(returned)
         # Outputs that the layer marks as non-differentiable make no claim. One that is cut off from its inputs is a
         # leaf, and claims a gradient of zero.
         self.claimed = [output.is_leaf or not output.stop_gradient for output in outputs]
         names = ["out"] if len(outputs) == 1 else [f"out[{k}]" for k in range(len(outputs))]
+        needed = [self.backend.array(t) for t, need in zip(start.values(), differentiable, strict=True) if need]
+        self.unchecked = nothing_claimed(returned, [self.backend.array(t) for t in outputs], self.claimed, needed)
         return Problem(
             names=list(self.arrays),
             inputs=[self.backend.array(t) for t in start.values()],
@@ -75,7 +86,7 @@ class TensorFunction:
             output_names=[name for name, claimed in zip(names, self.claimed, strict=True) if claimed],
             forward=self.forward,
             vjp=lambda inputs, cotangents: self.vjp(inputs, cotangents, differentiable),
-            observe=self.observe,
+            observe=lambda cotangents: observed(self, cotangents),
             outputs=[self.backend.array(t) for t, claimed in zip(outputs, self.claimed, strict=True) if claimed],
             record=lambda inputs, lines=False: self.record(inputs, differentiable, lines),
         )
@@ -112,15 +123,20 @@ class TensorFunction:
         }
 
     def forward(self, arrays: Sequence[Array]) -> list[Array]:
-        """The outputs, nothing recorded."""
+        """The outputs, nothing recorded, from inputs whose stop_gradient is the one that users see."""
+        needed = [n not in self.stopped and is_differentiable(x) for n, x in zip(self.arrays, arrays, strict=True)]
         with self.backend.paddle.no_grad():
-            outputs = self.checked_outputs(self.bound(arrays, [False] * len(arrays)))
+            outputs = self.checked_outputs(self.bound(arrays, needed))
             return [self.backend.array(t) for t in outputs]
 
     def vjp(
         self, arrays: Sequence[Array], cotangents: Sequence[Array | None], needed: Sequence[bool]
     ) -> list[Array | None]:
-        """The gradients of the inputs; None where none is needed or defined."""
+        """The gradients of the inputs; None where none is needed or defined.
+
+        Raises:
+            NoGradient: one has another shape than its input, or is of a dtype that holds no derivatives.
+        """
         inputs = self.bound(arrays, needed)
         ends = [
             (out, self.backend.tensor(cotangent, None, True))
@@ -131,9 +147,24 @@ class TensorFunction:
         if not ends or not wanted:
             return [None] * len(arrays)
         outputs, starts = zip(*ends, strict=True)
-        found = iter(self.backend.paddle.grad(list(outputs), wanted, list(starts), allow_unused=True))
+        found = iter(self.grad(list(outputs), wanted, list(starts)))
         gradients = [next(found) if need else None for need in needed]
-        return [None if g is None else self.backend.array(g) for g in gradients]
+        return self.fitting([None if g is None else self.backend.array(g) for g in gradients], arrays)
+
+    def grad(
+        self, outputs: list[Tensor], inputs: list[Tensor], cotangents: list[Tensor], create_graph: bool = False
+    ) -> list[Tensor | None]:
+        """The gradients of leaves. Those of the held ones are asked for as well: ``paddle.grad`` 3.3.1 tells a PyLayer
+        that an argument nobody asked for needs no gradient, and refuses the one that its backward gives."""
+        return self.backend.grad(outputs, [*inputs, *self.held], cotangents, create_graph)[: len(inputs)]
+
+    def fitting(self, gradients: list[Array | None], arrays: Sequence[Array]) -> list[Array | None]:
+        """The gradients, if each has the shape of its input and a dtype that fits. Raises NoGradient."""
+        for name, gradient, x in zip(self.arrays, gradients, arrays, strict=True):
+            text = "" if gradient is None else misfit(gradient, x)
+            if text:
+                raise NoGradient(text, name)
+        return gradients
 
     def second_order(self) -> Problem:
         """The first vjp as a function of the inputs and the cotangents, with its vjp by double backward."""
@@ -142,7 +173,7 @@ class TensorFunction:
         active = [k for k, out in enumerate(outs) if is_differentiable(out)]
         count, needed = len(first.inputs), list(first.differentiable)
         random = np.random.default_rng(1)
-        cotangents = [outs[k] * 0 + random.standard_normal(outs[k].shape) for k in active]
+        cotangents = [(outs[k] * 0 + random.standard_normal(outs[k].shape)).astype(outs[k].dtype) for k in active]
 
         def split(arrays: Sequence[Array]) -> tuple[Sequence[Array], list[Array | None]]:
             given = iter(arrays[count:])
@@ -172,7 +203,7 @@ class TensorFunction:
         needed: Sequence[bool],
     ) -> list[Array | None]:
         """The gradients, with respect to inputs and cotangents, of the first gradients times `second`."""
-        grad, tensor = self.backend.paddle.grad, self.backend.tensor
+        grad, tensor = self.grad, self.backend.tensor
         inputs = self.bound(point[0], needed)
         starts = [None if c is None else tensor(c, c.dtype.name, False) for c in point[1]]
         ends = [
@@ -185,7 +216,7 @@ class TensorFunction:
         nothing: list[Array | None] = [None] * (len(inputs) + len(targets) - len(wanted))
         if not ends:
             return nothing
-        firsts = grad([o for o, _ in ends], wanted, [s for _, s in ends], create_graph=True, allow_unused=True)
+        firsts = grad([o for o, _ in ends], wanted, [s for _, s in ends], create_graph=True)
         pairs = [
             (first, tensor(c, c.dtype.name, True))
             for first, c in zip(firsts, second, strict=True)
@@ -193,72 +224,9 @@ class TensorFunction:
         ]
         if not pairs:
             return nothing
-        found = iter(grad([f for f, _ in pairs], targets, [c for _, c in pairs], allow_unused=True))
+        found = iter(grad([f for f, _ in pairs], targets, [c for _, c in pairs]))
         gradients = [next(found) if need else None for need in [*needed, *(True for s in starts if s is not None)]]
         return [None if g is None else self.backend.array(g) for g in gradients]
-
-    # ----------------------------------------------------------------- what it changes
-    def observe(self, cotangents: Sequence[Array | None]) -> Observation:
-        """Run forward and backward once and compare the memory of inputs and cotangents before and after."""
-        inputs = self.tensors()
-        array = self.backend.array
-        before = {name: (array(t).copy(), t.inplace_version) for name, t in inputs.items()}
-        seen: dict[str, tuple[str, ...]] = {"changed_by_backward": (), "aliased": ()}
-        found: list[Tensor | None] = []
-        with self.watched_backward(inputs, seen):
-            outputs = self.checked_outputs(inputs)
-            arrays = [array(out).copy() for out in outputs]
-            ends = [
-                (out, self.backend.tensor(c, array(out).dtype.name, True))
-                for out, c in zip(outputs, cotangents, strict=True)
-                if c is not None and not out.stop_gradient
-            ]
-            changed = {name for name, t in inputs.items() if not same(array(t), before[name][0])}
-            tracked = {name for name in changed if inputs[name].inplace_version != before[name][1]}
-            wanted = [t for t in inputs.values() if not t.stop_gradient]
-            if ends and wanted:
-                found = self.backend.paddle.grad([o for o, _ in ends], wanted, [c for _, c in ends], allow_unused=True)
-        given = dict(zip((n for n, t in inputs.items() if not t.stop_gradient), found, strict=False))
-        late = {name for name, t in inputs.items() if name not in changed and not same(array(t), before[name][0])}
-        by_backward = [*(n for n in self.arrays if n in late), *seen["changed_by_backward"]]
-        return Observation(
-            changed_by_forward=tuple(n for n in self.arrays if n in changed - tracked),
-            changed_in_place=tuple(n for n in self.arrays if n in tracked),
-            changed_by_backward=tuple(dict.fromkeys(by_backward)),
-            aliased=seen["aliased"],
-            outputs=arrays,
-            gradients=[None if g is None else array(g) for g in (given.get(n) for n in inputs)],
-        )
-
-    @contextmanager
-    def watched_backward(self, inputs: dict[str, Tensor], seen: dict[str, tuple[str, ...]]) -> Iterator[None]:
-        """Have every PyLayer's backward note which of its cotangents it changes, and which inputs it returns."""
-        is_tensor, array = self.outputs, self.backend.array
-
-        def watching(backward: Callable[..., Any]) -> Callable[..., Any]:
-            def watched(ctx: Any, *cotangents: Any) -> Any:
-                given = [array(t) for c in cotangents for t in is_tensor(c)]
-                copies = [a.copy() for a in given]
-                returned = backward(ctx, *cotangents)
-                if not all(same(a, b) for a, b in zip(given, copies, strict=True)):
-                    seen["changed_by_backward"] = ("the incoming gradient",)
-                gradients = [array(t) for t in is_tensor(returned)]
-                shared = tuple(n for n, t in inputs.items() if any(overlap(array(t), g) for g in gradients))
-                seen["aliased"] = seen["aliased"] or shared
-                return returned
-
-            return watched
-
-        layers = list(subclasses(self.backend.paddle.autograd.PyLayer))
-        kept = [(layer, vars(layer).get("backward")) for layer in layers]
-        kept = [(layer, method) for layer, method in kept if method and not isinstance(method, classmethod)]
-        try:
-            for layer, method in kept:
-                layer.backward = staticmethod(watching(getattr(method, "__func__", method)))
-            yield
-        finally:
-            for layer, method in kept:
-                layer.backward = method
 
 
 class Replays:
@@ -286,19 +254,3 @@ class Replays:
         with self.function.backend.moving(move):
             return self.function.vjp(self.arrays, cotangents, self.needed)
 
-
-def subclasses(layer: Any) -> Iterator[Any]:
-    """All classes that inherit from `layer`."""
-    for child in layer.__subclasses__():
-        yield child
-        yield from subclasses(child)
-
-
-def same(a: Array, b: Array) -> bool:
-    """Whether two arrays are equal, NaN being equal to itself."""
-    return bool(((a == b) | ((a != a) & (b != b))).all())
-
-
-def overlap(a: Array, b: Array) -> bool:
-    """Whether two arrays on the host share memory."""
-    return isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and np.shares_memory(a, b)

@@ -20,7 +20,7 @@ DType = Literal[
     "complex64", "complex128",
 ]  # fmt: skip
 BackendName = Literal["numpy", "cupy", "paddle"]
-Verdict = Literal["matches", "differs", "unchecked"]
+Verdict = Literal["matches", "differs", "straight-through", "zero", "unchecked"]
 
 ITEM_BYTES: dict[str, int] = {
     "float16": 2, "float32": 4, "float64": 8, "bfloat16": 2, "int8": 1, "int16": 2, "int32": 4, "int64": 8,
@@ -204,8 +204,9 @@ class Expect(_Format):
 
     gradient: Verdict = Field(
         default="unchecked",
-        description="The gradient check's verdict: backward matches the derivative, differs from it, or unchecked. By "
-        "default matches for a layer with a differentiable input, else unchecked.",
+        description="What backward is: it matches the derivative; it differs from it; it is straight-through, the "
+        "cotangent unchanged of a function in steps; it is zero; or it is unchecked. By default matches for a layer "
+        "with a differentiable input, else unchecked.",
     )
     differs: Differs | None = Field(default=None, description="What `gradient: differs` must be found to be.")
     grads: dict[str, Numbers | None] = Field(default={}, description="Input → its documented gradient; null for none.")

@@ -77,6 +77,13 @@ def test_a_failure_has_a_panel_with_what_is_needed_to_act():
     assert output.endswith("1 FAIL in 2.0 s")
 
 
+def test_marks_of_a_verdict_stand_beside_the_status():
+    marked = GradientSummary(verdict=Status.FAIL, marks=("by the tape",))
+    output = screen_of(make_result("bad", Status.FAIL, gradient=marked))
+    assert any(row.split()[:5] == ["bad@numpy", "FAIL", "[by", "the", "tape]"] for row in output.splitlines())
+    assert "╭─ FAIL [by the tape] bad@numpy" in output
+
+
 def test_quiet_shows_panels_and_the_summary_only():
     output = screen_of(*RESULTS, make_result("bad", Status.ERROR, message="oh"), quiet=True)
     assert output.startswith("╭─ ERROR bad@numpy ")

@@ -61,6 +61,17 @@ def test_a_result_is_one_line_whatever_its_length(result, line):
     assert result_line(result) == line
 
 
+def test_marks_of_a_verdict_stand_before_the_time():
+    marked = GradientSummary(verdict=Status.KINK, marks=("by the tape", "beside a kink"))
+    line = "KINK lstm-cell@numpy specs/rnn.grad.yaml:12:5 [by the tape, beside a kink] 0.41s"
+    assert result_line(make_result(Status.KINK, gradient=marked)) == line
+
+
+def test_the_headline_says_where_it_was_found():
+    found = GradientSummary(verdict=Status.FAIL, wrong_counts={"x": (1, 2)}, where="point 2 of 3, float32")
+    assert found.headline() == "gradient of x: 1 of 2 entries wrong (at point 2 of 3, float32)"
+
+
 def test_a_scalar_has_no_index_and_a_nan_counts_as_the_worst():
     entries = (wrong(5.0, 1.0, ()), wrong(math.nan, 1.0, ()))
     result = make_result(Status.FAIL, gradient=GradientSummary(verdict=Status.FAIL, wrong=entries))

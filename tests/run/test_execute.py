@@ -94,6 +94,46 @@ def test_differs_wants_a_wrong_layer(run: Run) -> None:
     assert (result.status, result.message[:40]) == (Status.FAIL, "expected a backward that is not the deri")
 
 
+def test_declared_backwards(run: Run) -> None:
+    passes_on = TANH.replace("paddle.tanh(x)", "paddle.round(x)").replace("dy * (1 - y * y)", "dy * 1")
+    straight, zero = "expect: {gradient: straight-through}", "expect: {gradient: zero}"
+    result = run("layer", passes_on, X, straight)
+    assert (result.status, result.message) == (Status.PASS, "")
+    assert result.gradient is not None
+    assert result.gradient.marks == ("expected to be straight-through",)
+    assert "expected a function in steps" in run("layer", TANH.replace("(1 - y * y)", "1"), X, straight).message
+    assert run("layer", TANH.replace("(1 - y * y)", "0"), X, zero).status is Status.PASS
+    assert "expected a gradient of zeros" in run("layer", TANH, X, zero).message
+
+
+@pytest.mark.parametrize(
+    ("gradient", "said"),
+    [
+        ("paddle.ones(dy.shape, dtype='int64')", "backward returns a gradient of dtype int64"),
+        ("dy.sum()", "the gradient has shape [], but the input has shape [2, 3]"),
+        ("(dy, dy)", "The number of outputs of `PyLayer.backward` should be 1, but received 2"),
+    ],
+)
+def test_what_is_no_gradient_fails_as_a_broken_contract(run: Run, gradient: str, said: str) -> None:
+    code = TANH.replace("dy * (1 - y * y)", gradient)
+    result = run("layer", code, X)
+    assert result.status is Status.FAIL
+    assert said in result.message
+    assert result.gradient is not None
+    assert [found.code for found in result.gradient.diagnosis] == ["GC137"]
+    assert run("layer", code, X, "expect: {differs: {code: GC137}}").status is Status.PASS
+
+
+def test_what_is_no_gradient_may_be_the_exception_that_is_expected(run: Run) -> None:
+    code = TANH.replace("dy * (1 - y * y)", "dy.sum()")
+    assert run("layer", code, X, "expect: {raises: {type: ValueError, phase: backward}}").status is Status.PASS
+
+
+def test_an_output_without_elements_is_not_green(run: Run) -> None:
+    result = run("layer", TANH, "inputs: {x: {shape: [0, 3]}}")
+    assert (result.status, result.message[:21]) == (Status.INCONCLUSIVE, "nothing was checked: ")
+
+
 def test_the_second_order_is_checked_on_request(run: Run) -> None:
     detached = TANH.replace("dy * (1 - y * y)", "dy * (1 - y * y).detach()")
     assert run("layer", TANH, X, "expect: {order: 2}").status is Status.PASS

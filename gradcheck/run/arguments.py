@@ -1,0 +1,180 @@
+"""A call from Python as a function of Tensors: whose library it is, and which of its arguments are Tensors."""
+
+from __future__ import annotations
+
+import dis
+import functools
+import inspect
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from gradcheck.backends.base import Backend, Tensor, load, package_of
+from gradcheck.backends.bundled import BundledBackend
+from gradcheck.checker.outputs import is_differentiable
+from gradcheck.run.function import TensorFunction
+
+LIBRARIES = ("pylayer", "paddle")
+"""The top-level packages of the engine and of the installed Paddle."""
+CLOSED = sys.stdlib_module_names | {"numpy", *LIBRARIES}
+"""Packages into whose code there is no need to look."""
+
+
+def backend_of(function: Any, inputs: Sequence[Any]) -> Backend:
+    """The installed Paddle if the call is one of its, else the bundled engine.
+
+    What the inputs and the function are decides first (Tensors, a PyLayer class, an ``nn.Layer``); then the modules,
+    classes and functions that the function's code refers to.
+    """
+    installed = sys.modules.get("paddle")
+    if isinstance(installed, ModuleType) and installed.__name__ == "paddle":
+        own = {name for value in (function, *inputs) for name in libraries_of(value)}
+        if "paddle" in (own or referred(function)):
+            return load("paddle")
+    return BundledBackend("numpy", "cpu", install=False)
+
+
+def libraries_of(value: Any) -> set[str]:
+    """The libraries that a value is of, by itself or its classes."""
+    if isinstance(value, ModuleType):
+        found = {value.__name__.partition(".")[0]}
+    elif isinstance(value, (FunctionType, BuiltinFunctionType)):
+        found = {package_of(value)}
+    elif isinstance(value, MethodType):
+        found = {package_of(value), *libraries_of(value.__self__)}
+    else:
+        cls = value if inspect.isclass(value) else type(value)
+        found = {package_of(base) for base in cls.__mro__}
+    return found.intersection(LIBRARIES)
+
+
+def referred(function: Any) -> set[str]:
+    """The libraries that the code of a function refers to, directly or through other functions and classes."""
+    return {name for value in reachable(function) for name in libraries_of(value)}
+
+
+def held_by(backend: Backend, function: Any) -> list[Tensor]:
+    """The Tensors beside its arguments that a function needs the gradients of, such as the parameters of a layer."""
+    found = []
+    for value in reachable(function):
+        if isinstance(value, backend.paddle.Tensor):
+            found.append(value)
+        elif isinstance(value, backend.paddle.nn.Layer):
+            found += value.parameters()
+    unique = {id(tensor): tensor for tensor in found if tensor.is_leaf and not tensor.stop_gradient}
+    return list(unique.values())
+
+
+def reachable(function: Any) -> Iterator[Any]:
+    """A function and all that its code refers to, each once."""
+    seen, waiting = dict[int, Any](), [function]
+    while waiting:
+        value = waiting.pop()
+        if id(value) in seen:
+            continue
+        seen[id(value)] = value
+        yield value
+        if isinstance(value, (functools.partial, list, tuple, dict)) or package_of(value) not in CLOSED:
+            waiting += references(value)
+
+
+def references(value: Any) -> Iterator[Any]:
+    """What a function's code names among its globals, closure and defaults; of a class its functions; of others both
+    their class's and what they hold."""
+    if isinstance(value, functools.partial):
+        yield from (value.func, *value.args, *value.keywords.values())
+    elif isinstance(value, MethodType):
+        yield from (value.__func__, value.__self__)
+    elif isinstance(value, FunctionType):
+        yield from (value.__globals__[name] for name in names_in(value.__code__) if name in value.__globals__)
+        yield from (sys.modules[name] for name in imported_in(value.__code__) if name in sys.modules)
+        yield from (cell.cell_contents for cell in value.__closure__ or () if cell_is_set(cell))
+        yield from (*(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values())
+    elif isinstance(value, (list, tuple)):
+        yield from value
+    elif isinstance(value, dict):
+        yield from value.values()
+    elif inspect.isclass(value):
+        yield from (getattr(item, "__func__", item) for item in vars(value).values())
+        yield from value.__bases__
+    elif not isinstance(value, ModuleType):
+        yield type(value)
+        yield from getattr(value, "__dict__", {}).values()
+
+
+def names_in(code: CodeType) -> Iterator[str]:
+    """The global names and attributes that a function's code, or that of a function within it, uses."""
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from names_in(constant)
+
+
+def imported_in(code: CodeType) -> Iterator[str]:
+    """The modules that a function's own ``import`` statements name."""
+    yield from (step.argval for step in dis.get_instructions(code) if step.opname == "IMPORT_NAME")
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from imported_in(constant)
+
+
+def cell_is_set(cell: Any) -> bool:
+    """Whether a variable of an enclosing function has a value by now."""
+    try:
+        return cell.cell_contents is not cell
+    except ValueError:
+        return False
+
+
+def tensor_function(backend: Backend, function: Any, inputs: Sequence[Any]) -> TensorFunction:
+    """The call of a layer or function on inputs, its Tensors under the names of its parameters.
+
+    Raises:
+        TypeError: no input needs a gradient.
+    """
+    is_layer = is_py_layer(function)
+    apply: Callable[..., Any] = function.apply if is_layer else function
+    names = parameter_names(function.forward if is_layer else function, len(inputs), skipped=1 if is_layer else 0)
+    arrays, dtypes, stopped = {}, {}, []
+    for name, value in zip(names, inputs, strict=True):
+        if isinstance(value, backend.paddle.Tensor):
+            array = backend.array(value)
+            if value.stop_gradient:
+                stopped.append(name)
+        elif isinstance(value, np.ndarray) or (isinstance(value, np.generic) and is_differentiable(value)):
+            array = np.asarray(value)
+        else:
+            continue
+        arrays[name], dtypes[name] = array.copy(), array.dtype.name
+    if not any(name not in stopped and is_differentiable(array) for name, array in arrays.items()):
+        raise TypeError(
+            "no input needs a gradient, so there is none to check: pass floating arrays, or Tensors with "
+            "stop_gradient=False; plain numbers are passed on as they are"
+        )
+
+    def call(tensors: dict[str, Any]) -> Any:
+        return apply(*(tensors.get(name, value) for name, value in zip(names, inputs, strict=True)))
+
+    made = TensorFunction(backend, call, arrays, dtypes, stopped)
+    made.held = held_by(backend, function) if backend.name == "paddle" else ()
+    return made
+
+
+def is_py_layer(function: Any) -> bool:
+    """Whether it is a PyLayer class, to be called by its `apply`."""
+    return inspect.isclass(function) and hasattr(function, "apply")
+
+
+def parameter_names(function: Callable[..., Any], count: int, skipped: int = 0) -> list[str]:
+    """The names of the first `count` parameters of a function after those `skipped`; made up beyond them."""
+    try:
+        parameters = list(inspect.signature(getattr(function, "forward", function)).parameters.values())
+    except (TypeError, ValueError):
+        parameters = []
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    names = [p.name for p in parameters[skipped:] if p.kind in kinds][:count]
+    made_up = [f"x{k}" for k in range(len(names), count)]
+    return names + [f"argument {name}" if name in names else name for name in made_up]

@@ -1,0 +1,65 @@
+"""The options of a check from Python: what each may be, said in the error where it is something else."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from numbers import Real
+from typing import Any, get_args
+
+from gradcheck.checker.gradient import Mode
+from gradcheck.run.expectation import Expectation
+from gradcheck.run.points import DTYPES
+
+MOST_SEED = 2**32 - 1
+
+
+def validate(order: Any, mode: Any, seed: Any, rtol: Any, points: Any, dtypes: Any, expect: Any) -> None:
+    """Accept the options of `gradcheck.check`.
+
+    Raises:
+        TypeError: one is of the wrong type, or `order` is neither 1 nor 2.
+        ValueError: one has a value that it cannot have.
+    """
+    if whole("order", order, "1 or 2") not in (1, 2):
+        raise TypeError(f"order must be 1 or 2, not {order!r}")
+    one_of("mode", mode, get_args(Mode))
+    one_of("expect", expect, get_args(Expectation))
+    if not 0 <= whole("seed", seed, "a whole number from 0 to 2**32 − 1") <= MOST_SEED:
+        raise ValueError(f"seed must be a whole number from 0 to 2**32 − 1, not {seed!r}")
+    if whole("points", points, "a whole number of at least 1") < 1:
+        raise ValueError(f"points must be a whole number of at least 1, not {points!r}")
+    if rtol is not None:
+        tolerance(rtol)
+    if isinstance(dtypes, str) or not isinstance(dtypes, Sequence):
+        raise TypeError(f"dtypes must be a list of names such as ['float64', 'float32'], not {dtypes!r}")
+    for dtype in dtypes:
+        one_of("each of dtypes", dtype, tuple(DTYPES))
+
+
+def whole(name: str, value: Any, allowed: str) -> int:
+    """A whole number that is no boolean. Raises TypeError."""
+    try:
+        if not isinstance(value, bool):
+            return operator.index(value)
+    except TypeError:
+        pass
+    raise TypeError(f"{name} must be {allowed}, not {value!r}")
+
+
+def one_of(name: str, value: Any, allowed: Sequence[str]) -> None:
+    """One of these words. Raises TypeError and ValueError."""
+    text = f"{name} must be {', '.join(map(repr, allowed[:-1]))} or {allowed[-1]!r}, not {value!r}"
+    if not isinstance(value, str):
+        raise TypeError(text)
+    if value not in allowed:
+        raise ValueError(text)
+
+
+def tolerance(rtol: Any) -> None:
+    """A number from 0 up to, but not including, 1. Raises TypeError and ValueError."""
+    text = f"rtol must be a number of at least 0 and below 1, or None, not {rtol!r}"
+    if isinstance(rtol, bool) or not isinstance(rtol, Real):
+        raise TypeError(text)
+    if not 0 <= float(rtol) < 1:
+        raise ValueError(text)

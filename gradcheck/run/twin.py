@@ -1,0 +1,191 @@
+"""A layer or function of the installed Paddle as one of the bundled engine: its own code, the engine behind its names.
+
+The engine keeps account of what it computes (lines, operations, rounding), which Paddle does not. Where everything that
+the code names has a counterpart of the same dotted name, and the outputs agree, it may speak for the original.
+"""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import inspect
+import operator
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from types import BuiltinFunctionType, CellType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+from gradcheck.backends.base import Backend, package_of
+from gradcheck.backends.bundled import BundledBackend
+from gradcheck.run.agreement import agree
+from gradcheck.run.arguments import cell_is_set, libraries_of, names_in, referred, tensor_function
+from gradcheck.run.function import TensorFunction
+
+
+class NoTwin(Exception):  # noqa: N818 - an answer, not an error
+    """Something that the code uses has no counterpart in the engine."""
+
+
+def twin_of(original: TensorFunction, function: Any, inputs: Sequence[Any]) -> TensorFunction | None:
+    """The call of `function` on `inputs`, of which `original` was made, on the engine; None if there is none."""
+
+    def made(engine: Backend) -> TensorFunction:
+        translation = Translation(original.backend, engine)
+        function_, inputs_ = translation.of(function), [translation.of(value) for value in inputs]
+        translation.finish()
+        return tensor_function(engine, function_, inputs_)
+
+    return speaking_for(original, made)
+
+
+def speaking_for(original: TensorFunction, made: Callable[[Backend], TensorFunction]) -> TensorFunction | None:
+    """What `made` gives for the engine; None if that raises, or the outputs are others than those of the original."""
+    try:
+        twin = made(BundledBackend("numpy", "cpu", install=False))
+        ours, theirs = twin.problem(), original.problem()
+    except Exception:  # any error that the code raises on the engine alone says that there is no twin
+        return None
+    alike = twin.claimed == original.claimed and agree(ours.outputs or [], theirs.outputs or [])
+    return twin if alike else None
+
+
+class Translation:
+    """Values of code that uses one library, as those of the same code that uses another."""
+
+    def __init__(self, original: Backend, other: Backend) -> None:
+        self.original, self.other = original, other
+        self.known = dict(counterparts(original.paddle, other.paddle))
+        """By the id of the original. `kept` keeps those alive, so that no other object gets the id."""
+        self.kept: list[Any] = []
+        self.unfilled: list[tuple[FunctionType, FunctionType]] = []
+
+    def of(self, value: Any) -> Any:
+        """The counterpart of a value; the value itself where it has nothing to do with the library.
+
+        Functions are empty until `finish` is called: they may refer to one another.
+
+        Raises:
+            NoTwin: there is none.
+        """
+        if id(value) not in self.known:
+            made = self.made(value)
+            self.kept.append(value)
+            self.known[id(value)] = made
+        return self.known[id(value)]
+
+    def made(self, value: Any) -> Any:
+        """As `of`, for what is not known yet."""
+        if isinstance(value, self.original.paddle.Tensor):
+            return self.other.tensor(self.original.array(value), None, value.stop_gradient)
+        if isinstance(value, self.original.paddle.nn.Layer):
+            return self.module(value)
+        if isinstance(value, (staticmethod, classmethod)):
+            return type(value)(self.of(value.__func__))
+        if isinstance(value, functools.partial):
+            keywords = {name: self.of(item) for name, item in value.keywords.items()}
+            return functools.partial(self.of(value.func), *map(self.of, value.args), **keywords)
+        if isinstance(value, MethodType):
+            return MethodType(self.of(value.__func__), self.of(value.__self__))
+        if type(value) in (list, tuple):
+            items = [self.of(item) for item in value]
+            return value if all(map(operator.is_, items, value)) else type(value)(items)
+        if type(value) is dict:
+            pairs = {key: self.of(item) for key, item in value.items()}
+            return value if all(map(operator.is_, pairs.values(), value.values())) else pairs
+        if is_paddles_own(value):
+            raise NoTwin(repr(value))
+        if "paddle" not in libraries_of(value) | referred(value):
+            return value
+        if isinstance(value, FunctionType):
+            return self.function(value)
+        if inspect.isclass(value):
+            return self.class_(value)
+        if "paddle" in libraries_of(value) or not hasattr(value, "__dict__"):
+            raise NoTwin(repr(value))
+        made = object.__new__(self.of(type(value)))
+        made.__dict__.update({name: self.of(item) for name, item in vars(value).items()})
+        return made
+
+    def module(self, value: Any) -> Any:
+        """An ``nn.Layer`` with what it holds: of Paddle's own without sublayers, the code of its forward.
+
+        Raises:
+            NoTwin: it has hooks.
+        """
+        theirs, ours = self.original.paddle.nn.Layer, self.other.paddle.nn.Layer
+        cls = type(value)
+        if value._forward_pre_hooks or value._forward_post_hooks:
+            raise NoTwin("an nn.Layer with hooks")
+        made: Any
+        if is_paddles_own(cls) and not value._sub_layers:
+            made = object.__new__(type(cls.__name__, (ours,), {"forward": self.function(cls.forward)}))
+        else:
+            made = object.__new__(self.of(cls))
+        ours.__init__(made)
+        self.known[id(value)] = made  # what it holds may refer back to it
+        for name in vars(value).keys() - vars(theirs()).keys():
+            setattr(made, name, self.of(vars(value)[name]))
+        for register in ("_parameters", "_buffers", "_sub_layers"):
+            vars(made)[register].update({n: self.of(item) for n, item in vars(value)[register].items()})
+        made.training = value.training
+        return made
+
+    def class_(self, value: type) -> type:
+        """A class with the counterparts of its bases and its own attributes, but for what Paddle's metaclass adds."""
+        kept = {name: item for name, item in vars(value).items() if name not in ("__dict__", "__weakref__")}
+        own = {
+            name: self.of(item) for name, item in kept.items() if not (inspect.isclass(item) and is_paddles_own(item))
+        }
+        return type(value.__name__, tuple(map(self.of, value.__bases__)), own)
+
+    def function(self, value: FunctionType) -> FunctionType:
+        """A function with the same code, its globals and closure still to be filled."""
+        cells = tuple(CellType() for _ in value.__closure__ or ())
+        beginning = {"__name__": value.__module__, "__builtins__": {**vars(builtins), "__import__": self.imported}}
+        made = FunctionType(value.__code__, beginning, value.__name__, None, cells)
+        made.__dict__.update(vars(value))
+        made.__qualname__, made.__module__ = value.__qualname__, value.__module__
+        self.unfilled.append((value, made))
+        return made
+
+    def finish(self) -> None:
+        """Fill the functions that were made, and those that are made on the way."""
+        while self.unfilled:
+            value, made = self.unfilled.pop()
+            names = {name for name in names_in(value.__code__) if name in value.__globals__}
+            made.__globals__.update({name: self.of(value.__globals__[name]) for name in names})
+            for old, new in zip(value.__closure__ or (), made.__closure__ or (), strict=True):
+                if cell_is_set(old):
+                    new.cell_contents = self.of(old.cell_contents)
+            made.__defaults__ = self.of(value.__defaults__)
+            made.__kwdefaults__ = self.of(value.__kwdefaults__)
+
+    def imported(self, name: str, *args: Any, **kwargs: Any) -> ModuleType:
+        """What an ``import`` within the code gives."""
+        if name.partition(".")[0] != "paddle":
+            return __import__(name, *args, **kwargs)
+        whole = import_module(self.other.paddle.__name__ + name.removeprefix("paddle"))
+        named = args[2] if len(args) > 2 else kwargs.get("fromlist")
+        return whole if named else self.other.paddle
+
+
+def is_paddles_own(value: Any) -> bool:
+    """Whether it is a module, class or function of Paddle itself."""
+    if isinstance(value, ModuleType):
+        return value.__name__.partition(".")[0] == "paddle"
+    return (inspect.isclass(value) or isinstance(value, (FunctionType, BuiltinFunctionType))) and package_of(
+        value
+    ) == "paddle"
+
+
+@functools.cache
+def counterparts(original: ModuleType, other: ModuleType) -> dict[int, Any]:
+    """By the id of what a library offers, what the other offers under the same dotted name."""
+    found = {id(original): other}
+    for name, theirs in vars(other).items():
+        ours = getattr(original, name, None) if not name.startswith("_") else None
+        if isinstance(theirs, ModuleType) and isinstance(ours, ModuleType):
+            found = {**counterparts(ours, theirs), **found}
+        elif is_paddles_own(ours) or "dtype" in type(ours).__name__:
+            found.setdefault(id(ours), theirs)
+    return found

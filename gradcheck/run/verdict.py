@@ -1,0 +1,51 @@
+"""The verdict on a function of Tensors at its inputs, of first and second order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gradcheck.checker.gradient import MOST_LISTED, Mode, check_gradient
+from gradcheck.checker.problem import Problem
+from gradcheck.result import GradientSummary, Status
+from gradcheck.run.function import TensorFunction
+from gradcheck.run.no_gradient import refused
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a gradient is checked; see `gradcheck.checker.gradient.check_gradient`.
+
+    `order` 2: the derivative of the gradient as well, if the gradient itself is right.
+    """
+
+    seed: int = 0
+    rtol: float | None = None
+    mode: Mode = "auto"
+    order: int = 1
+    listed: int = MOST_LISTED
+
+
+def gradient_summary(function: TensorFunction, settings: Settings) -> GradientSummary:
+    """What the gradient check finds: INCONCLUSIVE where nothing is claimed, FAIL where backward returns no gradients.
+
+    Raises:
+        Exception: whatever else the function raises.
+    """
+    try:
+        problem = function.problem()
+        if function.unchecked:
+            return GradientSummary(verdict=Status.INCONCLUSIVE, why=f"nothing was checked: {function.unchecked}")
+        summary = checked(problem, settings)
+        if settings.order == 2 and summary.verdict in (Status.PASS, Status.KINK):
+            summary = checked(function.second_order(), settings).second()
+    except Exception as error:
+        found = refused(error)
+        if found is None:
+            raise
+        return found
+    return summary
+
+
+def checked(problem: Problem, settings: Settings) -> GradientSummary:
+    """The gradient check of one problem."""
+    return check_gradient(problem, seed=settings.seed, rtol=settings.rtol, mode=settings.mode, listed=settings.listed)
