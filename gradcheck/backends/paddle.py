@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from importlib import import_module
 from types import ModuleType
 from typing import Any
@@ -77,6 +77,20 @@ class PaddleBackend:
         """The Tensor's values as a NumPy array."""
         values = np.asarray(tensor.numpy())
         return values.view(ml_dtypes.bfloat16) if tensor.dtype == self.paddle.bfloat16 else values
+
+    def recorded(
+        self,
+        call: Callable[[], Sequence[Tensor]],
+        inputs: Sequence[Tensor],
+        lines: bool,
+        move: Callable[[str, Array, int], None] | None = None,
+    ) -> None:
+        """Paddle does not say what it computes."""
+
+    def moving(self, move: Callable[[str, Array, int], None]) -> AbstractContextManager[None]:
+        """Nothing is moved."""
+        return nullcontext()
+
 
 
 def extent(tensor: Tensor) -> tuple[int, int]:

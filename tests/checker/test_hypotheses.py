@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from layers import problem
 
-from gradcheck.checker.evidence import nice, shown
 from gradcheck.checker.gradient import check_gradient
+from gradcheck.checker.hypotheses import nice, shown
 from gradcheck.codes import CODES
 from gradcheck.result import GradientSummary, Status
 

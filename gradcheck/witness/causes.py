@@ -1,0 +1,149 @@
+"""The cause of a wrong gradient, with the line of the forward whose share of it is wrong."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from gradcheck.result import Diagnosis
+from gradcheck.witness.graph import Array, wide
+from gradcheck.witness.lines import Place, place_of
+from gradcheck.witness.search import Cause, Claim, found_causes
+from gradcheck.witness.tape import Tape
+
+Vjp = Callable[[Sequence[Array | None]], Sequence[Array | None]]
+
+LEAST_NUMBERS = 3
+"""Independent numbers of a wrong gradient below which it is not explained: any share fits one."""
+
+ASSIGNED = re.compile(r"\s*([A-Za-z_]\w*)\s*=(?!=)\s*")
+"""The beginning of a line that gives a value a name."""
+
+LONGEST = 40
+"""Characters of an expression that a sentence quotes."""
+
+
+def explain(
+    tape: Tape,
+    vjp: Vjp,
+    cotangents: Sequence[Sequence[Array | None]],
+    names: Sequence[str],
+    rounding: Sequence[Any],
+) -> list[Diagnosis]:
+    """The mistakes that reproduce a wrong gradient, each with its line; none if no single one, or pair, does.
+
+    Args:
+        tape: the call, recorded with lines.
+        vjp: the claim at the same point: gradients per input for cotangents per output; None counts as zero.
+        cotangents: three or more draws, random and independent.
+        names: of the inputs.
+        rounding: per input how far claim and tape may be apart by rounding: a number, or one per element.
+    """
+    errors = [
+        [0 * t if c is None else wide(c) - t for c, t in zip(vjp(draw), tape.gradient(draw), strict=True)]
+        for draw in cotangents
+    ]
+    bars = [float(np.max(r, initial=0)) for r in rounding]
+    largest = [max(float(abs(e[k]).max(initial=0)) for e in errors) for k in range(len(names))]
+    draws = min(len(cotangents), sum(np.size(u) for u in cotangents[0] if u is not None))
+    wrong = [k for k, e in enumerate(errors[0]) if largest[k] > 10 * bars[k] and e.size * draws >= LEAST_NUMBERS]
+    if not wrong or not all(np.isfinite(largest)):
+        return []
+    found = found_causes(tape, tape.replays, Claim(cotangents, errors, bars, wrong))
+    return [d for cause, alike in chosen(found, wrong) for d in said(tape, cause, alike, names)]
+
+
+def chosen(causes: Sequence[Cause], wrong: Sequence[int]) -> list[tuple[Cause, list[Cause]]]:
+    """The fewest and simplest causes that explain the most inputs, each with those that say the same."""
+    left, found = set(wrong), []
+    while useful := [cause for cause in causes if cause.explains & left]:
+        best = min(useful, key=lambda c: (-len(c.explains & left), c.spoils, c.cost, c.step.first))
+        alike = [
+            c for c in useful if (c.explains, c.trial.code, c.factor) == (best.explains, best.trial.code, best.factor)
+        ]
+        found.append((best, alike))
+        left -= best.explains
+    return found
+
+
+# --------------------------------------------------------------------------- in words
+def said(tape: Tape, cause: Cause, alike: Sequence[Cause], names: Sequence[str]) -> list[Diagnosis]:
+    """A cause as reports print it; of a pair, both."""
+    step, edge, place = cause.step, cause.trial.edge, place_of(cause.step.spot) if cause.step.spot is not None else None
+    code, says, detail = sentence(cause)
+    others = [e for k, e in enumerate(step.edges) if k != edge.position]
+    other = called(tape, others[0], names) if others and others[0] >= 0 else "the constant"
+    for key, text in (
+        ("{out}", called(tape, step.first, names)), ("{op}", quoted(place, step.name)), ("{own}", called(tape, edge.number, names)),
+        ("{other}", other),
+    ):  # fmt: skip
+        says = says.replace(key, text)
+    says = re.sub(r"#(\d+)", lambda m: called(tape, int(m[1]), names), says)
+    here = place.line if place else 0
+    same = sorted({place_of(c.step.spot).line for c in alike if c.step.spot is not None} - {here})
+    proof = [f"reproduces backward to {max(cause.residual, 1e-16):.0e}"]
+    proof += [f"the same as line {', '.join(map(str, same[:3]))}"] if same else []
+    found = Diagnosis(
+        code=code,
+        text=f"backward {says}",
+        inputs=tuple(names[k] for k in sorted(cause.explains)),
+        line=f"{place.file}:{here}" if place else "",
+        source_line=place.source if place else "",
+        column=place.column if place else 0,
+        end_column=place.end_column if place else 0,
+        operation=step.name,
+        detail=f"{detail}{'; together with the next ' if cause.second else ' '}({'; '.join(proof)})",
+    )
+    if cause.second is None:
+        return [found]
+    second = said(tape, replace(cause.second, explains=cause.explains, residual=cause.residual), (), names)
+    return [found, *second]
+
+
+def sentence(cause: Cause) -> tuple[str, str, str]:
+    """Code, what backward does, and what to say below the line."""
+    trial, factor, edge = cause.trial, cause.factor, cause.trial.edge
+    if trial.ordinal is not None:
+        times = "" if factor == 1 else f", times {number(factor)}"
+        return trial.code, trial.says + times, f"the rule of {edge.step.name} is wrong"
+    several = edge.position >= 0 and sum(e >= 0 for e in edge.step.edges) > 1
+    through = "{own} in {out}" if several else "{out}"
+    if factor == 0:
+        says = f"ignores how the output depends on {through}, as if it were a constant"
+        return "GC117", says, "its share of the gradient is missing: factor 0"
+    if factor == -1:
+        return "GC118", f"has the wrong sign where the gradient flows through {through}", "its share has the wrong sign"
+    says = f"takes {number(factor)} times the gradient that flows through {through}"
+    return "GC118", says, f"its share is {number(factor)} times what it should be"
+
+
+def called(tape: Tape, value: int, names: Sequence[str]) -> str:
+    """What the user's code calls a value: the name of an input, of a variable, or the expression."""
+    if value < len(names):
+        return names[value]
+    step = tape.maker(value)
+    if step is None or step.spot is None:
+        return "a value on the way"
+    place = place_of(step.spot)
+    assigned = ASSIGNED.match(place.source)
+    if assigned and place.column == assigned.end() and place.end_column >= len(place.source.split("#")[0].rstrip()):
+        return assigned[1]
+    return quoted(place, step.name)
+
+
+def quoted(place: Place | None, name: str) -> str:
+    """An expression of the source, or the name of the operation where it is not known or too long."""
+    text = place.source[place.column : place.end_column] if place else ""
+    return f"`{text}`" if 0 < len(text) <= LONGEST else name
+
+
+def number(c: float) -> str:
+    """A factor in words: 2, 1/2, −1/16, 1.2."""
+    inverse = round(1 / c)
+    if abs(c) < 1 and abs(1 / c - inverse) < 1e-9 * abs(inverse):
+        return f"{'−' if c < 0 else ''}1/{abs(inverse)}"
+    return f"{c:.6g}".replace("-", "−")
