@@ -128,6 +128,27 @@ CODES: dict[str, Code] = {
         "Use the product named.",
         "y = a @ b      wrong: da = dy @ b      right: da = dy @ b.T",
     ),
+    "GC117": Code(
+        "a share of the gradient is missing",
+        "The output depends on an input through an intermediate value that backward takes for a constant.",
+        "backward is the gradient of the recorded forward without what flows through the line named.",
+        "Add the share: the gradient with respect to the intermediate value, times its own derivative.",
+        "c = x - x.mean()      wrong: return dc      right: return dc - dc.mean()",
+    ),
+    "GC118": Code(
+        "a share of the gradient is scaled",
+        "One of the ways from an input to the output is counted with a wrong sign, twice, or with a wrong length.",
+        "backward is right but for a factor on what flows through the line named.",
+        "Look in backward for the term that belongs to this line; compare its sign, its constants, sum and mean.",
+        "v = (c * c).mean()      wrong: dc = dv * c / n      right: dc = dv * 2 * c / n",
+    ),
+    "GC119": Code(
+        "wrong rule for an operation",
+        "One operation of the forward is differentiated by a rule that is not its own.",
+        "backward is the recorded forward's gradient with that rule in place of the right one at the line named.",
+        "Use the operation's derivative: 1 − y² for tanh, y (1 − y) for sigmoid, y (g − Σ y g) for softmax.",
+        "t = tanh(c)      wrong: dc = dt * (1 - t)      right: dc = dt * (1 - t * t)",
+    ),
     "GC120": Code(
         "kink or jump",
         "The function has no derivative here: left and right differ. Any gradient between the two is accepted.",
@@ -141,6 +162,20 @@ CODES: dict[str, Code] = {
         "The bar of the numerical derivative is wider than it, and a complex step does not confirm the gradient.",
         "Choose inputs where the function responds, or a forward that keeps more digits (expm1, log1p, float64).",
         "tanh at 30 is 1.0 to the last bit: a backward that gives 0 everywhere looks right there",
+    ),
+    "GC122": Code(
+        "straight through",
+        "An operation whose derivative is 0, such as round or sign, hands the gradient on as if it were not there.",
+        "backward is the recorded forward's gradient with the operation at the line named left out.",
+        "Return zeros, or, where this is meant, declare it: the scenario's `gradient: differs` with `code: GC122`.",
+        "y = round(x)      straight through: return dy      derivative: return zeros_like(x)",
+    ),
+    "GC123": Code(
+        "wrong mask",
+        "The gradient passes where the forward selects something else: a mask is left out, or is the other branch's.",
+        "backward is the recorded forward's gradient with another mask at the line named.",
+        "Multiply by the mask of the forward: 1 where this input was selected, 0 elsewhere.",
+        "y = clip(x, 0, 1)      wrong: return dy      right: return dy * ((x >= 0) & (x <= 1))",
     ),
     "GC131": Code(
         "forward is not deterministic",

@@ -60,6 +60,16 @@ class Diagnosis(_Record):
     code: str
     text: str
     inputs: tuple[str, ...] = ()
+    line: str = ""
+    """``file:line`` of the forward's operation whose share of the gradient is wrong; empty if none is known."""
+    source_line: str = ""
+    column: int = 0
+    end_column: int = 0
+    """The part of the line that is the operation, columns from 0, the last not included."""
+    operation: str = ""
+    """Its name in the op table."""
+    detail: str = ""
+    """What to say under that part of the line."""
 
     @classmethod
     def of(cls, code: str, text: str, inputs: tuple[str, ...] = ()) -> Diagnosis:

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from pylayer.array import XP
 from pylayer.graph import Cotangent, Node, grad_mode, nodes_between, walk
 from pylayer.tensor import Tensor
+from pylayer.watch import records_all, tell_left, watching
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -33,6 +34,8 @@ def backward(
         RuntimeError: the graph was released by an earlier backward, or a saved tensor was changed in place.
     """
     outputs = as_list(tensors)
+    if watching and outputs:
+        tell_left(outputs[0], "backward()")
     roots = [
         (output if output.node is None else output.node, cotangent_for(output, given))
         for output, given in zip(outputs, cotangents_for(outputs, grad_tensors), strict=True)
@@ -71,6 +74,8 @@ def grad(
     """
     ends = as_list(outputs)
     wanted = as_list(inputs)
+    if watching and ends:
+        tell_left(ends[0], "grad()")
     barred = {t if t.node is None else t.node for t in as_list(no_grad_vars or [])}
     targets = {t if t.node is None else t.node for t in wanted if not t._stop_gradient}
     roots = [
@@ -151,7 +156,7 @@ class grad_mode_set:  # noqa: N801 - a function in use
         self._tokens: list[Token[bool]] = []
 
     def __enter__(self) -> None:
-        self._tokens.append(grad_mode.set(self.enabled))
+        self._tokens.append(grad_mode.set(self.enabled or records_all()))
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -189,7 +194,7 @@ class set_grad_enabled(grad_mode_set):  # noqa: N801
 
     def __init__(self, mode: bool) -> None:
         super().__init__(mode)
-        self._tokens.append(grad_mode.set(mode))
+        self._tokens.append(grad_mode.set(mode or records_all()))
 
     def __enter__(self) -> None:
         pass

@@ -28,6 +28,7 @@ from pylayer.op_node import OpNode, SeveralOutputs, parent_of, recorded
 from pylayer.op_table import OPS, Function, Kernels, Vjp, picker, puller
 from pylayer.symbol import Symbol, holds_symbol, recording
 from pylayer.tensor import Tensor
+from pylayer.watch import tell_computed, watching
 
 
 class Op:
@@ -95,6 +96,8 @@ class Op:
         parents = [parent_of(t) for t in inputs] if self.differentiable and grad_mode.get() else []
         if not any(parent is not None for parent in parents):
             tensors = [Tensor(o) for o in outs]
+            if watching:
+                tell_computed(self, values, outs if several else outs[0])
         else:
             saved_out = outs if several else outs[0]
             saved = [
@@ -102,9 +105,8 @@ class Op:
                 for i, (vjp, parent) in enumerate(zip(self.vjps, parents, strict=False))
             ]
             shapes = [t.array.shape if isinstance(t, Tensor) else () for t in inputs]
-            node = (
-                SeveralOutputs(self, parents, saved, shapes, outs) if several else OpNode(self, parents, saved, shapes)
-            )
+            kind = SeveralOutputs if several else OpNode
+            node = kind(self, parents, saved, shapes, saved_out)
             tensors = [Tensor(o, Output(node, k) if several else node, False) for k, o in enumerate(outs)]
         return type(out)(tensors) if several else tensors[0]
 
@@ -227,6 +229,8 @@ def unary(
         if type(out) is not type(array):  # NumPy turns 0-d results into scalars
             out = XP[type(array)].asarray(out)
         if x._stop_gradient or not differentiable or not grad_enabled():
+            if watching:
+                tell_computed(row, (x,), out)
             return Tensor(out)
         return recorded(out, row, (x if x.node is None else x.node,), (pick(array, out, 0),))
 
@@ -303,7 +307,9 @@ def fast_binary(row: Op, general: Function) -> Function:
                     () if parent_x is None else pick_x(a, b, out, 0),
                     () if parent_y is None else pick_y(a, b, out, 1),
                 )
-                return Tensor(out, OpNode(row, (parent_x, parent_y), saved, (a.shape, b.shape)), False)
+                return Tensor(out, OpNode(row, (parent_x, parent_y), saved, (a.shape, b.shape), out), False)
+        if watching:
+            tell_computed(row, (x, y), out)
         return Tensor(out)
 
     return call
@@ -325,12 +331,14 @@ def beside_number(row: Op, general: Function) -> Function:
         if type(out) is not type(array):
             out = XP[type(array)].asarray(out)
         if tensor._stop_gradient or not differentiable or not grad_enabled():
+            if watching:
+                tell_computed(row, (x, y), out)
             return Tensor(out)
         parent = tensor if tensor.node is None else tensor.node
         if tensor is x:
-            node = OpNode(row, (parent, None), (pick_x(a, b, out, 0), ()), (array.shape, ()))
+            node = OpNode(row, (parent, None), (pick_x(a, b, out, 0), ()), (array.shape, ()), out)
         else:
-            node = OpNode(row, (None, parent), ((), pick_y(a, b, out, 1)), ((), array.shape))
+            node = OpNode(row, (None, parent), ((), pick_y(a, b, out, 1)), ((), array.shape), out)
         return Tensor(out, node, False)
 
     return call

@@ -12,6 +12,7 @@ from pylayer.op_table import Vjp, raw_ops, recorded_ops
 from pylayer.saved import PackedSaved, hooks_in_use, packed_saved
 from pylayer.tensor import Tensor
 from pylayer.versions import changes, check_unchanged, clock
+from pylayer.watch import tell_made, watching
 
 if TYPE_CHECKING:
     from pylayer.op import Op
@@ -37,11 +38,14 @@ class OpNode(Node):
         parents: Sequence[Node | Tensor | None],
         saved: Sequence[tuple[Any, ...]],
         shapes: Iterable[tuple[int, ...] | None],
+        out: Array | Sequence[Array],
     ) -> None:
         super().__init__(parents, packed_saved(saved) if hooks_in_use else saved)
         self.op = op
         self.shapes = shapes
         """The inputs' shapes, or None where a gradient's cannot differ by broadcasting."""
+        if watching:
+            tell_made(self, out)
 
     @property
     def label(self) -> str:
@@ -115,6 +119,8 @@ def recorded(out: Array, op: Op, parents: tuple[Node | Tensor, ...], saved: tupl
     node.hooks = None
     node.op = op
     node.saved = packed_saved(saved) if hooks_in_use else saved
+    if watching:
+        tell_made(node, out)
     tensor = new(Tensor)
     tensor.array = out
     tensor.node = node
@@ -133,11 +139,11 @@ class SeveralOutputs(OpNode):
         parents: Sequence[Node | Tensor | None],
         saved: Sequence[tuple[Any, ...]],
         shapes: Sequence[tuple[int, ...]],
-        outs: Sequence[Array],
+        out: Sequence[Array],
     ) -> None:
-        super().__init__(op, parents, saved, shapes)
-        self.outputs = len(outs)
-        self.like = [(o.shape, o.dtype, XP[type(o)]) for o in outs]
+        super().__init__(op, parents, saved, shapes, out)
+        self.outputs = len(out)
+        self.like = [(o.shape, o.dtype, XP[type(o)]) for o in out]
 
     def pullback(self, cotangent: Cotangent, create_graph: bool) -> Iterable[tuple[Node | Tensor, Cotangent]]:
         filled = list(cotangent)

@@ -18,6 +18,7 @@ from pylayer.saved import Packed, active_hooks, packed
 from pylayer.symbol import holds_symbol, named, recording
 from pylayer.tensor import Tensor
 from pylayer.versions import check_unchanged, clock, mark_changed
+from pylayer.watch import in_force, records_all
 
 
 class PyLayerContext:
@@ -205,6 +206,8 @@ class PyLayer:
                 f"paddle.static.nn.static_pylayer."
             )
         ctx = PyLayerContext(cls.__name__)
+        if records_all():
+            return _recorded_forward(cls, ctx, args, kwargs)
         slots, slotless = input_slots(cls.__name__, args, kwargs)
         token = grad_mode.set(False)
         try:
@@ -228,6 +231,17 @@ class PyLayer:
             output.node = Output(node, index)
             output._stop_gradient = id(tensor) in marked
         return _with_replaced(returned, replaced)
+
+
+def _recorded_forward(cls: type[PyLayer], ctx: PyLayerContext, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """What forward returns, its own operations recorded in place of the layer."""
+    watch = in_force.get()
+    if watch is not None:
+        watch.applied(cls)
+    try:
+        return cls.forward(ctx, *args, **kwargs)
+    finally:
+        ctx._in_forward = False
 
 
 def _release_outputs(ctx: PyLayerContext, outputs: Sequence[Tensor], node: Node) -> None:

@@ -14,6 +14,7 @@ from pylayer.dtype import BY_NUMPY, DType
 from pylayer.graph import Cotangent, Node
 from pylayer.printing import text_of
 from pylayer.versions import version_of
+from pylayer.watch import in_force, records_all, tell_left, watching
 
 _names = itertools.count()
 _hook_ids = itertools.count()
@@ -153,7 +154,8 @@ class Tensor:
             raise TypeError(
                 f"(InvalidType) stop_gradient: argument (position 1) must be bool, but got {type(value).__name__}"
             )
-        self._stop_gradient = value
+        if not (value and self.node is not None and records_all()):
+            self._stop_gradient = value
 
     @property
     def grad(self) -> Tensor | None:
@@ -169,10 +171,16 @@ class Tensor:
     # ----------------------------------------------------------------- its values
     def numpy(self) -> np.ndarray[Any, Any]:
         """A copy of its values on the host."""
-        return np.array(to_numpy(self.array))
+        return np.array(self.values(".numpy()"))
+
+    def values(self, how: str) -> np.ndarray[Any, Any]:
+        """Its values on the host, not to be changed, handed out by the method `how`."""
+        if watching:
+            tell_left(self, how)
+        return to_numpy(self.array)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
-        values = self.numpy()
+        values = np.array(self.values("NumPy"))
         return values if dtype is None else values.astype(dtype)
 
     def item(self, *index: int) -> Any:
@@ -181,7 +189,11 @@ class Tensor:
         Raises:
             ValueError: it has several elements and no index is given, or the index is out of range.
         """
-        values = to_numpy(self.array)
+        return self.element(".item()", *index)
+
+    def element(self, how: str, *index: int) -> Any:
+        """As `item`, handed out by the method `how`."""
+        values = self.values(how)
         if not index and values.size != 1:
             raise ValueError(f"item() needs an index for a Tensor of {values.size} elements (shape {self.shape}).")
         try:
@@ -191,29 +203,32 @@ class Tensor:
 
     def tolist(self) -> Any:
         """Its values as nested lists of Python numbers."""
-        return to_numpy(self.array).tolist()
+        return self.values(".tolist()").tolist()
 
     def __float__(self) -> float:
-        return float(self.item())
+        return float(self.element("float()"))
 
     def __int__(self) -> int:
-        return int(self.item())
+        return int(self.element("int()"))
 
     def __index__(self) -> int:
-        value = self.item()
+        value = self.element("an index")
         if not isinstance(value, int):
             raise TypeError(f"only integer Tensors can be used as an index, not {self.dtype}.")
         return value
 
     def __complex__(self) -> complex:
-        return complex(self.item())
+        return complex(self.element("complex()"))
 
     def __bool__(self) -> bool:
         if self.size != 1:  # observed rule 84
             raise AssertionError(
                 f"When Variable is used as the condition of if/while, it must have one element, not {self.size}."
             )
-        return bool(self.item())
+        watch = in_force.get() if watching else None
+        if watch is not None:
+            watch.decided(self)
+        return bool(to_numpy(self.array).item())
 
     def __len__(self) -> int:
         if not self.ndim:
@@ -227,7 +242,7 @@ class Tensor:
 
     def __format__(self, spec: str) -> str:
         if not self.ndim:
-            return format(self.item(), spec)
+            return format(to_numpy(self.array).item(), spec)
         if spec:
             raise TypeError(f"unsupported format string {spec!r} for a Tensor of shape {self.shape}.")
         return str(self)
@@ -247,6 +262,8 @@ class Tensor:
     # ----------------------------------------------------------------- its gradient
     def detach(self) -> Tensor:
         """The same memory, outside the graph: a leaf with stop_gradient True."""
+        if records_all():
+            return Tensor(self.array, self if self.node is None else self.node, self._stop_gradient)
         return Tensor(self.array)
 
     def backward(self, grad_tensor: Tensor | None = None, retain_graph: bool = False) -> None:

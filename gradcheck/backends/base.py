@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
@@ -39,6 +40,23 @@ class Backend(Protocol):
 
     def array(self, tensor: Tensor) -> Array:
         """The values of a Tensor as an array of the backend: no copy where it needs none."""
+
+    def recorded(
+        self,
+        call: Callable[[], Sequence[Tensor]],
+        inputs: Sequence[Tensor],
+        lines: bool,
+        move: Callable[[str, Array], None] | None = None,
+    ) -> tuple[Any, bool] | None:
+        """The recording (`gradcheck.witness.graph.Recording`) of a call with the leaves `inputs`, with the user's lines
+        if wanted, and whether something was changed in place; None where the backend cannot record.
+
+        `move` changes the output of each operation, given with its name, in place.
+        """
+
+    def moving(self, move: Callable[[str, Array], None]) -> AbstractContextManager[Any]:
+        """A block in which `move` changes the output of each operation, recorded or not; of no effect where the backend
+        cannot record."""
 
 
 class Entry(NamedTuple):

@@ -1,7 +1,9 @@
-"""The bundled engine as a backend, on NumPy or CuPy. The only file of the harness that imports the engine."""
+"""The bundled engine as a backend, on NumPy or CuPy. With `recording`, all of the harness that imports the engine."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from importlib import import_module
 from types import ModuleType
 from typing import Any
@@ -9,9 +11,11 @@ from typing import Any
 import numpy as np
 
 import pylayer
+from gradcheck.backends.recording import Mover, Moving, Recorded, recorded
 from pylayer.array import Array, default_module, set_device
 from pylayer.dtype import as_dtype
 from pylayer.tensor import Tensor
+from pylayer.watch import watched
 
 
 class BundledBackend:
@@ -49,6 +53,16 @@ class BundledBackend:
     def array(self, tensor: Tensor) -> Array:
         """The Tensor's own array."""
         return tensor.array
+
+    def recorded(
+        self, call: Callable[[], Sequence[Tensor]], inputs: Sequence[Tensor], lines: bool, move: Mover | None = None
+    ) -> tuple[Recorded, bool] | None:
+        """What the call computed, operation by operation; see `gradcheck.backends.recording`."""
+        return recorded(call, inputs, lines, move)
+
+    def moving(self, move: Mover) -> AbstractContextManager[Any]:
+        """Have `move` change the output of each operation."""
+        return watched(Moving(move))
 
 
 def numpy_backend() -> BundledBackend:

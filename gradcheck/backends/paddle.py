@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from importlib import import_module
 from types import ModuleType
 from typing import Any
@@ -65,6 +65,19 @@ class PaddleBackend:
         """Told of contiguous Tensors by where they begin and end."""
         (x, x_end), (y, y_end) = extent(a), extent(b)
         return x < y_end and y < x_end
+
+    def recorded(
+        self,
+        call: Callable[[], Sequence[Tensor]],
+        inputs: Sequence[Tensor],
+        lines: bool,
+        move: Callable[[str, Array], None] | None = None,
+    ) -> None:
+        """Paddle does not say what it computes."""
+
+    def moving(self, move: Callable[[str, Array], None]) -> AbstractContextManager[None]:
+        """Nothing is moved."""
+        return nullcontext()
 
     def array(self, tensor: Tensor) -> Array:
         """The Tensor's values as a NumPy array."""

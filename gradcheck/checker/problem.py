@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from gradcheck.witness.tape import Tape
+
 Array = Any
 """An array of the backend at hand (NumPy, CuPy); the checker uses the array's own module."""
 
@@ -50,3 +52,6 @@ class Problem:
     """Runs forward and backward once, with these cotangents, and looks at what they change."""
     outputs: Sequence[Array] | None = None
     """What forward gives for `inputs`, if that is known."""
+    record: Callable[..., Tape | None] | None = None
+    """``record(inputs, lines=False)`` runs the function once at arrays of any floating dtype, recorded: what gives its
+    exact gradient and rounding. None where the backend cannot, and for derivatives of gradients."""

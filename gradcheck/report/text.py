@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from gradcheck.resources import bundled_specs
-from gradcheck.result import GradientSummary, Result, Status, WrongEntry
+from gradcheck.result import Diagnosis, GradientSummary, Result, Status, WrongEntry
 from gradcheck.spec.diagnostic import escape
 
 ENTRIES_SHOWN = 5
@@ -70,6 +70,7 @@ def gradient_lines(gradient: GradientSummary | None) -> list[str]:
     for found in gradient.diagnosis:
         if found.code != "GC120":
             lines.append(f"{'likely' if found.code < CONTRACTS else 'broken'}: {found.text}")
+            lines += excerpt(found)
     codes = " ".join(dict.fromkeys(found.code for found in gradient.diagnosis))
     return [*lines, f"why: gradcheck explain {codes}"] if codes and gradient.verdict is not Status.KINK else lines
 
@@ -90,6 +91,21 @@ def entry_table(gradient: GradientSummary) -> list[str]:
     more = sum(wrong for wrong, _ in gradient.wrong_counts.values()) - len(entries)
     at_least = "" if gradient.exhaustive else "at least "
     return [*lines, *([f"  … and {at_least}{more} more"] if more > 0 else [])]
+
+
+def excerpt(found: Diagnosis) -> list[str]:
+    """The line of the forward that a cause names, as compilers show one; nothing if it names none."""
+    if not found.line or not found.source_line.strip():
+        return [f"  {found.line}: {found.detail}"] if found.line else []
+    source = found.source_line
+    indent = len(source) - len(source.lstrip())
+    file, _, line = found.line.rpartition(":")
+    where = f"{os.path.basename(file)}:{line}"
+    carets = "^" * max(found.end_column - found.column, 1)
+    return [
+        f"  {where} │ {source.strip()}",
+        f"  {' ' * len(where)} │ {' ' * (found.column - indent)}{carets} {found.detail}",
+    ]
 
 
 def failure_block(result: Result, options: str = "") -> list[str]:

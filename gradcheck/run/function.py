@@ -10,8 +10,12 @@ import numpy as np
 from gradcheck.backends.base import Array, Backend, Tensor, flat_tensors
 from gradcheck.checker.outputs import is_differentiable
 from gradcheck.checker.problem import Problem
+from gradcheck.run.agreement import agree, same
 from gradcheck.run.no_gradient import NoGradient, misfit, nothing_claimed
 from gradcheck.run.observe import observed
+from gradcheck.witness.graph import Graph
+from gradcheck.witness.rounding import Mover
+from gradcheck.witness.tape import Tape
 
 
 class TensorFunction:
@@ -84,7 +88,26 @@ class TensorFunction:
             vjp=lambda inputs, cotangents: self.vjp(inputs, cotangents, differentiable),
             observe=lambda cotangents: observed(self, cotangents),
             outputs=[self.backend.array(t) for t, claimed in zip(outputs, self.claimed, strict=True) if claimed],
+            record=lambda inputs, lines=False: self.record(inputs, differentiable, lines),
         )
+
+    def record(self, arrays: Sequence[Array], needed: Sequence[bool], lines: bool = False) -> Tape | None:
+        """The call at `arrays`, recorded, with the lines of the layer that its operations stand on if wanted.
+
+        None where neither the backend nor the function's twin can record, or the twin gives other outputs.
+        """
+        if self.twin is not None:
+            tape = self.twin.record(arrays, needed, lines)
+            return tape if tape is not None and agree(tape.outputs, self.forward(arrays)) else None
+        replays = Replays(self, arrays, needed)
+        found = replays.run(lines=lines)
+        if found is None:
+            return None
+        recording, changed_in_place = found
+        differs = (
+            changed_in_place and not recording.error and not all(map(same, recording.outputs, self.forward(arrays)))
+        )
+        return Tape(recording, replays, differs)
 
     def checked_outputs(self, tensors: dict[str, Tensor]) -> list[Tensor]:
         """The outputs that claim a gradient, with the inputs bound to `tensors`."""
@@ -207,3 +230,29 @@ class TensorFunction:
         found = iter(grad([f for f, _ in pairs], targets, [c for _, c in pairs]))
         gradients = [next(found) if need else None for need in [*needed, *(True for s in starts if s is not None)]]
         return [None if g is None else self.backend.array(g) for g in gradients]
+
+
+class Replays:
+    """A call at given arrays, run again and again; see `gradcheck.witness.rounding.Replays`."""
+
+    def __init__(self, function: TensorFunction, arrays: Sequence[Array], needed: Sequence[bool]) -> None:
+        self.function = function
+        self.arrays = arrays
+        self.needed = needed
+
+    def run(self, lines: bool = False, move: Mover | None = None, arrays: Sequence[Array] | None = None) -> Any:
+        """The recording of the call, perhaps at other arrays."""
+        tensors = self.function.bound(self.arrays if arrays is None else arrays, self.needed)
+        return self.function.backend.recorded(
+            lambda: self.function.checked_outputs(tensors), list(tensors.values()), lines, move
+        )
+
+    def recorded(self, move: Mover) -> Graph:
+        return Graph(self.run(move=move)[0])
+
+    def beside(self, inputs: Sequence[Array]) -> Graph:
+        return Graph(self.run(arrays=inputs)[0])
+
+    def claimed(self, cotangents: Sequence[Array | None], move: Mover) -> list[Array | None]:
+        with self.function.backend.moving(move):
+            return self.function.vjp(self.arrays, cotangents, self.needed)

@@ -12,9 +12,11 @@ from pylayer.array import XP, default_module, to_numpy
 from pylayer.device import check_place
 from pylayer.dtype import BY_NUMPY, DType, as_dtype, default_dtype
 from pylayer.op import unwrap
+from pylayer.op_table import OPS
 from pylayer.ops.shape import Ints, as_ints, broadcast_to, clone, reshape
 from pylayer.symbol import creates
 from pylayer.tensor import Tensor
+from pylayer.watch import records_all
 
 METHODS = ("numel",)
 """The functions that are methods of Tensor as well."""
@@ -45,6 +47,8 @@ def to_tensor(data: Any, dtype: Any = None, place: Any = None, stop_gradient: bo
     check_place(place)
     xp = default_module()
     if isinstance(data, Tensor):
+        if data.node is not None and records_all():
+            return OPS["cast"].apply(data, data.dtype if dtype is None else as_dtype(dtype))  # type: ignore[no-any-return]
         values = data.array
     elif type(data) in XP or isinstance(data, np.generic):
         values = data
@@ -84,7 +88,7 @@ def _on_host(data: Any) -> Any:
     if isinstance(data, (list, tuple)):
         return [_on_host(item) for item in data]
     if isinstance(data, Tensor):
-        return to_numpy(data.array)
+        return data.values("to_tensor() of a list")
     return to_numpy(data) if type(data) in XP else data
 
 

@@ -13,6 +13,7 @@ from pylayer.op import op
 from pylayer.ops.creation import to_tensor
 from pylayer.tensor import Tensor
 from pylayer.versions import mark_changed
+from pylayer.watch import records_all, take_place
 
 
 def check_not_leaf(x: Tensor, name: str) -> None:
@@ -25,7 +26,7 @@ def check_not_leaf(x: Tensor, name: str) -> None:
         raise ValueError(
             f"(InvalidArgument) {name}(): argument 'x' (position 0) must be Tensor, but got {type(x).__name__}."
         )
-    if x.is_leaf and not x._stop_gradient and grad_mode.get():
+    if x.is_leaf and not x._stop_gradient and grad_mode.get() and not records_all():
         raise ValueError(
             f"(InvalidArgument) Leaf Var ({x.name}) that doesn't stop gradient can't use inplace strategy. "
             f"Instead of {name} use the form that returns a new Tensor, or change it under paddle.no_grad()."
@@ -55,6 +56,9 @@ def in_place(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
                 f"(InvalidArgument) {name}(): the result has shape {result.shape}, which does not fit into the "
                 f"Tensor's {x.shape}."
             )
+        if records_all():
+            take_place(x, result.array, result.node, result._stop_gradient)
+            return x
         if result.array.dtype == x.array.dtype:
             x.array[...] = result.array
         else:
@@ -85,6 +89,9 @@ def in_place_anew(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
         """
         check_not_leaf(x, name)
         result = function(Tensor(x.array, x.node, x._stop_gradient), *args, **kwargs)
+        if records_all():
+            take_place(x, result.array, result.node, result._stop_gradient)
+            return x
         x.array = result.array
         mark_changed(x.array)
         if grad_mode.get():
@@ -123,7 +130,9 @@ def copy_(x: Tensor, other: Tensor, blocking: bool = True) -> Tensor:
             f"(PreconditionNotMet) copy_(): the Tensor is {x.dtype.name} and has different data type with the "
             f"{other.dtype.name} to copy. Cast one with astype()."
         )
-    if x.shape == other.shape:
+    if records_all():
+        take_place(x, other.array, other if other.node is None else other.node, other._stop_gradient)
+    elif x.shape == other.shape:
         x.array[...] = other.array
     else:
         x.array = other.array.copy()
@@ -133,7 +142,8 @@ def copy_(x: Tensor, other: Tensor, blocking: bool = True) -> Tensor:
 
 def detach_(x: Tensor) -> Tensor:
     """Take `x` out of the graph: it becomes a leaf with stop_gradient True."""
-    x.node, x._stop_gradient = None, True
+    if not records_all():
+        x.node, x._stop_gradient = None, True
     return x
 
 
@@ -148,6 +158,9 @@ def set_(x: Tensor, source: Tensor | None = None) -> Tensor:
         raise ValueError(
             f"(InvalidArgument) set_(): argument 'source' (position 1) must be Tensor, but got {type(source).__name__}."
         )
+    if records_all() and source is not None:
+        take_place(x, source.array, source.node, source._stop_gradient)
+        return x
     mark_changed(x.array)
     x.array = x.array.reshape(-1)[:0].copy() if source is None else source.array
     if grad_mode.get():
@@ -170,6 +183,9 @@ def set_value(x: Tensor, value: Any) -> None:
                 f"Variable {what} not match, Variable [ {x.name} ] need tensor with {what.lower()} {wanted} but load "
                 f"tensor with {what.lower()} {found}"
             )
+    if records_all():
+        take_place(x, given.array, given.node, given._stop_gradient)
+        return
     x.array[...] = given.array
     mark_changed(x.array)
 

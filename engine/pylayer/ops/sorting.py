@@ -12,6 +12,7 @@ from pylayer.ops.gathering import take_along_axis
 from pylayer.ops.indexing import getitem
 from pylayer.ops.shape import cast, clone, normal_axis, reshape, squeeze
 from pylayer.tensor import Tensor
+from pylayer.watch import tell_left, watching
 
 METHODS = ("argmax", "argmin", "argsort", "bucketize", "kthvalue", "median", "sort", "topk", "unique")
 """The functions that are methods of Tensor as well."""
@@ -177,6 +178,8 @@ def unique(
     """The different elements (or slices along `axis`) in order, and what else is asked for, as Tensors of `dtype`."""
     xp = XP[type(x.array)]
     asked = (return_index, return_inverse, return_counts)
+    if watching:
+        tell_left(x, "unique()")
     found = xp.unique(x.array, *asked, axis=axis)
     if not any(asked):
         return Tensor(found)

@@ -29,7 +29,7 @@ def node_of(op: Call, wanted: set[int]) -> Callable[[Sequence[Any], list[Any]], 
         ]
         given = values[0] if row.many else [values[position] for position in row.positions]
         shapes = [getattr(a, "shape", ()) for a in given]
-        return SeveralOutputs(row, parents, saved, shapes, outs) if several else OpNode(row, parents, saved, shapes)
+        return (SeveralOutputs if several else OpNode)(row, parents, saved, shapes, out)
 
     return make
 

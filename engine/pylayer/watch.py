@@ -1,0 +1,115 @@
+"""Watching what is computed: an observer is told of every operation, and may have everything recorded.
+
+While a watch that `records` is in force, all that is computed from the inputs is one graph, whatever the code says:
+under `no_grad`, behind `detach`, and inside the forward of a PyLayer, whose backward takes no part. So the graph is
+that of the function as it is computed, to be held against the backward that somebody wrote for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextvars import ContextVar, Token
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from pylayer.array import Array
+    from pylayer.graph import Node
+    from pylayer.op import Op
+    from pylayer.tensor import Tensor
+
+
+class Watch(Protocol):
+    """What is told of operations. It may change the values of an `out` in place before anybody else sees them."""
+
+    records: bool
+    """Whether everything is to be recorded, as above; else calls run as they would unwatched."""
+
+    def made(self, node: Node, out: Any) -> None:
+        """An operation was recorded: its node, and its output, or outputs as a list."""
+
+    def computed(self, op: Op, inputs: Sequence[Any], out: Any) -> None:
+        """An operation on these arguments, Tensors and others, was not recorded: nothing to differentiate, or no need.
+        Of arguments that are lists, the Tensors are in them."""
+
+    def left(self, tensor: Tensor, how: str) -> None:
+        """Values of `tensor` were handed to code outside the graph, by the method or function `how`."""
+
+    def decided(self, tensor: Tensor) -> None:
+        """The truth of `tensor` was asked for."""
+
+    def applied(self, layer: type) -> None:
+        """The forward of a PyLayer is about to run, recorded."""
+
+
+watching: list[Watch] = []
+"""The watches in force in any thread: one truth test tells the usual case, none, from a look-up."""
+
+in_force: ContextVar[Watch | None] = ContextVar("watch", default=None)
+
+Place = tuple["Tensor", "Array", Any, bool]
+"""A Tensor, and the array, node and stop_gradient that it had."""
+moved: ContextVar[list[Place] | None] = ContextVar("moved", default=None)
+"""The Tensors that in-place operations changed while everything is recorded, as they were."""
+
+
+class watched:  # noqa: N801 - read as a phrase: with watched(watch)
+    """Have `watch` in force in the ``with`` block, in this thread. Tensors changed in place are as before afterwards,
+    if everything is recorded: their memory was left alone.
+    """
+
+    def __init__(self, watch: Watch) -> None:
+        self.watch = watch
+        self.places: list[Place] = []
+        self.tokens: tuple[Token[Watch | None], Token[list[Place] | None]]
+
+    def __enter__(self) -> list[Place]:
+        watching.append(self.watch)
+        self.tokens = in_force.set(self.watch), moved.set(self.places)
+        return self.places
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        in_force.reset(self.tokens[0])
+        moved.reset(self.tokens[1])
+        watching.remove(self.watch)
+        for tensor, array, node, stop_gradient in reversed(self.places):
+            tensor.array, tensor.node, tensor._stop_gradient = array, node, stop_gradient
+
+
+def records_all() -> bool:
+    """Whether everything is recorded here and now."""
+    if not watching:
+        return False
+    watch = in_force.get()
+    return watch is not None and watch.records
+
+
+def tell_made(node: Node, out: Any) -> None:
+    """Tell the watch in force here, if any, of a recorded operation."""
+    watch = in_force.get()
+    if watch is not None:
+        watch.made(node, out)
+
+
+def tell_computed(op: Op, inputs: Sequence[Any], out: Any) -> None:
+    """Tell the watch in force here, if any, of an operation that was not recorded."""
+    watch = in_force.get()
+    if watch is not None:
+        watch.computed(op, inputs, out)
+
+
+def tell_left(tensor: Tensor, how: str) -> None:
+    """Tell the watch in force here, if any, of values that leave the graph."""
+    watch = in_force.get()
+    if watch is not None:
+        watch.left(tensor, how)
+
+
+def take_place(tensor: Tensor, array: Array, node: Any, stop_gradient: bool) -> None:
+    """Have `tensor` stand for another value from here on; its memory, which others may have saved, stays as it was."""
+    places = moved.get()
+    if places is not None:
+        places.append((tensor, tensor.array, tensor.node, tensor._stop_gradient))
+    tensor.array, tensor.node, tensor._stop_gradient = array, node, stop_gradient

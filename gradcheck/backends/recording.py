@@ -1,0 +1,333 @@
+"""The bundled engine's recording of a call: every operation on the way, and the engine's own rule to pull it back.
+
+What `gradcheck.witness.graph.Recording` asks for. Values are numbered: the inputs first, then each output of each
+operation.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import pylayer
+from gradcheck.backends.base import Array, Tensor
+from pylayer.array import XP
+from pylayer.autograd import enable_grad
+from pylayer.graph import Node, Output
+from pylayer.op import Op
+from pylayer.op_node import OpNode, SeveralOutputs, parent_of, unbroadcast
+from pylayer.op_table import Vjp, raw_ops
+from pylayer.saved import PackedSaved
+from pylayer.watch import watched
+
+NOT_THE_USERS = tuple(f"{folder}{os.sep}" for folder in (Path(pylayer.__file__).parent, Path(__file__).parents[1]))
+"""The code of engine and harness: what an operation is called from there is not the line of the layer."""
+NARROW = {"float16": "float64", "bfloat16": "float64", "float32": "float64", "complex64": "complex128"}
+"""The dtypes in which nothing is pulled back, and what is taken for them."""
+
+Spot = tuple[CodeType, int]
+"""Where an operation was called: a code object and the offset of the instruction in it."""
+
+
+class InputNode(Node):
+    """An input, as a result that code may change in place."""
+
+    label = "input"
+
+
+class Step:
+    """One operation of a recording.
+
+    `first` is the number of its first output, and `edges` are those of its inputs, -1 for a constant.
+    """
+
+    __slots__ = ("edges", "first", "name", "node", "spot", "values")
+
+    def __init__(
+        self, name: str, values: list[Array], first: int, edges: list[int], node: OpNode, spot: Spot | None
+    ) -> None:
+        self.name = name
+        self.values = values
+        self.first = first
+        self.edges = edges
+        self.node = node
+        self.spot = spot
+
+    def pull(self, cotangents: Sequence[Array | None]) -> Iterator[tuple[int, int, Array]]:
+        """Per input that is no constant its position, its number, and its cotangent, in double precision."""
+        given = self.given(cotangents)
+        node, kind = self.node, type(self.values[0])
+        for k, (vjp, edge, values, shape) in enumerate(zip(node.op.vjps, self.edges, self.saved, node.shapes)):  # noqa: B905
+            if edge >= 0:
+                yield k, edge, pulled(vjp, given, [widened(v) for v in values], kind, shape)
+
+    def given(self, cotangents: Sequence[Array | None]) -> Any:
+        """The cotangents of the outputs as the rules take them: one, or a list."""
+        if not isinstance(self.node, SeveralOutputs):
+            return cotangents[0]
+        return [
+            widened(XP[type(v)].zeros_like(v)) if c is None else c for c, v in zip(cotangents, self.values, strict=True)
+        ]
+
+    @property
+    def saved(self) -> Sequence[tuple[Any, ...]]:
+        """Per input, what its rule reads."""
+        saved: Sequence[tuple[Any, ...]] = self.node.saved
+        return saved.unpacked() if type(saved) is PackedSaved else saved
+
+    def operands(self) -> dict[str, Any]:
+        """What the rules of the operation read, by the name of the argument (`out` for the output)."""
+        found: dict[str, Any] = {}
+        for vjp, values in zip(self.node.op.vjps, self.saved):  # noqa: B905 - the rule of a list is repeated
+            found |= dict(zip(vjp.reads, map(widened, values), strict=False))
+        return found
+
+    def replaced(self, position: int, cotangents: Sequence[Array | None], values: Mapping[str, Array]) -> Array:
+        """The cotangent of one input if its rule reads `values`, by name, in place of those of the call.
+
+        The output is computed again where it is a function of the one value replaced.
+        """
+        rules = zip(self.node.op.vjps, self.saved, self.node.shapes)  # noqa: B905 - as above
+        vjp, saved, shape = next(islice(rules, position, None))
+        kind = type(self.values[0])
+        read = {**dict(zip(vjp.reads, map(widened, saved), strict=False)), **values}
+        if self.node.op.arguments == tuple(values) and "out" in read:
+            read["out"] = self.node.op.kernels[kind](*values.values())
+        return pulled(vjp, self.given(cotangents), [read[name] for name in vjp.reads], kind, shape)
+
+    def again(self, cotangent: Array) -> Array | None:
+        """The operation itself, with its other arguments, on a cotangent in place of its first input."""
+        arguments = self.operands()
+        try:
+            rest = {name: arguments[name] for name in self.node.op.arguments[1:] if name in arguments}
+            return self.node.op.kernels[type(cotangent)](cotangent, **rest)
+        except (ValueError, TypeError, IndexError):
+            return None
+
+    def names(self) -> Sequence[str]:
+        """What the operation calls its inputs."""
+        return self.node.op.inputs
+
+
+def pulled(vjp: Vjp, given: Any, values: Sequence[Any], kind: type, shape: Sequence[int] | None) -> Array:
+    """What a rule makes of the cotangent of the output, summed to the shape of the input."""
+    gradient = vjp.function(given, raw_ops[kind], *values) if vjp.takes_ops else vjp.function(given, *values)
+    if type(gradient) is not kind:  # NumPy turns 0-d results into scalars
+        gradient = XP[kind].asarray(gradient)
+    if shape is not None and tuple(gradient.shape) != tuple(shape):
+        gradient = unbroadcast(raw_ops[kind], gradient, tuple(shape))
+    return gradient
+
+
+Mover = Callable[[str, Array], None]
+"""Changes an output of the operation of this name in place."""
+
+
+class Decision(NamedTuple):
+    """Something chosen by the values: a comparison, a truth asked for, a sort, a cast to an integer.
+
+    `inputs` are what it read, arrays and numbers, by the names `arguments`, and `edges` their numbers, -1 for a
+    constant; `at` is how many values there were before it.
+    """
+
+    name: str
+    arguments: Sequence[str]
+    inputs: list[Any]
+    edges: list[int]
+    at: int
+    spot: Spot | None
+
+
+class Recorder:
+    """The watch that makes a recording."""
+
+    records = True
+
+    def __init__(self, lines: bool, move: Mover | None) -> None:
+        self.lines = lines
+        self.move = move
+        self.numbers: dict[Node, int] = {}
+        self.arrays: list[Array] = []
+        """The values, by number."""
+        self.steps: list[Step] = []
+        self.decisions: list[Decision] = []
+        self.layers: list[type] = []
+        self.leaks: list[tuple[int, str]] = []
+        """How many values there were, and what took one out."""
+
+    def input(self, tensor: Tensor) -> None:
+        """Make a leaf an input."""
+        if not tensor.stop_gradient:
+            tensor.node = node = InputNode((), ())
+            self.numbers[node] = len(self.arrays)
+        self.arrays.append(tensor.array)
+
+    def number_of(self, parent: Any) -> int:
+        """The number of the value that a gradient goes to; -1 where there is none."""
+        if type(parent) is Output:
+            made_by: Any = parent.parents[0]
+            first = self.numbers.get(made_by)
+            return -1 if first is None else first + parent.index
+        return self.numbers.get(parent, -1)
+
+    def spot(self) -> Spot | None:
+        """Where the code stands that is neither the engine's nor ours, if that is wanted."""
+        frame = users_frame() if self.lines else None
+        return None if frame is None else (frame.f_code, frame.f_lasti)
+
+    # ----------------------------------------------------------------- what the engine tells
+    def made(self, node: Node, out: Any) -> None:
+        assert isinstance(node, OpNode)
+        edges = [-1 if parent is None else self.number_of(parent) for parent in node.parents]
+        if all(edge < 0 for edge in edges):
+            return
+        values = list(out) if isinstance(node, SeveralOutputs) else [out]
+        if self.move is not None:
+            move_outputs(self.move, node.op, values, [self.arrays[e] for e in edges if e >= 0])
+        spot = self.spot()
+        if not is_differentiable(values[0]):
+            inputs = [self.arrays[e] if e >= 0 else None for e in edges]
+            self.decisions.append(Decision(node.op.name, node.op.inputs, inputs, edges, len(self.arrays), spot))
+            return
+        self.numbers[node] = len(self.arrays)
+        self.steps.append(Step(node.op.name, values, len(self.arrays), edges, node, spot))
+        self.arrays += values
+
+    def computed(self, op: Op, inputs: Sequence[Any], out: Any) -> None:
+        self.chose(op.name, op.arguments, inputs)
+
+    def decided(self, tensor: Tensor) -> None:
+        self.chose("bool", ("x",), (tensor,))
+
+    def chose(self, name: str, arguments: Sequence[str], inputs: Sequence[Any]) -> None:
+        """Note a decision if it was made on something that depends on the inputs."""
+        edges = [self.number_of(parent_of(value)) for value in inputs]
+        if any(edge >= 0 for edge in edges):
+            arrays = [getattr(value, "array", value) for value in inputs]
+            spot = self.spot()
+            self.decisions.append(Decision(name, arguments, arrays, edges, len(self.arrays), spot))
+
+    def left(self, tensor: Tensor, how: str) -> None:
+        if self.number_of(parent_of(tensor)) >= 0 and is_differentiable(tensor.array):
+            frame = users_frame()
+            where = "" if frame is None else f" in line {frame.f_lineno}"
+            self.leaks.append((len(self.arrays), f"{how}{where}"))
+
+    def applied(self, layer: type) -> None:
+        self.layers.append(layer)
+
+
+class Recorded:
+    """A call as it was computed; see `gradcheck.witness.graph.Recording`."""
+
+    def __init__(self, recorder: Recorder, inputs: int, outputs: Sequence[Tensor], error: str) -> None:
+        self.inputs = inputs
+        self.arrays = recorder.arrays
+        self.steps = recorder.steps
+        self.decisions = recorder.decisions
+        self.layers = recorder.layers
+        self.error = error
+        self.outputs = [tensor.array for tensor in outputs]
+        self.ends = [recorder.number_of(parent_of(tensor)) for tensor in outputs]
+        # A value that is taken out after the last operation cannot be part of the result.
+        self.leaks = [
+            text for at, text in recorder.leaks if any(end < 0 or end >= at for end in self.ends) or not self.ends
+        ]
+
+
+class Moving:
+    """The watch that lets everything run as it would, and moves what comes out of each operation."""
+
+    records = False
+
+    def __init__(self, move: Mover) -> None:
+        self.move = move
+
+    def made(self, node: Node, out: Any) -> None:
+        assert isinstance(node, OpNode)
+        self.moved(node.op, out, [v for values in node.saved for v in values])
+
+    def computed(self, op: Op, inputs: Sequence[Any], out: Any) -> None:
+        self.moved(op, out, [getattr(value, "array", value) for value in inputs])
+
+    def moved(self, op: Op, out: Any, read: Sequence[Any]) -> None:
+        """Move the outputs of an operation that read these arrays, or dtypes."""
+        move_outputs(self.move, op, list(out) if isinstance(out, (tuple, list)) else [out], read)
+
+    def left(self, tensor: Tensor, how: str) -> None:
+        pass
+
+    def decided(self, tensor: Tensor) -> None:
+        pass
+
+    def applied(self, layer: type) -> None:
+        pass
+
+
+def move_outputs(move: Mover, op: Op, outs: Sequence[Array], read: Sequence[Any]) -> None:
+    """Move fresh outputs: neither what was read itself nor what it was exactly widened from."""
+    for out in outs:
+        widens = op.name == "cast" and any(
+            np.dtype(getattr(v, "dtype", v)).itemsize <= out.dtype.itemsize
+            for v in read[:1]
+            if hasattr(v, "dtype") or isinstance(v, np.dtype)
+        )
+        if not widens and not any(out is v for v in read):
+            move(op.name, out)
+
+
+def recorded(
+    call: Callable[[], Sequence[Tensor]], inputs: Sequence[Tensor], lines: bool, move: Mover | None = None
+) -> tuple[Recorded, bool]:
+    """A call with the leaves `inputs`, and whether it changed something in place.
+
+    What the call raises is the recording's `error`. `move` changes the output of each operation in place.
+    """
+    recorder = Recorder(lines, move)
+    outputs: Sequence[Tensor] = ()
+    error = ""
+    for tensor in inputs:
+        recorder.input(tensor)
+    with watched(recorder) as moved, enable_grad():
+        try:
+            outputs = call()
+        except Exception as problem:  # whatever the layer raises where it is recorded
+            error = f"{type(problem).__name__}: {problem}"
+        found = Recorded(recorder, len(inputs), outputs, error)
+    return found, bool(moved)
+
+
+def users_frame() -> FrameType | None:
+    """The innermost frame whose code is neither the engine's nor ours."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and is_ours(frame.f_code.co_filename):
+        frame = frame.f_back
+    return frame
+
+
+def is_differentiable(array: Array) -> bool:
+    """Whether a derivative with respect to such values makes sense."""
+    return array.dtype.kind in "fc" or array.dtype.name == "bfloat16"
+
+
+def is_ours(path: str) -> bool:
+    """Whether a file of code belongs to the engine or the harness."""
+    return path.endswith(".py") and path.startswith(NOT_THE_USERS)
+
+
+def widened(value: Any) -> Any:
+    """Arrays in double precision, and dtypes to cast to; anything else unchanged."""
+    if type(value) in XP:
+        return value.astype(NARROW[value.dtype.name]) if value.dtype.name in NARROW else value
+    if type(value) is list:
+        return [widened(v) for v in value]
+    if isinstance(value, np.dtype):
+        return np.dtype(NARROW.get(value.name, value.name))
+    return value

@@ -1,0 +1,1 @@
+"""The second witness: the forward recorded as it is computed, and differentiated by the framework's own rules."""

@@ -1,0 +1,181 @@
+"""A recorded call as a graph of numbered values, and the walk that pulls cotangents back through it."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from gradcheck.witness.lines import Place, Spot, place_of
+
+Array = Any
+
+
+class Step(Protocol):
+    """One operation of a recording."""
+
+    name: str
+    values: Sequence[Array]
+    """Its outputs."""
+    first: int
+    """The number of the first of them."""
+    edges: Sequence[int]
+    """The numbers of its inputs, -1 for a constant."""
+    spot: Spot | None
+
+    def pull(self, cotangents: Sequence[Array | None]) -> Iterator[tuple[int, int, Array]]:
+        """Per input that is no constant: its position, its number, and its cotangent, in double precision."""
+
+    def operands(self) -> dict[str, Any]:
+        """What its rules read, by the name of the argument; ``out`` is the output."""
+
+    def replaced(self, position: int, cotangents: Sequence[Array | None], values: Mapping[str, Array]) -> Array:
+        """The cotangent of one input if its rule read `values`, by name, in place of those of the call."""
+
+    def again(self, cotangent: Array) -> Array | None:
+        """The operation itself on a cotangent in place of its first input; None where that is not possible."""
+
+    def names(self) -> Sequence[str]:
+        """What it calls its inputs."""
+
+
+class Decision(Protocol):
+    """Something chosen by the values: a comparison, the truth of a value, a sort, a cast to an integer."""
+
+    name: str
+    arguments: Sequence[str]
+    inputs: Sequence[Any]
+    """What it read, arrays and numbers, by the names in `arguments`."""
+    edges: Sequence[int]
+    at: int
+    """How many values there were before it."""
+    spot: Spot | None
+
+
+class Recording(Protocol):
+    """What a backend gives for a call. Values are numbered: the inputs first, then the outputs of each operation."""
+
+    inputs: int
+    arrays: Sequence[Array]
+    steps: Sequence[Step]
+    decisions: Sequence[Decision]
+    layers: Sequence[type]
+    """The PyLayers whose forward was recorded in place of their backward."""
+    outputs: Sequence[Array]
+    ends: Sequence[int]
+    """The numbers of the outputs, -1 where one does not depend on the inputs."""
+    leaks: Sequence[str]
+    """What took values out of the graph, which may have found their way into an output."""
+    error: str
+    """What the call raised while it was recorded."""
+
+
+EPSILON = {
+    "float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float64": 2.0**-52,
+    "complex64": 2.0**-23, "complex128": 2.0**-52,
+}  # fmt: skip
+"""The spacing of the numbers of a dtype at 1: 2 to the power of minus the bits after the point."""
+
+
+SMALLEST = {
+    "float16": 2.0**-14, "bfloat16": 2.0**-126, "float32": 2.0**-126, "float64": 2.0**-1022,
+    "complex64": 2.0**-126, "complex128": 2.0**-1022,
+}  # fmt: skip
+"""The smallest normal number of a dtype: below it the spacing of numbers does not shrink."""
+
+EXACT = {
+    "reshape", "transpose", "broadcast_view", "broadcast_to", "clone", "tile", "flip", "roll", "tril", "triu", "concat",
+    "stack", "split", "unbind", "getitem", "setitem", "written", "where", "complex", "real", "imag", "conj", "neg",
+    "maximum", "minimum", "fmax", "fmin", "clip", "abs", "sign", "floor", "ceil", "trunc", "round", "nan_to_num", "max",
+    "min", "relu", "hardtanh", "pad", "as_strided", "fill",
+}  # fmt: skip
+"""Operations that move, select or copy values, or change them without rounding."""
+
+
+class Operation(NamedTuple):
+    """One operation on the way, for reports."""
+
+    name: str
+    dtype: str
+    """Of its output."""
+    place: Place | None
+    """The user's line, if lines were recorded."""
+
+
+Visit = Callable[[Step, Sequence[Array | None], Sequence[tuple[int, int, Array]]], None]
+"""Sees an operation, the cotangents of its outputs, and what `Step.pull` gave for them."""
+
+
+class Graph:
+    """The walk over a recording."""
+
+    def __init__(self, recording: Recording) -> None:
+        self.recording = recording
+
+    @property
+    def operations(self) -> list[Operation]:
+        """In order of execution."""
+        return [self.operation(step) for step in self.recording.steps]
+
+    def operation(self, step: Step | Decision) -> Operation:
+        """A step, or a decision, as reports say it."""
+        values = getattr(step, "values", None)
+        dtype = values[0].dtype.name if values else "bool"
+        return Operation(step.name, dtype, None if step.spot is None else place_of(step.spot))
+
+    def maker(self, number: int) -> Step | None:
+        """The operation that made a value; None for an input."""
+        steps = self.recording.steps
+        found = bisect_right(steps, number, key=lambda step: step.first)
+        return steps[found - 1] if found else None
+
+    def starts(self, cotangents: Sequence[Array | None]) -> dict[int, Array]:
+        """The cotangents by the numbers of the outputs, in double precision."""
+        starts: dict[int, Array] = {}
+        for end, u in zip(self.recording.ends, cotangents, strict=True):
+            if end >= 0 and u is not None:
+                u = wide(u)
+                starts[end] = u if end not in starts else starts[end] + u
+        return starts
+
+    def pulled(
+        self,
+        starts: dict[int, Array],
+        visit: Visit | None = None,
+        touch: Callable[[Array], Array] = lambda cotangent: cotangent,
+    ) -> dict[int, Array]:
+        """The cotangents of the inputs, by number, for cotangents of any values.
+
+        `visit` sees each operation pass, `touch` may change each cotangent that comes out of one.
+        """
+        pending = dict(starts)
+        with np.errstate(all="ignore"):
+            for step in reversed(self.recording.steps):
+                first = step.first
+                if len(step.values) == 1:
+                    if first not in pending:
+                        continue
+                    given = [pending.pop(first)]
+                else:
+                    given = [pending.pop(first + k, None) for k in range(len(step.values))]
+                    if all(g is None for g in given):
+                        continue
+                pulled = list(step.pull(given))
+                for _, edge, cotangent in pulled:
+                    cotangent = touch(cotangent)
+                    present = pending.get(edge)
+                    pending[edge] = cotangent if present is None else present + cotangent
+                if visit is not None:
+                    visit(step, given, pulled)
+        return pending
+
+    def filled(self, found: dict[int, Array]) -> list[Array]:
+        """One array per input."""
+        return [found[k] if k in found else wide(self.recording.arrays[k] * 0) for k in range(self.recording.inputs)]
+
+
+def wide(array: Array) -> Array:
+    """A floating array in float64, a complex one in complex128."""
+    return array.astype("complex128" if array.dtype.kind == "c" else "float64", copy=False)

@@ -1,0 +1,43 @@
+"""The user's line on which an operation stands, found from the compiled code."""
+
+from __future__ import annotations
+
+import functools
+import linecache
+from types import CodeType
+from typing import NamedTuple
+
+Spot = tuple[CodeType, int]
+"""A code object, and the offset of an instruction in it (a frame's ``f_lasti``)."""
+
+
+class Place(NamedTuple):
+    """A piece of a line of source: its file, the line from 1, and the columns from 0, the last not included."""
+
+    file: str
+    line: int
+    column: int
+    end_column: int
+    source: str
+    """The line as it stands in the file; empty if that cannot be read."""
+
+
+@functools.lru_cache(maxsize=4096)
+def place_of(spot: Spot) -> Place:
+    """Where an instruction stands. An expression over several lines is cut at the end of its first."""
+    code, offset = spot
+    positions = list(code.co_positions())
+    line, end_line, column, end_column = positions[offset // 2]
+    if line is None:
+        return Place(code.co_filename, code.co_firstlineno, 0, 0, "")
+    source = linecache.getline(code.co_filename, line).rstrip("\n")
+    if column is None or end_column is None or not source:
+        return Place(code.co_filename, line, 0, 0, source)
+    # The columns are of the source as it was compiled, which in a spec is indented further; the first token of the
+    # line tells by how much. They count bytes.
+    first = min(start for at, _, start, _ in positions if at == line and start is not None)
+    shift = len(source) - len(source.lstrip()) - first if not code.co_filename.endswith(".py") else 0
+    encoded = source.encode()
+    start = len(encoded[: column + shift].decode(errors="ignore"))
+    end = len(encoded[: end_column + shift].decode(errors="ignore")) if end_line == line else len(source)
+    return Place(code.co_filename, line, start, end, source)

@@ -1,0 +1,138 @@
+"""A recorded call: its exact gradient, its rounding, and what stands on the way.
+
+The tape is the derivative of what is computed: everything is on it, whatever the layer detaches, and no hand-written
+backward takes part. It is complete unless values leave it, which `incomplete` then says.
+
+The rounding error of u·F is Σ over recorded values v of |cotangent of v| · ε(dtype of v) · |v|, to first order: one
+walk back gives all cotangents (S. Linnainmaa, Taylor expansion of the accumulated rounding error, 1976; B.
+Christianson, Reverse accumulation and accurate rounding error estimates, 1992). ε is the spacing of floating-point
+numbers at 1, twice what one correctly rounded operation does: room for functions that are off by one unit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+
+from gradcheck.witness.graph import EPSILON, EXACT, SMALLEST, Array, Graph, Recording, Step, wide
+from gradcheck.witness.kinks import Kink, kinks, smooth
+from gradcheck.witness.rounding import Replays, claim_coarsest, claim_rounding, tape_rounding
+
+SUMS = {
+    "sum", "mean", "cumsum", "add_n", "matmul", "einsum_explicit", "norm", "add_at", "getitem_adjoint",
+    "as_strided_adjoint",
+}  # fmt: skip
+"""Operations that round products and partial sums inside: of a size that the inputs tell, a cancelled output not."""
+
+SOLVERS = {"inv", "det", "logabsdet", "cholesky"}
+"""Operations by elimination: their error is that of inputs moved by ε times the largest of them (Wilkinson 1961)."""
+
+
+class Tape(Graph):
+    """A call recorded at one point. Freed with the object; `gradient` and `noise` may be asked as often as wanted.
+
+    Args:
+        recording: the call.
+        replays: the call again, with values moved.
+        differs: the recorded run gave other outputs than a plain one.
+    """
+
+    def __init__(self, recording: Recording, replays: Replays, differs: bool = False) -> None:
+        super().__init__(recording)
+        self.replays = replays
+        self.differs = differs
+        self.outputs = recording.outputs
+        """The outputs that claim a gradient, in order."""
+        self.independent = bool(recording.layers)
+        """Whether the claim is another's: without a hand-written backward it is the tape's own."""
+
+    @cached_property
+    def incomplete(self) -> str:
+        """Why the derivative is not that of all that is computed, such as ``.numpy() in line 7``; empty if it is."""
+        if self.recording.error:
+            return f"recording it raised {self.recording.error}"
+        if self.recording.leaks:
+            return self.recording.leaks[0]
+        return "recorded, it gives other values: memory is changed behind a view" if self.differs else ""
+
+    @cached_property
+    def coarsest(self) -> float:
+        """The largest ε of a floating dtype on the way, inputs included."""
+        return max((EPSILON.get(array.dtype.name, 0.0) for array in self.recording.arrays), default=0.0)
+
+    def kinks(self) -> list[Kink]:
+        """The operations that are at a kink, a tie or a jump, each with the elements of the inputs that feed it."""
+        return kinks(self)
+
+    @cached_property
+    def smooth(self) -> bool:
+        """Whether no operation on the way can have a kink or a jump."""
+        return smooth(self)
+
+    # ----------------------------------------------------------------- pulled back
+    def gradient(self, cotangents: Sequence[Array | None]) -> list[Array]:
+        """The cotangents of the inputs, zeros where none flows, in float64 or complex128.
+
+        `cotangents` are one per output, of its shape; None for an output that takes no part.
+        """
+        return self.filled(self.pulled(self.starts(cotangents)))
+
+    def noise(self, cotangents: Sequence[Array | None]) -> float:
+        """The rounding error η of Σ cotangent · output, to first order."""
+        return self.noise_and_gradient(cotangents)[0]
+
+    def noise_and_gradient(self, cotangents: Sequence[Array | None]) -> tuple[float, list[Array]]:
+        """Both in one walk."""
+        total = 0.0
+
+        def add(step: Step, given: Sequence[Array | None], pulled: Sequence[tuple[int, int, Array]]) -> None:
+            nonlocal total
+            total += rounding(step, given, pulled, self.recording.arrays)
+
+        found = self.filled(self.pulled(self.starts(cotangents), add))
+        return total, found
+
+    def gradient_rounding(self, cotangents: Sequence[Array | None]) -> list[Array]:
+        """Per input, how far each element of `gradient` may be off by the rounding of the values on the way."""
+        return tape_rounding(self, cotangents, self.replays)
+
+    def claim_rounding(self, cotangents: Sequence[Array | None]) -> list[Array]:
+        """Per input, how far each element of the layer's own gradient may be off by rounding, forward and backward.
+
+        `cotangents` are in the dtypes of the outputs.
+        """
+        return claim_rounding(self, cotangents, self.replays)
+
+    def claim_coarsest(self, cotangents: Sequence[Array | None]) -> float:
+        """The largest ε of a dtype in the layer's own forward and backward."""
+        return claim_coarsest(cotangents, self.replays)
+
+
+def rounding(
+    step: Step, given: Sequence[Array | None], pulled: Sequence[tuple[int, int, Array]], arrays: Sequence[Array]
+) -> float:
+    """What the rounding of one operation adds to the error of the end result."""
+    dtype = step.values[0].dtype.name
+    epsilon = EPSILON[dtype]
+    if step.name in EXACT and not (step.name == "abs" and arrays[step.edges[0]].dtype.kind == "c"):
+        return 0.0
+    if step.name == "cast" and EPSILON[arrays[step.edges[0]].dtype.name] >= epsilon:
+        return 0.0
+    total = 0.0
+    for c, v in zip(given, step.values, strict=True):
+        if c is not None:
+            total += epsilon * weight(c, v) + epsilon * SMALLEST[dtype] * float(abs(c).sum())
+    if step.name in SUMS:
+        total += sum(epsilon * weight(g, arrays[edge]) for _, edge, g in pulled)
+    elif step.name in SOLVERS:
+        total += sum(epsilon * float(abs(arrays[e]).max()) * float(abs(g).sum()) for _, e, g in pulled if g.size)
+    return total
+
+
+def weight(cotangent: Array, value: Array) -> float:
+    """Σ |cotangent · value|, where nothing flows to an infinite value and those have no rounding."""
+    product = abs(cotangent * wide(value))
+    total = float(product.sum())
+    return total if np.isfinite(total) else float(product[(cotangent != 0) & (abs(value) < np.inf)].sum())

@@ -1,0 +1,107 @@
+"""Two right formulas differ by rounding; wrong ones by more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from taped import layer, problem_of
+
+import pylayer.paddle as paddle
+
+F = paddle.nn.functional
+
+
+def by_cosh(x: Any, g: Any) -> Any:
+    c = paddle.cosh(x)
+    return g / (c * c)
+
+
+def sigmoid_by_exp(x: Any, g: Any) -> Any:
+    e = paddle.exp(-x)
+    return g * e / ((1.0 + e) * (1.0 + e))
+
+
+def softmax_backward(x: Any, g: Any) -> Any:
+    y = F.softmax(x, -1)
+    return y * (g - (y * g).sum(-1, keepdim=True))
+
+
+def normed(x: Any) -> Any:
+    c = x - x.mean(-1, keepdim=True)
+    return c * paddle.rsqrt((c * c).mean(-1, keepdim=True) + 1e-3)
+
+
+def normed_backward(x: Any, g: Any) -> Any:
+    c = x - x.mean(-1, keepdim=True)
+    s = paddle.rsqrt((c * c).mean(-1, keepdim=True) + 1e-3)
+    n = c * s
+    return s * (g - g.mean(-1, keepdim=True) - n * (g * n).mean(-1, keepdim=True))
+
+
+def random(*shape: int) -> np.ndarray:
+    return np.random.default_rng(7).standard_normal(shape)
+
+
+RIGHT: list[tuple[Callable[..., Any], Callable[..., Any], np.ndarray]] = [
+    (paddle.tanh, by_cosh, np.linspace(5, 18, 50)),
+    (F.sigmoid, sigmoid_by_exp, np.array([40.0, 30.0, 1.0])),
+    (lambda x: F.softmax(x, -1), softmax_backward, random(4, 32).astype(np.float16)),
+    (lambda x: F.softmax(x, -1), softmax_backward, 20 * random(4, 32)),
+    (normed, normed_backward, random(4, 32).astype(np.float16)),
+    (normed, normed_backward, random(4, 32).astype(np.float32) + 30),
+    (lambda x: paddle.log1p(paddle.exp(x)), lambda x, g: g * F.sigmoid(x), np.array([-30.0, 0.5, 30.0])),
+]
+
+
+def disagreement(forward: Callable[..., Any], backward: Callable[..., Any], x: np.ndarray) -> np.ndarray:
+    """|claim − tape| over the rounding of both, element by element."""
+    problem = problem_of(layer(forward, backward), x)
+    assert problem.record is not None
+    tape = problem.record(problem.inputs)
+    assert tape is not None
+    u = [np.random.default_rng(1).standard_normal(out.shape).astype(out.dtype) for out in tape.outputs]
+    claim, truth = problem.vjp(problem.inputs, u)[0], tape.gradient(u)[0]
+    bar = tape.gradient_rounding(u)[0] + tape.claim_rounding(u)[0]
+    return np.asarray(abs(claim - truth) / bar)
+
+
+@pytest.mark.parametrize(("forward", "backward", "x"), RIGHT)
+def test_right_formulas_agree_within_rounding(
+    forward: Callable[..., Any], backward: Callable[..., Any], x: np.ndarray
+) -> None:
+    assert disagreement(forward, backward, x).max() < 1
+
+
+@pytest.mark.parametrize(("forward", "backward", "x"), RIGHT)
+def test_a_gradient_off_by_a_tenth_does_not(
+    forward: Callable[..., Any], backward: Callable[..., Any], x: np.ndarray
+) -> None:
+    wrong = disagreement(forward, lambda x, g: backward(x, g) * 1.1, x)
+    if x.dtype != np.float16:
+        assert (wrong > 1).mean() > 0.3
+    assert wrong.max() > 1
+
+
+def test_values_that_are_exact_are_not_moved() -> None:
+    problem = problem_of(layer(lambda x: paddle.max(x * 1.0, -1) * 2.0), np.array([1.0, 1.0, 0.5]))
+    assert problem.record is not None
+    tape = problem.record(problem.inputs)
+    assert tape is not None
+    assert tape.gradient_rounding([np.array(1.0)])[0][2] == 0
+
+
+def test_the_coarsest_dtype_of_a_backward_is_seen() -> None:
+    def narrow(x: Any, g: Any) -> Any:
+        return (g.astype("float32") * 3.0).astype("float64")
+
+    problem = problem_of(layer(lambda x: x * 3.0, narrow), np.array([1.0, 2.0]))
+    assert problem.record is not None
+    tape = problem.record(problem.inputs)
+    assert tape is not None
+    u = [np.array([1.0, 1 / 3])]
+    assert tape.coarsest == 2.0**-52
+    assert tape.claim_coarsest(u) == 2.0**-23
+    assert (abs(problem.vjp(problem.inputs, u)[0] - tape.gradient(u)[0]) <= tape.claim_rounding(u)[0]).all()

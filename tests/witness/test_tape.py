@@ -1,0 +1,284 @@
+"""The tape: the derivative of what is computed, complete or not, its rounding, its lines, its kinks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from taped import layer, tape_of
+
+import pylayer.paddle as paddle
+
+X = np.array([0.3, -1.2, 2.5])
+U = np.array([1.0, -2.0, 0.5])
+
+
+# --------------------------------------------------------------------------- whatever the code says
+def under_no_grad(x: Any) -> Any:
+    with paddle.no_grad():
+        return x * x
+
+
+def set_disabled(x: Any) -> Any:
+    paddle.set_grad_enabled(False)
+    y = x * x
+    paddle.set_grad_enabled(True)
+    return y
+
+
+def detached(x: Any) -> Any:
+    return x.detach() * x
+
+
+def detached_in_place(x: Any) -> Any:
+    y = x * 1.0
+    y.detach_()
+    return y * y
+
+
+def stopped(x: Any) -> Any:
+    y = x * x
+    y.stop_gradient = True
+    return y
+
+
+def copied(x: Any) -> Any:
+    return paddle.to_tensor(x) * paddle.to_tensor(x, dtype="float64")
+
+
+def nested(x: Any) -> Any:
+    return layer(lambda y: y * y).apply(x)
+
+
+def in_place(x: Any) -> Any:
+    x.multiply_(x)
+    return x * 1.0
+
+
+def used_before_it_changes(x: Any) -> Any:
+    y = x + 0.0
+    z = y * y
+    y.zero_()
+    return z + y
+
+
+def written_into(x: Any) -> Any:
+    out = paddle.zeros([3], dtype="float64")
+    for k in range(3):
+        out[k] = x[k] * x[k]
+    return out
+
+
+def set_by_value(x: Any) -> Any:
+    out = paddle.zeros([3], dtype="float64")
+    out.set_value(x * x)
+    return out
+
+
+@pytest.mark.parametrize(
+    "square",
+    [under_no_grad, set_disabled, detached, detached_in_place, stopped, copied, nested, in_place,
+     used_before_it_changes, written_into, set_by_value],
+)  # fmt: skip
+def test_everything_is_recorded_whatever_the_layer_hides(square: Callable[..., Any]) -> None:
+    tape = tape_of(layer(square), X)
+    assert tape.incomplete == ""
+    np.testing.assert_allclose(tape.outputs[0], X * X)
+    np.testing.assert_allclose(tape.gradient([U])[0], 2 * X * U)
+
+
+def test_recording_leaves_what_the_layer_keeps_as_an_unrecorded_call_would() -> None:
+    count = paddle.to_tensor(0.0, dtype="float64")
+
+    def counting(x: Any) -> Any:
+        with paddle.no_grad():
+            count.add_(x.sum())
+        return x * 2.0
+
+    before = float(count)
+    tape_of(layer(counting), X)
+    assert count.stop_gradient
+    assert count.is_leaf
+    assert float(count) == pytest.approx(before + 2 * X.sum())  # the two plain calls: to see the outputs, and compare
+
+
+def test_a_function_is_its_own_witness_and_a_layer_is_not() -> None:
+    assert not tape_of(lambda x: x * x, X).independent
+    assert tape_of(layer(lambda x: x * x), X).independent
+    assert tape_of(lambda x: nested(x) + 1.0, X).independent
+
+
+def test_inputs_that_nothing_depends_on_get_zeros() -> None:
+    gradients = tape_of(layer(lambda x, y: x * 2.0), X, X).gradient([U])
+    np.testing.assert_array_equal(gradients[1], np.zeros(3))
+
+
+def test_several_outputs_each_take_part_or_not() -> None:
+    tape = tape_of(layer(lambda x: tuple(paddle.split(x * x, 3))), X)
+    np.testing.assert_allclose(tape.gradient([None, np.ones(1), None])[0], [0, 2 * X[1], 0])
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_gradients_are_computed_in_double_precision(dtype: str) -> None:
+    x = (X * 100).astype(dtype)
+    gradient = tape_of(layer(lambda x: x * x), x).gradient([U * 1e6])[0]
+    assert gradient.dtype == np.float64
+    np.testing.assert_allclose(gradient, 2e6 * x.astype(float) * U, rtol=1e-15)
+
+
+def test_a_cast_to_integers_and_back_has_the_derivative_zero() -> None:
+    tape = tape_of(layer(lambda x: x.astype("int64").astype("float64") + x), X)
+    np.testing.assert_array_equal(tape.gradient([U])[0], U)
+    assert not tape.smooth
+
+
+# --------------------------------------------------------------------------- complete or not
+LEAKS = {
+    ".numpy()": lambda x: paddle.to_tensor(np.tanh(x.numpy())),
+    "float()": lambda x: x / float(x.sum()),
+    ".item()": lambda x: x / x.sum().item(),
+    ".tolist()": lambda x: paddle.to_tensor([2 * v for v in x.tolist()]),
+}
+
+
+@pytest.mark.parametrize("how", LEAKS)
+def test_values_that_leave_the_tape_make_it_incomplete_and_the_line_is_named(how: str) -> None:
+    function = LEAKS[how]
+    assert tape_of(layer(function), X).incomplete == f"{how} in line {function.__code__.co_firstlineno}"
+
+
+def test_a_gradient_taken_inside_is_not_differentiated() -> None:
+    def derived(x: Any) -> Any:
+        with paddle.enable_grad():
+            y = x.detach()
+            y.stop_gradient = False
+            return paddle.grad(y * y * y, y)[0]
+
+    assert tape_of(layer(derived), X).incomplete.startswith("grad()")
+
+
+def test_values_taken_out_after_the_last_operation_cannot_matter() -> None:
+    def logged(x: Any) -> Any:
+        y = x * x
+        y.numpy()
+        return y
+
+    assert tape_of(layer(logged), X).incomplete == ""
+
+
+def test_asking_whether_a_value_is_positive_is_a_kink_and_no_leak() -> None:
+    tape = tape_of(layer(lambda x: x * 2.0 if x.sum() > 0 else x), X)
+    assert tape.incomplete == ""
+    assert not tape.smooth
+
+
+def test_what_changes_behind_a_view_is_not_claimed_to_be_known() -> None:
+    def through_a_view(x: Any) -> Any:
+        y = x * 1.0
+        y[0:1].multiply_(paddle.to_tensor([3.0], dtype="float64"))
+        return y
+
+    assert "view" in tape_of(layer(through_a_view), X).incomplete
+
+
+def test_what_only_raises_while_recorded_says_so() -> None:
+    def unrecorded(x: Any) -> Any:
+        if not x.stop_gradient and not x.is_leaf:
+            raise RuntimeError("not so")
+        return x * 2.0
+
+    assert tape_of(layer(unrecorded), X).incomplete == "recording it raised RuntimeError: not so"
+
+
+# --------------------------------------------------------------------------- rounding
+@given(seed=st.integers(0, 10**6), size=st.sampled_from([1.0, 1e-6, 1e4]))
+@settings(max_examples=30, deadline=None)
+def test_an_error_of_the_output_lies_within_the_noise(seed: int, size: float) -> None:
+    x = np.random.default_rng(seed).standard_normal((4, 8)) * size
+
+    def variance(x: Any) -> Any:
+        return paddle.log((x * x).mean(-1) - x.mean(-1) ** 2 + 1.0)
+
+    tape = tape_of(layer(variance), x)
+    u = np.random.default_rng(seed + 1).standard_normal(4)
+    wide = x.astype(np.longdouble)
+    exact = np.log((wide * wide).mean(-1) - wide.mean(-1) ** 2 + 1)
+    assert abs(float((u * (tape.outputs[0] - exact)).sum())) <= tape.noise([u])
+
+
+def test_noise_knows_the_coarsest_dtype_on_the_way() -> None:
+    narrow = tape_of(layer(lambda x: (x.astype("float32") * 3.0).astype("float64")), X)
+    plain = tape_of(layer(lambda x: x * 3.0), X)
+    assert narrow.coarsest == 2.0**-23
+    assert plain.coarsest == 2.0**-52
+    assert narrow.noise([U]) > 1e8 * plain.noise([U])
+
+
+def test_moving_and_selecting_values_makes_no_noise() -> None:
+    tape = tape_of(layer(lambda x: paddle.maximum(x.reshape([3, 1]).T, paddle.zeros([1], dtype="float64"))), X)
+    assert tape.noise([U.reshape(1, 3)]) == 0
+
+
+def test_a_sum_that_cancels_is_as_noisy_as_its_terms() -> None:
+    x = np.array([1e8, 1.0, -1e8])
+    assert tape_of(layer(lambda x: x.sum()), x).noise([np.array(1.0)]) >= 1e8 * 2.0**-52
+
+
+def test_a_large_tape_in_float16_overflows_nowhere() -> None:
+    x = np.full(1000, 200.0, np.float16)
+    eta, gradients = tape_of(layer(lambda x: x * x), x).noise_and_gradient([np.full(1000, 6e4)])
+    assert np.isfinite(eta)
+    assert np.isfinite(gradients[0]).all()
+
+
+# --------------------------------------------------------------------------- lines
+def test_every_operation_knows_the_users_line() -> None:
+    def normed(x: Any) -> Any:
+        c = x - x.mean()
+        return paddle.nn.functional.gelu(c)
+
+    places = [op.place for op in tape_of(layer(normed), X, lines=True).operations]
+    first = normed.__code__.co_firstlineno
+    assert places[0] is not None
+    assert places[0].line == first + 1
+    assert places[0].source[places[0].column : places[0].end_column] == "x.mean()"
+    assert {place.line for place in places[2:] if place} == {first + 2}
+    assert all(place is not None and place.file == __file__ for place in places)
+
+
+# --------------------------------------------------------------------------- kinks
+KINKS: list[tuple[Callable[..., Any], list[float], list[bool]]] = [
+    (paddle.nn.functional.relu, [0.0, 1.0, -1.0], [True, False, False]),
+    (paddle.abs, [0.0, 1.0, -1.0], [True, False, False]),
+    (lambda x: paddle.where(x > 0, x, 0.1 * x), [0.0, 1.0, -1.0], [True, False, False]),
+    (lambda x: paddle.nn.functional.relu(0.3 - x), [0.1 + 0.2, 0.3, 1.0], [True, True, False]),
+    (paddle.max, [2.0, 2.0, 1.0], [True, True, False]),
+    (lambda x: paddle.min(x), [2.0, 2.0, 1.0], [False, False, False]),
+    (paddle.sort, [2.0, 1.0, 2.0], [True, False, True]),
+    (lambda x: paddle.maximum(x, x * 0.5 + 0.5), [1.0, 2.0, 3.0], [True, False, False]),
+    (lambda x: paddle.clip(x, -1.0, 1.0), [1.0, 0.0, -1.0], [True, False, True]),
+    (paddle.floor, [1.0, 0.5, -2.0], [True, False, True]),
+    (paddle.round, [0.5, 1.0, 0.25], [True, False, False]),
+    (lambda x: paddle.sqrt(x), [0.0, 1.0, 2.0], [True, False, False]),
+]
+
+
+@pytest.mark.parametrize(("function", "x", "kinked"), KINKS)
+def test_kinked_elements_are_traced_to_the_inputs(
+    function: Callable[..., Any], x: list[float], kinked: list[bool]
+) -> None:
+    # `+ 0·x` keeps an edge for what has no derivative of its own
+    found = tape_of(layer(lambda x: function(x) * 1.0), np.array(x)).kinks()
+    mask = np.zeros(3, bool)
+    for kink in found:
+        mask |= kink.inputs[0]
+    assert mask.tolist() == kinked
+
+
+def test_smooth_functions_are_known_to_be() -> None:
+    assert tape_of(layer(lambda x: paddle.tanh(x) / paddle.sqrt((x * x).mean() + 1e-5)), X).smooth
+    assert not tape_of(layer(lambda x: paddle.abs(x)), X).smooth
