@@ -13,7 +13,7 @@ from gradcheck.result import GradientSummary, Status
 from gradcheck.run.arguments import backend_of, tensor_function
 from gradcheck.run.expectation import Expectation, as_expected
 from gradcheck.run.options import validate
-from gradcheck.run.points import looks, worst
+from gradcheck.run.points import in_float32_if_it_must, looks, worst
 from gradcheck.run.twin import twin_of
 from gradcheck.run.verdict import Settings
 
@@ -77,7 +77,7 @@ def check(
     settings = Settings(seed, rtol, mode, order, MOST_LISTED)
     with np.errstate(all="ignore"):
         looked = looks(function, points, [str(dtype) for dtype in dtypes], seed)
-        return worst(looked, lambda at: as_expected(at, settings, expect))
+        return worst(looked, lambda at: in_float32_if_it_must(at, lambda f: as_expected(f, settings, expect)))
 
 
 def assert_gradients(layer_or_function: Any, *inputs: Any, **options: Any) -> GradientSummary:

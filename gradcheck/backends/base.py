@@ -38,6 +38,9 @@ class Backend(Protocol):
     def overlap(self, a: Tensor, b: Tensor) -> bool:
         """Whether two Tensors share memory; False where the backend cannot tell."""
 
+    def lacks_kernel(self, error: Exception) -> bool:
+        """Whether an error says that an operation is not there for a dtype on this device."""
+
     def array(self, tensor: Tensor) -> Array:
         """The values of a Tensor as an array of the backend: no copy where it needs none."""
 
@@ -80,7 +83,9 @@ ENGINE = ("gradcheck.backends.bundled", "pylayer.paddle")
 BACKENDS: dict[str, Entry] = {
     "numpy": Entry("gradcheck.backends.bundled:numpy_backend", ("numpy", "pylayer"), "", ENGINE, True, True),
     "cupy": Entry("gradcheck.backends.bundled:cupy_backend", ("cupy", "pylayer"), "cupy", ENGINE, True, False),
-    "paddle": Entry("gradcheck.backends.paddle:paddle_backend", ("paddle",), "paddle", ("paddle",), False, False),
+    "paddle": Entry(
+        "gradcheck.backends.paddle:paddle_backend", ("paddle",), "paddle", ("paddle", *ENGINE), False, False
+    ),
 }
 """The table of backends, by the name that the command line and specs use."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from importlib import import_module
@@ -78,6 +79,12 @@ class PaddleBackend:
     def moving(self, move: Callable[[str, Array], None]) -> AbstractContextManager[None]:
         """Nothing is moved."""
         return nullcontext()
+
+    def lacks_kernel(self, error: Exception) -> bool:
+        """As Paddle says it of most operations in float16 and bfloat16 on a CPU."""
+        return isinstance(error, (RuntimeError, OSError)) and bool(
+            re.search(r"kernel .* is not registered", str(error))
+        )
 
     def array(self, tensor: Tensor) -> Array:
         """The Tensor's values as a NumPy array."""

@@ -30,6 +30,7 @@ from gradcheck.run.program import (
     run_source,
 )
 from gradcheck.run.static_layer import StaticLayer
+from gradcheck.run.twin import speaking_for
 from gradcheck.run.verdict import Settings
 from gradcheck.spec.code import is_static
 
@@ -125,6 +126,10 @@ class Run:
                 found += findings
         found += self.check_warnings(caught)
         return found, gradient
+
+    def made_on(self, engine: Backend) -> Layer:
+        """The scenario's layer once more, on another backend."""
+        return Layer(self.case, engine, {**new_namespace(engine.paddle), **self.case.parameters})
 
     # ----------------------------------------------------------------- the documented run
     def run_script(self) -> list[Finding]:
@@ -240,6 +245,8 @@ class Run:
     def check(self, layer: Layer) -> GradientSummary:
         """The gradient check; of second order too where the scenario asks for it and the first is right."""
         case, wanted = self.case, self.expect.gradient
+        if self.backend.name == "paddle" and not isinstance(layer, StaticLayer):
+            layer.twin = speaking_for(layer, self.made_on)
         declared: Expectation = wanted if wanted in ("straight-through", "zero") else "matches"
         return as_expected(layer, Settings(case.seed, self.scenario.rtol, case.mode, self.expect.order), declared)
 

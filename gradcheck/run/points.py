@@ -60,6 +60,21 @@ def in_dtype(function: TensorFunction, dtype: str) -> TensorFunction:
     return at
 
 
+def in_float32_if_it_must(
+    function: TensorFunction, check: Callable[[TensorFunction], GradientSummary]
+) -> GradientSummary:
+    """A check, in float32 and marked so where an operation is not there for the dtypes of the inputs on this device."""
+    try:
+        return check(function)
+    except Exception as error:
+        lacking = sorted({x.dtype.name for x in function.arrays.values() if x.dtype.name in ("float16", "bfloat16")})
+        if not lacking or not function.backend.lacks_kernel(error):
+            raise
+    summary = check(in_dtype(function, "float32"))
+    mark = f"in float32, as Paddle lacks an operation in {' and '.join(lacking)} here"
+    return summary.model_copy(update={"marks": (*summary.marks, mark)})
+
+
 def with_arrays(function: TensorFunction, changed: Callable[[str, Array], Array]) -> TensorFunction:
     """The function with its floating and complex inputs changed."""
     at = copy.copy(function)
@@ -99,5 +114,6 @@ def worst(
         "evaluations": sum(summary.evaluations for summary in found),
         "certified": all(summary.certified for summary in found) if right else chosen.certified,
         "where": "" if right else chosen.where,
+        "marks": tuple(dict.fromkeys(m for s in found for m in s.marks)) if right else chosen.marks,
     }
     return chosen.model_copy(update=together)

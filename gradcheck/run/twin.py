@@ -10,7 +10,7 @@ import builtins
 import functools
 import inspect
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from types import BuiltinFunctionType, CellType, FunctionType, MethodType, ModuleType
 from typing import Any
@@ -27,16 +27,21 @@ class NoTwin(Exception):  # noqa: N818 - an answer, not an error
 
 
 def twin_of(original: TensorFunction, function: Any, inputs: Sequence[Any]) -> TensorFunction | None:
-    """The call of `function` on `inputs`, of which `original` was made, on the engine.
+    """The call of `function` on `inputs`, of which `original` was made, on the engine; None if there is none."""
 
-    None where something has no counterpart there, the code raises there, or the outputs are others.
-    """
-    engine = BundledBackend("numpy", "cpu", install=False)
-    translation = Translation(original.backend, engine)
-    try:
-        made, arguments = translation.of(function), [translation.of(value) for value in inputs]
+    def made(engine: Backend) -> TensorFunction:
+        translation = Translation(original.backend, engine)
+        function_, inputs_ = translation.of(function), [translation.of(value) for value in inputs]
         translation.finish()
-        twin = tensor_function(engine, made, arguments)
+        return tensor_function(engine, function_, inputs_)
+
+    return speaking_for(original, made)
+
+
+def speaking_for(original: TensorFunction, made: Callable[[Backend], TensorFunction]) -> TensorFunction | None:
+    """What `made` gives for the engine; None if that raises, or the outputs are others than those of the original."""
+    try:
+        twin = made(BundledBackend("numpy", "cpu", install=False))
         ours, theirs = twin.problem(), original.problem()
     except Exception:  # any error that the code raises on the engine alone says that there is no twin
         return None
@@ -72,6 +77,8 @@ class Translation:
         """As `of`, for what is not known yet."""
         if isinstance(value, self.original.paddle.Tensor):
             return self.other.tensor(self.original.array(value), None, value.stop_gradient)
+        if isinstance(value, self.original.paddle.nn.Layer):
+            return self.module(value)
         if isinstance(value, (staticmethod, classmethod)):
             return type(value)(self.of(value.__func__))
         if isinstance(value, functools.partial):
@@ -93,10 +100,34 @@ class Translation:
             return self.function(value)
         if inspect.isclass(value):
             return self.class_(value)
-        if "paddle" in libraries_of(value) or not hasattr(value, "__dict__"):  # an nn.Layer with what it holds
+        if "paddle" in libraries_of(value) or not hasattr(value, "__dict__"):
             raise NoTwin(repr(value))
         made = object.__new__(self.of(type(value)))
         made.__dict__.update({name: self.of(item) for name, item in vars(value).items()})
+        return made
+
+    def module(self, value: Any) -> Any:
+        """An ``nn.Layer`` with what it holds: of Paddle's own without sublayers, the code of its forward.
+
+        Raises:
+            NoTwin: it has hooks.
+        """
+        theirs, ours = self.original.paddle.nn.Layer, self.other.paddle.nn.Layer
+        cls = type(value)
+        if value._forward_pre_hooks or value._forward_post_hooks:
+            raise NoTwin("an nn.Layer with hooks")
+        made: Any
+        if is_paddles_own(cls) and not value._sub_layers:
+            made = object.__new__(type(cls.__name__, (ours,), {"forward": self.function(cls.forward)}))
+        else:
+            made = object.__new__(self.of(cls))
+        ours.__init__(made)
+        self.known[id(value)] = made  # what it holds may refer back to it
+        for name in vars(value).keys() - vars(theirs()).keys():
+            setattr(made, name, self.of(vars(value)[name]))
+        for register in ("_parameters", "_buffers", "_sub_layers"):
+            vars(made)[register].update({n: self.of(item) for n, item in vars(value)[register].items()})
+        made.training = value.training
         return made
 
     def class_(self, value: type) -> type:

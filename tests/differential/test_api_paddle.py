@@ -257,6 +257,17 @@ def test_bfloat16(real: Any) -> None:
     assert gradcheck.check(square(real, lambda dy, x: dy * x), x).verdict is Status.FAIL
 
 
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_operations_that_paddle_lacks_are_looked_at_in_float32(real: Any, dtype: str) -> None:
+    x = real.to_tensor(X, dtype=dtype, stop_gradient=False)
+    right = layer(real, real.tanh, lambda dy, x: dy * (1 - real.tanh(x) * real.tanh(x)))
+    wrong = layer(real, real.tanh, lambda dy, x: dy * (1 - real.tanh(x)))
+    for function, verdict in ((real.exp, Status.PASS), (right, Status.PASS), (wrong, Status.FAIL)):
+        summary = gradcheck.check(function, x)
+        assert summary.verdict is verdict
+        assert f"in float32, as Paddle lacks an operation in {dtype} here" in summary.marks
+
+
 @pytest.mark.parametrize("function", ["a list of arrays", "no derivative", "no element"])
 def test_a_call_that_leaves_nothing_to_check(real: Any, function: str) -> None:
     calls = {

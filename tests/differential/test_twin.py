@@ -95,9 +95,30 @@ def test_functions_and_what_they_close_over(real: Any) -> None:
     same(real, lambda x: real.cast(x, real.float32).astype("float64"), X)
 
 
+def test_layers_with_parameters(real: Any, norm: Any) -> None:
+    class Net(real.nn.Layer):
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear = real.nn.Linear(4, 4)
+            self.norm = real.nn.LayerNorm(4, epsilon=1e-3)
+            self.weight = self.create_parameter([4], default_initializer=real.nn.initializer.Constant(2.0))
+            self.parts = real.nn.Sequential(real.nn.GELU(), real.nn.Linear(4, 2))
+            self.scale = 3.0
+
+        def forward(self, x: Any) -> Any:
+            return self.parts(norm.apply(self.norm(self.linear(x)), self.weight, 1e-6)) * self.scale
+
+    net = Net().to(dtype="float64")
+    same(real, net, X)
+    same(real, lambda x: net(x) * 2, X)
+    same(real, net.forward, X)
+
+
 def test_what_has_no_twin(real: Any) -> None:
     inputs = [X.astype("float32")]
-    lacking = [real.nn.Linear(4, 3, weight_attr=None), real.nn.functional.dropout, lambda x: real.lgamma(x)]
+    hooked = real.nn.Linear(4, 3)
+    hooked.register_forward_post_hook(lambda layer, x, y: y * 2)
+    lacking = [hooked, real.nn.functional.dropout, lambda x: real.lgamma(x)]
     for function in lacking:
         assert twin_of(tensor_function(load("paddle"), function, inputs), function, inputs) is None
 
