@@ -49,15 +49,15 @@ class Backend(Protocol):
         call: Callable[[], Sequence[Tensor]],
         inputs: Sequence[Tensor],
         lines: bool,
-        move: Callable[[str, Array], None] | None = None,
+        move: Callable[[str, Array, int], None] | None = None,
     ) -> tuple[Any, bool] | None:
         """The recording (`gradcheck.witness.graph.Recording`) of a call with the leaves `inputs`, with the user's lines
         if wanted, and whether something was changed in place; None where the backend cannot record.
 
-        `move` changes the output of each operation, given with its name, in place.
+        `move` changes the output of each operation, given with its name and number, in place.
         """
 
-    def moving(self, move: Callable[[str, Array], None]) -> AbstractContextManager[Any]:
+    def moving(self, move: Callable[[str, Array, int], None]) -> AbstractContextManager[Any]:
         """A block in which `move` changes the output of each operation, recorded or not; of no effect where the backend
         cannot record."""
 

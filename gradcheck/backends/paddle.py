@@ -72,11 +72,11 @@ class PaddleBackend:
         call: Callable[[], Sequence[Tensor]],
         inputs: Sequence[Tensor],
         lines: bool,
-        move: Callable[[str, Array], None] | None = None,
+        move: Callable[[str, Array, int], None] | None = None,
     ) -> None:
         """Paddle does not say what it computes."""
 
-    def moving(self, move: Callable[[str, Array], None]) -> AbstractContextManager[None]:
+    def moving(self, move: Callable[[str, Array, int], None]) -> AbstractContextManager[None]:
         """Nothing is moved."""
         return nullcontext()
 

@@ -126,8 +126,8 @@ def pulled(vjp: Vjp, given: Any, values: Sequence[Any], kind: type, shape: Seque
     return gradient
 
 
-Mover = Callable[[str, Array], None]
-"""Changes an output of the operation of this name in place."""
+Mover = Callable[[str, Array, int], None]
+"""Changes an output of the operation of this name in place; given its number too, -1 where nothing is recorded."""
 
 
 class Decision(NamedTuple):
@@ -189,13 +189,13 @@ class Recorder:
         if all(edge < 0 for edge in edges):
             return
         values = list(out) if isinstance(node, SeveralOutputs) else [out]
-        if self.move is not None:
-            move_outputs(self.move, node.op, values, [self.arrays[e] for e in edges if e >= 0])
         spot = self.spot()
         if not is_differentiable(values[0]):
             inputs = [self.arrays[e] if e >= 0 else None for e in edges]
             self.decisions.append(Decision(node.op.name, node.op.inputs, inputs, edges, len(self.arrays), spot))
             return
+        if self.move is not None:
+            move_outputs(self.move, node.op, values, [self.arrays[e] for e in edges if e >= 0], len(self.arrays))
         self.numbers[node] = len(self.arrays)
         self.steps.append(Step(node.op.name, values, len(self.arrays), edges, node, spot))
         self.arrays += values
@@ -271,16 +271,16 @@ class Moving:
         pass
 
 
-def move_outputs(move: Mover, op: Op, outs: Sequence[Array], read: Sequence[Any]) -> None:
+def move_outputs(move: Mover, op: Op, outs: Sequence[Array], read: Sequence[Any], number: int = -1) -> None:
     """Move fresh outputs: neither what was read itself nor what it was exactly widened from."""
-    for out in outs:
+    for k, out in enumerate(outs):
         widens = op.name == "cast" and any(
             np.dtype(getattr(v, "dtype", v)).itemsize <= out.dtype.itemsize
             for v in read[:1]
             if hasattr(v, "dtype") or isinstance(v, np.dtype)
         )
         if not widens and not any(out is v for v in read):
-            move(op.name, out)
+            move(op.name, out, number + k if number >= 0 else -1)
 
 
 def recorded(

@@ -250,8 +250,8 @@ class Replays:
     def recorded(self, move: Mover) -> Graph:
         return Graph(self.run(move=move)[0])
 
-    def beside(self, inputs: Sequence[Array]) -> Graph:
-        return Graph(self.run(arrays=inputs)[0])
+    def beside(self, inputs: Sequence[Array], move: Mover) -> Graph:
+        return Graph(self.run(arrays=inputs, move=move)[0])
 
     def claimed(self, cotangents: Sequence[Array | None], move: Mover) -> list[Array | None]:
         with self.function.backend.moving(move):

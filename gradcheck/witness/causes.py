@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from gradcheck.result import Diagnosis
 from gradcheck.witness.graph import Array, wide
 from gradcheck.witness.lines import Place, place_of
-from gradcheck.witness.search import EXACT_TO, Cause, Claim, found_causes
+from gradcheck.witness.search import Cause, Claim, found_causes
 from gradcheck.witness.tape import Tape
 
 Vjp = Callable[[Sequence[Array | None]], Sequence[Array | None]]
@@ -42,96 +43,82 @@ def explain(
         names: of the inputs.
         rounding: per input how far claim and tape may be apart by rounding: a number, or one per element.
     """
-    errors, claims = [], []
-    for draw in cotangents:
-        claims.append([wide(g) if g is not None else None for g in vjp(draw)])
-        errors.append([0 * t if c is None else c - t for c, t in zip(claims[-1], tape.gradient(draw), strict=True)])
+    errors = [
+        [0 * t if c is None else wide(c) - t for c, t in zip(vjp(draw), tape.gradient(draw), strict=True)]
+        for draw in cotangents
+    ]
     bars = [float(np.max(r, initial=0)) for r in rounding]
     largest = [max(float(abs(e[k]).max(initial=0)) for e in errors) for k in range(len(names))]
-    outputs = sum(np.size(u) for u in cotangents[0] if u is not None)
-    wrong = [
-        k
-        for k, size in enumerate(largest)
-        if size > 10 * bars[k] and independent(errors[0][k].size, outputs, len(cotangents)) >= LEAST_NUMBERS
-    ]
+    draws = min(len(cotangents), sum(np.size(u) for u in cotangents[0] if u is not None))
+    wrong = [k for k, e in enumerate(errors[0]) if largest[k] > 10 * bars[k] and e.size * draws >= LEAST_NUMBERS]
     if not wrong or not all(np.isfinite(largest)):
         return []
-    claim = Claim(cotangents, errors, bars, wrong)
-    return [
-        said(tape, cause, alike, names)
-        for cause, alike in chosen(found_causes(tape, tape.replays, claim, names), wrong)
-    ]
-
-
-def independent(elements: int, outputs: int, draws: int) -> int:
-    """How many numbers of a gradient do not follow from one another."""
-    return elements * min(outputs, draws)
+    found = found_causes(tape, tape.replays, Claim(cotangents, errors, bars, wrong))
+    return [d for cause, alike in chosen(found, wrong) for d in said(tape, cause, alike, names)]
 
 
 def chosen(causes: Sequence[Cause], wrong: Sequence[int]) -> list[tuple[Cause, list[Cause]]]:
     """The fewest and simplest causes that explain the most inputs, each with those that say the same."""
     left, found = set(wrong), []
-    while left:
-        useful = [cause for cause in causes if cause.explains & left]
-        if not useful:
-            break
+    while useful := [cause for cause in causes if cause.explains & left]:
         best = min(useful, key=lambda c: (-len(c.explains & left), c.spoils, c.cost, c.step.first))
-        alike = [c for c in useful if c is not best and c.explains == best.explains and c.code == best.code]
+        alike = [
+            c for c in useful if (c.explains, c.trial.code, c.factor) == (best.explains, best.trial.code, best.factor)
+        ]
         found.append((best, alike))
         left -= best.explains
     return found
 
 
 # --------------------------------------------------------------------------- in words
-def said(tape: Tape, cause: Cause, alike: Sequence[Cause], names: Sequence[str]) -> Diagnosis:
-    """A cause as reports print it."""
-    step, place = cause.step, place_of(cause.step.spot) if cause.step.spot is not None else None
-    own = called(tape, cause.number, names)
-    code, says, share = (cause.code, cause.says, "") if cause.candidate is not None else scaled(tape, cause, names)
-    others = [
-        called(tape, e, names) if e >= 0 else "a constant" for k, e in enumerate(step.edges) if k != cause.position
-    ]
-    text = says.replace("{op}", quoted(place, step.name)).replace("{own}", own)
-    text = re.sub(r"#(\d+)", lambda m: called(tape, int(m[1]), names), text.replace("{other}", (others or ["it"])[0]))
-    lines = sorted(
-        {
-            p.line
-            for c in alike
-            if c.step.spot is not None and (p := place_of(c.step.spot)).line != (place.line if place else 0)
-        }
-    )
-    same = f"; the same as line {', '.join(map(str, lines[:3]))}" if lines else ""
-    factor = "" if cause.candidate is None or cause.factor == 1 else f"times {number(cause.factor)}; "
-    return Diagnosis(
+def said(tape: Tape, cause: Cause, alike: Sequence[Cause], names: Sequence[str]) -> list[Diagnosis]:
+    """A cause as reports print it; of a pair, both."""
+    step, edge, place = cause.step, cause.trial.edge, place_of(cause.step.spot) if cause.step.spot is not None else None
+    code, says, detail = sentence(cause)
+    others = [e for k, e in enumerate(step.edges) if k != edge.position]
+    other = called(tape, others[0], names) if others and others[0] >= 0 else "the constant"
+    for key, text in (
+        ("{out}", called(tape, step.first, names)), ("{op}", quoted(place, step.name)), ("{own}", called(tape, edge.number, names)),
+        ("{other}", other),
+    ):  # fmt: skip
+        says = says.replace(key, text)
+    says = re.sub(r"#(\d+)", lambda m: called(tape, int(m[1]), names), says)
+    here = place.line if place else 0
+    same = sorted({place_of(c.step.spot).line for c in alike if c.step.spot is not None} - {here})
+    proof = [f"reproduces backward to {max(cause.residual, 1e-16):.0e}"]
+    proof += [f"the same as line {', '.join(map(str, same[:3]))}"] if same else []
+    found = Diagnosis(
         code=code,
-        text=f"backward {text}",
+        text=f"backward {says}",
         inputs=tuple(names[k] for k in sorted(cause.explains)),
-        line=f"{place.file}:{place.line}" if place else "",
+        line=f"{place.file}:{here}" if place else "",
         source_line=place.source if place else "",
         column=place.column if place else 0,
         end_column=place.end_column if place else 0,
         operation=step.name,
-        detail=f"{share or step.name} ({factor}reproduces backward to {cause.residual:.0e}{same})",
+        detail=f"{detail}{'; together with the next ' if cause.second else ' '}({'; '.join(proof)})",
     )
+    if cause.second is None:
+        return [found]
+    second = said(tape, replace(cause.second, explains=cause.explains, residual=cause.residual), (), names)
+    return [found, *second]
 
 
-def scaled(tape: Tape, cause: Cause, names: Sequence[str]) -> tuple[str, str, str]:
-    """Code, sentence and detail of a share that is multiplied by a factor."""
-    c, output = cause.factor, called(tape, cause.step.first, names)
-    through = (
-        f"{output}" if cause.position is None or sum(e >= 0 for e in cause.step.edges) < 2 else f"{{own}} in {output}"
-    )
-    if c == 0:
-        sentence = f"ignores how the output depends on {through}, as if it were a constant"
-        return "GC117", sentence, "its share of the gradient is missing; factor 0"
-    if c == -1:
-        return (
-            "GC118",
-            f"has the wrong sign where the gradient flows through {through}",
-            "its share has the wrong sign; factor −1",
-        )
-    sentence = f"takes {number(c)} times the gradient that flows through {through}"
-    return "GC118", sentence, f"its share is {number(c)} times what it should be"
+def sentence(cause: Cause) -> tuple[str, str, str]:
+    """Code, what backward does, and what to say below the line."""
+    trial, factor, edge = cause.trial, cause.factor, cause.trial.edge
+    if trial.ordinal is not None:
+        times = "" if factor == 1 else f", times {number(factor)}"
+        return trial.code, trial.says + times, f"the rule of {edge.step.name} is wrong"
+    several = edge.position >= 0 and sum(e >= 0 for e in edge.step.edges) > 1
+    through = "{own} in {out}" if several else "{out}"
+    if factor == 0:
+        says = f"ignores how the output depends on {through}, as if it were a constant"
+        return "GC117", says, "its share of the gradient is missing: factor 0"
+    if factor == -1:
+        return "GC118", f"has the wrong sign where the gradient flows through {through}", "its share has the wrong sign"
+    says = f"takes {number(factor)} times the gradient that flows through {through}"
+    return "GC118", says, f"its share is {number(factor)} times what it should be"
 
 
 def called(tape: Tape, value: int, names: Sequence[str]) -> str:
@@ -155,8 +142,8 @@ def quoted(place: Place | None, name: str) -> str:
 
 
 def number(c: float) -> str:
-    """A factor in words: 2, ½ as 1/2, 1/16."""
-    inverse = round(1 / c) if c else 0
-    if c and abs(c) < 1 and abs(1 / c - inverse) < EXACT_TO * abs(inverse):
-        return f"1/{inverse}" if inverse > 0 else f"−1/{-inverse}"
+    """A factor in words: 2, 1/2, −1/16, 1.2."""
+    inverse = round(1 / c)
+    if abs(c) < 1 and abs(1 / c - inverse) < 1e-9 * abs(inverse):
+        return f"{'−' if c < 0 else ''}1/{abs(inverse)}"
     return f"{c:.6g}".replace("-", "−")

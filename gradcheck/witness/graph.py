@@ -111,8 +111,10 @@ Visit = Callable[[Step, Sequence[Array | None], Sequence[tuple[int, int, Array]]
 class Graph:
     """The walk over a recording."""
 
-    def __init__(self, recording: Recording) -> None:
+    def __init__(self, recording: Recording, dead: frozenset[int] = frozenset()) -> None:
         self.recording = recording
+        self.dead = dead
+        """The numbers of outputs of operations that nothing is pulled back through."""
 
     @property
     def operations(self) -> list[Operation]:
@@ -158,6 +160,8 @@ class Graph:
                     if first not in pending:
                         continue
                     given = [pending.pop(first)]
+                    if first in self.dead:
+                        continue
                 else:
                     given = [pending.pop(first + k, None) for k in range(len(step.values))]
                     if all(g is None for g in given):

@@ -15,8 +15,9 @@ import numpy as np
 
 from gradcheck.witness.graph import EPSILON, EXACT, SMALLEST, Array, Graph, wide
 
-Mover = Callable[[str, Array], None]
-"""Changes the fresh output of an operation, given with its name, in place."""
+Mover = Callable[[str, Array, int], None]
+"""Changes the fresh output of an operation in place, given its name, the output, and that one's number on the tape, or
+-1 where nothing is recorded."""
 
 
 class Replays(Protocol):
@@ -25,7 +26,7 @@ class Replays(Protocol):
     def recorded(self, move: Mover) -> Graph:
         """The call recorded."""
 
-    def beside(self, inputs: Sequence[Array]) -> Graph:
+    def beside(self, inputs: Sequence[Array], move: Mover) -> Graph:
         """The call recorded at other inputs."""
 
     def claimed(self, cotangents: Sequence[Array | None], move: Mover) -> list[Array | None]:
@@ -43,7 +44,7 @@ so this is 20 times what an element strays: with 6 replays, Student's t exceeds 
 def mover(random: np.random.Generator) -> Mover:
     """What moves the outputs of operations that round, each element up or down by the spacing of numbers there."""
 
-    def move(name: str, out: Array) -> None:
+    def move(name: str, out: Array, number: int) -> None:
         dtype = out.dtype.name
         if name in EXACT or dtype not in EPSILON or out.base is not None or not out.flags.writeable:
             return
@@ -82,14 +83,14 @@ def claim_rounding(tape: Graph, cotangents: Sequence[Array | None], replays: Rep
         found = replays.claimed(cotangents, mover(random))
         return [tape.recording.arrays[k] * 0 if g is None else g for k, g in enumerate(found)]
 
-    plain = replays.claimed(cotangents, lambda name, out: None)
+    plain = replays.claimed(cotangents, lambda name, out, number: None)
     return spread([tape.recording.arrays[k] * 0 if g is None else g for k, g in enumerate(plain)], replay)
 
 
 def claim_coarsest(cotangents: Sequence[Array | None], replays: Replays) -> float:
     """The largest ε of a dtype in the layer's own forward and backward."""
     found = [EPSILON["float64"]]
-    replays.claimed(cotangents, lambda name, out: found.append(EPSILON.get(out.dtype.name, 0.0)))
+    replays.claimed(cotangents, lambda name, out, number: found.append(EPSILON.get(out.dtype.name, 0.0)))
     return max(found)
 
 

@@ -1,26 +1,25 @@
-"""The search for the single mistake that turns the tape's gradient into a claim.
+"""The search for the mistakes that turn the tape's gradient into a claim.
 
-With the cotangent r of one input of one operation, a backward that hands on A in its place gives G + pull(A − r) instead of
-G; one that only scales it, by linearity, G + (c − 1) pull(r). What pull(A) is need not be computed to sort out nearly
-all candidates: its projection on a direction t of the inputs is ⟨tangent along t, A⟩, one product with the change of the
-value when the inputs move along t. Those that agree on a few directions are pulled back, for several cotangents.
+With r the cotangent of one input of one operation, a backward that hands on A in its place gives G + pull(A − r), and
+one that only scales it gives G + (c − 1) pull(r). Nearly all candidates are sorted out without pulling: along a
+direction t of the inputs, pull(A) is ⟨tangent, A⟩, one product with the change of that value when the inputs move along
+t. Those that agree along a few directions are pulled back for several cotangents, and must reproduce the claim.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import product
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
-from gradcheck.witness.candidates import Edge, candidates, substitutions
+from gradcheck.witness.candidates import RULE_FACTORS, Candidate, Edge, plain_factors, tried
 from gradcheck.witness.graph import EPSILON, Array, Graph, Step, wide
 from gradcheck.witness.rounding import Replays
 
 DIRECTIONS = 6
-"""Along which each wrong input is moved: a pair of candidates with two free factors leaves 4 numbers to agree."""
+"""Along which each wrong input is moved: numbers that a candidate must agree with, or a pair of them."""
 
 SCREEN = 1e-4
 """To what part of the error a candidate must agree along the directions. Tangents are central differences with a step
@@ -29,6 +28,9 @@ of ε^⅓, right to about ε^⅔: 1e-10 in float64, 2e-5 where values are rounde
 EXACT_TO = 1e-10
 """To what part of the largest error each element must be reproduced, beside the rounding."""
 
+CANCELLED = 1000
+"""Units of rounding, of what it was added up from, below which a cotangent counts as 0."""
+
 MOST_CONFIRMED = 40
 """Candidates that are pulled back, the least far-fetched first."""
 
@@ -36,31 +38,8 @@ LARGEST = 4_000_000
 """Numbers on a tape on which causes are sought: tangents hold them `DIRECTIONS` times per wrong input."""
 
 
-@dataclass(frozen=True)
-class Cause:
-    """A mistake: the right cotangent of one input of an operation is replaced by `factor` times a candidate.
-
-    `position` is the input; None if the cotangent of the output is meant, which is only scaled. `candidate` is the
-    ordinal of the candidate among those of the edge; None for the right one.
-    """
-
-    step: Step
-    position: int | None
-    number: int
-    candidate: int | None
-    factor: float
-    code: str
-    cost: float
-    says: str
-    explains: frozenset[int] = frozenset()
-    """The inputs whose gradient it reproduces."""
-    spoils: int = 0
-    """How many inputs it would change whose gradient is right."""
-    residual: float = 0.0
-
-
 class Claim(NamedTuple):
-    """What is to be explained, per cotangent: how far the claim is from the tape, per input."""
+    """What is to be explained: per cotangent and input, how far the claim is from the tape."""
 
     cotangents: Sequence[Sequence[Array | None]]
     errors: Sequence[Sequence[Array]]
@@ -70,223 +49,238 @@ class Claim(NamedTuple):
     """The inputs whose gradient is wrong by more."""
 
 
-@dataclass
-class Score:
-    """A candidate's projections on the directions, one row per direction of each wrong input."""
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """One candidate on one edge: its projections along the directions, and those of the right cotangent."""
 
-    step: Step
-    position: int | None
-    number: int
+    edge: Edge
     ordinal: int | None
+    """Among the edge's candidates; None for the right cotangent, to be scaled."""
     code: str
     cost: float
     says: str
-    projections: Array
-    factors: dict[float, float] = field(default_factory=dict)
-    """Factors that would be plain here, and how far-fetched."""
+    along: Array
+    right: Array
+    factors: dict[float, float]
+    """Plain factors, and how far-fetched each is."""
 
 
-def found_causes(tape: Graph, replays: Replays, claim: Claim, names: Sequence[str]) -> list[Cause]:
-    """The mistakes that reproduce the claim for some of the wrong inputs, those of one edge before pairs."""
-    if sum(array.size for array in tape.recording.arrays) > LARGEST:
+@dataclass(frozen=True, eq=False)
+class Cause:
+    """A candidate with its factor, that reproduces the claim for the inputs that it `explains`."""
+
+    trial: Trial
+    factor: float
+    cost: float
+    second: Cause | None = None
+    """A second mistake beside it."""
+    explains: frozenset[int] = frozenset()
+    spoils: int = 0
+    """How many inputs it would change whose gradient is right."""
+    residual: float = 0.0
+    """How far it is off, relative to the largest error."""
+
+    @property
+    def step(self) -> Step:
+        """The operation whose rule is wrong."""
+        return self.trial.edge.step
+
+
+def found_causes(tape: Graph, replays: Replays, claim: Claim) -> list[Cause]:
+    """The mistakes that reproduce the claim for some of the wrong inputs, and pairs for those that none explains."""
+    arrays = tape.recording.arrays
+    if sum(array.size for array in arrays) > LARGEST:
         return []
-    directions, tangents = moved(tape, replays, claim.wrong)
+    graph = Graph(tape.recording, dead_steps(tape, claim.cotangents[0]))
+    directions, tangents = moved(graph, replays, claim.wrong)
     if not tangents:
         return []
-    errors = np.concatenate(
-        [[inner(t, claim.errors[0][k]) for t in along] for k, along in zip(claim.wrong, directions, strict=True)]
-    )
-    scores = scored(tape, claim.cotangents[0], tangents, names)
-    proposals: dict[tuple[Any, ...], Cause] = {}
-    for block in range(len(claim.wrong)):
-        rows = slice(block * DIRECTIONS, (block + 1) * DIRECTIONS)
-        for cause in proposed(scores, errors[rows], rows):
-            proposals.setdefault((id(cause.step), cause.position, cause.candidate, cause.factor), cause)
-    ordered = sorted(proposals.values(), key=lambda cause: (cause.cost, cause.step.first))[:MOST_CONFIRMED]
-    return confirmed(tape, claim, ordered, names)
+    trials = scored(graph, claim.cotangents[0], tangents)
+    blocks = []
+    for block, (k, along) in enumerate(zip(claim.wrong, directions, strict=True)):
+        errors = np.array([np.real(np.vdot(t, claim.errors[0][k])) for t in along])
+        blocks.append((k, errors, slice(block * DIRECTIONS, (block + 1) * DIRECTIONS)))
+    singles = {
+        (cause.trial, cause.factor): cause
+        for k, errors, rows in blocks
+        for cause in proposed(trials, errors, rows, arrays[k].size > 1)
+    }
+    found = confirmed(graph, claim, singles.values())
+    explained = frozenset[int]().union(*(cause.explains for cause in found))
+    pairs = [pair for k, errors, rows in blocks if k not in explained for pair in paired(trials, errors, rows)]
+    return found + confirmed(graph, claim, pairs)
+
+
+def dead_steps(tape: Graph, cotangents: Sequence[Array | None]) -> frozenset[int]:
+    """The operations whose output the result does not depend on, because it cancels: the maximum in a stable softmax.
+
+    A mistake elsewhere keeps it from cancelling on the tape, but not in a backward that was written without it.
+    """
+    sizes: dict[int, float] = {}
+    dead = set()
+    epsilon = coarsest(tape)
+
+    def visit(step: Step, given: Sequence[Array | None], pulled: Sequence[tuple[int, int, Array]]) -> None:
+        cotangent = given[0]
+        if len(step.values) == 1 and cotangent is not None and cotangent.size:
+            if float(abs(cotangent).max()) <= CANCELLED * epsilon * sizes.get(step.first, 0.0):
+                dead.add(step.first)
+            summed = float(abs(cotangent).sum()) if step.name in ("add", "subtract") else 0.0
+            for _, number, r in pulled:
+                sizes[number] = sizes.get(number, 0.0) + max(float(abs(r).max(initial=0)), summed / max(r.size, 1))
+
+    tape.pulled(tape.starts(cotangents), visit)
+    return frozenset(dead)
+
+
+def coarsest(graph: Graph) -> float:
+    """The largest ε on a tape."""
+    return max(EPSILON.get(array.dtype.name, 0.0) for array in graph.recording.arrays)
 
 
 # --------------------------------------------------------------------------- along directions
-def moved(tape: Graph, replays: Replays, wrong: Sequence[int]) -> tuple[list[list[Array]], list[Array | None]]:
-    """Directions of each wrong input, and per value the changes along them, one row each; empty if there are none."""
-    start = [
-        wide(array) if array.dtype.name in EPSILON else array
-        for array in tape.recording.arrays[: tape.recording.inputs]
-    ]
-    random = np.random.default_rng(3)
-    coarsest = max(EPSILON[a.dtype.name] for a in tape.recording.arrays if a.dtype.name in EPSILON)
-    directions, rows = [], []
+def moved(graph: Graph, replays: Replays, wrong: Sequence[int]) -> tuple[list[list[Array]], list[Array | None]]:
+    """Directions of each wrong input, and per value its changes along all of them, one row each.
+
+    There are none if another branch is taken beside the point.
+    """
+    arrays = graph.recording.arrays
+    start = [wide(x) if x.dtype.name in EPSILON else x for x in arrays[: graph.recording.inputs]]
+    random, length = np.random.default_rng(3), coarsest(graph) ** (1 / 3)
+    held = {number: arrays[number] for number in graph.dead}
+
+    def hold(name: str, out: Array, number: int) -> None:
+        if number in held:
+            out[...] = held[number]
+
+    directions: list[list[Array]] = []
+    rows = []
     for k in wrong:
-        size = float((abs(start[k]) ** 2).mean()) ** 0.5 or 1.0
-        along = [random.standard_normal(start[k].shape) for _ in range(DIRECTIONS)]
-        if start[k].dtype.kind == "c":
-            along = [t + 1j * random.standard_normal(t.shape) for t in along]
-        directions.append(along)
-        for t in along:
-            step = size * coarsest ** (1 / 3)
-            ends = [replays.beside([x + s * step * t if j == k else x for j, x in enumerate(start)]) for s in (1, -1)]
-            rows.append(
-                [(wide(a) - wide(b)) / (2 * step) for a, b in zip(*(e.recording.arrays for e in ends), strict=False)]
-            )
-    count = len(tape.recording.arrays)
-    if any(len(row) != count for row in rows):  # another branch was taken beside the point
-        return directions, []
-    stacked: list[Array | None] = []
-    for number in range(count):
-        matrix = np.stack([row[number].reshape(-1) for row in rows])
-        stacked.append(matrix if bool(matrix.any()) else None)
-    return directions, stacked
+        step = length * (float((abs(start[k]) ** 2).mean()) ** 0.5 or 1.0)
+        directions.append([])
+        for _ in range(DIRECTIONS):
+            t = random.standard_normal(start[k].shape)
+            t = t + 1j * random.standard_normal(t.shape) if start[k].dtype.kind == "c" else t
+            directions[-1].append(t)
+            ends = [[x + s * t if j == k else x for j, x in enumerate(start)] for s in (step, -step)]
+            after, before = (replays.beside(end, hold).recording.arrays for end in ends)
+            if not len(after) == len(before) == len(arrays):
+                return directions, []
+            rows.append([(wide(a) - wide(b)).reshape(-1) / (2 * step) for a, b in zip(after, before, strict=True)])
+    stacked = [np.stack([row[number] for row in rows]) for number in range(len(arrays))]
+    return directions, [matrix if matrix.any() else None for matrix in stacked]
 
 
-def inner(t: Array, value: Array) -> float:
-    """The real part of ⟨t, value⟩."""
-    return float(np.real(np.vdot(t, value)))
-
-
-def scored(
-    tape: Graph, cotangents: Sequence[Array | None], tangents: Sequence[Array | None], names: Sequence[str]
-) -> list[Score]:
-    """All candidates of all edges, and their projections."""
-    found: list[Score] = []
-
-    def projected(number: int, value: Array) -> Array | None:
-        matrix = tangents[number]
-        return None if matrix is None else np.real(matrix.conj() @ wide(value).reshape(-1))
+def scored(graph: Graph, cotangents: Sequence[Array | None], tangents: Sequence[Array | None]) -> list[Trial]:
+    """All candidates of all edges."""
+    found: list[Trial] = []
 
     def visit(step: Step, given: Sequence[Array | None], pulled: Sequence[tuple[int, int, Array]]) -> None:
-        if len(pulled) > 1 and len(step.values) == 1 and given[0] is not None:
-            whole = projected(step.first, given[0])
-            if whole is not None:
-                found.append(Score(step, None, step.first, None, "", 0.5, "", whole, plain_factors(step, step.values)))
-        for edge in edges_of(tape, step, given, pulled):
-            right = projected(edge.number, edge.right)
-            if right is None:
+        for edge in edges_of(graph, step, given, pulled):
+            matrix = tangents[edge.number]
+            if matrix is None:
                 continue
-            factors = plain_factors(step, [*step.values, edge.right])
-            found.append(Score(step, edge.position, edge.number, None, "", 0, "", right, factors))
-            for ordinal, c in enumerate(tried(tape, edge, names)):
-                along = projected(edge.number, c.value)
-                assert along is not None
+            adjoint = matrix.conj()
+            right = np.real(adjoint @ edge.right.reshape(-1))
+            found.append(Trial(edge, None, "", 0.0, "", right, right, plain_factors(edge)))
+            for ordinal, (code, cost, says, value) in enumerate(tried(edge)):
+                along = np.real(adjoint @ wide(value).reshape(-1))
                 if np.isfinite(along).all():
-                    found.append(Score(step, edge.position, edge.number, ordinal, c.code, c.cost, c.says, along))
+                    found.append(Trial(edge, ordinal, code, cost, says, along, right, RULE_FACTORS))
 
-    tape.pulled(tape.starts(cotangents), visit)
+    graph.pulled(graph.starts(cotangents), visit)
     return found
 
 
 def edges_of(
-    tape: Graph, step: Step, given: Sequence[Array | None], pulled: Sequence[tuple[int, int, Array]]
+    graph: Graph, step: Step, given: Sequence[Array | None], pulled: Sequence[tuple[int, int, Array]]
 ) -> Iterator[Edge]:
-    """The edges of an operation."""
+    """The inputs of an operation, the two of a square as one; and its output if it has several inputs."""
+    arrays = graph.recording.arrays
+    if step.name == "multiply" and len(pulled) == 2 and pulled[0][1] == pulled[1][1]:
+        yield Edge(step, Edge.BOTH, pulled[0][1], given, pulled[0][2] + pulled[1][2], arrays, ())
+        return
     for position, number, right in pulled:
         siblings = [r for p, _, r in pulled if p != position and r.shape == right.shape]
-        yield Edge(step, position, number, given, right, tape.recording.arrays, siblings)
-
-
-def tried(tape: Graph, edge: Edge, names: Sequence[str]) -> Iterator[Any]:
-    """The candidates of an edge: of its own operation, then its rule with other values."""
-    yield from candidates(edge)
-    yield from substitutions(edge, pool(tape, edge, names))
-
-
-def pool(tape: Graph, edge: Edge, names: Sequence[str]) -> dict[str, Array]:
-    """The values that could be mistaken for one that the rule of an edge reads, by their numbers."""
-    shapes = {v.shape for v in edge.step.operands().values() if hasattr(v, "shape")}
-    return {f"#{k}": array for k, array in enumerate(tape.recording.arrays) if array.shape in shapes}
-
-
-def plain_factors(step: Step, shaped: Sequence[Array]) -> dict[float, float]:
-    """Factors that explain themselves where these arrays are, and how far-fetched each is."""
-    found = {0.0: 0.0, -1.0: 1.0, 2.0: 1.5, 0.5: 1.5, -2.0: 3.0, -0.5: 3.0, 3.0: 3.0, 1 / 3: 3.0, 4.0: 3.5, 0.25: 3.5}
-    for n in {n for array in shaped for n in (*array.shape, array.size) if n > 1}:
-        reducing = 1.0 if step.name in ("sum", "mean", "max", "min", "broadcast_to") or len(shaped) > 1 else 2.0
-        for c in (float(n), 1 / n):
-            found.setdefault(c, reducing)
-            found.setdefault(-c, 3.0)
-        if n > 2:
-            for c in (n / (n - 1), (n - 1) / n):
-                found.setdefault(c, 2.0)
-    return found
+        yield Edge(step, position, number, given, right, arrays, siblings)
+    if len(pulled) > 1 and len(step.values) == 1 and given[0] is not None:
+        yield Edge(step, Edge.OUTPUT, step.first, given, given[0], arrays, ())
 
 
 # --------------------------------------------------------------------------- proposals
-def proposed(scores: Sequence[Score], errors: Array, rows: slice) -> Iterator[Cause]:
-    """What agrees with the errors along the directions of one input."""
+def proposed(trials: Sequence[Trial], errors: Array, rows: slice, several: bool) -> Iterator[Cause]:
+    """What agrees with the errors along the directions of one input, which has `several` elements or one."""
     size = float(abs(errors).max())
-    right: dict[tuple[int, int | None], Array] = {}
-    for score in scores:
-        along = score.projections[rows]
-        if score.ordinal is None:
-            right[id(score.step), score.position] = along
+    for trial in trials:
+        along, wanted = trial.along[rows], errors + trial.right[rows]
         if not along.any():
             continue
-        wanted = errors + right[id(score.step), score.position]
         factor = float(along @ wanted) / float(along @ along)
         if float(abs(wanted - factor * along).max()) > SCREEN * size:
             continue
-        plain = nearest(factor, score.factors if score.ordinal is None else RULE_FACTORS)
-        if plain is not None:
-            c, more = plain
-            if score.ordinal is None and c == 1:
-                continue
-            yield Cause(
-                score.step, score.position, score.number, score.ordinal, c, score.code, score.cost + more, score.says
-            )
-        elif score.ordinal is None:
-            yield Cause(score.step, score.position, score.number, None, factor, score.code, 9, score.says)
+        plain = [(cost, c) for c, cost in trial.factors.items() if abs(factor - c) <= SCREEN * max(1.0, abs(c))]
+        if plain:
+            cost, c = min(plain)
+            yield Cause(trial, c, trial.cost + cost)
+        elif trial.ordinal is None and several:  # any factor fits one number
+            yield Cause(trial, factor, 9.0)
 
 
-RULE_FACTORS = {1.0: 0.0, -1.0: 0.5, 2.0: 1.0, 0.5: 1.0, -2.0: 1.5, -0.5: 1.5, 3.0: 2.0, 1 / 3: 2.0}
-"""Factors that a wrong rule may have beside, and how far-fetched they are."""
-
-
-def nearest(factor: float, plain: dict[float, float]) -> tuple[float, float] | None:
-    """The plain factor that this one is up to `SCREEN`."""
-    near = [(cost, c) for c, cost in plain.items() if abs(factor - c) <= SCREEN * max(1.0, abs(c))]
-    return min(near)[::-1] if near else None
+def paired(trials: Sequence[Trial], errors: Array, rows: slice) -> Iterator[Cause]:
+    """Two mistakes at once, one of them a share that is missing, of the wrong sign, doubled or halved."""
+    size = float(abs(errors).max())
+    scaled = [(t, c, (c - 1) * t.along[rows]) for t in trials if t.ordinal is None for c in (0.0, -1.0, 2.0, 0.5)]
+    ruled = [(t, 1.0, t.along[rows] - t.right[rows]) for t in trials if t.ordinal is not None and t.cost < 4]
+    both = [entry for entry in scaled + ruled if float(abs(entry[2]).max()) > SCREEN * size]
+    if not both:
+        return
+    changes = np.stack([change for _, _, change in both])
+    for trial, c, change in scaled:
+        close = abs(changes - (errors - change)).max(axis=1) <= SCREEN * size
+        for k in np.flatnonzero(close):
+            other, d, _ = both[k]
+            if other.edge is not trial.edge:
+                yield Cause(trial, c, 10 + other.cost, Cause(other, d, other.cost))
 
 
 # --------------------------------------------------------------------------- confirmed
-def confirmed(tape: Graph, claim: Claim, proposals: Sequence[Cause], names: Sequence[str]) -> list[Cause]:
-    """Those that reproduce the claim for all cotangents, with what they explain."""
-    residuals = [np.zeros(tape.recording.inputs) for _ in proposals]
+def confirmed(graph: Graph, claim: Claim, causes: Iterable[Cause]) -> list[Cause]:
+    """The least far-fetched that reproduce the claim for all cotangents, with what they explain."""
+    tests = sorted(causes, key=lambda cause: (cause.cost, cause.step.first))[:MOST_CONFIRMED]
+    worst = np.zeros((len(tests), len(claim.bars)))
     for cotangents, errors in zip(claim.cotangents, claim.errors, strict=True):
-        changes = changes_of(tape, cotangents, proposals, names)
-        for residual, change in zip(residuals, changes, strict=True):
-            for k, (error, delta) in enumerate(zip(errors, change, strict=True)):
+        for row, changes in zip(worst, changes_of(graph, cotangents, tests), strict=True):
+            for k, (error, change) in enumerate(zip(errors, changes, strict=True)):
                 largest = float(abs(error).max(initial=0)) if k in claim.wrong else 0.0
-                bar = claim.bars[k] + EXACT_TO * largest
-                off = float(abs(error - delta).max(initial=0)) / (bar or 1.0)
-                residual[k] = max(residual[k], off if np.isfinite(off) else np.inf)
+                off = float(abs(error - change).max(initial=0)) / (claim.bars[k] + EXACT_TO * largest or 1.0)
+                row[k] = max(row[k], off if np.isfinite(off) else np.inf)
     found = []
-    for cause, residual in zip(proposals, residuals, strict=True):
-        explains = frozenset(k for k in claim.wrong if residual[k] <= 1)
+    for cause, row in zip(tests, worst, strict=True):
+        explains = frozenset(k for k in claim.wrong if row[k] <= 1)
         if explains:
-            spoils = sum(residual[k] > 1 for k in range(len(residual)) if k not in claim.wrong)
+            spoils = sum(row[k] > 1 for k in range(len(row)) if k not in claim.wrong)
             found.append(
-                replace(cause, explains=explains, spoils=spoils, residual=EXACT_TO * max(residual[k] for k in explains))
+                replace(cause, explains=explains, spoils=spoils, residual=EXACT_TO * max(row[k] for k in explains))
             )
     return found
 
 
-def changes_of(
-    tape: Graph, cotangents: Sequence[Array | None], proposals: Sequence[Cause], names: Sequence[str]
-) -> list[list[Array]]:
-    """Per proposal what it changes in the gradients of all inputs."""
-    starts: list[dict[int, Array]] = [{} for _ in proposals]
+def changes_of(graph: Graph, cotangents: Sequence[Array | None], causes: Sequence[Cause]) -> list[list[Array]]:
+    """Per cause what it changes in the gradients of all inputs."""
+    parts = [(k, part) for k, cause in enumerate(causes) for part in (cause, cause.second) if part is not None]
+    starts: list[dict[int, Array]] = [{} for _ in causes]
 
     def visit(step: Step, given: Sequence[Array | None], pulled: Sequence[tuple[int, int, Array]]) -> None:
-        here = [(k, cause) for k, cause in enumerate(proposals) if cause.step is step]
-        if not here:
-            return
-        edges = {edge.position: edge for edge in edges_of(tape, step, given, pulled)}
-        for k, cause in here:
-            if cause.position is None:
-                starts[k] = {cause.number: (cause.factor - 1) * given[0]}  # type: ignore[operator]
-                continue
-            edge = edges[cause.position]
-            values = edge.right if cause.candidate is None else list(tried(tape, edge, names))[cause.candidate].value
-            starts[k] = {cause.number: cause.factor * values - edge.right}
+        here = [(k, part) for k, part in parts if part.step is step]
+        edges = {edge.position: edge for edge in edges_of(graph, step, given, pulled)} if here else {}
+        values: dict[int, list[Candidate]] = {}
+        for k, part in here:
+            edge, ordinal = edges[part.trial.edge.position], part.trial.ordinal
+            if ordinal is not None and edge.position not in values:
+                values[edge.position] = list(tried(edge))
+            value = edge.right if ordinal is None else values[edge.position][ordinal].value
+            change = part.factor * value - edge.right
+            starts[k][edge.number] = starts[k].get(edge.number, 0) + change
 
-    tape.pulled(tape.starts(cotangents), visit)
-    return [tape.filled(tape.pulled(start)) for start in starts]
+    graph.pulled(graph.starts(cotangents), visit)
+    return [graph.filled(graph.pulled(start)) for start in starts]
