@@ -142,7 +142,10 @@ class Translation:
         """A function with the same code, its globals and closure still to be filled."""
         cells = tuple(CellType() for _ in value.__closure__ or ())
         beginning = {"__name__": value.__module__, "__builtins__": {**vars(builtins), "__import__": self.imported}}
-        made = FunctionType(value.__code__, beginning, value.__name__, None, cells)
+        code = value.__code__
+        if is_paddles_own(value):  # the user's line is the one that calls it, as with the engine's own code
+            code = code.replace(co_filename=str(self.other.paddle.nn.__file__))
+        made = FunctionType(code, beginning, value.__name__, None, cells)
         made.__dict__.update(vars(value))
         made.__qualname__, made.__module__ = value.__qualname__, value.__module__
         self.unfilled.append((value, made))
