@@ -93,6 +93,10 @@ class GradientSummary(_Record):
     """Broken contracts first, then the causes that reproduce the numerical derivative."""
     certified: bool = False
     """Whether every entry of the Jacobian was held against a numerical value of its own."""
+    marks: tuple[str, ...] = ()
+    """How the verdict was reached where not by the differences alone, such as ``by the tape``."""
+    patterns: tuple[str, ...] = ()
+    """Whole slices that are wrong: ``all of x[:, 3]``."""
     seed: int = 0
     evaluations: int = 0
     marks: tuple[str, ...] = ()

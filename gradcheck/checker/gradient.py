@@ -1,53 +1,43 @@
-"""The verdict on a gradient: PASS, FAIL, KINK or INCONCLUSIVE, from error bars alone."""
+"""The verdict on a gradient: PASS, FAIL, KINK or INCONCLUSIVE, from error bars and the tape alone."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
 
-from gradcheck.checker.at_point import AtPoint
 from gradcheck.checker.contract import Contracts
-from gradcheck.checker.diagnose import Subject, diagnosed
-from gradcheck.checker.evidence import Evidence
+from gradcheck.checker.decide import Decision
+from gradcheck.checker.kinks import judged
+from gradcheck.checker.look import Look, Looker
 from gradcheck.checker.low_precision import wrong_in_low_precision
-from gradcheck.checker.outputs import Outputs, widened
-from gradcheck.checker.problem import Array, Problem
-from gradcheck.checker.unseen import seen, why_unseen
-from gradcheck.numeric.derivative import module_of, spacing
-from gradcheck.numeric.jacobian import Block, paired_axes, wrong_in_block
-from gradcheck.numeric.kink import Kink, kinks_of, one_sided
-from gradcheck.numeric.probe import (
-    Entry,
-    Point,
-    Probe,
-    compare,
-    diagonal,
-    diagonal_entries,
-    weights,
-    wrong_entries,
-)
-from gradcheck.numeric.scan import Derivative
+from gradcheck.checker.name import Named, diagonal, everything, name_wrong
+from gradcheck.checker.point import Entry, Point
+from gradcheck.checker.problem import Problem
+from gradcheck.numeric.line import Array, module_of
 from gradcheck.result import Diagnosis, GradientSummary, Status
 
 Mode = Literal["auto", "probe", "full"]
 
 SECOND_SIZE = 64.0
-"""How much larger the second probe's cotangent is: a backward that clips or squares it shows at some size."""
-WIDEST_BAR = 1e-2
-"""A derivative whose bar is wider than this, relative to itself, decides nothing."""
-NEGLIGIBLE = 1e-9
-"""An output so small beside the largest one needs no bar of its own size (GELU at −8 is all rounding)."""
-MOST_AVERAGED = 2**12
-"""Outputs for which many derivatives are averaged, if nothing stands out of its bar otherwise."""
+"""How much larger the second look's cotangent is: a backward that clips or squares it shows at some size."""
 MOST_LISTED = 20
-"""Wrong entries that a summary lists of an input, worst first; all are counted."""
-MOST_ENTRIES = 2**25
-"""Entries of a Jacobian that mode ``full`` computes at most."""
-LISTED_INPUTS, LISTED_ENTRIES = 2**8, 2**14
-"""Of a Jacobian that is wrong, all entries are looked at up to this size, to list every wrong one."""
+"""Wrong entries that a summary lists of an input; all are counted."""
+MOST_REGROUPED = 8
+"""Looks at what was too small to be seen beside the rest, each at its own scale: eight times a factor of 1e9 is all of float64."""
+CERTAINTY = (Status.PASS, Status.KINK, Status.FAIL, Status.INCONCLUSIVE)
+"""Of two readings of the finest structure the one that speaks for backward counts: both are possible."""
+MULTIPLES = [2.0**-k for k in (1, 2, 3, 4, 6, 8, 10)] + [2.0, 16.0, 256.0]
+"""Of the inputs, at which a function that is flat here is looked at: saturated functions respond nearer to 0, underflown ones beyond."""
+BESIDE = 2.0**-7
+"""How far off, relative to the inputs' scale, witnesses that contradict each other are heard again."""
+
+UNSEEN = (
+    "the derivative is too small to be seen beside the rounding errors of the forward here (saturated, flat or noisy), so nothing could be "
+    "verified{}. Choose inputs at which the outputs respond, or a forward that keeps more digits (expm1, log1p, float64)"
+)
 
 
 def check_gradient(
@@ -58,87 +48,78 @@ def check_gradient(
     mode: Mode = "auto",
     contracts: bool = True,
     listed: int = MOST_LISTED,
+    thorough: bool = False,
+    decided: Callable[[GradientSummary], None] | None = None,
 ) -> GradientSummary:
-    """Hold the vjp that `problem` claims against numerical derivatives, and its behaviour against the contracts.
-
-    Random projections uᵀJ d are compared from both sides; where they disagree, single wrong entries are searched for,
-    and only a confirmed entry gives FAIL. The differences are taken in float64 whatever the inputs' dtype, unless the
-    layer cannot.
+    """Hold the vjp that `problem` claims against numerical derivatives, the tape, and its behaviour against the contracts.
 
     Args:
         seed: of the directions and cotangents.
         rtol: widens the bars, relative to the derivative; never narrows them.
-        mode: ``probe`` compares projections alone; ``auto`` also every entry where the Jacobian is diagonal; ``full``
-            every entry of every Jacobian.
+        mode: ``probe`` compares projections alone; ``auto`` also every entry where the Jacobian is diagonal, and every entry of the
+            gradient where there is a tape; ``full`` every entry of every Jacobian.
         contracts: whether to check linearity, determinism, mutation and the like (see `checker.contract`) as well.
-        listed: wrong entries that the summary lists of an input at most; all are counted.
+        listed: wrong entries that the summary lists of an input at most; all that are found are counted.
+        thorough: name every wrong entry whatever it costs; else about ten times the check itself is spent.
+        decided: told of the verdict before entries and causes are looked for.
 
     Raises:
         Exception: whatever the layer raises.
     """
-    return Check(problem, seed, rtol or 0.0, mode, contracts, listed).run()
+    with np.errstate(all="ignore"):  # steps lead out of the domain, weights of what is not seen overflow
+        return Check(problem, seed, rtol or 0.0, mode, contracts, listed, thorough, decided).run()
 
 
+@dataclass
+class Found:
+    """What came out of some looks: a verdict, and what it hangs on."""
+
+    verdict: Status
+    why: str = ""
+    look: Look | None = None
+    """A look that shows the gradient wrong."""
+    wrong: Sequence[Entry] = ()
+    diagnosis: tuple[Diagnosis, ...] = ()
+    marks: tuple[str, ...] = ()
+    wrong_elsewhere: bool = False
+    """Nothing is seen here, but where the function responds the gradient is wrong."""
+
+
+@dataclass
 class Check:
-    """One gradient check while it runs."""
+    """One gradient check."""
 
-    def __init__(self, problem: Problem, seed: int, rtol: float, mode: Mode, contracts: bool, listed: int) -> None:
-        self.problem = problem
-        self.seed = seed
-        self.rtol = rtol
-        self.mode = mode
-        self.with_contracts = contracts
-        self.listed = listed
-        self.random = np.random.default_rng(seed)
-        self.at = AtPoint(problem)
-        self.worst = 0.0
-        self.point: Point | None = None
-        self.exhaustive = True
-        self.certified = False
-        self.right: set[int] = set()
-        """The inputs whose gradient agreed when they were tried alone."""
-        self.kinks: list[Kink] = []
-        """Where the function has no derivative, and the gradient lies between its sides."""
+    problem: Problem
+    seed: int
+    rtol: float
+    mode: Mode
+    with_contracts: bool
+    listed: int
+    thorough: bool
+    decided: Callable[[GradientSummary], None] | None
+    worst: float = 0.0
+    certified: bool = False
+    point: Point = field(init=False)
+    looker: Looker = field(init=False)
 
-    def summary(
-        self, verdict: Status, why: str = "", wrong: Sequence[Entry] = (), diagnosis: Sequence[Diagnosis] = ()
-    ) -> GradientSummary:
-        """The result, with everything that was counted so far."""
-        elements = {(entry.input, entry.index) for entry in wrong}
-        counts = {}
-        for number, k in enumerate(self.at.moved):
-            count = sum(i == number for i, _ in elements)
-            if count or number in self.right or verdict is not Status.FAIL:
-                counts[self.problem.names[k]] = (count, self.at.inputs[k].size)
-        listed = [e for k in range(len(self.at.moved)) for e in [e for e in wrong if e.input == k][: self.listed]]
-        return GradientSummary(
-            verdict=verdict,
-            why=why,
-            wrong=tuple(self.at.named(entry) for entry in listed),
-            wrong_counts=counts,
-            exhaustive=self.exhaustive,
-            worst_error=self.worst,
-            diagnosis=tuple(diagnosis),
-            certified=self.certified and verdict in (Status.PASS, Status.KINK),
-            seed=self.seed,
-            evaluations=self.point.evaluations if self.point else 0,
-        )
+    def __post_init__(self) -> None:
+        self.point = Point(self.problem)
+        self.looker = Looker(self.point, np.random.default_rng(self.seed), self.rtol)
 
     def run(self) -> GradientSummary:
         """The whole check: contracts that the rest relies on, the derivative, the other contracts."""
-        bad = self.at.outputs.not_finite()
+        point = self.point
+        bad = point.outputs.not_finite()
         if bad is not None:
             where = f"{self.problem.output_names[bad[0]]}{list(bad[1]) if bad[1] else ''}"
-            return self.summary(Status.INCONCLUSIVE, f"{where} is not finite here: choose another point")
-        if not self.at.moved or not self.at.outputs.active or not self.at.outputs.vector.size:
-            return self.summary(Status.PASS)
-        if not sum(self.at.inputs[k].size for k in self.at.moved):
-            return self.summary(Status.PASS)
-        contracts = Contracts(self.at, np.random.default_rng(self.seed + 1))
+            return self.summary(Found(Status.INCONCLUSIVE, f"{where} is not finite here: choose another point"))
+        nothing = self.nothing_to_check()
+        if nothing:
+            return self.summary(Found(Status.INCONCLUSIVE, f"nothing was checked: {nothing}"))
+        contracts = Contracts(point, np.random.default_rng(self.seed + 1))
         broken = contracts.broken() if self.with_contracts else []
-        self.point = Point(self.at.forward, self.at.vjp, [self.at.inputs[k] for k in self.at.moved])
         if any(d.code == "GC131" for d in broken):  # then there is no function to differentiate
-            return self.summary(Status.FAIL, "", (), broken)
+            return self.summary(replace(Found(Status.FAIL), diagnosis=tuple(broken)))
         found = self.derivative()
         if found.verdict is Status.PASS:
             found = self.in_low_precision() or found
@@ -147,238 +128,281 @@ class Check:
             text = f"forward changes {names} in place, so backward sees other values than those of the inputs"
             broken.append(Diagnosis.of("GC133", text, contracts.in_place))
         if broken:
-            verdict = Status.FAIL if found.verdict is not Status.FAIL else found.verdict
-            return found.model_copy(update={"verdict": verdict, "diagnosis": (*broken, *found.diagnosis)})
-        return found
+            found = replace(found, verdict=Status.FAIL, diagnosis=(*broken, *found.diagnosis))
+        if found.look is None:
+            return self.summary(found)
+        if self.decided is not None:
+            self.decided(self.summary(found))
+        named = name_wrong(self.looker, found.look, self.listed, self.thorough)
+        return self.summary(replace(found, wrong=named.entries, diagnosis=(*found.diagnosis, *named.causes)), named)
+
+    def nothing_to_check(self) -> str:
+        """Why there is no gradient to check, if so."""
+        if not self.point.moved:
+            return "no input takes a gradient"
+        if not self.point.outputs.active:
+            return "the call returned no Tensor that claims a gradient"
+        if not self.point.outputs.size:
+            return "the outputs have no elements"
+        return "" if sum(x.size for x in self.point.x) else "the inputs have no elements"
+
+    def summary(self, found: Found, named: Named | None = None) -> GradientSummary:
+        """The result, with everything that was counted so far."""
+        names = [self.problem.names[k] for k in self.point.moved]
+        elements = {(entry.input, entry.index) for entry in found.wrong}
+        counts: dict[str, tuple[int, int]] = {}
+        for number, name in enumerate(names):
+            count = sum(i == number for i, _ in elements)
+            if named is not None:
+                count = max(count, named.counts.get(number, 0))
+            right = named is not None and number in named.right
+            if count or right or found.verdict is not Status.FAIL:
+                counts[name] = (count, self.point.x[number].size)
+        listed = [e for k in range(len(names)) for e in [e for e in found.wrong if e.input == k][: self.listed]]
+        worst = [abs(e.analytic - e.numeric) / e.bar if e.bar else np.inf for e in found.wrong]
+        return GradientSummary(
+            verdict=found.verdict,
+            why=found.why,
+            wrong=tuple(self.point.named(entry) for entry in listed),
+            wrong_counts=counts if found.look is not None or found.wrong or found.verdict is not Status.FAIL else {},
+            exhaustive=named.exhaustive if named is not None else True,
+            worst_error=max(worst, default=self.worst),
+            diagnosis=found.diagnosis,
+            certified=self.certified and found.verdict in (Status.PASS, Status.KINK),
+            marks=found.marks,
+            patterns=named.patterns if named is not None else (),
+            seed=self.seed,
+            evaluations=self.point.evaluations,
+        )
 
     # ----------------------------------------------------------------- the derivative
-    def derivative(self) -> GradientSummary:
-        """Two probes of the derivative, and in mode ``full`` all of it."""
-        assert self.point is not None
-        outputs = widened(self.at.outputs.vector)
-        for briefly in (
-            True,
-            False,
-        ):  # before it counts, a disagreement is looked at along another direction, and longer
-            direction, self.kinks = self.point.random_direction(self.random), []
-            derivative = self.point.along(direction, briefly=briefly)
-            found = self.without_derivative(derivative, outputs)
-            if found is not None:
-                return found
-            probe = self.probed(derivative, direction)
-            if probe.ratio(self.rtol) <= 1:
-                break
+    def derivative(self) -> Found:
+        """The smooth part of the function, and its kinks."""
+        held = self.at_kinks_by_tape()
+        if held is None:
+            found = self.smooth_part(None)
         else:
-            return self.disagreement(probe.cotangent, direction)
-        self.worst = probe.ratio(self.rtol)
-        if not seen(probe.derivative) and outputs.size <= MOST_AVERAGED and bool((probe.derivative.value != 0).any()):
-            probe = self.probed(self.point.averaged(direction), direction)
-            if probe.ratio(self.rtol) > 1:
-                return self.disagreement(probe.cotangent, direction)
-        unseen = "" if seen(probe.derivative) else why_unseen(self.at, self.point, probe, self.random)
-        found = self.second_probe(probe)
-        if found is None and self.mode == "full":
-            found = self.full(probe.derivative)
-        if found is not None:
+            free = [~m for m in held]
+            found = self.smooth_part(free) if any(bool(m.any()) for m in free) else Found(Status.PASS)
+            if found.verdict is Status.FAIL:
+                return found
+            found = self.with_kinks(found, held)
+        if found.verdict in (Status.PASS, Status.KINK) and self.mode == "full" and not self.certified:
+            wrong = everything(self.looker)
+            if wrong is not None:
+                self.certified = not wrong
+                if wrong:
+                    return Found(Status.FAIL, wrong=wrong)
+        return found
+
+    def at_kinks_by_tape(self) -> list[Array] | None:
+        """Per moved input the elements that feed an operation at its kink, as the tape tells; None if there are none."""
+        tape, point = self.point.tape, self.point
+        if tape is None or tape.smooth:
+            return None
+        kinks = tape.kinks()
+        if not kinks:
+            return None
+        masks = [module_of(x).zeros(x.shape, dtype=bool) for x in point.x]
+        for kink in kinks:
+            for number, k in enumerate(point.moved):
+                if kink.inputs[k] is not None:
+                    masks[number] |= kink.inputs[k]
+        return masks if any(bool(m.any()) for m in masks) else None
+
+    def with_kinks(self, found: Found, masks: Sequence[Array | None] | None) -> Found:
+        """`found`, and what the kinks over the elements in `masks` add to it."""
+        if not self.point.by_rows:
+            why = f"a kink at the point, and more than {self.point.outputs.size} outputs to hold against its sides"
+            return Found(Status.INCONCLUSIVE, why)
+        kinks = judged(self.looker, masks)
+        if kinks.wrong:
+            element = self.point.place(kinks.wrong[0])
+            text = f"the gradient is not between the one-sided derivatives at {element}"
+            return Found(Status.FAIL, "", None, kinks.wrong, (Diagnosis.of("GC120", text),))
+        if kinks.wrong_beside is not None:
+            return Found(Status.FAIL, "", kinks.wrong_beside)
+        if not kinks.places:
             return found
-        if unseen:
-            return self.summary(Status.INCONCLUSIVE, unseen, (), [Diagnosis.of("GC121", unseen)])
-        if probe.derivative.kinked is not None:
-            kinked = module_of(outputs).flatnonzero(probe.derivative.kinked).tolist()
-            self.kinks += kinks_of(self.point, outputs, kinked)  # the gradient agrees with the mean of both sides
-        return self.kinked() if self.kinks else self.summary(Status.PASS)
+        why = f"not differentiable at {kinks.text}; the gradient lies between the one-sided derivatives"
+        if found.verdict is Status.INCONCLUSIVE:
+            return found
+        return replace(found, verdict=Status.KINK, why=why, diagnosis=(Diagnosis.of("GC120", why),))
 
-    def probed(self, derivative: Derivative, direction: Sequence[Array], size: float = 1.0) -> Probe:
-        """The gradients for a random cotangent beside a derivative."""
-        cotangent = size * weights(derivative, widened(self.at.outputs.vector), self.random)
-        return Probe(direction, derivative, cotangent, self.at.vjp(cotangent))
+    def smooth_part(self, masks: Sequence[Array | None] | None) -> Found:
+        """The gradient over the elements in `masks`, where the function has a derivative."""
+        look = self.looker.look(masks)
+        if look.decision is Decision.FAIL and look.rejected is not None and not look.kinked:
+            return self.failed(look)
+        if not look.kinked and look.decision is Decision.PASS:
+            return self.closer(look, masks)
+        found = self.longer(masks, look.kinked)
+        if found.verdict is Status.PASS or self.point.tape is not None:
+            return found
+        if found.verdict is Status.INCONCLUSIVE and not found.wrong_elsewhere:
+            return found
+        fine = self.longer(masks, look.kinked, fine=True)  # FAIL only if it is wrong whatever the finest structure is
+        return min(found, fine, key=lambda f: CERTAINTY.index(f.verdict))
 
-    def second_probe(self, first: Probe) -> GradientSummary | None:
-        """Another direction and a larger cotangent, at a step that was good: FAIL or KINK, if they disagree.
+    def longer(self, masks: Sequence[Array | None] | None, kinked: bool, fine: bool = False) -> Found:
+        """The same from a whole scan, where a first look was not enough; FAIL if another direction shows it too."""
+        look = self.looker.look(masks, whole=True, by_rows=kinked, fine=fine)
+        if look.kinked:
+            return self.beside_rows_with_kinks(look, masks, fine)
+        if look.decision is Decision.FAIL and look.rejected is None:
+            look = self.looker.look(masks, whole=True, by_rows=kinked, fine=fine)
+        self.worst = look.error
+        match look.decision:
+            case Decision.FAIL:
+                return self.failed(look)
+            case Decision.CONTRADICTION:
+                return self.contradicted(look)
+            case Decision.UNSEEN:
+                return self.elsewhere(look)
+        return self.closer(look, masks)
 
-        Where both probes show a diagonal Jacobian, its entries are held against the first one by one.
-        """
-        assert self.point is not None
-        direction = self.point.random_direction(self.random)
-        known = module_of(first.cotangent).isfinite(first.derivative.bar)
-        second = self.probed(first.derivative, direction, SECOND_SIZE)
-        second.derivative = self.point.as_along(direction, first.derivative)
-        if replace(second, cotangent=second.cotangent * known).ratio(self.rtol) > 1:
-            second.derivative = self.point.along(direction)
-            if second.ratio(self.rtol) > 1:
-                return self.disagreement(second.cotangent, direction)
-            self.worst = max(self.worst, second.ratio(self.rtol))
-        found = diagonal(first, second, self.rtol) if self.mode != "probe" else None
-        if found is not None:
-            self.certified, wrong = found
-            if wrong:
-                entries = diagonal_entries(self.point, 0, second.cotangent, direction, self.rtol, self.random)
-                return self.judged([(entries, True)]) if entries else None
+    def failed(self, look: Look) -> Found:
+        """FAIL for what a look shows."""
+        self.worst = look.error
+        return Found(Status.FAIL, look=look)
+
+    def beside_rows_with_kinks(self, look: Look, masks: Sequence[Array | None] | None, fine: bool) -> Found:
+        """Where some outputs have a kink: the others are judged by this look, and those by their sides."""
+        if not look.by_rows:
+            look = self.looker.look(masks, whole=True, by_rows=True, fine=fine)
+        self.worst = look.error
+        if look.claim.size and look.decision is Decision.FAIL:
+            return self.failed(look)
+        return self.with_kinks(Found(Status.PASS), masks)
+
+    def closer(self, look: Look, masks: Sequence[Array | None] | None) -> Found:
+        """What one projection cannot show: another cotangent and direction, every input alone, what is too small."""
+        self.worst = look.error
+        marks = ("by the tape",) if look.decision is Decision.BY_TAPE else ()
+        second = None
+        if self.point.tape is None:
+            second = self.looker.look(masks, like=look.derivative if look.by_rows else None, size=SECOND_SIZE)
+            if second.decision is not Decision.PASS:
+                second = self.looker.look(masks, whole=True, size=SECOND_SIZE)
+                if second.decision is Decision.FAIL:
+                    return self.failed(second)
+            for found in (self.inputs_alone(look, masks), self.too_small(look, masks)):
+                if found is not None:
+                    return found
+        if self.mode != "probe":
+            known = diagonal(self.looker, look, second)
+            if known is not None:
+                self.certified = not known
+                if known:
+                    return self.confirmed(look, known)
+        return Found(Status.PASS, marks=marks)
+
+    def confirmed(self, look: Look, wrong: Sequence[Entry]) -> Found:
+        """FAIL with entries of a diagonal Jacobian that are outside of their bars; they were seen along two directions."""
+        return Found(Status.FAIL, wrong=wrong, look=look)
+
+    def inputs_alone(self, look: Look, masks: Sequence[Array | None] | None) -> Found | None:
+        """Every input by itself, so that a small share is seen at its own scale."""
+        if len(self.point.x) < 2:
+            return None
+        for number in range(len(self.point.x)):
+            if not self.point.x[number].size:
+                continue
+            own = None if masks is None else masks[number]
+            alone: list[Array | None] = [None] * len(self.point.x)
+            alone[number] = module_of(self.point.x[number]).ones(self.point.x[number].shape, bool) if own is None else own
+            found = self.tried(alone, look)
+            if isinstance(found, Found):
+                return found
         return None
 
-    def full(self, derivative: Derivative) -> GradientSummary | None:
-        """Every entry of every Jacobian; FAIL or KINK if one disagrees. None as well where it is too large."""
-        assert self.point is not None
-        numbers = range(len(self.at.moved))
-        if sum(self.at.entries(number) for number in numbers) > MOST_ENTRIES or self.at.complex():
-            return None
-        found = [(self.wrong_in(number, derivative), False) for number in numbers]
-        self.certified = not any(entries for entries, _ in found)
-        return self.judged(found)
+    def too_small(self, look: Look, masks: Sequence[Array | None] | None) -> Found | None:
+        """Entries whose whole share is within the bar, by themselves, as long as that shows more."""
+        for _ in range(MOST_REGROUPED):
+            small = [
+                None if d is None else (abs(g * d) <= look.seen.bar) & (d != 0)
+                for g, d in zip(look.gradients, look.direction, strict=True)
+            ]
+            count = sum(int(m.sum()) for m in small if m is not None)
+            everything = sum(int((d != 0).sum()) for d in look.direction if d is not None)
+            if not count or count == everything:
+                return None
+            found = self.tried(small, look)
+            if not isinstance(found, Look):
+                return found
+            look = found
+        return None
 
-    def wrong_in(self, number: int, like: Derivative | None) -> list[Entry]:
-        """Every wrong entry of the Jacobian of one input; `like`, for a first look, along some direction."""
-        assert self.point is not None
-        point, starts, found = self.point, self.at.outputs.starts(), list[Entry]()
-        for k in self.at.outputs.active:
-            array, start = self.at.outputs.arrays[k], starts[k]
-            if not array.size or not point.inputs[number].size:
+    def tried(self, masks: Sequence[Array | None], like: Look) -> Found | Look | None:
+        """A look over some elements: FAIL if a longer one confirms it, the look if it saw something, else None."""
+        look = self.looker.look(masks, like=like.derivative if like.by_rows else None)
+        if look.decision is Decision.PASS:
+            return look
+        if look.decision is Decision.UNSEEN and not look.claim.size:
+            return None
+        look = self.looker.look(masks, whole=True)
+        if look.kinked:
+            return None
+        if look.decision is Decision.FAIL:
+            again = self.looker.look(masks, whole=True)
+            return self.failed(again) if again.decision is Decision.FAIL else None
+        return look if look.decision is Decision.PASS else None
+
+    # ----------------------------------------------------------------- where this point does not tell
+    def elsewhere(self, look: Look) -> Found:
+        """What the gradient is worth where nothing is seen: it is looked at where the function responds."""
+        if not look.claim.size and not any(bool((g != 0).any()) for g in look.gradients):
+            nothing_claimed = True
+        else:
+            nothing_claimed = False
+        for multiple in MULTIPLES:
+            try:
+                there = Looker(self.point.beside([x * multiple for x in self.point.x]), self.looker.random, self.rtol)
+                if there.point.outputs.not_finite() is not None:
+                    continue
+                found = there.look()
+                if found.decision is Decision.UNSEEN or found.kinked:
+                    continue
+                if found.decision is Decision.FAIL:
+                    found = there.look(whole=True)
+            except Exception:  # it is not asked to work elsewhere
                 continue
+            if found.decision is Decision.PASS:
+                return Found(Status.PASS, marks=(f"flat here, right at {multiple:g} times the inputs",))
+            if found.decision is Decision.FAIL:
+                why = UNSEEN.format(f": at {multiple:g} times the inputs, where it responds, the gradient is wrong")
+                cause = Diagnosis.of("GC121", why)
+                return Found(Status.INCONCLUSIVE, why, diagnosis=(cause,), wrong_elsewhere=True)
+        if nothing_claimed and not bool((look.derivative.around > 0).any()) and np.isfinite(look.seen.bar):
+            return Found(Status.PASS, marks=("nothing changes here",))
+        why = UNSEEN.format(self.point.raised)
+        return Found(Status.INCONCLUSIVE, why, diagnosis=(Diagnosis.of("GC121", why),))
 
-            def vjp(cotangent: Array, start: int = start) -> Array:
-                whole = widened(self.at.outputs.vector) * 0
-                whole[start : start + cotangent.size] = cotangent.reshape(-1)
-                return self.at.vjp(whole)[number]
-
-            block = Block(point, vjp, number, start, tuple(array.shape))
-            found += wrong_in_block(block, paired_axes(block, self.random), like, self.rtol)
-        return found
-
-    def in_low_precision(self) -> GradientSummary | None:
-        """FAIL if the backward in the inputs' own dtype strays from the one in float64, which was just found right."""
-        if self.at.as_given:
-            return None
-        given = list(self.problem.inputs)
-        low = given, Outputs(self.problem.forward(given), self.at.outputs.active)
-        eps = max(spacing(given[k]) for k in self.at.moved)
-        wrong = wrong_in_low_precision(
-            self.at.vjp_at, low, (self.at.inputs, self.at.outputs), self.at.moved, eps, self.rtol, self.random
+    def contradicted(self, look: Look) -> Found:
+        """The differences exclude what both backward and the tape say: they are heard again beside the point."""
+        direction = self.point.direction(self.looker.random)
+        moved = [x if d is None else x + BESIDE * d for x, d in zip(self.point.x, direction, strict=True)]
+        try:
+            there = Looker(self.point.beside(moved), self.looker.random, self.rtol).look(whole=True).decision
+        except Exception:  # it is not asked to work elsewhere
+            there = Decision.UNSEEN
+        tape = self.point.tape
+        if there in (Decision.PASS, Decision.BY_TAPE) and tape is not None and tape.kinks():
+            return self.failed(look)
+        names = sorted({kink.operation.name for kink in tape.kinks()}) if tape is not None else []
+        blamed = f" ({', '.join(names)} at a kink)" if names else ""
+        why = (
+            f"the differences give {look.seen.value:.6g} ± {look.seen.bar:.1g} where backward gives {look.claim.value:.6g}, and the operations' "
+            f"own derivatives agree with backward{blamed}: the forward is noisier than its operations tell, or one has a wrong rule"
         )
+        return Found(Status.INCONCLUSIVE, why, diagnosis=(Diagnosis.of("GC121", why),))
+
+    def in_low_precision(self) -> Found | None:
+        """FAIL if the backward in the inputs' own dtype strays from the one in float64, which was just found right."""
+        wrong = wrong_in_low_precision(self.point, self.looker.random, self.rtol)
         if not wrong:
             return None
-        self.right.update(range(len(self.at.moved)))
-        names = tuple(self.problem.names[self.at.moved[n]] for n in sorted({entry.input for entry in wrong}))
-        text = f"right in float64, wrong in {', '.join(sorted({str(given[k].dtype) for k in self.at.moved}))}"
-        return self.summary(Status.FAIL, "", wrong, [Diagnosis.of("GC113", text, names)])
-
-    # ----------------------------------------------------------------- what a disagreement means
-    def without_derivative(self, derivative: Derivative, outputs: Array) -> GradientSummary | None:
-        """INCONCLUSIVE or FAIL if outputs have no usable derivative, unless the gradient is between its two sides."""
-        assert self.point is not None
-        xp = module_of(outputs)
-        size = xp.abs(outputs)
-        reference = xp.maximum(xp.abs(derivative.value), xp.maximum(size, NEGLIGIBLE * float(size.max()) * (size > 0)))
-        wide = (derivative.bar > WIDEST_BAR * reference) & ((reference > 0) | ~xp.isfinite(derivative.bar))
-        wide = xp.flatnonzero(wide).tolist()
-        if not wide:
-            return None
-        wrong, explained = list[Kink](), set[int]()
-        for entry, sides in kinks_of(self.point, outputs, wide):
-            explained.add(entry.output)
-            if sides.hold(entry.analytic):
-                self.kinks.append((entry, sides))
-            else:
-                wrong.append((sides.beside(entry), sides))
-        if wrong:
-            text = f"the gradient is not between the one-sided derivatives at {self.places(wrong)}"
-            return self.failed([entry for entry, _ in wrong], [Diagnosis.of("GC120", text)])
-        left = [i for i in wide if i not in explained]
-        if not left:
-            return None
-        k, index = self.at.outputs.locate(left[0])
-        name = f"{self.problem.output_names[k]}{list(index) if index else ''}"
-        more = f" and of {len(left) - 1} other elements" if len(left) > 1 else ""
-        why = (
-            f"the numerical derivative of {name}{more} has no usable error bar: the forward is too noisy, or "
-            f"jumps, around this point. Use inputs further from such places, or a forward that keeps more digits"
-            f"{self.at.raised}"
-        )
-        return self.summary(Status.INCONCLUSIVE, why)
-
-    def disagreement(self, cotangent: Array, direction: Sequence[Array]) -> GradientSummary:
-        """FAIL with the entries that are wrong, KINK where the function has no derivative, or INCONCLUSIVE."""
-        found = self.judged(self.suspects(cotangent, direction))
-        if found is not None:
-            return found
-        why = "the projections disagree, but no single entry does by more than its bar: the forward is too noisy"
-        return self.summary(Status.INCONCLUSIVE, why, (), [Diagnosis.of("GC121", why)])
-
-    def judged(self, suspects: Sequence[tuple[list[Entry], bool]]) -> GradientSummary | None:
-        """The verdict on entries that disagree, given with whether their Jacobian is diagonal."""
-        assert self.point is not None
-        wrong: list[Entry] = []
-        for entries, independent in suspects:
-            for entry, sides in zip(entries, one_sided(self.point, entries, independent), strict=True):
-                if sides is None or sides.nearby(entry) or not sides.hold(entry.analytic):
-                    wrong.append(entry)
-                else:
-                    self.kinks.append((entry, sides))
-        if wrong:
-            return self.failed(wrong, self.causes(wrong))
-        return self.kinked() if self.kinks else None
-
-    def failed(self, wrong: list[Entry], causes: list[Diagnosis]) -> GradientSummary:
-        """FAIL with these entries, worst first."""
-        self.worst = max(abs(e.analytic - e.numeric) / e.bar if e.bar else np.inf for e in wrong)
-        return self.summary(Status.FAIL, "", sorted(wrong, key=relative_error, reverse=True), causes)
-
-    def kinked(self) -> GradientSummary:
-        """KINK: where the function has no derivative, and what its sides are."""
-        why = f"not differentiable at {self.places(self.kinks)}; the gradient lies between the one-sided derivatives"
-        return self.summary(Status.KINK, why, (), [Diagnosis.of("GC120", why)])
-
-    def places(self, kinks: Sequence[Kink]) -> str:
-        """Where the first kinks are, and their sides."""
-        shown = [f"{self.at.place(entry)} ({sides})" for entry, sides in kinks]
-        return ", ".join(shown[:3]) + (f" and {len(shown) - 3} more" if len(shown) > 3 else "")
-
-    def causes(self, wrong: Sequence[Entry]) -> list[Diagnosis]:
-        """What explains the wrong entries, input by input."""
-        assert self.point is not None
-        found = []
-        names = [self.problem.names[k] for k in self.at.moved]
-        for number in sorted({entry.input for entry in wrong}):
-            vector = widened(self.at.outputs.vector)
-            evidence = Evidence.gathered(self.point, number, vector, self.at.vjp, self.random)
-            subject = Subject(
-                evidence, names[number], names, self.point.inputs, self.at.outputs, self.at.vjp, self.point
-            )
-            with np.errstate(all="ignore"):  # hypotheses try the logarithm of whatever there is
-                cause = diagnosed(subject)
-            if cause is not None:
-                found.append(cause)
-        return found
-
-    def suspects(self, cotangent: Array, direction: Sequence[Array]) -> list[tuple[list[Entry], bool]]:
-        """Per input that is not right, the entries that are wrong by their bars, and whether its Jacobian is diagonal.
-
-        Of a diagonal or small Jacobian all wrong entries are found, of another some.
-        """
-        assert self.point is not None
-        gradients, found = self.at.vjp(cotangent), []
-        for number in range(len(self.at.moved)):
-            alone = [d if k == number else d * 0 for k, d in enumerate(direction)]
-            derivative = self.point.along([d if k == number else None for k, d in enumerate(direction)])
-            if compare(cotangent, derivative, gradients, alone, self.rtol).ratio <= 1:
-                self.right.add(number)
-                continue
-            entries = diagonal_entries(self.point, number, cotangent, direction, self.rtol, self.random)
-            if entries is not None:
-                found.append((entries, True))
-                continue
-            small = (
-                self.at.inputs[self.at.moved[number]].size <= LISTED_INPUTS
-                and self.at.entries(number) <= LISTED_ENTRIES
-            )
-            entries = self.wrong_in(number, None) if small and not self.at.complex() else []
-            if not entries:  # of a backward that is not linear, unit cotangents may show nothing
-                self.exhaustive = False
-                entries = list(wrong_entries(self.point, cotangent, alone, derivative, self.rtol))
-            found.append((entries, False))
-        return found
-
-
-def relative_error(entry: Entry) -> float:
-    """|analytic − numeric| over the larger of both; inf if one of them is not finite."""
-    error = abs(entry.analytic - entry.numeric) / max(abs(entry.analytic), abs(entry.numeric))
-    return error if np.isfinite(error) else np.inf
+        names = tuple(self.problem.names[self.point.moved[n]] for n in sorted({entry.input for entry in wrong}))
+        dtypes = sorted({str(self.problem.inputs[k].dtype) for k in self.point.moved})
+        text = f"right in float64, wrong in {', '.join(dtypes)}"
+        return Found(Status.FAIL, wrong=wrong, diagnosis=(Diagnosis.of("GC113", text, names),))

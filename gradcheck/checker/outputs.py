@@ -1,14 +1,13 @@
-"""The outputs of a function at a point: which have a derivative, and their place in one flat vector."""
+"""The outputs of a function at a point: which have a derivative, and their place in one flat real vector."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from gradcheck.checker.problem import Array
-from gradcheck.numeric.derivative import flat
+from gradcheck.numeric.line import Array, flat, module_of, real
 
 
 def is_differentiable(array: Array) -> bool:
@@ -25,7 +24,10 @@ def widened(array: Array) -> Array:
 
 @dataclass
 class Outputs:
-    """The outputs at the point, those that have a derivative one after the other in a flat vector."""
+    """The outputs at the point; those that have a derivative one after the other in a flat vector of float64.
+
+    If one of them is complex, all are: real and imaginary parts in turn.
+    """
 
     arrays: list[Array]
     active: list[int]
@@ -35,24 +37,43 @@ class Outputs:
         """Those of floating or complex dtype are active."""
         return cls(arrays, [k for k, a in enumerate(arrays) if is_differentiable(a)])
 
-    @property
+    @cached_property
+    def complex(self) -> bool:
+        """Whether every element has two places in the vector."""
+        return any(self.arrays[k].dtype.kind == "c" for k in self.active)
+
+    @cached_property
     def vector(self) -> Array:
-        """The active outputs, flat."""
-        return flat([self.arrays[k] for k in self.active])
+        """The active outputs, flat, in float64."""
+        return real(flat([self.arrays[k] for k in self.active]))
+
+    @property
+    def size(self) -> int:
+        """Elements of the active outputs."""
+        return sum(self.arrays[k].size for k in self.active)
 
     def split(self, cotangent: Array) -> list[Array | None]:
-        """A flat cotangent as one array per output, of its dtype; None for outputs without a derivative."""
+        """A flat real cotangent as one array per output, of its dtype; None for outputs without a derivative.
+
+        What is too large for the dtype becomes its largest number: that is no finding about the layer.
+        """
+        vector = cotangent.view("complex128") if self.complex else cotangent
         parts: list[Array | None] = [None] * len(self.arrays)
         start = 0
         for k in self.active:
             array = self.arrays[k]
-            part = cotangent[start : start + array.size].reshape(array.shape)
-            parts[k] = (part if array.dtype.kind == "c" else part.real).astype(array.dtype)
+            part = vector[start : start + array.size].reshape(array.shape)
             start += array.size
+            if array.dtype.kind != "c":
+                part = part.real
+                if array.dtype.kind == "f" and array.dtype.itemsize < 8:
+                    largest = float(np.finfo(array.dtype).max)
+                    part = part.clip(-largest, largest)
+            parts[k] = module_of(array).asarray(part).astype(array.dtype)
         return parts
 
     def locate(self, position: int) -> tuple[int, tuple[int, ...]]:
-        """Which output, and which element of it, a position in the flat vector is."""
+        """Which output, and which element of it, an element of the flat outputs is."""
         for k in self.active:
             size = self.arrays[k].size
             if position < size:
@@ -61,7 +82,7 @@ class Outputs:
         raise IndexError(position)
 
     def starts(self) -> dict[int, int]:
-        """Where each active output begins in the flat vector."""
+        """Where each active output begins among the flat elements."""
         found, start = {}, 0
         for k in self.active:
             found[k] = start
@@ -76,17 +97,3 @@ class Outputs:
                 bad = np.argwhere(~np.isfinite(np.asarray(abs(widened(array)).tolist())))
                 return k, tuple(int(i) for i in bad[0])
         return None
-
-
-def natural_size(x: Array, outputs: Sequence[Array], cotangents: Sequence[Array | None]) -> float:
-    """The size of an input's gradient if the outputs were proportional to it.
-
-    Beside it rounding errors are small, also where the gradient is nothing but rounding errors of a zero.
-    """
-    size = float(abs(x).max()) if x.size else 0.0
-    along = [
-        float(abs(g).max()) * float(abs(y).max())
-        for g, y in zip(cotangents, outputs, strict=True)
-        if g is not None and g.size
-    ]
-    return max(along, default=0.0) / size if size else 0.0

@@ -1,175 +1,178 @@
-"""One directional derivative with an error bar for every output, in a number of evaluations that does not depend on
-size.
-
-Central differences at steps h_k = 4^-k / 4 are extrapolated once (Richardson: D4_k = (16 D2(h_k) - D2(4 h_k)) / 15).
-Two errors are read off the sequence itself: truncation from the change between neighbours, rounding from the scatter
-of the smaller steps. Each output takes the step at which the sum of both is least. Fixed steps and absolute tolerances,
-which other checkers use, are wrong wherever the scale of x or f is not 1.
-"""
+"""One directional derivative per row of a function, with a bar: steps 2 to 4 of the method (see the package)."""
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from importlib import import_module
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
+from gradcheck.numeric.line import Array, Line, module_of
+from gradcheck.numeric.scan import EPS, RATIO, USUAL_LARGEST, Scan
 
-from gradcheck.numeric.scan import (
-    BEYOND_FIRST,
-    ENOUGH_SMALLER,
-    FIRST_STEPS,
-    LARGER_STEPS,
-    RATIO,
-    ROUNDING_UNITS,
-    STEPS,
-    UNRESOLVED,
-    USUAL_STEP,
-    USUAL_STEPS,
-    Derivative,
-    Scan,
-    step_size,
-)
-
-SMALLER = 2
-"""By so many steps the usual one is made smaller where one is enough."""
-
-Array = Any
-Function = Callable[[Sequence[Array]], list[Array]]
+BRIEF = range(-9, -4)
+"""The first look: where the rounding and the truncation of a function of the scale of its inputs are both about 1e-12."""
+BLIND = 2.0**-5
+"""Noise of more than this share of the function, and of all that it does at the scale of its inputs, is structure that no step resolves
+(a sine of 1e11, a chaotic recurrence): nothing is seen."""
+RESOLVED = 1e-2
+"""A derivative whose bar is a larger share of it, and of the slopes nearby, is not resolved."""
+QUICK = (-7, -6)
+"""The exponents of the two steps of a quick look."""
+SUM_ROUNDING = 4 * EPS
+"""Of a difference of sums, relative to the sum of absolute values (pairwise summation: log2 of the number of terms, over 8)."""
+TO_ZERO = (64 / 45, -20 / 45, 1 / 45)
+"""Lagrange's weights that extrapolate values at 1, 4 and 16 to 0."""
+APART = 4.0
+"""Sides whose distance is so many times the sum of their bars are disjoint: bars are estimates, a kink stays at every step."""
 
 
-def module_of(array: Array) -> Any:
-    """The array module (NumPy, CuPy) of an array."""
-    return np if isinstance(array, np.ndarray) else import_module(type(array).__module__.partition(".")[0])
+@dataclass(frozen=True)
+class Interval:
+    """Per row, a value and how far the truth may be from it; a bar of inf knows nothing."""
+
+    value: Array
+    bar: Array
 
 
-def scale_of(x: Array) -> Array:
-    """The natural scale of every element of `x`: the power of two below |x|, and for zeros that of the tensor.
+@dataclass(frozen=True)
+class Derivative:
+    """What the differences say of every row.
 
-    Powers of two make x ± h·scale·v exact for v of few bits, so that no step is off by rounding.
-    """
-    xp = module_of(x)
-    size = xp.abs(x)
-    usable = (size > 0) & xp.isfinite(size)
-    own = xp.where(usable, size, 1.0)
-    power = xp.ldexp(1.0, xp.clip(xp.frexp(own)[1] - 1, -1000, 1000))
-    count = int(usable.sum())
-    typical = float(2.0 ** np.floor(np.log2(float(size[usable].mean())))) if count else 1.0
-    return xp.where(usable, power, typical)
-
-
-def flat(arrays: Sequence[Array]) -> Array:
-    """All elements of `arrays` in one vector; complex if one of them is."""
-    xp = module_of(arrays[0])
-    return xp.concatenate([a.reshape(-1) for a in arrays]) if len(arrays) > 1 else arrays[0].reshape(-1)
-
-
-class Line:
-    """A function along a line through a point: what the differences are taken of.
-
-    `only`, if given, is the one output element that matters.
+    `both` is from central differences; where a row is `kinked` it is not to be used, but the hull of `left` and `right`.
     """
 
-    def __init__(
-        self, f: Function, x: Sequence[Array], direction: Sequence[Array | None], only: int | None = None
-    ) -> None:
-        self.f, self.x, self.only = f, x, only
-        self.moves = [(k, d) for k, d in enumerate(direction) if d is not None]
-        self.eps = 0.0
-        """The coarsest spacing of the outputs' dtypes."""
-        self.evaluations = 0
+    both: Interval
+    left: Interval
+    right: Interval
+    gap: Array
+    """The smallest distance of both sides at any step."""
+    kinked: Array
+    """Where the sides are disjoint, or the function leaps at the point."""
+    unclear: Array
+    """Where the bar is wide beside the slopes nearby, and not from noise: a kink or a jump is too near. The hull is all that is known."""
+    jumped: Array
+    nearby: Array
+    """The largest slope within a thousandth of the inputs' scale, as far as it stands out of the noise: what a stationary point
+    is small beside."""
+    around: Array
+    """The same within a quarter of the inputs' scale; 0 where the function does not respond at all."""
+    noise: Array
+    step: Array
+    """The exponent of the step that the value is taken from."""
 
-    def at(self, h: complex) -> Array:
-        """The outputs at x + h · direction, flat and in double precision."""
-        self.evaluations += 1
-        point = list(self.x)
-        for k, d in self.moves:
-            x = self.x[k]
-            step = h * d if isinstance(h, complex) else (h * d).astype(x.dtype, copy=False)
-            point[k] = module_of(x).asarray(x + step)
-        outputs = self.f(point)
-        self.eps = max([self.eps, *(spacing(o) for o in outputs)])
-        values = flat(outputs)
-        if self.only is not None:
-            values = values[self.only : self.only + 1]
-        return values.astype("complex128" if values.dtype.kind == "c" else "float64", copy=False)
-
-
-def spacing(array: Array) -> float:
-    """The relative spacing of an array's floating dtype."""
-    return _spacing(array.dtype)
-
-
-@functools.cache
-def _spacing(dtype: Any) -> float:
-    return 2.0**-7 if dtype.kind == "V" else float(np.finfo(dtype).eps)
+    @property
+    def hull(self) -> tuple[Array, Array]:
+        """Lower and upper end of all that the derivative may be: of both sides together where there is a kink or may be one, else of
+        the value, its bar, and the smallest distance that the sides have at any step, which would be that of a kink."""
+        xp, sided = module_of(self.kinked), self.kinked | self.unclear
+        low = xp.minimum(self.left.value - self.left.bar, self.right.value - self.right.bar)
+        high = xp.maximum(self.left.value + self.left.bar, self.right.value + self.right.bar)
+        width = self.both.bar + self.gap
+        return xp.where(sided, low, self.both.value - width), xp.where(sided, high, self.both.value + width)
 
 
-def at_one_step(
-    f: Function, x: Sequence[Array], direction: Sequence[Array | None], step: int, only: int | None = None
-) -> Derivative:
-    """The derivative as by `directional`, from one step alone in 4 evaluations: the value as good, the bar wider.
+def derivative_of(scan: Scan, noise: Array) -> Derivative:
+    """The derivative of every row, given the noise of every row."""
+    xp = module_of(noise)
+    steps = sorted(scan.samples)
+    h = [RATIO**k for k in steps]
+    ahead = [scan.samples[k][0].change for k in steps]
+    behind = [scan.samples[k][1].change for k in steps]
+    noises = [noise + SUM_ROUNDING * xp.maximum(scan.samples[k][0].size, scan.samples[k][1].size) for k in steps]
+    for k, exponent in enumerate(steps):
+        if exponent > USUAL_LARGEST:  # so far off, no change says nothing: all there is may lie between
+            noises[k] = xp.where((ahead[k] == 0) & (behind[k] == 0), xp.inf, noises[k])
+    pairs = range(len(steps) - 1)
+    central = [(a - b) / (2 * t) for a, b, t in zip(ahead, behind, h, strict=True)]
+    square = RATIO * RATIO
+    both_bars = [(square + 1 / RATIO) / (square - 1) * xp.maximum(noises[k], noises[k + 1]) / h[k] for k in pairs]
+    both = balanced(xp, [(square * central[k] - central[k + 1]) / (square - 1) for k in pairs], both_bars)
+    rights, lefts = (one_sided(side, h) for side in (ahead, [-b for b in behind]))
+    side_bars = [(RATIO * 5 / 3 + 5 / 12) / 3 * xp.maximum(noises[k], noises[k + 2]) / h[k] for k in range(len(h) - 2)]
+    right, left = (balanced(xp, side, side_bars)[0] for side in (rights, lefts))
+    gaps = [abs(r - l) + 2 * b for r, l, b in zip(rights, lefts, side_bars, strict=True)]
+    gap = xp.stack([xp.where(xp.isfinite(g), g, xp.inf) for g in gaps]).min(axis=0)
+    jumped = leaps(xp, ahead, noises) | leaps(xp, behind, noises)
+    apart = abs(right.value - left.value) > APART * (right.bar + left.bar)
+    usual = [xp.maximum(abs(a), abs(b)) for a, b, k in zip(ahead, behind, steps, strict=True) if k <= USUAL_LARGEST]
+    largest = xp.stack([xp.where(xp.isfinite(change), change, 0.0) for change in usual]).max(axis=0)
+    blind = (largest > 0) & (noise > BLIND * xp.maximum(scan.line.sizes, largest))
+    both[0].bar[blind] = left.bar[blind] = right.bar[blind] = xp.inf
+    nearby, around = xp.zeros(noise.shape), xp.zeros(noise.shape)
+    for k, exponent in enumerate(steps):
+        slope = (xp.maximum(abs(ahead[k]), abs(behind[k])) - APART * noises[k]) / h[k]
+        if exponent in BRIEF:
+            nearby = xp.where(slope > nearby, slope, nearby)
+        if exponent <= USUAL_LARGEST:
+            around = xp.where(slope > around, slope, around)
+    kinked = apart | jumped
+    width = both[0].bar
+    unclear = ~kinked & (nearby > 0) & (width > RESOLVED * xp.maximum(abs(both[0].value), nearby))
+    unclear &= width > 2 * APART * xp.stack(both_bars)[both[1], xp.arange(noise.size)]
+    step = xp.asarray(steps)[xp.clip(both[1], 0, len(steps) - 1)]
+    return Derivative(both[0], left, right, gap, kinked, unclear, jumped, nearby, around, noise, step)
 
-    The bar is the difference between the steps h and 4 h: truncation and rounding of both are in it.
+
+
+
+def one_sided(values: Sequence[Array], h: Sequence[float]) -> list[Array]:
+    """Slopes on one side, from points strictly beside 0: at a jump the value at 0 belongs to neither side.
+
+    Extrapolated once. Each is off by at most (4 · 5/3 + 5/12) / 3 times the noise over its step: both ends of 3 h and 12 h.
     """
-    line = Line(f, x, direction, only)
-    h = step_size(step)
-    near, size = central(line, h)
-    far, _ = central(line, RATIO * h)
-    value = (RATIO * RATIO * near - far) / (RATIO * RATIO - 1)
-    bar = 2 * (abs(near - far) + ROUNDING_UNITS * line.eps * size / h)
-    return Derivative(value, bar, module_of(value).full(value.shape, step), line.evaluations)
+    slopes = [(values[k + 1] - values[k]) / (h[k + 1] - h[k]) for k in range(len(h) - 1)]
+    return [(RATIO * slopes[k] - slopes[k + 1]) / (RATIO - 1) for k in range(len(slopes) - 1)]
 
 
-def at_a_small_step(f: Function, x: Sequence[Array], direction: Sequence[Array | None], like: Derivative) -> Derivative:
-    """The derivative of a function in 2 evaluations, where a brief look was enough along another direction.
+def leaps(xp: Any, values: Sequence[Array], noises: Sequence[Array]) -> Array:
+    """Whether the limit at 0 of values on one side, which are changes from 0, is not 0.
 
-    The step is smaller than the usual one, so that truncation does not count; `like` knows the rounding there.
+    The limit is that of the parabola through three points; what the next three give tells how far off it is. Three alone tell nothing.
     """
-    line = Line(f, x, direction)
-    h = step_size(USUAL_STEP + SMALLER)
-    value, size = central(line, h)
-    bar = 2 * (RATIO**SMALLER * like.bar + ROUNDING_UNITS * line.eps * size / h)
-    return Derivative(value, bar, module_of(value).full(value.shape, USUAL_STEP), line.evaluations)
+    if len(values) < 4:
+        return noises[0] < 0
+    limits = [sum(w * v for w, v in zip(TO_ZERO, values[k : k + 3], strict=True)) for k in (0, 1)]
+    noise = sum(abs(w) * n for w, n in zip(TO_ZERO, noises[:3], strict=True))
+    return abs(limits[0]) > APART * noise + abs(limits[1] - limits[0])
 
 
-def central(line: Line, h: float) -> tuple[Array, Array]:
-    """The central difference at one step, and the size of the outputs there."""
-    ahead, behind = line.at(h), line.at(-h)
-    return (ahead - behind) / (2 * h), module_of(ahead).maximum(abs(ahead), abs(behind))
+def balanced(xp: Any, values: Sequence[Array], bars: Sequence[Array]) -> tuple[Interval, Array]:
+    """Lepski's balancing: of each row the value whose error is least among those that agree with all of smaller steps.
 
-
-def directional(
-    f: Function, x: Sequence[Array], direction: Sequence[Array | None], only: int | None = None, briefly: bool = False
-) -> Derivative:
-    """The derivative of all outputs of `f` at `x` along `direction`, in 24 to 54 evaluations.
+    Its bar is twice its noise and half of the change to the next step, as a bias that shrinks at least threefold from step to step
+    shows in that change. A row starts at its first finite value; a value that is not finite no longer agrees, one with a bar of inf always does.
 
     Args:
-        f: takes arrays like `x`, returns the outputs.
-        x: the inputs, of the dtype that the differences are to be taken in.
-        direction: one array per input, scaled to the inputs (see `scale_of`); None for inputs that stay as they are.
-        only: the one output element that is wanted, if not all.
-        briefly: make do with 12 evaluations where they give six digits of everything. Of a forward that is rounded to
-            fewer digits than its dtype has, some of those bars are too small: look again before calling it wrong.
+        values, bars: per step, the smallest first.
     """
-    line = Line(f, x, direction, only)
-    moves = [d for _, d in line.moves if d.size]
-    scan = Scan(line, max(float(abs(d).max()) for d in moves), module_of(moves[0]))
-    if briefly:
-        scan.extend(USUAL_STEPS)
-        good = scan.good()
-        if good is not None:
-            return good
-    scan.extend(range(FIRST_STEPS))
-    found = scan.best()
-    enough = (found.bar <= UNRESOLVED * abs(found.value)) & (found.step < FIRST_STEPS - ENOUGH_SMALLER)
-    if not bool(enough.all()) or scan.over_a_kink(FIRST_STEPS, BEYOND_FIRST):
-        scan.extend(range(FIRST_STEPS, STEPS))
-        found = scan.best()
-    unresolved = scan.unresolved(found)
-    if bool(unresolved.any()):
-        scan.extend(range(-1, -LARGER_STEPS - 1, -1))
-        found = scan.resolved(found, unresolved)
-    return replace(found, kinked=scan.kinked(found, FIRST_STEPS))
+    shape = values[0].shape
+    low, high = xp.full(shape, -xp.inf), xp.full(shape, xp.inf)
+    alive, started = xp.ones(shape, dtype=bool), xp.zeros(shape, dtype=bool)
+    value, bar, step = xp.zeros(shape), xp.full(shape, xp.inf), xp.zeros(shape, dtype="int64")
+    for k, (v, b) in enumerate(zip(values, bars, strict=True)):
+        finite = xp.isfinite(v)
+        if k:
+            change = abs(v - values[k - 1])
+            error = 2 * bars[k - 1] + 0.5 * xp.where(xp.isfinite(change), change, xp.inf)
+            agrees = alive & started & finite & (v - b <= high) & (v + b >= low)
+            first = alive & started & ~xp.isfinite(bar)  # also the change to a step that disagrees is an error of the first
+            better = (agrees | first) & (error < bar)
+            value, bar = xp.where(better, values[k - 1], value), xp.where(better, error, bar)
+            step = xp.where(better, k - 1, step)
+            alive = agrees | (alive & ~started)
+        low = xp.where(alive & finite, xp.maximum(low, v - b), low)
+        high = xp.where(alive & finite, xp.minimum(high, v + b), high)
+        started |= finite
+        if not bool(alive.any()):
+            break
+    return Interval(value, bar + 4 * EPS * abs(value)), step
+
+
+def quick(line: Line, noise: Array) -> Interval:
+    """The derivative in 4 evaluations where a look along another direction was enough; its bar holds all that extrapolation changed."""
+    (fine, near), (coarse, far) = [(RATIO**k, (line.at(RATIO**k), line.at(-(RATIO**k)))) for k in QUICK]
+    xp, square = module_of(noise), RATIO * RATIO
+    first, second = [(a.change - b.change) / (2 * h) for h, (a, b) in ((fine, near), (coarse, far))]
+    value = (square * first - second) / (square - 1)
+    rounding = (noise + SUM_ROUNDING * xp.maximum(far[0].size, far[1].size)) / fine
+    return Interval(value, 4 * rounding + 2 * abs(value - first) + 4 * EPS * abs(value))

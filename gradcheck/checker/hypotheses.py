@@ -1,9 +1,4 @@
-"""The likely cause of a wrong gradient: hypotheses, each printed only if it reproduces the numerical derivative.
-
-A hypothesis makes candidate gradients from what backward returned, the cotangents, inputs and outputs. It holds if all
-projections of the candidates agree with the numerical ones within their bars, in a number of evaluations that does not
-depend on the size.
-"""
+"""Mistakes in a whole gradient: what the right one is in terms of the claimed one, the cotangent, inputs and outputs."""
 
 from __future__ import annotations
 
@@ -13,42 +8,79 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gradcheck.checker.evidence import Evidence, shown
 from gradcheck.checker.outputs import Outputs, widened
-from gradcheck.checker.problem import Array
-from gradcheck.numeric.derivative import module_of
-from gradcheck.numeric.probe import ROUNDING, Point, inner
+from gradcheck.numeric.line import Array, module_of
 from gradcheck.result import Diagnosis
 
 MOST_ROLLED = 2
 """Steps of a roll that are tried along each axis."""
+SIMPLE = 12
+"""Factors that are fractions of numbers up to this are simple."""
 
 
 @dataclass
 class Subject:
-    """What hypotheses about one input are made from."""
+    """What hypotheses about one input are made from; one gradient of all inputs per cotangent, one right gradient of this input."""
 
-    evidence: Evidence
-    name: str
+    number: int
     names: Sequence[str]
-    """Of all moved inputs."""
     inputs: Sequence[Array]
-    """All moved inputs."""
     outputs: Outputs
+    cotangents: Sequence[Array]
+    claimed: Sequence[Sequence[Array]]
+    truth: Sequence[Array]
+    bars: Sequence[Array]
     vjp: Callable[[Array], list[Array]]
-    point: Point
 
     @property
     def x(self) -> Array:
-        return self.evidence.x
+        return self.inputs[self.number]
+
+    @property
+    def name(self) -> str:
+        return self.names[self.number]
 
     @property
     def gradients(self) -> list[Array]:
-        return self.evidence.gradients
+        """Of this input, as backward gives them."""
+        return [gradients[self.number] for gradients in self.claimed]
 
-    def cotangents(self, k: int) -> list[Array | None]:
-        """The cotangents of output `k`, in its shape."""
-        return [self.outputs.split(u)[k] for u in self.evidence.cotangents]
+    @property
+    def single_output(self) -> Array | None:
+        """The one output, if there is only one."""
+        return self.outputs.arrays[self.outputs.active[0]] if len(self.outputs.active) == 1 else None
+
+    def shaped(self, shape: tuple[int, ...]) -> list[Array]:
+        """The cotangents of the one output in its shape."""
+        parts = [self.outputs.split(u)[self.outputs.active[0]] for u in self.cotangents]
+        return [widened(part).reshape(shape) for part in parts if part is not None]
+
+    def holds(self, candidates: Sequence[Array]) -> bool:
+        """Whether gradients, one per cotangent, are the right ones."""
+        return all(
+            c.shape == t.shape and bool((abs(c - t) <= b).all())
+            for c, t, b in zip(candidates, self.truth, self.bars, strict=True)
+        )
+
+    def factor(self, candidates: Sequence[Array], rests: Sequence[Array] | None = None) -> float | None:
+        """The simple factor c for which c · candidate (plus rest) is right; None if there is none.
+
+        Never of a single element, for which any factor can be found.
+        """
+        missing = list(self.truth) if rests is None else [t - r for t, r in zip(self.truth, rests, strict=True)]
+        if candidates[0].shape != self.truth[0].shape or candidates[0].size < 1:
+            return None
+        place = int(abs(candidates[0]).argmax())
+        base, wanted = (complex(a.reshape(-1)[place]) for a in (candidates[0], missing[0]))
+        if not base or not np.isfinite(abs(base)) or not np.isfinite(abs(wanted)):
+            return None
+        ratio = (wanted / base).real
+        bar = float(self.bars[0].reshape(-1)[place]) / abs(base)
+        if abs(ratio) <= 4 * bar:
+            return None
+        c = nice(ratio, bar)
+        made = [c * a if rests is None else c * a + rests[k] for k, a in enumerate(candidates)]
+        return c if self.holds(made) else None
 
     def diagnosis(self, code: str, text: str) -> Diagnosis:
         return Diagnosis.of(code, f"{self.name}: {text}", (self.name,))
@@ -57,13 +89,22 @@ class Subject:
 Hypothesis = Callable[[Subject], Diagnosis | None]
 
 
-def diagnosed(subject: Subject) -> Diagnosis | None:
-    """The first hypothesis that explains the wrong gradient of an input, if any."""
-    for hypothesis in HYPOTHESES:
-        found = hypothesis(subject)
-        if found is not None:
-            return found
-    return None
+def nice(value: float, bar: float) -> float:
+    """The simplest fraction with a small denominator within the bar of a value, or the value."""
+    for denominator in range(1, SIMPLE + 1):
+        near = round(value * denominator) / denominator
+        if near and abs(near - value) <= 4 * bar + 1e-9 * abs(value):
+            return near
+    return value
+
+
+def shown(value: float) -> str:
+    """A factor as a person would write it: 2, 1/3, 0.1234."""
+    for denominator in range(1, SIMPLE + 1):
+        whole = round(value * denominator)
+        if abs(whole - value * denominator) <= 1e-9 * abs(value * denominator) and abs(whole) < 10**6:
+            return str(whole) if denominator == 1 else f"{whole}/{denominator}"
+    return f"{value:.6g}"
 
 
 # --------------------------------------------------------------------------- nothing but the gradient
@@ -74,20 +115,40 @@ def zero(s: Subject) -> Diagnosis | None:
     return s.diagnosis("GC108", "backward gives 0 everywhere, but the derivative is not 0")
 
 
+def ignored(s: Subject) -> Diagnosis | None:
+    """The same gradient for every cotangent."""
+    first, second = s.gradients
+    if not bool((first == second).all()):
+        return None
+    return s.diagnosis("GC109", "backward gives the same whatever the incoming gradient is")
+
+
+def straight_through(s: Subject) -> Diagnosis | None:
+    """The cotangent passed on where the derivative is 0."""
+    out = s.single_output
+    if out is None or out.shape != s.x.shape or any(bool((abs(t) > b).any()) for t, b in zip(s.truth, s.bars, strict=True)):
+        return None
+    if not all(bool((g == u).all()) for g, u in zip(s.gradients, s.shaped(s.x.shape), strict=True)):
+        return None
+    return s.diagnosis("GC118", "the derivative is 0 here and backward passes the cotangent on (straight-through)")
+
+
 def conjugated(s: Subject) -> Diagnosis | None:
     """A complex gradient without its conjugate."""
-    if s.x.dtype.kind != "c" or not s.evidence.holds([g.conj() for g in s.gradients]):
+    if s.x.dtype.kind != "c" or not s.holds([g.conj() for g in s.gradients]):
         return None
     return s.diagnosis("GC115", "numeric = conj(analytic)")
 
 
 def factor(s: Subject) -> Diagnosis | None:
     """A constant factor; −1 and the numbers of elements have names of their own."""
-    c = s.evidence.factor(s.gradients)
-    if c is None:
+    c = s.factor(s.gradients)
+    if c is None or abs(c - 1) <= 1e-6:
         return None
     if c == -1:
         return s.diagnosis("GC102", "numeric = −analytic: the sign is wrong")
+    if s.x.size < 2 and nice(c, 0.0) == c and shown(c) == f"{c:.6g}" and "/" not in shown(c) and c != int(c):
+        return None  # of one number any factor can be found
     for what, n in sizes(s):
         if n > 2 and any(abs(c - v) <= 1e-9 * abs(v) for v in (n, -n)):
             return s.diagnosis("GC112", f"numeric = {shown(c)} · analytic, and {abs(n)} is {what}")
@@ -109,25 +170,20 @@ def sizes(s: Subject) -> Iterator[tuple[str, int]]:
 
 
 def dead(s: Subject) -> Diagnosis | None:
-    """Zero at some elements, right at all others."""
-    xp, gradients = module_of(s.x), s.gradients
-    mask = xp.ones(s.x.shape, dtype=bool)
-    for g in gradients:
-        mask &= g == 0
+    """Zero at some elements where the derivative is not, right at all others."""
+    xp = module_of(s.x)
+    mask = xp.zeros(s.x.shape, dtype=bool)
+    for g, t, b in zip(s.gradients, s.truth, s.bars, strict=True):
+        wrong = abs(g - t) > b
+        if bool((wrong & (g != 0)).any()):
+            return None
+        mask |= wrong
     count = int(mask.sum())
     if not 0 < count < s.x.size:
         return None
-    alive = s.evidence.directions[0] * ~mask
-    part: list[Array | None] = [None] * len(s.inputs)
-    part[s.evidence.number] = alive
-    derivative = s.point.along(part)
-    for u, g in zip(s.evidence.cotangents, gradients, strict=True):
-        bar = float(xp.where(u == 0, 0.0, xp.abs(u) * derivative.bar).sum()) + ROUNDING * float(abs(g * alive).sum())
-        if not abs(inner(g, alive) - inner(u, derivative.value)) <= bar:
-            return None
     first = [int(i) for i in np.argwhere(np.asarray(mask.tolist()))[0]]
     where = f"{s.name}{first}" if first else s.name
-    return s.diagnosis("GC107", f"{count} of {s.x.size} elements get 0 ({where} …), all others are right")
+    return s.diagnosis("GC107", f"{count} of {s.x.size} elements get 0 where it is not ({where} …), all others are right")
 
 
 # --------------------------------------------------------------------------- the gradient rearranged
@@ -137,19 +193,17 @@ def rearranged(s: Subject) -> Diagnosis | None:
     axes = range(len(shape))
     if len(shape) > 1:
         for order in itertools.islice(itertools.permutations(axes), 1, 24):
-            if tuple(shape[k] for k in order) == shape:
-                turned = [xp.transpose(g, order) for g in s.gradients]
-                if s.evidence.holds(turned):
-                    last = [*axes][:-2] + [*axes][:-3:-1]
-                    what = "transposed" if list(order) == last else f"with its axes permuted to {list(order)}"
-                    return s.diagnosis("GC103", f"numeric = analytic {what}")
+            if tuple(shape[k] for k in order) == shape and s.holds([xp.transpose(g, order) for g in s.gradients]):
+                last = [*axes][:-2] + [*axes][:-3:-1]
+                what = "transposed" if list(order) == last else f"with its axes permuted to {list(order)}"
+                return s.diagnosis("GC103", f"numeric = analytic {what}")
     for axis in axes:
         if shape[axis] < 2:
             continue
         for step in [k for m in range(1, MOST_ROLLED + 1) for k in (m, -m)]:
-            if s.evidence.holds([xp.roll(g, step, axis) for g in s.gradients]):
+            if s.holds([xp.roll(g, step, axis) for g in s.gradients]):
                 return s.diagnosis("GC104", f"numeric = analytic rolled by {step} along axis {axis}")
-        if s.evidence.holds([xp.flip(g, axis) for g in s.gradients]):
+        if s.holds([xp.flip(g, axis) for g in s.gradients]):
             return s.diagnosis("GC104", f"numeric = analytic flipped along axis {axis}")
     return None
 
@@ -157,29 +211,26 @@ def rearranged(s: Subject) -> Diagnosis | None:
 def swapped(s: Subject) -> Diagnosis | None:
     """The gradient of another input."""
     for other, name in enumerate(s.names):
-        found = [gradients[other] for gradients in s.evidence.analytic]
-        if other != s.evidence.number and found[0].shape == s.x.shape and s.evidence.holds(found):
+        found = [gradients[other] for gradients in s.claimed]
+        if other != s.number and found[0].shape == s.x.shape and s.holds(found):
             return s.diagnosis("GC105", f"numeric = the gradient that backward gives for {name}")
     return None
 
 
 def unsummed(s: Subject) -> Diagnosis | None:
     """What backward gives for the cotangent summed over some axes."""
-    for k in s.outputs.active:
-        shape = s.outputs.arrays[k].shape
-        if len(s.outputs.active) > 1 or not 0 < len(shape) <= 4:
+    out = s.single_output
+    if out is None or not 0 < out.ndim <= 4 or s.outputs.complex:
+        return None
+    xp, shape = module_of(s.x), out.shape
+    for chosen in [c for r in range(1, len(shape) + 1) for c in itertools.combinations(range(len(shape)), r)]:
+        if all(shape[a] == 1 for a in chosen):
             continue
-        xp = module_of(s.x)
-        subsets = [c for r in range(1, len(shape) + 1) for c in itertools.combinations(range(len(shape)), r)]
-        for chosen in subsets:
-            if all(shape[a] == 1 for a in chosen):
-                continue
-            summed = [
-                xp.broadcast_to(u.reshape(shape).sum(axis=chosen, keepdims=True), shape).reshape(-1).copy()
-                for u in s.evidence.cotangents
-            ]
-            if s.evidence.holds([s.vjp(u)[s.evidence.number] for u in summed]):
-                return s.diagnosis("GC106", f"the cotangent must be summed over axis {', '.join(map(str, chosen))}")
+        summed = [
+            xp.broadcast_to(u.reshape(shape).sum(axis=chosen, keepdims=True), shape).reshape(-1).copy() for u in s.cotangents
+        ]
+        if s.holds([s.vjp(u)[s.number] for u in summed]):
+            return s.diagnosis("GC106", f"the cotangent must be summed over axis {', '.join(map(str, chosen))}")
     return None
 
 
@@ -188,8 +239,7 @@ def functions(s: Subject) -> Iterator[tuple[str, Array]]:
     """Simple functions of input, output and the other inputs, elementwise, of the input's shape."""
     values = [(s.name, s.x)]
     values += [
-        (f"{'out' if len(s.outputs.active) == 1 else f'out[{k}]'}", widened(s.outputs.arrays[k]))
-        for k in s.outputs.active
+        (f"{'out' if len(s.outputs.active) == 1 else f'out[{k}]'}", widened(s.outputs.arrays[k])) for k in s.outputs.active
     ]
     values += [(n, v) for n, v in zip(s.names, s.inputs, strict=True) if n != s.name]
     xp = module_of(s.x)
@@ -216,7 +266,7 @@ def ratio(s: Subject) -> Diagnosis | None:
         for text, values in ((f"analytic · {name}", f), (f"analytic / {name}", 1 / f)):
             if not usable(values):
                 continue
-            c = s.evidence.factor([g * values for g in s.gradients])
+            c = s.factor([g * values for g in s.gradients])
             if c is not None:
                 scaled = "" if c == 1 else f"{shown(c)} · "
                 return s.diagnosis("GC111", f"numeric = {scaled}{text}{hint(s, name, text)}")
@@ -235,14 +285,15 @@ def hint(s: Subject, name: str, text: str) -> str:
 
 def term(s: Subject) -> Diagnosis | None:
     """Analytic plus the cotangent times a simple function."""
-    if s.x.dtype.kind == "c" or len(s.outputs.active) > 1 or s.outputs.vector.size != s.x.size or s.x.size < 2:
+    out = s.single_output
+    if s.x.dtype.kind == "c" or out is None or out.size != s.x.size or s.x.size < 2 or s.outputs.complex:
         return None
-    cotangents = [u.reshape(s.x.shape) for u in s.evidence.cotangents]
+    cotangents = [u.reshape(s.x.shape) for u in s.cotangents]
     ones = s.x * 0 + 1
     for name, f in (("", ones), *functions(s)):
         if not usable(f):
             continue
-        c = s.evidence.factor([u * f for u in cotangents], s.gradients)
+        c = s.factor([u * f for u in cotangents], s.gradients)
         if c is not None:
             times = f" · {name}" if name else ""
             sign = "−" if c < 0 else "+"
@@ -253,18 +304,18 @@ def term(s: Subject) -> Diagnosis | None:
 
 def operands(s: Subject) -> Diagnosis | None:
     """A product of the cotangent with another input, each perhaps transposed."""
-    if s.x.ndim != 2 or len(s.outputs.active) != 1 or s.outputs.arrays[s.outputs.active[0]].ndim != 2:
+    out = s.single_output
+    if s.x.ndim != 2 or out is None or out.ndim != 2:
         return None
-    shape = s.outputs.arrays[s.outputs.active[0]].shape
     others = [(n, v) for n, v in zip(s.names, s.inputs, strict=True) if v.ndim == 2 and n != s.name]
-    cotangents = [u.reshape(shape) for u in s.evidence.cotangents]
+    cotangents = s.shaped(out.shape)
     for (name, v), turn_g, turn_v, first in itertools.product(others, (False, True), (False, True), (True, False)):
         pairs = [(g.T if turn_g else g, v.T if turn_v else v) for g in cotangents]
         pairs = [pair if first else pair[::-1] for pair in pairs]
         left, right = pairs[0]
         if left.shape[1] != right.shape[0] or (left.shape[0], right.shape[1]) != s.x.shape:
             continue
-        if s.evidence.holds([a @ b for a, b in pairs]):
+        if s.holds([a @ b for a, b in pairs]):
             texts = ["dy.T" if turn_g else "dy", f"{name}.T" if turn_v else name]
             return s.diagnosis("GC116", f"numeric = {' @ '.join(texts if first else texts[::-1])}")
     return None
@@ -276,16 +327,7 @@ def usable(values: Array) -> bool:
     return 0 < size < float("inf")
 
 
-# --------------------------------------------------------------------------- the cotangent
-def ignored(s: Subject) -> Diagnosis | None:
-    """The same gradient for every cotangent."""
-    first, second = s.gradients
-    if not bool((first == second).all()):
-        return None
-    return s.diagnosis("GC109", "backward gives the same whatever the incoming gradient is")
-
-
 HYPOTHESES: tuple[Hypothesis, ...] = (
-    zero, ignored, factor, conjugated, dead, swapped, rearranged, unsummed, operands, ratio, term,
+    straight_through, zero, ignored, factor, conjugated, dead, swapped, rearranged, unsummed, operands, ratio, term,
 )  # fmt: skip
-"""In the order in which they are tried."""
+"""In the order in which they are tried: the simplest first."""

@@ -1,0 +1,98 @@
+"""The likely cause of a wrong gradient: what the tape explains, else a hypothesis that reproduces the right gradient from the claim.
+
+Both are held against the gradients for several random cotangents, element by element. What does not reproduce them is not printed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gradcheck.checker.hypotheses import HYPOTHESES, Subject
+from gradcheck.checker.look import ROUNDING, Looker
+from gradcheck.checker.outputs import widened
+from gradcheck.numeric.derivative import quick
+from gradcheck.numeric.line import Array, module_of
+from gradcheck.numeric.noise import measured
+from gradcheck.numeric.scan import Scan
+from gradcheck.result import Diagnosis
+
+if TYPE_CHECKING:
+    from gradcheck.checker.name import Named
+
+COTANGENTS = 2
+"""Random ones that a hypothesis has to hold for: with one, any number can be explained."""
+MOST_COLUMNS = 2**10
+"""Elements of an input up to which its right gradient is found by differences, column by column."""
+
+
+def causes(looker: Looker, named: Named) -> Iterator[Diagnosis]:
+    """What explains the wrong gradient: of all inputs at once by the tape, or input by input."""
+    point = looker.point
+    wrong = [number for number, count in named.counts.items() if count]
+    cotangents = [looker.even_weights() for _ in range(COTANGENTS)]
+    claimed = [point.vjp(u) for u in cotangents]
+    if point.witnessed:
+        explained = list(point.explained(cotangents, claimed))
+        if explained:
+            yield from explained
+            return
+    for number in wrong:
+        found = truth(looker, number, cotangents)
+        if found is None:
+            continue
+        values, bars = found
+        subject = Subject(
+            number=number,
+            names=[point.problem.names[k] for k in point.moved],
+            inputs=point.x,
+            outputs=point.outputs,
+            cotangents=cotangents,
+            claimed=claimed,
+            truth=values,
+            bars=bars,
+            vjp=point.vjp,
+        )
+        with np.errstate(all="ignore"):  # hypotheses try the logarithm of whatever there is
+            cause = next((d for hypothesis in HYPOTHESES if (d := hypothesis(subject)) is not None), None)
+        if cause is not None:
+            yield cause
+
+
+def truth(looker: Looker, number: int, cotangents: Sequence[Array]) -> tuple[list[Array], list[Array]] | None:
+    """The right gradients of an input, one per cotangent, and their bars; None where they cost too much."""
+    point = looker.point
+    xp = module_of(point.x[number])
+    if point.witnessed:
+        values = [point.by_tape(u)[number] for u in cotangents]
+        bars = [point.rounding(u)[number] + ROUNDING * abs(v).max(initial=0.0) for u, v in zip(cotangents, values, strict=True)]
+        return values, bars
+    x, scale = point.x[number], point.scales[number]
+    if x.size > MOST_COLUMNS or not point.by_rows:
+        return None
+    parts = [1.0, 1j] if x.dtype.kind == "c" else [1.0]
+    noise = None
+    values = [xp.zeros(x.size, x.dtype if x.dtype.kind == "c" else "float64") for _ in cotangents]
+    bars = [xp.zeros(x.size) for _ in cotangents]
+    for index in range(x.size):
+        for part in parts:
+            d = xp.zeros(x.size, values[0].dtype)
+            d[index] = part * scale.reshape(-1)[index]
+            direction: list[Array | None] = [None] * len(point.x)
+            direction[number] = d.reshape(x.shape)
+            line = point.line(direction)
+            noise = measured(Scan(line)) if noise is None else noise
+            found = quick(line, noise)
+            for k, u in enumerate(cotangents):
+                size = float(scale.reshape(-1)[index])
+                values[k][index] += part * float((u * found.value).sum()) / size
+                bars[k][index] += float((abs(u) * found.bar).sum()) / size
+    shaped = [v.reshape(x.shape) for v in values]
+    return shaped, [
+        b.reshape(x.shape) + ROUNDING * abs(v).max(initial=0.0) for b, v in zip(bars, shaped, strict=True)
+    ]
+
+
+__all__ = ["causes", "widened"]

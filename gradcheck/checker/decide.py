@@ -1,0 +1,94 @@
+"""The decision: a pure function of what is claimed, what the differences see, and what the tape says.
+
+| the differences | the tape (complete, independent) | decision |
+|---|---|---|
+| the claim inside, with power | agrees, or not heard | PASS |
+| the tape inside, with any power | rejects the claim | FAIL |
+| the claim outside, with power | rejects, or not heard | FAIL |
+| the claim outside, with power | agrees with the claim | CONTRADICTION |
+| no power | agrees | BY_TAPE: PASS, marked |
+| no power | not heard | UNSEEN |
+
+A tape that the differences exclude is no witness against a claim that they hold: at a kink an operation's rule is one of many.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import Enum, auto
+
+POWER = 1e-2
+"""The differences have power if an error of 1 % of the claim would have shown."""
+ANY_POWER = 1.0
+"""They have any power if an error as large as the claim itself would have."""
+
+
+class Decision(Enum):
+    """What follows for one look; see the module."""
+
+    PASS = auto()
+    BY_TAPE = auto()
+    FAIL = auto()
+    CONTRADICTION = auto()
+    UNSEEN = auto()
+
+
+@dataclass(frozen=True)
+class Seen:
+    """uᵀJ d by the differences, with all that may be off: their own bar, the rounding of the claim, what the user allows."""
+
+    value: float
+    bar: float
+    scale: float
+    """How large a derivative nearby is: |uᵀJ d| within a thousandth of the inputs' scale. Beside it a stationary point is seen
+    to be one."""
+    low: float = math.nan
+    high: float = math.nan
+    """The ends of the hull of both one-sided derivatives, if it is known."""
+
+    def holds(self, derivative: float) -> bool:
+        """Whether a derivative lies within the bar."""
+        return abs(derivative - self.value) <= self.bar
+
+    def excludes(self, derivative: float) -> bool:
+        """Whether it lies outside of the bar, and outside of what either side allows."""
+        if self.holds(derivative):
+            return False
+        between = self.low - self.bar <= derivative <= self.high + self.bar
+        return not between
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What backward says of uᵀJ d: its value, and the sum of the absolute shares that it is made of."""
+
+    value: float
+    size: float
+
+
+@dataclass(frozen=True)
+class Heard:
+    """What the tape says of uᵀJ d, and whether it rejects the claim in some entry beyond the rounding of both."""
+
+    value: float
+    rejects: bool
+
+
+def decide(claim: Claim, seen: Seen, heard: Heard | None) -> Decision:
+    """The decision on one look, by the table of the module."""
+    size = max(abs(seen.value), seen.scale, claim.size)
+    known = math.isfinite(seen.bar) and math.isfinite(seen.value)
+    power = known and seen.bar <= POWER * size
+    if heard is not None and not math.isfinite(heard.value):
+        heard = None
+    if known and seen.excludes(claim.value) and (power or not math.isfinite(claim.value)):
+        return Decision.CONTRADICTION if heard is not None and not heard.rejects else Decision.FAIL
+    if heard is not None:
+        any_power = known and seen.bar <= ANY_POWER * max(size, abs(heard.value))
+        if heard.rejects:
+            if any_power and seen.holds(heard.value):
+                return Decision.FAIL
+            return Decision.PASS if power and seen.holds(claim.value) else Decision.UNSEEN
+        return Decision.PASS if power and seen.holds(claim.value) else Decision.BY_TAPE
+    return Decision.PASS if power and seen.holds(claim.value) else Decision.UNSEEN

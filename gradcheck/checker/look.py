@@ -1,0 +1,266 @@
+"""One look at uᵀJ d from all sides: what backward claims, what the differences see, what the tape says."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gradcheck.checker.decide import POWER, Claim, Decision, Heard, Seen, decide
+from gradcheck.checker.point import Point
+from gradcheck.numeric.derivative import BRIEF, Derivative, derivative_of
+from gradcheck.numeric.line import Array, inner, module_of
+from gradcheck.numeric.noise import measured, with_hidden
+from gradcheck.numeric.scan import EPS, LARGEST, RATIO, SMALLEST, USUAL_LARGEST, Scan
+
+ROUNDING = 64 * EPS
+"""Rounding granted to a backward in float64, relative to the sum of the absolute shares of its projection: 6 bits for some dozen
+operations whose errors do not cancel."""
+GIVEN_UNITS = 4
+"""The same in units of a coarser dtype that the inputs were given in, in which a backward may compute on the way."""
+QUICKLY = 2.0**-40
+"""Entries of claim and tape that agree as well as this, relative to themselves, agree whatever the rounding of both."""
+STANDS_OUT = 1e6
+"""An output counts in a projection as if its derivative were at least so many of its bars: all those lost in noise together
+widen the bar by one millionth of their number."""
+NEGLIGIBLE = 1e-9
+"""An output whose noise is such a share of the largest output needs no derivative of its own (a GELU at -8 is all rounding)."""
+LEAST_WEIGHT, MOST_WEIGHT = 2.0**-500, 2.0**500
+"""Of an output in a projection: with it, cotangent times derivative neither overflows nor underflows."""
+TAPE_STEPS = range(-8, -4)
+"""The first look where the noise is known: four steps give three values that have to agree."""
+AGAIN_STEPS = range(-8, -5)
+"""A look along another direction where the noise is known already."""
+
+
+@dataclass
+class Look:
+    """What one direction d and one cotangent u show. `rejected` are, per moved input, the entries that the tape rejects."""
+
+    direction: list[Array | None]
+    derivative: Derivative
+    cotangent: Array
+    gradients: list[Array]
+    claim: Claim
+    seen: Seen
+    heard: Heard | None
+    rejected: list[Array] | None
+    by_rows: bool
+    """Whether the derivative is that of every output, not that of their weighted sum alone."""
+
+    @property
+    def kinked(self) -> bool:
+        """Whether some output has a kink or a jump here, or too near to tell."""
+        return bool((self.derivative.kinked | self.derivative.unclear).any())
+
+    @property
+    def decision(self) -> Decision:
+        """See `decide`."""
+        return decide(self.claim, self.seen, self.heard)
+
+    @property
+    def error(self) -> float:
+        """|claim − value| over the bar."""
+        difference = abs(self.claim.value - self.seen.value)
+        if not difference < np.inf:
+            return float("inf")
+        return difference / self.seen.bar if self.seen.bar else float(difference != 0) * np.inf if difference else 0.0
+
+
+@dataclass
+class Looker:
+    """Looks at a point, with one source of randomness and what the user allows."""
+
+    point: Point
+    random: np.random.Generator
+    rtol: float
+
+    def look(
+        self,
+        masks: Sequence[Array | None] | None = None,
+        *,
+        whole: bool = False,
+        like: Derivative | None = None,
+        size: float = 1.0,
+        by_rows: bool = False,
+        fine: bool = False,
+    ) -> Look:
+        """A look along a random direction over the elements in `masks`, or over all.
+
+        Args:
+            whole: a scan over all steps, where a first look was not enough.
+            like: the derivative along another direction, whose noise holds here as well: three steps do.
+            size: of the cotangent.
+            by_rows: a derivative for every output, also where the tape tells the noise of a weighted sum.
+            fine: take the finest structure for the function's own, which may be rounding.
+        """
+        point = self.point
+        direction = point.direction(self.random, masks)
+        by_rows = point.by_rows and (by_rows or point.tape is None)
+        if by_rows:
+            scan = Scan(point.line(direction))
+            noise = self.noise(scan, whole, fine) if like is None else like.noise
+            derivative = self.scanned(scan, noise, whole, AGAIN_STEPS if like is not None else BRIEF)
+            cotangent = size * self.equal_weights(derivative) * ~(derivative.kinked | derivative.unclear)
+        else:
+            cotangent = size * self.even_weights()
+        if not by_rows:
+            scan = Scan(point.line(direction, cotangent))
+            if point.tape is None:
+                derivative = self.scanned(scan, self.noise(scan, whole, fine), whole, BRIEF)
+            else:
+                derivative = self.with_known_noise(scan, direction, cotangent, whole)
+        return self.compared(direction, derivative, cotangent, by_rows, masks)
+
+    def along(self, direction: list[Array | None], like: Look, whole: bool) -> Look:
+        """A look along a given direction, with the cotangent and the noise of another look."""
+        if like.by_rows:
+            scan = Scan(self.point.line(direction))
+            derivative = self.scanned(scan, like.derivative.noise, whole, BRIEF)
+        else:
+            scan = Scan(self.point.line(direction, like.cotangent))
+            derivative = self.scanned(scan, like.derivative.noise, whole, BRIEF)
+        masks = [None if d is None else d != 0 for d in direction]
+        return self.compared(direction, derivative, like.cotangent, like.by_rows, masks)
+
+    # ----------------------------------------------------------------- the differences
+    def noise(self, scan: Scan, whole: bool, fine: bool = False) -> Array:
+        """The rounding error of every row, measured; for a whole scan from both sides, with what hides between close values."""
+        if not whole:
+            return measured(scan)
+        found = measured(scan, (1.0, -1.0))
+        return found if fine else with_hidden(scan, found)
+
+    def scanned(self, scan: Scan, noise: Array, whole: bool, brief: Sequence[int]) -> Derivative:
+        """The derivative by the brief steps; by all of them if it shall be `whole`."""
+        if not whole:
+            scan.extend(brief)
+            return derivative_of(scan, noise)
+        scan.extend(range(SMALLEST, USUAL_LARGEST + 1))
+        found = derivative_of(scan, noise)
+        unresolved = ~(found.both.bar <= 1e-2 * abs(found.both.value))
+        if bool((unresolved & ~found.kinked).any()):
+            scan.extend(range(USUAL_LARGEST + 1, LARGEST + 1))
+            found = derivative_of(scan, noise)
+        return found
+
+    def with_known_noise(self, scan: Scan, direction: list[Array | None], cotangent: Array, whole: bool) -> Derivative:
+        """The derivative of a weighted sum, its noise from the tapes at the point and at both ends of the step that is used."""
+        xp = module_of(cotangent)
+        noise = self.tape_noise(direction, cotangent, 0.0)
+        used = TAPE_STEPS[-1]
+        for _ in range(3):
+            noise = max(noise, *(self.tape_noise(direction, cotangent, t) for t in (RATIO**used, -(RATIO**used))))
+            if not np.isfinite(noise):  # the tape cannot tell
+                return self.scanned(scan, self.noise(scan, whole), whole, BRIEF)
+            found = self.scanned(scan, xp.asarray([noise]), whole, TAPE_STEPS)
+            if not whole or int(found.step[0]) <= used:
+                break
+            used = int(found.step[0])
+        return found
+
+    def tape_noise(self, direction: list[Array | None], cotangent: Array, t: float) -> float:
+        """The rounding error of the weighted outputs at x + t·d, as the tape there tells it."""
+        point = self.point
+        tape = point.tape
+        if t:
+            moved = [x if d is None else (x + t * d).astype(x.dtype) for x, d in zip(point.x, direction, strict=True)]
+            tape = point.recorded(point.at(moved))
+        noise = np.inf if tape is None else tape.noise(point.outputs.split(cotangent))
+        return noise if noise == noise else np.inf
+
+    # ----------------------------------------------------------------- cotangents
+    def even_weights(self) -> Array:
+        """Random signs and magnitudes from 1/2 to 3/2."""
+        drawn = self.random.uniform(-1, 1, self.point.outputs.vector.shape)
+        return module_of(self.point.outputs.vector).asarray(drawn + np.copysign(0.5, drawn))
+
+    def equal_weights(self, derivative: Derivative) -> Array:
+        """Random signs and magnitudes under which every output counts alike, whatever the size of its derivative."""
+        xp, value, bar = module_of(derivative.kinked), abs(derivative.both.value), derivative.both.bar
+        known = xp.isfinite(bar)
+        seen = known & (bar <= POWER * value)
+        if bool(seen.any()):  # what is not seen counts as one that is: by its own size it would drown the others
+            size = xp.where(seen, value, xp.maximum(float(value[seen].mean()), STANDS_OUT * xp.where(known, bar, 0.0)))
+        else:
+            size = xp.maximum(value, STANDS_OUT * xp.where(known, bar, 0.0))
+            size = xp.where(size > 0, size, 1.0)
+        return xp.where(known, self.even_weights() * (1 / size).clip(LEAST_WEIGHT, MOST_WEIGHT), 0.0)
+
+    # ----------------------------------------------------------------- all sides
+    def compared(
+        self,
+        direction: list[Array | None],
+        derivative: Derivative,
+        cotangent: Array,
+        by_rows: bool,
+        masks: Sequence[Array | None] | None,
+    ) -> Look:
+        """What everyone says for this cotangent."""
+        point = self.point
+        gradients = point.vjp(cotangent)
+        moves = [(k, d) for k, d in enumerate(direction) if d is not None]
+        claim = Claim(
+            sum(inner(gradients[k], d) for k, d in moves),
+            sum(float(abs(gradients[k] * d).sum()) for k, d in moves),
+        )
+        u = cotangent if by_rows else module_of(cotangent).asarray([1.0])
+        seen = self.seen(derivative, u, claim)
+        if not point.witnessed:
+            return Look(direction, derivative, cotangent, gradients, claim, seen, None, None, by_rows)
+        taped = point.by_tape(cotangent)
+        rejected = self.rejected(cotangent, gradients, taped, masks)
+        heard = Heard(
+            sum(inner(taped[k], d) for k, d in moves), rejected is not None and any(bool(m.any()) for m in rejected)
+        )
+        return Look(direction, derivative, cotangent, gradients, claim, seen, heard, rejected, by_rows)
+
+    def seen(self, derivative: Derivative, u: Array, claim: Claim) -> Seen:
+        """What the differences say of the rows weighted by `u`."""
+        xp, used = module_of(u), u != 0
+        both, weight = derivative.both, abs(u)
+        low, high = derivative.hull
+
+        def total(values: Array) -> float:
+            return float(xp.where(used, values, 0.0).sum())
+
+        value = total(u * both.value)
+        if value == 0 and not bool(used.any()):
+            return Seen(0.0, np.inf, 0.0)
+        given = GIVEN_UNITS * self.point.coarsest if self.point.coarsest > EPS else 0.0
+        bar = total(weight * both.bar) + (ROUNDING + given) * claim.size
+        if np.isfinite(value) and np.isfinite(claim.value):
+            bar += self.rtol * max(abs(value), abs(claim.value))
+        ends = total(xp.minimum(u * low, u * high)), total(xp.maximum(u * low, u * high))
+        largest = float(abs(self.point.outputs.vector).max())
+        lost = ~xp.isfinite(both.bar) & ~derivative.kinked & ~derivative.unclear & (derivative.noise > NEGLIGIBLE * largest)
+        if bool(lost.any()):
+            bar = np.inf
+        slopes = derivative.nearby if claim.size else derivative.around  # where nothing is claimed, a quarter of the scale is near
+        return Seen(value, bar, total(weight * slopes), *ends)
+
+    def rejected(
+        self,
+        cotangent: Array,
+        gradients: Sequence[Array],
+        taped: Sequence[Array],
+        masks: Sequence[Array | None] | None = None,
+    ) -> list[Array] | None:
+        """Per moved input, the entries in which claim and tape are further apart than the rounding of both; None: nowhere."""
+        if not all(bool(np.isfinite(abs(t).sum())) for t in taped):
+            return None
+        apart = []
+        for k, (g, t) in enumerate(zip(gradients, taped, strict=True)):
+            mask = ~(abs(g - t) <= (QUICKLY + self.rtol) * module_of(g).maximum(abs(g), abs(t)))
+            if masks is not None:
+                mask = mask & (masks[k] if masks[k] is not None else False)
+            apart.append(mask)
+        if not any(bool(mask.any()) for mask in apart):
+            return None
+        bars: list[Any] = self.point.rounding(cotangent)
+        found = [
+            m & ~(abs(g - t) <= b) for m, g, t, b in zip(apart, gradients, taped, bars, strict=True)
+        ]
+        return found if any(bool(mask.any()) for mask in found) else None

@@ -1,0 +1,311 @@
+"""Which entries are wrong, once the verdict is FAIL: from the tape by vjps alone, else by columns; within a budget."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from gradcheck.checker.causes import causes
+from gradcheck.checker.decide import Decision
+from gradcheck.checker.look import ROUNDING, Look, Looker
+from gradcheck.checker.patterns import patterns
+from gradcheck.checker.point import SUM_OF_OUTPUTS, Entry, Point
+from gradcheck.numeric.jacobian import Block, paired_axes, wrong_in_block
+from gradcheck.numeric.line import Array, module_of
+from gradcheck.numeric.search import halved
+from gradcheck.result import Diagnosis
+
+BUDGET = 10
+"""Naming costs at most so many times the evaluations and vjps of the check itself."""
+LEAST_BUDGET = 300
+"""Evaluations and vjps that naming may take in any case: some hundredths of a second."""
+MOST_LOCATED = 8
+"""Wrong elements whose output is searched for by halving; the five worst are shown."""
+MOST_ENTRIES = 2**25
+"""Entries of a Jacobian that mode ``full`` computes at most."""
+
+
+@dataclass
+class Named:
+    """Wrong entries, those that carry most of the error first; how many elements of which input are wrong; and why."""
+
+    entries: list[Entry] = field(default_factory=list)
+    counts: dict[int, int] = field(default_factory=dict)
+    right: set[int] = field(default_factory=set)
+    exhaustive: bool = True
+    causes: tuple[Diagnosis, ...] = ()
+    patterns: tuple[str, ...] = ()
+
+
+def name_wrong(looker: Looker, look: Look, listed: int, thorough: bool) -> Named:
+    """What is wrong about a gradient that a look shows to be wrong, and the likely causes."""
+    point = looker.point
+    if point.witnessed and look.rejected is not None:
+        named = by_tape(looker, look, listed)
+    else:
+        budget = np.inf if thorough else max(LEAST_BUDGET, BUDGET * (point.evaluations + point.vjps))
+        named = by_columns(looker, look, listed, budget)
+    named.entries.sort(key=lambda e: -error(e))
+    named.patterns = patterns(point, named)
+    named.causes = tuple(causes(looker, named))
+    return named
+
+
+def error(entry: Entry) -> float:
+    """|analytic − numeric|; inf if one of them is not finite."""
+    found = abs(entry.analytic - entry.numeric)
+    return found if found == found else np.inf
+
+
+# --------------------------------------------------------------------------- with the tape
+def by_tape(looker: Looker, look: Look, listed: int) -> Named:
+    """The wrong entries as the tape tells them: counted exactly for a random cotangent, located by vjps."""
+    point, named = looker.point, Named()
+    assert look.rejected is not None
+    for number, mask in enumerate(look.rejected):
+        count = int(mask.sum())
+        if count:
+            named.counts[number] = count
+        else:
+            named.right.add(number)
+    taped = point.by_tape(look.cotangent)
+    if shows_diagonal(looker, look):
+        u = look.cotangent
+        named.entries = [
+            Entry(0, i, i, float(a), float(t), float(QUICK * abs(t)))
+            for i in module_of(u).flatnonzero(look.rejected[0].reshape(-1)).tolist()
+            for a, t in [(look.gradients[0].reshape(-1)[i] / u[i], taped[0].reshape(-1)[i] / u[i])]
+        ]
+        return named
+    if point.outputs.vector.size <= MOST_ROWS_BY_TAPE:
+        named.entries = list(rows_by_tape(looker, range(point.outputs.vector.size), listed))
+        if named.entries:
+            return named
+    worst = []
+    for number, mask in enumerate(look.rejected):
+        errors = abs(look.gradients[number] - taped[number]).reshape(-1) * mask.reshape(-1)
+        order = np.argsort(-np.asarray(errors.tolist()))[: min(MOST_LOCATED, int(mask.sum()))]
+        worst += [(float(errors[i]), number, int(i)) for i in order.tolist()]
+    named.entries = [located(point, look.cotangent, number, i) for _, number, i in sorted(worst, reverse=True)[:MOST_LOCATED]]
+    return named
+
+
+MOST_ROWS_BY_TAPE = 32
+"""Outputs up to which all rows of the Jacobian are compared to list every wrong entry."""
+QUICK = 2.0**-48
+"""The rounding of an entry of the tape that is a product of few numbers, relative to itself."""
+
+
+def rows_by_tape(looker: Looker, outputs: Iterable[int], listed: int) -> Iterable[Entry]:
+    """Of these rows of the Jacobian all entries that the tape rejects; of each input at most so many."""
+    point = looker.point
+    left = dict.fromkeys(range(len(point.x)), listed)
+    for output in outputs:
+        one = point.outputs.vector * 0
+        one[output] = 1
+        claimed, taped = point.vjp(one), point.by_tape(one)
+        wrong = looker.rejected(one, claimed, taped)
+        for number, mask in enumerate(wrong or []):
+            for i in module_of(one).flatnonzero(mask.reshape(-1)).tolist()[: left[number]]:
+                left[number] -= 1
+                yield entry_of(point, number, i, output, claimed, taped)
+
+
+def entry_of(point: Point, number: int, index: int, output: int, claimed: Sequence[Array], taped: Sequence[Array]) -> Entry:
+    """An entry from both rows."""
+    a, t = (complex(rows[number].reshape(-1)[index]) for rows in (claimed, taped))
+    value = (a.real, t.real) if abs(a.real - t.real) >= abs(a.imag - t.imag) else (a.imag, t.imag)
+    element = output // 2 if point.outputs.complex else output
+    return Entry(number, index, element, *value, QUICK * abs(t))
+
+
+def located(point: Point, cotangent: Array, number: int, index: int) -> Entry:
+    """The entry of one input element that carries most of its error, by halving the outputs."""
+    start, stop = 0, cotangent.size
+
+    def both(first: int, last: int) -> tuple[list[Array], list[Array]]:
+        part = cotangent * 0
+        part[first:last] = cotangent[first:last] if last - first > 1 else 1
+        return point.vjp(part), point.by_tape(part)
+
+    while stop - start > 1:
+        middle = (start + stop) // 2
+        halves = []
+        for first, last in ((start, middle), (middle, stop)):
+            claimed, taped = both(first, last)
+            halves.append(abs(complex((claimed[number] - taped[number]).reshape(-1)[index])))
+        start, stop = (start, middle) if halves[0] >= halves[1] else (middle, stop)
+    return entry_of(point, number, index, start, *both(start, stop))
+
+
+# --------------------------------------------------------------------------- structure
+def shows_diagonal(looker: Looker, look: Look) -> bool:
+    """Whether claim and tape, or claim alone, are elementwise: two cotangents give the same ratio, element by element."""
+    point, u = looker.point, look.cotangent
+    if len(point.x) != 1 or point.x[0].size != u.size or point.complex or not bool((u != 0).all()):
+        return False
+    other = looker.even_weights()
+    pairs = [(look.gradients[0], point.vjp(other)[0])]
+    if point.witnessed:
+        pairs.append((point.by_tape(u)[0], point.by_tape(other)[0]))
+    for first, second in pairs:
+        a, b = first.reshape(-1) / u, second.reshape(-1) / other
+        if not bool((abs(a - b) <= ROUNDING * abs(a)).all()):
+            return False
+    return True
+
+
+def diagonal(looker: Looker, first: Look, second: Look | None) -> list[Entry] | None:
+    """Of an elementwise function of a single input, the entries that are wrong; None if it is another, or too little is known.
+
+    The differences along two directions show it, or two cotangents of the tape.
+    """
+    if first.rejected is not None:
+        return None
+    if second is None:
+        return [] if looker.point.witnessed and shows_diagonal(looker, first) else None
+    if not first.by_rows or not second.by_rows or not shows_diagonal(looker, first):
+        return None
+    d, other = (look.direction[0] for look in (first, second))
+    if d is None or other is None or not bool((d != 0).all()):
+        return None
+    d, other = d.reshape(-1), other.reshape(-1)
+    value, bar = first.derivative.both.value / d, first.derivative.both.bar / abs(d)
+    again, again_bar = second.derivative.both.value / other, second.derivative.both.bar / abs(other)
+    if not bool((abs(value - again) <= bar + again_bar).all()) or not bool(np.isfinite(bar).all()):
+        return None
+    claimed = first.gradients[0].reshape(-1) / first.cotangent
+    bar = bar + (ROUNDING + looker.rtol) * module_of(d).maximum(abs(claimed), abs(value))
+    apart = abs(claimed - value) > bar
+    return [
+        Entry(0, i, i, float(claimed[i]), float(value[i]), float(bar[i]))
+        for i in module_of(d).flatnonzero(apart).tolist()
+    ]
+
+
+# --------------------------------------------------------------------------- without the tape
+def by_columns(looker: Looker, look: Look, listed: int, budget: float) -> Named:
+    """The wrong entries as differences find them: by columns where the budget allows, else by halving."""
+    point, named = looker.point, Named()
+    for number in range(len(point.x)):
+        if not point.x[number].size:
+            named.right.add(number)
+            continue
+        masks: list[Array | None] = [None] * len(point.x)
+        masks[number] = module_of(look.cotangent).ones(point.x[number].shape, bool)
+        alone = looker.look(masks, whole=True)
+        if alone.decision is Decision.PASS:
+            named.right.add(number)
+            continue
+        found = elementwise(looker, alone, number)
+        if found is None and not point.complex and point.by_rows:
+            cost = sum(a.size for a in point.outputs.arrays) + 2 * point.x[number].size
+            if cost <= budget:
+                found = wrong_in(looker, number, alone)
+                budget -= cost
+        if not found:
+            found = searched(looker, alone, number)
+            named.exhaustive = False
+        named.entries += found
+        named.counts[number] = len({e.index for e in found})
+    return named
+
+
+def elementwise(looker: Looker, look: Look, number: int) -> list[Entry] | None:
+    """The wrong entries of one input whose Jacobian is diagonal; None if it is not."""
+    point, u, d = looker.point, look.cotangent, look.direction[number]
+    if d is None or not look.by_rows or d.size != u.size or point.complex or d.size < 2:
+        return None
+    masks: list[Array | None] = [None] * len(point.x)
+    masks[number] = d != 0
+    other = looker.look(masks, whole=True)
+    other_d = other.direction[number]
+    assert other_d is not None
+    xp, d, other_d = module_of(u), d.reshape(-1), other_d.reshape(-1)
+    value, bar = look.derivative.both.value / d, look.derivative.both.bar / abs(d)
+    again, again_bar = other.derivative.both.value / other_d, other.derivative.both.bar / abs(other_d)
+    if not bool((abs(value - again) <= bar + again_bar).all()):
+        return None
+    ones = xp.ones_like(u)
+    claimed, mixed = point.vjp(ones)[number].reshape(-1), point.vjp(looker.even_weights())
+    del mixed
+    weighted = point.vjp(u)[number].reshape(-1)
+    used = u != 0
+    if not bool((abs(weighted - u * claimed)[used] <= ROUNDING * abs(weighted[used])).all()):
+        return None
+    bar = bar + (ROUNDING + looker.rtol) * xp.maximum(abs(claimed), abs(value))
+    return [
+        Entry(number, i, i, float(claimed[i]), float(value[i]), float(bar[i]))
+        for i in xp.flatnonzero(~(abs(claimed - value) <= bar)).tolist()
+    ]
+
+
+def wrong_in(looker: Looker, number: int, look: Look) -> list[Entry]:
+    """Every wrong entry of the Jacobian of one input."""
+    point, found = looker.point, list[Entry]()
+    starts = point.outputs.starts()
+    for k in point.outputs.active:
+        array, start = point.outputs.arrays[k], starts[k]
+        if not array.size or not point.x[number].size:
+            continue
+        block = block_of(point, number, start, tuple(array.shape))
+        pairs = paired_axes(block, looker.random)
+        noise = look.derivative.noise
+        for i, output, claimed, value, bar in wrong_in_block(block, pairs, noise, ROUNDING + looker.rtol):
+            found.append(Entry(number, i, output, claimed, value, bar))
+    return found
+
+
+def block_of(point: Point, number: int, start: int, shape: tuple[int, ...]) -> Block:
+    """The part of the Jacobian that belongs to one moved input and one output."""
+
+    def part_of(vjp: Callable[[Array], list[Array]]) -> Callable[[Array], Array]:
+        def pulled(cotangent: Array) -> Array:
+            whole = point.outputs.vector * 0
+            whole[start : start + cotangent.size] = cotangent.reshape(-1)
+            return vjp(whole)[number]
+
+        return pulled
+
+    taped = part_of(point.by_tape) if point.witnessed else None
+    return Block(point.line, point.x, point.scales, number, start, shape, part_of(point.vjp), taped)
+
+
+def everything(looker: Looker) -> list[Entry] | None:
+    """Every wrong entry of every Jacobian, for mode ``full``; None where it is too large or complex."""
+    point = looker.point
+    if point.complex or not point.by_rows or sum(point.entries(k) for k in range(len(point.x))) > MOST_ENTRIES:
+        return None
+    look = looker.look(by_rows=True)
+    return [entry for number in range(len(point.x)) for entry in wrong_in(looker, number, look)]
+
+
+def searched(looker: Looker, look: Look, number: int) -> list[Entry]:
+    """Some wrong elements of one input, by halving it: the derivative of the weighted outputs along each is wrong."""
+    point, d = looker.point, look.direction[number]
+    assert d is not None
+    xp = module_of(look.cotangent)
+    whole = d.reshape(-1)
+
+    def derivative(mask: Array, full: bool) -> Any:
+        part: list[Array | None] = [None] * len(point.x)
+        part[number] = (whole * mask).reshape(d.shape)
+        return part, looker.along(part, look, full)
+
+    def shows(mask: Array) -> bool:
+        return bool(derivative(mask, bool(mask.sum() == 1))[1].decision is Decision.FAIL)
+
+    found = []
+    for index in halved(xp, whole.size, shows, MOST_LOCATED):
+        one = xp.zeros(whole.size)
+        one[index] = 1
+        seen = derivative(one, True)[1]
+        step = float(abs(whole[index]))
+        sign = 1.0 if whole[index].real >= 0 else -1.0
+        found.append(
+            Entry(number, index, SUM_OF_OUTPUTS, sign * seen.claim.value / step, sign * seen.seen.value / step, seen.seen.bar / step)
+        )
+    return found

@@ -1,0 +1,202 @@
+"""A problem at its point: the function in the precision of the differences, its vjp, its tape, and the names of its entries."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gradcheck.checker.outputs import Outputs, widened
+from gradcheck.checker.problem import Problem
+from gradcheck.numeric.line import MOST_ROWS, Array, Line, random_direction, scale_of, spacing
+from gradcheck.result import Diagnosis, WrongEntry
+
+if TYPE_CHECKING:
+    from gradcheck.witness.tape import Tape
+
+SUM_OF_OUTPUTS = -1
+"""In place of an output element: a random signed sum of all outputs."""
+
+
+@dataclass
+class Entry:
+    """One entry of the Jacobian: elements of a moved input and of the flat outputs, and both derivatives."""
+
+    input: int
+    index: int
+    output: int
+    analytic: float
+    numeric: float
+    bar: float
+
+
+class Point:
+    """The function with float64 copies of the inputs, unless the layer only takes its own dtype.
+
+    Raises:
+        Exception: whatever the layer raises there.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self.moved = [k for k, wanted in enumerate(problem.differentiable) if wanted]
+        """The inputs that a gradient is claimed for, which are moved."""
+        self.raised = ""
+        """What the layer raised at points nearby, if it did."""
+        self.evaluations = self.vjps = 0
+        self.inputs = [widened(x) for x in problem.inputs]
+        try:
+            self.outputs = Outputs.of(self.first_outputs())
+        except Exception:
+            if self.as_given:
+                raise
+            self.inputs = list(problem.inputs)
+            self.outputs = Outputs.of(self.first_outputs())
+        self.x = [self.inputs[k] for k in self.moved]
+        """The inputs that are moved."""
+
+    @property
+    def as_given(self) -> bool:
+        """Whether the inputs have their own dtypes."""
+        return all(a.dtype == b.dtype for a, b in zip(self.inputs, self.problem.inputs, strict=True))
+
+    def first_outputs(self) -> list[Array]:
+        """What forward gives at the point."""
+        if self.problem.outputs is not None and self.as_given:
+            return list(self.problem.outputs)
+        return self.problem.forward(self.inputs)
+
+    def beside(self, moved: Sequence[Array]) -> Point:
+        """The same function at another point."""
+        return Point(replace(self.problem, inputs=self.at(moved), outputs=None, observe=None))
+
+    def at(self, moved: Sequence[Array]) -> list[Array]:
+        """All inputs with the moved ones replaced."""
+        point = list(self.inputs)
+        for k, x in zip(self.moved, moved, strict=True):
+            point[k] = x
+        return point
+
+    # ----------------------------------------------------------------- what the differences need
+    @cached_property
+    def scales(self) -> list[Array]:
+        """The natural scale of every element of the moved inputs."""
+        return [scale_of(x) for x in self.x]
+
+    @cached_property
+    def coarsest(self) -> float:
+        """The spacing of the coarsest dtype among the inputs, as they were given."""
+        return max(spacing(self.problem.inputs[k]) for k in self.moved)
+
+    def forward(self, moved: Sequence[Array]) -> list[Array]:
+        """The active outputs with the moved inputs replaced; NaN where the layer raises."""
+        self.evaluations += 1
+        try:
+            outputs = self.problem.forward(self.at(moved))
+        except Exception as error:  # outside of its domain, for at the point itself it did not
+            self.raised = f"; the forward raises {type(error).__name__} at points nearby: {error}"
+            outputs = [array * np.nan for array in self.outputs.arrays]
+        return [outputs[k] for k in self.outputs.active]
+
+    def direction(self, random: np.random.Generator, masks: Sequence[Array | None] | None = None) -> list[Array | None]:
+        """A random direction over all moved inputs, or over the elements in their masks (None: that input stays)."""
+        found: list[Array | None] = []
+        for k, (x, scale) in enumerate(zip(self.x, self.scales, strict=True)):
+            mask = None if masks is None else masks[k]
+            if masks is not None and mask is None:
+                found.append(None)
+                continue
+            d = random_direction(x, scale, random)
+            found.append(d if mask is None else d * mask)
+        return found
+
+    def line(self, direction: Sequence[Array | None], weights: Array | None = None) -> Line:
+        """The line through the point along a direction."""
+        return Line(self.forward, self.x, direction, self.outputs.vector, weights)
+
+    @property
+    def by_rows(self) -> bool:
+        """Whether every output may have a derivative of its own."""
+        return self.outputs.size <= MOST_ROWS
+
+    # ----------------------------------------------------------------- what is claimed, and what the tape says
+    def vjp(self, cotangent: Array) -> list[Array]:
+        """The gradients of the moved inputs that the layer claims, None as zeros, in double precision."""
+        self.vjps += 1
+        found = self.problem.vjp(list(self.inputs), self.outputs.split(cotangent))
+        return [widened(self.inputs[k] * 0 if found[k] is None else found[k]) for k in self.moved]
+
+    @cached_property
+    def tape(self) -> Tape | None:
+        """The recorded forward at the point, if there is a complete one."""
+        return self.recorded(self.inputs)
+
+    def recorded(self, inputs: Sequence[Array], lines: bool = False) -> Tape | None:
+        """The recorded forward at these inputs; None if values leave it, or nothing records."""
+        if self.problem.record is None:
+            return None
+        self.evaluations += 1
+        try:
+            tape = self.problem.record(inputs, lines)
+        except Exception:  # a tape that cannot be had is not heard; the layer itself ran
+            return None
+        return None if tape is None or tape.incomplete else tape
+
+    @property
+    def witnessed(self) -> bool:
+        """Whether the tape is a witness of its own: complete, and not where the claim comes from."""
+        return self.tape is not None and self.tape.independent
+
+    def by_tape(self, cotangent: Array) -> list[Array]:
+        """The gradients of the moved inputs by the tape."""
+        assert self.tape is not None
+        found = self.tape.gradient(self.outputs.split(cotangent))
+        return [widened(found[k]) for k in self.moved]
+
+    def rounding(self, cotangent: Array) -> list[Array]:
+        """Per moved input and element, how far claim and tape together may be off by the rounding of what they compute."""
+        assert self.tape is not None
+        parts = self.outputs.split(cotangent)
+        both = zip(self.tape.gradient_rounding(parts), self.tape.claim_rounding(parts), strict=True)
+        total = [a + b for a, b in both]
+        return [total[k] for k in self.moved]
+
+    def explained(self, cotangents: Sequence[Array], claimed: Sequence[Sequence[Array]]) -> Sequence[Diagnosis]:
+        """The mistakes on the tape that reproduce what backward gives for these cotangents."""
+        return []
+
+    # ----------------------------------------------------------------- names
+    def entries(self, number: int) -> int:
+        """The number of entries of the Jacobian of one moved input."""
+        return self.x[number].size * self.outputs.size  # type: ignore[no-any-return]
+
+    @property
+    def complex(self) -> bool:
+        """Whether an input or output is complex."""
+        return self.outputs.complex or any(x.dtype.kind == "c" for x in self.x)
+
+    def place(self, entry: Entry) -> str:
+        """The input element of an entry, as reports name it."""
+        named = self.named(entry)
+        return f"{named.input}[{','.join(map(str, named.index))}]" if named.index else named.input
+
+    def named(self, entry: Entry) -> WrongEntry:
+        """An entry with the names of its input and output."""
+        number = self.moved[entry.input]
+        index = np.unravel_index(entry.index, self.inputs[number].shape)
+        output, output_index = "Σ ± out", tuple[int, ...]()
+        if entry.output != SUM_OF_OUTPUTS:
+            k, output_index = self.outputs.locate(entry.output)
+            output = self.problem.output_names[k]
+        return WrongEntry(
+            input=self.problem.names[number],
+            index=tuple(int(i) for i in index),
+            output=output,
+            output_index=output_index,
+            analytic=entry.analytic,
+            numeric=entry.numeric,
+            bar=entry.bar,
+        )

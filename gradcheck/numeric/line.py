@@ -1,0 +1,148 @@
+"""A function along a line through a point: what differences are taken of."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import Any, NamedTuple
+
+import numpy as np
+
+Array = Any
+"""An array of the backend at hand (NumPy, CuPy); its own module computes with it."""
+
+Function = Callable[[Sequence[Array]], list[Array]]
+"""Arrays like the inputs to the outputs."""
+
+MOST_ROWS = 2**14
+"""Outputs of which each gets a derivative of its own. Of more, random signed sums do: a scan keeps some 60 values a row."""
+DIRECTION_BITS = 16
+"""A direction's elements are 1 to 2 times a power of two in steps of 2^-16, so that rounding cannot hide in multiples of the
+step; x + h·d is then exact in float64 for h down to 2^-34."""
+
+
+class Sample(NamedTuple):
+    """The change of every row at some t, and the sum of the absolute changes it is made of: the rounding of that sum."""
+
+    change: Array
+    size: Array
+
+
+class Line:
+    """``t -> rows of f(x + t·d) − f(x)``, in float64.
+
+    Args:
+        f: the function; NaN where it is not defined.
+        x: its inputs.
+        direction: one array per input, None for inputs that stay as they are.
+        outputs: f(x).
+        weights: one cotangent over the flat real outputs, for a single row: their weighted sum. Without, each output
+            is a row; of more than `MOST_ROWS`, each row is a random signed sum of some.
+    """
+
+    def __init__(
+        self,
+        f: Function,
+        x: Sequence[Array],
+        direction: Sequence[Array | None],
+        outputs: Array,
+        weights: Array | None = None,
+    ) -> None:
+        self.f, self.x, self.outputs, self.weights = f, x, outputs, weights
+        self.moves = [(k, d) for k, d in enumerate(direction) if d is not None and d.size]
+        self.evaluations = 0
+
+    def values(self, t: float) -> Array:
+        """The flat real outputs at x + t · direction, in float64."""
+        self.evaluations += 1
+        point = list(self.x)
+        for k, d in self.moves:
+            x = self.x[k]
+            point[k] = module_of(x).asarray(x + (t * d).astype(x.dtype, copy=False))
+        return real(flat(self.f(point)))
+
+    def at(self, t: float) -> Sample:
+        """The change of every row."""
+        change = self.values(t)
+        change -= self.outputs
+        return self.rows(change)
+
+    def rows(self, change: Array) -> Sample:
+        """Every row of a change of the outputs."""
+        if self.weights is None:
+            return Sample(change, abs(change))
+        terms = change * self.weights
+        xp = module_of(change)
+        total = terms.sum()
+        return Sample(xp.asarray([total]), xp.asarray([xp.abs(terms, out=terms).sum()]))
+
+    @property
+    def sizes(self) -> Array:
+        """The size of the function per row: |f(x)|, or the sum of its weighted absolute values."""
+        size = abs(self.outputs)
+        return size if self.weights is None else module_of(size).asarray([(abs(self.weights) * size).sum()])
+
+
+def module_of(array: Array) -> Any:
+    """The array module (NumPy, CuPy) of an array."""
+    return np if isinstance(array, np.ndarray) else import_module(type(array).__module__.partition(".")[0])
+
+
+def flat(arrays: Sequence[Array]) -> Array:
+    """All elements of `arrays` in one vector; complex if one of them is."""
+    xp = module_of(arrays[0])
+    return xp.concatenate([a.reshape(-1) for a in arrays]) if len(arrays) > 1 else arrays[0].reshape(-1)
+
+
+def real(vector: Array) -> Array:
+    """A vector in float64, in memory of its own; of a complex one, real and imaginary parts in turn."""
+    if vector.dtype.kind == "c":
+        return vector.astype("complex128").view("float64")
+    return vector.astype("float64")
+
+
+def inner(a: Array, b: Array) -> float:
+    """Re Σ conj(a)·b: what a gradient and a direction, or a cotangent and a derivative, give together."""
+    if a.dtype.kind == "c" or b.dtype.kind == "c":
+        return float((a.conj() * b).real.sum())
+    return float((a * b).sum())
+
+
+def scale_of(x: Array) -> Array:
+    """The natural scale of every element of `x`: the power of two below |x|, and for zeros that of the tensor.
+
+    Powers of two make x + h·scale·v exact for v of few bits, so that no step is off by rounding.
+    """
+    xp = module_of(x)
+    size = xp.abs(x)
+    usable = (size > 0) & xp.isfinite(size)
+    own = xp.where(usable, size, 1.0)
+    power = xp.ldexp(1.0, xp.clip(xp.frexp(own)[1] - 1, -1000, 1000))
+    if bool(usable.all()):
+        return power
+    typical = float(2.0 ** np.floor(np.log2(float(size[usable].mean())))) if bool(usable.any()) else 1.0
+    return xp.where(usable, power, typical)
+
+
+def random_direction(x: Array, scale: Array, random: np.random.Generator, bits: int = DIRECTION_BITS) -> Array:
+    """A direction with random signs, and magnitudes of 1 to 2 times the scale; complex where `x` is."""
+    xp, half = module_of(x), 2**bits
+
+    def draw() -> Any:
+        drawn = random.integers(-half, half, x.shape)
+        drawn += np.where(drawn < 0, -half, half)
+        return drawn / half
+
+    values = draw() + 1j * draw() if x.dtype.kind == "c" else draw()
+    return xp.asarray(values) * scale
+
+
+def spacing(array: Array) -> float:
+    """The relative spacing of an array's floating dtype; 2^-7 for bfloat16, which is no dtype of NumPy's own."""
+    return _spacing(array.dtype)
+
+
+@functools.cache
+def _spacing(dtype: Any) -> float:
+    return 2.0**-7 if dtype.kind == "V" else float(np.finfo(dtype).eps)

@@ -1,0 +1,98 @@
+"""The rounding errors of a function, measured: what η is where no tape tells it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gradcheck.numeric.line import Array, Line, module_of
+from gradcheck.numeric.scan import EPS, Scan
+
+DEVIATIONS = 4.0
+"""What differences estimate is the standard deviation of the error; 4 of them bound it, as none of 4,000 random compositions of
+elementary functions shows (tests/bench/compositions.py)."""
+
+
+class Table:
+    """High differences of values at some nodes: weights of unit length that give 0 for polynomials of a lower degree.
+
+    They are those of divided differences; applied to independent errors they give their standard deviation (ECNoise, Moré and Wild
+    2011). The nodes are not equally spaced: rounding to a grid would hide in multiples of it.
+
+    Args:
+        count: of nodes, at about 1, 2, 3 … times the spacing.
+        spacing: relative to the scale of the inputs.
+        orders: of the differences.
+    """
+
+    def __init__(self, count: int, spacing: float, orders: Sequence[int]) -> None:
+        whole = np.arange(1, count + 1)
+        self.nodes = spacing * (whole + 0.5 * ((whole * 0.5 * (5**0.5 - 1)) % 1))
+        self.weights = [self.of_order(order) for order in orders]
+
+    def of_order(self, order: int) -> np.ndarray[Any, Any]:
+        """One row per window of order + 1 nodes."""
+        rows = np.zeros((len(self.nodes) - order, len(self.nodes)))
+        for first, row in enumerate(rows):
+            window = self.nodes[first : first + order + 1] / self.nodes[0]
+            gaps = window[:, None] - window[None, :] + np.eye(order + 1)
+            weights = 1 / gaps.prod(axis=1)
+            row[first : first + order + 1] = weights / np.sqrt((weights**2).sum())
+        return rows
+
+    def values(self, xp: Any, line: Line, sign: float) -> Array:
+        """The rows at all nodes, ahead or behind: on one side of the point alone, where there may be a jump."""
+        return xp.stack([line.at(sign * node).change for node in self.nodes.tolist()])
+
+    def deviation(self, xp: Any, table: Array) -> Array:
+        """The standard deviation of the errors in every column of values."""
+        unit = abs(table).max(axis=0)
+        unit = xp.where(unit > 0, unit, 1.0)  # squares of small numbers underflow
+        found: Any = 0.0
+        for weights in self.weights:
+            found = xp.maximum(found, ((xp.asarray(weights) @ (table / unit)) ** 2).mean(axis=0))
+        return unit * xp.sqrt(found)
+
+
+NEAR = Table(7, 2.0**-33, range(3, 7))
+"""So close that smooth functions are straight lines, and x + t·d is rounded: numbers as large as x are usual on the way, so that error
+counts. 7 values and differences from the third on, as Moré and Wild take them."""
+FAR = Table(9, 2.0**-12, range(6, 9))
+"""Up to 2^-9 of the scale, finer than which structure may be rounding (the spacing of float16 is 2^-11): there sixth differences no
+longer see functions of that scale (2^-54)."""
+
+
+def measured(scan: Scan, sides: Sequence[float] = (1.0,)) -> Array:
+    """A bound of the rounding error of every row, if all structure that is seen is the function's.
+
+    Of both `sides` the lesser counts: a kink or a jump as near as the values makes one of them large. Where nothing changes at all,
+    numbers of size 1 on the way may hide it (1 + x at 1e-17).
+    """
+    line = scan.line
+    xp, size = module_of(line.outputs), line.sizes
+    found: Any = xp.inf
+    for sign in sides:
+        table = NEAR.values(xp, line, sign)
+        changes = abs(table[1:] - table[:-1])
+        flat = (changes == 0).mean(axis=0) > 0.5
+        least = xp.where(changes > 0, changes, xp.inf).min(axis=0)  # the distance of the numbers that are rounded to
+        rounded = (changes == 0).any(axis=0) & xp.isfinite(least)
+        bound = xp.maximum(DEVIATIONS * NEAR.deviation(xp, table), EPS * size)
+        bound = xp.maximum(bound, xp.where(rounded, least, 0.0))
+        bound = xp.where(flat, EPS * xp.maximum(size, 1.0), bound)
+        found = xp.minimum(found, xp.where(xp.isfinite(bound), bound, xp.inf))
+    return found
+
+
+def with_hidden(scan: Scan, noise: Array) -> Array:
+    """A bound of the rounding error of every row, if all structure finer than 2^-9 of the inputs' scale is rounding.
+
+    Rounding to a grid far coarser than float64's (a cast to float32, a sum that cancels) hides between close values, where the function
+    is a straight line, or constant. It shows on both sides of the point; a kink or a jump nearby shows on one.
+    """
+    xp = module_of(noise)
+    both = [DEVIATIONS * FAR.deviation(xp, FAR.values(xp, scan.line, sign)) for sign in (1.0, -1.0)]
+    hidden = xp.minimum(*both)
+    return xp.where(hidden > noise, hidden, noise)

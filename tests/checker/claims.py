@@ -1,0 +1,160 @@
+"""Claims: layers with backwards that are right and backwards that are wrong, and what may be said of each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gradcheck
+import pylayer.paddle as paddle
+from gradcheck.result import Status
+
+PyLayer: Any = paddle.autograd.PyLayer
+
+GREEN = frozenset({Status.PASS, Status.KINK})
+FAIL = frozenset({Status.FAIL})
+NOT_GREEN = frozenset({Status.FAIL, Status.INCONCLUSIVE})
+NOT_FAIL = frozenset({*GREEN, Status.INCONCLUSIVE})
+
+
+def as_tuple(value: Any) -> tuple[Any, ...]:
+    return tuple(value) if isinstance(value, (tuple, list)) else (value,)
+
+
+def numpy_layer(forward: Callable[..., Any], backward: Callable[..., Any]) -> Any:
+    """A PyLayer that computes in NumPy, in the dtype of its input: ``forward(*x)`` and ``backward(*x, y, g)``."""
+
+    class InNumPy(PyLayer):  # type: ignore[misc]
+        @staticmethod
+        def forward(ctx: Any, *x: Any) -> Any:
+            arrays = [t.numpy() for t in x]
+            y = tuple(np.asarray(v).astype(arrays[0].dtype) for v in as_tuple(forward(*arrays)))
+            ctx.saved = arrays, y
+            tensors = [paddle.to_tensor(v) for v in y]
+            return tensors if len(tensors) > 1 else tensors[0]
+
+        @staticmethod
+        def backward(ctx: Any, *g: Any) -> Any:
+            arrays, y = ctx.saved
+            given = [t.numpy() for t in g]
+            several = len(y) > 1
+            found = as_tuple(backward(*arrays, y if several else y[0], given if several else given[0]))
+            tensors = [paddle.to_tensor(np.asarray(d).astype(x.dtype)) for d, x in zip(found, arrays, strict=True)]
+            return tuple(tensors) if len(tensors) > 1 else tensors[0]
+
+    return InNumPy
+
+
+def paddle_layer(run: Callable[..., Any], vjp: Callable[..., Any]) -> Any:
+    """The same in Paddle operations, on Tensors."""
+
+    class InOperations(PyLayer):  # type: ignore[misc]
+        @staticmethod
+        def forward(ctx: Any, *x: Any) -> Any:
+            y = run(*x)
+            ctx.save_for_backward(*x, *as_tuple(y))
+            ctx.count = len(x)
+            return y
+
+        @staticmethod
+        def backward(ctx: Any, *g: Any) -> Any:
+            saved = ctx.saved_tensor()
+            x, y = saved[: ctx.count], saved[ctx.count :]
+            return vjp(*x, y if len(y) > 1 else y[0], g if len(g) > 1 else g[0])
+
+    return InOperations
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A function, and what may be said of backwards of it.
+
+    `inputs` are arrays, or a function of a seed that draws them; `right` and `wrong` are backwards.
+    """
+
+    name: str
+    make: Callable[..., Any]
+    forward: Callable[..., Any]
+    right: Sequence[Callable[..., Any]]
+    wrong: Sequence[Callable[..., Any]]
+    inputs: Any
+    of_right: frozenset[Status] = GREEN
+    of_wrong: frozenset[Status] = FAIL
+    seeds: int = 1
+
+    def drawn(self, seed: int) -> list[Any]:
+        return [np.asarray(x) for x in (self.inputs(seed) if callable(self.inputs) else self.inputs)]
+
+
+def in_numpy(name: str, forward: Any, right: Any, wrong: Any, inputs: Any, **said: Any) -> list[Claim]:
+    made = Claim(f"{name} in numpy", numpy_layer, forward, backwards(right), backwards(wrong), inputs, **said)
+    return [made]
+
+
+def in_paddle(name: str, forward: Any, right: Any, wrong: Any, inputs: Any, **said: Any) -> list[Claim]:
+    made = Claim(f"{name} in operations", paddle_layer, forward, backwards(right), backwards(wrong), inputs, **said)
+    return [made]
+
+
+def in_both(
+    name: str, forward: Any, right: Any, wrong: Any, inputs: Any, of_wrong_numpy: Any = None, **said: Any
+) -> list[Claim]:
+    """Functions whose first argument is the module with exp, tanh, where …: NumPy's and Paddle's have the same names.
+
+    `of_wrong_numpy`: what may be said of wrong ones where no operations can be seen.
+    """
+
+    def of(module: Any, functions: Sequence[Any]) -> list[Any]:
+        return [lambda *a, f=f: f(module, *a) for f in functions]
+
+    said_of_numpy = said | ({"of_wrong": of_wrong_numpy} if of_wrong_numpy else {})
+    return [
+        *in_numpy(name, of(np, [forward])[0], of(np, backwards(right)), of(np, backwards(wrong)), inputs,
+                  **said_of_numpy),
+        *in_paddle(name, of(paddle, [forward])[0], of(paddle, backwards(right)), of(paddle, backwards(wrong)), inputs,
+                   **said),
+    ]  # fmt: skip
+
+
+def backwards(given: Any) -> list[Any]:
+    return [given] if callable(given) else list(given)
+
+
+def right_ones(*kinds: list[Claim]) -> Any:
+    """Of every right backward of the claims and every seed: the claim, the backward, the seed."""
+    return pytest.mark.parametrize(("claim", "backward", "seed"), list(rows(kinds, lambda claim: claim.right)))
+
+
+def wrong_ones(*kinds: list[Claim]) -> Any:
+    return pytest.mark.parametrize(("claim", "backward", "seed"), list(rows(kinds, lambda claim: claim.wrong)))
+
+
+def rows(kinds: Sequence[list[Claim]], of: Callable[[Claim], Sequence[Any]]) -> Iterator[Any]:
+    for claim in (claim for kind in kinds for claim in kind):
+        for number, backward in enumerate(of(claim)):
+            for seed in range(claim.seeds):
+                yield pytest.param(claim, backward, seed, id=f"{claim.name}, {number}, seed {seed}")
+
+
+def normal(*shapes: tuple[int, ...], size: float = 1.0, dtype: str = "float64") -> Callable[[int], list[Any]]:
+    """A function of a seed that draws arrays of these shapes."""
+
+    def draw(seed: int) -> list[Any]:
+        random = np.random.default_rng(seed)
+        return [(size * random.standard_normal(shape)).astype(dtype) for shape in shapes]
+
+    return draw
+
+
+def factor(by: float, right: Callable[..., Any]) -> Callable[..., Any]:
+    """A backward of one input whose gradient is wrong by a factor."""
+    return lambda *a: by * right(*a)
+
+
+def verdict_on(claim: Claim, backward: Callable[..., Any], seed: int, **options: Any) -> Status:
+    layer = claim.make(claim.forward, backward)
+    return gradcheck.check(layer, *claim.drawn(seed), seed=seed, **options).verdict

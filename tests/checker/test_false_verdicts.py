@@ -1,0 +1,160 @@
+"""Cases that other gradient checkers get wrong with their defaults, each with the verdict that is right."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from claims import Claim, in_both, in_numpy, normal, right_ones, verdict_on, wrong_ones
+
+import gradcheck
+import pylayer.paddle as paddle
+from gradcheck.result import Status
+
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
+PyLayer: Any = paddle.autograd.PyLayer
+NORMAL = np.random.default_rng(7).standard_normal(2000)
+
+
+def relu_vjp(m: Any, x: Any, y: Any, g: Any) -> Any:
+    return m.where(x > 0, g, 0 * g)
+
+
+def tanh_vjp(m: Any, x: Any, y: Any, g: Any) -> Any:
+    return g * (1 - y * y)
+
+
+def positive_part(m: Any, x: Any, y: Any, g: Any) -> Any:
+    return m.maximum(g, 0 * g) * (1 - y * y)
+
+
+def square_vjp(m: Any, x: Any, y: Any, g: Any) -> Any:
+    return 2 * g * x
+
+
+def without_777(x: Any, y: Any, g: Any) -> Any:
+    return g * (1 - y * y) * (np.arange(2000) != 777)
+
+
+def dead(m: Any, x: Any, y: Any, g: Any) -> Any:
+    return 0 * x
+
+
+CASES = [
+    *in_both("relu at 0", lambda m, x: m.maximum(x, 0 * x), relu_vjp, lambda m, x, y, g: 1.0 * g, [[0.0, 1.0, -1.0]]),
+    *in_both("tanh in float32", lambda m, x: m.tanh(x), tanh_vjp, dead, normal((20,), dtype="float32")),
+    *in_both("tanh in float64", lambda m, x: m.tanh(x), tanh_vjp, positive_part, [[0.5, -1.0]]),
+    *in_both("x² at 1e8", lambda m, x: x * x, square_vjp, lambda m, x, y, g: g * x, [[1e8]]),
+    *in_both("log at 1e-7", lambda m, x: m.log(x), lambda m, x, y, g: g / x, lambda m, x, y, g: 1.01 * g / x, [[1e-7]]),
+    *in_both("sin(1e6 x)", lambda m, x: m.sin(1e6 * x), lambda m, x, y, g: g * 1e6 * m.cos(1e6 * x),
+             lambda m, x, y, g: g * 1e6 * m.sin(1e6 * x), [[0.3, 0.7]]),
+    *in_both("(x + 1e8) − 1e8", lambda m, x: (x + 1e8) - 1e8, lambda m, x, y, g: 1.0 * g, lambda m, x, y, g: 1.1 * g,
+             [[1.3, 0.2]]),
+    *in_both("exp at 50", lambda m, x: m.exp(x), lambda m, x, y, g: g * y, lambda m, x, y, g: 1.0 * g, [[50.0]]),
+    *in_both("exp at −50", lambda m, x: m.exp(x), lambda m, x, y, g: g * y, lambda m, x, y, g: 2 * g * y, [[-50.0]]),
+    *in_both("floor at 2", lambda m, x: m.floor(x), lambda m, x, y, g: 0 * g, lambda m, x, y, g: 1.0 * g, [[2.0]]),
+    *in_both("the mean square of 2000", lambda m, x: (x * x).mean(), lambda m, x, y, g: g * 2 * x / 2000, dead,
+             normal((2000,), size=2e-3)),
+    *in_both("sigmoid of 256 × 256", lambda m, x: 1 / (1 + m.exp(-x)), lambda m, x, y, g: g * y * (1 - y), dead,
+             normal((256, 256))),
+    *in_numpy("tanh without an element", np.tanh, lambda x, y, g: g * (1 - y * y), without_777, [NORMAL]),
+]  # fmt: skip
+
+
+@right_ones(CASES)
+def test_a_right_backward_is_green(claim: Claim, backward: Any, seed: int) -> None:
+    assert verdict_on(claim, backward, seed) in claim.of_right
+
+
+@wrong_ones(CASES)
+def test_a_wrong_backward_fails(claim: Claim, backward: Any, seed: int) -> None:
+    assert verdict_on(claim, backward, seed) in claim.of_wrong
+
+
+@pytest.mark.parametrize("name", ["relu at 0 in numpy", "floor at 2 in numpy"])
+def test_a_kink_is_marked(name: str) -> None:
+    claim = next(claim for claim in CASES if claim.name == name)
+    assert verdict_on(claim, claim.right[0], 0) is Status.KINK
+
+
+def test_the_wrong_element_is_named_alone() -> None:
+    claim = CASES[-1]
+    result = gradcheck.check(claim.make(claim.forward, without_777), NORMAL)
+    assert [entry.index for entry in result.wrong] == [(777,)]
+
+
+class AbsInPlace(PyLayer):  # type: ignore[misc]
+    """Changes its input, out of sight of the tape."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        array = x.numpy()
+        np.abs(array, out=array)
+        x.set_value(array)
+        ctx.save_for_backward(x)
+        return x * x
+
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        (x,) = ctx.saved_tensor()
+        return 2 * g * paddle.abs(x)
+
+
+class FreshDropout(PyLayer):  # type: ignore[misc]
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        mask = (paddle.rand(x.shape) > 0.5).astype(x.dtype)
+        ctx.save_for_backward(mask)
+        return x * mask
+
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        (mask,) = ctx.saved_tensor()
+        return g * mask
+
+
+class CubeOnce(PyLayer):  # type: ignore[misc]
+    """Its first derivative is right, and says nothing of the second."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        ctx.save_for_backward(x)
+        return x * x * x
+
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        (x,) = ctx.saved_tensor()
+        return 3 * g * x.detach() * x.detach()
+
+
+class Cube(CubeOnce):
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        (x,) = ctx.saved_tensor()
+        return 3 * g * x * x
+
+
+def test_an_input_changed_in_place_is_named() -> None:
+    result = gradcheck.check(AbsInPlace, NORMAL[:6])
+    assert result.verdict is Status.FAIL
+    assert "GC133" in [found.code for found in result.diagnosis]
+
+
+def test_a_fresh_mask_in_each_forward_is_named() -> None:
+    result = gradcheck.check(FreshDropout, NORMAL[:20])
+    assert result.verdict is Status.FAIL
+    assert "GC131" in [found.code for found in result.diagnosis]
+
+
+def test_overlapping_memory_is_no_matter() -> None:
+    x = np.lib.stride_tricks.as_strided(np.linspace(-1, 1, 8), (5, 4), (8, 8))
+    claim = CASES[-1]
+    assert gradcheck.check(claim.make(np.tanh, lambda x, y, g: g * (1 - y * y)), x).verdict is Status.PASS
+    assert gradcheck.check(claim.make(np.tanh, lambda x, y, g: g * (1 - y)), x).verdict is Status.FAIL
+
+
+def test_a_second_derivative_that_is_detached_fails_at_the_second_order_alone() -> None:
+    assert gradcheck.check(CubeOnce, NORMAL[:5]).verdict is Status.PASS
+    assert gradcheck.check(CubeOnce, NORMAL[:5], order=2).verdict is Status.FAIL
+    assert gradcheck.check(Cube, NORMAL[:5], order=2).verdict is Status.PASS

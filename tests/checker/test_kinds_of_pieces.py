@@ -1,0 +1,221 @@
+"""Kinds of layers on which gradient checkers err because of the shape of the function: ties, steps, tables and joins,
+each with several members.
+
+At a tie or a kink, backwards in the hull of the slopes beside it are green; those outside of it FAIL. Elsewhere the
+derivative is that of what is computed: 0 between steps, the slope of the segment in a table.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from claims import Claim, factor, in_both, in_numpy, in_paddle, normal, right_ones, verdict_on, wrong_ones
+
+import pylayer.paddle as paddle
+
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
+
+
+# ------------------------------------------------------------------- ties
+def shares(a: float, b: float) -> Any:
+    """A backward of two inputs, equal in every element, that get these shares of the cotangent."""
+    return lambda m, x, y, out, g: (a * g, b * g)
+
+
+def windows(x: Any) -> Any:
+    return x.reshape(2, 4, 3)
+
+
+def pool_vjp(share: str) -> Any:
+    """Of a maximum over windows of three: the whole gradient to the first maximum, to all, or in equal parts."""
+
+    def backward(x: Any, y: Any, g: Any) -> Any:
+        w = windows(x)
+        mask = (w == y[..., None]).astype(float)
+        if share == "first":
+            mask = np.arange(3) == w.argmax(-1)[..., None]
+        if share == "equal":
+            mask = mask / mask.sum(-1, keepdims=True)
+        return (mask * g[..., None]).reshape(x.shape)
+
+    return backward
+
+
+def tied_windows(seed: int) -> list[Any]:
+    x = np.random.default_rng(seed).integers(0, 2, (2, 12)).astype(float)
+    x[0, :2] = 1.0
+    return [x]
+
+
+def sort_vjp(kind: str) -> Any:
+    def backward(x: Any, y: Any, g: Any) -> Any:
+        order, d = np.argsort(x, kind="stable"), np.zeros_like(x)
+        d[order] = g
+        tied = x == 2.0
+        if kind == "mean":
+            d[tied] = d[tied].mean()
+        if kind == "sum":
+            d[tied] = d[tied].sum()
+        return d if kind != "unsorted" else g * 1.0
+
+    return backward
+
+
+def largest_vjp(whole: bool) -> Any:
+    def backward(x: Any, y: Any, g: Any) -> Any:
+        mask = (paddle.abs(x) == y).astype(x.dtype)
+        return g * paddle.sign(x) * (mask if whole else mask / mask.sum())
+
+    return backward
+
+
+def flat_at(value: float) -> Any:
+    """The slope of a function that is 0 below 0 and x above, `value` at 0."""
+    return lambda m, x, y, g: g * m.where(x > 0, 0 * x + 1, m.where(x < 0, 0 * x, 0 * x + value))
+
+
+AB = [[1.0, -2.0, 0.5], [1.0, -2.0, 0.5]]
+TIED = [[3.0, 2.0, 5.0, 2.0, 2.0, -1.0]]
+TIES = [
+    *in_both("max(x, y) with x = y", lambda m, x, y: m.maximum(x, y), [shares(1, 0), shares(0, 1), shares(0.5, 0.5)],
+             [shares(1, 1), shares(0, 0), shares(2, -1), shares(0.5, 0.25)], AB),
+    *in_both("min(x, y) with x = y", lambda m, x, y: m.minimum(x, y), [shares(1, 0), shares(0.25, 0.75)],
+             [shares(1, 1), shares(0, 0)], AB),
+    *in_both("where(x ≥ y, x, y) with x = y", lambda m, x, y: m.where(x >= y, x, y), shares(1, 0), shares(1, 1), AB),
+    *in_numpy("max pooling with ties", lambda x: windows(x).max(-1), [pool_vjp("first"), pool_vjp("equal")],
+              pool_vjp("all"), tied_windows, seeds=3),
+    *in_numpy("sort with three equal values", np.sort, [sort_vjp("permutation"), sort_vjp("mean")],
+              [sort_vjp("sum"), sort_vjp("unsorted")], TIED),
+    *in_paddle("sort with three equal values", paddle.sort,
+               lambda x, y, g: paddle.put_along_axis(paddle.zeros_like(x), paddle.argsort(x), g, 0),
+               lambda x, y, g: 1.0 * g, TIED),
+    *in_paddle("the largest absolute value, tied", lambda x: paddle.abs(x).max(), largest_vjp(False), largest_vjp(True),
+               [[3.0, -3.0, 1.0, 3.0]]),
+    *in_both("relu at 0", lambda m, x: m.maximum(x, 0 * x), [flat_at(0), flat_at(1), flat_at(0.5)],
+             [flat_at(2), flat_at(-0.5)], [[0.0, 1.0, -1.0]]),
+    *in_both("abs at 0", lambda m, x: m.abs(x), [lambda m, x, y, g: g * m.sign(x)], [lambda m, x, y, g: g * 1.0],
+             [[0.0, 3.0, -1e-5]]),
+    *in_both("clip at its bounds", lambda m, x: m.clip(x, -1, 1),
+             [lambda m, x, y, g: m.where(m.abs(x) < 1, g, 0 * g), lambda m, x, y, g: m.where(m.abs(x) <= 1, g, 0 * g)],
+             [lambda m, x, y, g: 1.0 * g, lambda m, x, y, g: 0 * g], [[1.0, 0.3, -1.0, 4.0]]),
+]  # fmt: skip
+
+
+# ------------------------------------------------------------------- steps
+def none(m: Any, x: Any, y: Any, g: Any) -> Any:
+    return 0 * g
+
+
+def straight_through(m: Any, x: Any, y: Any, g: Any) -> Any:
+    return 1.0 * g
+
+
+UNIT = normal((16, 16))
+STEPS = [
+    *in_both("round(255 x) / 255", lambda m, x: m.round(255 * x) / 255, none, straight_through, UNIT, seeds=2),
+    *in_both("round(1e4 x) / 1e4", lambda m, x: m.round(1e4 * x) / 1e4, none, straight_through, UNIT, seeds=2),
+    *in_both("floor at 1000.5", lambda m, x: m.floor(x), none, straight_through, [[1000.5, -3000.5, 0.3]]),
+    *in_both("the ceiling", lambda m, x: m.ceil(3 * x), none, straight_through, UNIT, seeds=2),
+    *in_both("the sign", lambda m, x: m.sign(x), none, straight_through, UNIT),
+    *in_both("x + round(16 x) / 16", lambda m, x: x + m.round(16 * x) / 16, straight_through,
+             lambda m, x, y, g: 2 * g, UNIT, seeds=2),
+    *in_numpy("8 bits between the extremes", lambda x: np.round((x - x.min()) / 0.02) * 0.02, lambda x, y, g: 0 * g,
+              lambda x, y, g: 1.0 * g, UNIT),
+    *in_numpy("the largest as one-hot", lambda x: 1.0 * (x == x.max(-1, keepdims=True)), lambda x, y, g: 0 * g,
+              lambda x, y, g: y * (g - (g * y).sum(-1, keepdims=True) / 2), UNIT),
+]  # fmt: skip
+
+
+# ------------------------------------------------------------------- tables
+def table(count: int) -> tuple[Any, Any]:
+    points = np.linspace(0, 1, count)
+    return points, np.sin(5 * points)
+
+
+def lookup(count: int) -> Any:
+    return lambda x: np.interp(x, *table(count))
+
+
+def lookup_vjp(count: int, shift: int = 0) -> Any:
+    def backward(x: Any, y: Any, g: Any) -> Any:
+        slopes = np.diff(table(count)[1]) * (count - 1)
+        return g * slopes[(x * (count - 1)).astype(int) + shift]
+
+    return backward
+
+
+def lerp(x: Any) -> Any:
+    values = paddle.to_tensor(table(257)[1])
+    at = paddle.floor(x * 256).astype("int64")
+    low, high = paddle.gather(values, at), paddle.gather(values, at + 1)
+    return low + (x * 256 - at.astype(x.dtype)) * (high - low)
+
+
+def lerp_vjp(x: Any, y: Any, g: Any) -> Any:
+    values = paddle.to_tensor(table(257)[1])
+    at = paddle.floor(x * 256).astype("int64")
+    return g * 256 * (paddle.gather(values, at + 1) - paddle.gather(values, at))
+
+
+def inside(seed: int) -> list[Any]:
+    return [np.random.default_rng(seed).uniform(0.05, 0.9, 10)]
+
+
+TABLES = [
+    *in_numpy("65,537 points", lookup(65537), lookup_vjp(65537), factor(1.01, lookup_vjp(65537)), inside, seeds=4),
+    *in_numpy("1,025 points", lookup(1025), lookup_vjp(1025), [factor(1.01, lookup_vjp(1025)), lookup_vjp(1025, 1)],
+              inside, seeds=2),
+    *in_numpy("17 points", lookup(17), lookup_vjp(17), [lookup_vjp(17, 1), lambda x, y, g: g * 5 * np.cos(5 * x)],
+              inside, seeds=2),
+    *in_paddle("257 points", lerp, lerp_vjp, [factor(1.01, lerp_vjp), lambda x, y, g: g * 5 * paddle.cos(5 * x)],
+               inside, seeds=2),
+    *in_numpy("the nearest of 4,097 points", lambda x: table(4097)[1][np.round(x * 4096).astype(int)],
+              lambda x, y, g: 0 * g, lambda x, y, g: g * 5 * np.cos(5 * x), inside, seeds=2),
+]  # fmt: skip
+
+
+# ------------------------------------------------------------------- joins at 0
+def smoothstep(m: Any, x: Any) -> Any:
+    t = m.clip(x, 0, 1)
+    return t * t * (3 - 2 * t)
+
+
+def smoothstep_vjp(m: Any, x: Any, y: Any, g: Any) -> Any:
+    t = m.clip(x, 0, 1)
+    return g * 6 * t * (1 - t)
+
+
+def off_by_one_at_0(right: Any) -> Any:
+    return lambda m, x, y, g: right(m, x, y, g) + m.where(x == 0, g, 0 * g)
+
+
+def join(name: str, forward: Any, right: Any, *points: Any) -> list[Claim]:
+    return [claim for k, x in enumerate(points)
+            for claim in in_both(f"{name}, {k}", forward, right, off_by_one_at_0(right), [x])]  # fmt: skip
+
+
+JOINS = [
+    *join("relu²", lambda m, x: m.maximum(x, 0 * x) ** 2, lambda m, x, y, g: 2 * g * m.maximum(x, 0 * x),
+          [0.0, 1.3, -0.7], [0.0]),
+    *join("x·|x|", lambda m, x: x * m.abs(x), lambda m, x, y, g: 2 * g * m.abs(x), [0.0, 1.3, -0.7], [0.0]),
+    *join("x − tanh x", lambda m, x: x - m.tanh(x), lambda m, x, y, g: g * m.tanh(x) ** 2, [0.0, 1.3, -0.7], [0.0]),
+    *join("smoothstep", smoothstep, smoothstep_vjp, [0.0, 0.3, 1.0, -2.0], [0.0]),
+    *join("x³", lambda m, x: x * x * x, lambda m, x, y, g: 3 * g * x * x, [0.0, 2.0], [0.0]),
+    *join("√|x|³", lambda m, x: m.abs(x) * m.sqrt(m.abs(x)), lambda m, x, y, g: 1.5 * g * m.sign(x) * m.sqrt(m.abs(x)),
+          [0.0, 2.0, -1.0]),
+]  # fmt: skip
+
+
+KINDS = (TIES, STEPS, TABLES, JOINS)
+
+
+@right_ones(*KINDS)
+def test_a_right_backward_is_green(claim: Claim, backward: Any, seed: int) -> None:
+    assert verdict_on(claim, backward, seed) in claim.of_right
+
+
+@wrong_ones(*KINDS)
+def test_a_wrong_backward_is_not(claim: Claim, backward: Any, seed: int) -> None:
+    assert verdict_on(claim, backward, seed) in claim.of_wrong

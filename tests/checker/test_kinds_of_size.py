@@ -1,0 +1,120 @@
+"""Kinds of layers on which gradient checkers err because of how large numbers are: subnormal, huge, or a small share.
+
+Right backwards are green, wrong ones FAIL.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from claims import Claim, factor, in_both, in_numpy, in_paddle, normal, right_ones, verdict_on, wrong_ones
+
+import pylayer.paddle as paddle
+
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
+F: Any = paddle.nn.functional
+
+
+# ------------------------------------------------------------------- range
+def np_softmax(x: Any) -> Any:
+    e = np.exp(x - x.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+
+def softmax_vjp(x: Any, y: Any, g: Any) -> Any:
+    return y * (g - (g * y).sum(-1, keepdim=True))
+
+
+def rbf(x: Any, z: Any) -> Any:
+    return np.exp(-((x[:, None] - z[None]) ** 2).sum(-1))
+
+
+def rbf_vjp(sign: float) -> Any:
+    def backward(x: Any, z: Any, y: Any, g: Any) -> Any:
+        weighted = 2 * (g * y)[:, :, None] * (x[:, None] - z[None])
+        return -weighted.sum(1), sign * weighted.sum(0)
+
+    return backward
+
+
+def bell_vjp(m: Any, x: Any, y: Any, g: Any) -> Any:
+    return -2 * g * x * y
+
+
+RANGE = [
+    *in_both("exp(−x²) with a subnormal", lambda m, x: m.exp(-x * x), bell_vjp, factor(2, bell_vjp), [[26.7, 1.0]]),
+    *in_both("exp at 709", lambda m, x: m.exp(x), lambda m, x, y, g: g * y, lambda m, x, y, g: 1.01 * g * y,
+             [[709.0, 0.3]]),
+    *in_both("x² at 1e150", lambda m, x: x * x, lambda m, x, y, g: 2 * x * g, lambda m, x, y, g: x * g,
+             [[1e150, -2e150]]),
+    *in_both("1/x at 1e-150", lambda m, x: 1 / x, lambda m, x, y, g: -g * y * y, lambda m, x, y, g: g * y * y,
+             [[1e-150, -2e-149]]),
+    *in_both("log at 1e-300", lambda m, x: m.log(x), lambda m, x, y, g: g / x, lambda m, x, y, g: 1.01 * g / x,
+             [[1e-300, 2.0]]),
+    *in_both("1e-300 · tanh", lambda m, x: 1e-300 * m.tanh(x), lambda m, x, y, g: 1e-300 * g * (1 - m.tanh(x) ** 2),
+             lambda m, x, y, g: 1e-300 * g * (1 - m.tanh(x)), normal((5,))),
+    *in_numpy("an rbf matrix of distant points", rbf, rbf_vjp(1), rbf_vjp(-1), normal((8, 4), (9, 4), size=8), seeds=2),
+    *in_numpy("softmax of 150 randn", np_softmax, lambda x, y, g: y * (g - (g * y).sum(-1, keepdims=True)),
+              lambda x, y, g: g, normal((6, 20), size=150), seeds=2),
+    *in_paddle("softmax of 150 randn", lambda x: F.softmax(x, axis=-1), softmax_vjp, lambda x, y, g: g,
+               normal((6, 20), size=150), seeds=2),
+    *in_both("exp(−x²), float32 subnormals", lambda m, x: m.exp(-x * x), bell_vjp, lambda m, x, y, g: -g * x * y,
+             [np.array([9.5, 1.0, -9.4], "float32")]),
+]  # fmt: skip
+
+
+# ------------------------------------------------------------------- small shares
+def doubled_first(right: Any) -> Any:
+    """A backward whose first entry is twice as large."""
+
+    def backward(m: Any, x: Any, y: Any, g: Any) -> Any:
+        d = right(m, x, y, g)
+        twice = np.where(np.arange(d.shape[0]) == 0, 2.0, 1.0)
+        return d * (twice if m is np else m.to_tensor(twice))
+
+    return backward
+
+
+def square_vjp(m: Any, x: Any, y: Any, g: Any) -> Any:
+    return 2 * g * x
+
+
+def weighted_vjp(m: Any, x: Any, y: Any, g: Any) -> Any:
+    return g * WEIGHTS if m is np else g * m.to_tensor(WEIGHTS)
+
+
+WEIGHTS = np.array([1e-8, 1.0, -2.0, 0.5, 3.0])
+SHARES = [
+    *in_both("Σx² at [1e-3, 1e3]", lambda m, x: (x * x).sum(), square_vjp, doubled_first(square_vjp), [[1e-3, 1e3]]),
+    *in_both("a weighted sum with a weight of 1e-8", lambda m, x: weighted_vjp(m, x, None, x).sum(),
+             weighted_vjp, doubled_first(weighted_vjp), normal((5,)), seeds=2),
+    *in_both("tanh(a) + 1e-12·b", lambda m, a, b: m.tanh(a) + 1e-12 * b,
+             lambda m, a, b, y, g: (g * (1 - m.tanh(a) ** 2), 1e-12 * g),
+             [lambda m, a, b, y, g: (g * (1 - m.tanh(a) ** 2), 2e-12 * g),
+              lambda m, a, b, y, g: (g * (1 - m.tanh(a) ** 2), 0 * g)], normal((6,), (6,)), seeds=2),
+    *in_both("a bias of 1e-9", lambda m, x, w, b: x @ w + 1e-9 * b,
+             lambda m, x, w, b, y, g: (g @ w.T, x.T @ g, 1e-9 * g.sum(0)),
+             lambda m, x, w, b, y, g: (g @ w.T, x.T @ g, -1e-9 * g.sum(0)), normal((4, 3), (3, 5), (5,)), seeds=2),
+    *in_both("a penalty of 1e-7", lambda m, x, w: ((x @ w) ** 2).mean() + 1e-7 * (w * w).sum(),
+             lambda m, x, w, y, g: (g * 2 * (x @ w) @ w.T / 24, g * (2 * x.T @ (x @ w) / 24 + 2e-7 * w)),
+             lambda m, x, w, y, g: (g * 2 * (x @ w) @ w.T / 24, g * (2 * x.T @ (x @ w) / 24 + 1e-7 * w)),
+             normal((6, 5), (5, 4)), seeds=2),
+    *in_both("outputs of 1e6 and of 1e-6", lambda m, x: m.stack([1e6 * m.sin(x), 1e-6 * m.tanh(x)]),
+             lambda m, x, y, g: 1e6 * m.cos(x) * g[0] + 1e-6 * (1 - m.tanh(x) ** 2) * g[1],
+             lambda m, x, y, g: 1e6 * m.cos(x) * g[0] + 1e-6 * (1 - m.tanh(x)) * g[1], normal((6,)), seeds=2),
+]  # fmt: skip
+
+
+KINDS = (RANGE, SHARES)
+
+
+@right_ones(*KINDS)
+def test_a_right_backward_is_green(claim: Claim, backward: Any, seed: int) -> None:
+    assert verdict_on(claim, backward, seed) in claim.of_right
+
+
+@wrong_ones(*KINDS)
+def test_a_wrong_backward_is_not(claim: Claim, backward: Any, seed: int) -> None:
+    assert verdict_on(claim, backward, seed) in claim.of_wrong

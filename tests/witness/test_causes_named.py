@@ -1,0 +1,70 @@
+"""A single mistake in a hand-written backward is named at the line of forward whose share of the gradient is wrong."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from causes_layers import attention, gates, losses, masks, norms, products, recurrent
+from causes_layers.cases import Case
+from causes_layers.nonsense import SCALARS, nonsense
+
+import gradcheck
+from gradcheck.result import Status
+
+FIRST_CONTRACT = "GC130"
+"""Codes from here on are broken contracts, not causes."""
+
+
+def inputs(case: Case, seed: int) -> list[Any]:
+    return [np.asarray(a) for a in case.inputs(np.random.default_rng([seed, 3]))]
+
+
+def causes(result: Any) -> list[Any]:
+    return [d for d in result.diagnosis if d.code < FIRST_CONTRACT]
+
+
+@pytest.mark.parametrize(
+    ("case", "name"),
+    [
+        (norms.LAYER_NORM, "the mean is a constant"),
+        (norms.LAYER_NORM, "sign of the variance's share"),
+        (norms.BATCH_NORM, "1/N of the mean forgotten"),
+        (norms.STANDARDISE, "N for N − 1"),
+        (attention.ATTENTION, "softmax without its row sum"),
+        (attention.ATTENTION, "scale forgotten"),
+        (recurrent.LSTM, "1 − t for 1 − t²"),
+        (recurrent.LSTM, "forget gate forgotten"),
+        (losses.FOCAL, "the weight is a constant"),
+        (products.LINEAR_TANH, "transpose missing"),
+        (masks.CLIPPED, "straight through the clip"),
+        (gates.SWISH, "x forgotten"),
+    ],
+    ids=lambda value: value.name if isinstance(value, Case) else value,
+)
+def test_the_line_of_a_mistake_is_named(case: Case, name: str) -> None:
+    mistake = case.mistake(name)
+    result = gradcheck.check(case.broken(mistake), *inputs(case, 0))
+    assert result.verdict is Status.FAIL
+    named = causes(result)
+    assert named, "no cause"
+    right = case.lines(mistake)
+    for cause in named:
+        number = int(cause.line.rpartition(":")[2])
+        assert number in right, (cause.line, cause.text, right)
+        assert cause.source_line.strip() == right[number]
+
+
+@pytest.mark.parametrize("case", [norms.LAYER_NORM, attention.ATTENTION, recurrent.LSTM], ids=lambda case: case.name)
+def test_a_right_backward_has_no_cause(case: Case) -> None:
+    result = gradcheck.check(case.layer, *inputs(case, 0))
+    assert (result.verdict, result.diagnosis) == (Status.PASS, ())
+
+
+@pytest.mark.parametrize("case", SCALARS, ids=lambda case: case.name)
+@pytest.mark.parametrize("seed", range(3))
+def test_nonsense_has_no_cause(case: Case, seed: int) -> None:
+    arrays = inputs(case, seed)
+    result = gradcheck.check(nonsense(case, arrays, seed), *arrays)
+    assert (result.verdict, causes(result)) == (Status.FAIL, [])
