@@ -91,6 +91,20 @@ class PaddleBackend:
         values = np.asarray(tensor.numpy())
         return values.view(ml_dtypes.bfloat16) if tensor.dtype == self.paddle.bfloat16 else values
 
+    def recorded(
+        self,
+        call: Callable[[], Sequence[Tensor]],
+        inputs: Sequence[Tensor],
+        lines: bool,
+        move: Callable[[str, Array, int], None] | None = None,
+    ) -> None:
+        """Paddle does not say what it computes."""
+
+    def moving(self, move: Callable[[str, Array, int], None]) -> AbstractContextManager[None]:
+        """Nothing is moved."""
+        return nullcontext()
+
+
 
 def extent(tensor: Tensor) -> tuple[int, int]:
     """The addresses at which a contiguous Tensor's memory begins and ends; the same one twice if it is not."""

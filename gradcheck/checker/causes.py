@@ -35,7 +35,7 @@ def causes(looker: Looker, named: Named) -> Iterator[Diagnosis]:
     cotangents = [looker.even_weights() for _ in range(COTANGENTS)]
     claimed = [point.vjp(u) for u in cotangents]
     if point.witnessed:
-        explained = list(point.explained(cotangents, claimed))
+        explained = list(point.explained([*cotangents, looker.even_weights()]))
         if explained:
             yield from explained
             return

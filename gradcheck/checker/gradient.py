@@ -241,16 +241,18 @@ class Check:
             return found
         if found.verdict is Status.INCONCLUSIVE and not found.wrong_elsewhere:
             return found
-        fine = self.longer(masks, look.kinked, fine=True)  # FAIL only if it is wrong whatever the finest structure is
+        self.looker.fine = True  # FAIL only if it is wrong whatever the finest structure is
+        fine = self.longer(masks, look.kinked)
+        self.looker.fine = False
         return min(found, fine, key=lambda f: CERTAINTY.index(f.verdict))
 
-    def longer(self, masks: Sequence[Array | None] | None, kinked: bool, fine: bool = False) -> Found:
+    def longer(self, masks: Sequence[Array | None] | None, kinked: bool) -> Found:
         """The same from a whole scan, where a first look was not enough; FAIL if another direction shows it too."""
-        look = self.looker.look(masks, whole=True, by_rows=kinked, fine=fine)
+        look = self.looker.look(masks, whole=True, by_rows=kinked)
         if look.kinked:
-            return self.beside_rows_with_kinks(look, masks, fine)
+            return self.beside_rows_with_kinks(look, masks)
         if look.decision is Decision.FAIL and look.rejected is None:
-            look = self.looker.look(masks, whole=True, by_rows=kinked, fine=fine)
+            look = self.looker.look(masks, whole=True, by_rows=kinked)
         self.worst = look.error
         match look.decision:
             case Decision.FAIL:
@@ -266,10 +268,10 @@ class Check:
         self.worst = look.error
         return Found(Status.FAIL, look=look)
 
-    def beside_rows_with_kinks(self, look: Look, masks: Sequence[Array | None] | None, fine: bool) -> Found:
+    def beside_rows_with_kinks(self, look: Look, masks: Sequence[Array | None] | None) -> Found:
         """Where some outputs have a kink: the others are judged by this look, and those by their sides."""
         if not look.by_rows:
-            look = self.looker.look(masks, whole=True, by_rows=True, fine=fine)
+            look = self.looker.look(masks, whole=True, by_rows=True)
         self.worst = look.error
         if look.claim.size and look.decision is Decision.FAIL:
             return self.failed(look)
@@ -355,7 +357,7 @@ class Check:
             nothing_claimed = True
         else:
             nothing_claimed = False
-        for multiple in MULTIPLES:
+        for multiple in MULTIPLES if look.seen.holds(look.claim.value) else ():
             try:
                 there = Looker(self.point.beside([x * multiple for x in self.point.x]), self.looker.random, self.rtol)
                 if there.point.outputs.not_finite() is not None:

@@ -10,8 +10,8 @@ import numpy as np
 from gradcheck.checker.decide import Decision
 from gradcheck.checker.look import Look, Looker
 from gradcheck.checker.point import Entry, Point
-from gradcheck.numeric.derivative import BRIEF, Derivative, derivative_of
-from gradcheck.numeric.line import Array, inner, module_of
+from gradcheck.numeric.derivative import APART, BRIEF, Derivative, derivative_of
+from gradcheck.numeric.line import Array, Line, inner, module_of
 from gradcheck.numeric.scan import Scan
 from gradcheck.numeric.search import halved, unflat
 
@@ -24,8 +24,11 @@ MOST_NAMED = 3
 """Kinks that the result names."""
 BESIDE = 2.0**-7
 """How far off the points beside are, relative to the inputs' scale; two are looked at."""
-CLOSE = 1e-6
-"""How far off one-sided derivatives, of lower order than those from both sides, may be relative to the larger side."""
+NEAR, STEP = 2.0**-20, 2.0**-26
+"""How far off the points are at which the function is looked at for its derivatives nearby, and the step there, relative to the inputs'
+scale: 64 times smaller, so that few steps reach over a kink."""
+CLOSE = 1e-5
+"""How far apart the derivatives of a smooth function may be at such points, relative to them: ten times their distance."""
 
 Masks = Sequence[Array | None]
 
@@ -48,30 +51,32 @@ class Kinks:
 
 
 def judged(looker: Looker, masks: Masks | None) -> Kinks:
-    """Hold the gradient against the one-sided derivatives along random directions over the elements in `masks`.
+    """Hold the gradient against the generalised derivative along random directions over the elements in `masks`.
 
-    A point at which both sides agree all the same has no kink; the gradient has to be that derivative there.
+    A gradient is one of many at a kink (an element of Clarke's subdifferential, 1983) only if its derivative along every direction is
+    between those of the function at points as near as one likes, and on both sides of the point itself.
     """
     point = looker.point
     xp = module_of(point.outputs.vector)
     directions = [point.direction(looker.random, masks) for _ in range(DIRECTIONS)]
-    derivatives: list[Derivative] = []
+    offsets = [point.direction(looker.random, masks) for _ in range(DIRECTIONS)]
+    ranges: list[Range] = []
     noise: Array | None = None
     for direction in directions:
         scan = Scan(point.line(direction))
         noise = looker.noise(scan, True) if noise is None else noise
-        derivatives.append(looker.scanned(scan, noise, True, BRIEF))
-    kinked = xp.stack([d.kinked | d.unclear for d in derivatives]).any(axis=0)
+        derivative = looker.scanned(scan, noise, True, BRIEF)
+        ranges.append(Range.around(point, direction, offsets, derivative))
+    kinked = xp.stack([r.kinked for r in ranges]).any(axis=0)
     which = xp.flatnonzero(kinked).tolist()
-    changed = xp.flatnonzero(~kinked & (derivatives[0].around > 0)).tolist()
-    looked_at = [*drawn(looker, which), *drawn(looker, changed)]
+    changed = xp.flatnonzero(~kinked & (ranges[0].size > 0)).tolist()
     wrong: list[Entry] = []
-    for output, gradients in rows(point, looked_at):
-        for direction, derivative in zip(directions, derivatives, strict=True):
+    for output, gradients in rows(point, [*drawn(looker, which), *drawn(looker, changed)]):
+        for direction, r in zip(directions, ranges, strict=True):
             claim = sum(inner(g, d) for g, d in zip(gradients, direction, strict=True) if d is not None)
-            low, high = ends(derivative, output)
+            low, high = r.ends(output)
             if not low <= claim <= high:
-                wrong.append(in_direction(point, direction, gradients, derivative, output, claim))
+                wrong.append(in_direction(point, direction, gradients, (low, high), output, claim))
                 break
     if wrong:
         return Kinks(wrong, [])
@@ -80,6 +85,52 @@ def judged(looker: Looker, masks: Masks | None) -> Kinks:
     beside = beside_is_wrong(looker, masks)
     places, jumps = named(looker, masks, which[:MOST_NAMED])
     return Kinks([], places, len(which) - MOST_NAMED, jumps, beside)
+
+
+@dataclass
+class Range:
+    """Per output, the derivatives along a direction on both sides of the point and at points nearby."""
+
+    low: Array
+    high: Array
+    kinked: Array
+
+    @classmethod
+    def around(
+        cls, point: Point, direction: Sequence[Array | None], offsets: Sequence[Sequence[Array | None]], found: Derivative
+    ) -> Range:
+        """From the derivative at the point, and differences at points `NEAR` off."""
+        xp = module_of(found.kinked)
+        slopes, rounding = [], xp.zeros(found.noise.shape)
+        for offset in offsets:
+            moved = [
+                x if d is None or o is None else x + NEAR * o for x, d, o in zip(point.x, direction, offset, strict=True)
+            ]
+            line = Line(point.forward, moved, direction, point.outputs.vector)
+            slopes.append((line.at(STEP).change - line.at(-STEP).change) / (2 * STEP))
+        rounding = found.noise / STEP
+        values = xp.stack(slopes)
+        values = xp.where(xp.isfinite(values), values, found.both.value)
+        low, high = values.min(axis=0), values.max(axis=0)
+        sided = found.kinked | found.unclear
+        left, right = found.hull
+        size = xp.maximum(abs(low), abs(high))
+        kinked = sided | (high - low > APART * (rounding + CLOSE * size))
+        known = sided & xp.isfinite(left) & xp.isfinite(right)
+        low, high = xp.where(known, xp.minimum(low, left), low), xp.where(known, xp.maximum(high, right), high)
+        margin = 2 * rounding + CLOSE * size
+        smooth = ~kinked & xp.isfinite(found.both.bar)
+        value, bar = found.both.value, found.both.bar + CLOSE * abs(found.both.value)
+        return cls(xp.where(smooth, value - bar, low - margin), xp.where(smooth, value + bar, high + margin), kinked)
+
+    @property
+    def size(self) -> Array:
+        """How large the derivative of every output may be."""
+        return module_of(self.low).maximum(abs(self.low), abs(self.high))
+
+    def ends(self, output: int) -> tuple[float, float]:
+        """Between which the derivative of an output may be."""
+        return float(self.low[output]), float(self.high[output])
 
 
 def drawn(looker: Looker, which: Sequence[int]) -> list[int]:
@@ -99,22 +150,11 @@ def rows(point: Point, outputs: Sequence[int]) -> list[tuple[int, list[Array]]]:
     return found
 
 
-def ends(derivative: Derivative, output: int) -> tuple[float, float]:
-    """The hull of both sides of an output, or its derivative where there is no kink."""
-    if not bool(derivative.kinked[output] | derivative.unclear[output]):
-        value, bar = float(derivative.both.value[output]), float(derivative.both.bar[output])
-        bar += CLOSE * abs(value)
-        return value - bar, value + bar
-    low, high = (float(end[output]) for end in derivative.hull)
-    margin = CLOSE * max(abs(low), abs(high))
-    return low - margin, high + margin
-
-
 def in_direction(
-    point: Point, direction: Sequence[Array | None], gradients: Sequence[Array], derivative: Derivative, output: int, claim: float
+    point: Point, direction: Sequence[Array | None], gradients: Sequence[Array], ends: tuple[float, float], output: int, claim: float
 ) -> Entry:
     """The entry that carries most of a gradient that lies outside of both sides, with the nearer side for its derivative."""
-    low, high = ends(derivative, output)
+    low, high = ends
     nearer = low if claim < low else high
     shares = [abs(g * d).reshape(-1) if d is not None else abs(g).reshape(-1) * 0 for g, d in zip(gradients, direction, strict=True)]
     number = max(range(len(shares)), key=lambda k: float(shares[k].max()) if shares[k].size else -1.0)

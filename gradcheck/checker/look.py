@@ -76,6 +76,8 @@ class Looker:
     point: Point
     random: np.random.Generator
     rtol: float
+    fine: bool = False
+    """Whether whole scans take the finest structure for the function's own; else it is rounding."""
 
     def look(
         self,
@@ -85,7 +87,6 @@ class Looker:
         like: Derivative | None = None,
         size: float = 1.0,
         by_rows: bool = False,
-        fine: bool = False,
     ) -> Look:
         """A look along a random direction over the elements in `masks`, or over all.
 
@@ -94,14 +95,13 @@ class Looker:
             like: the derivative along another direction, whose noise holds here as well: three steps do.
             size: of the cotangent.
             by_rows: a derivative for every output, also where the tape tells the noise of a weighted sum.
-            fine: take the finest structure for the function's own, which may be rounding.
         """
         point = self.point
         direction = point.direction(self.random, masks)
         by_rows = point.by_rows and (by_rows or point.tape is None)
         if by_rows:
             scan = Scan(point.line(direction))
-            noise = self.noise(scan, whole, fine) if like is None else like.noise
+            noise = self.noise(scan, whole) if like is None else like.noise
             derivative = self.scanned(scan, noise, whole, AGAIN_STEPS if like is not None else BRIEF)
             cotangent = size * self.equal_weights(derivative) * ~(derivative.kinked | derivative.unclear)
         else:
@@ -109,7 +109,7 @@ class Looker:
         if not by_rows:
             scan = Scan(point.line(direction, cotangent))
             if point.tape is None:
-                derivative = self.scanned(scan, self.noise(scan, whole, fine), whole, BRIEF)
+                derivative = self.scanned(scan, self.noise(scan, whole), whole, BRIEF)
             else:
                 derivative = self.with_known_noise(scan, direction, cotangent, whole)
         return self.compared(direction, derivative, cotangent, by_rows, masks)
@@ -126,12 +126,22 @@ class Looker:
         return self.compared(direction, derivative, like.cotangent, like.by_rows, masks)
 
     # ----------------------------------------------------------------- the differences
-    def noise(self, scan: Scan, whole: bool, fine: bool = False) -> Array:
-        """The rounding error of every row, measured; for a whole scan from both sides, with what hides between close values."""
+    def noise(self, scan: Scan, whole: bool) -> Array:
+        """The rounding error of every row, measured; for a whole scan from both sides, with what hides between close values.
+
+        Where there is a tape, it knows how much can hide.
+        """
         if not whole:
             return measured(scan)
         found = measured(scan, (1.0, -1.0))
-        return found if fine else with_hidden(scan, found)
+        if self.fine:
+            return found
+        hidden = with_hidden(scan, found)
+        if self.point.tape is None:
+            return hidden
+        xp = module_of(found)
+        total = self.tape_noise([], xp.ones_like(self.point.outputs.vector), 0.0)
+        return xp.minimum(hidden, xp.maximum(found, total))
 
     def scanned(self, scan: Scan, noise: Array, whole: bool, brief: Sequence[int]) -> Derivative:
         """The derivative by the brief steps; by all of them if it shall be `whole`."""

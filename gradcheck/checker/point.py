@@ -13,6 +13,7 @@ from gradcheck.checker.outputs import Outputs, widened
 from gradcheck.checker.problem import Problem
 from gradcheck.numeric.line import MOST_ROWS, Array, Line, random_direction, scale_of, spacing
 from gradcheck.result import Diagnosis, WrongEntry
+from gradcheck.witness.causes import explain
 
 if TYPE_CHECKING:
     from gradcheck.witness.tape import Tape
@@ -164,9 +165,19 @@ class Point:
         total = [a + b for a, b in both]
         return [total[k] for k in self.moved]
 
-    def explained(self, cotangents: Sequence[Array], claimed: Sequence[Sequence[Array]]) -> Sequence[Diagnosis]:
-        """The mistakes on the tape that reproduce what backward gives for these cotangents."""
-        return []
+    def explained(self, cotangents: Sequence[Array]) -> Sequence[Diagnosis]:
+        """The mistakes on the tape that reproduce what backward gives for these cotangents, each with its line."""
+        tape = self.recorded(self.inputs, lines=True)
+        if tape is None:
+            return []
+        draws = [self.outputs.split(u) for u in cotangents]
+        rounding = [a + b for a, b in zip(tape.gradient_rounding(draws[0]), tape.claim_rounding(draws[0]), strict=True)]
+
+        def vjp(draw: Sequence[Array | None]) -> list[Array | None]:
+            self.vjps += 1
+            return self.problem.vjp(list(self.inputs), list(draw))
+
+        return explain(tape, vjp, draws, self.problem.names, rounding)
 
     # ----------------------------------------------------------------- names
     def entries(self, number: int) -> int:

@@ -155,6 +155,16 @@ def factor(by: float, right: Callable[..., Any]) -> Callable[..., Any]:
     return lambda *a: by * right(*a)
 
 
+def slope(value: float) -> Callable[..., Any]:
+    """A backward that multiplies by a number, for `in_both`."""
+    return lambda m, x, y, g: value * g
+
+
+def slopes(low: float, at: float, high: float, place: float = 0.0) -> Callable[..., Any]:
+    """A backward with these slopes below, at and above a place, for `in_both`."""
+    return lambda m, x, y, g: g * m.where(x > place, 0 * x + high, m.where(x < place, 0 * x + low, 0 * x + at))
+
+
 def verdict_on(claim: Claim, backward: Callable[..., Any], seed: int, **options: Any) -> Status:
     layer = claim.make(claim.forward, backward)
     return gradcheck.check(layer, *claim.drawn(seed), seed=seed, **options).verdict

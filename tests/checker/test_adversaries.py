@@ -21,6 +21,8 @@ from claims import (
     in_paddle,
     normal,
     right_ones,
+    slope,
+    slopes,
     verdict_on,
     wrong_ones,
 )
@@ -33,8 +35,14 @@ pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 F: Any = paddle.nn.functional
 
 
-def slope(value: float) -> Any:
-    return lambda m, x, y, g: value * g
+def tied(share_a: float, share_b: float) -> Any:
+    """A backward of max(2a, b), right where they differ; these slopes where not."""
+
+    def backward(m: Any, a: Any, b: Any, y: Any, g: Any) -> Any:
+        return (m.where(2 * a > b, 2 * g, m.where(2 * a == b, share_a * g, 0 * g)),
+                m.where(2 * a < b, g, m.where(2 * a == b, share_b * g, 0 * g)))  # fmt: skip
+
+    return backward
 
 
 def constant(m: Any, values: Any, like: Any) -> Any:
@@ -81,22 +89,19 @@ KINKS = [
               slope(1.0), slope(0.0)], [HALF]),
     *in_both("round at 0.5", lambda m, x: m.round(x), slope(0.0), [slope(1.0), slope(-1.0)], [[0.5, 1.5]]),
     *in_both("floor at 2", lambda m, x: m.floor(x), slope(0.0), [slope(1.0), slope(0.5)], [[2.0]]),
-    *in_both("x·(x > 1) at 1", lambda m, x: x * (x > 1).astype(x.dtype), [slope(1.0), slope(0.0), slope(0.4)],
-             [slope(7.0), slope(-1.0), slope(1.5)], [[1.0]]),
+    *in_both("x·(x > 1) at 1", lambda m, x: x * (x > 1).astype(x.dtype),
+             [slopes(0, 1, 1, 1), slopes(0, 0, 1, 1), slopes(0, 0.4, 1, 1)],
+             [slopes(0, 7, 1, 1), slopes(0, -1, 1, 1), slopes(0, 1.5, 1, 1), slope(7.0), slope(-1.0)], [[1.0]]),
     *in_both("sign at 0", lambda m, x: m.sign(x), slope(0.0), [slope(1.0), slope(2.0)], [[0.0]]),
     *in_both("sign at 0, among others", lambda m, x: m.sign(x), slope(0.0), slope(1.0), [[0.0, 0.7, -2.0]]),
-    *in_both("max(2a, b) with 2a = b", lambda m, a, b: m.maximum(2 * a, b),
-             [lambda m, a, b, y, g: (2 * g, 0 * g), lambda m, a, b, y, g: (0 * g, 1.0 * g),
-              lambda m, a, b, y, g: (1.0 * g, 0.5 * g)],
-             [lambda m, a, b, y, g: (2 * g, 1.0 * g), lambda m, a, b, y, g: (1.0 * g, 1.0 * g),
-              lambda m, a, b, y, g: (0 * g, 0 * g), lambda m, a, b, y, g: (-2 * g, 2 * g)],
-             [[1.0, -0.7], [2.0, -1.4]]),
-    *in_both("relu(x) − relu(−x) at 0", lambda m, x: relu(m, x) - relu(m, -x), slope(1.0), slope(0.0), [[0.0]],
-             of_wrong=NOT_GREEN),
+    *in_both("max(2a, b) with 2a = b", lambda m, a, b: m.maximum(2 * a, b), [tied(2, 0), tied(0, 1), tied(1, 0.5)],
+             [tied(2, 1), tied(1, 1), tied(0, 0), tied(-2, 2)], [[1.0, -0.7], [2.0, -1.4]]),
+    *in_both("relu(x) − relu(−x) at 0", lambda m, x: relu(m, x) - relu(m, -x), slope(1.0),
+             [slopes(1, 0, 1), slope(0.0)], [[0.0]], of_wrong=NOT_GREEN),
     *in_both("relu(x) − relu(−x) at 0, among others", lambda m, x: relu(m, x) - relu(m, -x), slope(1.0),
-             [lambda m, x, y, g: m.where(x == 0, 0 * g, g), slope(2.0)], [[0.0, 1.0, -0.5]], of_wrong=NOT_GREEN),
-    *in_both("|x| + x at 0", lambda m, x: m.abs(x) + x, [slope(0.0), slope(2.0), slope(1.0)],
-             [slope(-1.0), slope(3.0)], [[0.0]]),
+             [slopes(1, 0, 1), slope(2.0)], [[0.0, 1.0, -0.5]], of_wrong=NOT_GREEN),
+    *in_both("|x| + x at 0", lambda m, x: m.abs(x) + x, [slopes(0, 0, 2), slopes(0, 2, 2), slopes(0, 1, 2)],
+             [slopes(0, -1, 2), slopes(0, 3, 2), slope(3.0)], [[0.0]]),
 ]  # fmt: skip
 
 

@@ -10,20 +10,23 @@ from typing import Any
 
 import numpy as np
 import pytest
-from claims import Claim, factor, in_both, in_numpy, in_paddle, normal, right_ones, verdict_on, wrong_ones
+from claims import (
+    Claim,
+    factor,
+    in_both,
+    in_numpy,
+    in_paddle,
+    normal,
+    right_ones,
+    slope,
+    slopes,
+    verdict_on,
+    wrong_ones,
+)
 
 import pylayer.paddle as paddle
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
-
-
-def slope(value: float) -> Any:
-    return lambda m, x, y, g: value * g
-
-
-def slopes(low: float, at: float, high: float, place: float = 0.0) -> Any:
-    """A backward with these slopes below, at and above a place."""
-    return lambda m, x, y, g: g * m.where(x > place, 0 * x + high, m.where(x < place, 0 * x + low, 0 * x + at))
 
 
 # ------------------------------------------------------------------- ties
@@ -60,7 +63,13 @@ def top_vjp(kind: str) -> Any:
 
 
 def norm_at_0(direction: Any) -> Any:
-    return lambda m, x, y, g: g * (np.array(direction) if m is np else m.to_tensor(np.array(direction)))
+    """Of |x|: x/|x|, and at the origin this direction."""
+
+    def backward(m: Any, x: Any, y: Any, g: Any) -> Any:
+        at = np.array(direction) if m is np else m.to_tensor(np.array(direction))
+        return g * (at if float(y) == 0 else x / y)
+
+    return backward
 
 
 def running_max_vjp(whole: bool) -> Any:

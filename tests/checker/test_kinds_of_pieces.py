@@ -19,9 +19,15 @@ pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
 
 # ------------------------------------------------------------------- ties
-def shares(a: float, b: float) -> Any:
-    """A backward of two inputs, equal in every element, that get these shares of the cotangent."""
-    return lambda m, x, y, out, g: (a * g, b * g)
+def shares(a: float, b: float, larger: bool = True) -> Any:
+    """A backward of the larger (or the smaller) of two inputs, right where they differ; these shares where not."""
+
+    def backward(m: Any, x: Any, y: Any, out: Any, g: Any) -> Any:
+        first, second = (x, y) if larger else (y, x)
+        return (m.where(first > second, g, m.where(x == y, a * g, 0 * g)),
+                m.where(first < second, g, m.where(x == y, b * g, 0 * g)))  # fmt: skip
+
+    return backward
 
 
 def windows(x: Any) -> Any:
@@ -76,13 +82,13 @@ def flat_at(value: float) -> Any:
     return lambda m, x, y, g: g * m.where(x > 0, 0 * x + 1, m.where(x < 0, 0 * x, 0 * x + value))
 
 
-AB = [[1.0, -2.0, 0.5], [1.0, -2.0, 0.5]]
+AB = [[1.0, -2.0, 0.5, 3.0], [1.0, -2.0, 0.5, 2.0]]
 TIED = [[3.0, 2.0, 5.0, 2.0, 2.0, -1.0]]
 TIES = [
     *in_both("max(x, y) with x = y", lambda m, x, y: m.maximum(x, y), [shares(1, 0), shares(0, 1), shares(0.5, 0.5)],
              [shares(1, 1), shares(0, 0), shares(2, -1), shares(0.5, 0.25)], AB),
-    *in_both("min(x, y) with x = y", lambda m, x, y: m.minimum(x, y), [shares(1, 0), shares(0.25, 0.75)],
-             [shares(1, 1), shares(0, 0)], AB),
+    *in_both("min(x, y) with x = y", lambda m, x, y: m.minimum(x, y),
+             [shares(1, 0, False), shares(0.25, 0.75, False)], [shares(1, 1, False), shares(0, 0, False)], AB),
     *in_both("where(x ≥ y, x, y) with x = y", lambda m, x, y: m.where(x >= y, x, y), shares(1, 0), shares(1, 1), AB),
     *in_numpy("max pooling with ties", lambda x: windows(x).max(-1), [pool_vjp("first"), pool_vjp("equal")],
               pool_vjp("all"), tied_windows, seeds=3),
