@@ -67,19 +67,6 @@ class PaddleBackend:
         (x, x_end), (y, y_end) = extent(a), extent(b)
         return x < y_end and y < x_end
 
-    def recorded(
-        self,
-        call: Callable[[], Sequence[Tensor]],
-        inputs: Sequence[Tensor],
-        lines: bool,
-        move: Callable[[str, Array, int], None] | None = None,
-    ) -> None:
-        """Paddle does not say what it computes."""
-
-    def moving(self, move: Callable[[str, Array, int], None]) -> AbstractContextManager[None]:
-        """Nothing is moved."""
-        return nullcontext()
-
     def lacks_kernel(self, error: Exception) -> bool:
         """As Paddle says it of most operations in float16 and bfloat16 on a CPU."""
         return isinstance(error, (RuntimeError, OSError)) and bool(
