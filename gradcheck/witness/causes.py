@@ -12,10 +12,10 @@ import numpy as np
 
 from gradcheck.backends.base import Array, Spot
 from gradcheck.result import Diagnosis
-from gradcheck.witness.edges import Edge
+from gradcheck.witness.edges import Cause, Edge
 from gradcheck.witness.graph import wide
 from gradcheck.witness.lines import Place, place_of
-from gradcheck.witness.search import SCREEN, Cause, Claim, found_causes
+from gradcheck.witness.search import SCREEN, Claim, found_causes
 from gradcheck.witness.tape import Tape
 
 Vjp = Callable[[Sequence[Array | None]], Sequence[Array | None]]
@@ -56,7 +56,8 @@ def explain(
     wrong = [k for k, e in enumerate(errors[0]) if largest[k] > 10 * bars[k] and e.size * draws >= LEAST_NUMBERS]
     if not wrong or not all(np.isfinite(largest)):
         return []
-    found = found_causes(tape, tape.replays, Claim(cotangents, errors, bars, wrong))
+    with np.errstate(all="ignore"):
+        found = found_causes(tape, tape.replays, Claim(cotangents, errors, bars, wrong))
     return [d for cause, alike in chosen(found, wrong) for d in said(tape, cause, alike, names)]
 
 

@@ -76,6 +76,48 @@ class Edge:
         )
 
 
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """One candidate on one edge: its projections along the directions, and those of the right cotangent."""
+
+    edge: Edge
+    ordinal: int | None
+    """Among the edge's candidates; None for the right cotangent, to be scaled."""
+    code: str
+    cost: float
+    says: str
+    along: Array
+    right: Array
+    factors: dict[float, float]
+    """Plain factors, and how far-fetched each is."""
+
+
+@dataclass(frozen=True, eq=False)
+class Cause:
+    """A candidate with its factor, that reproduces the claim for the inputs that it `explains`."""
+
+    trial: Trial
+    factor: float
+    cost: float
+    second: Cause | None = None
+    """A second mistake beside it."""
+    explains: frozenset[int] = frozenset()
+    spoils: int = 0
+    """How many inputs it would change whose gradient is right."""
+    residual: float = 0.0
+    """How far it is off, relative to the largest error."""
+
+    @property
+    def step(self) -> Step:
+        """The operation whose rule is wrong."""
+        return self.trial.edge.step
+
+    @property
+    def place(self) -> int:
+        """How late in the forward it stands; of a pair, both."""
+        return self.step.first + (self.second.place if self.second else 0)
+
+
 def edges_of(
     graph: Graph, step: Step, given: Sequence[Array | None], pulled: Sequence[tuple[int, int, Array]]
 ) -> Iterator[Edge]:
