@@ -15,13 +15,14 @@ from gradcheck.result import Diagnosis
 from gradcheck.witness.edges import Cause, Edge
 from gradcheck.witness.graph import wide
 from gradcheck.witness.lines import Place, place_of
-from gradcheck.witness.search import SCREEN, Claim, found_causes
+from gradcheck.witness.search import EXACT_TO, SCREEN, Claim, found_causes
 from gradcheck.witness.tape import Tape
 
 Vjp = Callable[[Sequence[Array | None]], Sequence[Array | None]]
 
-LEAST_NUMBERS = 3
-"""Independent numbers of a wrong gradient below which it is not explained: any share fits one."""
+LEAST_NUMBERS, LEAST_DIGITS = 3, 12
+"""Independent numbers of a wrong gradient, and digits in all of them that are no rounding, below which it is not
+explained: any share fits one number, and of a million pairs of candidates one fits 6 digits by chance."""
 
 ASSIGNED = re.compile(r"\s*([A-Za-z_]\w*(?:\s*,\s*[A-Za-z_]\w*)*)\s*=(?!=)\s*")
 """The beginning of a line that gives values names."""
@@ -52,9 +53,15 @@ def explain(
     ]
     bars = [float(np.max(r, initial=0)) for r in rounding]
     largest = [max(float(abs(e[k]).max(initial=0)) for e in errors) for k in range(len(names))]
+    if not all(np.isfinite(largest)):
+        return []
     draws = min(len(cotangents), sum(np.size(u) for u in cotangents[0] if u is not None))
-    wrong = [k for k, e in enumerate(errors[0]) if largest[k] > 10 * bars[k] and e.size * draws >= LEAST_NUMBERS]
-    if not wrong or not all(np.isfinite(largest)):
+    wrong = []
+    for k, (error, bar, size) in enumerate(zip(errors[0], bars, largest, strict=True)):
+        digits = np.log10(np.maximum(abs(error) / (bar + EXACT_TO * size or 1.0), 1.0)).sum() * draws
+        if error.size * draws >= LEAST_NUMBERS and digits >= LEAST_DIGITS:
+            wrong.append(k)
+    if not wrong:
         return []
     with np.errstate(all="ignore"):
         found = found_causes(tape, tape.replays, Claim(cotangents, errors, bars, wrong))

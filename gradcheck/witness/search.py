@@ -67,21 +67,20 @@ def found_causes(tape: Graph, replays: Replays, claim: Claim) -> list[Cause]:
     graph = Graph(tape.recording, dead_steps(tape, claim.cotangents[0]))
     found: list[Cause] = []
     left = list(claim.wrong)
-    for groups in ([left], [[k] for k in left]):
-        probes = moved(graph, replays, claim, groups)
+    for together in (True, False) if len(left) > 1 else (True,):
+        groups = [left] if together else [[k] for k in left]
+        probes = moved(graph, replays, claim, groups) if left else None
         if probes is None:
             return found
         for ruled in (False, True):
             if not left or (ruled and size > MOST_RULED):
                 return found
-            if len(groups) == 1 or ruled:
+            if together or ruled:
                 trials = scored(graph, claim.cotangents[0], probes.tangents, ruled)
                 found += confirmed(graph, claim, proposed(trials, probes, several(graph, groups)))
             plain = [cause for cause in found if ruled or cause.cost <= PLAIN]
             left = [k for k in claim.wrong if not any(k in cause.explains for cause in plain)]
-        if len(claim.wrong) == 1:
-            break
-    return found + confirmed(graph, claim, paired(trials, probes, left)) if left else found
+    return found + confirmed(graph, claim, paired(trials, probes, left)) if left and probes else found
 
 
 def several(graph: Graph, groups: Sequence[Sequence[int]]) -> list[bool]:
