@@ -33,6 +33,10 @@ EXACT = {
 """Operations that move, select or copy values, or change them without rounding."""
 
 
+CANCELLED = 1000
+"""Units of rounding, of what it was added up from, below which a cotangent counts as 0."""
+
+
 class Operation(NamedTuple):
     """One operation on the way, for reports."""
 
@@ -122,3 +126,31 @@ class Graph:
 def wide(array: Array) -> Array:
     """A floating array in float64, a complex one in complex128."""
     return array.astype("complex128" if array.dtype.kind == "c" else "float64", copy=False)
+
+
+def dead_steps(graph: Graph, cotangents: Sequence[Array | None]) -> frozenset[int]:
+    """The operations whose output the result does not depend on, because it cancels: the maximum in a stable softmax.
+
+    A mistake elsewhere keeps it from cancelling on the tape, but not in a backward that was written without it.
+    """
+    sizes: dict[int, float] = {}
+    dead = set()
+    epsilon = coarsest(graph)
+
+    def visit(step: Step, given: Sequence[Array | None], pulled: Sequence[tuple[int, int, Array]]) -> None:
+        cotangent = given[0]
+        if len(step.values) == 1 and cotangent is not None and cotangent.size:
+            added_up = sizes.get(step.first, 0.0)
+            if added_up and float(abs(cotangent).max()) <= CANCELLED * epsilon * added_up:
+                dead.add(step.first)
+            summed = float(abs(cotangent).sum()) if step.name in ("add", "subtract") else 0.0
+            for _, number, r in pulled:
+                sizes[number] = sizes.get(number, 0.0) + max(float(abs(r).max(initial=0)), summed / max(r.size, 1))
+
+    graph.pulled(graph.starts(cotangents), visit)
+    return frozenset(dead)
+
+
+def coarsest(graph: Graph) -> float:
+    """The largest ε on a tape."""
+    return max(EPSILON.get(array.dtype.name, 0.0) for array in graph.recording.arrays)

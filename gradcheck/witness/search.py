@@ -17,7 +17,7 @@ import numpy as np
 from gradcheck.backends.base import Array, Step
 from gradcheck.witness.candidates import RULE_FACTORS, plain_factors, tried
 from gradcheck.witness.edges import Candidate, Cause, Trial, edges_of
-from gradcheck.witness.graph import EPSILON, Graph, wide
+from gradcheck.witness.graph import EPSILON, Graph, coarsest, dead_steps, wide
 from gradcheck.witness.rounding import Replays
 
 DIRECTIONS = 6
@@ -29,9 +29,6 @@ of ε^⅓, right to about ε^⅔: 1e-10 in float64, 2e-5 where values are rounde
 
 EXACT_TO = 1e-10
 """To what part of the largest error each element must be reproduced, beside the rounding."""
-
-CANCELLED = 1000
-"""Units of rounding, of what it was added up from, below which a cotangent counts as 0."""
 
 MOST_CONFIRMED = 40
 """Candidates that are pulled back, the least far-fetched first."""
@@ -86,33 +83,6 @@ def found_causes(tape: Graph, replays: Replays, claim: Claim) -> list[Cause]:
 def several(graph: Graph, groups: Sequence[Sequence[int]]) -> list[bool]:
     """Whether a group of inputs has more than one element: any factor fits one number."""
     return [sum(graph.recording.arrays[k].size for k in group) > 1 for group in groups]
-
-
-def dead_steps(tape: Graph, cotangents: Sequence[Array | None]) -> frozenset[int]:
-    """The operations whose output the result does not depend on, because it cancels: the maximum in a stable softmax.
-
-    A mistake elsewhere keeps it from cancelling on the tape, but not in a backward that was written without it.
-    """
-    sizes: dict[int, float] = {}
-    dead = set()
-    epsilon = coarsest(tape)
-
-    def visit(step: Step, given: Sequence[Array | None], pulled: Sequence[tuple[int, int, Array]]) -> None:
-        cotangent = given[0]
-        if len(step.values) == 1 and cotangent is not None and cotangent.size:
-            if float(abs(cotangent).max()) <= CANCELLED * epsilon * sizes.get(step.first, 0.0):
-                dead.add(step.first)
-            summed = float(abs(cotangent).sum()) if step.name in ("add", "subtract") else 0.0
-            for _, number, r in pulled:
-                sizes[number] = sizes.get(number, 0.0) + max(float(abs(r).max(initial=0)), summed / max(r.size, 1))
-
-    tape.pulled(tape.starts(cotangents), visit)
-    return frozenset(dead)
-
-
-def coarsest(graph: Graph) -> float:
-    """The largest ε on a tape."""
-    return max(EPSILON.get(array.dtype.name, 0.0) for array in graph.recording.arrays)
 
 
 # --------------------------------------------------------------------------- along directions
