@@ -92,7 +92,7 @@ def monomials(edge: Edge) -> Iterator[Candidate]:
             forgotten = powers == (0, 0)
             says = f"multiplies by {product(*powers)} in place of {product(*expected)}"
             cost = 1 if forgotten else 2 + sum(abs(p - q) for p, q in zip(powers, expected, strict=True))
-            value = edge.fit(edge.g * edge.x ** powers[0] * other ** powers[1])
+            value = edge.fit(edge.g * edge.x ** powers[0] * (np.asarray(other) + 0.0) ** powers[1])
             yield Candidate("GC116", cost, "forgets the factor {other}" if forgotten else says, value)
 
 
