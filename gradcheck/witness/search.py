@@ -23,9 +23,10 @@ from gradcheck.witness.rounding import Replays
 DIRECTIONS = 6
 """Along which each wrong input is moved: numbers that a candidate must agree with, or a pair of them."""
 
-SCREEN = 1e-4
-"""To what part of the error a candidate must agree along the directions. Tangents are central differences with a step
-of ε^⅓, right to about ε^⅔: 1e-10 in float64, 2e-5 where values are rounded to float32."""
+SCREEN, UNITS = 1e-4, 32
+"""To what part of the error a candidate must agree along the directions, and to how many ε of the coarsest dtype if
+that is more. Tangents are central differences with a step of ε^⅓, right to about ε^⅔: 1e-10 in float64, 2e-5 where
+values are rounded to float32. A projection on the tape adds up a few values, each rounded by an ε."""
 
 EXACT_TO = 1e-10
 """To what part of the largest error each element must be reproduced, beside the rounding."""
@@ -94,6 +95,8 @@ class Probes(NamedTuple):
     """The projections of the claim's error."""
     tangents: Sequence[Array | None]
     """Per value its changes, flat; None where there are none."""
+    screen: float
+    """To what part of the error a candidate must agree."""
 
 
 def moved(graph: Graph, replays: Replays, claim: Claim, groups: Sequence[Sequence[int]]) -> Probes | None:
@@ -118,7 +121,8 @@ def moved(graph: Graph, replays: Replays, claim: Claim, groups: Sequence[Sequenc
             return None
         rows.append([(wide(a) - wide(b)).reshape(-1) / (2 * step) for a, b in zip(after, before, strict=True)])
     stacked = [np.stack([row[number] for row in rows]) for number in range(len(arrays))]
-    return Probes(groups, np.array(errors), [matrix if matrix.any() else None for matrix in stacked])
+    tangents = [matrix if matrix.any() else None for matrix in stacked]
+    return Probes(groups, np.array(errors), tangents, max(SCREEN, UNITS * coarsest(graph)))
 
 
 def typical(x: Array) -> float:
@@ -158,9 +162,11 @@ def proposed(trials: Sequence[Trial], probes: Probes, several: Sequence[bool]) -
         wanted = errors + right
         factors = (along * wanted).sum(1) / (along * along).sum(1)
         off = abs(wanted - factors[:, None] * along).max(1)
-        for k in map(int, np.flatnonzero(off <= SCREEN * abs(errors).max())):
+        for k in map(int, np.flatnonzero(off <= probes.screen * abs(errors).max())):
             trial, factor = trials[k], float(factors[k])
-            plain = [(cost, c) for c, cost in trial.factors.items() if abs(factor - c) <= SCREEN * max(1.0, abs(c))]
+            plain = [
+                (cost, c) for c, cost in trial.factors.items() if abs(factor - c) <= probes.screen * max(1.0, abs(c))
+            ]
             if plain:
                 cost, c = min(plain)
                 found[trial, c] = Cause(trial, c, trial.cost + cost)
@@ -178,9 +184,9 @@ def projections(trials: Sequence[Trial], probes: Probes, block: int) -> tuple[Ar
 def paired(trials: Sequence[Trial], probes: Probes, left: Sequence[int]) -> list[Cause]:
     """Two mistakes at once, one of them a share that is missing, of the wrong sign, doubled or halved."""
     found = []
-    for block in (k for k, group in enumerate(probes.groups) if group[0] in left):
+    for block in (k for k, group in enumerate(probes.groups) if trials and group[0] in left):
         errors, along, right = projections(trials, probes, block)
-        size = SCREEN * float(abs(errors).max())
+        size = probes.screen * float(abs(errors).max())
         both = [(k, c) for k, t in enumerate(trials) if t.ordinal is None for c in (0.0, -1.0, 2.0, 0.5)]
         scaled = len(both)
         both += [(k, 1.0) for k, t in enumerate(trials) if t.ordinal is not None and t.cost < 4]
