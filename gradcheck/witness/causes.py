@@ -12,10 +12,10 @@ import numpy as np
 
 from gradcheck.backends.base import Array, Spot
 from gradcheck.result import Diagnosis
-from gradcheck.witness.edges import Cause, Edge
+from gradcheck.witness.edges import EXACT_TO, Cause, Claim, Edge
 from gradcheck.witness.graph import wide
 from gradcheck.witness.lines import Place, place_of
-from gradcheck.witness.search import EXACT_TO, SCREEN, Claim, found_causes
+from gradcheck.witness.search import SCREEN, found_causes
 from gradcheck.witness.tape import Tape
 
 Vjp = Callable[[Sequence[Array | None]], Sequence[Array | None]]
@@ -110,6 +110,7 @@ def said(tape: Tape, cause: Cause, alike: Sequence[Cause], names: Sequence[str])
     for key, text in words.items():
         says = says.replace(key, text)
     says = re.sub(r"#(\d+)", lambda m: called(tape, int(m[1]), names), says)
+    says += ", each time" * cause.each_time
     same = sorted({place_of(c.step.spot).line for c in alike if c.step.spot is not None} - {line})
     proof = [f"reproduces backward to {max(cause.residual, 1e-16):.0e}"]
     proof += [f"the same as line {', '.join(map(str, same[:3]))}"] if same else []

@@ -11,6 +11,9 @@ import numpy as np
 from gradcheck.backends.base import Array, Step
 from gradcheck.witness.graph import Graph, wide
 
+EXACT_TO = 1e-10
+"""To what part of the largest error each element must be reproduced, beside the rounding."""
+
 
 class Candidate(NamedTuple):
     """What a wrong backward would hand on."""
@@ -101,6 +104,8 @@ class Cause:
     cost: float
     second: Cause | None = None
     """A second mistake beside it."""
+    each_time: bool = False
+    """Whether it is made each time that the line is run, as in a loop."""
     explains: frozenset[int] = frozenset()
     spoils: int = 0
     """How many inputs it would change whose gradient is right."""
@@ -116,6 +121,17 @@ class Cause:
     def place(self) -> int:
         """How late in the forward it stands; of a pair, both."""
         return self.step.first + (self.second.place if self.second else 0)
+
+
+class Claim(NamedTuple):
+    """What is to be explained: per cotangent and input, how far the claim is from the tape."""
+
+    cotangents: Sequence[Sequence[Array | None]]
+    errors: Sequence[Sequence[Array]]
+    bars: Sequence[float]
+    """Per input, what of it may be rounding."""
+    wrong: Sequence[int]
+    """The inputs whose gradient is wrong by more."""
 
 
 def edges_of(

@@ -51,6 +51,9 @@ class Operation(NamedTuple):
 Visit = Callable[[Step, Sequence[Array | None], Sequence[tuple[int, int, Array]]], None]
 """Sees an operation, the cotangents of its outputs, and what `Step.pull` gave for them."""
 
+Alter = Callable[[Step, Sequence[Array | None], list[tuple[int, int, Array]]], list[tuple[int, int, Array]]]
+"""As `Visit`, and gives what to go on with."""
+
 
 class Graph:
     """The walk over a recording."""
@@ -90,11 +93,11 @@ class Graph:
         self,
         starts: dict[int, Array],
         visit: Visit | None = None,
-        touch: Callable[[Array], Array] = lambda cotangent: cotangent,
+        alter: Alter | None = None,
     ) -> dict[int, Array]:
         """The cotangents of the inputs, by number, for cotangents of any values.
 
-        `visit` sees each operation pass, `touch` may change each cotangent that comes out of one.
+        `visit` sees each operation pass, `alter` may change what comes out of one.
         """
         pending = dict(starts)
         with np.errstate(all="ignore"):
@@ -111,8 +114,9 @@ class Graph:
                     if all(g is None for g in given):
                         continue
                 pulled = list(step.pull(given))
+                if alter is not None:
+                    pulled = alter(step, given, pulled)
                 for _, edge, cotangent in pulled:
-                    cotangent = touch(cotangent)
                     present = pending.get(edge)
                     pending[edge] = cotangent if present is None else present + cotangent
                 if visit is not None:

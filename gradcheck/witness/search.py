@@ -16,8 +16,9 @@ import numpy as np
 
 from gradcheck.backends.base import Array, Step
 from gradcheck.witness.candidates import RULE_FACTORS, plain_factors, tried
-from gradcheck.witness.edges import Candidate, Cause, Trial, edges_of
+from gradcheck.witness.edges import EXACT_TO, Candidate, Cause, Claim, Trial, edges_of
 from gradcheck.witness.graph import EPSILON, Graph, coarsest, dead_steps, wide
+from gradcheck.witness.loops import looped
 from gradcheck.witness.rounding import Replays
 
 DIRECTIONS = 6
@@ -28,9 +29,6 @@ SCREEN, UNITS = 1e-4, 32
 that is more. Tangents are central differences with a step of ε^⅓, right to about ε^⅔: 1e-10 in float64, 2e-5 where
 values are rounded to float32. A projection on the tape adds up a few values, each rounded by an ε."""
 
-EXACT_TO = 1e-10
-"""To what part of the largest error each element must be reproduced, beside the rounding."""
-
 MOST_CONFIRMED = 40
 """Candidates that are pulled back, the least far-fetched first."""
 
@@ -40,17 +38,6 @@ LARGEST, MOST_RULED = 10_000_000, 1_000_000
 
 PLAIN = 1.0
 """The cost up to which a share explains an input so well that no rule is looked for: missing, wrong sign, a mean."""
-
-
-class Claim(NamedTuple):
-    """What is to be explained: per cotangent and input, how far the claim is from the tape."""
-
-    cotangents: Sequence[Sequence[Array | None]]
-    errors: Sequence[Sequence[Array]]
-    bars: Sequence[float]
-    """Per input, what of it may be rounding."""
-    wrong: Sequence[int]
-    """The inputs whose gradient is wrong by more."""
 
 
 def found_causes(tape: Graph, replays: Replays, claim: Claim) -> list[Cause]:
@@ -78,6 +65,9 @@ def found_causes(tape: Graph, replays: Replays, claim: Claim) -> list[Cause]:
                 found += confirmed(graph, claim, proposed(trials, probes, several(graph, groups)))
             plain = [cause for cause in found if ruled or cause.cost <= PLAIN]
             left = [k for k in claim.wrong if not any(k in cause.explains for cause in plain)]
+    if left:
+        found += looped(graph, claim, left)
+        left = [k for k in left if not any(k in cause.explains for cause in found)]
     return found + confirmed(graph, claim, paired(trials, probes, left)) if left and probes else found
 
 
