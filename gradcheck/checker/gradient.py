@@ -251,12 +251,15 @@ class Check:
             return found
         if found.verdict is Status.PASS and look.decision is not Decision.PASS and found.look is not None:
             return self.of_lost_outputs(look, found)
-        if found.verdict is Status.FAIL or found.doubted:
-            self.looker.fine = True  # FAIL only if it is wrong whatever the finest structure is
-            fine = self.longer(masks, look.kinked)
-            self.looker.fine = False
-            return min(found, fine, key=lambda f: CERTAINTY.index(f.verdict))
-        return found
+        if found.verdict not in (Status.FAIL, Status.INCONCLUSIVE):
+            return found
+        self.looker.fine = True  # FAIL only if it is wrong whatever the finest structure is
+        fine = self.longer(masks, look.kinked)
+        if fine.verdict is Status.FAIL and not (found.verdict is Status.FAIL or found.doubted):
+            fine = found
+        best = min(found, fine, key=lambda f: CERTAINTY.index(f.verdict))
+        self.looker.fine = best is fine
+        return best
 
     def of_lost_outputs(self, brief: Look, found: Found) -> Found:
         """Where outputs are so small that rounding on the way may be all there is of them, and a look without it disagreed:

@@ -81,7 +81,7 @@ def by_tape(looker: Looker, look: Look, listed: int) -> Named:
         ]
         return named
     if point.outputs.vector.size <= MOST_ROWS_BY_TAPE:
-        named.entries = list(rows_by_tape(looker, range(point.outputs.vector.size), listed))
+        named.entries = list(rows_by_tape(looker, range(point.outputs.vector.size), listed, look.rejected))
         if named.entries:
             return named
     worst = []
@@ -99,15 +99,17 @@ QUICK = 2.0**-48
 """The rounding of an entry of the tape that is a product of few numbers, relative to itself."""
 
 
-def rows_by_tape(looker: Looker, outputs: Iterable[int], listed: int) -> Iterable[Entry]:
-    """Of these rows of the Jacobian all entries that the tape rejects; of each input at most so many."""
+def rows_by_tape(
+    looker: Looker, outputs: Iterable[int], listed: int, masks: Sequence[Array | None]
+) -> Iterable[Entry]:
+    """Of these rows of the Jacobian all entries in `masks` that the tape rejects; of each input at most so many."""
     point = looker.point
     left = dict.fromkeys(range(len(point.x)), listed)
     for output in outputs:
         one = point.outputs.vector * 0
         one[output] = 1
         claimed, taped = point.vjp(one), point.by_tape(one)
-        wrong, _ = looker.rejected(one, claimed, taped)
+        wrong, _ = looker.rejected(one, claimed, taped, masks)
         for number, mask in enumerate(wrong or []):
             for i in module_of(one).flatnonzero(mask.reshape(-1)).tolist()[: left[number]]:
                 left[number] -= 1
@@ -228,7 +230,8 @@ def elementwise(looker: Looker, look: Look, number: int) -> list[Entry] | None:
     xp, d, other_d = module_of(u), d.reshape(-1), other_d.reshape(-1)
     value, bar = look.derivative.both.value / d, look.derivative.both.bar / abs(d)
     again, again_bar = other.derivative.both.value / other_d, other.derivative.both.bar / abs(other_d)
-    if not bool((abs(value - again) <= bar + again_bar).all()):
+    kinked = xp.stack([v for f in (look, other) for v in (f.derivative.kinked, f.derivative.unclear)]).any(axis=0)
+    if not bool(((abs(value - again) <= bar + again_bar) | kinked).all()):
         return None
     ones = xp.ones_like(u)
     claimed, mixed = point.vjp(ones)[number].reshape(-1), point.vjp(looker.even_weights())
@@ -240,7 +243,7 @@ def elementwise(looker: Looker, look: Look, number: int) -> list[Entry] | None:
     bar = bar + (ROUNDING + looker.rtol) * xp.maximum(abs(claimed), abs(value))
     return [
         Entry(number, i, i, float(claimed[i]), float(value[i]), float(bar[i]))
-        for i in xp.flatnonzero(~(abs(claimed - value) <= bar)).tolist()
+        for i in xp.flatnonzero(~(abs(claimed - value) <= bar) & ~kinked).tolist()
     ]
 
 

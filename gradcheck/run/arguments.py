@@ -156,6 +156,8 @@ def tensor_function(backend: Backend, function: Any, inputs: Sequence[Any]) -> T
                 stopped.append(name)
         elif isinstance(value, np.ndarray) or (isinstance(value, np.generic) and is_differentiable(value)):
             array = np.asarray(value)
+            if not is_differentiable(array):  # indices, masks: no gradient flows to them
+                stopped.append(name)
         else:
             continue
         arrays[name], dtypes[name] = array.copy(), array.dtype.name
