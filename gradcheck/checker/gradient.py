@@ -27,8 +27,6 @@ MOST_LISTED = 20
 """Wrong entries that a summary lists of an input; all are counted."""
 MOST_REGROUPED = 8
 """Looks at what was too small to be seen beside the rest, each at its own scale: eight times a factor of 1e9 is all of float64."""
-CERTAINTY = (Status.PASS, Status.KINK, Status.FAIL, Status.INCONCLUSIVE)
-"""Of two readings of the finest structure the one that speaks for backward counts: both are possible."""
 MULTIPLES = [2.0**-k for k in (1, 2, 3, 4, 6, 8, 10)] + [2.0**k for k in (1, 4, 8, 16, 24, 40)]
 """Of the inputs, at which a function that is flat here is looked at: saturated functions respond nearer to 0, underflown ones beyond."""
 BESIDE = 2.0**-7
@@ -255,11 +253,10 @@ class Check:
             return found
         self.looker.fine = True  # FAIL only if it is wrong whatever the finest structure is
         fine = self.longer(masks, look.kinked)
-        if fine.verdict is Status.FAIL and not (found.verdict is Status.FAIL or found.doubted):
-            fine = found
-        best = min(found, fine, key=lambda f: CERTAINTY.index(f.verdict))
-        self.looker.fine = best is fine
-        return best
+        doubted = found.verdict is Status.FAIL or found.doubted
+        believed = (Status.PASS, Status.FAIL) if doubted else (Status.PASS, Status.KINK)  # what rounds has kinks everywhere
+        self.looker.fine = fine.verdict in believed
+        return fine if self.looker.fine else found
 
     def of_lost_outputs(self, brief: Look, found: Found) -> Found:
         """Where outputs are so small that rounding on the way may be all there is of them, and a look without it disagreed:
@@ -281,7 +278,7 @@ class Check:
         look = self.looker.look(masks, whole=True, by_rows=kinked)
         if look.kinked:
             return self.with_kinks(Found(Status.PASS), masks)
-        if look.decision is Decision.FAIL and look.rejected is None:
+        if look.decision is Decision.FAIL and look.rejected is None and not self.looker.fine:
             look = self.looker.look(masks, whole=True, by_rows=kinked)
         self.worst = look.error
         match look.decision:

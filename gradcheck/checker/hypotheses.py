@@ -308,17 +308,20 @@ def operands(s: Subject) -> Diagnosis | None:
     if s.x.ndim != 2 or out is None or out.ndim != 2:
         return None
     others = [(n, v) for n, v in zip(s.names, s.inputs, strict=True) if v.ndim == 2 and n != s.name]
-    cotangents = s.shaped(out.shape)
+    cotangents, found, claimed = s.shaped(out.shape), "", False
     for (name, v), turn_g, turn_v, first in itertools.product(others, (False, True), (False, True), (True, False)):
         pairs = [(g.T if turn_g else g, v.T if turn_v else v) for g in cotangents]
         pairs = [pair if first else pair[::-1] for pair in pairs]
         left, right = pairs[0]
         if left.shape[1] != right.shape[0] or (left.shape[0], right.shape[1]) != s.x.shape:
             continue
-        if s.holds([a @ b for a, b in pairs]):
-            texts = ["dy.T" if turn_g else "dy", f"{name}.T" if turn_v else name]
-            return s.diagnosis("GC116", f"numeric = {' @ '.join(texts if first else texts[::-1])}")
-    return None
+        products = [a @ b for a, b in pairs]
+        texts = ["dy.T" if turn_g else "dy", f"{name}.T" if turn_v else name]
+        found = found or (" @ ".join(texts if first else texts[::-1]) if s.holds(products) else "")
+        claimed |= all(
+            bool((abs(g - p) <= b).all()) for g, p, b in zip(s.gradients, products, s.bars, strict=True)
+        )  # it is a product, if another one
+    return s.diagnosis("GC116", f"numeric = {found}") if found and claimed else None
 
 
 def usable(values: Array) -> bool:
