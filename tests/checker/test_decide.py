@@ -1,0 +1,160 @@
+"""The decision on one look, row by row of the table, and what holds for every look."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gradcheck.checker.decide import Claim, Decision, Heard, Seen, decide
+
+NOT_HEARD = None
+SHARP = Seen(2.0, 1e-6, 2.0, 2.0 - 1e-6, 2.0 + 1e-6)
+"""Differences with power, of a derivative of 2."""
+COARSE = Seen(2.0, 0.5, 2.0, 1.5, 2.5)
+"""Differences that see about 2, but would not see an error of 1 %."""
+BLIND = Seen(0.0, 1e3, 2.0, -1e3, 1e3)
+NOTHING = Seen(0.0, math.inf, 0.0)
+KINK = Seen(0.5, 1e-6, 1.0, 0.0, 1.0)
+"""Differences at a kink with slopes of 0 and 1 on both sides."""
+
+
+def claim(value: float) -> Claim:
+    return Claim(value, abs(value))
+
+
+def agrees(value: float) -> Heard:
+    return Heard(value, rejects=False)
+
+
+def rejects(value: float) -> Heard:
+    """A tape that says this, and that the claim is something else in some entry."""
+    return Heard(value, rejects=True)
+
+
+TABLE: list[tuple[str, Claim, Seen, Heard | None, Decision]] = [
+    ("inside, with power; agrees", claim(2.0), SHARP, agrees(2.0), Decision.PASS),
+    ("inside, with power; not heard", claim(2.0), SHARP, NOT_HEARD, Decision.PASS),
+    ("the tape inside; rejects", claim(3.0), SHARP, rejects(2.0), Decision.FAIL),
+    ("the tape inside, with little power; rejects", claim(3.0), COARSE, rejects(2.0), Decision.FAIL),
+    ("both inside, with little power; rejects", claim(2.1), COARSE, rejects(2.0), Decision.FAIL),
+    ("both inside, an entry that the sum hides; rejects", claim(2.0), SHARP, rejects(2.0), Decision.FAIL),
+    ("outside, with power; rejects", claim(3.0), SHARP, rejects(2.0), Decision.FAIL),
+    ("outside, with power, the tape too; rejects", claim(3.0), SHARP, rejects(5.0), Decision.FAIL),
+    ("outside, with power; not heard", claim(3.0), SHARP, NOT_HEARD, Decision.FAIL),
+    ("outside, with power; agrees", claim(3.0), SHARP, agrees(3.0), Decision.CONTRADICTION),
+    ("no power; agrees", claim(2.0), BLIND, agrees(2.0), Decision.BY_TAPE),
+    ("little power, inside; agrees", claim(2.1), COARSE, agrees(2.1), Decision.BY_TAPE),
+    ("little power, outside; agrees", claim(5.0), COARSE, agrees(5.0), Decision.BY_TAPE),
+    ("nothing known; agrees", claim(2.0), NOTHING, agrees(2.0), Decision.BY_TAPE),
+    ("no power; not heard", claim(2.0), BLIND, NOT_HEARD, Decision.UNSEEN),
+    ("little power, inside; not heard", claim(2.1), COARSE, NOT_HEARD, Decision.UNSEEN),
+    ("nothing known; not heard", claim(2.0), NOTHING, NOT_HEARD, Decision.UNSEEN),
+    # a tape that the differences exclude is no witness against a claim that they hold
+    ("inside, with power, the tape outside; rejects", claim(2.0), SHARP, rejects(5.0), Decision.PASS),
+    ("no power, the tape inside; rejects", claim(3.0), NOTHING, rejects(2.0), Decision.UNSEEN),
+    # at a kink every derivative between both sides is one
+    ("between the sides; not heard", claim(0.2), KINK, NOT_HEARD, Decision.UNSEEN),
+    ("between the sides; agrees", claim(0.2), KINK, agrees(0.2), Decision.BY_TAPE),
+    ("beyond the sides; not heard", claim(1.2), KINK, NOT_HEARD, Decision.FAIL),
+    # what is not a number
+    ("NaN, with power; not heard", Claim(math.nan, math.nan), SHARP, NOT_HEARD, Decision.FAIL),
+    ("inf, with power; not heard", Claim(math.inf, math.inf), SHARP, NOT_HEARD, Decision.FAIL),
+    ("inf, with power; rejects", Claim(math.inf, math.inf), SHARP, rejects(2.0), Decision.FAIL),
+    ("inside, with power; NaN", claim(2.0), SHARP, rejects(math.nan), Decision.PASS),
+    ("outside, with power; NaN", claim(3.0), SHARP, agrees(math.nan), Decision.FAIL),
+    ("no power; NaN", claim(2.0), BLIND, agrees(math.inf), Decision.UNSEEN),
+]  # fmt: skip
+"""The differences; the tape. The claim, what both say, and what follows."""
+
+
+@pytest.mark.parametrize(("said", "heard", "seen", "decision"), [
+    pytest.param(said, heard, seen, decision, id=name) for name, said, seen, heard, decision in TABLE
+])  # fmt: skip
+def test_the_table(said: Claim, seen: Seen, heard: Heard | None, decision: Decision) -> None:
+    assert decide(said, seen, heard) is decision
+
+
+def test_a_stationary_point_is_seen_beside_the_slopes_nearby() -> None:
+    zero = Seen(0.0, 1e-6, 1.0, -1e-6, 1e-6)
+    assert decide(claim(0.0), zero, NOT_HEARD) is Decision.PASS
+    assert decide(claim(0.1), zero, NOT_HEARD) is Decision.FAIL
+    assert decide(claim(0.0), replace(zero, scale=0.0), NOT_HEARD) is Decision.UNSEEN
+
+
+# --------------------------------------------------------------------------- what holds for every look
+SIZES = st.floats(-1e6, 1e6, allow_subnormal=False)
+
+
+@st.composite
+def looks(draw: st.DrawFn) -> tuple[Claim, Seen, Heard | None]:
+    value, said = draw(SIZES), draw(SIZES)
+    bar = draw(st.one_of(st.floats(0, 1e7), st.just(0.0), st.just(math.inf)))
+    width = draw(st.one_of(st.just(0.0), st.floats(0, 1e6)))
+    size = abs(said) * draw(st.floats(1, 10))
+    scale = draw(st.floats(0, 1e6))
+    heard = draw(st.one_of(st.none(), st.builds(Heard, st.one_of(SIZES, st.just(value), st.just(said)), st.booleans())))
+    seen = Seen(value, bar, scale, value - bar - width, value + bar + width)
+    return Claim(draw(st.sampled_from([said, value])), size), seen, heard
+
+
+@given(looks())
+def test_what_the_differences_say_never_fails_unless_the_tape_rejects_it(look: tuple[Claim, Seen, Heard | None]) -> None:
+    said, seen, heard = look
+    found = decide(replace(said, value=seen.value), seen, heard)
+    assert found is not Decision.CONTRADICTION
+    assert found is not Decision.FAIL or (heard is not None and heard.rejects)
+
+
+@given(looks())
+def test_nothing_fails_where_nothing_is_known(look: tuple[Claim, Seen, Heard | None]) -> None:
+    said, seen, heard = look
+    found = decide(said, replace(seen, bar=math.inf), heard)
+    assert found in (Decision.BY_TAPE, Decision.UNSEEN)
+    assert (found is Decision.BY_TAPE) is (heard is not None and not heard.rejects)
+
+
+@given(looks())
+def test_without_power_nothing_fails_but_what_the_tape_rejects(look: tuple[Claim, Seen, Heard | None]) -> None:
+    said, seen, heard = look
+    weak = replace(seen, bar=max(seen.bar, abs(seen.value), seen.scale, said.size, 1e-300))
+    if decide(said, weak, heard) is Decision.FAIL:
+        assert heard is not None
+        assert heard.rejects
+        assert weak.holds(heard.value)
+
+
+@given(looks())
+def test_a_claim_that_the_tape_agrees_with_never_fails(look: tuple[Claim, Seen, Heard | None]) -> None:
+    said, seen, _ = look
+    assert decide(said, seen, agrees(said.value)) in (Decision.PASS, Decision.BY_TAPE, Decision.CONTRADICTION)
+
+
+@given(looks())
+def test_a_claim_that_is_not_held_never_passes_by_the_differences(look: tuple[Claim, Seen, Heard | None]) -> None:
+    said, seen, heard = look
+    if decide(said, seen, heard) is Decision.PASS:
+        assert seen.holds(said.value)
+
+
+@given(looks(), st.floats(1, 1e6))
+def test_a_wider_bar_fails_nothing_more(look: tuple[Claim, Seen, Heard | None], factor: float) -> None:
+    said, seen, _ = look
+    wide = replace(seen, bar=seen.bar * factor)
+    assert decide(said, wide, NOT_HEARD) is not Decision.FAIL or decide(said, seen, NOT_HEARD) is Decision.FAIL
+
+
+@given(looks(), st.integers(-40, 40), st.sampled_from([1, -1]))
+def test_units_and_signs_do_not_matter(look: tuple[Claim, Seen, Heard | None], exponent: int, sign: int) -> None:
+    said, seen, heard = look
+    size = 2.0**exponent
+    ends = sorted((sign * size * seen.low, sign * size * seen.high))
+    other = decide(
+        Claim(sign * size * said.value, size * said.size),
+        Seen(sign * size * seen.value, size * seen.bar, size * seen.scale, *ends),
+        None if heard is None else replace(heard, value=sign * size * heard.value),
+    )
+    assert other is decide(said, seen, heard)
