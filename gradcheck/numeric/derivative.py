@@ -55,20 +55,22 @@ class Derivative:
     """The largest slope within a thousandth of the inputs' scale, as far as it stands out of the noise: what a stationary point
     is small beside."""
     around: Array
-    """The same within a quarter of the inputs' scale; 0 where the function does not respond at all."""
+    """The same from a thousandth to a quarter of the inputs' scale."""
     noise: Array
     step: Array
     """The exponent of the step that the value is taken from."""
 
     @property
+    def resolved(self) -> Array:
+        """Where the bar is small beside the derivative."""
+        return self.both.bar <= RESOLVED * abs(self.both.value)
+
+    @property
     def hull(self) -> tuple[Array, Array]:
-        """Lower and upper end of all that the derivative may be: of both sides together where there is a kink or may be one, else of
-        the value, its bar, and the smallest distance that the sides have at any step, which would be that of a kink."""
-        xp, sided = module_of(self.kinked), self.kinked | self.unclear
+        """Lower and upper end of what either side allows."""
+        xp = module_of(self.kinked)
         low = xp.minimum(self.left.value - self.left.bar, self.right.value - self.right.bar)
-        high = xp.maximum(self.left.value + self.left.bar, self.right.value + self.right.bar)
-        width = self.both.bar + self.gap
-        return xp.where(sided, low, self.both.value - width), xp.where(sided, high, self.both.value + width)
+        return low, xp.maximum(self.left.value + self.left.bar, self.right.value + self.right.bar)
 
 
 def derivative_of(scan: Scan, noise: Array) -> Derivative:
@@ -103,7 +105,7 @@ def derivative_of(scan: Scan, noise: Array) -> Derivative:
         slope = (xp.maximum(abs(ahead[k]), abs(behind[k])) - APART * noises[k]) / h[k]
         if exponent in BRIEF:
             nearby = xp.where(slope > nearby, slope, nearby)
-        if exponent <= USUAL_LARGEST:
+        if BRIEF[-1] <= exponent <= USUAL_LARGEST:
             around = xp.where(slope > around, slope, around)
     kinked = apart | jumped
     width = both[0].bar

@@ -13,7 +13,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from gradcheck.witness.graph import EPSILON, EXACT, SMALLEST, Array, Graph, wide
+from gradcheck.backends.base import Array
+from gradcheck.witness.graph import EPSILON, EXACT, SMALLEST, Graph, wide
 
 Mover = Callable[[str, Array, int], None]
 """Changes the fresh output of an operation in place, given its name, the output, and that one's number on the tape, or
@@ -71,7 +72,8 @@ def tape_rounding(tape: Graph, cotangents: Sequence[Array | None], replays: Repl
 
     def replay(random: np.random.Generator) -> list[Array]:
         again = replays.recorded(mover(random))
-        return again.filled(again.pulled(again.starts(cotangents), touch=shaken(random)))
+        shake = shaken(random)
+        return again.filled(again.pulled({k: shake(u) for k, u in again.starts(cotangents).items()}, touch=shake))
 
     return spread(tape.filled(tape.pulled(tape.starts(cotangents))), replay)
 
@@ -80,7 +82,12 @@ def claim_rounding(tape: Graph, cotangents: Sequence[Array | None], replays: Rep
     """Per input and element, how far the gradient of the layer's own backward may be off."""
 
     def replay(random: np.random.Generator) -> list[Array]:
-        found = replays.claimed(cotangents, mover(random))
+        move = mover(random)
+        starts = [None if u is None else u.copy() for u in cotangents]
+        for u in starts:  # moved too: what a product or a sum of it rounds inside is of its size
+            if u is not None:
+                move("", u, -1)
+        found = replays.claimed(starts, move)
         return [tape.recording.arrays[k] * 0 if g is None else g for k, g in enumerate(found)]
 
     plain = replays.claimed(cotangents, lambda name, out, number: None)
@@ -96,11 +103,13 @@ def claim_coarsest(cotangents: Sequence[Array | None], replays: Replays) -> floa
 
 def spread(plain: Sequence[Array], replay: Callable[[np.random.Generator], Sequence[Array]]) -> list[Array]:
     """Per input and element, how far its gradient `plain` may be off; `replay` gives it with values moved at random."""
+    sizes = [float(abs(wide(g)).max(initial=0)) or 1.0 for g in plain]  # squares of the changes overflow and underflow
     squares: list[Any] = [0.0 for _ in plain]
     for seed in range(REPLAYS):
         moved = replay(np.random.default_rng(seed))
-        squares = [s + abs(wide(m) - wide(g)) ** 2 for s, m, g in zip(squares, moved, plain, strict=True)]
+        changes = [abs(wide(m) - wide(g)) / n for m, g, n in zip(moved, plain, sizes, strict=True)]
+        squares = [s + change**2 for s, change in zip(squares, changes, strict=True)]
     return [
-        MARGIN * ((s / REPLAYS) ** 0.5 + EPSILON.get(g.dtype.name, 0.0) * abs(wide(g)))
-        for s, g in zip(squares, plain, strict=True)
+        MARGIN * (n * (s / REPLAYS) ** 0.5 + EPSILON.get(g.dtype.name, 0.0) * abs(wide(g)))
+        for s, g, n in zip(squares, plain, sizes, strict=True)
     ]
