@@ -12,14 +12,16 @@ from hypothesis import strategies as st
 from gradcheck.checker.decide import Claim, Decision, Heard, Seen, decide
 
 NOT_HEARD = None
-SHARP = Seen(2.0, 1e-6, 2.0, 2.0 - 1e-6, 2.0 + 1e-6)
+SHARP = Seen(2.0, 1e-6, 2.0, gap=1e-6)
 """Differences with power, of a derivative of 2."""
-COARSE = Seen(2.0, 0.5, 2.0, 1.5, 2.5)
+COARSE = Seen(2.0, 0.5, 2.0, gap=0.5)
 """Differences that see about 2, but would not see an error of 1 %."""
-BLIND = Seen(0.0, 1e3, 2.0, -1e3, 1e3)
+FAINT = Seen(0.0, 1e3, 2.0, gap=1e3)
 NOTHING = Seen(0.0, math.inf, 0.0)
-KINK = Seen(0.5, 1e-6, 1.0, 0.0, 1.0)
-"""Differences at a kink with slopes of 0 and 1 on both sides."""
+PARTLY = replace(SHARP, blind=True)
+"""The same where nothing is seen of some outputs."""
+KINK = Seen(0.5, 1e-6, 1.0, gap=1.0)
+"""Differences beside which a kink of 1 would not show."""
 
 
 def claim(value: float) -> Claim:
@@ -46,27 +48,35 @@ TABLE: list[tuple[str, Claim, Seen, Heard | None, Decision]] = [
     ("outside, with power, the tape too; rejects", claim(3.0), SHARP, rejects(5.0), Decision.FAIL),
     ("outside, with power; not heard", claim(3.0), SHARP, NOT_HEARD, Decision.FAIL),
     ("outside, with power; agrees", claim(3.0), SHARP, agrees(3.0), Decision.CONTRADICTION),
-    ("no power; agrees", claim(2.0), BLIND, agrees(2.0), Decision.BY_TAPE),
+    ("no power; agrees", claim(2.0), FAINT, agrees(2.0), Decision.BY_TAPE),
     ("little power, inside; agrees", claim(2.1), COARSE, agrees(2.1), Decision.BY_TAPE),
-    ("little power, outside; agrees", claim(5.0), COARSE, agrees(5.0), Decision.BY_TAPE),
+    ("little power, a little outside; agrees", claim(3.1), COARSE, agrees(3.1), Decision.BY_TAPE),
     ("nothing known; agrees", claim(2.0), NOTHING, agrees(2.0), Decision.BY_TAPE),
-    ("no power; not heard", claim(2.0), BLIND, NOT_HEARD, Decision.UNSEEN),
+    ("no power; not heard", claim(2.0), FAINT, NOT_HEARD, Decision.UNSEEN),
     ("little power, inside; not heard", claim(2.1), COARSE, NOT_HEARD, Decision.UNSEEN),
     ("nothing known; not heard", claim(2.0), NOTHING, NOT_HEARD, Decision.UNSEEN),
     # a tape that the differences exclude is no witness against a claim that they hold
     ("inside, with power, the tape outside; rejects", claim(2.0), SHARP, rejects(5.0), Decision.PASS),
     ("no power, the tape inside; rejects", claim(3.0), NOTHING, rejects(2.0), Decision.UNSEEN),
-    # at a kink every derivative between both sides is one
-    ("between the sides; not heard", claim(0.2), KINK, NOT_HEARD, Decision.UNSEEN),
-    ("between the sides; agrees", claim(0.2), KINK, agrees(0.2), Decision.BY_TAPE),
-    ("beyond the sides; not heard", claim(1.2), KINK, NOT_HEARD, Decision.FAIL),
+    # a kink that would not show
+    ("off by less than the sides; not heard", claim(0.2), KINK, NOT_HEARD, Decision.UNSEEN),
+    ("off by less than the sides; agrees", claim(0.2), KINK, agrees(0.2), Decision.BY_TAPE),
+    ("off by more than the sides; not heard", claim(1.6), KINK, NOT_HEARD, Decision.FAIL),
+    # what is off by many bars has shown, whatever the power
+    ("far outside, with little power; not heard", claim(50.0), COARSE, NOT_HEARD, Decision.FAIL),
+    ("far outside, with little power; agrees", claim(50.0), COARSE, agrees(50.0), Decision.CONTRADICTION),
+    ("a little outside, with little power; not heard", claim(3.1), COARSE, NOT_HEARD, Decision.UNSEEN),
+    # outputs of which nothing is seen keep a claim from passing, not from failing
+    ("inside, partly; not heard", claim(2.0), PARTLY, NOT_HEARD, Decision.UNSEEN),
+    ("inside, partly; agrees", claim(2.0), PARTLY, agrees(2.0), Decision.BY_TAPE),
+    ("outside, partly; not heard", claim(3.0), PARTLY, NOT_HEARD, Decision.FAIL),
     # what is not a number
     ("NaN, with power; not heard", Claim(math.nan, math.nan), SHARP, NOT_HEARD, Decision.FAIL),
     ("inf, with power; not heard", Claim(math.inf, math.inf), SHARP, NOT_HEARD, Decision.FAIL),
     ("inf, with power; rejects", Claim(math.inf, math.inf), SHARP, rejects(2.0), Decision.FAIL),
     ("inside, with power; NaN", claim(2.0), SHARP, rejects(math.nan), Decision.PASS),
     ("outside, with power; NaN", claim(3.0), SHARP, agrees(math.nan), Decision.FAIL),
-    ("no power; NaN", claim(2.0), BLIND, agrees(math.inf), Decision.UNSEEN),
+    ("no power; NaN", claim(2.0), FAINT, agrees(math.inf), Decision.UNSEEN),
 ]  # fmt: skip
 """The differences; the tape. The claim, what both say, and what follows."""
 
@@ -79,7 +89,7 @@ def test_the_table(said: Claim, seen: Seen, heard: Heard | None, decision: Decis
 
 
 def test_a_stationary_point_is_seen_beside_the_slopes_nearby() -> None:
-    zero = Seen(0.0, 1e-6, 1.0, -1e-6, 1e-6)
+    zero = Seen(0.0, 1e-6, 1.0, gap=1e-6)
     assert decide(claim(0.0), zero, NOT_HEARD) is Decision.PASS
     assert decide(claim(0.1), zero, NOT_HEARD) is Decision.FAIL
     assert decide(claim(0.0), replace(zero, scale=0.0), NOT_HEARD) is Decision.UNSEEN
@@ -93,11 +103,10 @@ SIZES = st.floats(-1e6, 1e6, allow_subnormal=False)
 def looks(draw: st.DrawFn) -> tuple[Claim, Seen, Heard | None]:
     value, said = draw(SIZES), draw(SIZES)
     bar = draw(st.one_of(st.floats(0, 1e7), st.just(0.0), st.just(math.inf)))
-    width = draw(st.one_of(st.just(0.0), st.floats(0, 1e6)))
+    gap = draw(st.one_of(st.floats(0, 1e6), st.just(0.0), st.just(math.inf)))
     size = abs(said) * draw(st.floats(1, 10))
-    scale = draw(st.floats(0, 1e6))
     heard = draw(st.one_of(st.none(), st.builds(Heard, st.one_of(SIZES, st.just(value), st.just(said)), st.booleans())))
-    seen = Seen(value, bar, scale, value - bar - width, value + bar + width)
+    seen = Seen(value, bar, draw(st.floats(0, 1e6)), gap, draw(st.booleans()))
     return Claim(draw(st.sampled_from([said, value])), size), seen, heard
 
 
@@ -117,14 +126,26 @@ def test_nothing_fails_where_nothing_is_known(look: tuple[Claim, Seen, Heard | N
     assert (found is Decision.BY_TAPE) is (heard is not None and not heard.rejects)
 
 
-@given(looks())
-def test_without_power_nothing_fails_but_what_the_tape_rejects(look: tuple[Claim, Seen, Heard | None]) -> None:
+@given(looks(), st.floats(-1, 1))
+def test_a_claim_within_the_bar_never_fails_but_by_the_tape(
+    look: tuple[Claim, Seen, Heard | None], share: float
+) -> None:
     said, seen, heard = look
-    weak = replace(seen, bar=max(seen.bar, abs(seen.value), seen.scale, said.size, 1e-300))
-    if decide(said, weak, heard) is Decision.FAIL:
+    said = replace(said, value=seen.value + share * min(seen.bar, 1e9))
+    if seen.holds(said.value) and decide(said, seen, heard) is Decision.FAIL:
         assert heard is not None
         assert heard.rejects
-        assert weak.holds(heard.value)
+        assert seen.holds(heard.value)
+
+
+@given(looks())
+def test_where_outputs_are_not_seen_nothing_passes_by_the_differences_and_nothing_more_fails(
+    look: tuple[Claim, Seen, Heard | None],
+) -> None:
+    said, seen, heard = look
+    whole, partly = (decide(said, replace(seen, blind=blind), heard) for blind in (False, True))
+    assert partly is not Decision.PASS
+    assert (partly is Decision.FAIL) is (whole is Decision.FAIL)
 
 
 @given(looks())
@@ -138,6 +159,7 @@ def test_a_claim_that_is_not_held_never_passes_by_the_differences(look: tuple[Cl
     said, seen, heard = look
     if decide(said, seen, heard) is Decision.PASS:
         assert seen.holds(said.value)
+        assert not seen.blind
 
 
 @given(looks(), st.floats(1, 1e6))
@@ -151,10 +173,9 @@ def test_a_wider_bar_fails_nothing_more(look: tuple[Claim, Seen, Heard | None], 
 def test_units_and_signs_do_not_matter(look: tuple[Claim, Seen, Heard | None], exponent: int, sign: int) -> None:
     said, seen, heard = look
     size = 2.0**exponent
-    ends = sorted((sign * size * seen.low, sign * size * seen.high))
     other = decide(
         Claim(sign * size * said.value, size * said.size),
-        Seen(sign * size * seen.value, size * seen.bar, size * seen.scale, *ends),
+        Seen(sign * size * seen.value, size * seen.bar, size * seen.scale, size * seen.gap, seen.blind),
         None if heard is None else replace(heard, value=sign * size * heard.value),
     )
     assert other is decide(said, seen, heard)

@@ -45,12 +45,6 @@ class Looked:
         return self.derivative.both.bar / abs(self.direction.reshape(-1))
 
     @property
-    def hull(self) -> tuple[Array, Array]:
-        """Both ends of all that it may be."""
-        ends = [end / self.direction.reshape(-1) for end in self.derivative.hull]
-        return np.minimum(*ends), np.maximum(*ends)
-
-    @property
     def sides(self) -> tuple[Array, Array]:
         """The derivatives on the left and on the right of a direction that points to the right."""
         return tuple(side.value / self.direction.reshape(-1) for side in (self.derivative.left, self.derivative.right))
@@ -60,9 +54,12 @@ class Looked:
         return bool((abs(self.value - true) <= self.bar + rounding * abs(np.asarray(true))).all())
 
     def allows(self, true: Array) -> bool:
-        """Whether it is within the hull."""
-        low, high = self.hull
-        return bool(((low <= true) & (true <= high)).all())
+        """Whether it is not excluded: neither by what both sides say at a kink, nor by a bar beside which no kink would show."""
+        found, d = self.derivative, self.direction.reshape(-1)
+        low, high = found.hull
+        between = (low <= true * d) & (true * d <= high)
+        near = abs(true * d - found.both.value) <= found.both.bar + found.gap
+        return bool(np.where(found.kinked | found.unclear, between, near).all())
 
 
 def look(f: Function, x: Any, steps: Sequence[int] = ALL, *, seed: int | None = None, hidden: bool = True) -> Looked:

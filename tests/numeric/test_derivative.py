@@ -49,13 +49,10 @@ def test_the_truth_lies_within_the_bar(name: str) -> None:
     assert not found.derivative.kinked[0]
 
 
-def test_a_curve_finer_than_the_inputs_scale_is_resolved_unless_it_counts_as_rounding() -> None:
-    def f(x: Array) -> Array:
-        return np.sin(1e6 * x)
-
+@pytest.mark.parametrize("hidden", [False, True])
+def test_a_curve_much_finer_than_the_inputs_scale_is_resolved(hidden: bool) -> None:
+    found = look(lambda x: np.sin(1e6 * x), 0.3, hidden=hidden)
     true = 1e6 * math.cos(3e5)
-    assert look(f, 0.3).bar[0] == np.inf
-    found = look(f, 0.3, hidden=False)
     assert found.holds(true)
     assert found.bar[0] <= 1e-2 * abs(true)
 
@@ -105,9 +102,8 @@ def test_a_flat_function_has_derivative_zero_and_nothing_around(f: Function) -> 
 @pytest.mark.parametrize(
     "f",
     [
-        lambda x: x + np.random.default_rng(0).standard_normal() * 0 + np.sin(1e13 * x),
+        lambda x: x + np.sin(1e13 * x),
         lambda x: np.sin(1e11 * x) + 2,
-        lambda x: x + np.round(1e6 * np.sin(1e9 * x)),
     ],
 )
 def test_structure_finer_than_all_steps_leaves_nothing_to_be_seen(f: Function) -> None:
