@@ -85,7 +85,6 @@ def test_a_right_backward_passes(forward: Any, backward: Any, inputs: Any) -> No
     assert summary.worst_error <= 1
 
 
-@pytest.mark.xfail(strict=False, reason="the finest structure is taken for kinks")
 def test_a_curve_much_finer_than_the_inputs_scale_has_no_kinks() -> None:
     summary = check(lambda x: np.sin(1e6 * x), lambda x, y, g: g * 1e6 * np.cos(1e6 * x), [0.3, 0.7])
     assert summary.verdict is Status.PASS
