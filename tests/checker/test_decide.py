@@ -111,7 +111,7 @@ def looks(draw: st.DrawFn) -> tuple[Claim, Seen, Heard | None]:
 
 
 @given(looks())
-def test_what_the_differences_say_never_fails_unless_the_tape_rejects_it(look: tuple[Claim, Seen, Heard | None]) -> None:
+def test_what_the_differences_say_never_fails_but_by_the_tape(look: tuple[Claim, Seen, Heard | None]) -> None:
     said, seen, heard = look
     found = decide(replace(said, value=seen.value), seen, heard)
     assert found is not Decision.CONTRADICTION

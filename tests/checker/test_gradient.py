@@ -245,33 +245,6 @@ def test_a_factor_is_found_at_every_shape_and_scale(
         assert summary.verdict is Status.INCONCLUSIVE
 
 
-@settings(max_examples=20, deadline=None)
-@given(
-    st.lists(st.integers(0, 3), min_size=1, max_size=3).filter(lambda shape: 0 in shape),
-    st.sampled_from([1.0, 2.0, np.nan]),
-)
-def test_what_is_claimed_of_nothing_is_not_checked(shape: list[int], factor: float) -> None:
-    empty, full = np.zeros(shape), np.ones(3)
-    nothing_in_and_out = check(np.tanh, lambda x, y, g: factor * g * (1 - y * y), empty)
-    nothing_in = check(lambda x: np.asarray(x.sum() + 1.0), lambda x, y, g: factor * g + 0 * x, empty)
-    nothing_out = check(lambda x: x[:0] * 2, lambda x, y, g: factor * x * 0, full)
-    for summary in (nothing_in_and_out, nothing_in, nothing_out):
-        assert summary.verdict is Status.INCONCLUSIVE
-        assert "nothing was checked" in summary.why
-        assert not summary.certified
-
-
-@settings(max_examples=20, deadline=None)
-@given(st.lists(st.integers(0, 3), min_size=1, max_size=3).filter(lambda shape: 0 in shape))
-def test_an_empty_input_beside_another_is_no_obstacle(shape: list[int]) -> None:
-    def backward(factor: float) -> Callable[..., Any]:
-        return lambda x, e, y, g: (factor * g * (1 - y * y), 0 * e)
-
-    x = NORMAL[:5]
-    assert check(lambda x, e: np.tanh(x) + e.sum(), backward(1.0), x, np.zeros(shape)).verdict is Status.PASS
-    assert check(lambda x, e: np.tanh(x) + e.sum(), backward(2.0), x, np.zeros(shape)).verdict is Status.FAIL
-
-
 @pytest.mark.parametrize(
     ("factors", "counts"),
     [

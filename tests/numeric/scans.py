@@ -54,7 +54,7 @@ class Looked:
         return bool((abs(self.value - true) <= self.bar + rounding * abs(np.asarray(true))).all())
 
     def allows(self, true: Array) -> bool:
-        """Whether it is not excluded: neither by what both sides say at a kink, nor by a bar beside which no kink would show."""
+        """Whether it is not excluded: at a kink by both sides, elsewhere by the bar and a kink that would not show."""
         found, d = self.derivative, self.direction.reshape(-1)
         low, high = found.hull
         between = (low <= true * d) & (true * d <= high)

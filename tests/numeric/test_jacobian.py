@@ -84,7 +84,7 @@ CASES: dict[str, tuple[Case, list[tuple[int, int]]]] = {
     "a matrix product": (Case(lambda x: x @ W, lambda x, g: g @ W.T, [drawn(5, 4)]), [(0, 0)]),
     "its other operand": (Case(lambda a, b: a @ b, lambda a, b, g: a.T @ g, [drawn(5, 4), drawn(4, 3)], 1), [(1, 1)]),
     "a transpose": (Case(lambda x: np.sin(x.T), lambda x, g: (g * np.cos(x.T)).T, [drawn(3, 4)]), [(0, 1), (1, 0)]),
-    "a running sum": (Case(lambda x: np.cumsum(x, 0), lambda x, g: np.cumsum(g[::-1], 0)[::-1], [drawn(4, 3)]), [(1, 1)]),
+    "a running sum": (Case(lambda x: x.cumsum(0), lambda x, g: g[::-1].cumsum(0)[::-1], [drawn(4, 3)]), [(1, 1)]),
     "the sum of an axis": (Case(lambda x: (x * x).sum(1), lambda x, g: 2 * x * g[:, None], [drawn(4, 3)]), [(0, 0)]),
     "all on all": (Case(lambda x: np.fft.fft(x).real, lambda x, g: np.fft.fft(g).real, [drawn(6)]), []),
     "a scalar": (Case(lambda x: np.sum(x**3), lambda x, g: 3 * x * x * g, [drawn(2, 3)]), []),
@@ -140,7 +140,7 @@ def test_of_a_right_claim_no_entry_is_wrong(name: str, taped: bool) -> None:
     assert list(wrong_in_block(case.block(taped=taped), pairs, case.noise(), RTOL)) == []
 
 
-@pytest.mark.xfail(strict=False, reason="two random halves miss up to one in four surplus entries, which then get another place")
+@pytest.mark.xfail(strict=False, reason="random halves miss some surplus entries, which then get another place")
 @pytest.mark.parametrize("taped", [False, True])
 @pytest.mark.parametrize("name", CASES)
 @settings(max_examples=8, deadline=None)
@@ -168,7 +168,8 @@ def test_a_wrong_entry_is_found_with_its_place_and_its_value(name: str, taped: b
 def test_every_entry_of_a_claim_that_is_wrong_throughout_is_named() -> None:
     case, pairs = CASES["a matrix product"]
     found = list(wrong_in_block(case.block(lambda x, g: 2 * g @ W.T), pairs, case.noise(), RTOL))
-    assert {(e.index, e.output) for e in found} == {(4 * b + k, 3 * b + j) for b in range(5) for k in range(4) for j in range(3)}
+    every = {(4 * b + k, 3 * b + j) for b in range(5) for k in range(4) for j in range(3)}
+    assert {(e.index, e.output) for e in found} == every
 
 
 def test_rows_are_counted_from_where_the_output_begins() -> None:

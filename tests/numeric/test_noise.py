@@ -1,4 +1,4 @@
-"""The measured noise: about the rounding error, more often above than below it, and blind to the function's own structure.
+"""The measured noise: about the rounding error, more often above than below, and blind to the function's own structure.
 
 It is an estimate from a few values, so that single ones may be off by a small factor.
 """
