@@ -21,11 +21,12 @@ import mpmath
 import numpy as np
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT), str(ROOT / "engine")]
+sys.path[:0] = [str(ROOT), str(ROOT / "engine"), str(ROOT / "tests" / "numeric")]
+
+from scans import look  # noqa: E402
 
 from gradcheck.checker.gradient import check_gradient  # noqa: E402
 from gradcheck.checker.problem import Problem  # noqa: E402
-from gradcheck.numeric.derivative import directional, scale_of  # noqa: E402
 from gradcheck.result import Status  # noqa: E402
 
 mpmath.mp.dps = 60
@@ -113,8 +114,8 @@ def problem(forward: Callable[[Any], Any], backward: Callable[[Any, Any], Any], 
 def judge(function: Composition, x: float, truth: float, factor: float, seed: int, counts: Counter[str]) -> None:
     """Check one composition at one point: its bar, the right backward in both precisions, and a wrong one."""
     array, where = np.array([x]), f"{function.name} at {x!r}: truth {truth!r}"
-    found = directional(lambda v: [function.forward(v[0])], [array], [scale_of(array)])
-    numeric, bar = float(found.value[0] / scale_of(array)[0]), float(found.bar[0] / scale_of(array)[0])
+    found = look(function.forward, array, seed=seed)
+    numeric, bar = float(found.value[0]), float(found.bar[0])
     if np.isfinite(bar) and abs(numeric - truth) > bar:
         counts["bar too small"] += 1
         print(f"bar too small: {numeric!r} ± {bar:.1e}, {where}")

@@ -63,12 +63,10 @@ def mean_square(x: Any) -> Any:
         (np.tanh, tanh_vjp, [NORMAL.astype("float32")]),
         (np.tanh, tanh_vjp, [NORMAL.astype("float16")]),
         (np.tanh, tanh_vjp, [np.float64(0.3)]),
-        (np.tanh, tanh_vjp, [np.zeros((0, 3))]),
         (np.tanh, tanh_vjp, [NORMAL.reshape(40, 50).T[::2]]),
         (np.tanh, tanh_vjp, [10.0 ** RANDOM.uniform(-6, 4, 500) * RANDOM.choice([-1, 1], 500)]),
         (lambda x: x * x, lambda x, y, g: g * 2 * x, [[1e8]]),
         (np.log, lambda x, y, g: g / x, [[1e-7]]),
-        (lambda x: np.sin(1e6 * x), lambda x, y, g: g * 1e6 * np.cos(1e6 * x), [[0.3, 0.7]]),
         (lambda x: (x + 1e8) - 1e8, lambda x, y, g: g, [[1.3, 0.2]]),
         (np.exp, lambda x, y, g: g * y, [[50.0]]),
         (np.exp, lambda x, y, g: g * y, [[-50.0]]),
@@ -85,6 +83,11 @@ def test_a_right_backward_passes(forward: Any, backward: Any, inputs: Any) -> No
     summary = check(forward, backward, *inputs)
     assert (summary.verdict, summary.why) == (Status.PASS, "")
     assert summary.worst_error <= 1
+
+
+def test_a_curve_much_finer_than_the_inputs_scale_has_no_kinks() -> None:
+    summary = check(lambda x: np.sin(1e6 * x), lambda x, y, g: g * 1e6 * np.cos(1e6 * x), [0.3, 0.7])
+    assert summary.verdict is Status.PASS
 
 
 def without_element_777(x: Any, y: Any, g: Any) -> Any:
@@ -164,7 +167,8 @@ def test_a_kink_passes_marked_if_the_gradient_lies_between_the_sides() -> None:
 def test_a_noisy_forward_is_inconclusive_and_says_so() -> None:
     summary = check(lambda x: x + 0.1 * np.sin(1e12 * x), lambda x, y, g: g, [1.0, 2.0])
     assert summary.verdict is Status.INCONCLUSIVE
-    assert "too noisy" in summary.why
+    assert "noisy" in summary.why
+    assert [d.code for d in summary.diagnosis] == ["GC121"]
 
 
 def test_an_output_that_is_not_finite_is_inconclusive_and_named() -> None:
@@ -235,7 +239,10 @@ def test_a_factor_is_found_at_every_shape_and_scale(
 ) -> None:
     x = 10.0**exponent * np.random.default_rng(seed).standard_normal(shape)
     summary = check(np.arctan, lambda x, y, g: factor * g / (1 + x * x), x, seed=seed)
-    assert summary.verdict is (Status.FAIL if factor != 1 and x.size else Status.PASS)
+    if x.size:
+        assert summary.verdict is (Status.PASS if factor == 1 else Status.FAIL)
+    else:
+        assert summary.verdict is Status.INCONCLUSIVE
 
 
 @pytest.mark.parametrize(

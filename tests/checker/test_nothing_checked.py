@@ -7,10 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 from claims import GREEN, numpy_layer
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from layers import problem
 
 import gradcheck
 import pylayer.paddle as paddle
-from gradcheck.result import Status
+from gradcheck.checker.gradient import check_gradient
+from gradcheck.result import GradientSummary, Status
 
 PyLayer: Any = paddle.autograd.PyLayer
 X = np.random.default_rng(0).standard_normal((3, 4))
@@ -35,6 +39,37 @@ Tanh = numpy_layer(np.tanh, lambda x, y, g: g * (1 - y * y))
 )
 def test_where_nothing_is_checked_the_verdict_is_not_green(function: Any, x: Any) -> None:
     assert verdict_or_error(function, x) not in GREEN
+
+
+def checked(forward: Any, backward: Any, *inputs: Any) -> GradientSummary:
+    return check_gradient(problem(forward, backward, *inputs))
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    st.lists(st.integers(0, 3), min_size=1, max_size=3).filter(lambda shape: 0 in shape),
+    st.sampled_from([1.0, 2.0, np.nan]),
+)
+def test_what_is_claimed_of_nothing_is_not_checked(shape: list[int], factor: float) -> None:
+    empty, full = np.zeros(shape), np.ones(3)
+    nothing_in_and_out = checked(np.tanh, lambda x, y, g: factor * g * (1 - y * y), empty)
+    nothing_in = checked(lambda x: np.asarray(x.sum() + 1.0), lambda x, y, g: factor * g + 0 * x, empty)
+    nothing_out = checked(lambda x: x[:0] * 2, lambda x, y, g: factor * x * 0, full)
+    for summary in (nothing_in_and_out, nothing_in, nothing_out):
+        assert summary.verdict is Status.INCONCLUSIVE
+        assert "nothing was checked" in summary.why
+        assert not summary.certified
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=3).filter(lambda shape: 0 in shape))
+def test_an_empty_input_beside_another_is_no_obstacle(shape: list[int]) -> None:
+    def backward(factor: float) -> Any:
+        return lambda x, e, y, g: (factor * g * (1 - y * y), 0 * e)
+
+    x = X[0]
+    assert checked(lambda x, e: np.tanh(x) + e.sum(), backward(1.0), x, np.zeros(shape)).verdict is Status.PASS
+    assert checked(lambda x, e: np.tanh(x) + e.sum(), backward(2.0), x, np.zeros(shape)).verdict is Status.FAIL
 
 
 def test_an_empty_input_or_output_beside_others_is_no_obstacle() -> None:

@@ -115,16 +115,24 @@ def test_every_operation_has_a_sample() -> None:
     assert set(OPS) - set(SAMPLES) == set()
 
 
+def expected(problem: Problem) -> Status:
+    """PASS, unless there is nothing to check: no element of an input, or none of an output."""
+    sizes = sum(np.size(x) for x in problem.inputs), sum(np.size(y) for y in problem.forward(problem.inputs))
+    return Status.PASS if all(sizes) else Status.INCONCLUSIVE
+
+
 @pytest.mark.parametrize(("op", "sample"), DIFFERENTIABLE, ids=ids)
 def test_first_order(op: Op, sample: int) -> None:
-    summary = check_gradient(first_order(Call(op, SAMPLES[op.name][sample])))
-    assert summary.verdict is Status.PASS, (summary.why, summary.wrong[:3])
+    problem = first_order(Call(op, SAMPLES[op.name][sample]))
+    summary = check_gradient(problem)
+    assert summary.verdict is expected(problem), (summary.why, summary.wrong[:3])
 
 
 @pytest.mark.parametrize(("op", "sample"), DIFFERENTIABLE, ids=ids)
 def test_second_order(op: Op, sample: int) -> None:
-    summary = check_gradient(second_order(Call(op, SAMPLES[op.name][sample])))
-    assert summary.verdict is Status.PASS, (summary.why, summary.wrong[:3])
+    problem = second_order(Call(op, SAMPLES[op.name][sample]))
+    summary = check_gradient(problem)
+    assert summary.verdict is expected(problem), (summary.why, summary.wrong[:3])
 
 
 @pytest.mark.parametrize(("op", "sample"), OTHERS, ids=ids)
