@@ -99,12 +99,12 @@ class GradientSummary(_Record):
     """Broken contracts first, then the causes that reproduce the numerical derivative."""
     certified: bool = False
     """Whether every entry of the Jacobian was held against a numerical value of its own."""
+    marks: tuple[str, ...] = ()
+    """Words beside the verdict on how it came about: by the tape, beside a kink, expected to differ."""
     patterns: tuple[str, ...] = ()
     """Whole slices that are wrong: ``all of x[:, 3]``."""
     seed: int = 0
     evaluations: int = 0
-    marks: tuple[str, ...] = ()
-    """Words beside the verdict on how it came about: by the tape, beside a kink, expected to differ."""
     where: str = ""
     """Of several points or dtypes, the one where this was found: ``point 2 of 3, float32``. Empty on a PASS."""
 

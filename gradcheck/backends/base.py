@@ -3,17 +3,83 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from importlib import import_module
 from importlib.util import find_spec
-from types import ModuleType
-from typing import Any, NamedTuple, Protocol
+from types import CodeType, ModuleType
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 Array = Any
 Tensor = Any
 
 
+Spot = tuple[CodeType, int]
+"""Where code stands: a code object, and the offset of an instruction in it (a frame's ``f_lasti``)."""
+
+
+# --------------------------------------------------------------------------- a recorded call
+@runtime_checkable
+class Step(Protocol):
+    """One operation of a recording."""
+
+    name: str
+    values: Sequence[Array]
+    """Its outputs."""
+    first: int
+    """The number of the first of them."""
+    edges: Sequence[int]
+    """The numbers of its inputs, -1 for a constant."""
+    spot: Spot | None
+
+    def pull(self, cotangents: Sequence[Array | None]) -> Iterator[tuple[int, int, Array]]:
+        """Per input that is no constant: its position, its number, and its cotangent, in double precision."""
+
+    def operands(self) -> dict[str, Any]:
+        """What its rules read, by the name of the argument; ``out`` is the output."""
+
+    def replaced(self, position: int, cotangents: Sequence[Array | None], values: Mapping[str, Array]) -> Array:
+        """The cotangent of one input if its rule read `values`, by name, in place of those of the call."""
+
+    def again(self, cotangent: Array) -> Array | None:
+        """The operation itself on a cotangent in place of its first input; None where that is not possible."""
+
+    def names(self) -> Sequence[str]:
+        """What it calls its inputs."""
+
+
+class Decision(Protocol):
+    """Something chosen by the values: a comparison, the truth of a value, a sort, a cast to an integer."""
+
+    name: str
+    arguments: Sequence[str]
+    inputs: Sequence[Any]
+    """What it read, arrays and numbers, by the names in `arguments`."""
+    edges: Sequence[int]
+    at: int
+    """How many values there were before it."""
+    spot: Spot | None
+
+
+class Recording(Protocol):
+    """What a backend gives for a call. Values are numbered: the inputs first, then the outputs of each operation."""
+
+    inputs: int
+    arrays: Sequence[Array]
+    steps: Sequence[Step]
+    decisions: Sequence[Decision]
+    layers: Sequence[type]
+    """The PyLayers whose forward was recorded in place of their backward."""
+    outputs: Sequence[Array]
+    ends: Sequence[int]
+    """The numbers of the outputs, -1 where one does not depend on the inputs."""
+    leaks: Sequence[str]
+    """What took values out of the graph, which may have found their way into an output."""
+    error: str
+    """What the call raised while it was recorded."""
+
+
+# --------------------------------------------------------------------------- a backend
 class Backend(Protocol):
     """An implementation of Paddle's API. Everything else is done through `paddle`, the same way for all."""
 
@@ -50,8 +116,8 @@ class Backend(Protocol):
         inputs: Sequence[Tensor],
         lines: bool,
         move: Callable[[str, Array, int], None] | None = None,
-    ) -> tuple[Any, bool] | None:
-        """The recording (`gradcheck.witness.graph.Recording`) of a call with the leaves `inputs`, with the user's lines
+    ) -> tuple[Recording, bool] | None:
+        """The recording of a call with the leaves `inputs`, with the user's lines
         if wanted, and whether something was changed in place; None where the backend cannot record.
 
         `move` changes the output of each operation, given with its name and number, in place.

@@ -29,7 +29,7 @@ MOST_REGROUPED = 8
 """Looks at what was too small to be seen beside the rest, each at its own scale: eight times a factor of 1e9 is all of float64."""
 CERTAINTY = (Status.PASS, Status.KINK, Status.FAIL, Status.INCONCLUSIVE)
 """Of two readings of the finest structure the one that speaks for backward counts: both are possible."""
-MULTIPLES = [2.0**-k for k in (1, 2, 3, 4, 6, 8, 10)] + [2.0, 16.0, 256.0]
+MULTIPLES = [2.0**-k for k in (1, 2, 3, 4, 6, 8, 10)] + [2.0**k for k in (1, 4, 8, 16, 24, 40)]
 """Of the inputs, at which a function that is flat here is looked at: saturated functions respond nearer to 0, underflown ones beyond."""
 BESIDE = 2.0**-7
 """How far off, relative to the inputs' scale, witnesses that contradict each other are heard again."""
@@ -337,18 +337,17 @@ class Check:
 
     def tried(self, masks: Sequence[Array | None], like: Look) -> Found | Look | None:
         """A look over some elements: FAIL if a longer one confirms it, the look if it saw something, else None."""
-        look = self.looker.look(masks, like=like.derivative if like.by_rows else None)
+        known = like.derivative if like.by_rows else None
+        look = self.looker.look(masks, like=known)
         if look.decision is Decision.PASS:
             return look
         if look.decision is Decision.UNSEEN and not look.claim.size:
             return None
-        look = self.looker.look(masks, whole=True)
-        if look.kinked:
-            return None
-        if look.decision is Decision.FAIL:
-            again = self.looker.look(masks, whole=True)
-            return self.failed(again) if again.decision is Decision.FAIL else None
-        return look if look.decision is Decision.PASS else None
+        for _ in range(2):
+            look = self.looker.look(masks, whole=True, floor=known)
+            if look.kinked or look.decision is not Decision.FAIL:
+                return look if look.decision is Decision.PASS else None
+        return self.failed(look)
 
     # ----------------------------------------------------------------- where this point does not tell
     def elsewhere(self, look: Look) -> Found:
@@ -371,6 +370,8 @@ class Check:
                 continue
             if found.decision is Decision.PASS:
                 return Found(Status.PASS, marks=(f"flat here, right at {multiple:g} times the inputs",))
+            if found.decision is Decision.FAIL and look.rejected is not None:
+                return self.failed(look)  # the tape rejects it here, and both where something is seen
             if found.decision is Decision.FAIL:
                 why = UNSEEN.format(f": at {multiple:g} times the inputs, where it responds, the gradient is wrong")
                 cause = Diagnosis.of("GC121", why)

@@ -85,6 +85,7 @@ class Looker:
         *,
         whole: bool = False,
         like: Derivative | None = None,
+        floor: Derivative | None = None,
         size: float = 1.0,
         by_rows: bool = False,
     ) -> Look:
@@ -93,6 +94,7 @@ class Looker:
         Args:
             whole: a scan over all steps, where a first look was not enough.
             like: the derivative along another direction, whose noise holds here as well: three steps do.
+            floor: a derivative along another direction, whose noise is here as well, though it may not show.
             size: of the cotangent.
             by_rows: a derivative for every output, also where the tape tells the noise of a weighted sum.
         """
@@ -102,6 +104,8 @@ class Looker:
         if by_rows:
             scan = Scan(point.line(direction))
             noise = self.noise(scan, whole) if like is None else like.noise
+            if floor is not None:
+                noise = module_of(noise).maximum(noise, floor.noise)
             derivative = self.scanned(scan, noise, whole, AGAIN_STEPS if like is not None else BRIEF)
             cotangent = size * self.equal_weights(derivative) * ~(derivative.kinked | derivative.unclear)
         else:
@@ -145,15 +149,16 @@ class Looker:
 
     def scanned(self, scan: Scan, noise: Array, whole: bool, brief: Sequence[int]) -> Derivative:
         """The derivative by the brief steps; by all of them if it shall be `whole`."""
+        on_the_way = 0.0 if self.fine or self.point.tape is not None else self.point.on_the_way
         if not whole:
             scan.extend(brief)
-            return derivative_of(scan, noise)
+            return derivative_of(scan, noise, on_the_way)
         scan.extend(range(SMALLEST, USUAL_LARGEST + 1))
-        found = derivative_of(scan, noise)
+        found = derivative_of(scan, noise, on_the_way)
         unresolved = ~(found.both.bar <= 1e-2 * abs(found.both.value))
         if bool((unresolved & ~found.kinked).any()):
             scan.extend(range(USUAL_LARGEST + 1, LARGEST + 1))
-            found = derivative_of(scan, noise)
+            found = derivative_of(scan, noise, on_the_way)
         return found
 
     def with_known_noise(self, scan: Scan, direction: list[Array | None], cotangent: Array, whole: bool) -> Derivative:

@@ -88,6 +88,11 @@ class Point:
         return [scale_of(x) for x in self.x]
 
     @cached_property
+    def on_the_way(self) -> float:
+        """How large numbers are that the function may compute with: 1, or as its inputs."""
+        return max([1.0, *(float(abs(x).max()) for x in self.x if x.size)])
+
+    @cached_property
     def coarsest(self) -> float:
         """The spacing of the coarsest dtype among the inputs, as they were given."""
         return max(spacing(self.problem.inputs[k]) for k in self.moved)

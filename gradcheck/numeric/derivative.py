@@ -11,6 +11,8 @@ from gradcheck.numeric.scan import EPS, RATIO, USUAL_LARGEST, Scan
 
 BRIEF = range(-9, -4)
 """The first look: where the rounding and the truncation of a function of the scale of its inputs are both about 1e-12."""
+ROUNDINGS = 16.0
+"""Units of rounding that a few operations on numbers on the way may be off."""
 BLIND = 2.0**-5
 """Noise of more than this share of the function, and of all that it does at the scale of its inputs, is structure that no step resolves
 (a sine of 1e11, a chaotic recurrence): nothing is seen."""
@@ -71,8 +73,12 @@ class Derivative:
         return xp.where(sided, low, self.both.value - width), xp.where(sided, high, self.both.value + width)
 
 
-def derivative_of(scan: Scan, noise: Array) -> Derivative:
-    """The derivative of every row, given the noise of every row."""
+def derivative_of(scan: Scan, noise: Array, on_the_way: float = 0.0) -> Derivative:
+    """The derivative of every row, given the noise of every row.
+
+    `on_the_way` is how large numbers are that the function may compute with: a step that no longer agrees by no more than their rounding
+    is not taken for the function's doing (a GELU at -8 is 1 - 1 there, constant but for rare steps), but is part of the bar.
+    """
     xp = module_of(noise)
     steps = sorted(scan.samples)
     h = [RATIO**k for k in steps]
@@ -86,10 +92,13 @@ def derivative_of(scan: Scan, noise: Array) -> Derivative:
     central = [(a - b) / (2 * t) for a, b, t in zip(ahead, behind, h, strict=True)]
     square = RATIO * RATIO
     both_bars = [(square + 1 / RATIO) / (square - 1) * xp.maximum(noises[k], noises[k + 1]) / h[k] for k in pairs]
-    both = balanced(xp, [(square * central[k] - central[k + 1]) / (square - 1) for k in pairs], both_bars)
+    rounding = [ROUNDINGS * EPS * on_the_way / t for t in h]
+    both = balanced(
+        xp, [(square * central[k] - central[k + 1]) / (square - 1) for k in pairs], both_bars, rounding
+    )
     rights, lefts = (one_sided(side, h) for side in (ahead, [-b for b in behind]))
     side_bars = [(RATIO * 5 / 3 + 5 / 12) / 3 * xp.maximum(noises[k], noises[k + 2]) / h[k] for k in range(len(h) - 2)]
-    right, left = (balanced(xp, side, side_bars)[0] for side in (rights, lefts))
+    right, left = (balanced(xp, side, side_bars, rounding)[0] for side in (rights, lefts))
     gaps = [abs(r - l) + 2 * b for r, l, b in zip(rights, lefts, side_bars, strict=True)]
     gap = xp.stack([xp.where(xp.isfinite(g), g, xp.inf) for g in gaps]).min(axis=0)
     jumped = leaps(xp, ahead, noises) | leaps(xp, behind, noises)
@@ -136,7 +145,9 @@ def leaps(xp: Any, values: Sequence[Array], noises: Sequence[Array]) -> Array:
     return abs(limits[0]) > APART * noise + abs(limits[1] - limits[0])
 
 
-def balanced(xp: Any, values: Sequence[Array], bars: Sequence[Array]) -> tuple[Interval, Array]:
+def balanced(
+    xp: Any, values: Sequence[Array], bars: Sequence[Array], rounding: Sequence[float]
+) -> tuple[Interval, Array]:
     """Lepski's balancing: of each row the value whose error is least among those that agree with all of smaller steps.
 
     Its bar is twice its noise and half of the change to the next step, as a bias that shrinks at least threefold from step to step
@@ -144,6 +155,7 @@ def balanced(xp: Any, values: Sequence[Array], bars: Sequence[Array]) -> tuple[I
 
     Args:
         values, bars: per step, the smallest first.
+        rounding: per step, by how much a value that no longer agrees may be off by the rounding of numbers on the way.
     """
     shape = values[0].shape
     low, high = xp.full(shape, -xp.inf), xp.full(shape, xp.inf)
@@ -159,6 +171,8 @@ def balanced(xp: Any, values: Sequence[Array], bars: Sequence[Array]) -> tuple[I
             better = (agrees | first) & (error < bar)
             value, bar = xp.where(better, values[k - 1], value), xp.where(better, error, bar)
             step = xp.where(better, k - 1, step)
+            stops = alive & started & ~agrees & (abs(v - value) <= rounding[k])
+            bar = xp.where(stops, xp.maximum(bar, abs(v - value)), bar)
             alive = agrees | (alive & ~started)
         low = xp.where(alive & finite, xp.maximum(low, v - b), low)
         high = xp.where(alive & finite, xp.minimum(high, v + b), high)

@@ -62,6 +62,8 @@ counts. 7 values and differences from the third on, as Moré and Wild take them.
 FAR = Table(9, 2.0**-12, range(6, 9))
 """Up to 2^-9 of the scale, finer than which structure may be rounding (the spacing of float16 is 2^-11): there sixth differences no
 longer see functions of that scale (2^-54)."""
+COARSEST = 2.0**-5
+"""Rounding is no larger share of the values (the spacing of bfloat16 is 2^-7): what is, is the function's structure."""
 
 
 def measured(scan: Scan, sides: Sequence[float] = (1.0,)) -> Array:
@@ -93,6 +95,7 @@ def with_hidden(scan: Scan, noise: Array) -> Array:
     is a straight line, or constant. It shows on both sides of the point; a kink or a jump nearby shows on one.
     """
     xp = module_of(noise)
-    both = [DEVIATIONS * FAR.deviation(xp, FAR.values(xp, scan.line, sign)) for sign in (1.0, -1.0)]
-    hidden = xp.minimum(*both)
-    return xp.where(hidden > noise, hidden, noise)
+    tables = [FAR.values(xp, scan.line, sign) for sign in (1.0, -1.0)]
+    hidden = xp.minimum(*(DEVIATIONS * FAR.deviation(xp, table) for table in tables))
+    size = xp.maximum(scan.line.sizes, xp.maximum(*(abs(table).max(axis=0) for table in tables)))
+    return xp.where((hidden > noise) & (hidden <= COARSEST * size), hidden, noise)

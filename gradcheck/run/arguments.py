@@ -7,6 +7,7 @@ import functools
 import inspect
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -20,7 +21,7 @@ from gradcheck.run.function import TensorFunction
 LIBRARIES = ("pylayer", "paddle")
 """The top-level packages of the engine and of the installed Paddle."""
 CLOSED = sys.stdlib_module_names | {"numpy", *LIBRARIES}
-"""Packages into whose code there is no need to look."""
+"""Packages of which no function refers to what a user has made, wherever they are installed."""
 
 
 def backend_of(function: Any, inputs: Sequence[Any]) -> Backend:
@@ -69,16 +70,25 @@ def held_by(backend: Backend, function: Any) -> list[Tensor]:
 
 
 def reachable(function: Any) -> Iterator[Any]:
-    """A function and all that its code refers to, each once."""
-    seen, waiting = dict[int, Any](), [function]
+    """A function and all that its code refers to, each once; of installed packages other than its own, no further."""
+    seen, waiting, home = dict[int, Any](), [function], package_of(function)
     while waiting:
         value = waiting.pop()
         if id(value) in seen:
             continue
         seen[id(value)] = value
         yield value
-        if isinstance(value, (functools.partial, list, tuple, dict)) or package_of(value) not in CLOSED:
+        package = package_of(value)
+        looked_into = package not in CLOSED and (package == home or not is_installed(package))
+        if looked_into or isinstance(value, (functools.partial, list, tuple, dict)):
             waiting += references(value)
+
+
+@functools.cache
+def is_installed(package: str) -> bool:
+    """Whether a package was installed, rather than being the user's own code."""
+    file = getattr(sys.modules.get(package), "__file__", None)
+    return file is not None and "site-packages" in Path(file).parts
 
 
 def references(value: Any) -> Iterator[Any]:

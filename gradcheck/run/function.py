@@ -10,7 +10,7 @@ import numpy as np
 from gradcheck.backends.base import Array, Backend, Tensor, flat_tensors
 from gradcheck.checker.outputs import is_differentiable
 from gradcheck.checker.problem import Problem
-from gradcheck.run.agreement import same
+from gradcheck.run.agreement import agree, same
 from gradcheck.run.no_gradient import NoGradient, misfit, nothing_claimed
 from gradcheck.run.observe import observed
 from gradcheck.witness.graph import Graph
@@ -94,8 +94,11 @@ class TensorFunction:
     def record(self, arrays: Sequence[Array], needed: Sequence[bool], lines: bool = False) -> Tape | None:
         """The call at `arrays`, recorded, with the lines of the layer that its operations stand on if wanted.
 
-        None where the backend cannot record.
+        None where neither the backend nor the function's twin can record, or the twin gives other outputs.
         """
+        if self.twin is not None:
+            tape = self.twin.record(arrays, needed, lines)
+            return tape if tape is not None and agree(tape.outputs, self.forward(arrays), tape.coarsest) else None
         replays = Replays(self, arrays, needed)
         found = replays.run(lines=lines)
         if found is None:
@@ -253,4 +256,3 @@ class Replays:
     def claimed(self, cotangents: Sequence[Array | None], move: Mover) -> list[Array | None]:
         with self.function.backend.moving(move):
             return self.function.vjp(self.arrays, cotangents, self.needed)
-

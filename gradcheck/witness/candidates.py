@@ -7,76 +7,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from gradcheck.witness.graph import Array, Step, wide
-
-
-class Candidate(NamedTuple):
-    """What a wrong backward would hand on."""
-
-    code: str
-    cost: float
-    """How far-fetched it is."""
-    says: str
-    """What backward does, with {op}, {own}, {other} for the operation, this input and the other one, #7 for value 7."""
-    value: Array
-
-
-@dataclass(frozen=True, eq=False)
-class Edge:
-    """One input of one operation, and what flows through it, in double precision."""
-
-    BOTH: ClassVar[int] = -1
-    """The position of an input that stands on both sides of a product."""
-    OUTPUT: ClassVar[int] = -2
-    """That of the output of an operation, which is only scaled."""
-
-    step: Step
-    position: int
-    number: int
-    """Of the value that is the input."""
-    given: Sequence[Array | None]
-    """The cotangents of the outputs."""
-    right: Array
-    """The cotangent of the input."""
-    arrays: Sequence[Array]
-    """All values, by number."""
-    siblings: Sequence[Array]
-    """The cotangents of the other inputs, those of the same shape."""
-
-    @property
-    def g(self) -> Array:
-        """The cotangent of the one output."""
-        return self.given[0] if len(self.given) == 1 else np.zeros(())
-
-    @property
-    def x(self) -> Array:
-        return wide(self.arrays[self.number])
-
-    @property
-    def y(self) -> Array:
-        return wide(self.step.values[0])
-
-    @property
-    def other(self) -> Any:
-        """The other one of two inputs; None if it is not known."""
-        if len(self.step.edges) != 2:
-            return None
-        number = self.step.edges[1 - self.position]
-        return wide(self.arrays[number]) if number >= 0 else self.step.operands().get("yx"[self.position])
-
-    def fit(self, value: Any) -> Array:
-        """A value of the output's shape, summed over the axes along which the input was broadcast."""
-        value, shape = value + 0 * self.g, self.right.shape
-        extra = value.ndim - len(shape)
-        stretched = [k + extra for k, n in enumerate(shape) if n == 1]
-        return (
-            value.sum(axis=(*range(extra), *stretched), keepdims=True).reshape(shape) if value.shape != shape else value
-        )
+from gradcheck.backends.base import Array
+from gradcheck.witness.edges import Candidate, Edge
+from gradcheck.witness.graph import wide
 
 
 def tried(edge: Edge) -> Iterator[Candidate]:
@@ -112,7 +49,8 @@ FORMULAS: dict[str, Callable[[Array, Array], Any]] = {
     "y (1 − y)": lambda x, y: y * (1 - y), "1 − y²": lambda x, y: 1 - y * y, "1 + y²": lambda x, y: 1 + y * y,
     "x": lambda x, y: x, "x²": lambda x, y: x * x, "x³": lambda x, y: x**3, "1 / x": lambda x, y: 1 / x,
     "1 / x²": lambda x, y: 1 / (x * x), "1 − x": lambda x, y: 1 - x, "1 / (1 + x)": lambda x, y: 1 / (1 + x),
-    "x (1 − x)": lambda x, y: x * (1 - x), "1 − x²": lambda x, y: 1 - x * x, "1 / (1 + x²)": lambda x, y: 1 / (1 + x * x),
+    "x (1 − x)": lambda x, y: x * (1 - x), "1 − x²": lambda x, y: 1 - x * x,
+    "1 / (1 + x²)": lambda x, y: 1 / (1 + x * x),
     "y x": lambda x, y: y * x, "y / x": lambda x, y: y / x, "y / x²": lambda x, y: y / (x * x),
     "sin x": lambda x, y: np.sin(x), "cos x": lambda x, y: np.cos(x), "exp x": lambda x, y: np.exp(x),
     "exp(−x)": lambda x, y: np.exp(-x), "exp(−x²)": lambda x, y: np.exp(-x * x),
@@ -154,7 +92,7 @@ def monomials(edge: Edge) -> Iterator[Candidate]:
             forgotten = powers == (0, 0)
             says = f"multiplies by {product(*powers)} in place of {product(*expected)}"
             cost = 1 if forgotten else 2 + sum(abs(p - q) for p, q in zip(powers, expected, strict=True))
-            value = edge.fit(edge.g * edge.x ** powers[0] * other ** powers[1])
+            value = edge.fit(edge.g * edge.x ** powers[0] * (np.asarray(other) + 0.0) ** powers[1])
             yield Candidate("GC116", cost, "forgets the factor {other}" if forgotten else says, value)
 
 
@@ -232,7 +170,7 @@ def softmax(edge: Edge) -> Iterator[Candidate]:
 def masked(edge: Edge) -> Iterator[Candidate]:
     """A mask ignored, a part of one, or the mask of the other branch."""
     g, x, other, named = edge.g, edge.x, edge.other, edge.step.operands()
-    yield Candidate("GC123", 1, "ignores the mask of {op}", edge.fit(g))
+    yield Candidate("GC123", 0.5, "ignores the mask of {op}", edge.fit(g))
     if "condition" in named:
         wrong = named["condition"] == (edge.position == 2)
         yield Candidate("GC123", 2, "takes the mask of the other branch of {op}", edge.fit(g * wrong))

@@ -5,14 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
+from gradcheck.backends.base import Array, Spot
 from gradcheck.result import Diagnosis
-from gradcheck.witness.graph import Array, wide
+from gradcheck.witness.edges import Edge
+from gradcheck.witness.graph import wide
 from gradcheck.witness.lines import Place, place_of
-from gradcheck.witness.search import Cause, Claim, found_causes
+from gradcheck.witness.search import SCREEN, Cause, Claim, found_causes
 from gradcheck.witness.tape import Tape
 
 Vjp = Callable[[Sequence[Array | None]], Sequence[Array | None]]
@@ -20,8 +23,8 @@ Vjp = Callable[[Sequence[Array | None]], Sequence[Array | None]]
 LEAST_NUMBERS = 3
 """Independent numbers of a wrong gradient below which it is not explained: any share fits one."""
 
-ASSIGNED = re.compile(r"\s*([A-Za-z_]\w*)\s*=(?!=)\s*")
-"""The beginning of a line that gives a value a name."""
+ASSIGNED = re.compile(r"\s*([A-Za-z_]\w*(?:\s*,\s*[A-Za-z_]\w*)*)\s*=(?!=)\s*")
+"""The beginning of a line that gives values names."""
 
 LONGEST = 40
 """Characters of an expression that a sentence quotes."""
@@ -61,7 +64,7 @@ def chosen(causes: Sequence[Cause], wrong: Sequence[int]) -> list[tuple[Cause, l
     """The fewest and simplest causes that explain the most inputs, each with those that say the same."""
     left, found = set(wrong), []
     while useful := [cause for cause in causes if cause.explains & left]:
-        best = min(useful, key=lambda c: (-len(c.explains & left), c.spoils, c.cost, c.step.first))
+        best = min(useful, key=lambda c: (-len(c.explains & left), c.spoils, c.cost, c.place))
         alike = [
             c for c in useful if (c.explains, c.trial.code, c.factor) == (best.explains, best.trial.code, best.factor)
         ]
@@ -73,35 +76,37 @@ def chosen(causes: Sequence[Cause], wrong: Sequence[int]) -> list[tuple[Cause, l
 # --------------------------------------------------------------------------- in words
 def said(tape: Tape, cause: Cause, alike: Sequence[Cause], names: Sequence[str]) -> list[Diagnosis]:
     """A cause as reports print it; of a pair, both."""
-    step, edge, place = cause.step, cause.trial.edge, place_of(cause.step.spot) if cause.step.spot is not None else None
+    step, edge = cause.step, cause.trial.edge
+    place = None if step.spot is None else place_of(step.spot)
+    line = place.line if place else 0
     code, says, detail = sentence(cause)
-    others = [e for k, e in enumerate(step.edges) if k != edge.position]
-    other = called(tape, others[0], names) if others and others[0] >= 0 else "the constant"
-    for key, text in (
-        ("{out}", called(tape, step.first, names)), ("{op}", quoted(place, step.name)), ("{own}", called(tape, edge.number, names)),
-        ("{other}", other),
-    ):  # fmt: skip
+    words = {
+        "{out}": called(tape, step.first, names),
+        "{op}": quoted(place, step.name),
+        "{own}": called(tape, edge.number, names, step.spot),
+        "{other}": other_operand(tape, edge, names),
+    }
+    for key, text in words.items():
         says = says.replace(key, text)
     says = re.sub(r"#(\d+)", lambda m: called(tape, int(m[1]), names), says)
-    here = place.line if place else 0
-    same = sorted({place_of(c.step.spot).line for c in alike if c.step.spot is not None} - {here})
+    same = sorted({place_of(c.step.spot).line for c in alike if c.step.spot is not None} - {line})
     proof = [f"reproduces backward to {max(cause.residual, 1e-16):.0e}"]
     proof += [f"the same as line {', '.join(map(str, same[:3]))}"] if same else []
     found = Diagnosis(
         code=code,
         text=f"backward {says}",
         inputs=tuple(names[k] for k in sorted(cause.explains)),
-        line=f"{place.file}:{here}" if place else "",
+        line=f"{place.file}:{line}" if place else "",
         source_line=place.source if place else "",
         column=place.column if place else 0,
         end_column=place.end_column if place else 0,
         operation=step.name,
-        detail=f"{detail}{'; together with the next ' if cause.second else ' '}({'; '.join(proof)})",
+        detail=f"{detail}{', together with the next' if cause.second else ''} ({'; '.join(proof)})",
     )
     if cause.second is None:
         return [found]
-    second = said(tape, replace(cause.second, explains=cause.explains, residual=cause.residual), (), names)
-    return [found, *second]
+    second = replace(cause.second, explains=cause.explains, residual=cause.residual)
+    return [found, *said(tape, second, (), names)]
 
 
 def sentence(cause: Cause) -> tuple[str, str, str]:
@@ -117,22 +122,41 @@ def sentence(cause: Cause) -> tuple[str, str, str]:
         return "GC117", says, "its share of the gradient is missing: factor 0"
     if factor == -1:
         return "GC118", f"has the wrong sign where the gradient flows through {through}", "its share has the wrong sign"
-    says = f"takes {number(factor)} times the gradient that flows through {through}"
-    return "GC118", says, f"its share is {number(factor)} times what it should be"
+    lengths = {n for v in (edge.right, *edge.step.values) for n in (*v.shape, v.size) if n > 4}
+    counted = any(abs(factor * n - 1) < SCREEN or abs(factor / n - 1) < SCREEN for n in lengths)
+    detail = f"its share is {number(factor)} times what it should be"
+    code, why = ("GC112", ": the number of elements there, as of a mean for a sum") if counted else ("GC118", "")
+    return code, f"takes {number(factor)} times the gradient that flows through {through}", f"{detail}{why}"
 
 
-def called(tape: Tape, value: int, names: Sequence[str]) -> str:
-    """What the user's code calls a value: the name of an input, of a variable, or the expression."""
+def called(tape: Tape, value: int, names: Sequence[str], within: Spot | None = None) -> str:
+    """What the user's code calls a value: the name of an input, of a variable, or the expression.
+
+    A value that the operation at `within` makes of its operand on the way, such as a transpose, goes by the operand.
+    """
     if value < len(names):
         return names[value]
     step = tape.maker(value)
     if step is None or step.spot is None:
         return "a value on the way"
+    if step.spot == within and len(step.edges) == 1:
+        return called(tape, step.edges[0], names, within) + "ᵀ" * (step.name == "transpose")
     place = place_of(step.spot)
     assigned = ASSIGNED.match(place.source)
     if assigned and place.column == assigned.end() and place.end_column >= len(place.source.split("#")[0].rstrip()):
-        return assigned[1]
+        variables = [name.strip() for name in assigned[1].split(",")]
+        if len(variables) == len(step.values):
+            return variables[value - step.first]
     return quoted(place, step.name)
+
+
+def other_operand(tape: Tape, edge: Edge, names: Sequence[str]) -> str:
+    """What the user's code calls the other one of two operands."""
+    others = [e for k, e in enumerate(edge.step.edges) if k != edge.position and e >= 0]
+    if others:
+        return called(tape, others[0], names, edge.step.spot)
+    constant = edge.other if edge.position >= 0 else None
+    return number(float(np.real(constant))) if constant is not None and not np.ndim(constant) else "that is constant"
 
 
 def quoted(place: Place | None, name: str) -> str:
@@ -142,8 +166,7 @@ def quoted(place: Place | None, name: str) -> str:
 
 
 def number(c: float) -> str:
-    """A factor in words: 2, 1/2, −1/16, 1.2."""
-    inverse = round(1 / c)
-    if abs(c) < 1 and abs(1 / c - inverse) < 1e-9 * abs(inverse):
-        return f"{'−' if c < 0 else ''}1/{abs(inverse)}"
-    return f"{c:.6g}".replace("-", "−")
+    """A factor in words: 2, 1/2, −6/5, 0.314159."""
+    fraction = Fraction(c).limit_denominator(1000)
+    near = abs(float(fraction) - c) <= 1e-9 * abs(c)
+    return (str(fraction) if near else f"{c:.6g}").replace("-", "−")

@@ -3,74 +3,13 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
-from gradcheck.witness.lines import Place, Spot, place_of
-
-Array = Any
-
-
-class Step(Protocol):
-    """One operation of a recording."""
-
-    name: str
-    values: Sequence[Array]
-    """Its outputs."""
-    first: int
-    """The number of the first of them."""
-    edges: Sequence[int]
-    """The numbers of its inputs, -1 for a constant."""
-    spot: Spot | None
-
-    def pull(self, cotangents: Sequence[Array | None]) -> Iterator[tuple[int, int, Array]]:
-        """Per input that is no constant: its position, its number, and its cotangent, in double precision."""
-
-    def operands(self) -> dict[str, Any]:
-        """What its rules read, by the name of the argument; ``out`` is the output."""
-
-    def replaced(self, position: int, cotangents: Sequence[Array | None], values: Mapping[str, Array]) -> Array:
-        """The cotangent of one input if its rule read `values`, by name, in place of those of the call."""
-
-    def again(self, cotangent: Array) -> Array | None:
-        """The operation itself on a cotangent in place of its first input; None where that is not possible."""
-
-    def names(self) -> Sequence[str]:
-        """What it calls its inputs."""
-
-
-class Decision(Protocol):
-    """Something chosen by the values: a comparison, the truth of a value, a sort, a cast to an integer."""
-
-    name: str
-    arguments: Sequence[str]
-    inputs: Sequence[Any]
-    """What it read, arrays and numbers, by the names in `arguments`."""
-    edges: Sequence[int]
-    at: int
-    """How many values there were before it."""
-    spot: Spot | None
-
-
-class Recording(Protocol):
-    """What a backend gives for a call. Values are numbered: the inputs first, then the outputs of each operation."""
-
-    inputs: int
-    arrays: Sequence[Array]
-    steps: Sequence[Step]
-    decisions: Sequence[Decision]
-    layers: Sequence[type]
-    """The PyLayers whose forward was recorded in place of their backward."""
-    outputs: Sequence[Array]
-    ends: Sequence[int]
-    """The numbers of the outputs, -1 where one does not depend on the inputs."""
-    leaks: Sequence[str]
-    """What took values out of the graph, which may have found their way into an output."""
-    error: str
-    """What the call raised while it was recorded."""
-
+from gradcheck.backends.base import Array, Decision, Recording, Step
+from gradcheck.witness.lines import Place, place_of
 
 EPSILON = {
     "float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float64": 2.0**-52,
@@ -138,7 +77,7 @@ class Graph:
         starts: dict[int, Array] = {}
         for end, u in zip(self.recording.ends, cotangents, strict=True):
             if end >= 0 and u is not None:
-                u = wide(u)
+                u = u.astype("complex128" if self.recording.arrays[end].dtype.kind == "c" else "float64", copy=False)
                 starts[end] = u if end not in starts else starts[end] + u
         return starts
 

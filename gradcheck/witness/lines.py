@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import functools
 import linecache
-from types import CodeType
 from typing import NamedTuple
 
-Spot = tuple[CodeType, int]
-"""A code object, and the offset of an instruction in it (a frame's ``f_lasti``)."""
+from gradcheck.backends.base import Spot
 
 
 class Place(NamedTuple):

@@ -13,7 +13,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from gradcheck.witness.graph import EPSILON, EXACT, SMALLEST, Array, Graph, wide
+from gradcheck.backends.base import Array
+from gradcheck.witness.graph import EPSILON, EXACT, SMALLEST, Graph, wide
 
 Mover = Callable[[str, Array, int], None]
 """Changes the fresh output of an operation in place, given its name, the output, and that one's number on the tape, or
@@ -71,7 +72,8 @@ def tape_rounding(tape: Graph, cotangents: Sequence[Array | None], replays: Repl
 
     def replay(random: np.random.Generator) -> list[Array]:
         again = replays.recorded(mover(random))
-        return again.filled(again.pulled(again.starts(cotangents), touch=shaken(random)))
+        shake = shaken(random)
+        return again.filled(again.pulled({k: shake(u) for k, u in again.starts(cotangents).items()}, touch=shake))
 
     return spread(tape.filled(tape.pulled(tape.starts(cotangents))), replay)
 
@@ -80,7 +82,12 @@ def claim_rounding(tape: Graph, cotangents: Sequence[Array | None], replays: Rep
     """Per input and element, how far the gradient of the layer's own backward may be off."""
 
     def replay(random: np.random.Generator) -> list[Array]:
-        found = replays.claimed(cotangents, mover(random))
+        move = mover(random)
+        starts = [None if u is None else u.copy() for u in cotangents]
+        for u in starts:  # moved too: what a product or a sum of it rounds inside is of its size
+            if u is not None:
+                move("", u, -1)
+        found = replays.claimed(starts, move)
         return [tape.recording.arrays[k] * 0 if g is None else g for k, g in enumerate(found)]
 
     plain = replays.claimed(cotangents, lambda name, out, number: None)

@@ -14,8 +14,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gradcheck.witness.candidates import RULE_FACTORS, Candidate, Edge, plain_factors, tried
-from gradcheck.witness.graph import EPSILON, Array, Graph, Step, wide
+from gradcheck.backends.base import Array, Step
+from gradcheck.witness.candidates import RULE_FACTORS, plain_factors, tried
+from gradcheck.witness.edges import Candidate, Edge, edges_of
+from gradcheck.witness.graph import EPSILON, Graph, wide
 from gradcheck.witness.rounding import Replays
 
 DIRECTIONS = 6
@@ -84,6 +86,11 @@ class Cause:
     def step(self) -> Step:
         """The operation whose rule is wrong."""
         return self.trial.edge.step
+
+    @property
+    def place(self) -> int:
+        """How late in the forward it stands; of a pair, both."""
+        return self.step.first + (self.second.place if self.second else 0)
 
 
 def found_causes(tape: Graph, replays: Replays, claim: Claim) -> list[Cause]:
@@ -192,21 +199,6 @@ def scored(graph: Graph, cotangents: Sequence[Array | None], tangents: Sequence[
     return found
 
 
-def edges_of(
-    graph: Graph, step: Step, given: Sequence[Array | None], pulled: Sequence[tuple[int, int, Array]]
-) -> Iterator[Edge]:
-    """The inputs of an operation, the two of a square as one; and its output if it has several inputs."""
-    arrays = graph.recording.arrays
-    if step.name == "multiply" and len(pulled) == 2 and pulled[0][1] == pulled[1][1]:
-        yield Edge(step, Edge.BOTH, pulled[0][1], given, pulled[0][2] + pulled[1][2], arrays, ())
-        return
-    for position, number, right in pulled:
-        siblings = [r for p, _, r in pulled if p != position and r.shape == right.shape]
-        yield Edge(step, position, number, given, right, arrays, siblings)
-    if len(pulled) > 1 and len(step.values) == 1 and given[0] is not None:
-        yield Edge(step, Edge.OUTPUT, step.first, given, given[0], arrays, ())
-
-
 # --------------------------------------------------------------------------- proposals
 def proposed(trials: Sequence[Trial], errors: Array, rows: slice, several: bool) -> Iterator[Cause]:
     """What agrees with the errors along the directions of one input, which has `several` elements or one."""
@@ -246,7 +238,7 @@ def paired(trials: Sequence[Trial], errors: Array, rows: slice) -> Iterator[Caus
 # --------------------------------------------------------------------------- confirmed
 def confirmed(graph: Graph, claim: Claim, causes: Iterable[Cause]) -> list[Cause]:
     """The least far-fetched that reproduce the claim for all cotangents, with what they explain."""
-    tests = sorted(causes, key=lambda cause: (cause.cost, cause.step.first))[:MOST_CONFIRMED]
+    tests = sorted(causes, key=lambda cause: (cause.cost, cause.place))[:MOST_CONFIRMED]
     worst = np.zeros((len(tests), len(claim.bars)))
     for cotangents, errors in zip(claim.cotangents, claim.errors, strict=True):
         for row, changes in zip(worst, changes_of(graph, cotangents, tests), strict=True):

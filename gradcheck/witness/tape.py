@@ -16,7 +16,8 @@ from functools import cached_property
 
 import numpy as np
 
-from gradcheck.witness.graph import EPSILON, EXACT, SMALLEST, Array, Graph, Recording, Step, wide
+from gradcheck.backends.base import Array, Recording, Step
+from gradcheck.witness.graph import EPSILON, EXACT, SMALLEST, Graph, wide
 from gradcheck.witness.kinks import Kink, kinks, smooth
 from gradcheck.witness.rounding import Replays, claim_coarsest, claim_rounding, tape_rounding
 

@@ -50,6 +50,25 @@ def test_right_and_wrong_layers(real: Any) -> None:
     assert wrong.wrong_counts == {"x": (12, 12)}
 
 
+def test_the_line_of_a_mistake(real: Any) -> None:
+    class Softmax(real.autograd.PyLayer):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            y = real.nn.functional.softmax(x)
+            ctx.save_for_backward(y)
+            return y
+
+        @staticmethod
+        def backward(ctx: Any, dy: Any) -> Any:
+            (y,) = ctx.saved_tensor()
+            return y * dy
+
+    with pytest.raises(gradcheck.GradientMismatch) as caught:
+        gradcheck.assert_gradients(Softmax, X)
+    assert "test_api_paddle.py" in str(caught.value)
+    assert "│ y = real.nn.functional.softmax(x)" in str(caught.value)
+
+
 def test_a_layer_among_other_operations(real: Any) -> None:
     right, wrong = square(real, lambda dy, x: dy * 2 * x), square(real, lambda dy, x: dy)
     assert gradcheck.check(lambda x: right.apply(x * 2) * 3, X).verdict is Status.PASS

@@ -121,3 +121,42 @@ def test_what_has_no_twin(real: Any) -> None:
     lacking = [hooked, real.nn.functional.dropout, lambda x: real.lgamma(x)]
     for function in lacking:
         assert twin_of(tensor_function(load("paddle"), function, inputs), function, inputs) is None
+
+
+def test_a_layer_of_paddle_has_the_tape_of_its_twin(real: Any, norm: Any) -> None:
+    inputs = [X, np.ones(4), 1e-6]
+    function = tensor_function(load("paddle"), norm, inputs)
+    function.twin = twin_of(function, norm, inputs)
+    problem = function.problem()
+    assert problem.record is not None
+    tape = problem.record(problem.inputs, lines=True)
+    assert tape is not None
+    assert not tape.incomplete
+    cotangent = np.cos(X)
+    for found, expected in zip(tape.gradient([cotangent]), problem.vjp(problem.inputs, [cotangent]), strict=False):
+        np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-14)
+    places = [operation.place for operation in tape.operations]
+    assert any(place is not None and "real.rsqrt" in place.source for place in places)
+
+
+def test_a_layer_that_computes_in_a_coarser_dtype_has_one_too(real: Any) -> None:
+    def scaled(x: Any) -> Any:
+        h = x.astype("float32")
+        return (h * real.rsqrt((h * h).mean(-1, keepdim=True) + 1e-6)).astype(x.dtype)
+
+    function = tensor_function(load("paddle"), scaled, [X])
+    function.twin = twin_of(function, scaled, [X])
+    problem = function.problem()
+    assert problem.record is not None
+    assert problem.record(problem.inputs) is not None
+
+
+def test_a_twin_that_gives_other_values_has_no_say(real: Any) -> None:
+    def perturbed(x: Any) -> Any:
+        return real.tanh(x) * (1 if isinstance(x, real.Tensor) and hasattr(x, "data_ptr") else 1 + 1e-4)
+
+    function = tensor_function(load("paddle"), perturbed, [X])
+    function.twin = twin_of(function, perturbed, [X])
+    problem = function.problem()
+    assert problem.record is not None
+    assert problem.record(problem.inputs) is None

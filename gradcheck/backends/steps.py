@@ -1,0 +1,113 @@
+"""One recorded operation of the bundled engine, and the engine's own rule to pull a cotangent back through it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from gradcheck.backends.base import Array, Spot
+from pylayer.array import XP
+from pylayer.op_node import OpNode, SeveralOutputs, unbroadcast
+from pylayer.op_table import Vjp, raw_ops
+from pylayer.saved import PackedSaved
+
+NARROW = {"float16": "float64", "bfloat16": "float64", "float32": "float64", "complex64": "complex128"}
+"""The dtypes in which nothing is pulled back, and what is taken for them."""
+
+
+class Step:
+    """One operation of a recording.
+
+    `first` is the number of its first output, and `edges` are those of its inputs, -1 for a constant.
+    """
+
+    __slots__ = ("edges", "first", "name", "node", "spot", "values")
+
+    def __init__(
+        self, name: str, values: list[Array], first: int, edges: list[int], node: OpNode, spot: Spot | None
+    ) -> None:
+        self.name = name
+        self.values = values
+        self.first = first
+        self.edges = edges
+        self.node = node
+        self.spot = spot
+
+    def pull(self, cotangents: Sequence[Array | None]) -> Iterator[tuple[int, int, Array]]:
+        """Per input that is no constant its position, its number, and its cotangent, in double precision."""
+        given = self.given(cotangents)
+        node, kind = self.node, type(self.values[0])
+        for k, (vjp, edge, values, shape) in enumerate(zip(node.op.vjps, self.edges, self.saved, node.shapes)):  # noqa: B905
+            if edge >= 0:
+                yield k, edge, pulled(vjp, given, [widened(v) for v in values], kind, shape)
+
+    def given(self, cotangents: Sequence[Array | None]) -> Any:
+        """The cotangents of the outputs as the rules take them: one, or a list."""
+        if not isinstance(self.node, SeveralOutputs):
+            return cotangents[0]
+        return [
+            widened(XP[type(v)].zeros_like(v)) if c is None else c for c, v in zip(cotangents, self.values, strict=True)
+        ]
+
+    @property
+    def saved(self) -> Sequence[tuple[Any, ...]]:
+        """Per input, what its rule reads."""
+        saved: Sequence[tuple[Any, ...]] = self.node.saved
+        return saved.unpacked() if type(saved) is PackedSaved else saved
+
+    def operands(self) -> dict[str, Any]:
+        """What the rules of the operation read, by the name of the argument (`out` for the output)."""
+        found: dict[str, Any] = {}
+        for vjp, values in zip(self.node.op.vjps, self.saved):  # noqa: B905 - the rule of a list is repeated
+            found |= dict(zip(vjp.reads, map(widened, values), strict=False))
+        return found
+
+    def replaced(self, position: int, cotangents: Sequence[Array | None], values: Mapping[str, Array]) -> Array:
+        """The cotangent of one input if its rule reads `values`, by name, in place of those of the call.
+
+        The output is computed again where it is a function of the one value replaced.
+        """
+        rules = zip(self.node.op.vjps, self.saved, self.node.shapes)  # noqa: B905 - as above
+        vjp, saved, shape = next(islice(rules, position, None))
+        kind = type(self.values[0])
+        read = {**dict(zip(vjp.reads, map(widened, saved), strict=False)), **values}
+        if self.node.op.arguments == tuple(values) and "out" in read:
+            read["out"] = self.node.op.kernels[kind](*values.values())
+        return pulled(vjp, self.given(cotangents), [read[name] for name in vjp.reads], kind, shape)
+
+    def again(self, cotangent: Array) -> Array | None:
+        """The operation itself, with its other arguments, on a cotangent in place of its first input."""
+        arguments = self.operands()
+        try:
+            rest = {name: arguments[name] for name in self.node.op.arguments[1:] if name in arguments}
+            return self.node.op.kernels[type(cotangent)](cotangent, **rest)
+        except (ValueError, TypeError, IndexError):
+            return None
+
+    def names(self) -> Sequence[str]:
+        """What the operation calls its inputs."""
+        return self.node.op.inputs
+
+
+def pulled(vjp: Vjp, given: Any, values: Sequence[Any], kind: type, shape: Sequence[int] | None) -> Array:
+    """What a rule makes of the cotangent of the output, summed to the shape of the input."""
+    gradient = vjp.function(given, raw_ops[kind], *values) if vjp.takes_ops else vjp.function(given, *values)
+    if type(gradient) is not kind:  # NumPy turns 0-d results into scalars
+        gradient = XP[kind].asarray(gradient)
+    if shape is not None and tuple(gradient.shape) != tuple(shape):
+        gradient = unbroadcast(raw_ops[kind], gradient, tuple(shape))
+    return gradient
+
+
+def widened(value: Any) -> Any:
+    """Arrays in double precision, and dtypes to cast to; anything else unchanged."""
+    if type(value) in XP:
+        return value.astype(NARROW[value.dtype.name]) if value.dtype.name in NARROW else value
+    if type(value) is list:
+        return [widened(v) for v in value]
+    if isinstance(value, np.dtype):
+        return np.dtype(NARROW.get(value.name, value.name))
+    return value

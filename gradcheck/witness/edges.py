@@ -1,0 +1,91 @@
+"""The inputs of recorded operations, what flows through each, and what might flow there by mistake."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from gradcheck.backends.base import Array, Step
+from gradcheck.witness.graph import Graph, wide
+
+
+class Candidate(NamedTuple):
+    """What a wrong backward would hand on."""
+
+    code: str
+    cost: float
+    """How far-fetched it is."""
+    says: str
+    """What backward does, with {op}, {own}, {other} for the operation, this input and the other one, #7 for value 7."""
+    value: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Edge:
+    """One input of one operation, and what flows through it, in double precision."""
+
+    BOTH: ClassVar[int] = -1
+    """The position of an input that stands on both sides of a product."""
+    OUTPUT: ClassVar[int] = -2
+    """That of the output of an operation, which is only scaled."""
+
+    step: Step
+    position: int
+    number: int
+    """Of the value that is the input."""
+    given: Sequence[Any]
+    """The cotangents of the outputs."""
+    right: Array
+    """The cotangent of the input."""
+    arrays: Sequence[Array]
+    """All values, by number."""
+    siblings: Sequence[Array]
+    """The cotangents of the other inputs, those of the same shape."""
+
+    @property
+    def g(self) -> Array:
+        """The cotangent of the one output."""
+        return self.given[0] if len(self.given) == 1 else np.zeros(())
+
+    @property
+    def x(self) -> Array:
+        return wide(self.arrays[self.number])
+
+    @property
+    def y(self) -> Array:
+        return wide(self.step.values[0])
+
+    @property
+    def other(self) -> Any:
+        """The other one of two inputs; None if it is not known."""
+        if len(self.step.edges) != 2:
+            return None
+        number = self.step.edges[1 - self.position]
+        return wide(self.arrays[number]) if number >= 0 else self.step.operands().get("yx"[self.position])
+
+    def fit(self, value: Any) -> Array:
+        """A value of the output's shape, summed over the axes along which the input was broadcast."""
+        value, shape = value + 0 * self.g, self.right.shape
+        extra = value.ndim - len(shape)
+        stretched = [k + extra for k, n in enumerate(shape) if n == 1]
+        return (
+            value.sum(axis=(*range(extra), *stretched), keepdims=True).reshape(shape) if value.shape != shape else value
+        )
+
+
+def edges_of(
+    graph: Graph, step: Step, given: Sequence[Array | None], pulled: Sequence[tuple[int, int, Array]]
+) -> Iterator[Edge]:
+    """The inputs of an operation, the two of a square as one; and its output if it has several inputs."""
+    arrays = graph.recording.arrays
+    if step.name == "multiply" and len(pulled) == 2 and pulled[0][1] == pulled[1][1]:
+        yield Edge(step, Edge.BOTH, pulled[0][1], given, pulled[0][2] + pulled[1][2], arrays, ())
+        return
+    for position, number, right in pulled:
+        siblings = [r for p, _, r in pulled if p != position and r.shape == right.shape]
+        yield Edge(step, position, number, given, right, arrays, siblings)
+    if len(pulled) > 1 and len(step.values) == 1 and given[0] is not None:
+        yield Edge(step, Edge.OUTPUT, step.first, given, given[0], arrays, ())

@@ -1,0 +1,70 @@
+"""Every operation of the engine's table on the tape: its gradient, rounding, kinks, and wrong gradients of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from samples import SAMPLES
+from taped import problem_of
+
+import pylayer.paddle  # noqa: F401 - fills the table
+from gradcheck.witness.causes import explain
+from pylayer.op_table import OPS
+from pylayer.tensor import Tensor
+
+CALLS = [(name, arguments) for name, rows in SAMPLES.items() if OPS[name].differentiable for arguments in rows]
+
+
+def split(name: str, arguments: tuple[Any, ...]) -> tuple[list[np.ndarray], Any]:
+    """The floating arrays among the inputs of an operation, and its call on Tensors in their place."""
+    row = OPS[name]
+    given = list(arguments[0]) if row.many else [arguments[k] for k in row.positions if k < len(arguments)]
+    arrays = [a for a in given if isinstance(a, np.ndarray) and a.dtype.kind == "f"]
+
+    def call(*tensors: Tensor) -> Any:
+        left = iter(tensors)
+
+        def placed(value: Any) -> Any:
+            if isinstance(value, np.ndarray):
+                return next(left) if value.dtype.kind == "f" else Tensor(value)
+            return value
+
+        values = list(arguments)
+        if row.many:
+            values[0] = [placed(v) for v in values[0]]
+        else:
+            for k in row.positions:
+                if k < len(values):
+                    values[k] = placed(values[k])
+        out = row.apply(*values)
+        return list(out) if isinstance(out, (list, tuple)) else out
+
+    return arrays, call
+
+
+def cotangent(out: np.ndarray, seed: int) -> np.ndarray:
+    random = np.random.default_rng(seed)
+    u = random.standard_normal(out.shape)
+    return np.asarray(u + 1j * random.standard_normal(out.shape) if out.dtype.kind == "c" else u).astype(out.dtype)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize(("name", "arguments"), CALLS, ids=[f"{name}-{k}" for k, (name, _) in enumerate(CALLS)])
+def test_the_tape_knows_every_operation(name: str, arguments: tuple[Any, ...], dtype: str) -> None:
+    arrays, call = split(name, arguments)
+    problem = problem_of(lambda *x: call(*x), *(a.astype(dtype) for a in arrays))
+    assert problem.record is not None
+    tape = problem.record(problem.inputs, lines=True)
+    assert tape is not None
+    assert tape.incomplete == ""
+    draws = [[cotangent(out, k) for out in tape.outputs] for k in range(3)]
+    eta, gradients = tape.noise_and_gradient(draws[0])
+    bars = [a + b for a, b in zip(tape.gradient_rounding(draws[0]), tape.claim_rounding(draws[0]), strict=True)]
+    for g, claim, bar in zip(gradients, problem.vjp(problem.inputs, draws[0]), bars, strict=True):
+        assert (abs(g - (0 if claim is None else claim)) <= bar + 1e-300).all()
+    assert np.isfinite(eta)
+    tape.kinks()
+    for wrong in (lambda g: 2 * g, lambda g: g[::-1] if g.ndim else g, np.sin):
+        explain(tape, lambda u, wrong=wrong: [wrong(g) for g in tape.gradient(u)], draws, problem.names, bars)

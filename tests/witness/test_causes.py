@@ -1,0 +1,177 @@
+"""The mistake in a wrong backward is named with the forward's line, and only where it reproduces the numbers."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from taped import layer, problem_of
+
+import pylayer.paddle as paddle
+from gradcheck.report.text import gradient_lines
+from gradcheck.result import Diagnosis, GradientSummary, Status
+from gradcheck.witness.causes import explain
+
+F = paddle.nn.functional
+
+
+def causes(forward: Callable[..., Any], backward: Callable[..., Any], *arrays: np.ndarray) -> list[Diagnosis]:
+    """What explains a backward at arrays."""
+    problem = problem_of(layer(forward, backward), *arrays)
+    assert problem.record is not None
+    tape = problem.record(problem.inputs, lines=True)
+    assert tape is not None
+    draws = [
+        [
+            np.random.default_rng([k, j]).standard_normal(out.shape).astype(out.dtype)
+            for j, out in enumerate(tape.outputs)
+        ]
+        for k in range(3)
+    ]
+    rounding = [a + b for a, b in zip(tape.gradient_rounding(draws[0]), tape.claim_rounding(draws[0]), strict=True)]
+    return explain(tape, lambda u: problem.vjp(problem.inputs, u), draws, problem.names, rounding)
+
+
+def random(*shape: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng([seed, *shape]).standard_normal(shape)
+
+
+def normed(x: Any) -> Any:
+    m = x.mean(-1, keepdim=True)
+    c = x - m
+    v = (c * c).mean(-1, keepdim=True)
+    s = paddle.rsqrt(v + 1e-3)
+    return c * s
+
+
+def normed_backward(mean: float = 1, share: float = 1, epsilon: float = 1e-3) -> Callable[..., Any]:
+    """The backward of `normed`, times factors where the gradient flows through the mean and the variance."""
+
+    def backward(x: Any, g: Any) -> Any:
+        c = x - x.mean(-1, keepdim=True)
+        v = (c * c).mean(-1, keepdim=True)
+        s = paddle.rsqrt(v + 1e-3)
+        n = c * paddle.rsqrt(v + epsilon)
+        return s * (g - mean * g.mean(-1, keepdim=True) - share * n * (g * n).mean(-1, keepdim=True) * s**0)
+
+    return backward
+
+
+def soft(x: Any) -> Any:
+    e = paddle.exp(x - x.max(-1, keepdim=True))
+    return e / e.sum(-1, keepdim=True)
+
+
+def gated(x: Any, w: Any) -> Any:
+    a = paddle.matmul(x, w)
+    t = paddle.tanh(a)
+    return t * x
+
+
+def gated_backward(rule: Callable[[Any], Any], swapped: bool = False) -> Callable[..., Any]:
+    def backward(x: Any, w: Any, g: Any) -> Any:
+        t = paddle.tanh(paddle.matmul(x, w))
+        da = g * x * rule(t)
+        return paddle.matmul(da, w, transpose_y=not swapped) + g * t, paddle.matmul(x, da, transpose_x=True)
+
+    return backward
+
+
+X, W = random(4, 6), random(6, 6)
+
+NAMED: list[tuple[str, Callable[..., Any], Callable[..., Any], list[np.ndarray], str, str]] = [
+    ("a share missing", normed, normed_backward(mean=0), [X], "GC117", "m = x.mean(-1, keepdim=True)"),
+    ("a wrong sign", normed, normed_backward(mean=-1), [X], "GC118", "m = x.mean(-1, keepdim=True)"),
+    ("a share twice", normed, normed_backward(share=2), [X], "GC118", "v = (c * c).mean(-1, keepdim=True)"),
+    ("a sum for a mean", normed, normed_backward(share=6), [X], "GC112", "v = (c * c).mean(-1, keepdim=True)"),
+    ("a rule of its own output", gated, gated_backward(lambda t: 1 - t), [X, W], "GC119", "t = paddle.tanh(a)"),
+    ("the gradient unchanged", gated, gated_backward(lambda t: t**0), [X, W], "GC119", "t = paddle.tanh(a)"),
+    ("a transpose", gated, gated_backward(lambda t: 1 - t * t, True), [X, W], "GC116", "a = paddle.matmul(x, w)"),
+    ("a stable softmax without its row sum", soft, lambda x, g: g * soft(x), [X], "GC117",
+     "return e / e.sum(-1, keepdim=True)"),
+    ("an operand forgotten", lambda x, w: x * w, lambda x, w, g: (g * w, g.sum(0)), [X, random(6)], "GC116", "lambda"),
+    ("the wrong axis", lambda x, b: x + b, lambda x, b, g: (g, g.sum(1)), [W, random(6)], "GC106", "lambda"),
+    ("one slice", lambda x, b: x + b, lambda x, b, g: (g, g[0]), [X, random(6)], "GC106", "lambda"),
+    ("straight through", lambda x: paddle.round(x) * 2.0, lambda x, g: g * 2.0, [X], "GC122", "lambda"),
+    ("a mask ignored", lambda x: paddle.clip(x, -0.5, 0.5) * 2.0, lambda x, g: g * 2.0, [X], "GC123", "lambda"),
+    ("one bound", lambda x: paddle.clip(x, -0.5, 0.5), lambda x, g: g * (x < 0.5).astype(g.dtype), [X], "GC123",
+     "lambda"),
+    ("an inverse forgotten", lambda x: paddle.roll(x, 1, 0) * 2.0, lambda x, g: paddle.roll(g, 1, 0) * 2.0, [X],
+     "GC104", "lambda"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize(
+    ("forward", "backward", "arrays", "code", "line"), [row[1:] for row in NAMED], ids=[row[0] for row in NAMED]
+)
+def test_the_mistake_and_its_line_are_named(
+    forward: Callable[..., Any],
+    backward: Callable[..., Any],
+    arrays: list[np.ndarray],
+    code: str,
+    line: str,
+    dtype: str,
+) -> None:
+    (found,) = causes(forward, backward, *(a.astype(dtype) for a in arrays))
+    assert found.code == code
+    assert line in found.source_line
+    first = forward.__code__.co_firstlineno
+    assert found.line.startswith(f"{__file__}:")
+    assert first <= int(found.line.rpartition(":")[2]) < first + len(inspect.getsourcelines(forward)[0])
+
+
+def test_equivalent_lines_are_mentioned() -> None:
+    (found,) = causes(normed, normed_backward(mean=0), X)
+    assert "m, as if it were a constant" in found.text
+    assert f"the same as line {normed.__code__.co_firstlineno + 2}" in found.detail
+
+
+def test_an_epsilon_left_out_is_found() -> None:
+    def forward(x: Any) -> Any:
+        return paddle.sqrt(x * x + 0.1)
+
+    (found,) = causes(forward, lambda x, g: g * x / paddle.abs(x), X)
+    assert found.operation == "sqrt"
+    assert "x * x" in found.text
+
+
+def test_several_wrong_gradients_have_one_cause_if_one_explains_them() -> None:
+    found = causes(gated, gated_backward(lambda t: 1 - t), X, W)
+    assert [set(d.inputs) for d in found] == [{"x0", "x1"}]
+
+
+def test_two_mistakes_at_once_are_both_named() -> None:
+    found = causes(normed, normed_backward(mean=0, share=2), X)
+    assert len(found) == 2
+    assert {d.source_line.strip().split()[0] for d in found} <= {"m", "c", "v", "s"}
+
+
+def test_a_right_backward_has_no_cause() -> None:
+    assert causes(normed, normed_backward(), X) == []
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_nonsense_is_not_explained(seed: int) -> None:
+    noise = paddle.to_tensor(random(4, 6, seed=seed + 1))
+    assert causes(normed, lambda x, g: (g * noise).cumsum(0) * paddle.sin(x), X) == []
+
+
+@pytest.mark.parametrize("x", [np.array(0.7), np.array([0.7])])
+def test_one_number_is_never_explained(x: np.ndarray) -> None:
+    assert causes(lambda x: paddle.tanh(x) * x, lambda x, g: g * 0.3, x) == []
+
+
+def test_the_panel_shows_the_line_as_a_compiler_would() -> None:
+    found = causes(normed, normed_backward(mean=0), X)
+    lines = gradient_lines(GradientSummary(verdict=Status.FAIL, diagnosis=tuple(found)))
+    number = normed.__code__.co_firstlineno + 1
+    where = f"test_causes.py:{number}"
+    assert lines[0] == "likely: backward ignores how the output depends on m, as if it were a constant"
+    assert lines[1] == f"  {where} │ m = x.mean(-1, keepdim=True)"
+    assert lines[2].startswith(
+        f"  {' ' * len(where)} │     ^^^^^^^^^^^^^^^^^^^^^^^^ its share of the gradient is missing"
+    )
