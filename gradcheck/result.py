@@ -129,6 +129,8 @@ class GradientSummary(_Record):
         ]
         right = [name for name, (n, _) in self.wrong_counts.items() if not n]
         if not wrong:
+            if self.verdict is Status.FAIL and not self.diagnosis and not self.why:
+                return "the gradient is wrong along a random direction; no single entry is outside of its own bar"
             return self.diagnosis[0].text if self.diagnosis else self.why
         tail = f"; {', '.join(right)} right" if right else ""
         return f"gradient of {'; '.join(wrong)}{tail}"

@@ -112,6 +112,13 @@ def test_an_element_that_is_wrong_in_several_entries_is_one():
     assert gradient_lines(summary)[-1] == "  … and at least 1 more"
 
 
+def test_a_failure_without_a_single_wrong_entry_says_so():
+    found = GradientSummary(verdict=Status.FAIL, wrong_counts={"x": (0, 6)})
+    assert found.headline() == (
+        "the gradient is wrong along a random direction; no single entry is outside of its own bar"
+    )
+
+
 def test_whole_slices_are_said_as_such():
     found = GradientSummary(
         verdict=Status.FAIL,
