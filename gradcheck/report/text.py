@@ -15,9 +15,12 @@ from gradcheck.result import Diagnosis, GradientSummary, Result, Status, WrongEn
 from gradcheck.spec.diagnostic import escape
 
 ENTRIES_SHOWN = 5
+WORST = "  ◀ worst"
 FIRST_CONTRACT = "GC131"
 """Codes from here on are contracts that are broken for certain; those before are causes that explain the numbers."""
 OUTPUT_LINES_SHOWN = 15
+LEAST_EXCERPT = 20
+"""Columns that the line of an excerpt gets on the narrowest screen."""
 
 
 def safe(text: str) -> str:
@@ -78,7 +81,7 @@ def gradient_lines(gradient: GradientSummary | None, said: Sequence[str] = (), w
         if found.code != "GC120":
             if not any(found.text in line for line in said):
                 lines.append(f"{'likely' if found.code < FIRST_CONTRACT else 'broken'}: {found.text}")
-            lines += excerpt(found)
+            lines += excerpt(found, width)
     codes = " ".join(dict.fromkeys(found.code for found in gradient.diagnosis))
     return [*lines, f"why: gradcheck explain {codes}"] if codes and gradient.verdict is not Status.KINK else lines
 
@@ -95,11 +98,12 @@ def entry_table(gradient: GradientSummary, width: int | None = None) -> list[str
     for entry in entries:
         what = f"d {element(entry.output, entry.output_index)} / d {element(entry.input, entry.index)}"
         numeric = f"{number(entry.numeric)} ± {entry.bar:.0e}"
-        mark = "" if len(rows) > 1 else "  ◀ worst"
-        rows.append((what, number(entry.analytic), numeric, f"{entry.relative_error:.1e}{mark}"))
+        rows.append((what, number(entry.analytic), numeric, f"{entry.relative_error:.1e}"))
     widths = [max(len(row[k]) for row in rows) for k in range(3)]
     lines = [f"  {a:<{widths[0]}}  {b:<{widths[1]}}  {c:<{widths[2]}}  {d}" for a, b, c, d in rows]
-    if width is not None and max(map(len, lines)) > width:
+    if width is None or len(lines[1] + WORST) <= width:
+        lines[1] += WORST
+    elif max(map(len, lines)) > width:
         lines = [
             part for a, b, c, d in rows[1:] for part in (f"  {a}", f"    analytic {b}", f"    numeric {c}, off by {d}")
         ]
@@ -109,19 +113,29 @@ def entry_table(gradient: GradientSummary, width: int | None = None) -> list[str
     return [*lines, *([f"  … and {at_least}{more} more"] if more > 0 else [])]
 
 
-def excerpt(found: Diagnosis) -> list[str]:
+def excerpt(found: Diagnosis, width: int | None = None) -> list[str]:
     """The line of the forward that a cause names, as compilers show one; nothing if it names none."""
-    if not found.line or not found.source_line.strip():
+    source = found.source_line.strip()
+    if not found.line or not source:
         return [f"  {found.line}: {found.detail}"] if found.line else []
-    source = found.source_line
-    indent = len(source) - len(source.lstrip())
+    indent = len(found.source_line) - len(found.source_line.lstrip())
     file, _, line = found.line.rpartition(":")
-    where = f"{shown_source(file)}:{line}"
-    carets = "^" * max(found.end_column - found.column, 1)
-    return [
-        f"  {where} │ {source.strip()}",
-        f"  {' ' * len(where)} │ {' ' * (found.column - indent)}{carets} {found.detail}",
-    ]
+    where = f"  {shown_source(file)}:{line} │ "
+    room = len(source) if width is None else max(width - len(where), LEAST_EXCERPT)
+    source, start, end = window(source, found.column - indent, found.end_column - indent, room)
+    carets = "^" * max(end - start, 1)
+    return [where + source, f"{' ' * (len(where) - 2)}│ {' ' * start}{carets} {found.detail}"]
+
+
+def window(source: str, start: int, end: int, room: int) -> tuple[str, int, int]:
+    """What of a line fits, from a little before its part from `start` to `end`, and where that part is in it."""
+    if len(source) <= room:
+        return source, start, end
+    first = max(min(start - 2, len(source) - room), 0)
+    shown = source[first : first + room]
+    shown = f"…{shown[1:]}" if first else shown
+    shown = f"{shown[:-1]}…" if first + room < len(source) else shown
+    return shown, start - first, min(end - first, room)
 
 
 def shown_source(file: str) -> str:

@@ -159,6 +159,20 @@ def test_of_a_file_elsewhere_the_name_is_shown(tmp_path, monkeypatch):
     assert gradient_lines(GradientSummary(verdict=Status.FAIL, diagnosis=(cause,)))[1].startswith("  norm.py:5 │ m = ")
 
 
+@pytest.mark.parametrize("width", [50, 60, 80])
+@pytest.mark.parametrize("marked", ["long_name(of_a_function)", "x.mean(-1)", "a"])
+def test_of_a_long_line_the_part_that_is_marked_is_shown(marked, width, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for before, after in [("", " + b" * 40), ("b + " * 40, ""), ("b + " * 20, " + b" * 20)]:
+        source = f"  y = {before}{marked}{after}"
+        column = source.index(marked)
+        place = {"line": f"{tmp_path}/n.py:5", "source_line": source, "column": column, "detail": "why"}
+        cause = CAUSE.model_copy(update={**place, "end_column": column + len(marked)})
+        _, shown, carets, _ = gradient_lines(GradientSummary(verdict=Status.FAIL, diagnosis=(cause,)), width=width)
+        assert len(shown) <= width
+        assert shown[carets.index("^") : carets.rindex("^") + 1] == marked
+
+
 def test_what_the_message_says_is_not_said_again_as_a_cause():
     broken = Diagnosis.of("GC134", "backward writes into the incoming gradient")
     found = GradientSummary(verdict=Status.FAIL, diagnosis=(broken,))
