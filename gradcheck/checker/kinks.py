@@ -31,7 +31,7 @@ NEAR, STEP = 2.0**-20, 2.0**-26
 """How far off the points are at which the function is looked at for its derivatives nearby, and the step there, relative to the inputs'
 scale: 64 times smaller, so that few steps reach over a kink."""
 CLOSE = 1e-5
-"""How far apart the derivatives of a smooth function may be at such points, relative to them: ten times their distance."""
+"""How far apart the derivatives of a smooth function may be at such points, relative to the slopes around: ten times their distance."""
 
 Masks = Sequence[Array | None]
 
@@ -117,7 +117,7 @@ class Range:
         low, high = values.min(axis=0), values.max(axis=0)
         sided = found.kinked | found.unclear
         left, right = found.hull
-        size = xp.maximum(abs(low), abs(high))
+        size = xp.maximum(xp.maximum(abs(low), abs(high)), found.around)
         kinked = sided | (high - low > APART * (rounding + CLOSE * size))
         known = sided & xp.isfinite(left) & xp.isfinite(right)
         low, high = xp.where(known, xp.minimum(low, left), low), xp.where(known, xp.maximum(high, right), high)

@@ -25,6 +25,9 @@ QUICKLY = 2.0**-40
 STANDS_OUT = 1e6
 """An output counts in a projection as if its derivative were at least so many of its bars: all those lost in noise together
 widen the bar by one millionth of their number."""
+ON_THE_WAY = 16.0
+"""Units of rounding of numbers as large as the inputs, or 1, that may hide in an output, however small it is (a GELU at -8 is
+x · (1 − 1) / 2): a few operations."""
 NEGLIGIBLE = 1e-9
 """An output whose noise is such a share of the largest output needs no derivative of its own (a GELU at -8 is all rounding)."""
 LEAST_WEIGHT, MOST_WEIGHT = 2.0**-500, 2.0**500
@@ -140,25 +143,23 @@ class Looker:
         found = measured(scan, (1.0, -1.0))
         if self.fine:
             return found
-        hidden = with_hidden(scan, found)
+        xp, hidden = module_of(found), with_hidden(scan, found)
         if self.point.tape is None:
-            return hidden
-        xp = module_of(found)
+            return xp.maximum(hidden, ON_THE_WAY * EPS * self.point.on_the_way)
         total = self.tape_noise([], xp.ones_like(self.point.outputs.vector), 0.0)
         return xp.minimum(hidden, xp.maximum(found, total))
 
     def scanned(self, scan: Scan, noise: Array, whole: bool, brief: Sequence[int]) -> Derivative:
         """The derivative by the brief steps; by all of them if it shall be `whole`."""
-        on_the_way = 0.0 if self.fine or self.point.tape is not None else self.point.on_the_way
         if not whole:
             scan.extend(brief)
-            return derivative_of(scan, noise, on_the_way)
+            return derivative_of(scan, noise)
         scan.extend(range(SMALLEST, USUAL_LARGEST + 1))
-        found = derivative_of(scan, noise, on_the_way)
+        found = derivative_of(scan, noise)
         unresolved = ~(found.both.bar <= 1e-2 * abs(found.both.value))
         if bool((unresolved & ~found.kinked).any()):
             scan.extend(range(USUAL_LARGEST + 1, LARGEST + 1))
-            found = derivative_of(scan, noise, on_the_way)
+            found = derivative_of(scan, noise)
         return found
 
     def with_known_noise(self, scan: Scan, direction: list[Array | None], cotangent: Array, whole: bool) -> Derivative:
@@ -236,25 +237,23 @@ class Looker:
         """What the differences say of the rows weighted by `u`."""
         xp, used = module_of(u), u != 0
         both, weight = derivative.both, abs(u)
-        low, high = derivative.hull
 
         def total(values: Array) -> float:
             return float(xp.where(used, values, 0.0).sum())
 
         value = total(u * both.value)
         if value == 0 and not bool(used.any()):
-            return Seen(0.0, np.inf, 0.0)
+            return Seen(0.0, np.inf, 0.0, blind=True)
         given = GIVEN_UNITS * self.point.coarsest if self.point.coarsest > EPS else 0.0
         bar = total(weight * both.bar) + (ROUNDING + given) * claim.size
         if np.isfinite(value) and np.isfinite(claim.value):
             bar += self.rtol * max(abs(value), abs(claim.value))
-        ends = total(xp.minimum(u * low, u * high)), total(xp.maximum(u * low, u * high))
         largest = float(abs(self.point.outputs.vector).max())
-        lost = ~xp.isfinite(both.bar) & ~derivative.kinked & ~derivative.unclear & (derivative.noise > NEGLIGIBLE * largest)
-        if bool(lost.any()):
-            bar = np.inf
-        slopes = derivative.nearby if claim.size else derivative.around  # where nothing is claimed, a quarter of the scale is near
-        return Seen(value, bar, total(weight * slopes), *ends)
+        lost = ~xp.isfinite(both.bar) & ~derivative.kinked & ~derivative.unclear
+        blind = bool((lost & (derivative.noise > NEGLIGIBLE * largest)).any())
+        slopes = derivative.nearby if claim.size else derivative.around  # of what is not claimed, all around
+        gap = float(np.sqrt(total((weight * derivative.gap) ** 2)))  # there is no kink in all outputs at once
+        return Seen(value, bar, total(weight * slopes), gap, blind)
 
     def rejected(
         self,
@@ -264,11 +263,10 @@ class Looker:
         masks: Sequence[Array | None] | None = None,
     ) -> list[Array] | None:
         """Per moved input, the entries in which claim and tape are further apart than the rounding of both; None: nowhere."""
-        if not all(bool(np.isfinite(abs(t).sum())) for t in taped):
-            return None
         apart = []
         for k, (g, t) in enumerate(zip(gradients, taped, strict=True)):
             mask = ~(abs(g - t) <= (QUICKLY + self.rtol) * module_of(g).maximum(abs(g), abs(t)))
+            mask &= module_of(g).isfinite(t)  # where the tape is not finite it is not heard
             if masks is not None:
                 mask = mask & (masks[k] if masks[k] is not None else False)
             apart.append(mask)

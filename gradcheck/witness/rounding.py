@@ -103,11 +103,13 @@ def claim_coarsest(cotangents: Sequence[Array | None], replays: Replays) -> floa
 
 def spread(plain: Sequence[Array], replay: Callable[[np.random.Generator], Sequence[Array]]) -> list[Array]:
     """Per input and element, how far its gradient `plain` may be off; `replay` gives it with values moved at random."""
+    sizes = [float(abs(wide(g)).max(initial=0)) or 1.0 for g in plain]  # squares of the changes overflow and underflow
     squares: list[Any] = [0.0 for _ in plain]
     for seed in range(REPLAYS):
         moved = replay(np.random.default_rng(seed))
-        squares = [s + abs(wide(m) - wide(g)) ** 2 for s, m, g in zip(squares, moved, plain, strict=True)]
+        changes = [abs(wide(m) - wide(g)) / n for m, g, n in zip(moved, plain, sizes, strict=True)]
+        squares = [s + change**2 for s, change in zip(squares, changes, strict=True)]
     return [
-        MARGIN * ((s / REPLAYS) ** 0.5 + EPSILON.get(g.dtype.name, 0.0) * abs(wide(g)))
-        for s, g in zip(squares, plain, strict=True)
+        MARGIN * (n * (s / REPLAYS) ** 0.5 + EPSILON.get(g.dtype.name, 0.0) * abs(wide(g)))
+        for s, g, n in zip(squares, plain, sizes, strict=True)
     ]

@@ -207,7 +207,8 @@ def proposed(trials: Sequence[Trial], errors: Array, rows: slice, several: bool)
         along, wanted = trial.along[rows], errors + trial.right[rows]
         if not along.any():
             continue
-        factor = float(along @ wanted) / float(along @ along)
+        unit = float(abs(along).max())  # squares of small numbers underflow
+        factor = float((along / unit) @ (wanted / unit)) / float((along / unit) @ (along / unit))
         if float(abs(wanted - factor * along).max()) > SCREEN * size:
             continue
         plain = [(cost, c) for c, cost in trial.factors.items() if abs(factor - c) <= SCREEN * max(1.0, abs(c))]
