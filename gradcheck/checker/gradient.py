@@ -224,6 +224,13 @@ class Check:
             return Found(Status.FAIL, "", None, kinks.wrong, (Diagnosis.of("GC120", text),))
         if kinks.wrong_beside is not None:
             return Found(Status.FAIL, "", kinks.wrong_beside)
+        if not bool(kinks.kinked.all()):
+            for _ in range(2):  # the outputs that have none
+                look = self.looker.look(masks, whole=True, by_rows=True, without=kinks.kinked)
+                if look.decision is not Decision.FAIL:
+                    break
+            else:
+                return self.failed(look)
         if not kinks.places:
             return found
         why = f"not differentiable at {kinks.text}; the gradient lies between the one-sided derivatives"
@@ -270,7 +277,7 @@ class Check:
         """The same from a whole scan, where a first look was not enough; FAIL if another direction shows it too."""
         look = self.looker.look(masks, whole=True, by_rows=kinked)
         if look.kinked:
-            return self.beside_rows_with_kinks(look, masks)
+            return self.with_kinks(Found(Status.PASS), masks)
         if look.decision is Decision.FAIL and look.rejected is None:
             look = self.looker.look(masks, whole=True, by_rows=kinked)
         self.worst = look.error
@@ -287,15 +294,6 @@ class Check:
         """FAIL for what a look shows."""
         self.worst = look.error
         return Found(Status.FAIL, look=look)
-
-    def beside_rows_with_kinks(self, look: Look, masks: Sequence[Array | None] | None) -> Found:
-        """Where some outputs have a kink: the others are judged by this look, and those by their sides."""
-        if not look.by_rows:
-            look = self.looker.look(masks, whole=True, by_rows=True)
-        self.worst = look.error
-        if look.claim.size and look.decision is Decision.FAIL:
-            return self.failed(look)
-        return self.with_kinks(Found(Status.PASS), masks)
 
     def closer(self, look: Look, masks: Sequence[Array | None] | None) -> Found:
         """What one projection cannot show: another cotangent and direction, every input alone, what is too small."""
@@ -316,12 +314,17 @@ class Check:
             if known is not None:
                 self.certified = not known
                 if known:
-                    return self.confirmed(look, known)
+                    found = self.tried(self.masks_of(known), look, thoroughly=True)
+                    if isinstance(found, Found):
+                        return replace(found, wrong=known)
         return Found(Status.PASS, marks=marks, look=look)
 
-    def confirmed(self, look: Look, wrong: Sequence[Entry]) -> Found:
-        """FAIL with entries of a diagonal Jacobian that are outside of their bars; they were seen along two directions."""
-        return Found(Status.FAIL, wrong=wrong, look=look)
+    def masks_of(self, entries: Sequence[Entry]) -> list[Array | None]:
+        """The elements that entries are about, as masks over the moved inputs."""
+        masks = [module_of(x).zeros(x.shape, dtype=bool) for x in self.point.x]
+        for entry in entries:
+            masks[entry.input].reshape(-1)[entry.index] = True
+        return [m if bool(m.any()) else None for m in masks]
 
     def inputs_alone(self, look: Look, masks: Sequence[Array | None] | None) -> Found | None:
         """Every input by itself, so that a small share is seen at its own scale."""

@@ -22,6 +22,8 @@ GIVEN_UNITS = 4
 """The same in units of a coarser dtype that the inputs were given in, in which a backward may compute on the way."""
 QUICKLY = 2.0**-40
 """Entries of claim and tape that agree as well as this, relative to themselves, agree whatever the rounding of both."""
+HEARD = 0.5
+"""A tape of whose gradient more than this share is rounding (a chaotic recurrence) is not heard."""
 STANDS_OUT = 1e6
 """An output counts in a projection as if its derivative were at least so many of its bars: all those lost in noise together
 widen the bar by one millionth of their number."""
@@ -91,6 +93,7 @@ class Looker:
         floor: Derivative | None = None,
         size: float = 1.0,
         by_rows: bool = False,
+        without: Array | None = None,
     ) -> Look:
         """A look along a random direction over the elements in `masks`, or over all.
 
@@ -99,6 +102,7 @@ class Looker:
             like: the derivative along another direction, whose noise holds here as well: three steps do.
             floor: a derivative along another direction, whose noise is here as well, though it may not show.
             size: of the cotangent.
+            without: outputs that take no part, as a mask.
             by_rows: a derivative for every output, also where the tape tells the noise of a weighted sum.
         """
         point = self.point
@@ -113,6 +117,8 @@ class Looker:
             cotangent = size * self.equal_weights(derivative) * ~(derivative.kinked | derivative.unclear)
         else:
             cotangent = size * self.even_weights()
+        if without is not None:
+            cotangent = cotangent * ~without
         if not by_rows:
             scan = Scan(point.line(direction, cotangent))
             if point.tape is None:
@@ -227,10 +233,10 @@ class Looker:
         if not point.witnessed:
             return Look(direction, derivative, cotangent, gradients, claim, seen, None, None, by_rows)
         taped = point.by_tape(cotangent)
-        rejected = self.rejected(cotangent, gradients, taped, masks)
-        heard = Heard(
-            sum(inner(taped[k], d) for k, d in moves), rejected is not None and any(bool(m.any()) for m in rejected)
-        )
+        rejected, lost = self.rejected(cotangent, gradients, taped, masks)
+        heard = None
+        if lost <= HEARD * sum(float(abs(taped[k] * d).sum()) for k, d in moves):
+            heard = Heard(sum(inner(taped[k], d) for k, d in moves), rejected is not None)
         return Look(direction, derivative, cotangent, gradients, claim, seen, heard, rejected, by_rows)
 
     def seen(self, derivative: Derivative, u: Array, claim: Claim) -> Seen:
@@ -261,8 +267,11 @@ class Looker:
         gradients: Sequence[Array],
         taped: Sequence[Array],
         masks: Sequence[Array | None] | None = None,
-    ) -> list[Array] | None:
-        """Per moved input, the entries in which claim and tape are further apart than the rounding of both; None: nowhere."""
+    ) -> tuple[list[Array] | None, float]:
+        """Per moved input, the entries in which claim and tape are further apart than the rounding of both; None: nowhere.
+
+        And how much of the tape's gradient, times the inputs' scale, is nothing but rounding.
+        """
         apart = []
         for k, (g, t) in enumerate(zip(gradients, taped, strict=True)):
             mask = ~(abs(g - t) <= (QUICKLY + self.rtol) * module_of(g).maximum(abs(g), abs(t)))
@@ -271,9 +280,11 @@ class Looker:
                 mask = mask & (masks[k] if masks[k] is not None else False)
             apart.append(mask)
         if not any(bool(mask.any()) for mask in apart):
-            return None
+            return None, 0.0
         bars: list[Any] = self.point.rounding(cotangent)
-        found = [
-            m & ~(abs(g - t) <= b) for m, g, t, b in zip(apart, gradients, taped, bars, strict=True)
-        ]
-        return found if any(bool(mask.any()) for mask in found) else None
+        found = [m & ~(abs(g - t) <= b) for m, g, t, b in zip(apart, gradients, taped, bars, strict=True)]
+        scales = self.point.scales
+        lost = sum(
+            float((abs(t * scale) * (m & (b > abs(t)))).sum()) for m, t, b, scale in zip(apart, taped, bars, scales, strict=True)
+        )
+        return (found if any(bool(mask.any()) for mask in found) else None), lost

@@ -107,7 +107,7 @@ def rows_by_tape(looker: Looker, outputs: Iterable[int], listed: int) -> Iterabl
         one = point.outputs.vector * 0
         one[output] = 1
         claimed, taped = point.vjp(one), point.by_tape(one)
-        wrong = looker.rejected(one, claimed, taped)
+        wrong, _ = looker.rejected(one, claimed, taped)
         for number, mask in enumerate(wrong or []):
             for i in module_of(one).flatnonzero(mask.reshape(-1)).tolist()[: left[number]]:
                 left[number] -= 1
