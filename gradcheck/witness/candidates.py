@@ -22,7 +22,9 @@ def tried(edge: Edge) -> Iterator[Candidate]:
     alone = len(edge.step.edges) == 1 and edge.step.name not in MOVING and edge.y.shape == edge.right.shape
     if alone or edge.position == edge.BOTH:
         families += [unchanged, elementwise]
-    if edge.position >= 0:
+    if edge.position == edge.OUTPUT:
+        families += [reordered] if edge.step.name in ("concat", "stack") else []
+    elif edge.position >= 0:
         families += [*FAMILIES.get(edge.step.name, ()), rearranged, exchanged, substituted]
     for family in families:
         yield from (found for found in family(edge) if np.shape(found.value) == edge.right.shape)
@@ -30,10 +32,14 @@ def tried(edge: Edge) -> Iterator[Candidate]:
 
 def plain_factors(edge: Edge) -> dict[float, float]:
     """Factors of the right cotangent that explain themselves, and how far-fetched each is."""
-    found = {0.0: 0.0, -1.0: 1.0, 2.0: 1.5, 0.5: 1.5, **dict.fromkeys((-2.0, -0.5, 3.0, 1 / 3, 4.0, 0.25), 3.0)}
+    squared = edge.position == edge.BOTH or edge.step.name in ("square", "pow", "sqrt", "rsqrt")
+    two = 1.0 if squared else 1.5
+    found = {0.0: 0.0, -1.0: 1.0, 2.0: two, 0.5: two, **dict.fromkeys((-2.0, -0.5, 3.0, 1 / 3, 4.0, 0.25), 3.0)}
     shapes = [edge.right.shape, *(np.shape(g) for g in edge.given)]
+    sizes = [max(int(np.prod(shape)), 1) for shape in shapes]
     for n in {n for shape in shapes for n in (*shape, int(np.prod(shape))) if n > 1}:
-        found = {float(n): 1.0, 1 / n: 1.0, -float(n): 3.0, -1 / n: 3.0} | found
+        added_up = 1.0 if n * min(sizes) == max(sizes) else 2.0  # by a sum, a mean or a broadcast here
+        found = {float(n): added_up, 1 / n: added_up, -float(n): 3.0, -1 / n: 3.0} | found
         if n > 2:
             found = {n / (n - 1): 2.0, (n - 1) / n: 2.0} | found
     return found
@@ -171,6 +177,7 @@ def masked(edge: Edge) -> Iterator[Candidate]:
     """A mask ignored, a part of one, or the mask of the other branch."""
     g, x, other, named = edge.g, edge.x, edge.other, edge.step.operands()
     yield Candidate("GC123", 0.5, "ignores the mask of {op}", edge.fit(g))
+    yield Candidate("GC123", 2, "takes the opposite of the mask of {op}", edge.fit(g) - edge.right)
     if "condition" in named:
         wrong = named["condition"] == (edge.position == 2)
         yield Candidate("GC123", 2, "takes the mask of the other branch of {op}", edge.fit(g * wrong))
@@ -192,6 +199,9 @@ def spread_out(edge: Edge) -> Iterator[Candidate]:
         if int(np.prod(shape)) == g.size:
             value = g.reshape(shape) + 0 * x
             yield Candidate("GC119", 2, "hands the gradient of {op} to all elements alike", value)
+            yield Candidate(
+                "GC123", 2, "hands the gradient of {op} to all elements but the right ones", value - edge.right
+            )
             for name, of in (("x", x), ("the sign of x", np.sign(x)), ("exp x", np.exp(x))):
                 yield Candidate("GC119", 3, f"takes {name} for the derivative of {{op}}", value * of)
 
@@ -227,6 +237,18 @@ def exchanged(edge: Edge) -> Iterator[Candidate]:
         if np.shape(order[a]) == np.shape(order[b]):
             value = edge.step.replaced(edge.position, order, {})
             yield Candidate("GC105", 2, f"exchanges the parts {a} and {b} of {{op}}", value)
+
+
+def reordered(edge: Edge) -> Iterator[Candidate]:
+    """The cotangents of the parts of a concatenation in another order."""
+    n, axis, g = len(edge.step.edges), int(edge.step.operands()["axis"]), edge.g
+    if g.shape[axis] % n == 0:
+        parts = np.split(g, n, axis)
+        for a, b in itertools.combinations(range(n), 2):
+            order = [{a: b, b: a}.get(k, k) for k in range(n)]
+            value = np.concatenate([parts[k] for k in order], axis)
+            yield Candidate("GC105", 2, f"exchanges the gradients of the parts {a} and {b} of {{op}}", value)
+        yield Candidate("GC105", 2, "takes the parts of {op} in reverse order", np.concatenate(parts[::-1], axis))
 
 
 def substituted(edge: Edge) -> Iterator[Candidate]:

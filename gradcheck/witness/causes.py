@@ -12,16 +12,17 @@ import numpy as np
 
 from gradcheck.backends.base import Array, Spot
 from gradcheck.result import Diagnosis
-from gradcheck.witness.edges import Edge
+from gradcheck.witness.edges import EXACT_TO, Cause, Claim, Edge
 from gradcheck.witness.graph import wide
 from gradcheck.witness.lines import Place, place_of
-from gradcheck.witness.search import SCREEN, Cause, Claim, found_causes
+from gradcheck.witness.search import SCREEN, found_causes
 from gradcheck.witness.tape import Tape
 
 Vjp = Callable[[Sequence[Array | None]], Sequence[Array | None]]
 
-LEAST_NUMBERS = 3
-"""Independent numbers of a wrong gradient below which it is not explained: any share fits one."""
+LEAST_NUMBERS, LEAST_DIGITS = 3, 12
+"""Independent numbers of a wrong gradient, and digits in all of them that are no rounding, below which it is not
+explained: any share fits one number, and of a million pairs of candidates one fits 6 digits by chance."""
 
 ASSIGNED = re.compile(r"\s*([A-Za-z_]\w*(?:\s*,\s*[A-Za-z_]\w*)*)\s*=(?!=)\s*")
 """The beginning of a line that gives values names."""
@@ -46,23 +47,43 @@ def explain(
         names: of the inputs.
         rounding: per input how far claim and tape may be apart by rounding: a number, or one per element.
     """
+    truth = [tape.gradient(draw) for draw in cotangents]
     errors = [
-        [0 * t if c is None else wide(c) - t for c, t in zip(vjp(draw), tape.gradient(draw), strict=True)]
-        for draw in cotangents
+        [-t if c is None else wide(c) - t for c, t in zip(vjp(draw), right, strict=True)]
+        for draw, right in zip(cotangents, truth, strict=True)
     ]
     bars = [float(np.max(r, initial=0)) for r in rounding]
     largest = [max(float(abs(e[k]).max(initial=0)) for e in errors) for k in range(len(names))]
-    draws = min(len(cotangents), sum(np.size(u) for u in cotangents[0] if u is not None))
-    wrong = [k for k, e in enumerate(errors[0]) if largest[k] > 10 * bars[k] and e.size * draws >= LEAST_NUMBERS]
-    if not wrong or not all(np.isfinite(largest)):
+    if not all(np.isfinite(largest)):
         return []
-    found = found_causes(tape, tape.replays, Claim(cotangents, errors, bars, wrong))
-    return [d for cause, alike in chosen(found, wrong) for d in said(tape, cause, alike, names)]
+    draws = min(len(cotangents), sum(np.size(u) for u in cotangents[0] if u is not None))
+    wrong = []
+    for k, (error, bar, size) in enumerate(zip(errors[0], bars, largest, strict=True)):
+        digits = np.log10(np.maximum(abs(error) / (bar + EXACT_TO * size or 1.0), 1.0)).sum() * draws
+        if error.size * draws >= LEAST_NUMBERS and digits >= LEAST_DIGITS:
+            wrong.append(k)
+    if not wrong:
+        return []
+    with np.errstate(all="ignore"):
+        found = found_causes(tape, tape.replays, Claim(cotangents, errors, bars, wrong))
+    whole = {k for k in wrong if proportional([e[k] for e in errors], [t[k] for t in truth])}
+    return [d for cause, alike in chosen(found, wrong, whole) for d in said(tape, cause, alike, names)]
 
 
-def chosen(causes: Sequence[Cause], wrong: Sequence[int]) -> list[tuple[Cause, list[Cause]]]:
-    """The fewest and simplest causes that explain the most inputs, each with those that say the same."""
+def proportional(errors: Sequence[Array], truth: Sequence[Array]) -> bool:
+    """Whether all errors are the same multiple of the gradient."""
+    error, gradient = (np.concatenate([a.reshape(-1) for a in arrays]) for arrays in (errors, truth))
+    factor = np.vdot(gradient, error) / (np.vdot(gradient, gradient) or 1.0)
+    return float(abs(error - factor * gradient).max()) <= SCREEN * float(abs(error).max())
+
+
+def chosen(causes: Sequence[Cause], wrong: Sequence[int], whole: set[int]) -> list[tuple[Cause, list[Cause]]]:
+    """The fewest and simplest causes that explain the most inputs, each with those that say the same.
+
+    A share that is scaled for some inputs and not for others is no cause where the `whole` gradient is off by a factor.
+    """
     left, found = set(wrong), []
+    causes = [c for c in causes if not (c.spoils and c.trial.ordinal is None and c.explains <= whole)]
     while useful := [cause for cause in causes if cause.explains & left]:
         best = min(useful, key=lambda c: (-len(c.explains & left), c.spoils, c.cost, c.place))
         alike = [
@@ -89,6 +110,7 @@ def said(tape: Tape, cause: Cause, alike: Sequence[Cause], names: Sequence[str])
     for key, text in words.items():
         says = says.replace(key, text)
     says = re.sub(r"#(\d+)", lambda m: called(tape, int(m[1]), names), says)
+    says += ", each time" * cause.each_time
     same = sorted({place_of(c.step.spot).line for c in alike if c.step.spot is not None} - {line})
     proof = [f"reproduces backward to {max(cause.residual, 1e-16):.0e}"]
     proof += [f"the same as line {', '.join(map(str, same[:3]))}"] if same else []

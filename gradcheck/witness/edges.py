@@ -11,6 +11,9 @@ import numpy as np
 from gradcheck.backends.base import Array, Step
 from gradcheck.witness.graph import Graph, wide
 
+EXACT_TO = 1e-10
+"""To what part of the largest error each element must be reproduced, beside the rounding."""
+
 
 class Candidate(NamedTuple):
     """What a wrong backward would hand on."""
@@ -74,6 +77,61 @@ class Edge:
         return (
             value.sum(axis=(*range(extra), *stretched), keepdims=True).reshape(shape) if value.shape != shape else value
         )
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """One candidate on one edge: its projections along the directions, and those of the right cotangent."""
+
+    edge: Edge
+    ordinal: int | None
+    """Among the edge's candidates; None for the right cotangent, to be scaled."""
+    code: str
+    cost: float
+    says: str
+    along: Array
+    right: Array
+    factors: dict[float, float]
+    """Plain factors, and how far-fetched each is."""
+
+
+@dataclass(frozen=True, eq=False)
+class Cause:
+    """A candidate with its factor, that reproduces the claim for the inputs that it `explains`."""
+
+    trial: Trial
+    factor: float
+    cost: float
+    second: Cause | None = None
+    """A second mistake beside it."""
+    each_time: bool = False
+    """Whether it is made each time that the line is run, as in a loop."""
+    explains: frozenset[int] = frozenset()
+    spoils: int = 0
+    """How many inputs it would change whose gradient is right."""
+    residual: float = 0.0
+    """How far it is off, relative to the largest error."""
+
+    @property
+    def step(self) -> Step:
+        """The operation whose rule is wrong."""
+        return self.trial.edge.step
+
+    @property
+    def place(self) -> int:
+        """How late in the forward it stands; of a pair, both."""
+        return self.step.first + (self.second.place if self.second else 0)
+
+
+class Claim(NamedTuple):
+    """What is to be explained: per cotangent and input, how far the claim is from the tape."""
+
+    cotangents: Sequence[Sequence[Array | None]]
+    errors: Sequence[Sequence[Array]]
+    bars: Sequence[float]
+    """Per input, what of it may be rounding."""
+    wrong: Sequence[int]
+    """The inputs whose gradient is wrong by more."""
 
 
 def edges_of(

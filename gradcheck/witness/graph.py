@@ -33,6 +33,11 @@ EXACT = {
 """Operations that move, select or copy values, or change them without rounding."""
 
 
+CANCELLED = 16
+"""Units of rounding, of what it was added up from, below which a cotangent counts as 0. A sum of n terms that cancels
+leaves about √n of them where the terms add up to n; a chain of ten operations leaves ten."""
+
+
 class Operation(NamedTuple):
     """One operation on the way, for reports."""
 
@@ -45,6 +50,9 @@ class Operation(NamedTuple):
 
 Visit = Callable[[Step, Sequence[Array | None], Sequence[tuple[int, int, Array]]], None]
 """Sees an operation, the cotangents of its outputs, and what `Step.pull` gave for them."""
+
+Alter = Callable[[Step, Sequence[Array | None], list[tuple[int, int, Array]]], list[tuple[int, int, Array]]]
+"""As `Visit`, and gives what to go on with."""
 
 
 class Graph:
@@ -85,11 +93,11 @@ class Graph:
         self,
         starts: dict[int, Array],
         visit: Visit | None = None,
-        touch: Callable[[Array], Array] = lambda cotangent: cotangent,
+        alter: Alter | None = None,
     ) -> dict[int, Array]:
         """The cotangents of the inputs, by number, for cotangents of any values.
 
-        `visit` sees each operation pass, `touch` may change each cotangent that comes out of one.
+        `visit` sees each operation pass, `alter` may change what comes out of one.
         """
         pending = dict(starts)
         with np.errstate(all="ignore"):
@@ -106,8 +114,9 @@ class Graph:
                     if all(g is None for g in given):
                         continue
                 pulled = list(step.pull(given))
+                if alter is not None:
+                    pulled = alter(step, given, pulled)
                 for _, edge, cotangent in pulled:
-                    cotangent = touch(cotangent)
                     present = pending.get(edge)
                     pending[edge] = cotangent if present is None else present + cotangent
                 if visit is not None:
@@ -122,3 +131,31 @@ class Graph:
 def wide(array: Array) -> Array:
     """A floating array in float64, a complex one in complex128."""
     return array.astype("complex128" if array.dtype.kind == "c" else "float64", copy=False)
+
+
+def dead_steps(graph: Graph, cotangents: Sequence[Array | None]) -> frozenset[int]:
+    """The operations whose output the result does not depend on, because it cancels: the maximum in a stable softmax.
+
+    A mistake elsewhere keeps it from cancelling on the tape, but not in a backward that was written without it.
+    """
+    sizes: dict[int, float] = {}
+    dead = set()
+    epsilon = coarsest(graph)
+
+    def visit(step: Step, given: Sequence[Array | None], pulled: Sequence[tuple[int, int, Array]]) -> None:
+        cotangent = given[0]
+        if len(step.values) == 1 and cotangent is not None and cotangent.size:
+            added_up = sizes.get(step.first, 0.0)
+            if added_up and float(abs(cotangent).max()) <= CANCELLED * epsilon * added_up:
+                dead.add(step.first)
+            summed = float(abs(cotangent).sum()) if step.name in ("add", "subtract") else 0.0
+            for _, number, r in pulled:
+                sizes[number] = sizes.get(number, 0.0) + max(float(abs(r).max(initial=0)), summed / max(r.size, 1))
+
+    graph.pulled(graph.starts(cotangents), visit)
+    return frozenset(dead)
+
+
+def coarsest(graph: Graph) -> float:
+    """The largest ε on a tape."""
+    return max(EPSILON.get(array.dtype.name, 0.0) for array in graph.recording.arrays)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradcheck.backends.base import Array, Step
-from gradcheck.witness.graph import EPSILON, Graph, Operation, wide
+from gradcheck.witness.graph import EPSILON, Graph, Operation, dead_steps, wide
 
 FEW = 4
 """Units of rounding within which a value counts as being at a kink: one apiece for the value, for what it is compared
@@ -137,10 +137,15 @@ def smooth(graph: Graph) -> bool:
 
 
 def kinked(graph: Graph) -> list[Any]:
-    """Operations and decisions that can have a kink, in order of execution."""
-    recording = graph.recording
-    keyed = [(step.first, 1, step) for step in recording.steps] + [(d.at, 0, d) for d in recording.decisions]
-    return [step for _, _, step in sorted(keyed, key=lambda entry: entry[:2]) if step.name in KINKED]
+    """Operations and decisions that can have a kink, in order of execution, those left out whose output cancels."""
+    recording, random = graph.recording, np.random.default_rng(0)
+    steps = [step for step in recording.steps if step.name in KINKED]
+    if steps:
+        dead = dead_steps(graph, [random.standard_normal(out.shape) for out in recording.outputs])
+        steps = [step for step in steps if step.first not in dead]
+    keyed: list[tuple[int, int, Any]] = [(step.first, 1, step) for step in steps]
+    keyed += [(decision.at, 0, decision) for decision in recording.decisions if decision.name in KINKED]
+    return [step for _, _, step in sorted(keyed, key=lambda entry: entry[:2])]
 
 
 def masks(graph: Graph, step: Any) -> Sequence[Any]:

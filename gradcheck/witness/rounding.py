@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from gradcheck.backends.base import Array
+from gradcheck.backends.base import Array, Step
 from gradcheck.witness.graph import EPSILON, EXACT, SMALLEST, Graph, wide
 
 Mover = Callable[[str, Array, int], None]
@@ -74,7 +74,11 @@ def tape_rounding(tape: Graph, cotangents: Sequence[Array | None], replays: Repl
     def replay(random: np.random.Generator) -> list[Array]:
         again = replays.recorded(mover(random))
         shake = shaken(random)
-        return again.filled(again.pulled({k: shake(u) for k, u in again.starts(cotangents).items()}, touch=shake))
+
+        def alter(step: Step, given: Any, pulled: list[tuple[int, int, Array]]) -> list[tuple[int, int, Array]]:
+            return [(position, number, shake(cotangent)) for position, number, cotangent in pulled]
+
+        return again.filled(again.pulled({k: shake(u) for k, u in again.starts(cotangents).items()}, alter=alter))
 
     return spread(tape.filled(tape.pulled(tape.starts(cotangents))), replay)
 

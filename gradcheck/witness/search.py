@@ -8,178 +8,122 @@ t. Those that agree along a few directions are pulled back for several cotangent
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
 from gradcheck.backends.base import Array, Step
 from gradcheck.witness.candidates import RULE_FACTORS, plain_factors, tried
-from gradcheck.witness.edges import Candidate, Edge, edges_of
-from gradcheck.witness.graph import EPSILON, Graph, wide
+from gradcheck.witness.edges import EXACT_TO, Candidate, Cause, Claim, Trial, edges_of
+from gradcheck.witness.graph import EPSILON, Graph, coarsest, dead_steps, wide
+from gradcheck.witness.loops import looped
 from gradcheck.witness.rounding import Replays
 
 DIRECTIONS = 6
 """Along which each wrong input is moved: numbers that a candidate must agree with, or a pair of them."""
 
-SCREEN = 1e-4
-"""To what part of the error a candidate must agree along the directions. Tangents are central differences with a step
-of ε^⅓, right to about ε^⅔: 1e-10 in float64, 2e-5 where values are rounded to float32."""
-
-EXACT_TO = 1e-10
-"""To what part of the largest error each element must be reproduced, beside the rounding."""
-
-CANCELLED = 1000
-"""Units of rounding, of what it was added up from, below which a cotangent counts as 0."""
+SCREEN, UNITS = 1e-4, 32
+"""To what part of the error a candidate must agree along the directions, and to how many ε of the coarsest dtype if
+that is more. Tangents are central differences with a step of ε^⅓, right to about ε^⅔: 1e-10 in float64, 2e-5 where
+values are rounded to float32. A projection on the tape adds up a few values, each rounded by an ε."""
 
 MOST_CONFIRMED = 40
 """Candidates that are pulled back, the least far-fetched first."""
 
-LARGEST = 4_000_000
-"""Numbers on a tape on which causes are sought: tangents hold them `DIRECTIONS` times per wrong input."""
+LARGEST, MOST_RULED = 10_000_000, 1_000_000
+"""Numbers on a tape on which causes are sought, and on which those are that are not plain shares. Tangents hold them
+`DIRECTIONS` times; the search takes about 0.3 µs a number for shares and 2 µs for all (LayerNorm of 256 × 1024)."""
 
-
-class Claim(NamedTuple):
-    """What is to be explained: per cotangent and input, how far the claim is from the tape."""
-
-    cotangents: Sequence[Sequence[Array | None]]
-    errors: Sequence[Sequence[Array]]
-    bars: Sequence[float]
-    """Per input, what of it may be rounding."""
-    wrong: Sequence[int]
-    """The inputs whose gradient is wrong by more."""
-
-
-@dataclass(frozen=True, eq=False)
-class Trial:
-    """One candidate on one edge: its projections along the directions, and those of the right cotangent."""
-
-    edge: Edge
-    ordinal: int | None
-    """Among the edge's candidates; None for the right cotangent, to be scaled."""
-    code: str
-    cost: float
-    says: str
-    along: Array
-    right: Array
-    factors: dict[float, float]
-    """Plain factors, and how far-fetched each is."""
-
-
-@dataclass(frozen=True, eq=False)
-class Cause:
-    """A candidate with its factor, that reproduces the claim for the inputs that it `explains`."""
-
-    trial: Trial
-    factor: float
-    cost: float
-    second: Cause | None = None
-    """A second mistake beside it."""
-    explains: frozenset[int] = frozenset()
-    spoils: int = 0
-    """How many inputs it would change whose gradient is right."""
-    residual: float = 0.0
-    """How far it is off, relative to the largest error."""
-
-    @property
-    def step(self) -> Step:
-        """The operation whose rule is wrong."""
-        return self.trial.edge.step
-
-    @property
-    def place(self) -> int:
-        """How late in the forward it stands; of a pair, both."""
-        return self.step.first + (self.second.place if self.second else 0)
+PLAIN = 1.0
+"""The cost up to which a share explains an input so well that no rule is looked for: missing, wrong sign, a mean."""
 
 
 def found_causes(tape: Graph, replays: Replays, claim: Claim) -> list[Cause]:
-    """The mistakes that reproduce the claim for some of the wrong inputs, and pairs for those that none explains."""
-    arrays = tape.recording.arrays
-    if sum(array.size for array in arrays) > LARGEST:
+    """The mistakes that reproduce the claim for some of the wrong inputs, and pairs for those that none explains.
+
+    First those that explain all wrong inputs at once, of these first the plain shares; only what is left is looked at
+    input by input.
+    """
+    size = sum(array.size for array in tape.recording.arrays)
+    if size > LARGEST:
         return []
     graph = Graph(tape.recording, dead_steps(tape, claim.cotangents[0]))
-    directions, tangents = moved(graph, replays, claim.wrong)
-    if not tangents:
-        return []
-    trials = scored(graph, claim.cotangents[0], tangents)
-    blocks = []
-    for block, (k, along) in enumerate(zip(claim.wrong, directions, strict=True)):
-        errors = np.array([np.real(np.vdot(t, claim.errors[0][k])) for t in along])
-        blocks.append((k, errors, slice(block * DIRECTIONS, (block + 1) * DIRECTIONS)))
-    singles = {
-        (cause.trial, cause.factor): cause
-        for k, errors, rows in blocks
-        for cause in proposed(trials, errors, rows, arrays[k].size > 1)
-    }
-    found = confirmed(graph, claim, singles.values())
-    explained = frozenset[int]().union(*(cause.explains for cause in found))
-    pairs = [pair for k, errors, rows in blocks if k not in explained for pair in paired(trials, errors, rows)]
-    return found + confirmed(graph, claim, pairs)
+    found: list[Cause] = []
+    left = list(claim.wrong)
+    for together in (True, False) if len(left) > 1 else (True,):
+        groups = [left] if together else [[k] for k in left]
+        probes = moved(graph, replays, claim, groups) if left else None
+        if probes is None:
+            return found
+        for ruled in (False, True):
+            if not left or (ruled and size > MOST_RULED):
+                return found
+            if together or ruled:
+                trials = scored(graph, claim.cotangents[0], probes.tangents, ruled)
+                found += confirmed(graph, claim, proposed(trials, probes, several(graph, groups)))
+            plain = [cause for cause in found if ruled or cause.cost <= PLAIN]
+            left = [k for k in claim.wrong if not any(k in cause.explains for cause in plain)]
+    if left:
+        found += looped(graph, claim, left)
+        left = [k for k in left if not any(k in cause.explains for cause in found)]
+    return found + confirmed(graph, claim, paired(trials, probes, left)) if left and probes else found
 
 
-def dead_steps(tape: Graph, cotangents: Sequence[Array | None]) -> frozenset[int]:
-    """The operations whose output the result does not depend on, because it cancels: the maximum in a stable softmax.
-
-    A mistake elsewhere keeps it from cancelling on the tape, but not in a backward that was written without it.
-    """
-    sizes: dict[int, float] = {}
-    dead = set()
-    epsilon = coarsest(tape)
-
-    def visit(step: Step, given: Sequence[Array | None], pulled: Sequence[tuple[int, int, Array]]) -> None:
-        cotangent = given[0]
-        if len(step.values) == 1 and cotangent is not None and cotangent.size:
-            if float(abs(cotangent).max()) <= CANCELLED * epsilon * sizes.get(step.first, 0.0):
-                dead.add(step.first)
-            summed = float(abs(cotangent).sum()) if step.name in ("add", "subtract") else 0.0
-            for _, number, r in pulled:
-                sizes[number] = sizes.get(number, 0.0) + max(float(abs(r).max(initial=0)), summed / max(r.size, 1))
-
-    tape.pulled(tape.starts(cotangents), visit)
-    return frozenset(dead)
-
-
-def coarsest(graph: Graph) -> float:
-    """The largest ε on a tape."""
-    return max(EPSILON.get(array.dtype.name, 0.0) for array in graph.recording.arrays)
+def several(graph: Graph, groups: Sequence[Sequence[int]]) -> list[bool]:
+    """Whether a group of inputs has more than one element: any factor fits one number."""
+    return [sum(graph.recording.arrays[k].size for k in group) > 1 for group in groups]
 
 
 # --------------------------------------------------------------------------- along directions
-def moved(graph: Graph, replays: Replays, wrong: Sequence[int]) -> tuple[list[list[Array]], list[Array | None]]:
-    """Directions of each wrong input, and per value its changes along all of them, one row each.
+class Probes(NamedTuple):
+    """Groups of wrong inputs, each moved along a few directions: one row per direction, group after group."""
 
-    There are none if another branch is taken beside the point.
-    """
+    groups: Sequence[Sequence[int]]
+    errors: Array
+    """The projections of the claim's error."""
+    tangents: Sequence[Array | None]
+    """Per value its changes, flat; None where there are none."""
+    screen: float
+    """To what part of the error a candidate must agree."""
+
+
+def moved(graph: Graph, replays: Replays, claim: Claim, groups: Sequence[Sequence[int]]) -> Probes | None:
+    """The changes of all values when groups of inputs are moved; None if another branch is taken beside the point."""
     arrays = graph.recording.arrays
     start = [wide(x) if x.dtype.name in EPSILON else x for x in arrays[: graph.recording.inputs]]
-    random, length = np.random.default_rng(3), coarsest(graph) ** (1 / 3)
+    random, step = np.random.default_rng(3), coarsest(graph) ** (1 / 3)
     held = {number: arrays[number] for number in graph.dead}
 
     def hold(name: str, out: Array, number: int) -> None:
         if number in held:
             out[...] = held[number]
 
-    directions: list[list[Array]] = []
-    rows = []
-    for k in wrong:
-        step = length * (float((abs(start[k]) ** 2).mean()) ** 0.5 or 1.0)
-        directions.append([])
-        for _ in range(DIRECTIONS):
-            t = random.standard_normal(start[k].shape)
-            t = t + 1j * random.standard_normal(t.shape) if start[k].dtype.kind == "c" else t
-            directions[-1].append(t)
-            ends = [[x + s * t if j == k else x for j, x in enumerate(start)] for s in (step, -step)]
-            after, before = (replays.beside(end, hold).recording.arrays for end in ends)
-            if not len(after) == len(before) == len(arrays):
-                return directions, []
-            rows.append([(wide(a) - wide(b)).reshape(-1) / (2 * step) for a, b in zip(after, before, strict=True)])
+    errors, rows = [], []
+    for group in [group for group in groups for _ in range(DIRECTIONS)]:
+        t = {k: random.standard_normal(start[k].shape) * typical(start[k]) for k in group}
+        t = {k: d + 1j * random.standard_normal(d.shape) if start[k].dtype.kind == "c" else d for k, d in t.items()}
+        errors.append(sum(float(np.real(np.vdot(d, claim.errors[0][k]))) for k, d in t.items()))
+        ends = [[x + s * t[k] if k in t else x for k, x in enumerate(start)] for s in (step, -step)]
+        after, before = (replays.beside(end, hold).recording.arrays for end in ends)
+        if not len(after) == len(before) == len(arrays):
+            return None
+        rows.append([(wide(a) - wide(b)).reshape(-1) / (2 * step) for a, b in zip(after, before, strict=True)])
     stacked = [np.stack([row[number] for row in rows]) for number in range(len(arrays))]
-    return directions, [matrix if matrix.any() else None for matrix in stacked]
+    tangents = [matrix if matrix.any() else None for matrix in stacked]
+    return Probes(groups, np.array(errors), tangents, max(SCREEN, UNITS * coarsest(graph)))
 
 
-def scored(graph: Graph, cotangents: Sequence[Array | None], tangents: Sequence[Array | None]) -> list[Trial]:
-    """All candidates of all edges."""
+def typical(x: Array) -> float:
+    """The size of an array's elements."""
+    return float((abs(x) ** 2).mean()) ** 0.5 or 1.0
+
+
+def scored(
+    graph: Graph, cotangents: Sequence[Array | None], tangents: Sequence[Array | None], ruled: bool
+) -> list[Trial]:
+    """The right cotangents of all edges, to be scaled, and if `ruled` all candidates in their place."""
     found: list[Trial] = []
 
     def visit(step: Step, given: Sequence[Array | None], pulled: Sequence[tuple[int, int, Array]]) -> None:
@@ -190,7 +134,7 @@ def scored(graph: Graph, cotangents: Sequence[Array | None], tangents: Sequence[
             adjoint = matrix.conj()
             right = np.real(adjoint @ edge.right.reshape(-1))
             found.append(Trial(edge, None, "", 0.0, "", right, right, plain_factors(edge)))
-            for ordinal, (code, cost, says, value) in enumerate(tried(edge)):
+            for ordinal, (code, cost, says, value) in enumerate(tried(edge) if ruled else ()):
                 along = np.real(adjoint @ wide(value).reshape(-1))
                 if np.isfinite(along).all():
                     found.append(Trial(edge, ordinal, code, cost, says, along, right, RULE_FACTORS))
@@ -200,40 +144,51 @@ def scored(graph: Graph, cotangents: Sequence[Array | None], tangents: Sequence[
 
 
 # --------------------------------------------------------------------------- proposals
-def proposed(trials: Sequence[Trial], errors: Array, rows: slice, several: bool) -> Iterator[Cause]:
-    """What agrees with the errors along the directions of one input, which has `several` elements or one."""
-    size = float(abs(errors).max())
-    for trial in trials:
-        along, wanted = trial.along[rows], errors + trial.right[rows]
-        if not along.any():
-            continue
-        unit = float(abs(along).max())  # squares of small numbers underflow
-        factor = float((along / unit) @ (wanted / unit)) / float((along / unit) @ (along / unit))
-        if float(abs(wanted - factor * along).max()) > SCREEN * size:
-            continue
-        plain = [(cost, c) for c, cost in trial.factors.items() if abs(factor - c) <= SCREEN * max(1.0, abs(c))]
-        if plain:
-            cost, c = min(plain)
-            yield Cause(trial, c, trial.cost + cost)
-        elif trial.ordinal is None and several:  # any factor fits one number
-            yield Cause(trial, factor, 9.0)
+def proposed(trials: Sequence[Trial], probes: Probes, several: Sequence[bool]) -> list[Cause]:
+    """What agrees with the errors of a group along its directions. A group of several elements may have any factor."""
+    found: dict[tuple[Trial, float], Cause] = {}
+    for block, many in enumerate(several if trials else ()):
+        errors, along, right = projections(trials, probes, block)
+        wanted = errors + right
+        units = abs(along).max(1, keepdims=True)  # squares of small numbers underflow
+        factors = ((along / units) * (wanted / units)).sum(1) / ((along / units) ** 2).sum(1)
+        off = abs(wanted - factors[:, None] * along).max(1)
+        for k in map(int, np.flatnonzero(off <= probes.screen * abs(errors).max())):
+            trial, factor = trials[k], float(factors[k])
+            plain = [
+                (cost, c) for c, cost in trial.factors.items() if abs(factor - c) <= probes.screen * max(1.0, abs(c))
+            ]
+            if plain:
+                cost, c = min(plain)
+                found[trial, c] = Cause(trial, c, trial.cost + cost)
+            elif trial.ordinal is None and many:
+                found[trial, factor] = Cause(trial, factor, 9.0)
+    return list(found.values())
 
 
-def paired(trials: Sequence[Trial], errors: Array, rows: slice) -> Iterator[Cause]:
+def projections(trials: Sequence[Trial], probes: Probes, block: int) -> tuple[Array, Array, Array]:
+    """Along the directions of one group: the errors, and per trial its own and the right cotangent's projections."""
+    rows = slice(block * DIRECTIONS, (block + 1) * DIRECTIONS)
+    return probes.errors[rows], np.stack([t.along[rows] for t in trials]), np.stack([t.right[rows] for t in trials])
+
+
+def paired(trials: Sequence[Trial], probes: Probes, left: Sequence[int]) -> list[Cause]:
     """Two mistakes at once, one of them a share that is missing, of the wrong sign, doubled or halved."""
-    size = float(abs(errors).max())
-    scaled = [(t, c, (c - 1) * t.along[rows]) for t in trials if t.ordinal is None for c in (0.0, -1.0, 2.0, 0.5)]
-    ruled = [(t, 1.0, t.along[rows] - t.right[rows]) for t in trials if t.ordinal is not None and t.cost < 4]
-    both = [entry for entry in scaled + ruled if float(abs(entry[2]).max()) > SCREEN * size]
-    if not both:
-        return
-    changes = np.stack([change for _, _, change in both])
-    for trial, c, change in scaled:
-        close = abs(changes - (errors - change)).max(axis=1) <= SCREEN * size
-        for k in np.flatnonzero(close):
-            other, d, _ = both[k]
-            if other.edge is not trial.edge:
-                yield Cause(trial, c, 10 + other.cost, Cause(other, d, other.cost))
+    found = []
+    for block in (k for k, group in enumerate(probes.groups) if trials and group[0] in left):
+        errors, along, right = projections(trials, probes, block)
+        size = probes.screen * float(abs(errors).max())
+        both = [(k, c) for k, t in enumerate(trials) if t.ordinal is None for c in (0.0, -1.0, 2.0, 0.5)]
+        scaled = len(both)
+        both += [(k, 1.0) for k, t in enumerate(trials) if t.ordinal is not None and t.cost < 4]
+        changes = np.stack([c * along[k] - right[k] for k, c in both])
+        for first in np.flatnonzero(abs(changes[:scaled]).max(1) > size):
+            close = abs(changes - (errors - changes[first])).max(1) <= size
+            for second in np.flatnonzero(close & (abs(changes).max(1) > size)):
+                a, b = trials[both[first][0]], trials[both[second][0]]
+                if a.edge is not b.edge:
+                    found.append(Cause(a, both[first][1], 10 + b.cost, Cause(b, both[second][1], b.cost)))
+    return found
 
 
 # --------------------------------------------------------------------------- confirmed

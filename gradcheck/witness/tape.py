@@ -23,7 +23,7 @@ from gradcheck.witness.rounding import Replays, claim_coarsest, claim_rounding, 
 
 SUMS = {
     "sum", "mean", "cumsum", "add_n", "matmul", "einsum_explicit", "norm", "add_at", "getitem_adjoint",
-    "as_strided_adjoint",
+    "as_strided_adjoint", "logsumexp",
 }  # fmt: skip
 """Operations that round products and partial sums inside: of a size that the inputs tell, a cancelled output not."""
 
@@ -117,9 +117,7 @@ def rounding(
     """What the rounding of one operation adds to the error of the end result."""
     dtype = step.values[0].dtype.name
     epsilon = EPSILON[dtype]
-    if step.name in EXACT and not (step.name == "abs" and arrays[step.edges[0]].dtype.kind == "c"):
-        return 0.0
-    if step.name == "cast" and EPSILON[arrays[step.edges[0]].dtype.name] >= epsilon:
+    if exact(step, arrays):
         return 0.0
     total = 0.0
     for c, v in zip(given, step.values, strict=True):
@@ -130,6 +128,17 @@ def rounding(
     elif step.name in SOLVERS:
         total += sum(epsilon * float(abs(arrays[e]).max()) * float(abs(g).sum()) for _, e, g in pulled if g.size)
     return total
+
+
+def exact(step: Step, arrays: Sequence[Array]) -> bool:
+    """Whether the outputs of an operation are not rounded."""
+    if step.name == "cast":
+        return EPSILON[arrays[step.edges[0]].dtype.name] >= EPSILON[step.values[0].dtype.name]
+    if step.name == "abs" and arrays[step.edges[0]].dtype.kind == "c":
+        return False
+    if step.name == "round":  # to decimals is not
+        return bool((step.values[0] == np.rint(step.values[0])).all())
+    return step.name in EXACT
 
 
 def weight(cotangent: Array, value: Array) -> float:

@@ -151,6 +151,31 @@ def test_two_mistakes_at_once_are_both_named() -> None:
     assert {d.source_line.strip().split()[0] for d in found} <= {"m", "c", "v", "s"}
 
 
+def test_a_mistake_in_a_loop_is_found_though_it_is_made_each_time() -> None:
+    def recurrent(x: Any, w: Any) -> Any:
+        h = paddle.zeros([4, 6], dtype=x.dtype)
+        for k in range(4):
+            z = paddle.matmul(h, w) + x[k : k + 1]
+            h = paddle.tanh(z)
+        return h
+
+    def backward(x: Any, w: Any, g: Any) -> Any:
+        states = [paddle.zeros([4, 6], dtype=x.dtype)]
+        for k in range(4):
+            states.append(paddle.tanh(paddle.matmul(states[-1], w) + x[k : k + 1]))
+        rows, gw = [], paddle.zeros_like(w)
+        for k in range(3, -1, -1):
+            g = g * (1 - states[k + 1])
+            rows.append(g.sum(0))
+            gw = gw + paddle.matmul(states[k], g, transpose_x=True)
+            g = paddle.matmul(g, w, transpose_y=True)
+        return paddle.stack(rows[::-1]), gw
+
+    (found,) = causes(recurrent, backward, X, 0.3 * W)
+    assert found.source_line.strip() == "h = paddle.tanh(z)"
+    assert found.text.endswith("each time")
+
+
 def test_a_right_backward_has_no_cause() -> None:
     assert causes(normed, normed_backward(), X) == []
 

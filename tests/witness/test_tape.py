@@ -264,6 +264,7 @@ KINKS: list[tuple[Callable[..., Any], list[float], list[bool]]] = [
     (paddle.floor, [1.0, 0.5, -2.0], [True, False, True]),
     (paddle.round, [0.5, 1.0, 0.25], [True, False, False]),
     (lambda x: paddle.sqrt(x), [0.0, 1.0, 2.0], [True, False, False]),
+    (lambda x: paddle.nn.functional.relu(paddle.nn.functional.relu(x)), [0.0, 1.0, -1.0], [True, False, False]),
 ]
 
 
@@ -277,6 +278,16 @@ def test_kinked_elements_are_traced_to_the_inputs(
     for kink in found:
         mask |= kink.inputs[0]
     assert mask.tolist() == kinked
+
+
+def test_a_maximum_that_cancels_makes_no_kink() -> None:
+    def stable_softmax(x: Any) -> Any:
+        e = paddle.exp(x - x.max())
+        return e / e.sum()
+
+    tape = tape_of(layer(stable_softmax), np.array([2.0, 2.0, 1.0]))
+    assert tape.smooth
+    assert tape.kinks() == []
 
 
 def test_smooth_functions_are_known_to_be() -> None:
