@@ -26,7 +26,8 @@ class GradientMismatch(AssertionError):  # noqa: N818 - it is what was found, no
 
     def __init__(self, result: GradientSummary) -> None:
         status = " ".join([str(result.verdict), *marks(result)])
-        super().__init__("\n".join([f"{status}: {result.headline()}", *gradient_lines(result)]))
+        headline = result.headline()
+        super().__init__("\n".join([f"{status}: {headline}", *gradient_lines(result, [headline])]))
         self.result = result
 
 

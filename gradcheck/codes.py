@@ -159,7 +159,7 @@ CODES: dict[str, Code] = {
     "GC121": Code(
         "saturated, or too noisy to tell",
         "Around this point the forward does not change, or changes less than its own rounding errors.",
-        "The bar of the numerical derivative is wider than it, and a complex step does not confirm the gradient.",
+        "The bar of the numerical derivative is wider than it, and no complete tape of the forward tells either.",
         "Choose inputs where the function responds, or a forward that keeps more digits (expm1, log1p, float64).",
         "tanh at 30 is 1.0 to the last bit: a backward that gives 0 everywhere looks right there",
     ),
@@ -167,7 +167,7 @@ CODES: dict[str, Code] = {
         "straight through",
         "An operation whose derivative is 0, such as round or sign, hands the gradient on as if it were not there.",
         "backward is the recorded forward's gradient with the operation at the line named left out.",
-        "Return zeros, or, where this is meant, declare it: the scenario's `gradient: differs` with `code: GC122`.",
+        "Return zeros, or, where this is meant, declare it: `gradient: straight-through` in the scenario's `expect`.",
         "y = round(x)      straight through: return dy      derivative: return zeros_like(x)",
     ),
     "GC123": Code(
@@ -180,14 +180,14 @@ CODES: dict[str, Code] = {
     "GC131": Code(
         "forward is not deterministic",
         "Two calls with the same inputs give different outputs: a fresh dropout mask, a random number, a counter.",
-        "The outputs differ in at least one bit.",
+        "The outputs differ by more than sums do that are taken in another order.",
         "Fix the seed, draw the random part once and pass it as an input, or switch to evaluation mode for the check.",
         "wrong: mask = paddle.rand(x.shape) > p in forward      right: forward(ctx, x, mask)",
     ),
     "GC132": Code(
         "backward is not deterministic",
         "Two calls with the same inputs and cotangent give different gradients.",
-        "The gradients differ in at least one bit, while the outputs do not.",
+        "The gradients differ by more than sums do that are taken in another order; the outputs do not.",
         "Save in forward what backward needs (the mask, the indices); do not draw it again.",
         "wrong: backward draws a new mask      right: ctx.save_for_backward(mask)",
     ),

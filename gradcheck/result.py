@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from math import isfinite
 
 from pydantic import BaseModel, ConfigDict
 
@@ -50,8 +51,13 @@ class WrongEntry(_Record):
     def relative_error(self) -> float:
         """|analytic − numeric| over the larger of the two; inf where both are 0 or one is not finite."""
         largest = max(abs(self.analytic), abs(self.numeric))
+        return self.error / largest if largest and isfinite(self.error) else float("inf")
+
+    @property
+    def error(self) -> float:
+        """|analytic − numeric|; inf where one is not finite."""
         error = abs(self.analytic - self.numeric)
-        return error / largest if largest and error == error else float("inf")
+        return error if error == error else float("inf")
 
 
 class Diagnosis(_Record):
@@ -116,12 +122,22 @@ class GradientSummary(_Record):
     def finding(self) -> str:
         """As `headline`, without the point."""
         least = "" if self.exhaustive else "at least "
-        wrong = [f"{name}: {least}{n} of {total} entries wrong" for name, (n, total) in self.wrong_counts.items() if n]
+        wrong = [
+            f"{name}: {least}{n} of {total} entries wrong{self.pattern(name)}"
+            for name, (n, total) in self.wrong_counts.items()
+            if n
+        ]
         right = [name for name, (n, _) in self.wrong_counts.items() if not n]
         if not wrong:
+            if self.verdict is Status.FAIL and not self.diagnosis and not self.why:
+                return "the gradient is wrong along a random direction; no single entry is outside of its own bar"
             return self.diagnosis[0].text if self.diagnosis else self.why
         tail = f"; {', '.join(right)} right" if right else ""
         return f"gradient of {'; '.join(wrong)}{tail}"
+
+    def pattern(self, name: str) -> str:
+        """The whole slices of an input that are wrong, in brackets; empty if it is not such."""
+        return next((f" ({text})" for text in self.patterns if text.startswith(f"all of {name}[")), "")
 
 
 class Result(_Record):

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import groupby
 
-from rich.console import Console, Group
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
 from rich.panel import Panel
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
@@ -19,6 +20,9 @@ from rich.text import Text
 from gradcheck.report.plain import color_of
 from gradcheck.report.text import failure_block, marks, one_line, place, shown_path, summary
 from gradcheck.result import Result, Status
+
+PANEL_FRAME = 4
+"""Columns of a panel that are border and padding."""
 
 
 class RichScreen:
@@ -70,7 +74,7 @@ class RichScreen:
             self.console.print(table(results, verbose=self.verbose))
         for result in results:
             if not result.status.green:
-                self.console.print(panel(result, self.again_options))
+                self.console.print(panel(result, self.again_options, self.console.width - PANEL_FRAME))
         good = all(result.status.green for result in results) and not not_run
         self.console.print(Text(summary(results, seconds, not_run), "bold green" if good else "bold red"))
 
@@ -101,11 +105,11 @@ def table(results: Sequence[Result], *, verbose: bool = False) -> Table:
     return grid
 
 
-def row(result: Result) -> tuple[Text, Text, str, str]:
+def row(result: Result) -> tuple[RenderableType, Text, str, str]:
     """One result as a row of the table; why it is neither a PASS nor a failure stands below its name."""
-    name = Text(f"  {result.name}")
+    name: RenderableType = Padding(Text(result.name), (0, 0, 0, 2))
     if result.message and result.status.green:
-        name.append(f"\n    {one_line(result.message)}", "dim")
+        name = Group(name, Padding(Text(one_line(result.message), "dim"), (0, 0, 0, 4)))
     ratio = result.gradient.worst_error if result.gradient is not None else None
     status = Text(" ".join([str(result.status), *marks(result.gradient)]), style(result.status))
     return name, status, error_ratio(ratio), f"{result.seconds:.2f}"
@@ -116,9 +120,9 @@ def error_ratio(ratio: float | None) -> str:
     return "" if ratio is None else f"{ratio:.2g}"
 
 
-def panel(result: Result, again_options: str = "") -> Panel:
-    """What is wrong with one result, and how to run it again."""
+def panel(result: Result, again_options: str, width: int) -> Panel:
+    """What is wrong with one result, and how to run it again, in lines of at most `width`."""
     status = " ".join([str(result.status), *marks(result.gradient)])
     title = Text.assemble((status, style(result.status)), f" {result.name} · {place(result)}")
-    lines = [Text(line) for line in failure_block(result, again_options)]
+    lines = [Text(line) for line in failure_block(result, again_options, width)]
     return Panel(Group(*lines), title=title, title_align="left", border_style=style(result.status))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
+import textwrap
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from gradcheck.resources import bundled_specs
@@ -13,9 +15,12 @@ from gradcheck.result import Diagnosis, GradientSummary, Result, Status, WrongEn
 from gradcheck.spec.diagnostic import escape
 
 ENTRIES_SHOWN = 5
-CONTRACTS = "GC130"
+WORST = "  ◀ worst"
+FIRST_CONTRACT = "GC131"
 """Codes from here on are contracts that are broken for certain; those before are causes that explain the numbers."""
 OUTPUT_LINES_SHOWN = 15
+LEAST_EXCERPT = 20
+"""Columns that the line of an excerpt gets on the narrowest screen."""
 
 
 def safe(text: str) -> str:
@@ -58,25 +63,34 @@ def marks(gradient: GradientSummary | None) -> list[str]:
 
 
 def worst_first(entries: Iterable[WrongEntry]) -> list[WrongEntry]:
-    """The entries, largest relative error first."""
-    return sorted(entries, key=lambda entry: -entry.relative_error)
+    """The entries, those that carry most of the error first: a tiny one may be off by twice itself and not matter."""
+    return sorted(entries, key=lambda entry: -entry.error)
 
 
-def gradient_lines(gradient: GradientSummary | None) -> list[str]:
-    """What there is to say about a gradient: its wrong entries, and what the cause is."""
+def gradient_lines(gradient: GradientSummary | None, said: Sequence[str] = (), width: int | None = None) -> list[str]:
+    """What there is to say about a gradient: its wrong entries, and what the cause is.
+
+    Args:
+        said: lines that stand above; a diagnosis that is in one of them is not repeated.
+        width: of the screen, if there is one; only the table of entries minds it.
+    """
     if gradient is None:
         return []
-    lines = entry_table(gradient)
+    lines = entry_table(gradient, width)
     for found in gradient.diagnosis:
         if found.code != "GC120":
-            lines.append(f"{'likely' if found.code < CONTRACTS else 'broken'}: {found.text}")
-            lines += excerpt(found)
+            if not any(found.text in line for line in said):
+                lines.append(f"{'likely' if found.code < FIRST_CONTRACT else 'broken'}: {found.text}")
+            lines += excerpt(found, width)
     codes = " ".join(dict.fromkeys(found.code for found in gradient.diagnosis))
     return [*lines, f"why: gradcheck explain {codes}"] if codes and gradient.verdict is not Status.KINK else lines
 
 
-def entry_table(gradient: GradientSummary) -> list[str]:
-    """The worst of a gradient's wrong entries as a table: analytic, numeric with its bar, and the relative error."""
+def entry_table(gradient: GradientSummary, width: int | None = None) -> list[str]:
+    """The worst of a gradient's wrong entries: analytic, numeric with its bar, and the relative error.
+
+    A table, or, where that is wider than `width`, two lines for each.
+    """
     if not gradient.wrong:
         return []
     entries = worst_first(gradient.wrong)[:ENTRIES_SHOWN]
@@ -84,37 +98,76 @@ def entry_table(gradient: GradientSummary) -> list[str]:
     for entry in entries:
         what = f"d {element(entry.output, entry.output_index)} / d {element(entry.input, entry.index)}"
         numeric = f"{number(entry.numeric)} ± {entry.bar:.0e}"
-        mark = "" if len(rows) > 1 else "  ◀ worst"
-        rows.append((what, number(entry.analytic), numeric, f"{entry.relative_error:.1e}{mark}"))
+        rows.append((what, number(entry.analytic), numeric, f"{entry.relative_error:.1e}"))
     widths = [max(len(row[k]) for row in rows) for k in range(3)]
     lines = [f"  {a:<{widths[0]}}  {b:<{widths[1]}}  {c:<{widths[2]}}  {d}" for a, b, c, d in rows]
-    more = sum(wrong for wrong, _ in gradient.wrong_counts.values()) - len(entries)
+    if width is None or len(lines[1] + WORST) <= width:
+        lines[1] += WORST
+    elif max(map(len, lines)) > width:
+        lines = [
+            part for a, b, c, d in rows[1:] for part in (f"  {a}", f"    analytic {b}", f"    numeric {c}, off by {d}")
+        ]
+    elements = {(entry.input, entry.index) for entry in entries}
+    more = sum(wrong for wrong, _ in gradient.wrong_counts.values()) - len(elements)
     at_least = "" if gradient.exhaustive else "at least "
     return [*lines, *([f"  … and {at_least}{more} more"] if more > 0 else [])]
 
 
-def excerpt(found: Diagnosis) -> list[str]:
+def excerpt(found: Diagnosis, width: int | None = None) -> list[str]:
     """The line of the forward that a cause names, as compilers show one; nothing if it names none."""
-    if not found.line or not found.source_line.strip():
+    source = found.source_line.strip()
+    if not found.line or not source:
         return [f"  {found.line}: {found.detail}"] if found.line else []
-    source = found.source_line
-    indent = len(source) - len(source.lstrip())
+    indent = len(found.source_line) - len(found.source_line.lstrip())
     file, _, line = found.line.rpartition(":")
-    where = f"{os.path.basename(file)}:{line}"
-    carets = "^" * max(found.end_column - found.column, 1)
-    return [
-        f"  {where} │ {source.strip()}",
-        f"  {' ' * len(where)} │ {' ' * (found.column - indent)}{carets} {found.detail}",
-    ]
+    where = f"  {shown_source(file)}:{line} │ "
+    room = len(source) if width is None else max(width - len(where), LEAST_EXCERPT)
+    source, start, end = window(source, found.column - indent, found.end_column - indent, room)
+    carets = "^" * max(end - start, 1)
+    return [where + source, f"{' ' * (len(where) - 2)}│ {' ' * start}{carets} {found.detail}"]
 
 
-def failure_block(result: Result, options: str = "") -> list[str]:
+def window(source: str, start: int, end: int, room: int) -> tuple[str, int, int]:
+    """What of a line fits, from a little before its part from `start` to `end`, and where that part is in it."""
+    if len(source) <= room:
+        return source, start, end
+    first = max(min(start - 2, len(source) - room), 0)
+    shown = source[first : first + room]
+    shown = f"…{shown[1:]}" if first else shown
+    shown = f"{shown[:-1]}…" if first + room < len(source) else shown
+    return shown, start - first, min(end - first, room)
+
+
+def shown_source(file: str) -> str:
+    """A file of the user's code: as other paths if it lies below the current folder or is bundled, else its name."""
+    shown = shown_path(file)
+    outside = shown.startswith(os.pardir + os.sep) or os.path.isabs(shown)
+    return escape(os.path.basename(file)) if outside else shown
+
+
+def folded(line: str, width: int) -> list[str]:
+    """A line cut between words where it is too long, its rest indented by two, or in an excerpt below its text."""
+    gutter = re.match(r"([^│]*)│( *)", line)
+    rests = [" " * (len(line) - len(line.lstrip(" ")) + 2), ""]
+    if gutter is not None:
+        bar = " " * len(gutter[1]) + "│"
+        rests = [bar + gutter[2], bar + " ", *rests]
+    rest = next(rest for rest in rests if len(rest) <= width // 2)  # so that words have room
+    return textwrap.wrap(
+        line, width, subsequent_indent=rest, expand_tabs=False, replace_whitespace=False, break_on_hyphens=False
+    )
+
+
+def failure_block(result: Result, options: str = "", width: int | None = None) -> list[str]:
     """What there is to say about a result that is not as expected, line by line, and how to run it again.
 
-    `options` are those of this run that running it again needs too, such as ``--seed 3``.
+    Args:
+        options: those of this run that running it again needs too, such as ``--seed 3``.
+        width: of the screen, if lines are to be cut for one.
     """
-    lines = [result.message, *result.details, *gradient_lines(None if result.status.green else result.gradient)]
     gradient = result.gradient
+    said = [result.message, *result.details]
+    lines = [*said, *gradient_lines(None if result.status.green else gradient, said, width)]
     if gradient is not None and gradient.why and not result.status.green and gradient.why not in lines:
         lines.append(gradient.why)
     printed = result.output.strip("\n")
@@ -123,7 +176,8 @@ def failure_block(result: Result, options: str = "") -> list[str]:
     if result.internal_error:
         lines.append("this is a bug in gradcheck, not in the scenario")
     shown = [part for line in lines if line for part in safe(line).split("\n")]
-    return [*shown, f"again: {again(result, options)}"]
+    shown.append(f"again: {again(result, options)}")
+    return shown if width is None else [part for line in shown for part in folded(line, width) or [""]]
 
 
 def again(result: Result, options: str) -> str:

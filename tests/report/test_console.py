@@ -77,6 +77,29 @@ def test_a_failure_has_a_panel_with_what_is_needed_to_act():
     assert output.endswith("1 FAIL in 2.0 s")
 
 
+def test_on_a_narrow_screen_an_entry_has_lines_of_its_own():
+    entry = WrongEntry(
+        input="weight", index=(11, 2), output="out", output_index=(11, 3), analytic=1 / 3, numeric=-2 / 3, bar=1e-12
+    )
+    found = GradientSummary(verdict=Status.FAIL, wrong=(entry,), wrong_counts={"weight": (1, 6)})
+    output = screen_of(make_result("bad", Status.FAIL, message=found.headline(), gradient=found), width=60)
+    lines = [line.strip("│ ") for line in output.splitlines()]
+    start = lines.index("d out[11,3] / d weight[11,2]")
+    assert lines[start + 1 : start + 3] == [
+        "analytic 0.33333333",
+        "numeric -0.66666667 ± 1e-12, off by 1.5e+00",
+    ]
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_a_panel_cuts_lines_between_words(width):
+    message = "nothing could be verified here " * 20
+    output = screen_of(make_result("bad", Status.INCONCLUSIVE, message=message), width=width, quiet=True)
+    panel = [line.strip("│ ") for line in output.splitlines() if line.startswith("│")]
+    assert " ".join(panel).startswith(message.strip())
+    assert max(map(len, output.splitlines())) <= width
+
+
 def test_marks_of_a_verdict_stand_beside_the_status():
     marked = GradientSummary(verdict=Status.FAIL, marks=("by the tape",))
     output = screen_of(make_result("bad", Status.FAIL, gradient=marked))

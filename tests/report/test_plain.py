@@ -13,9 +13,19 @@ from hypothesis import strategies as st
 from gradcheck.report import plain
 from gradcheck.report.files import as_json
 from gradcheck.report.plain import PlainScreen, result_line
-from gradcheck.report.text import again, failure_block, one_line, safe, shown_path, summary
+from gradcheck.report.text import (
+    again,
+    failure_block,
+    folded,
+    gradient_lines,
+    one_line,
+    safe,
+    shown_path,
+    summary,
+    worst_first,
+)
 from gradcheck.resources import bundled_specs
-from gradcheck.result import GradientSummary, Result, Status, WrongEntry
+from gradcheck.result import Diagnosis, GradientSummary, Result, Status, WrongEntry
 
 
 def make_result(status: Status = Status.PASS, **fields) -> Result:
@@ -88,6 +98,99 @@ def test_a_failure_shows_the_wrong_entries_worst_first():
         "  … and 4 more",
         "again: gradcheck run lstm-cell@numpy --seed 3 -v",
     ]
+
+
+def test_first_come_the_entries_that_carry_most_of_the_error():
+    tiny, large = wrong(1e-30, -1e-30, (0, 0)), wrong(1.5, 1.0)
+    assert tiny.relative_error > large.relative_error
+    assert worst_first([tiny, large]) == [large, tiny]
+
+
+def test_an_element_that_is_wrong_in_several_entries_is_one():
+    twice = tuple(wrong(3.0, 2.0, (0, 0), output_index=(k,)) for k in range(2))
+    summary = GradientSummary(verdict=Status.FAIL, wrong=twice, wrong_counts={"W_hh": (2, 48)}, exhaustive=False)
+    assert gradient_lines(summary)[-1] == "  … and at least 1 more"
+
+
+def test_a_failure_without_a_single_wrong_entry_says_so():
+    found = GradientSummary(verdict=Status.FAIL, wrong_counts={"x": (0, 6)})
+    assert found.headline() == (
+        "the gradient is wrong along a random direction; no single entry is outside of its own bar"
+    )
+
+
+def test_whole_slices_are_said_as_such():
+    found = GradientSummary(
+        verdict=Status.FAIL,
+        wrong_counts={"w": (4, 12), "x": (6, 18), "b": (0, 3)},
+        patterns=("all of x[:, 3]",),
+    )
+    assert found.headline() == (
+        "gradient of w: 4 of 12 entries wrong; x: 6 of 18 entries wrong (all of x[:, 3]); b right"
+    )
+
+
+CAUSE = Diagnosis(
+    code="GC117",
+    text="backward ignores how the output depends on m, as if it were a constant",
+    line="{folder}/layers/norm.py:5",
+    source_line="    m = x.mean(-1, keepdim=True)",
+    column=8,
+    end_column=14,
+    detail="its share of the gradient is missing: factor 0",
+)
+
+
+def test_a_cause_shows_its_line_with_a_caret(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    cause = CAUSE.model_copy(update={"line": CAUSE.line.format(folder=tmp_path)})
+    assert gradient_lines(GradientSummary(verdict=Status.FAIL, diagnosis=(cause,))) == [
+        "likely: backward ignores how the output depends on m, as if it were a constant",
+        "  layers/norm.py:5 │ m = x.mean(-1, keepdim=True)",
+        "                   │     ^^^^^^ its share of the gradient is missing: factor 0",
+        "why: gradcheck explain GC117",
+    ]
+
+
+def test_of_a_file_elsewhere_the_name_is_shown(tmp_path, monkeypatch):
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    cause = CAUSE.model_copy(update={"line": CAUSE.line.format(folder=tmp_path)})
+    assert gradient_lines(GradientSummary(verdict=Status.FAIL, diagnosis=(cause,)))[1].startswith("  norm.py:5 │ m = ")
+
+
+@pytest.mark.parametrize("width", [50, 60, 80])
+@pytest.mark.parametrize("marked", ["long_name(of_a_function)", "x.mean(-1)", "a"])
+def test_of_a_long_line_the_part_that_is_marked_is_shown(marked, width, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for before, after in [("", " + b" * 40), ("b + " * 40, ""), ("b + " * 20, " + b" * 20)]:
+        source = f"  y = {before}{marked}{after}"
+        column = source.index(marked)
+        place = {"line": f"{tmp_path}/n.py:5", "source_line": source, "column": column, "detail": "why"}
+        cause = CAUSE.model_copy(update={**place, "end_column": column + len(marked)})
+        _, shown, carets, _ = gradient_lines(GradientSummary(verdict=Status.FAIL, diagnosis=(cause,)), width=width)
+        assert len(shown) <= width
+        assert shown[carets.index("^") : carets.rindex("^") + 1] == marked
+
+
+def test_what_the_message_says_is_not_said_again_as_a_cause():
+    broken = Diagnosis.of("GC134", "backward writes into the incoming gradient")
+    found = GradientSummary(verdict=Status.FAIL, diagnosis=(broken,))
+    block = failure_block(make_result(Status.FAIL, message=found.headline(), gradient=found))
+    assert block[:2] == ["backward writes into the incoming gradient", "why: gradcheck explain GC134"]
+    block = failure_block(make_result(Status.FAIL, message="forward ran 1 times, expected 2", gradient=found))
+    assert block[1] == "broken: backward writes into the incoming gradient"
+
+
+@pytest.mark.parametrize("width", [30, 60, 80])
+def test_a_long_line_is_cut_between_words_and_its_rest_indented(width):
+    line = "  layers/norm.py:5 │     ^^^^^^ its share of the gradient is missing: factor 0, and more of that kind"
+    parts = folded(line, width)
+    assert max(map(len, parts)) <= width
+    assert [word for part in parts for word in part.replace("│", "").split()] == line.replace("│", "").split()
+    if width >= 60:
+        assert all(part.index("│") == line.index("│") for part in parts)
+        assert all(part[:25].strip("│ ") in ("", "layers/norm.py:5") for part in parts)
 
 
 def test_a_crash_shows_the_end_of_what_was_printed():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -190,7 +191,8 @@ def test_one_number_is_never_explained(x: np.ndarray) -> None:
     assert causes(lambda x: paddle.tanh(x) * x, lambda x, g: g * 0.3, x) == []
 
 
-def test_the_panel_shows_the_line_as_a_compiler_would() -> None:
+def test_the_panel_shows_the_line_as_a_compiler_would(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # of a file that is not below it, the name is shown
     found = causes(normed, normed_backward(mean=0), X)
     lines = gradient_lines(GradientSummary(verdict=Status.FAIL, diagnosis=tuple(found)))
     number = normed.__code__.co_firstlineno + 1
