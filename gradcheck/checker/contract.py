@@ -83,8 +83,12 @@ class Contracts:
         """b(a·g + h) = a·b(g) + b(h), and b(0) = 0."""
         h = self.cotangents()
         of_h = self.gradients(h)
+        if not all(finite(a) for a in (*of_g, *of_h)):
+            return []
         mixed = [None if a is None or b is None else array_like(FACTOR * a + b, a) for a, b in zip(g, h, strict=True)]
         whole = self.gradients(mixed)
+        if not all(finite(a) for a in whole):  # three times as large is too large for the dtype
+            return []
         names = self.named(lambda k: not close(whole[k], of_g[k], FACTOR, of_h[k], self.natural(mixed, k)))
         if names:
             scaled = self.gradients([None if a is None else array_like(POWER_OF_TWO * a, a) for a in g])
@@ -148,6 +152,11 @@ class Contracts:
 def array_like(value: Array, like: Array) -> Array:
     """A result of arithmetic as an array of the same type and dtype: NumPy turns 0-d ones into scalars."""
     return module_of(like).asarray(value, dtype=like.dtype)
+
+
+def finite(a: Array | None) -> bool:
+    """Whether all elements are finite; None has none."""
+    return a is None or bool(np.isfinite(float(abs(a).astype("float64").sum()))) or bool((abs(a) < np.inf).all())
 
 
 def same(a: Array | None, b: Array | None) -> bool:

@@ -20,6 +20,8 @@ from enum import Enum, auto
 
 POWER = 1e-2
 """The differences have power if an error of 1 % of the claim would have shown."""
+FAR = 4.0
+"""Without that power, a claim is excluded all the same if it is off by so many bars: what it is off by has shown."""
 ANY_POWER = 1.0
 """They have any power if an error as large as the claim itself would have."""
 
@@ -43,9 +45,10 @@ class Seen:
     scale: float
     """How large a derivative nearby is: |uᵀJ d| within a thousandth of the inputs' scale. Beside it a stationary point is seen
     to be one."""
-    low: float = math.nan
-    high: float = math.nan
-    """The ends of the hull of both one-sided derivatives, if it is known."""
+    gap: float = math.inf
+    """How far apart both sides may be: the size of a kink that would not have shown."""
+    blind: bool = False
+    """Whether there are outputs, not negligible, of which nothing is seen."""
 
     def holds(self, derivative: float) -> bool:
         """Whether a derivative lies within the bar."""
@@ -53,10 +56,7 @@ class Seen:
 
     def excludes(self, derivative: float) -> bool:
         """Whether it lies outside of the bar, and outside of what either side allows."""
-        if self.holds(derivative):
-            return False
-        between = self.low - self.bar <= derivative <= self.high + self.bar
-        return not between
+        return not abs(derivative - self.value) <= self.bar + self.gap
 
 
 @dataclass(frozen=True)
@@ -82,13 +82,15 @@ def decide(claim: Claim, seen: Seen, heard: Heard | None) -> Decision:
     power = known and seen.bar <= POWER * size
     if heard is not None and not math.isfinite(heard.value):
         heard = None
-    if known and seen.excludes(claim.value) and (power or not math.isfinite(claim.value)):
+    apart = abs(claim.value - seen.value)
+    if known and seen.excludes(claim.value) and (power or not apart <= FAR * seen.bar):
         return Decision.CONTRADICTION if heard is not None and not heard.rejects else Decision.FAIL
+    right = power and seen.holds(claim.value) and not seen.blind
     if heard is not None:
         any_power = known and seen.bar <= ANY_POWER * max(size, abs(heard.value))
         if heard.rejects:
             if any_power and seen.holds(heard.value):
                 return Decision.FAIL
-            return Decision.PASS if power and seen.holds(claim.value) else Decision.UNSEEN
-        return Decision.PASS if power and seen.holds(claim.value) else Decision.BY_TAPE
-    return Decision.PASS if power and seen.holds(claim.value) else Decision.UNSEEN
+            return Decision.PASS if right else Decision.UNSEEN
+        return Decision.PASS if right else Decision.BY_TAPE
+    return Decision.PASS if right else Decision.UNSEEN

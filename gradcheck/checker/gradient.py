@@ -83,6 +83,8 @@ class Found:
     marks: tuple[str, ...] = ()
     wrong_elsewhere: bool = False
     """Nothing is seen here, but where the function responds the gradient is wrong."""
+    doubted: bool = False
+    """Nothing is certain, but something speaks against the gradient."""
 
 
 @dataclass
@@ -129,7 +131,7 @@ class Check:
             broken.append(Diagnosis.of("GC133", text, contracts.in_place))
         if broken:
             found = replace(found, verdict=Status.FAIL, diagnosis=(*broken, *found.diagnosis))
-        if found.look is None:
+        if found.look is None or found.verdict is not Status.FAIL:
             return self.summary(found)
         if self.decided is not None:
             self.decided(self.summary(found))
@@ -222,6 +224,13 @@ class Check:
             return Found(Status.FAIL, "", None, kinks.wrong, (Diagnosis.of("GC120", text),))
         if kinks.wrong_beside is not None:
             return Found(Status.FAIL, "", kinks.wrong_beside)
+        if not bool(kinks.kinked.all()):
+            for _ in range(2):  # the outputs that have none
+                look = self.looker.look(masks, whole=True, by_rows=True, without=kinks.kinked)
+                if look.decision is not Decision.FAIL:
+                    break
+            else:
+                return self.failed(look)
         if not kinks.places:
             return found
         why = f"not differentiable at {kinks.text}; the gradient lies between the one-sided derivatives"
@@ -238,19 +247,37 @@ class Check:
             found = self.closer(look, masks)
         else:
             found = self.longer(masks, look.kinked)
-        unsure = found.verdict is Status.FAIL or found.wrong_elsewhere
-        if self.point.tape is not None or not unsure:
+        if self.point.tape is not None:
             return found
-        self.looker.fine = True  # FAIL only if it is wrong whatever the finest structure is
-        fine = self.longer(masks, look.kinked)
-        self.looker.fine = False
-        return min(found, fine, key=lambda f: CERTAINTY.index(f.verdict))
+        if found.verdict is Status.PASS and look.decision is not Decision.PASS and found.look is not None:
+            return self.of_lost_outputs(look, found)
+        if found.verdict is Status.FAIL or found.doubted:
+            self.looker.fine = True  # FAIL only if it is wrong whatever the finest structure is
+            fine = self.longer(masks, look.kinked)
+            self.looker.fine = False
+            return min(found, fine, key=lambda f: CERTAINTY.index(f.verdict))
+        return found
+
+    def of_lost_outputs(self, brief: Look, found: Found) -> Found:
+        """Where outputs are so small that rounding on the way may be all there is of them, and a look without it disagreed:
+        what it is worth where they respond."""
+        assert found.look is not None
+        before, after = brief.derivative, found.look.derivative
+        if not brief.by_rows or not found.look.by_rows:
+            return found
+        lost = before.resolved & ~after.resolved & (after.nearby == 0)
+        if not bool(lost.any()):
+            return found
+        there = self.elsewhere(brief, anyway=True)
+        if there.wrong_elsewhere:
+            return Found(Status.FAIL, look=brief)
+        return replace(found, marks=(*found.marks, *there.marks) if there.verdict is Status.PASS else found.marks)
 
     def longer(self, masks: Sequence[Array | None] | None, kinked: bool) -> Found:
         """The same from a whole scan, where a first look was not enough; FAIL if another direction shows it too."""
         look = self.looker.look(masks, whole=True, by_rows=kinked)
         if look.kinked:
-            return self.beside_rows_with_kinks(look, masks)
+            return self.with_kinks(Found(Status.PASS), masks)
         if look.decision is Decision.FAIL and look.rejected is None:
             look = self.looker.look(masks, whole=True, by_rows=kinked)
         self.worst = look.error
@@ -267,15 +294,6 @@ class Check:
         """FAIL for what a look shows."""
         self.worst = look.error
         return Found(Status.FAIL, look=look)
-
-    def beside_rows_with_kinks(self, look: Look, masks: Sequence[Array | None] | None) -> Found:
-        """Where some outputs have a kink: the others are judged by this look, and those by their sides."""
-        if not look.by_rows:
-            look = self.looker.look(masks, whole=True, by_rows=True)
-        self.worst = look.error
-        if look.claim.size and look.decision is Decision.FAIL:
-            return self.failed(look)
-        return self.with_kinks(Found(Status.PASS), masks)
 
     def closer(self, look: Look, masks: Sequence[Array | None] | None) -> Found:
         """What one projection cannot show: another cotangent and direction, every input alone, what is too small."""
@@ -296,12 +314,17 @@ class Check:
             if known is not None:
                 self.certified = not known
                 if known:
-                    return self.confirmed(look, known)
-        return Found(Status.PASS, marks=marks)
+                    found = self.tried(self.masks_of(known), look, thoroughly=True)
+                    if isinstance(found, Found):
+                        return replace(found, wrong=known)
+        return Found(Status.PASS, marks=marks, look=look)
 
-    def confirmed(self, look: Look, wrong: Sequence[Entry]) -> Found:
-        """FAIL with entries of a diagonal Jacobian that are outside of their bars; they were seen along two directions."""
-        return Found(Status.FAIL, wrong=wrong, look=look)
+    def masks_of(self, entries: Sequence[Entry]) -> list[Array | None]:
+        """The elements that entries are about, as masks over the moved inputs."""
+        masks = [module_of(x).zeros(x.shape, dtype=bool) for x in self.point.x]
+        for entry in entries:
+            masks[entry.input].reshape(-1)[entry.index] = True
+        return [m if bool(m.any()) else None for m in masks]
 
     def inputs_alone(self, look: Look, masks: Sequence[Array | None] | None) -> Found | None:
         """Every input by itself, so that a small share is seen at its own scale."""
@@ -313,7 +336,7 @@ class Check:
             own = None if masks is None else masks[number]
             alone: list[Array | None] = [None] * len(self.point.x)
             alone[number] = module_of(self.point.x[number]).ones(self.point.x[number].shape, bool) if own is None else own
-            found = self.tried(alone, look)
+            found = self.tried(alone, look, thoroughly=True)
             if isinstance(found, Found):
                 return found
         return None
@@ -335,13 +358,16 @@ class Check:
             look = found
         return None
 
-    def tried(self, masks: Sequence[Array | None], like: Look) -> Found | Look | None:
-        """A look over some elements: FAIL if a longer one confirms it, the look if it saw something, else None."""
+    def tried(self, masks: Sequence[Array | None], like: Look, thoroughly: bool = False) -> Found | Look | None:
+        """A look over some elements: FAIL if a longer one confirms it, the look if it saw something, else None.
+
+        Where nothing is claimed, only `thoroughly` looks longer.
+        """
         known = like.derivative if like.by_rows else None
         look = self.looker.look(masks, like=known)
         if look.decision is Decision.PASS:
             return look
-        if look.decision is Decision.UNSEEN and not look.claim.size:
+        if look.decision is Decision.UNSEEN and not look.claim.size and not thoroughly:
             return None
         for _ in range(2):
             look = self.looker.look(masks, whole=True, floor=known)
@@ -350,15 +376,19 @@ class Check:
         return self.failed(look)
 
     # ----------------------------------------------------------------- where this point does not tell
-    def elsewhere(self, look: Look) -> Found:
-        """What the gradient is worth where nothing is seen: it is looked at where the function responds."""
+    def elsewhere(self, look: Look, anyway: bool = False) -> Found:
+        """What the gradient is worth where nothing is seen: it is looked at where the function responds.
+
+        `anyway` also if the claim is not within the bar here.
+        """
         if not look.claim.size and not any(bool((g != 0).any()) for g in look.gradients):
             nothing_claimed = True
         else:
             nothing_claimed = False
-        for multiple in MULTIPLES if look.seen.holds(look.claim.value) else ():
+        for multiple in MULTIPLES if anyway or look.seen.holds(look.claim.value) else ():
             try:
-                there = Looker(self.point.beside([x * multiple for x in self.point.x]), self.looker.random, self.rtol)
+                beside = self.point.beside([x * multiple for x in self.point.x])
+                there = Looker(beside, self.looker.random, self.rtol, fine=True)
                 if there.point.outputs.not_finite() is not None:
                     continue
                 found = there.look()
@@ -375,11 +405,12 @@ class Check:
             if found.decision is Decision.FAIL:
                 why = UNSEEN.format(f": at {multiple:g} times the inputs, where it responds, the gradient is wrong")
                 cause = Diagnosis.of("GC121", why)
-                return Found(Status.INCONCLUSIVE, why, diagnosis=(cause,), wrong_elsewhere=True)
+                return Found(Status.INCONCLUSIVE, why, diagnosis=(cause,), wrong_elsewhere=True, doubted=True)
         if nothing_claimed and not bool((look.derivative.around > 0).any()) and np.isfinite(look.seen.bar):
             return Found(Status.PASS, marks=("nothing changes here",))
         why = UNSEEN.format(self.point.raised)
-        return Found(Status.INCONCLUSIVE, why, diagnosis=(Diagnosis.of("GC121", why),))
+        doubted = not look.seen.holds(look.claim.value)
+        return Found(Status.INCONCLUSIVE, why, diagnosis=(Diagnosis.of("GC121", why),), doubted=doubted)
 
     def contradicted(self, look: Look) -> Found:
         """The differences exclude what both backward and the tape say: they are heard again beside the point."""

@@ -19,8 +19,8 @@ DIRECTIONS = 8
 """Along which a gradient has to lie in the hull of both sides: one that is outside for half of the directions, as where both of two
 tied maxima take all, passes all of them once in 2^8."""
 OFFSETS = 24
-"""Points nearby at which the derivative is looked at. Of two pieces that meet both are seen but once in 2^23; where more do, what was
-not seen may lie half of the range beyond what was."""
+"""Points nearby at which the derivative is looked at. Of two pieces that meet both are seen but once in 2^23; of more, what was not
+seen may lie beyond what was by as much as those seen are apart."""
 MOST_OUTPUTS = 16
 """Kinked outputs that are looked at by themselves, drawn at random; of a diagonal Jacobian all are."""
 MOST_NAMED = 3
@@ -31,7 +31,7 @@ NEAR, STEP = 2.0**-20, 2.0**-26
 """How far off the points are at which the function is looked at for its derivatives nearby, and the step there, relative to the inputs'
 scale: 64 times smaller, so that few steps reach over a kink."""
 CLOSE = 1e-5
-"""How far apart the derivatives of a smooth function may be at such points, relative to them: ten times their distance."""
+"""How far apart the derivatives of a smooth function may be at such points, relative to the slopes around: ten times their distance."""
 
 Masks = Sequence[Array | None]
 
@@ -42,6 +42,8 @@ class Kinks:
 
     wrong: list[Entry]
     places: list[str]
+    kinked: Array
+    """The outputs that have one."""
     more: int = 0
     jumps: bool = False
     wrong_beside: Look | None = None
@@ -72,9 +74,8 @@ def judged(looker: Looker, masks: Masks | None) -> Kinks:
         ranges.append(Range.around(point, direction, offsets, derivative))
     kinked = xp.stack([r.kinked for r in ranges]).any(axis=0)
     which = xp.flatnonzero(kinked).tolist()
-    changed = xp.flatnonzero(~kinked & (ranges[0].size > 0)).tolist()
     wrong: list[Entry] = []
-    for output, gradients in rows(point, [*drawn(looker, which), *drawn(looker, changed)]):
+    for output, gradients in rows(point, drawn(looker, which)):
         for direction, r in zip(directions, ranges, strict=True):
             claim = sum(inner(g, d) for g, d in zip(gradients, direction, strict=True) if d is not None)
             low, high = r.ends(output)
@@ -82,12 +83,12 @@ def judged(looker: Looker, masks: Masks | None) -> Kinks:
                 wrong.append(in_direction(point, direction, gradients, (low, high), output, claim))
                 break
     if wrong:
-        return Kinks(wrong, [])
+        return Kinks(wrong, [], kinked)
     if not which:
-        return Kinks([], [])
+        return Kinks([], [], kinked)
     beside = beside_is_wrong(looker, masks)
     places, jumps = named(looker, masks, which[:MOST_NAMED])
-    return Kinks([], places, len(which) - MOST_NAMED, jumps, beside)
+    return Kinks([], places, kinked, len(which) - MOST_NAMED, jumps, beside)
 
 
 @dataclass
@@ -117,13 +118,13 @@ class Range:
         low, high = values.min(axis=0), values.max(axis=0)
         sided = found.kinked | found.unclear
         left, right = found.hull
-        size = xp.maximum(abs(low), abs(high))
+        size = xp.maximum(xp.maximum(abs(low), abs(high)), found.around)
         kinked = sided | (high - low > APART * (rounding + CLOSE * size))
         known = sided & xp.isfinite(left) & xp.isfinite(right)
         low, high = xp.where(known, xp.minimum(low, left), low), xp.where(known, xp.maximum(high, right), high)
         ordered = xp.sort(values, axis=0)
         pieces = (ordered[1:] - ordered[:-1] > APART * (rounding + CLOSE * size)).sum(axis=0) + 1
-        margin = 2 * rounding + CLOSE * size + xp.where(pieces > 2, 0.5 * (high - low), 0.0)
+        margin = 2 * rounding + CLOSE * size + xp.where(pieces > 2, (high - low) / (pieces - 1), 0.0)
         smooth = ~kinked & xp.isfinite(found.both.bar)
         value, bar = found.both.value, found.both.bar + CLOSE * abs(found.both.value)
         return cls(xp.where(smooth, value - bar, low - margin), xp.where(smooth, value + bar, high + margin), kinked)

@@ -22,9 +22,14 @@ GIVEN_UNITS = 4
 """The same in units of a coarser dtype that the inputs were given in, in which a backward may compute on the way."""
 QUICKLY = 2.0**-40
 """Entries of claim and tape that agree as well as this, relative to themselves, agree whatever the rounding of both."""
+HEARD = 0.5
+"""A tape of whose gradient more than this share is rounding (a chaotic recurrence) is not heard."""
 STANDS_OUT = 1e6
 """An output counts in a projection as if its derivative were at least so many of its bars: all those lost in noise together
 widen the bar by one millionth of their number."""
+ON_THE_WAY = 16.0
+"""Units of rounding of numbers as large as the inputs, or 1, that may hide in an output, however small it is (a GELU at -8 is
+x · (1 − 1) / 2): a few operations."""
 NEGLIGIBLE = 1e-9
 """An output whose noise is such a share of the largest output needs no derivative of its own (a GELU at -8 is all rounding)."""
 LEAST_WEIGHT, MOST_WEIGHT = 2.0**-500, 2.0**500
@@ -88,6 +93,7 @@ class Looker:
         floor: Derivative | None = None,
         size: float = 1.0,
         by_rows: bool = False,
+        without: Array | None = None,
     ) -> Look:
         """A look along a random direction over the elements in `masks`, or over all.
 
@@ -96,6 +102,7 @@ class Looker:
             like: the derivative along another direction, whose noise holds here as well: three steps do.
             floor: a derivative along another direction, whose noise is here as well, though it may not show.
             size: of the cotangent.
+            without: outputs that take no part, as a mask.
             by_rows: a derivative for every output, also where the tape tells the noise of a weighted sum.
         """
         point = self.point
@@ -110,6 +117,8 @@ class Looker:
             cotangent = size * self.equal_weights(derivative) * ~(derivative.kinked | derivative.unclear)
         else:
             cotangent = size * self.even_weights()
+        if without is not None:
+            cotangent = cotangent * ~without
         if not by_rows:
             scan = Scan(point.line(direction, cotangent))
             if point.tape is None:
@@ -140,25 +149,23 @@ class Looker:
         found = measured(scan, (1.0, -1.0))
         if self.fine:
             return found
-        hidden = with_hidden(scan, found)
+        xp, hidden = module_of(found), with_hidden(scan, found)
         if self.point.tape is None:
-            return hidden
-        xp = module_of(found)
+            return xp.maximum(hidden, ON_THE_WAY * EPS * self.point.on_the_way)
         total = self.tape_noise([], xp.ones_like(self.point.outputs.vector), 0.0)
         return xp.minimum(hidden, xp.maximum(found, total))
 
     def scanned(self, scan: Scan, noise: Array, whole: bool, brief: Sequence[int]) -> Derivative:
         """The derivative by the brief steps; by all of them if it shall be `whole`."""
-        on_the_way = 0.0 if self.fine or self.point.tape is not None else self.point.on_the_way
         if not whole:
             scan.extend(brief)
-            return derivative_of(scan, noise, on_the_way)
+            return derivative_of(scan, noise)
         scan.extend(range(SMALLEST, USUAL_LARGEST + 1))
-        found = derivative_of(scan, noise, on_the_way)
+        found = derivative_of(scan, noise)
         unresolved = ~(found.both.bar <= 1e-2 * abs(found.both.value))
         if bool((unresolved & ~found.kinked).any()):
             scan.extend(range(USUAL_LARGEST + 1, LARGEST + 1))
-            found = derivative_of(scan, noise, on_the_way)
+            found = derivative_of(scan, noise)
         return found
 
     def with_known_noise(self, scan: Scan, direction: list[Array | None], cotangent: Array, whole: bool) -> Derivative:
@@ -226,35 +233,33 @@ class Looker:
         if not point.witnessed:
             return Look(direction, derivative, cotangent, gradients, claim, seen, None, None, by_rows)
         taped = point.by_tape(cotangent)
-        rejected = self.rejected(cotangent, gradients, taped, masks)
-        heard = Heard(
-            sum(inner(taped[k], d) for k, d in moves), rejected is not None and any(bool(m.any()) for m in rejected)
-        )
+        rejected, lost = self.rejected(cotangent, gradients, taped, masks)
+        heard = None
+        if lost <= HEARD * sum(float(abs(taped[k] * d).sum()) for k, d in moves):
+            heard = Heard(sum(inner(taped[k], d) for k, d in moves), rejected is not None)
         return Look(direction, derivative, cotangent, gradients, claim, seen, heard, rejected, by_rows)
 
     def seen(self, derivative: Derivative, u: Array, claim: Claim) -> Seen:
         """What the differences say of the rows weighted by `u`."""
         xp, used = module_of(u), u != 0
         both, weight = derivative.both, abs(u)
-        low, high = derivative.hull
 
         def total(values: Array) -> float:
             return float(xp.where(used, values, 0.0).sum())
 
         value = total(u * both.value)
         if value == 0 and not bool(used.any()):
-            return Seen(0.0, np.inf, 0.0)
+            return Seen(0.0, np.inf, 0.0, blind=True)
         given = GIVEN_UNITS * self.point.coarsest if self.point.coarsest > EPS else 0.0
         bar = total(weight * both.bar) + (ROUNDING + given) * claim.size
         if np.isfinite(value) and np.isfinite(claim.value):
             bar += self.rtol * max(abs(value), abs(claim.value))
-        ends = total(xp.minimum(u * low, u * high)), total(xp.maximum(u * low, u * high))
         largest = float(abs(self.point.outputs.vector).max())
-        lost = ~xp.isfinite(both.bar) & ~derivative.kinked & ~derivative.unclear & (derivative.noise > NEGLIGIBLE * largest)
-        if bool(lost.any()):
-            bar = np.inf
-        slopes = derivative.nearby if claim.size else derivative.around  # where nothing is claimed, a quarter of the scale is near
-        return Seen(value, bar, total(weight * slopes), *ends)
+        lost = ~xp.isfinite(both.bar) & ~derivative.kinked & ~derivative.unclear
+        blind = bool((lost & (derivative.noise > NEGLIGIBLE * largest)).any())
+        slopes = derivative.nearby if claim.size else derivative.around  # of what is not claimed, all around
+        gap = float(np.sqrt(total((weight * derivative.gap) ** 2)))  # there is no kink in all outputs at once
+        return Seen(value, bar, total(weight * slopes), gap, blind)
 
     def rejected(
         self,
@@ -262,20 +267,24 @@ class Looker:
         gradients: Sequence[Array],
         taped: Sequence[Array],
         masks: Sequence[Array | None] | None = None,
-    ) -> list[Array] | None:
-        """Per moved input, the entries in which claim and tape are further apart than the rounding of both; None: nowhere."""
-        if not all(bool(np.isfinite(abs(t).sum())) for t in taped):
-            return None
+    ) -> tuple[list[Array] | None, float]:
+        """Per moved input, the entries in which claim and tape are further apart than the rounding of both; None: nowhere.
+
+        And how much of the tape's gradient, times the inputs' scale, is nothing but rounding.
+        """
         apart = []
         for k, (g, t) in enumerate(zip(gradients, taped, strict=True)):
             mask = ~(abs(g - t) <= (QUICKLY + self.rtol) * module_of(g).maximum(abs(g), abs(t)))
+            mask &= module_of(g).isfinite(t)  # where the tape is not finite it is not heard
             if masks is not None:
                 mask = mask & (masks[k] if masks[k] is not None else False)
             apart.append(mask)
         if not any(bool(mask.any()) for mask in apart):
-            return None
+            return None, 0.0
         bars: list[Any] = self.point.rounding(cotangent)
-        found = [
-            m & ~(abs(g - t) <= b) for m, g, t, b in zip(apart, gradients, taped, bars, strict=True)
-        ]
-        return found if any(bool(mask.any()) for mask in found) else None
+        found = [m & ~(abs(g - t) <= b) for m, g, t, b in zip(apart, gradients, taped, bars, strict=True)]
+        scales = self.point.scales
+        lost = sum(
+            float((abs(t * scale) * (m & (b > abs(t)))).sum()) for m, t, b, scale in zip(apart, taped, bars, scales, strict=True)
+        )
+        return (found if any(bool(mask.any()) for mask in found) else None), lost

@@ -53,7 +53,9 @@ def wrong_in_low_precision(point: Point, random: np.random.Generator, rtol: floa
     squares: list[Any] = [0.0 for _ in here]
     for _ in range(NEIGHBOURS):
         near = [nudged(x) for x in low_inputs]
-        squares = [s + abs((a - b) - (c - d)) ** 2 for s, (a, b), (c, d) in zip(squares, both(near), here, strict=True)]
+        for number, ((a, b), (c, d)) in enumerate(zip(both(near), here, strict=True)):
+            change = abs((a - b) - (c - d))
+            squares[number] = squares[number] + module_of(a).where(np.isfinite(change), change, 0.0) ** 2
     wrong = []
     for number, ((a, b), square) in enumerate(zip(here, squares, strict=True)):
         if not a.size:

@@ -107,7 +107,7 @@ def rows_by_tape(looker: Looker, outputs: Iterable[int], listed: int) -> Iterabl
         one = point.outputs.vector * 0
         one[output] = 1
         claimed, taped = point.vjp(one), point.by_tape(one)
-        wrong = looker.rejected(one, claimed, taped)
+        wrong, _ = looker.rejected(one, claimed, taped)
         for number, mask in enumerate(wrong or []):
             for i in module_of(one).flatnonzero(mask.reshape(-1)).tolist()[: left[number]]:
                 left[number] -= 1
@@ -179,7 +179,8 @@ def diagonal(looker: Looker, first: Look, second: Look | None) -> list[Entry] | 
         return None
     claimed = first.gradients[0].reshape(-1) / first.cotangent
     bar = bar + (ROUNDING + looker.rtol) * module_of(d).maximum(abs(claimed), abs(value))
-    apart = abs(claimed - value) > bar
+    again_bar = again_bar + (ROUNDING + looker.rtol) * module_of(d).maximum(abs(claimed), abs(again))
+    apart = (abs(claimed - value) > bar) & (abs(claimed - again) > again_bar)
     return [
         Entry(0, i, i, float(claimed[i]), float(value[i]), float(bar[i]))
         for i in module_of(d).flatnonzero(apart).tolist()

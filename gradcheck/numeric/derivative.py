@@ -11,8 +11,6 @@ from gradcheck.numeric.scan import EPS, RATIO, USUAL_LARGEST, Scan
 
 BRIEF = range(-9, -4)
 """The first look: where the rounding and the truncation of a function of the scale of its inputs are both about 1e-12."""
-ROUNDINGS = 16.0
-"""Units of rounding that a few operations on numbers on the way may be off."""
 BLIND = 2.0**-5
 """Noise of more than this share of the function, and of all that it does at the scale of its inputs, is structure that no step resolves
 (a sine of 1e11, a chaotic recurrence): nothing is seen."""
@@ -57,28 +55,26 @@ class Derivative:
     """The largest slope within a thousandth of the inputs' scale, as far as it stands out of the noise: what a stationary point
     is small beside."""
     around: Array
-    """The same within a quarter of the inputs' scale; 0 where the function does not respond at all."""
+    """The same from a thousandth to a quarter of the inputs' scale."""
     noise: Array
     step: Array
     """The exponent of the step that the value is taken from."""
 
     @property
+    def resolved(self) -> Array:
+        """Where the bar is small beside the derivative."""
+        return self.both.bar <= RESOLVED * abs(self.both.value)
+
+    @property
     def hull(self) -> tuple[Array, Array]:
-        """Lower and upper end of all that the derivative may be: of both sides together where there is a kink or may be one, else of
-        the value, its bar, and the smallest distance that the sides have at any step, which would be that of a kink."""
-        xp, sided = module_of(self.kinked), self.kinked | self.unclear
+        """Lower and upper end of what either side allows."""
+        xp = module_of(self.kinked)
         low = xp.minimum(self.left.value - self.left.bar, self.right.value - self.right.bar)
-        high = xp.maximum(self.left.value + self.left.bar, self.right.value + self.right.bar)
-        width = self.both.bar + self.gap
-        return xp.where(sided, low, self.both.value - width), xp.where(sided, high, self.both.value + width)
+        return low, xp.maximum(self.left.value + self.left.bar, self.right.value + self.right.bar)
 
 
-def derivative_of(scan: Scan, noise: Array, on_the_way: float = 0.0) -> Derivative:
-    """The derivative of every row, given the noise of every row.
-
-    `on_the_way` is how large numbers are that the function may compute with: a step that no longer agrees by no more than their rounding
-    is not taken for the function's doing (a GELU at -8 is 1 - 1 there, constant but for rare steps), but is part of the bar.
-    """
+def derivative_of(scan: Scan, noise: Array) -> Derivative:
+    """The derivative of every row, given the noise of every row."""
     xp = module_of(noise)
     steps = sorted(scan.samples)
     h = [RATIO**k for k in steps]
@@ -92,13 +88,10 @@ def derivative_of(scan: Scan, noise: Array, on_the_way: float = 0.0) -> Derivati
     central = [(a - b) / (2 * t) for a, b, t in zip(ahead, behind, h, strict=True)]
     square = RATIO * RATIO
     both_bars = [(square + 1 / RATIO) / (square - 1) * xp.maximum(noises[k], noises[k + 1]) / h[k] for k in pairs]
-    rounding = [ROUNDINGS * EPS * on_the_way / t for t in h]
-    both = balanced(
-        xp, [(square * central[k] - central[k + 1]) / (square - 1) for k in pairs], both_bars, rounding
-    )
+    both = balanced(xp, [(square * central[k] - central[k + 1]) / (square - 1) for k in pairs], both_bars)
     rights, lefts = (one_sided(side, h) for side in (ahead, [-b for b in behind]))
     side_bars = [(RATIO * 5 / 3 + 5 / 12) / 3 * xp.maximum(noises[k], noises[k + 2]) / h[k] for k in range(len(h) - 2)]
-    right, left = (balanced(xp, side, side_bars, rounding)[0] for side in (rights, lefts))
+    right, left = (balanced(xp, side, side_bars)[0] for side in (rights, lefts))
     gaps = [abs(r - l) + 2 * b for r, l, b in zip(rights, lefts, side_bars, strict=True)]
     gap = xp.stack([xp.where(xp.isfinite(g), g, xp.inf) for g in gaps]).min(axis=0)
     jumped = leaps(xp, ahead, noises) | leaps(xp, behind, noises)
@@ -112,7 +105,7 @@ def derivative_of(scan: Scan, noise: Array, on_the_way: float = 0.0) -> Derivati
         slope = (xp.maximum(abs(ahead[k]), abs(behind[k])) - APART * noises[k]) / h[k]
         if exponent in BRIEF:
             nearby = xp.where(slope > nearby, slope, nearby)
-        if exponent <= USUAL_LARGEST:
+        if BRIEF[-1] <= exponent <= USUAL_LARGEST:
             around = xp.where(slope > around, slope, around)
     kinked = apart | jumped
     width = both[0].bar
@@ -145,9 +138,7 @@ def leaps(xp: Any, values: Sequence[Array], noises: Sequence[Array]) -> Array:
     return abs(limits[0]) > APART * noise + abs(limits[1] - limits[0])
 
 
-def balanced(
-    xp: Any, values: Sequence[Array], bars: Sequence[Array], rounding: Sequence[float]
-) -> tuple[Interval, Array]:
+def balanced(xp: Any, values: Sequence[Array], bars: Sequence[Array]) -> tuple[Interval, Array]:
     """Lepski's balancing: of each row the value whose error is least among those that agree with all of smaller steps.
 
     Its bar is twice its noise and half of the change to the next step, as a bias that shrinks at least threefold from step to step
@@ -155,7 +146,6 @@ def balanced(
 
     Args:
         values, bars: per step, the smallest first.
-        rounding: per step, by how much a value that no longer agrees may be off by the rounding of numbers on the way.
     """
     shape = values[0].shape
     low, high = xp.full(shape, -xp.inf), xp.full(shape, xp.inf)
@@ -171,8 +161,6 @@ def balanced(
             better = (agrees | first) & (error < bar)
             value, bar = xp.where(better, values[k - 1], value), xp.where(better, error, bar)
             step = xp.where(better, k - 1, step)
-            stops = alive & started & ~agrees & (abs(v - value) <= rounding[k])
-            bar = xp.where(stops, xp.maximum(bar, abs(v - value)), bar)
             alive = agrees | (alive & ~started)
         low = xp.where(alive & finite, xp.maximum(low, v - b), low)
         high = xp.where(alive & finite, xp.minimum(high, v + b), high)
