@@ -130,7 +130,7 @@ def straight_through(s: Subject) -> Diagnosis | None:
         return None
     if not all(bool((g == u).all()) for g, u in zip(s.gradients, s.shaped(s.x.shape), strict=True)):
         return None
-    return s.diagnosis("GC118", "the derivative is 0 here and backward passes the cotangent on (straight-through)")
+    return s.diagnosis("GC122", "the derivative is 0 here and backward passes the cotangent on (straight-through)")
 
 
 def conjugated(s: Subject) -> Diagnosis | None:

@@ -38,9 +38,9 @@ REPLAYS = 6
 """Computations with moved values."""
 
 MARGIN = 6
-"""Times the largest of the changes, which is at least their root mean square (whose squares would overflow). Moves are of 1 to
-2 units where a rounding is of 0.29 in the mean square, so this is 20 times what an element strays: with 6 replays, Student's
-t exceeds that once in a million elements."""
+"""Times the largest of the changes, which is at least their root mean square (whose squares would overflow). Moves are
+of 1 to 2 units where a rounding is of 0.29 in the mean square, so this is 20 times what an element strays: with 6
+replays, Student's t exceeds that once in a million elements."""
 
 
 def mover(random: np.random.Generator) -> Mover:

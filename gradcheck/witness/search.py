@@ -150,8 +150,8 @@ def proposed(trials: Sequence[Trial], probes: Probes, several: Sequence[bool]) -
     for block, many in enumerate(several if trials else ()):
         errors, along, right = projections(trials, probes, block)
         wanted = errors + right
-        units = abs(along).max(1, keepdims=True)  # squares of small numbers underflow
-        factors = ((along / units) * (wanted / units)).sum(1) / ((along / units) ** 2).sum(1)
+        unit = abs(along).max(1, keepdims=True)  # squares of small numbers underflow
+        factors = (along / unit * (wanted / unit)).sum(1) / ((along / unit) ** 2).sum(1)
         off = abs(wanted - factors[:, None] * along).max(1)
         for k in map(int, np.flatnonzero(off <= probes.screen * abs(errors).max())):
             trial, factor = trials[k], float(factors[k])

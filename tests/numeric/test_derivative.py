@@ -57,7 +57,6 @@ def test_a_curve_much_finer_than_the_inputs_scale_is_resolved(hidden: bool) -> N
     assert found.bar[0] <= 1e-2 * abs(true)
 
 
-@pytest.mark.xfail(strict=False, reason="the lesser of two sides is too small in a fifth of the rows")
 @pytest.mark.parametrize(
     ("f", "slope"),
     [
