@@ -49,6 +49,8 @@ class Seen:
     """How far apart both sides may be: the size of a kink that would not have shown."""
     blind: bool = False
     """Whether there are outputs, not negligible, of which nothing is seen."""
+    noisy: bool = False
+    """Whether that is because they change without order, and not because they are small."""
 
     def holds(self, derivative: float) -> bool:
         """Whether a derivative lies within the bar."""

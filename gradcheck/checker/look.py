@@ -139,6 +139,11 @@ class Looker:
         return self.compared(direction, derivative, like.cotangent, like.by_rows, masks)
 
     # ----------------------------------------------------------------- the differences
+    @property
+    def floor(self) -> float:
+        """The rounding of numbers on the way that may hide in every output."""
+        return ON_THE_WAY * EPS * self.point.on_the_way
+
     def noise(self, scan: Scan, whole: bool) -> Array:
         """The rounding error of every row, measured; for a whole scan from both sides, with what hides between close values.
 
@@ -151,7 +156,7 @@ class Looker:
             return found
         xp, hidden = module_of(found), with_hidden(scan, found)
         if self.point.tape is None:
-            return xp.maximum(hidden, ON_THE_WAY * EPS * self.point.on_the_way)
+            return xp.maximum(hidden, self.floor)
         total = self.tape_noise([], xp.ones_like(self.point.outputs.vector), 0.0)
         return xp.minimum(hidden, xp.maximum(found, total))
 
@@ -248,18 +253,19 @@ class Looker:
             return float(xp.where(used, values, 0.0).sum())
 
         value = total(u * both.value)
-        if value == 0 and not bool(used.any()):
-            return Seen(0.0, np.inf, 0.0, blind=True)
         given = GIVEN_UNITS * self.point.coarsest if self.point.coarsest > EPS else 0.0
         bar = total(weight * both.bar) + (ROUNDING + given) * claim.size
-        if np.isfinite(value) and np.isfinite(claim.value):
+        if not bool(used.any()):
+            bar = np.inf
+        elif np.isfinite(value) and np.isfinite(claim.value):
             bar += self.rtol * max(abs(value), abs(claim.value))
         largest = float(abs(self.point.outputs.vector).max())
         lost = ~xp.isfinite(both.bar) & ~derivative.kinked & ~derivative.unclear
-        blind = bool((lost & (derivative.noise > NEGLIGIBLE * largest)).any())
+        lost &= derivative.noise > NEGLIGIBLE * largest
+        noisy = bool((lost & (derivative.noise > 2 * self.floor)).any())
         slopes = derivative.nearby if claim.size else derivative.around  # of what is not claimed, all around
         gap = float(np.sqrt(total((weight * derivative.gap) ** 2)))  # there is no kink in all outputs at once
-        return Seen(value, bar, total(weight * slopes), gap, blind)
+        return Seen(value, bar, total(weight * slopes), gap, bool(lost.any()), noisy)
 
     def rejected(
         self,

@@ -11,6 +11,8 @@ from gradcheck.numeric.scan import EPS, RATIO, USUAL_LARGEST, Scan
 
 BRIEF = range(-9, -4)
 """The first look: where the rounding and the truncation of a function of the scale of its inputs are both about 1e-12."""
+SIDES = -3
+"""The exponent of the largest step, 1/64, that tells of the sides of the point: what larger ones see of them lies elsewhere."""
 BLIND = 2.0**-5
 """Noise of more than this share of the function, and of all that it does at the scale of its inputs, is structure that no step resolves
 (a sine of 1e11, a chaotic recurrence): nothing is seen."""
@@ -90,8 +92,9 @@ def derivative_of(scan: Scan, noise: Array) -> Derivative:
     both_bars = [(square + 1 / RATIO) / (square - 1) * xp.maximum(noises[k], noises[k + 1]) / h[k] for k in pairs]
     both = balanced(xp, [(square * central[k] - central[k + 1]) / (square - 1) for k in pairs], both_bars)
     rights, lefts = (one_sided(side, h) for side in (ahead, [-b for b in behind]))
+    near = sum(exponent <= SIDES for exponent in steps[2:])
     side_bars = [(RATIO * 5 / 3 + 5 / 12) / 3 * xp.maximum(noises[k], noises[k + 2]) / h[k] for k in range(len(h) - 2)]
-    right, left = (balanced(xp, side, side_bars)[0] for side in (rights, lefts))
+    right, left = (balanced(xp, side[:near], side_bars[:near])[0] for side in (rights, lefts))
     gaps = [abs(r - l) + 2 * b for r, l, b in zip(rights, lefts, side_bars, strict=True)]
     gap = xp.stack([xp.where(xp.isfinite(g), g, xp.inf) for g in gaps]).min(axis=0)
     jumped = leaps(xp, ahead, noises) | leaps(xp, behind, noises)
@@ -122,7 +125,7 @@ def one_sided(values: Sequence[Array], h: Sequence[float]) -> list[Array]:
 
     Extrapolated once. Each is off by at most (4 · 5/3 + 5/12) / 3 times the noise over its step: both ends of 3 h and 12 h.
     """
-    slopes = [(values[k + 1] - values[k]) / (h[k + 1] - h[k]) for k in range(len(h) - 1)]
+    slopes = [(values[k + 1] - values[k]) / (h[k + 1] - h[k]) for k in range(len(values) - 1)]
     return [(RATIO * slopes[k] - slopes[k + 1]) / (RATIO - 1) for k in range(len(slopes) - 1)]
 
 

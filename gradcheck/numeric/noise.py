@@ -65,9 +65,12 @@ PRIMES = (2, 3, 5, 7, 11, 13, 17, 19, 23)
 NEAR = Table(7, 2.0**-33, range(3, 7))
 """So close that smooth functions are straight lines, and x + t·d is rounded: numbers as large as x are usual on the way, so that error
 counts. 7 values and differences from the third on, as Moré and Wild take them."""
-FAR = Table(9, 2.0**-12, range(6, 9))
-"""Up to 2^-9 of the scale, finer than which structure may be rounding (the spacing of float16 is 2^-11): there sixth differences no
-longer see functions of that scale (2^-54)."""
+FAR = Table(9, 2.0**-18, range(6, 9))
+"""Up to 2^-15 of the scale, finer than which structure may be rounding: that of float32 is (2^-23), a quantiser of 12 bits is not. There
+sixth differences no longer see functions of that scale (2^-90)."""
+SHARED = 0.25
+"""Of the relative rounding error that half of the rows have, so much is granted to each: it is the same function, and a few values may
+agree by chance."""
 COARSEST = 2.0**-5
 """Rounding is no larger share of the values (the spacing of bfloat16 is 2^-7): what is, is the function's structure."""
 
@@ -102,7 +105,7 @@ def of_both(ahead: Array, behind: Array) -> Array:
 
 
 def with_hidden(scan: Scan, noise: Array) -> Array:
-    """A bound of the rounding error of every row, if all structure finer than 2^-9 of the inputs' scale is rounding.
+    """A bound of the rounding error of every row, if all structure finer than 2^-15 of the inputs' scale is rounding.
 
     Rounding to a grid far coarser than float64's (a cast to float32, a sum that cancels) hides between close values, where the function
     is a straight line, or constant. It shows on both sides of the point; a kink or a jump nearby shows on one.
@@ -111,4 +114,9 @@ def with_hidden(scan: Scan, noise: Array) -> Array:
     tables = [FAR.values(xp, scan.line, sign) for sign in (1.0, -1.0)]
     hidden = of_both(*(DEVIATIONS * FAR.deviation(xp, table) for table in tables))
     size = xp.maximum(scan.line.sizes, xp.maximum(*(abs(table).max(axis=0) for table in tables)))
-    return xp.where((hidden > noise) & (hidden <= COARSEST * size), hidden, noise)
+    found = xp.where((hidden > noise) & (hidden <= COARSEST * size), hidden, noise)
+    known = size > 0
+    if not bool(known.any()):
+        return found
+    usual = float(np.median(np.asarray((found[known] / size[known]).tolist())))
+    return xp.where(xp.isfinite(found), xp.maximum(found, SHARED * usual * size), found)

@@ -1,8 +1,8 @@
 """How much of a gradient is rounding: it is computed again with every value moved by one rounding of its dtype.
 
-The inputs stay: tanh and its backward 1/cosh² are both right, differ by more than the inputs' rounding explains, and by
-less than that of 1 − y² for a y that is rounded to 1 (random rounding: J. Vignes, A stochastic arithmetic for
-reliable scientific computation, 1993). Values that are exact stay as well, so that ties remain ties.
+Moving the inputs alone would not do: tanh and its backward 1/cosh² are both right, differ by more than the inputs' rounding
+explains, and by less than that of 1 − y² for a y that is rounded to 1 (random rounding: J. Vignes, A stochastic arithmetic
+for reliable scientific computation, 1993). They are moved as well, for what rules compute from them. Values that are exact stay as well, so that ties remain ties.
 """
 
 from __future__ import annotations
@@ -63,6 +63,13 @@ def signs(random: np.random.Generator, like: Array) -> Array:
     return xp.asarray(random.integers(0, 2, like.shape, dtype=np.int8) * 2 - 1)
 
 
+def moved(random: np.random.Generator, x: Array) -> Array:
+    """An input moved by a rounding: what a rule computes from it, such as 1 − x², is off as if it were."""
+    if x.dtype.name not in EPSILON:
+        return x
+    return (x + EPSILON[x.dtype.name] * signs(random, x) * x).astype(x.dtype)
+
+
 def shaken(random: np.random.Generator) -> Callable[[Array], Array]:
     """What moves a cotangent in double precision by a rounding."""
     return lambda cotangent: cotangent * (1 + EPSILON["float64"] * signs(random, cotangent))
@@ -72,7 +79,8 @@ def tape_rounding(tape: Graph, cotangents: Sequence[Array | None], replays: Repl
     """Per input and element, how far the tape's gradient may be off."""
 
     def replay(random: np.random.Generator) -> list[Array]:
-        again = replays.recorded(mover(random))
+        inputs = [moved(random, tape.recording.arrays[k]) for k in range(len(plain))]
+        again = replays.beside(inputs, mover(random))
         shake = shaken(random)
 
         def alter(step: Step, given: Any, pulled: list[tuple[int, int, Array]]) -> list[tuple[int, int, Array]]:
@@ -80,7 +88,8 @@ def tape_rounding(tape: Graph, cotangents: Sequence[Array | None], replays: Repl
 
         return again.filled(again.pulled({k: shake(u) for k, u in again.starts(cotangents).items()}, alter=alter))
 
-    return spread(tape.filled(tape.pulled(tape.starts(cotangents))), replay)
+    plain = tape.filled(tape.pulled(tape.starts(cotangents)))
+    return spread(plain, replay)
 
 
 def claim_rounding(tape: Graph, cotangents: Sequence[Array | None], replays: Replays) -> list[Array]:
