@@ -262,7 +262,7 @@ class Looker:
         largest = float(abs(self.point.outputs.vector).max())
         lost = ~xp.isfinite(both.bar) & ~derivative.kinked & ~derivative.unclear
         lost &= derivative.noise > NEGLIGIBLE * largest
-        noisy = bool((lost & (derivative.noise > 2 * self.floor)).any())
+        noisy = bool((lost & derivative.blind & (derivative.noise > 2 * self.floor)).any())
         slopes = derivative.nearby if claim.size else derivative.around  # of what is not claimed, all around
         gap = float(np.sqrt(total((weight * derivative.gap) ** 2)))  # there is no kink in all outputs at once
         return Seen(value, bar, total(weight * slopes), gap, bool(lost.any()), noisy)

@@ -53,6 +53,8 @@ class Derivative:
     unclear: Array
     """Where the bar is wide beside the slopes nearby, and not from noise: a kink or a jump is too near. The hull is all that is known."""
     jumped: Array
+    blind: Array
+    """Where all that the function does is noise."""
     nearby: Array
     """The largest slope within a thousandth of the inputs' scale, as far as it stands out of the noise: what a stationary point
     is small beside."""
@@ -83,9 +85,10 @@ def derivative_of(scan: Scan, noise: Array) -> Derivative:
     ahead = [scan.samples[k][0].change for k in steps]
     behind = [scan.samples[k][1].change for k in steps]
     noises = [noise + SUM_ROUNDING * xp.maximum(scan.samples[k][0].size, scan.samples[k][1].size) for k in steps]
-    for k, exponent in enumerate(steps):
-        if exponent > USUAL_LARGEST:  # so far off, no change says nothing: all there is may lie between
-            noises[k] = xp.where((ahead[k] == 0) & (behind[k] == 0), xp.inf, noises[k])
+    usual = [k for k, exponent in enumerate(steps) if exponent <= USUAL_LARGEST]
+    flat = xp.stack([(ahead[k] == 0) & (behind[k] == 0) for k in usual]).all(axis=0) & (scan.line.sizes == 0)
+    for k in range(len(usual), len(steps)):  # larger steps see another part of a function that is 0 all around
+        noises[k] = xp.where(flat | ((ahead[k] == 0) & (behind[k] == 0)), xp.inf, noises[k])
     pairs = range(len(steps) - 1)
     central = [(a - b) / (2 * t) for a, b, t in zip(ahead, behind, h, strict=True)]
     square = RATIO * RATIO
@@ -99,8 +102,8 @@ def derivative_of(scan: Scan, noise: Array) -> Derivative:
     gap = xp.stack([xp.where(xp.isfinite(g), g, xp.inf) for g in gaps]).min(axis=0)
     jumped = leaps(xp, ahead, noises) | leaps(xp, behind, noises)
     apart = abs(right.value - left.value) > APART * (right.bar + left.bar)
-    usual = [xp.maximum(abs(a), abs(b)) for a, b, k in zip(ahead, behind, steps, strict=True) if k <= USUAL_LARGEST]
-    largest = xp.stack([xp.where(xp.isfinite(change), change, 0.0) for change in usual]).max(axis=0)
+    changes = [xp.maximum(abs(ahead[k]), abs(behind[k])) for k in usual]
+    largest = xp.stack([xp.where(xp.isfinite(change), change, 0.0) for change in changes]).max(axis=0)
     blind = (largest > 0) & (noise > BLIND * xp.maximum(scan.line.sizes, largest))
     both[0].bar[blind] = left.bar[blind] = right.bar[blind] = xp.inf
     nearby, around = xp.zeros(noise.shape), xp.zeros(noise.shape)
@@ -115,7 +118,7 @@ def derivative_of(scan: Scan, noise: Array) -> Derivative:
     unclear = ~kinked & (nearby > 0) & (width > RESOLVED * xp.maximum(abs(both[0].value), nearby))
     unclear &= width > 2 * APART * xp.stack(both_bars)[both[1], xp.arange(noise.size)]
     step = xp.asarray(steps)[xp.clip(both[1], 0, len(steps) - 1)]
-    return Derivative(both[0], left, right, gap, kinked, unclear, jumped, nearby, around, noise, step)
+    return Derivative(both[0], left, right, gap, kinked, unclear, jumped, blind, nearby, around, noise, step)
 
 
 

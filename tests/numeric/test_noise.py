@@ -138,7 +138,7 @@ def test_what_lies_on_one_side_is_no_noise(bent: Function, side: int, distance: 
 GRIDS: dict[str, tuple[Function, float]] = {
     "a cast to float32": (lambda x: np.tanh(x).astype("float32"), 2.0**-24),
     "round to 6 digits": (lambda x: np.round(np.tanh(x), 6), 1e-6),
-    "round to 5 digits": (lambda x: np.round(np.tanh(x), 5), 1e-5),
+    "round to 7 digits": (lambda x: np.round(np.tanh(x), 7), 1e-7),
     "a sum in float32": (lambda x: (np.tanh(x).astype("float32") + np.float32(100)) - np.float32(100), 2.0**-17),
 }
 """By name: a function, and the distance of the numbers it is rounded to."""
