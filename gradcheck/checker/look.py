@@ -32,8 +32,8 @@ ON_THE_WAY = 16.0
 x · (1 − 1) / 2): a few operations."""
 NEGLIGIBLE = 1e-9
 """An output whose noise is such a share of the largest output needs no derivative of its own (a GELU at -8 is all rounding)."""
-LEAST_WEIGHT, MOST_WEIGHT = 2.0**-500, 2.0**500
-"""Of an output in a projection: with it, cotangent times derivative neither overflows nor underflows."""
+SMALLEST_SIZE, MOST_WEIGHT = 2.0**-1000, 2.0**500
+"""Of an output in a projection. Larger weights are all made smaller alike: cotangents have to leave room for the derivatives."""
 TAPE_STEPS = range(-8, -4)
 """The first look where the noise is known: four steps give three values that have to agree."""
 AGAIN_STEPS = range(-8, -5)
@@ -214,7 +214,9 @@ class Looker:
         else:
             size = xp.maximum(value, STANDS_OUT * xp.where(known, bar, 0.0))
             size = xp.where(size > 0, size, 1.0)
-        return xp.where(known, self.even_weights() * (1 / size).clip(LEAST_WEIGHT, MOST_WEIGHT), 0.0)
+        weight = xp.where(known, 1 / xp.maximum(size, SMALLEST_SIZE), 0.0)
+        largest = float(weight.max(initial=0.0))
+        return self.even_weights() * weight * (MOST_WEIGHT / largest if largest > MOST_WEIGHT else 1.0)
 
     # ----------------------------------------------------------------- all sides
     def compared(
