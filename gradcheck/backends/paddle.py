@@ -92,7 +92,6 @@ class PaddleBackend:
         return nullcontext()
 
 
-
 def extent(tensor: Tensor) -> tuple[int, int]:
     """The addresses at which a contiguous Tensor's memory begins and ends; the same one twice if it is not."""
     if not tensor.is_contiguous() or not tensor.size:

@@ -1,6 +1,8 @@
-"""The likely cause of a wrong gradient: what the tape explains, else a hypothesis that reproduces the right gradient from the claim.
+"""The likely cause of a wrong gradient: what the tape explains, else a hypothesis that makes the right gradient of the
+claimed one.
 
-Both are held against the gradients for several random cotangents, element by element. What does not reproduce them is not printed.
+Both are held against the gradients for several random cotangents, element by element. What does not reproduce them is
+not printed.
 """
 
 from __future__ import annotations
@@ -67,7 +69,10 @@ def truth(looker: Looker, number: int, cotangents: Sequence[Array]) -> tuple[lis
     xp = module_of(point.x[number])
     if point.witnessed:
         values = [point.by_tape(u)[number] for u in cotangents]
-        bars = [point.rounding(u)[number] + ROUNDING * abs(v).max(initial=0.0) for u, v in zip(cotangents, values, strict=True)]
+        bars = [
+            point.rounding(u)[number] + ROUNDING * abs(v).max(initial=0.0)
+            for u, v in zip(cotangents, values, strict=True)
+        ]
         return values, bars
     x, scale = point.x[number], point.scales[number]
     if x.size > MOST_COLUMNS or not point.by_rows:
@@ -90,9 +95,7 @@ def truth(looker: Looker, number: int, cotangents: Sequence[Array]) -> tuple[lis
                 values[k][index] += part * float((u * found.value).sum()) / size
                 bars[k][index] += float((abs(u) * found.bar).sum()) / size
     shaped = [v.reshape(x.shape) for v in values]
-    return shaped, [
-        b.reshape(x.shape) + ROUNDING * abs(v).max(initial=0.0) for b, v in zip(bars, shaped, strict=True)
-    ]
+    return shaped, [b.reshape(x.shape) + ROUNDING * abs(v).max(initial=0.0) for b, v in zip(bars, shaped, strict=True)]
 
 
 __all__ = ["causes", "widened"]

@@ -18,8 +18,9 @@ Gradients = list[Array | None]
 UNITS = 2.0**10
 """Units in the last place, relative to the largest element, that separate sums of gradients may be off."""
 COARSE = 2.0**6 * 2.0**-23
-"""The same for a backward that computes in float32 on the way, relative to the largest element. Rounding of any precision commutes with
-factors that are powers of two, other non-linear functions of the cotangent do not: only then it is granted."""
+"""The same for a backward that computes in float32 on the way, relative to the largest element. Rounding of any
+precision commutes with factors that are powers of two, other non-linear functions of the cotangent do not: only then it
+is granted."""
 FACTOR = -3.0
 POWER_OF_TWO = -4.0
 
@@ -102,8 +103,8 @@ class Contracts:
         return [Diagnosis.of("GC110", text, names)] if names else []
 
     def natural(self, cotangents: Sequence[Array | None], k: int) -> float:
-        """The size of an input's gradient if the outputs were proportional to it: beside it rounding errors are small, also where the
-        gradient is nothing but rounding errors of a zero."""
+        """The size of an input's gradient if the outputs were proportional to it: beside it rounding errors are small,
+        also where the gradient is nothing but rounding errors of a zero."""
         x = self.at.inputs[k]
         size = float(abs(x).max()) if x.size else 0.0
         along = [
@@ -160,7 +161,7 @@ def finite(a: Array | None) -> bool:
 
 
 def same(a: Array | None, b: Array | None) -> bool:
-    """Whether two arrays, or missing ones, are equal but for the order in which sums were taken, which a GPU leaves to chance."""
+    """Whether two arrays, or missing ones, are equal but for the order of sums, which a GPU leaves to chance."""
     if a is None or b is None:
         return a is None and b is None
     if a.shape != b.shape:

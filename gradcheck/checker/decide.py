@@ -9,7 +9,8 @@
 | no power | agrees | BY_TAPE: PASS, marked |
 | no power | not heard | UNSEEN |
 
-A tape that the differences exclude is no witness against a claim that they hold: at a kink an operation's rule is one of many.
+A tape that the differences exclude is no witness against a claim that they hold: at a kink an operation's rule is one
+of many.
 """
 
 from __future__ import annotations
@@ -38,13 +39,13 @@ class Decision(Enum):
 
 @dataclass(frozen=True)
 class Seen:
-    """uᵀJ d by the differences, with all that may be off: their own bar, the rounding of the claim, what the user allows."""
+    """uᵀJ d by the differences, with all that may be off: their own bar, the claim's rounding, what the user allows."""
 
     value: float
     bar: float
     scale: float
-    """How large a derivative nearby is: |uᵀJ d| within a thousandth of the inputs' scale. Beside it a stationary point is seen
-    to be one."""
+    """How large a derivative nearby is: |uᵀJ d| within a thousandth of the inputs' scale. Beside it a stationary point
+    is seen to be one."""
     gap: float = math.inf
     """How far apart both sides may be: the size of a kink that would not have shown."""
     blind: bool = False

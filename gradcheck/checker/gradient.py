@@ -26,15 +26,18 @@ SECOND_SIZE = 64.0
 MOST_LISTED = 20
 """Wrong entries that a summary lists of an input; all are counted."""
 MOST_REGROUPED = 8
-"""Looks at what was too small to be seen beside the rest, each at its own scale: eight times a factor of 1e9 is all of float64."""
+"""Looks at what was too small to be seen beside the rest, each at its own scale: eight times a factor of 1e9
+is all of float64."""
 MULTIPLES = [2.0**-k for k in (1, 2, 3, 4, 6, 8, 10)] + [2.0**k for k in (1, 4, 8, 16, 24, 40)]
-"""Of the inputs, at which a function that is flat here is looked at: saturated functions respond nearer to 0, underflown ones beyond."""
+"""Of the inputs, at which a function that is flat here is looked at: saturated functions respond nearer to 0,
+underflown ones beyond."""
 BESIDE = 2.0**-7
 """How far off, relative to the inputs' scale, witnesses that contradict each other are heard again."""
 
 UNSEEN = (
-    "the derivative is too small to be seen beside the rounding errors of the forward here (saturated, flat or noisy), so nothing could be "
-    "verified{}. Choose inputs at which the outputs respond, or a forward that keeps more digits (expm1, log1p, float64)"
+    "the derivative is too small to be seen beside the rounding errors of the forward here (saturated, flat or noisy), "
+    "so nothing could be verified{}. Choose inputs at which the outputs respond, or a forward that keeps more digits "
+    "(expm1, log1p, float64)"
 )
 
 
@@ -49,13 +52,13 @@ def check_gradient(
     thorough: bool = False,
     decided: Callable[[GradientSummary], None] | None = None,
 ) -> GradientSummary:
-    """Hold the vjp that `problem` claims against numerical derivatives, the tape, and its behaviour against the contracts.
+    """Hold the vjp that `problem` claims against the differences and the tape, its behaviour against the contracts.
 
     Args:
         seed: of the directions and cotangents.
         rtol: widens the bars, relative to the derivative; never narrows them.
-        mode: ``probe`` compares projections alone; ``auto`` also every entry where the Jacobian is diagonal, and every entry of the
-            gradient where there is a tape; ``full`` every entry of every Jacobian.
+        mode: ``probe`` compares projections alone; ``auto`` also every entry where the Jacobian is diagonal, and every
+            entry of the gradient where there is a tape; ``full`` every entry of every Jacobian.
         contracts: whether to check linearity, determinism, mutation and the like (see `checker.contract`) as well.
         listed: wrong entries that the summary lists of an input at most; all that are found are counted.
         thorough: name every wrong entry whatever it costs; else about ten times the check itself is spent.
@@ -196,7 +199,7 @@ class Check:
         return found
 
     def at_kinks_by_tape(self) -> list[Array] | None:
-        """Per moved input the elements that feed an operation at its kink, as the tape tells; None if there are none."""
+        """Per moved input the elements that feed an operation at its kink, as the tape tells; None if none do."""
         tape, point = self.point.tape, self.point
         if tape is None or tape.smooth:
             return None
@@ -256,13 +259,14 @@ class Check:
         self.looker.fine = True  # FAIL only if it is wrong whatever the finest structure is
         fine = self.longer(masks, look.kinked)
         doubted = found.verdict is Status.FAIL or found.doubted
-        believed = (Status.PASS, Status.FAIL) if doubted else (Status.PASS, Status.KINK)  # what rounds has kinks everywhere
+        # what rounds has kinks everywhere, so that KINK tells nothing once the gradient is doubted
+        believed = (Status.PASS, Status.FAIL) if doubted else (Status.PASS, Status.KINK)
         self.looker.fine = fine.verdict in believed
         return fine if self.looker.fine else found
 
     def of_lost_outputs(self, brief: Look, found: Found) -> Found:
-        """Where outputs are so small that rounding on the way may be all there is of them, and a look without it disagreed:
-        what it is worth where they respond."""
+        """Where outputs are so small that rounding on the way may be all there is of them, and a look without it
+        disagreed: what it is worth where they respond."""
         assert found.look is not None
         before, after = brief.derivative, found.look.derivative
         if not brief.by_rows or not found.look.by_rows:
@@ -276,7 +280,7 @@ class Check:
         return replace(found, marks=(*found.marks, *there.marks) if there.verdict is Status.PASS else found.marks)
 
     def tape_is_wrong(self, rejected: Sequence[Array]) -> bool:
-        """Whether the differences over the entries that the tape rejects hold what backward gives, and exclude the tape.
+        """Whether the differences over the entries that the tape rejects hold what backward gives and exclude the tape.
 
         The rule of an operation underflows at points at which the gradient does not.
         """
@@ -320,9 +324,9 @@ class Check:
                 second = self.looker.look(masks, whole=True, size=SECOND_SIZE)
                 if second.decision is Decision.FAIL:
                     return self.failed(second)
-            for found in (self.inputs_alone(look, masks), self.too_small(look, masks)):
-                if found is not None:
-                    return found
+            for wrong in (self.inputs_alone(look, masks), self.too_small(look, masks)):
+                if wrong is not None:
+                    return wrong
         if self.mode != "probe":
             known = diagonal(self.looker, look, second)
             if known is not None:
@@ -349,7 +353,8 @@ class Check:
                 continue
             own = None if masks is None else masks[number]
             alone: list[Array | None] = [None] * len(self.point.x)
-            alone[number] = module_of(self.point.x[number]).ones(self.point.x[number].shape, bool) if own is None else own
+            x = self.point.x[number]
+            alone[number] = module_of(x).ones(x.shape, bool) if own is None else own
             found = self.tried(alone, look, thoroughly=True)
             if isinstance(found, Found):
                 return found
@@ -437,8 +442,9 @@ class Check:
         names = sorted({kink.operation.name for kink in tape.kinks()}) if tape is not None else []
         blamed = f" ({', '.join(names)} at a kink)" if names else ""
         why = (
-            f"the differences give {look.seen.value:.6g} ± {look.seen.bar:.1g} where backward gives {look.claim.value:.6g}, and the operations' "
-            f"own derivatives agree with backward{blamed}: the forward is noisier than its operations tell, or one has a wrong rule"
+            f"the differences give {look.seen.value:.6g} ± {look.seen.bar:.1g} where backward gives "
+            f"{look.claim.value:.6g}, and the operations' own derivatives agree with backward{blamed}: "
+            "the forward is noisier than its operations tell, or one has a wrong rule"
         )
         return Found(Status.INCONCLUSIVE, why, diagnosis=(Diagnosis.of("GC121", why),))
 

@@ -1,4 +1,4 @@
-"""Mistakes in a whole gradient: what the right one is in terms of the claimed one, the cotangent, inputs and outputs."""
+"""Mistakes in a whole gradient: what the right one is in terms of the claimed one, the cotangent, inputs, outputs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ SIMPLE = 12
 
 @dataclass
 class Subject:
-    """What hypotheses about one input are made from; one gradient of all inputs per cotangent, one right gradient of this input."""
+    """What hypotheses about one input are made from; one gradient of all inputs per cotangent, one right gradient of
+    this input."""
 
     number: int
     names: Sequence[str]
@@ -126,7 +127,9 @@ def ignored(s: Subject) -> Diagnosis | None:
 def straight_through(s: Subject) -> Diagnosis | None:
     """The cotangent passed on where the derivative is 0."""
     out = s.single_output
-    if out is None or out.shape != s.x.shape or any(bool((abs(t) > b).any()) for t, b in zip(s.truth, s.bars, strict=True)):
+    if out is None or out.shape != s.x.shape:
+        return None
+    if any(bool((abs(t) > b).any()) for t, b in zip(s.truth, s.bars, strict=True)):
         return None
     if not all(bool((g == u).all()) for g, u in zip(s.gradients, s.shaped(s.x.shape), strict=True)):
         return None
@@ -183,7 +186,8 @@ def dead(s: Subject) -> Diagnosis | None:
         return None
     first = [int(i) for i in np.argwhere(np.asarray(mask.tolist()))[0]]
     where = f"{s.name}{first}" if first else s.name
-    return s.diagnosis("GC107", f"{count} of {s.x.size} elements get 0 where it is not ({where} …), all others are right")
+    text = f"{count} of {s.x.size} elements get 0 where it is not ({where} …), all others are right"
+    return s.diagnosis("GC107", text)
 
 
 # --------------------------------------------------------------------------- the gradient rearranged
@@ -227,7 +231,8 @@ def unsummed(s: Subject) -> Diagnosis | None:
         if all(shape[a] == 1 for a in chosen):
             continue
         summed = [
-            xp.broadcast_to(u.reshape(shape).sum(axis=chosen, keepdims=True), shape).reshape(-1).copy() for u in s.cotangents
+            xp.broadcast_to(u.reshape(shape).sum(axis=chosen, keepdims=True), shape).reshape(-1).copy()
+            for u in s.cotangents
         ]
         if s.holds([s.vjp(u)[s.number] for u in summed]):
             return s.diagnosis("GC106", f"the cotangent must be summed over axis {', '.join(map(str, chosen))}")
@@ -239,7 +244,8 @@ def functions(s: Subject) -> Iterator[tuple[str, Array]]:
     """Simple functions of input, output and the other inputs, elementwise, of the input's shape."""
     values = [(s.name, s.x)]
     values += [
-        (f"{'out' if len(s.outputs.active) == 1 else f'out[{k}]'}", widened(s.outputs.arrays[k])) for k in s.outputs.active
+        (f"{'out' if len(s.outputs.active) == 1 else f'out[{k}]'}", widened(s.outputs.arrays[k]))
+        for k in s.outputs.active
     ]
     values += [(n, v) for n, v in zip(s.names, s.inputs, strict=True) if n != s.name]
     xp = module_of(s.x)
@@ -318,9 +324,8 @@ def operands(s: Subject) -> Diagnosis | None:
         products = [a @ b for a, b in pairs]
         texts = ["dy.T" if turn_g else "dy", f"{name}.T" if turn_v else name]
         found = found or (" @ ".join(texts if first else texts[::-1]) if s.holds(products) else "")
-        claimed |= all(
-            bool((abs(g - p) <= b).all()) for g, p, b in zip(s.gradients, products, s.bars, strict=True)
-        )  # it is a product, if another one
+        # what backward gives is a product, if another one
+        claimed |= all(bool((abs(g - p) <= b).all()) for g, p, b in zip(s.gradients, products, s.bars, strict=True))
     return s.diagnosis("GC116", f"numeric = {found}") if found and claimed else None
 
 

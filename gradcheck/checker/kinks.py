@@ -16,11 +16,11 @@ from gradcheck.numeric.scan import Scan
 from gradcheck.numeric.search import halved, unflat
 
 DIRECTIONS = 8
-"""Along which a gradient has to lie in the hull of both sides: one that is outside for half of the directions, as where both of two
-tied maxima take all, passes all of them once in 2^8."""
+"""Along which a gradient has to lie in the hull of both sides: one that is outside for half of the directions, as where
+both of two tied maxima take all, passes all of them once in 2^8."""
 OFFSETS = 24
-"""Points nearby at which the derivative is looked at. Of two pieces that meet both are seen but once in 2^23; of more, what was not
-seen may lie beyond what was by as much as those seen are apart."""
+"""Points nearby at which the derivative is looked at. Of two pieces that meet both are seen but once in 2^23; of more,
+what was not seen may lie beyond what was by as much as those seen are apart."""
 MOST_OUTPUTS = 16
 """Kinked outputs that are looked at by themselves, drawn at random; of a diagonal Jacobian all are."""
 MOST_NAMED = 3
@@ -28,10 +28,11 @@ MOST_NAMED = 3
 BESIDE = 2.0**-7
 """How far off the points beside are, relative to the inputs' scale; two are looked at."""
 NEAR, STEP = 2.0**-20, 2.0**-26
-"""How far off the points are at which the function is looked at for its derivatives nearby, and the step there, relative to the inputs'
-scale: 64 times smaller, so that few steps reach over a kink."""
+"""How far off the points are at which the function is looked at for its derivatives nearby, and the step there,
+relative to the inputs' scale: 64 times smaller, so that few steps reach over a kink."""
 CLOSE = 1e-5
-"""How far apart the derivatives of a smooth function may be at such points, relative to the slopes around: ten times their distance."""
+"""How far apart the derivatives of a smooth function may be at such points, relative to the slopes around: ten times
+their distance."""
 
 Masks = Sequence[Array | None]
 
@@ -58,8 +59,9 @@ class Kinks:
 def judged(looker: Looker, masks: Masks | None) -> Kinks:
     """Hold the gradient against the generalised derivative along random directions over the elements in `masks`.
 
-    A gradient is one of many at a kink (an element of Clarke's subdifferential, 1983) only if its derivative along every direction is
-    between those of the function at points as near as one likes, and on both sides of the point itself.
+    A gradient is one of many at a kink (an element of Clarke's subdifferential, 1983) only if its derivative along
+    every direction is between those of the function at points as near as one likes, and on both sides of the point
+    itself.
     """
     point = looker.point
     xp = module_of(point.outputs.vector)
@@ -101,14 +103,19 @@ class Range:
 
     @classmethod
     def around(
-        cls, point: Point, direction: Sequence[Array | None], offsets: Sequence[Sequence[Array | None]], found: Derivative
+        cls,
+        point: Point,
+        direction: Sequence[Array | None],
+        offsets: Sequence[Sequence[Array | None]],
+        found: Derivative,
     ) -> Range:
         """From the derivative at the point, and differences at points `NEAR` off."""
         xp = module_of(found.kinked)
         slopes, rounding = [], xp.zeros(found.noise.shape)
         for offset in offsets:
             moved = [
-                x if d is None or o is None else x + NEAR * o for x, d, o in zip(point.x, direction, offset, strict=True)
+                x if d is None or o is None else x + NEAR * o
+                for x, d, o in zip(point.x, direction, offset, strict=True)
             ]
             line = Line(point.forward, moved, direction, point.outputs.vector)
             slopes.append((line.at(STEP).change - line.at(-STEP).change) / (2 * STEP))
@@ -157,12 +164,20 @@ def rows(point: Point, outputs: Sequence[int]) -> list[tuple[int, list[Array]]]:
 
 
 def in_direction(
-    point: Point, direction: Sequence[Array | None], gradients: Sequence[Array], ends: tuple[float, float], output: int, claim: float
+    point: Point,
+    direction: Sequence[Array | None],
+    gradients: Sequence[Array],
+    ends: tuple[float, float],
+    output: int,
+    claim: float,
 ) -> Entry:
-    """The entry that carries most of a gradient that lies outside of both sides, with the nearer side for its derivative."""
+    """The entry that carries most of a gradient that lies outside of both sides; its derivative is the nearer side."""
     low, high = ends
     nearer = low if claim < low else high
-    shares = [abs(g * d).reshape(-1) if d is not None else abs(g).reshape(-1) * 0 for g, d in zip(gradients, direction, strict=True)]
+    shares = [
+        abs(g * d).reshape(-1) if d is not None else abs(g).reshape(-1) * 0
+        for g, d in zip(gradients, direction, strict=True)
+    ]
     number = max(range(len(shares)), key=lambda k: float(shares[k].max()) if shares[k].size else -1.0)
     index = int(shares[number].argmax())
     d = direction[number]
@@ -191,7 +206,8 @@ def beside_is_wrong(looker: Looker, masks: Masks | None) -> Look | None:
 
 
 def named(looker: Looker, masks: Masks | None, outputs: Sequence[int]) -> tuple[list[str], bool]:
-    """For some kinked outputs, an input element that has the kink, and the derivatives on both its sides; whether one is a jump."""
+    """For some kinked outputs, an input element that has the kink, and the derivatives on both its sides; whether one
+    is a jump."""
     point, places, jumps = looker.point, [], False
     whole = np.concatenate(
         [

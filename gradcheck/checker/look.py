@@ -16,8 +16,8 @@ from gradcheck.numeric.noise import measured, with_hidden
 from gradcheck.numeric.scan import EPS, LARGEST, RATIO, SMALLEST, USUAL_LARGEST, Scan
 
 ROUNDING = 64 * EPS
-"""Rounding granted to a backward in float64, relative to the sum of the absolute shares of its projection: 6 bits for some dozen
-operations whose errors do not cancel."""
+"""Rounding granted to a backward in float64, relative to the sum of the absolute shares of its projection: 6 bits for
+some dozen operations whose errors do not cancel."""
 GIVEN_UNITS = 4
 """The same in units of a coarser dtype that the inputs were given in, in which a backward may compute on the way."""
 QUICKLY = 2.0**-40
@@ -25,15 +25,17 @@ QUICKLY = 2.0**-40
 HEARD = 0.5
 """A tape of whose gradient more than this share is rounding (a chaotic recurrence) is not heard."""
 STANDS_OUT = 1e6
-"""An output counts in a projection as if its derivative were at least so many of its bars: all those lost in noise together
-widen the bar by one millionth of their number."""
+"""An output counts in a projection as if its derivative were at least so many of its bars: all those lost in noise
+together widen the bar by one millionth of their number."""
 ON_THE_WAY = 16.0
-"""Units of rounding of numbers as large as the inputs, or 1, that may hide in an output, however small it is (a GELU at -8 is
-x · (1 − 1) / 2): a few operations."""
+"""Units of rounding of numbers as large as the inputs, or 1, that may hide in an output, however small it is (a GELU at
+-8 is x · (1 − 1) / 2): a few operations."""
 NEGLIGIBLE = 1e-9
-"""An output whose noise is such a share of the largest output needs no derivative of its own (a GELU at -8 is all rounding)."""
+"""An output whose noise is such a share of the largest output needs no derivative of its own
+(a GELU at -8 is all rounding)."""
 SMALLEST_SIZE, MOST_WEIGHT = 2.0**-1000, 2.0**500
-"""Of an output in a projection. Larger weights are all made smaller alike: cotangents have to leave room for the derivatives."""
+"""Of an output in a projection. Larger weights are all made smaller alike: cotangents have to leave room
+for the derivatives."""
 TAPE_STEPS = range(-8, -4)
 """The first look where the noise is known: four steps give three values that have to agree."""
 AGAIN_STEPS = range(-8, -5)
@@ -42,7 +44,7 @@ AGAIN_STEPS = range(-8, -5)
 
 @dataclass
 class Look:
-    """What one direction d and one cotangent u show. `rejected` are, per moved input, the entries that the tape rejects."""
+    """What one direction d and one cotangent u show. `rejected`: per moved input, what the tape rejects."""
 
     direction: list[Array | None]
     derivative: Derivative
@@ -145,7 +147,7 @@ class Looker:
         return ON_THE_WAY * EPS * self.point.on_the_way
 
     def noise(self, scan: Scan, whole: bool) -> Array:
-        """The rounding error of every row, measured; for a whole scan from both sides, with what hides between close values.
+        """The rounding error of every row, measured; for a whole scan from both sides, with what close values hide.
 
         Where there is a tape, it knows how much can hide.
         """
@@ -174,7 +176,7 @@ class Looker:
         return found
 
     def with_known_noise(self, scan: Scan, direction: list[Array | None], cotangent: Array, whole: bool) -> Derivative:
-        """The derivative of a weighted sum, its noise from the tapes at the point and at both ends of the step that is used."""
+        """The derivative of a weighted sum, its noise from the tapes at the point and at both ends of the step used."""
         xp = module_of(cotangent)
         noise = self.tape_noise(direction, cotangent, 0.0)
         used = TAPE_STEPS[-1]
@@ -276,7 +278,7 @@ class Looker:
         taped: Sequence[Array],
         masks: Sequence[Array | None] | None = None,
     ) -> tuple[list[Array] | None, float]:
-        """Per moved input, the entries in which claim and tape are further apart than the rounding of both; None: nowhere.
+        """Per moved input, the entries in which claim and tape differ by more than both round; None if there are none.
 
         And how much of the tape's gradient, times the inputs' scale, is nothing but rounding.
         """
@@ -293,6 +295,7 @@ class Looker:
         found = [m & ~(abs(g - t) <= b) for m, g, t, b in zip(apart, gradients, taped, bars, strict=True)]
         scales = self.point.scales
         lost = sum(
-            float((abs(t * scale) * (m & (b > abs(t)))).sum()) for m, t, b, scale in zip(apart, taped, bars, scales, strict=True)
+            float((abs(t * scale) * (m & (b > abs(t)))).sum())
+            for m, t, b, scale in zip(apart, taped, bars, scales, strict=True)
         )
         return (found if any(bool(mask.any()) for mask in found) else None), lost

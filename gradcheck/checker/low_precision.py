@@ -12,22 +12,24 @@ from gradcheck.checker.point import SUM_OF_OUTPUTS, Entry, Point
 from gradcheck.numeric.line import Array, module_of, spacing
 
 UNITS = 32
-"""Units in the last place that a backward in low precision may be off, relative to the largest gradient: 5 bits for some ten
-operations in a row."""
+"""Units in the last place that a backward in low precision may be off, relative to the largest gradient: 5 bits for
+some ten operations in a row."""
 NEIGHBOURS, NEARBY = 6, 2.0**-7
 """Points close by at which the error is looked at, and how close, relative to the inputs."""
 SPREAD = 6
-"""How many times the root mean square of the error there the error may be: rounding varies from point to point, a wrong formula is
-off by the same everywhere, so that its error is one root mean square. By Student's t, 6 neighbours' is exceeded 6 times once in 1,000."""
+"""How many times the root mean square of the error there the error may be: rounding varies from point to point, a wrong
+formula is off by the same everywhere, so that its error is one root mean square. By Student's t, 6 neighbours' is
+exceeded 6 times once in 1,000."""
 ZERO = 2.0**-46
 """A gradient in float64 so small beside its natural size is nothing but the rounding errors of a zero."""
 
 
 def wrong_in_low_precision(point: Point, random: np.random.Generator, rtol: float) -> list[Entry]:
-    """The elements on which the gradients of a random signed sum of the outputs differ too much; none if there is no lower dtype.
+    """The elements on which the gradients of a random signed sum of the outputs differ too much; none if there is no
+    lower dtype.
 
-    The bound per element is the larger of `UNITS` of the dtype, of the largest gradient or of its natural size where that is zero, and
-    of how much the error varies between points close by.
+    The bound per element is the larger of `UNITS` of the dtype, of the largest gradient or of its natural size where
+    that is zero, and of how much the error varies between points close by.
     """
     if point.as_given:
         return []

@@ -89,7 +89,9 @@ def by_tape(looker: Looker, look: Look, listed: int) -> Named:
         errors = abs(look.gradients[number] - taped[number]).reshape(-1) * mask.reshape(-1)
         order = np.argsort(-np.asarray(errors.tolist()))[: min(MOST_LOCATED, int(mask.sum()))]
         worst += [(float(errors[i]), number, int(i)) for i in order.tolist()]
-    named.entries = [located(point, look.cotangent, number, i) for _, number, i in sorted(worst, reverse=True)[:MOST_LOCATED]]
+    named.entries = [
+        located(point, look.cotangent, number, i) for _, number, i in sorted(worst, reverse=True)[:MOST_LOCATED]
+    ]
     return named
 
 
@@ -99,9 +101,7 @@ QUICK = 2.0**-48
 """The rounding of an entry of the tape that is a product of few numbers, relative to itself."""
 
 
-def rows_by_tape(
-    looker: Looker, outputs: Iterable[int], listed: int, masks: Sequence[Array | None]
-) -> Iterable[Entry]:
+def rows_by_tape(looker: Looker, outputs: Iterable[int], listed: int, masks: Sequence[Array | None]) -> Iterable[Entry]:
     """Of these rows of the Jacobian all entries in `masks` that the tape rejects; of each input at most so many."""
     point = looker.point
     left = dict.fromkeys(range(len(point.x)), listed)
@@ -116,7 +116,9 @@ def rows_by_tape(
                 yield entry_of(point, number, i, output, claimed, taped)
 
 
-def entry_of(point: Point, number: int, index: int, output: int, claimed: Sequence[Array], taped: Sequence[Array]) -> Entry:
+def entry_of(
+    point: Point, number: int, index: int, output: int, claimed: Sequence[Array], taped: Sequence[Array]
+) -> Entry:
     """An entry from both rows."""
     a, t = (complex(rows[number].reshape(-1)[index]) for rows in (claimed, taped))
     value = (a.real, t.real) if abs(a.real - t.real) >= abs(a.imag - t.imag) else (a.imag, t.imag)
@@ -145,7 +147,7 @@ def located(point: Point, cotangent: Array, number: int, index: int) -> Entry:
 
 # --------------------------------------------------------------------------- structure
 def shows_diagonal(looker: Looker, look: Look) -> bool:
-    """Whether claim and tape, or claim alone, are elementwise: two cotangents give the same ratio, element by element."""
+    """Whether claim and tape, or claim alone, are elementwise: two cotangents give the same ratios."""
     point, u = looker.point, look.cotangent
     if len(point.x) != 1 or point.x[0].size != u.size or point.complex or not bool((u != 0).all()):
         return False
@@ -161,7 +163,7 @@ def shows_diagonal(looker: Looker, look: Look) -> bool:
 
 
 def diagonal(looker: Looker, first: Look, second: Look | None) -> list[Entry] | None:
-    """Of an elementwise function of a single input, the entries that are wrong; None if it is another, or too little is known.
+    """Of an elementwise function of a single input, the wrong entries; None if it is another, or too little is known.
 
     The differences along two directions show it, or two cotangents of the tape.
     """
@@ -258,8 +260,8 @@ def wrong_in(looker: Looker, number: int, look: Look) -> list[Entry]:
         block = block_of(point, number, start, tuple(array.shape))
         pairs = paired_axes(block, looker.random)
         noise = look.derivative.noise
-        for i, output, claimed, value, bar in wrong_in_block(block, pairs, noise, ROUNDING + looker.rtol):
-            found.append(Entry(number, i, output, claimed, value, bar))
+        for e in wrong_in_block(block, pairs, noise, ROUNDING + looker.rtol):
+            found.append(Entry(number, e.index, e.output, e.claimed, e.value, e.bar))
     return found
 
 
@@ -310,6 +312,13 @@ def searched(looker: Looker, look: Look, number: int) -> list[Entry]:
         step = float(abs(whole[index]))
         sign = 1.0 if whole[index].real >= 0 else -1.0
         found.append(
-            Entry(number, index, SUM_OF_OUTPUTS, sign * seen.claim.value / step, sign * seen.seen.value / step, seen.seen.bar / step)
+            Entry(
+                number,
+                index,
+                SUM_OF_OUTPUTS,
+                sign * seen.claim.value / step,
+                sign * seen.seen.value / step,
+                seen.seen.bar / step,
+            )
         )
     return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def patterns(point: Point, named: Named) -> tuple[str, ...]:
-    """Per input whose wrong elements are all of some slices: ``all of x[:, 3]``. Only where every wrong element is known."""
+    """Per input whose wrong elements make up whole slices: ``all of x[:, 3]``. Only where all of them are known."""
     found = []
     for number, count in named.counts.items():
         x = point.x[number]
@@ -28,7 +28,7 @@ def patterns(point: Point, named: Named) -> tuple[str, ...]:
     return tuple(found)
 
 
-def whole_slices(wrong: np.ndarray, name: str) -> str:  # type: ignore[type-arg]
+def whole_slices(wrong: np.ndarray[Any, Any], name: str) -> str:
     """The slices along one axis that are wrong throughout, if they are all that is wrong."""
     for axis in range(wrong.ndim):
         others = tuple(k for k in range(wrong.ndim) if k != axis)

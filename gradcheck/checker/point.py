@@ -1,4 +1,4 @@
-"""A problem at its point: the function in the precision of the differences, its vjp, its tape, and the names of its entries."""
+"""A problem at its point: the function in the precision of the differences, its vjp, its tape, names of its entries."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ class Point:
         return [widened(found[k]) for k in self.moved]
 
     def rounding(self, cotangent: Array) -> list[Array]:
-        """Per moved input and element, how far claim and tape together may be off by the rounding of what they compute."""
+        """Per moved input and element, how far claim and tape together may be off by rounding on the way."""
         assert self.tape is not None
         parts = self.outputs.split(cotangent)
         both = zip(self.tape.gradient_rounding(parts), self.tape.claim_rounding(parts), strict=True)

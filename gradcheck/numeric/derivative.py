@@ -10,22 +10,26 @@ from gradcheck.numeric.line import Array, Line, module_of
 from gradcheck.numeric.scan import EPS, RATIO, USUAL_LARGEST, Scan
 
 BRIEF = range(-9, -4)
-"""The first look: where the rounding and the truncation of a function of the scale of its inputs are both about 1e-12."""
+"""The first look: where the rounding and the truncation of a function of the scale of its inputs are both about
+1e-12."""
 SIDES = -3
-"""The exponent of the largest step, 1/64, that tells of the sides of the point: what larger ones see of them lies elsewhere."""
+"""The exponent of the largest step, 1/64, that tells of the sides of the point: what larger ones see of them lies
+elsewhere."""
 BLIND = 2.0**-5
-"""Noise of more than this share of the function, and of all that it does at the scale of its inputs, is structure that no step resolves
-(a sine of 1e11, a chaotic recurrence): nothing is seen."""
+"""Noise of more than this share of the function, and of all that it does at the scale of its inputs, is structure that
+no step resolves (a sine of 1e11, a chaotic recurrence): nothing is seen."""
 RESOLVED = 1e-2
 """A derivative whose bar is a larger share of it, and of the slopes nearby, is not resolved."""
 QUICK = (-7, -6)
 """The exponents of the two steps of a quick look."""
 SUM_ROUNDING = 4 * EPS
-"""Of a difference of sums, relative to the sum of absolute values (pairwise summation: log2 of the number of terms, over 8)."""
+"""Of a difference of sums, relative to the sum of absolute values (pairwise summation: log2 of the number
+of terms, over 8)."""
 TO_ZERO = (64 / 45, -20 / 45, 1 / 45)
 """Lagrange's weights that extrapolate values at 1, 4 and 16 to 0."""
 APART = 4.0
-"""Sides whose distance is so many times the sum of their bars are disjoint: bars are estimates, a kink stays at every step."""
+"""Sides whose distance is so many times the sum of their bars are disjoint: bars are estimates,
+a kink stays at every step."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +44,7 @@ class Interval:
 class Derivative:
     """What the differences say of every row.
 
-    `both` is from central differences; where a row is `kinked` it is not to be used, but the hull of `left` and `right`.
+    `both` is from central differences; where a row is `kinked` it is not to be used, but `hull`.
     """
 
     both: Interval
@@ -51,13 +55,14 @@ class Derivative:
     kinked: Array
     """Where the sides are disjoint, or the function leaps at the point."""
     unclear: Array
-    """Where the bar is wide beside the slopes nearby, and not from noise: a kink or a jump is too near. The hull is all that is known."""
+    """Where the bar is wide beside the slopes nearby, and not from noise: a kink or a jump is too near. The hull is all
+    that is known."""
     jumped: Array
     blind: Array
     """Where all that the function does is noise."""
     nearby: Array
-    """The largest slope within a thousandth of the inputs' scale, as far as it stands out of the noise: what a stationary point
-    is small beside."""
+    """The largest slope within a thousandth of the inputs' scale, as far as it stands out of the noise: what a
+    stationary point is small beside."""
     around: Array
     """The same from a thousandth to a quarter of the inputs' scale."""
     noise: Array
@@ -98,7 +103,7 @@ def derivative_of(scan: Scan, noise: Array) -> Derivative:
     near = sum(exponent <= SIDES for exponent in steps[2:])
     side_bars = [(RATIO * 5 / 3 + 5 / 12) / 3 * xp.maximum(noises[k], noises[k + 2]) / h[k] for k in range(len(h) - 2)]
     right, left = (balanced(xp, side[:near], side_bars[:near])[0] for side in (rights, lefts))
-    gaps = [abs(r - l) + 2 * b for r, l, b in zip(rights, lefts, side_bars, strict=True)]
+    gaps = [abs(a - b) + 2 * bar for a, b, bar in zip(rights, lefts, side_bars, strict=True)]
     gap = xp.stack([xp.where(xp.isfinite(g), g, xp.inf) for g in gaps]).min(axis=0)
     jumped = leaps(xp, ahead, noises) | leaps(xp, behind, noises)
     apart = abs(right.value - left.value) > APART * (right.bar + left.bar)
@@ -121,12 +126,11 @@ def derivative_of(scan: Scan, noise: Array) -> Derivative:
     return Derivative(both[0], left, right, gap, kinked, unclear, jumped, blind, nearby, around, noise, step)
 
 
-
-
 def one_sided(values: Sequence[Array], h: Sequence[float]) -> list[Array]:
     """Slopes on one side, from points strictly beside 0: at a jump the value at 0 belongs to neither side.
 
-    Extrapolated once. Each is off by at most (4 · 5/3 + 5/12) / 3 times the noise over its step: both ends of 3 h and 12 h.
+    Extrapolated once. Each is off by at most (4 · 5/3 + 5/12) / 3 times the noise over its step: both ends of
+    3 h and 12 h.
     """
     slopes = [(values[k + 1] - values[k]) / (h[k + 1] - h[k]) for k in range(len(values) - 1)]
     return [(RATIO * slopes[k] - slopes[k + 1]) / (RATIO - 1) for k in range(len(slopes) - 1)]
@@ -135,7 +139,8 @@ def one_sided(values: Sequence[Array], h: Sequence[float]) -> list[Array]:
 def leaps(xp: Any, values: Sequence[Array], noises: Sequence[Array]) -> Array:
     """Whether the limit at 0 of values on one side, which are changes from 0, is not 0.
 
-    The limit is that of the parabola through three points; what the next three give tells how far off it is. Three alone tell nothing.
+    The limit is that of the parabola through three points; what the next three give tells how far off it is. Three
+    alone tell nothing.
     """
     if len(values) < 4:
         return noises[0] < 0
@@ -147,8 +152,9 @@ def leaps(xp: Any, values: Sequence[Array], noises: Sequence[Array]) -> Array:
 def balanced(xp: Any, values: Sequence[Array], bars: Sequence[Array]) -> tuple[Interval, Array]:
     """Lepski's balancing: of each row the value whose error is least among those that agree with all of smaller steps.
 
-    Its bar is twice its noise and half of the change to the next step, as a bias that shrinks at least threefold from step to step
-    shows in that change. A row starts at its first finite value; a value that is not finite no longer agrees, one with a bar of inf always does.
+    Its bar is twice its noise and half of the change to the next step, as a bias that shrinks at least threefold from
+    step to step shows in that change. A row starts at its first finite value; a value that is not finite no longer
+    agrees, one with a bar of inf always does.
 
     Args:
         values, bars: per step, the smallest first.
@@ -163,7 +169,8 @@ def balanced(xp: Any, values: Sequence[Array], bars: Sequence[Array]) -> tuple[I
             change = abs(v - values[k - 1])
             error = 2 * bars[k - 1] + 0.5 * xp.where(xp.isfinite(change), change, xp.inf)
             agrees = alive & started & finite & (v - b <= high) & (v + b >= low)
-            first = alive & started & ~xp.isfinite(bar)  # also the change to a step that disagrees is an error of the first
+            # also the change to a step that disagrees is an error of the first
+            first = alive & started & ~xp.isfinite(bar)
             better = (agrees | first) & (error < bar)
             value, bar = xp.where(better, values[k - 1], value), xp.where(better, error, bar)
             step = xp.where(better, k - 1, step)
@@ -177,7 +184,8 @@ def balanced(xp: Any, values: Sequence[Array], bars: Sequence[Array]) -> tuple[I
 
 
 def quick(line: Line, noise: Array) -> Interval:
-    """The derivative in 4 evaluations where a look along another direction was enough; its bar holds all that extrapolation changed."""
+    """The derivative in 4 evaluations where a look along another direction was enough; its bar holds all that
+    extrapolation changed."""
     (fine, near), (coarse, far) = [(RATIO**k, (line.at(RATIO**k), line.at(-(RATIO**k)))) for k in QUICK]
     xp, square = module_of(noise), RATIO * RATIO
     first, second = [(a.change - b.change) / (2 * h) for h, (a, b) in ((fine, near), (coarse, far))]

@@ -3,7 +3,7 @@
 Where slice i of an output depends on slice i of an input alone, for every i (the batch axis of most layers, all axes of
 an elementwise one), the slices are moved together: columns whose rows do not overlap share one perturbation (Curtis,
 Powell and Reid 1974). Axes pair up only if neither the function, on random probes, nor the backward, in what it claims,
-crosses them, so that a missing or surplus entry cannot hide. An n × n matrix product takes n perturbations instead of n².
+crosses them, so that a missing or surplus entry cannot hide. An n × n matrix product takes n perturbations, not n².
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -21,12 +21,13 @@ from gradcheck.numeric.scan import SMALLEST, USUAL_LARGEST, Scan
 
 STRUCTURE_STEP = 2.0**-6
 TAPED = 2.0**-40
-"""Agreement of two exact gradients, relative to the row's largest entry beside which an entry may be a cancelled sum."""
+"""Agreement of two exact gradients, relative to the row's largest entry beside which others may be cancelled sums."""
 
 
 @dataclass
 class Block:
-    """The part of the Jacobian that belongs to one input and one output; `vjp` and `taped` take a cotangent of the output's shape."""
+    """The part of the Jacobian that belongs to one input and one output; `vjp` and `taped` take a cotangent of the
+    output's shape."""
 
     line: Callable[[Sequence[Array | None]], Line]
     x: Sequence[Array]
@@ -51,7 +52,8 @@ class Block:
         return vector[self.start : self.start + math.prod(self.shape)].reshape(self.shape)
 
 
-class WrongEntry(NamedTuple):
+@dataclass(frozen=True)
+class WrongEntry:
     """Flat index of the input, of all outputs, and both values with the bar."""
 
     index: int

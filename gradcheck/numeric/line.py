@@ -16,14 +16,15 @@ Function = Callable[[Sequence[Array]], list[Array]]
 """Arrays like the inputs to the outputs."""
 
 MOST_ROWS = 2**14
-"""Outputs of which each gets a derivative of its own. Of more, random signed sums do: a scan keeps some 60 values a row."""
+"""Outputs of which each gets a derivative of its own. Of more, random signed sums do:
+a scan keeps some 60 values a row."""
 DIRECTION_BITS = 16
-"""A direction's elements are 1 to 2 times a power of two in steps of 2^-16, so that rounding cannot hide in multiples of the
-step; x + h·d is then exact in float64 for h down to 2^-34."""
+"""A direction's elements are 1 to 2 times a power of two in steps of 2^-16, so that rounding cannot hide in multiples
+of the step; x + h·d is then exact in float64 for h down to 2^-34."""
 
 
 class Sample(NamedTuple):
-    """The change of every row at some t, and the sum of the absolute changes it is made of: the rounding of that sum."""
+    """The change of every row at some t, and the sum of absolute changes in it, on which its rounding depends."""
 
     change: Array
     size: Array

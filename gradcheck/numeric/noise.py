@@ -11,20 +11,21 @@ from gradcheck.numeric.line import Array, Line, module_of
 from gradcheck.numeric.scan import EPS, Scan
 
 DEVIATIONS = 6.0
-"""What differences estimate is the standard deviation of the error. Rounding to a grid is off by 1.7 of them at most; an estimate from
-so few values is low by a factor of 3 once in some hundred."""
+"""What differences estimate is the standard deviation of the error. Rounding to a grid is off by 1.7 of them at most;
+an estimate from so few values is low by a factor of 3 once in some hundred."""
 
 
 ONE_SIDED = 16.0
-"""Estimates from both sides of the point that differ by a larger factor see a kink or a jump on one side: of 100,000 pairs from the same
-noise 0.1 % (near) and 0.7 % (far) do."""
+"""Estimates from both sides of the point that differ by a larger factor see a kink or a jump on one side: of 100,000
+pairs from the same noise 0.1 % (near) and 0.7 % (far) do."""
 
 
 class Table:
     """High differences of values at some nodes: weights of unit length that give 0 for polynomials of a lower degree.
 
-    They are those of divided differences; applied to independent errors they give their standard deviation (ECNoise, Moré and Wild
-    2011). The nodes are not equally spaced, nor by multiples of one number: rounding to a grid would hide in multiples of either.
+    They are those of divided differences; applied to independent errors they give their standard deviation (ECNoise,
+    Moré and Wild 2011). The nodes are not equally spaced, nor by multiples of one number: rounding to a grid would hide
+    in multiples of either.
 
     Args:
         count: of nodes, at about 1, 2, 3 … times the spacing.
@@ -63,14 +64,14 @@ class Table:
 PRIMES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37)
 """Their square roots are independent over the rational numbers: no grid meets two nodes alike."""
 NEAR = Table(7, 2.0**-33, range(3, 7))
-"""So close that smooth functions are straight lines, and x + t·d is rounded: numbers as large as x are usual on the way, so that error
-counts. 7 values and differences from the third on, as Moré and Wild take them."""
+"""So close that smooth functions are straight lines, and x + t·d is rounded: numbers as large as x are usual on the
+way, so that error counts. 7 values and differences from the third on, as Moré and Wild take them."""
 FAR = Table(12, 2.0**-18, range(6, 9))
-"""Up to 2^-15 of the scale, finer than which structure may be rounding: that of float32 is (2^-23), a quantiser of 12 bits is not. There
-sixth differences no longer see functions of that scale (2^-90)."""
+"""Up to 2^-15 of the scale, finer than which structure may be rounding: that of float32 is (2^-23), a quantiser of 12
+bits is not. There sixth differences no longer see functions of that scale (2^-90)."""
 SHARED = 0.25
-"""Of the relative rounding error that half of the rows have, so much is granted to each: it is the same function, and a few values may
-agree by chance."""
+"""Of the relative rounding error that half of the rows have, so much is granted to each: it is the same function, and a
+few values may agree by chance."""
 COARSEST = 2.0**-5
 """Rounding is no larger share of the values (the spacing of bfloat16 is 2^-7): what is, is the function's structure."""
 
@@ -78,8 +79,8 @@ COARSEST = 2.0**-5
 def measured(scan: Scan, sides: Sequence[float] = (1.0,)) -> Array:
     """A bound of the rounding error of every row, if all structure that is seen is the function's.
 
-    Of both `sides` the larger counts unless it is so much larger that it sees a kink or a jump there. Where nothing changes at all,
-    numbers of size 1 on the way may hide it (1 + x at 1e-17).
+    Of both `sides` the larger counts unless it is so much larger that it sees a kink or a jump there. Where nothing
+    changes at all, numbers of size 1 on the way may hide it (1 + x at 1e-17).
     """
     line = scan.line
     xp, size = module_of(line.outputs), line.sizes
@@ -107,8 +108,9 @@ def of_both(ahead: Array, behind: Array) -> Array:
 def with_hidden(scan: Scan, noise: Array) -> Array:
     """A bound of the rounding error of every row, if all structure finer than 2^-15 of the inputs' scale is rounding.
 
-    Rounding to a grid far coarser than float64's (a cast to float32, a sum that cancels) hides between close values, where the function
-    is a straight line, or constant. It shows on both sides of the point; a kink or a jump nearby shows on one.
+    Rounding to a grid far coarser than float64's (a cast to float32, a sum that cancels) hides between close values,
+    where the function is a straight line, or constant. It shows on both sides of the point; a kink or a jump nearby
+    shows on one.
     """
     xp = module_of(noise)
     tables = [FAR.values(xp, scan.line, sign) for sign in (1.0, -1.0)]

@@ -10,8 +10,9 @@ EPS = 2.0**-52
 RATIO = 4.0
 """Of one step to the next: a power of two, so that steps are exact, and coarse enough for 16 decades in 28 steps."""
 SMALLEST, USUAL_LARGEST, LARGEST = -17, -1, 13
-"""Steps are RATIO ** k, relative to the scale of the inputs. x + h·d is exact in float64 down to -17; up to 1/4 the function is
-seen at the scale of its inputs; larger steps are for what does not stand out of its noise there (cos at 1e-6)."""
+"""Steps are RATIO ** k, relative to the scale of the inputs. x + h·d is exact in float64 down to -17; up to 1/4 the
+function is seen at the scale of its inputs; larger steps are for what does not stand out of its noise there
+(cos at 1e-6)."""
 
 
 class Scan:

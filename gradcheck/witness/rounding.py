@@ -1,8 +1,9 @@
 """How much of a gradient is rounding: it is computed again with every value moved by one rounding of its dtype.
 
-Moving the inputs alone would not do: tanh and its backward 1/cosh² are both right, differ by more than the inputs' rounding
-explains, and by less than that of 1 − y² for a y that is rounded to 1 (random rounding: J. Vignes, A stochastic arithmetic
-for reliable scientific computation, 1993). They are moved as well, for what rules compute from them. Values that are exact stay as well, so that ties remain ties.
+Moving the inputs alone would not do: tanh and its backward 1/cosh² are both right, differ by more than the inputs'
+rounding explains, and by less than that of 1 − y² for a y that is rounded to 1 (random rounding: J. Vignes, A
+stochastic arithmetic for reliable scientific computation, 1993). They are moved as well, for what rules compute from
+them. Values that are exact stay as well, so that ties remain ties.
 """
 
 from __future__ import annotations
@@ -121,6 +122,4 @@ def spread(plain: Sequence[Array], replay: Callable[[np.random.Generator], Seque
     for seed in range(REPLAYS):
         moved = replay(np.random.default_rng(seed))
         largest = [np.maximum(s, abs(wide(m) - wide(g))) for s, m, g in zip(largest, moved, plain, strict=True)]
-    return [
-        MARGIN * (s + EPSILON.get(g.dtype.name, 0.0) * abs(wide(g))) for s, g in zip(largest, plain, strict=True)
-    ]
+    return [MARGIN * (s + EPSILON.get(g.dtype.name, 0.0) * abs(wide(g))) for s, g in zip(largest, plain, strict=True)]

@@ -1,6 +1,7 @@
 """Kinds of places at which gradient checkers err: edges of the domain, poles nearby, iterations that stop.
 
-Right backwards are green and wrong ones FAIL; an inverse of condition 1e6 and more without operations to see may be undecided.
+Right backwards are green and wrong ones FAIL; an inverse of condition 1e6 and more without operations to see
+may be undecided.
 """
 
 from __future__ import annotations

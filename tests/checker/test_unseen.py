@@ -1,6 +1,5 @@
 """Where a function is flat to the last bit, its gradient is worth what it is where the function responds."""
 
-
 from __future__ import annotations
 
 from typing import Any

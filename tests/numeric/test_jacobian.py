@@ -55,9 +55,7 @@ class Case:
             return self.vjp(*self.x, g)
 
         scales = [scale_of(x) for x in self.x]
-        return Block(
-            line, self.x, scales, self.number, 0, self.f(*self.x).shape, counted, tape if taped else None
-        )
+        return Block(line, self.x, scales, self.number, 0, self.f(*self.x).shape, counted, tape if taped else None)
 
     def noise(self) -> Array:
         """The noise of the outputs."""
@@ -178,9 +176,7 @@ def test_rows_are_counted_from_where_the_output_begins() -> None:
     x = drawn(3)
     case = Case(f, lambda x, g: g[3:] * np.exp(x) + g[:3] * 2 * x, [x])
     whole = case.block()
-    part = Block(
-        whole.line, whole.x, whole.scales, 0, 3, (3,), lambda g: g * np.exp(x) * np.array([1, 2, 1]), None
-    )
+    part = Block(whole.line, whole.x, whole.scales, 0, 3, (3,), lambda g: g * np.exp(x) * np.array([1, 2, 1]), None)
     found = list(wrong_in_block(part, [(0, 0)], case.noise(), RTOL))
     assert [(e.index, e.output) for e in found] == [(1, 4)]
 
