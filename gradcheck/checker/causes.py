@@ -8,21 +8,18 @@ not printed.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gradcheck.checker.hypotheses import HYPOTHESES, Subject
+from gradcheck.checker.found import Named
+from gradcheck.checker.hypotheses import HYPOTHESES
 from gradcheck.checker.look import ROUNDING, Looker
-from gradcheck.checker.outputs import widened
+from gradcheck.checker.subject import Subject
 from gradcheck.numeric.derivative import quick
 from gradcheck.numeric.line import Array, module_of
 from gradcheck.numeric.noise import measured
 from gradcheck.numeric.scan import Scan
 from gradcheck.result import Diagnosis
-
-if TYPE_CHECKING:
-    from gradcheck.checker.name import Named
 
 COTANGENTS = 2
 """Random ones that a hypothesis has to hold for: with one, any number can be explained."""
@@ -96,6 +93,3 @@ def truth(looker: Looker, number: int, cotangents: Sequence[Array]) -> tuple[lis
                 bars[k][index] += float((abs(u) * found.bar).sum()) / size
     shaped = [v.reshape(x.shape) for v in values]
     return shaped, [b.reshape(x.shape) + ROUNDING * abs(v).max(initial=0.0) for b, v in zip(bars, shaped, strict=True)]
-
-
-__all__ = ["causes", "widened"]

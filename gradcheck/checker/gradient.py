@@ -8,15 +8,19 @@ from typing import Literal
 
 import numpy as np
 
+from gradcheck.checker.closer import inputs_alone, masks_of, too_small, tried
 from gradcheck.checker.contract import Contracts
 from gradcheck.checker.decide import POWER, Decision
-from gradcheck.checker.kinks import judged
+from gradcheck.checker.elsewhere import contradicted, elsewhere, of_lost_outputs
+from gradcheck.checker.found import Found, Named
+from gradcheck.checker.kinks import judged, kinked_by_tape
 from gradcheck.checker.look import Look, Looker
 from gradcheck.checker.low_precision import wrong_in_low_precision
-from gradcheck.checker.name import Named, diagonal, everything, name_wrong
-from gradcheck.checker.point import Entry, Point
+from gradcheck.checker.name import everything, name_wrong
+from gradcheck.checker.point import Point
 from gradcheck.checker.problem import Problem
-from gradcheck.numeric.line import Array, module_of
+from gradcheck.checker.structure import diagonal
+from gradcheck.numeric.line import Array
 from gradcheck.result import Diagnosis, GradientSummary, Status
 
 Mode = Literal["auto", "probe", "full"]
@@ -25,20 +29,6 @@ SECOND_SIZE = 64.0
 """How much larger the second look's cotangent is: a backward that clips or squares it shows at some size."""
 MOST_LISTED = 20
 """Wrong entries that a summary lists of an input; all are counted."""
-MOST_REGROUPED = 8
-"""Looks at what was too small to be seen beside the rest, each at its own scale: eight times a factor of 1e9
-is all of float64."""
-MULTIPLES = [2.0**-k for k in (1, 2, 3, 4, 6, 8, 10)] + [2.0**k for k in (1, 4, 8, 16, 24, 40)]
-"""Of the inputs, at which a function that is flat here is looked at: saturated functions respond nearer to 0,
-underflown ones beyond."""
-BESIDE = 2.0**-7
-"""How far off, relative to the inputs' scale, witnesses that contradict each other are heard again."""
-
-UNSEEN = (
-    "the derivative is too small to be seen beside the rounding errors of the forward here (saturated, flat or noisy), "
-    "so nothing could be verified{}. Choose inputs at which the outputs respond, or a forward that keeps more digits "
-    "(expm1, log1p, float64)"
-)
 
 
 def check_gradient(
@@ -69,23 +59,6 @@ def check_gradient(
     """
     with np.errstate(all="ignore"):  # steps lead out of the domain, weights of what is not seen overflow
         return Check(problem, seed, rtol or 0.0, mode, contracts, listed, thorough, decided).run()
-
-
-@dataclass
-class Found:
-    """What came out of some looks: a verdict, and what it hangs on."""
-
-    verdict: Status
-    why: str = ""
-    look: Look | None = None
-    """A look that shows the gradient wrong."""
-    wrong: Sequence[Entry] = ()
-    diagnosis: tuple[Diagnosis, ...] = ()
-    marks: tuple[str, ...] = ()
-    wrong_elsewhere: bool = False
-    """Nothing is seen here, but where the function responds the gradient is wrong."""
-    doubted: bool = False
-    """Nothing is certain, but something speaks against the gradient."""
 
 
 @dataclass
@@ -181,7 +154,7 @@ class Check:
     # ----------------------------------------------------------------- the derivative
     def derivative(self) -> Found:
         """The smooth part of the function, and its kinks."""
-        held = self.at_kinks_by_tape()
+        held = kinked_by_tape(self.point)
         if held is None:
             found = self.smooth_part(None)
         else:
@@ -197,21 +170,6 @@ class Check:
                 if wrong:
                     return Found(Status.FAIL, wrong=wrong)
         return found
-
-    def at_kinks_by_tape(self) -> list[Array] | None:
-        """Per moved input the elements that feed an operation at its kink, as the tape tells; None if none do."""
-        tape, point = self.point.tape, self.point
-        if tape is None or tape.smooth:
-            return None
-        kinks = tape.kinks()
-        if not kinks:
-            return None
-        masks = [module_of(x).zeros(x.shape, dtype=bool) for x in point.x]
-        for kink in kinks:
-            for number, k in enumerate(point.moved):
-                if kink.inputs[k] is not None:
-                    masks[number] |= kink.inputs[k]
-        return masks if any(bool(m.any()) for m in masks) else None
 
     def with_kinks(self, found: Found, masks: Sequence[Array | None] | None) -> Found:
         """`found`, and what the kinks over the elements in `masks` add to it."""
@@ -253,7 +211,7 @@ class Check:
         if self.point.tape is not None:
             return found
         if found.verdict is Status.PASS and look.decision is not Decision.PASS and found.look is not None:
-            return self.of_lost_outputs(look, found)
+            return of_lost_outputs(self.looker, look, found)
         if found.verdict not in (Status.FAIL, Status.INCONCLUSIVE):
             return found
         self.looker.fine = True  # FAIL only if it is wrong whatever the finest structure is
@@ -263,21 +221,6 @@ class Check:
         believed = (Status.PASS, Status.FAIL) if doubted else (Status.PASS, Status.KINK)
         self.looker.fine = fine.verdict in believed
         return fine if self.looker.fine else found
-
-    def of_lost_outputs(self, brief: Look, found: Found) -> Found:
-        """Where outputs are so small that rounding on the way may be all there is of them, and a look without it
-        disagreed: what it is worth where they respond."""
-        assert found.look is not None
-        before, after = brief.derivative, found.look.derivative
-        if not brief.by_rows or not found.look.by_rows:
-            return found
-        lost = before.resolved & ~after.resolved & (after.nearby == 0)
-        if not bool(lost.any()):
-            return found
-        there = self.elsewhere(brief, anyway=True)
-        if there.wrong_elsewhere:
-            return Found(Status.FAIL, look=brief)
-        return replace(found, marks=(*found.marks, *there.marks) if there.verdict is Status.PASS else found.marks)
 
     def tape_is_wrong(self, rejected: Sequence[Array]) -> bool:
         """Whether the differences over the entries that the tape rejects hold what backward gives and exclude the tape.
@@ -303,9 +246,9 @@ class Check:
             case Decision.FAIL:
                 return self.failed(look)
             case Decision.CONTRADICTION:
-                return self.contradicted(look)
+                return contradicted(self.looker, look)
             case Decision.UNSEEN:
-                return self.elsewhere(look)
+                return elsewhere(self.looker, look)
         return self.closer(look, masks)
 
     def failed(self, look: Look) -> Found:
@@ -324,129 +267,18 @@ class Check:
                 second = self.looker.look(masks, whole=True, size=SECOND_SIZE)
                 if second.decision is Decision.FAIL:
                     return self.failed(second)
-            for wrong in (self.inputs_alone(look, masks), self.too_small(look, masks)):
+            for wrong in (inputs_alone(self.looker, look, masks), too_small(self.looker, look)):
                 if wrong is not None:
-                    return wrong
+                    return self.failed(wrong)
         if self.mode != "probe":
             known = diagonal(self.looker, look, second)
             if known is not None:
                 self.certified = not known
                 if known:
-                    found = self.tried(self.masks_of(known), look, thoroughly=True)
-                    if isinstance(found, Found):
-                        return replace(found, wrong=known)
+                    confirmed = tried(self.looker, masks_of(self.point, known), look, thoroughly=True)
+                    if confirmed is not None and confirmed.decision is Decision.FAIL:
+                        return replace(self.failed(confirmed), wrong=known)
         return Found(Status.PASS, marks=marks, look=look)
-
-    def masks_of(self, entries: Sequence[Entry]) -> list[Array | None]:
-        """The elements that entries are about, as masks over the moved inputs."""
-        masks = [module_of(x).zeros(x.shape, dtype=bool) for x in self.point.x]
-        for entry in entries:
-            masks[entry.input].reshape(-1)[entry.index] = True
-        return [m if bool(m.any()) else None for m in masks]
-
-    def inputs_alone(self, look: Look, masks: Sequence[Array | None] | None) -> Found | None:
-        """Every input by itself, so that a small share is seen at its own scale."""
-        if len(self.point.x) < 2:
-            return None
-        for number in range(len(self.point.x)):
-            if not self.point.x[number].size:
-                continue
-            own = None if masks is None else masks[number]
-            alone: list[Array | None] = [None] * len(self.point.x)
-            x = self.point.x[number]
-            alone[number] = module_of(x).ones(x.shape, bool) if own is None else own
-            found = self.tried(alone, look, thoroughly=True)
-            if isinstance(found, Found):
-                return found
-        return None
-
-    def too_small(self, look: Look, masks: Sequence[Array | None] | None) -> Found | None:
-        """Entries whose whole share is within the bar, by themselves, as long as that shows more."""
-        for _ in range(MOST_REGROUPED):
-            small = [
-                None if d is None else (abs(g * d) <= look.seen.bar) & (d != 0)
-                for g, d in zip(look.gradients, look.direction, strict=True)
-            ]
-            count = sum(int(m.sum()) for m in small if m is not None)
-            everything = sum(int((d != 0).sum()) for d in look.direction if d is not None)
-            if not count or count == everything:
-                return None
-            found = self.tried(small, look)
-            if not isinstance(found, Look):
-                return found
-            look = found
-        return None
-
-    def tried(self, masks: Sequence[Array | None], like: Look, thoroughly: bool = False) -> Found | Look | None:
-        """A look over some elements: FAIL if a longer one confirms it, the look if it saw something, else None.
-
-        Where nothing is claimed, only `thoroughly` looks longer.
-        """
-        known = like.derivative if like.by_rows else None
-        look = self.looker.look(masks, like=known)
-        if look.decision is Decision.PASS:
-            return look
-        if look.decision is Decision.UNSEEN and not look.claim.size and not thoroughly:
-            return None
-        for _ in range(2):
-            look = self.looker.look(masks, whole=True, floor=known)
-            if look.kinked or look.decision is not Decision.FAIL:
-                return look if look.decision is Decision.PASS else None
-        return self.failed(look)
-
-    # ----------------------------------------------------------------- where this point does not tell
-    def elsewhere(self, look: Look, anyway: bool = False) -> Found:
-        """What the gradient is worth where nothing is seen: it is looked at where the function responds.
-
-        `anyway` also if the claim is not within the bar here.
-        """
-        for multiple in MULTIPLES if anyway or (look.seen.holds(look.claim.value) and not look.seen.noisy) else ():
-            try:
-                beside = self.point.beside([x * multiple for x in self.point.x])
-                there = Looker(beside, self.looker.random, self.rtol, fine=True)
-                if there.point.outputs.not_finite() is not None:
-                    continue
-                found = there.look()
-                if found.decision is Decision.UNSEEN or found.kinked:
-                    continue
-                if found.decision is Decision.FAIL:
-                    found = there.look(whole=True)
-            except Exception:  # it is not asked to work elsewhere
-                continue
-            if found.decision is Decision.PASS:
-                return Found(Status.PASS, marks=(f"flat here, right at {multiple:g} times the inputs",))
-            if found.decision is Decision.FAIL and look.rejected is not None:
-                return self.failed(look)  # the tape rejects it here, and both where something is seen
-            if found.decision is Decision.FAIL:
-                why = UNSEEN.format(f": at {multiple:g} times the inputs, where it responds, the gradient is wrong")
-                cause = Diagnosis.of("GC121", why)
-                return Found(Status.INCONCLUSIVE, why, diagnosis=(cause,), wrong_elsewhere=True, doubted=True)
-        silent = not bool((look.derivative.around > 0).any()) and not look.seen.noisy
-        if silent and not any(bool((g != 0).any()) for g in self.point.vjp(self.looker.even_weights())):
-            return Found(Status.PASS, marks=("nothing changes here",))
-        why = UNSEEN.format(self.point.raised)
-        doubted = not look.seen.holds(look.claim.value)
-        return Found(Status.INCONCLUSIVE, why, diagnosis=(Diagnosis.of("GC121", why),), doubted=doubted)
-
-    def contradicted(self, look: Look) -> Found:
-        """The differences exclude what both backward and the tape say: they are heard again beside the point."""
-        direction = self.point.direction(self.looker.random)
-        moved = [x if d is None else x + BESIDE * d for x, d in zip(self.point.x, direction, strict=True)]
-        try:
-            there = Looker(self.point.beside(moved), self.looker.random, self.rtol).look(whole=True).decision
-        except Exception:  # it is not asked to work elsewhere
-            there = Decision.UNSEEN
-        tape = self.point.tape
-        if there in (Decision.PASS, Decision.BY_TAPE) and tape is not None and tape.kinks():
-            return self.failed(look)
-        names = sorted({kink.operation.name for kink in tape.kinks()}) if tape is not None else []
-        blamed = f" ({', '.join(names)} at a kink)" if names else ""
-        why = (
-            f"the differences give {look.seen.value:.6g} ± {look.seen.bar:.1g} where backward gives "
-            f"{look.claim.value:.6g}, and the operations' own derivatives agree with backward{blamed}: "
-            "the forward is noisier than its operations tell, or one has a wrong rule"
-        )
-        return Found(Status.INCONCLUSIVE, why, diagnosis=(Diagnosis.of("GC121", why),))
 
     def in_low_precision(self) -> Found | None:
         """FAIL if the backward in the inputs' own dtype strays from the one in float64, which was just found right."""

@@ -1,111 +1,19 @@
-"""Mistakes in a whole gradient: what the right one is in terms of the claimed one, the cotangent, inputs, outputs."""
+"""Mistakes in a whole gradient, and the order in which these and those in a term are tried."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 
 import numpy as np
 
-from gradcheck.checker.outputs import Outputs, widened
-from gradcheck.numeric.line import Array, module_of
+from gradcheck.checker.subject import Hypothesis, Subject, nice, shown
+from gradcheck.checker.terms import operands, ratio, term
+from gradcheck.numeric.line import module_of
 from gradcheck.result import Diagnosis
 
 MOST_ROLLED = 2
 """Steps of a roll that are tried along each axis."""
-SIMPLE = 12
-"""Factors that are fractions of numbers up to this are simple."""
-
-
-@dataclass
-class Subject:
-    """What hypotheses about one input are made from; one gradient of all inputs per cotangent, one right gradient of
-    this input."""
-
-    number: int
-    names: Sequence[str]
-    inputs: Sequence[Array]
-    outputs: Outputs
-    cotangents: Sequence[Array]
-    claimed: Sequence[Sequence[Array]]
-    truth: Sequence[Array]
-    bars: Sequence[Array]
-    vjp: Callable[[Array], list[Array]]
-
-    @property
-    def x(self) -> Array:
-        return self.inputs[self.number]
-
-    @property
-    def name(self) -> str:
-        return self.names[self.number]
-
-    @property
-    def gradients(self) -> list[Array]:
-        """Of this input, as backward gives them."""
-        return [gradients[self.number] for gradients in self.claimed]
-
-    @property
-    def single_output(self) -> Array | None:
-        """The one output, if there is only one."""
-        return self.outputs.arrays[self.outputs.active[0]] if len(self.outputs.active) == 1 else None
-
-    def shaped(self, shape: tuple[int, ...]) -> list[Array]:
-        """The cotangents of the one output in its shape."""
-        parts = [self.outputs.split(u)[self.outputs.active[0]] for u in self.cotangents]
-        return [widened(part).reshape(shape) for part in parts if part is not None]
-
-    def holds(self, candidates: Sequence[Array]) -> bool:
-        """Whether gradients, one per cotangent, are the right ones."""
-        return all(
-            c.shape == t.shape and bool((abs(c - t) <= b).all())
-            for c, t, b in zip(candidates, self.truth, self.bars, strict=True)
-        )
-
-    def factor(self, candidates: Sequence[Array], rests: Sequence[Array] | None = None) -> float | None:
-        """The simple factor c for which c · candidate (plus rest) is right; None if there is none.
-
-        Never of a single element, for which any factor can be found.
-        """
-        missing = list(self.truth) if rests is None else [t - r for t, r in zip(self.truth, rests, strict=True)]
-        if candidates[0].shape != self.truth[0].shape or candidates[0].size < 1:
-            return None
-        place = int(abs(candidates[0]).argmax())
-        base, wanted = (complex(a.reshape(-1)[place]) for a in (candidates[0], missing[0]))
-        if not base or not np.isfinite(abs(base)) or not np.isfinite(abs(wanted)):
-            return None
-        ratio = (wanted / base).real
-        bar = float(self.bars[0].reshape(-1)[place]) / abs(base)
-        if abs(ratio) <= 4 * bar:
-            return None
-        c = nice(ratio, bar)
-        made = [c * a if rests is None else c * a + rests[k] for k, a in enumerate(candidates)]
-        return c if self.holds(made) else None
-
-    def diagnosis(self, code: str, text: str) -> Diagnosis:
-        return Diagnosis.of(code, f"{self.name}: {text}", (self.name,))
-
-
-Hypothesis = Callable[[Subject], Diagnosis | None]
-
-
-def nice(value: float, bar: float) -> float:
-    """The simplest fraction with a small denominator within the bar of a value, or the value."""
-    for denominator in range(1, SIMPLE + 1):
-        near = round(value * denominator) / denominator
-        if near and abs(near - value) <= 4 * bar + 1e-9 * abs(value):
-            return near
-    return value
-
-
-def shown(value: float) -> str:
-    """A factor as a person would write it: 2, 1/3, 0.1234."""
-    for denominator in range(1, SIMPLE + 1):
-        whole = round(value * denominator)
-        if abs(whole - value * denominator) <= 1e-9 * abs(value * denominator) and abs(whole) < 10**6:
-            return str(whole) if denominator == 1 else f"{whole}/{denominator}"
-    return f"{value:.6g}"
 
 
 # --------------------------------------------------------------------------- nothing but the gradient
@@ -237,102 +145,6 @@ def unsummed(s: Subject) -> Diagnosis | None:
         if s.holds([s.vjp(u)[s.number] for u in summed]):
             return s.diagnosis("GC106", f"the cotangent must be summed over axis {', '.join(map(str, chosen))}")
     return None
-
-
-# --------------------------------------------------------------------------- the gradient times, or plus, something
-def functions(s: Subject) -> Iterator[tuple[str, Array]]:
-    """Simple functions of input, output and the other inputs, elementwise, of the input's shape."""
-    values = [(s.name, s.x)]
-    values += [
-        (f"{'out' if len(s.outputs.active) == 1 else f'out[{k}]'}", widened(s.outputs.arrays[k]))
-        for k in s.outputs.active
-    ]
-    values += [(n, v) for n, v in zip(s.names, s.inputs, strict=True) if n != s.name]
-    xp = module_of(s.x)
-    for name, v in values:
-        if v.shape != s.x.shape or v.dtype.kind == "c":
-            continue
-        yield name, v
-        yield f"(1 − {name})", 1 - v
-        yield f"(1 + {name})", 1 + v
-        yield f"{name}²", v * v
-        yield f"(1 − {name}²)", 1 - v * v
-        yield f"(1 + {name}²)", 1 + v * v
-        yield f"{name} · (1 − {name})", v * (1 - v)
-        for title, function in (("exp", xp.exp), ("cos", xp.cos), ("sin", xp.sin), ("sqrt", xp.sqrt), ("abs", xp.abs),
-                                ("sign", xp.sign), ("log", xp.log), ("tanh", xp.tanh)):  # fmt: skip
-            yield f"{title}({name})", function(v)
-
-
-def ratio(s: Subject) -> Diagnosis | None:
-    """Analytic times or over a simple function."""
-    if s.x.dtype.kind == "c" or s.x.size < 2:
-        return None
-    for name, f in functions(s):
-        for text, values in ((f"analytic · {name}", f), (f"analytic / {name}", 1 / f)):
-            if not usable(values):
-                continue
-            c = s.factor([g * values for g in s.gradients])
-            if c is not None:
-                scaled = "" if c == 1 else f"{shown(c)} · "
-                return s.diagnosis("GC111", f"numeric = {scaled}{text}{hint(s, name, text)}")
-    return None
-
-
-def hint(s: Subject, name: str, text: str) -> str:
-    """What a ratio most often means."""
-    for v in ("out", s.name):
-        if text == f"analytic · (1 + {v})":
-            return f": a factor 1 − {v} that should be 1 − {v}²"
-        if text == f"analytic / (1 + {v})":
-            return f": a factor 1 − {v}² that should be 1 − {v}"
-    return ""
-
-
-def term(s: Subject) -> Diagnosis | None:
-    """Analytic plus the cotangent times a simple function."""
-    out = s.single_output
-    if s.x.dtype.kind == "c" or out is None or out.size != s.x.size or s.x.size < 2 or s.outputs.complex:
-        return None
-    cotangents = [u.reshape(s.x.shape) for u in s.cotangents]
-    ones = s.x * 0 + 1
-    for name, f in (("", ones), *functions(s)):
-        if not usable(f):
-            continue
-        c = s.factor([u * f for u in cotangents], s.gradients)
-        if c is not None:
-            times = f" · {name}" if name else ""
-            sign = "−" if c < 0 else "+"
-            number = "" if abs(c) == 1 else f"{shown(abs(c))} · "
-            return s.diagnosis("GC114", f"numeric = analytic {sign} {number}dy{times}")
-    return None
-
-
-def operands(s: Subject) -> Diagnosis | None:
-    """A product of the cotangent with another input, each perhaps transposed."""
-    out = s.single_output
-    if s.x.ndim != 2 or out is None or out.ndim != 2:
-        return None
-    others = [(n, v) for n, v in zip(s.names, s.inputs, strict=True) if v.ndim == 2 and n != s.name]
-    cotangents, found, claimed = s.shaped(out.shape), "", False
-    for (name, v), turn_g, turn_v, first in itertools.product(others, (False, True), (False, True), (True, False)):
-        pairs = [(g.T if turn_g else g, v.T if turn_v else v) for g in cotangents]
-        pairs = [pair if first else pair[::-1] for pair in pairs]
-        left, right = pairs[0]
-        if left.shape[1] != right.shape[0] or (left.shape[0], right.shape[1]) != s.x.shape:
-            continue
-        products = [a @ b for a, b in pairs]
-        texts = ["dy.T" if turn_g else "dy", f"{name}.T" if turn_v else name]
-        found = found or (" @ ".join(texts if first else texts[::-1]) if s.holds(products) else "")
-        # what backward gives is a product, if another one
-        claimed |= all(bool((abs(g - p) <= b).all()) for g, p, b in zip(s.gradients, products, s.bars, strict=True))
-    return s.diagnosis("GC116", f"numeric = {found}") if found and claimed else None
-
-
-def usable(values: Array) -> bool:
-    """Whether all are finite and some are not 0."""
-    size = float(abs(values).max())
-    return 0 < size < float("inf")
 
 
 HYPOTHESES: tuple[Hypothesis, ...] = (

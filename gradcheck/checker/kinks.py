@@ -56,6 +56,22 @@ class Kinks:
         return ", ".join(self.places) + more
 
 
+def kinked_by_tape(point: Point) -> list[Array] | None:
+    """Per moved input the elements that feed an operation at its kink, as the tape tells; None if none do."""
+    tape = point.tape
+    if tape is None or tape.smooth:
+        return None
+    kinks = tape.kinks()
+    if not kinks:
+        return None
+    masks = [module_of(x).zeros(x.shape, dtype=bool) for x in point.x]
+    for kink in kinks:
+        for number, k in enumerate(point.moved):
+            if kink.inputs[k] is not None:
+                masks[number] |= kink.inputs[k]
+    return masks if any(bool(m.any()) for m in masks) else None
+
+
 def judged(looker: Looker, masks: Masks | None) -> Kinks:
     """Hold the gradient against the generalised derivative along random directions over the elements in `masks`.
 

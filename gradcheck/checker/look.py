@@ -131,12 +131,8 @@ class Looker:
 
     def along(self, direction: list[Array | None], like: Look, whole: bool) -> Look:
         """A look along a given direction, with the cotangent and the noise of another look."""
-        if like.by_rows:
-            scan = Scan(self.point.line(direction))
-            derivative = self.scanned(scan, like.derivative.noise, whole, BRIEF)
-        else:
-            scan = Scan(self.point.line(direction, like.cotangent))
-            derivative = self.scanned(scan, like.derivative.noise, whole, BRIEF)
+        scan = Scan(self.point.line(direction, None if like.by_rows else like.cotangent))
+        derivative = self.scanned(scan, like.derivative.noise, whole, BRIEF)
         masks = [None if d is None else d != 0 for d in direction]
         return self.compared(direction, derivative, like.cotangent, like.by_rows, masks)
 

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from gradcheck.checker.causes import causes
 from gradcheck.checker.decide import Decision
+from gradcheck.checker.found import Named
 from gradcheck.checker.look import ROUNDING, Look, Looker
 from gradcheck.checker.patterns import patterns
 from gradcheck.checker.point import SUM_OF_OUTPUTS, Entry, Point
+from gradcheck.checker.structure import elementwise, shows_diagonal
 from gradcheck.numeric.jacobian import Block, paired_axes, wrong_in_block
 from gradcheck.numeric.line import Array, module_of
 from gradcheck.numeric.search import halved
-from gradcheck.result import Diagnosis
 
 BUDGET = 10
 """Naming costs at most so many times the evaluations and vjps of the check itself."""
@@ -28,18 +28,6 @@ MOST_ENTRIES = 2**25
 """Entries of a Jacobian that mode ``full`` computes at most."""
 
 
-@dataclass
-class Named:
-    """Wrong entries, those that carry most of the error first; how many elements of which input are wrong; and why."""
-
-    entries: list[Entry] = field(default_factory=list)
-    counts: dict[int, int] = field(default_factory=dict)
-    right: set[int] = field(default_factory=set)
-    exhaustive: bool = True
-    causes: tuple[Diagnosis, ...] = ()
-    patterns: tuple[str, ...] = ()
-
-
 def name_wrong(looker: Looker, look: Look, listed: int, thorough: bool) -> Named:
     """What is wrong about a gradient that a look shows to be wrong, and the likely causes."""
     point = looker.point
@@ -47,7 +35,7 @@ def name_wrong(looker: Looker, look: Look, listed: int, thorough: bool) -> Named
         named = by_tape(looker, look, listed)
     else:
         budget = np.inf if thorough else max(LEAST_BUDGET, BUDGET * (point.evaluations + point.vjps))
-        named = by_columns(looker, look, listed, budget)
+        named = by_columns(looker, look, budget)
     named.entries.sort(key=lambda e: -error(e))
     named.patterns = patterns(point, named)
     named.causes = tuple(causes(looker, named))
@@ -145,54 +133,8 @@ def located(point: Point, cotangent: Array, number: int, index: int) -> Entry:
     return entry_of(point, number, index, start, *both(start, stop))
 
 
-# --------------------------------------------------------------------------- structure
-def shows_diagonal(looker: Looker, look: Look) -> bool:
-    """Whether claim and tape, or claim alone, are elementwise: two cotangents give the same ratios."""
-    point, u = looker.point, look.cotangent
-    if len(point.x) != 1 or point.x[0].size != u.size or point.complex or not bool((u != 0).all()):
-        return False
-    other = looker.even_weights()
-    pairs = [(look.gradients[0], point.vjp(other)[0])]
-    if point.witnessed:
-        pairs.append((point.by_tape(u)[0], point.by_tape(other)[0]))
-    for first, second in pairs:
-        a, b = first.reshape(-1) / u, second.reshape(-1) / other
-        if not bool((abs(a - b) <= ROUNDING * abs(a)).all()):
-            return False
-    return True
-
-
-def diagonal(looker: Looker, first: Look, second: Look | None) -> list[Entry] | None:
-    """Of an elementwise function of a single input, the wrong entries; None if it is another, or too little is known.
-
-    The differences along two directions show it, or two cotangents of the tape.
-    """
-    if first.rejected is not None:
-        return None
-    if second is None:
-        return [] if looker.point.witnessed and shows_diagonal(looker, first) else None
-    if not first.by_rows or not second.by_rows or not shows_diagonal(looker, first):
-        return None
-    d, other = (look.direction[0] for look in (first, second))
-    if d is None or other is None or not bool((d != 0).all()):
-        return None
-    d, other = d.reshape(-1), other.reshape(-1)
-    value, bar = first.derivative.both.value / d, first.derivative.both.bar / abs(d)
-    again, again_bar = second.derivative.both.value / other, second.derivative.both.bar / abs(other)
-    if not bool((abs(value - again) <= bar + again_bar).all()) or not bool(np.isfinite(bar).all()):
-        return None
-    claimed = first.gradients[0].reshape(-1) / first.cotangent
-    bar = bar + (ROUNDING + looker.rtol) * module_of(d).maximum(abs(claimed), abs(value))
-    again_bar = again_bar + (ROUNDING + looker.rtol) * module_of(d).maximum(abs(claimed), abs(again))
-    apart = (abs(claimed - value) > bar) & (abs(claimed - again) > again_bar)
-    return [
-        Entry(0, i, i, float(claimed[i]), float(value[i]), float(bar[i]))
-        for i in module_of(d).flatnonzero(apart).tolist()
-    ]
-
-
 # --------------------------------------------------------------------------- without the tape
-def by_columns(looker: Looker, look: Look, listed: int, budget: float) -> Named:
+def by_columns(looker: Looker, look: Look, budget: float) -> Named:
     """The wrong entries as differences find them: by columns where the budget allows, else by halving."""
     point, named = looker.point, Named()
     for number in range(len(point.x)):
@@ -217,36 +159,6 @@ def by_columns(looker: Looker, look: Look, listed: int, budget: float) -> Named:
         named.entries += found
         named.counts[number] = len({e.index for e in found})
     return named
-
-
-def elementwise(looker: Looker, look: Look, number: int) -> list[Entry] | None:
-    """The wrong entries of one input whose Jacobian is diagonal; None if it is not."""
-    point, u, d = looker.point, look.cotangent, look.direction[number]
-    if d is None or not look.by_rows or d.size != u.size or point.complex or d.size < 2:
-        return None
-    masks: list[Array | None] = [None] * len(point.x)
-    masks[number] = d != 0
-    other = looker.look(masks, whole=True)
-    other_d = other.direction[number]
-    assert other_d is not None
-    xp, d, other_d = module_of(u), d.reshape(-1), other_d.reshape(-1)
-    value, bar = look.derivative.both.value / d, look.derivative.both.bar / abs(d)
-    again, again_bar = other.derivative.both.value / other_d, other.derivative.both.bar / abs(other_d)
-    kinked = xp.stack([v for f in (look, other) for v in (f.derivative.kinked, f.derivative.unclear)]).any(axis=0)
-    if not bool(((abs(value - again) <= bar + again_bar) | kinked).all()):
-        return None
-    ones = xp.ones_like(u)
-    claimed, mixed = point.vjp(ones)[number].reshape(-1), point.vjp(looker.even_weights())
-    del mixed
-    weighted = point.vjp(u)[number].reshape(-1)
-    used = u != 0
-    if not bool((abs(weighted - u * claimed)[used] <= ROUNDING * abs(weighted[used])).all()):
-        return None
-    bar = bar + (ROUNDING + looker.rtol) * xp.maximum(abs(claimed), abs(value))
-    return [
-        Entry(number, i, i, float(claimed[i]), float(value[i]), float(bar[i]))
-        for i in xp.flatnonzero(~(abs(claimed - value) <= bar) & ~kinked).tolist()
-    ]
 
 
 def wrong_in(looker: Looker, number: int, look: Look) -> list[Entry]:

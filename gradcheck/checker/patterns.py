@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from gradcheck.checker.found import Named
 from gradcheck.checker.point import Point
-
-if TYPE_CHECKING:
-    from gradcheck.checker.name import Named
 
 
 def patterns(point: Point, named: Named) -> tuple[str, ...]:

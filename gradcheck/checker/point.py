@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,9 +13,7 @@ from gradcheck.checker.problem import Problem
 from gradcheck.numeric.line import MOST_ROWS, Array, Line, random_direction, scale_of, spacing
 from gradcheck.result import Diagnosis, WrongEntry
 from gradcheck.witness.causes import explain
-
-if TYPE_CHECKING:
-    from gradcheck.witness.tape import Tape
+from gradcheck.witness.tape import Tape
 
 SUM_OF_OUTPUTS = -1
 """In place of an output element: a random signed sum of all outputs."""

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from gradcheck.numeric.line import Array
 from gradcheck.witness.tape import Tape
-
-Array = Any
-"""An array of the backend at hand (NumPy, CuPy); the checker uses the array's own module."""
 
 
 @dataclass(frozen=True)

@@ -105,7 +105,7 @@ def derivative_of(scan: Scan, noise: Array) -> Derivative:
     right, left = (balanced(xp, side[:near], side_bars[:near])[0] for side in (rights, lefts))
     gaps = [abs(a - b) + 2 * bar for a, b, bar in zip(rights, lefts, side_bars, strict=True)]
     gap = xp.stack([xp.where(xp.isfinite(g), g, xp.inf) for g in gaps]).min(axis=0)
-    jumped = leaps(xp, ahead, noises) | leaps(xp, behind, noises)
+    jumped = leaps(ahead, noises) | leaps(behind, noises)
     apart = abs(right.value - left.value) > APART * (right.bar + left.bar)
     changes = [xp.maximum(abs(ahead[k]), abs(behind[k])) for k in usual]
     largest = xp.stack([xp.where(xp.isfinite(change), change, 0.0) for change in changes]).max(axis=0)
@@ -136,7 +136,7 @@ def one_sided(values: Sequence[Array], h: Sequence[float]) -> list[Array]:
     return [(RATIO * slopes[k] - slopes[k + 1]) / (RATIO - 1) for k in range(len(slopes) - 1)]
 
 
-def leaps(xp: Any, values: Sequence[Array], noises: Sequence[Array]) -> Array:
+def leaps(values: Sequence[Array], noises: Sequence[Array]) -> Array:
     """Whether the limit at 0 of values on one side, which are changes from 0, is not 0.
 
     The limit is that of the parabola through three points; what the next three give tells how far off it is. Three

@@ -8,7 +8,8 @@ from typing import Literal
 import numpy as np
 
 from gradcheck.checker.outputs import is_differentiable, widened
-from gradcheck.checker.problem import Array, Problem
+from gradcheck.checker.problem import Problem
+from gradcheck.numeric.line import Array
 from gradcheck.result import GradientSummary, Status
 from gradcheck.run.function import TensorFunction
 from gradcheck.run.no_gradient import refused

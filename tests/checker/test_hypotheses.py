@@ -9,7 +9,7 @@ import pytest
 from layers import problem
 
 from gradcheck.checker.gradient import check_gradient
-from gradcheck.checker.hypotheses import nice, shown
+from gradcheck.checker.subject import nice, shown
 from gradcheck.codes import CODES
 from gradcheck.result import GradientSummary, Status
 

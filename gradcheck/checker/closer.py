@@ -1,0 +1,76 @@
+"""Looks at some elements by themselves, so that a small share of the gradient is seen at its own scale."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gradcheck.checker.decide import Decision
+from gradcheck.checker.look import Look, Looker
+from gradcheck.checker.point import Entry, Point
+from gradcheck.numeric.line import Array, module_of
+
+MOST_REGROUPED = 8
+"""Looks at what was too small to be seen beside the rest, each at its own scale: eight times a factor of 1e9
+is all of float64."""
+
+
+def inputs_alone(looker: Looker, like: Look, masks: Sequence[Array | None] | None) -> Look | None:
+    """Every input by itself: the first look that shows one to be wrong."""
+    inputs = looker.point.x
+    if len(inputs) < 2:
+        return None
+    for number, x in enumerate(inputs):
+        if not x.size:
+            continue
+        own = None if masks is None else masks[number]
+        alone: list[Array | None] = [None] * len(inputs)
+        alone[number] = module_of(x).ones(x.shape, bool) if own is None else own
+        look = tried(looker, alone, like, thoroughly=True)
+        if look is not None and look.decision is Decision.FAIL:
+            return look
+    return None
+
+
+def too_small(looker: Looker, look: Look) -> Look | None:
+    """Entries whose whole share is within the bar, by themselves, as long as that shows more: a look that shows them
+    to be wrong."""
+    for _ in range(MOST_REGROUPED):
+        small = [
+            None if d is None else (abs(g * d) <= look.seen.bar) & (d != 0)
+            for g, d in zip(look.gradients, look.direction, strict=True)
+        ]
+        count = sum(int(m.sum()) for m in small if m is not None)
+        everything = sum(int((d != 0).sum()) for d in look.direction if d is not None)
+        if not count or count == everything:
+            return None
+        closer = tried(looker, small, look)
+        if closer is None or closer.decision is Decision.FAIL:
+            return closer
+        look = closer
+    return None
+
+
+def tried(looker: Looker, masks: Sequence[Array | None], like: Look, thoroughly: bool = False) -> Look | None:
+    """A look over some elements that says PASS, or FAIL and a second one said so too; None where it is neither.
+
+    Where nothing is claimed, only `thoroughly` looks longer.
+    """
+    known = like.derivative if like.by_rows else None
+    look = looker.look(masks, like=known)
+    if look.decision is Decision.PASS:
+        return look
+    if look.decision is Decision.UNSEEN and not look.claim.size and not thoroughly:
+        return None
+    for _ in range(2):
+        look = looker.look(masks, whole=True, floor=known)
+        if look.kinked or look.decision is not Decision.FAIL:
+            return look if look.decision is Decision.PASS else None
+    return look
+
+
+def masks_of(point: Point, entries: Sequence[Entry]) -> list[Array | None]:
+    """The elements that entries are about, as masks over the moved inputs."""
+    masks = [module_of(x).zeros(x.shape, dtype=bool) for x in point.x]
+    for entry in entries:
+        masks[entry.input].reshape(-1)[entry.index] = True
+    return [m if bool(m.any()) else None for m in masks]

@@ -1,0 +1,93 @@
+"""Where the point itself does not tell: the gradient is looked at where the function responds, or beside the point."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from gradcheck.checker.decide import Decision
+from gradcheck.checker.found import Found
+from gradcheck.checker.look import Look, Looker
+from gradcheck.result import Diagnosis, Status
+
+MULTIPLES = [2.0**-k for k in (1, 2, 3, 4, 6, 8, 10)] + [2.0**k for k in (1, 4, 8, 16, 24, 40)]
+"""Of the inputs, at which a function that is flat here is looked at: saturated functions respond nearer to 0,
+underflown ones beyond."""
+BESIDE = 2.0**-7
+"""How far off, relative to the inputs' scale, witnesses that contradict each other are heard again."""
+
+UNSEEN = (
+    "the derivative is too small to be seen beside the rounding errors of the forward here (saturated, flat or noisy), "
+    "so nothing could be verified{}. Choose inputs at which the outputs respond, or a forward that keeps more digits "
+    "(expm1, log1p, float64)"
+)
+
+
+def elsewhere(looker: Looker, look: Look, anyway: bool = False) -> Found:
+    """What the gradient is worth where nothing is seen: it is looked at where the function responds.
+
+    `anyway` also if the claim is not within the bar here.
+    """
+    for multiple in MULTIPLES if anyway or (look.seen.holds(look.claim.value) and not look.seen.noisy) else ():
+        try:
+            beside = looker.point.beside([x * multiple for x in looker.point.x])
+            there = Looker(beside, looker.random, looker.rtol, fine=True)
+            if there.point.outputs.not_finite() is not None:
+                continue
+            found = there.look()
+            if found.decision is Decision.UNSEEN or found.kinked:
+                continue
+            if found.decision is Decision.FAIL:
+                found = there.look(whole=True)
+        except Exception:  # it is not asked to work elsewhere
+            continue
+        if found.decision is Decision.PASS:
+            return Found(Status.PASS, marks=(f"flat here, right at {multiple:g} times the inputs",))
+        if found.decision is Decision.FAIL and look.rejected is not None:
+            return Found(Status.FAIL, look=look)  # the tape rejects it here, and both where something is seen
+        if found.decision is Decision.FAIL:
+            why = UNSEEN.format(f": at {multiple:g} times the inputs, where it responds, the gradient is wrong")
+            cause = Diagnosis.of("GC121", why)
+            return Found(Status.INCONCLUSIVE, why, diagnosis=(cause,), wrong_elsewhere=True, doubted=True)
+    silent = not bool((look.derivative.around > 0).any()) and not look.seen.noisy
+    if silent and not any(bool((g != 0).any()) for g in looker.point.vjp(looker.even_weights())):
+        return Found(Status.PASS, marks=("nothing changes here",))
+    why = UNSEEN.format(looker.point.raised)
+    doubted = not look.seen.holds(look.claim.value)
+    return Found(Status.INCONCLUSIVE, why, diagnosis=(Diagnosis.of("GC121", why),), doubted=doubted)
+
+
+def contradicted(looker: Looker, look: Look) -> Found:
+    """The differences exclude what both backward and the tape say: they are heard again beside the point."""
+    direction = looker.point.direction(looker.random)
+    moved = [x if d is None else x + BESIDE * d for x, d in zip(looker.point.x, direction, strict=True)]
+    try:
+        there = Looker(looker.point.beside(moved), looker.random, looker.rtol).look(whole=True).decision
+    except Exception:  # it is not asked to work elsewhere
+        there = Decision.UNSEEN
+    tape = looker.point.tape
+    if there in (Decision.PASS, Decision.BY_TAPE) and tape is not None and tape.kinks():
+        return Found(Status.FAIL, look=look)
+    names = sorted({kink.operation.name for kink in tape.kinks()}) if tape is not None else []
+    blamed = f" ({', '.join(names)} at a kink)" if names else ""
+    why = (
+        f"the differences give {look.seen.value:.6g} ± {look.seen.bar:.1g} where backward gives "
+        f"{look.claim.value:.6g}, and the operations' own derivatives agree with backward{blamed}: "
+        "the forward is noisier than its operations tell, or one has a wrong rule"
+    )
+    return Found(Status.INCONCLUSIVE, why, diagnosis=(Diagnosis.of("GC121", why),))
+
+
+def of_lost_outputs(looker: Looker, brief: Look, found: Found) -> Found:
+    """Where outputs are so small that rounding on the way may be all there is of them, and a look without it
+    disagreed: what it is worth where they respond."""
+    assert found.look is not None
+    before, after = brief.derivative, found.look.derivative
+    if not brief.by_rows or not found.look.by_rows:
+        return found
+    lost = before.resolved & ~after.resolved & (after.nearby == 0)
+    if not bool(lost.any()):
+        return found
+    there = elsewhere(looker, brief, anyway=True)
+    if there.wrong_elsewhere:
+        return Found(Status.FAIL, look=brief)
+    return replace(found, marks=(*found.marks, *there.marks) if there.verdict is Status.PASS else found.marks)

@@ -1,0 +1,105 @@
+"""What hypotheses about a wrong gradient are made from, and how they are held against the right one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from gradcheck.checker.outputs import Outputs, widened
+from gradcheck.numeric.line import Array
+from gradcheck.result import Diagnosis
+
+SIMPLE = 12
+"""Factors that are fractions of numbers up to this are simple."""
+
+
+@dataclass
+class Subject:
+    """What hypotheses about one input are made from; one gradient of all inputs per cotangent, one right gradient of
+    this input."""
+
+    number: int
+    names: Sequence[str]
+    inputs: Sequence[Array]
+    outputs: Outputs
+    cotangents: Sequence[Array]
+    claimed: Sequence[Sequence[Array]]
+    truth: Sequence[Array]
+    bars: Sequence[Array]
+    vjp: Callable[[Array], list[Array]]
+
+    @property
+    def x(self) -> Array:
+        return self.inputs[self.number]
+
+    @property
+    def name(self) -> str:
+        return self.names[self.number]
+
+    @property
+    def gradients(self) -> list[Array]:
+        """Of this input, as backward gives them."""
+        return [gradients[self.number] for gradients in self.claimed]
+
+    @property
+    def single_output(self) -> Array | None:
+        """The one output, if there is only one."""
+        return self.outputs.arrays[self.outputs.active[0]] if len(self.outputs.active) == 1 else None
+
+    def shaped(self, shape: tuple[int, ...]) -> list[Array]:
+        """The cotangents of the one output in its shape."""
+        parts = [self.outputs.split(u)[self.outputs.active[0]] for u in self.cotangents]
+        return [widened(part).reshape(shape) for part in parts if part is not None]
+
+    def holds(self, candidates: Sequence[Array]) -> bool:
+        """Whether gradients, one per cotangent, are the right ones."""
+        return all(
+            c.shape == t.shape and bool((abs(c - t) <= b).all())
+            for c, t, b in zip(candidates, self.truth, self.bars, strict=True)
+        )
+
+    def factor(self, candidates: Sequence[Array], rests: Sequence[Array] | None = None) -> float | None:
+        """The simple factor c for which c · candidate (plus rest) is right; None if there is none.
+
+        Never of a single element, for which any factor can be found.
+        """
+        missing = list(self.truth) if rests is None else [t - r for t, r in zip(self.truth, rests, strict=True)]
+        if candidates[0].shape != self.truth[0].shape or candidates[0].size < 1:
+            return None
+        place = int(abs(candidates[0]).argmax())
+        base, wanted = (complex(a.reshape(-1)[place]) for a in (candidates[0], missing[0]))
+        if not base or not np.isfinite(abs(base)) or not np.isfinite(abs(wanted)):
+            return None
+        ratio = (wanted / base).real
+        bar = float(self.bars[0].reshape(-1)[place]) / abs(base)
+        if abs(ratio) <= 4 * bar:
+            return None
+        c = nice(ratio, bar)
+        made = [c * a if rests is None else c * a + rests[k] for k, a in enumerate(candidates)]
+        return c if self.holds(made) else None
+
+    def diagnosis(self, code: str, text: str) -> Diagnosis:
+        return Diagnosis.of(code, f"{self.name}: {text}", (self.name,))
+
+
+Hypothesis = Callable[[Subject], Diagnosis | None]
+
+
+def nice(value: float, bar: float) -> float:
+    """The simplest fraction with a small denominator within the bar of a value, or the value."""
+    for denominator in range(1, SIMPLE + 1):
+        near = round(value * denominator) / denominator
+        if near and abs(near - value) <= 4 * bar + 1e-9 * abs(value):
+            return near
+    return value
+
+
+def shown(value: float) -> str:
+    """A factor as a person would write it: 2, 1/3, 0.1234."""
+    for denominator in range(1, SIMPLE + 1):
+        whole = round(value * denominator)
+        if abs(whole - value * denominator) <= 1e-9 * abs(value * denominator) and abs(whole) < 10**6:
+            return str(whole) if denominator == 1 else f"{whole}/{denominator}"
+    return f"{value:.6g}"
