@@ -43,14 +43,15 @@ class Named:
 def name_wrong(looker: Looker, look: Look, listed: int, thorough: bool) -> Named:
     """What is wrong about a gradient that a look shows to be wrong, and the likely causes."""
     point = looker.point
+    spent = point.evaluations + point.vjps
+    budget = np.inf if thorough else max(LEAST_BUDGET, BUDGET * spent)
     if point.witnessed and look.rejected is not None:
         named = by_tape(looker, look, listed)
     else:
-        budget = np.inf if thorough else max(LEAST_BUDGET, BUDGET * (point.evaluations + point.vjps))
-        named = by_columns(looker, look, listed, budget)
+        named = by_columns(looker, look, budget)
     named.entries.sort(key=lambda e: -error(e))
     named.patterns = patterns(point, named)
-    named.causes = tuple(causes(looker, named))
+    named.causes = tuple(causes(looker, named, budget - (point.evaluations + point.vjps - spent)))
     return named
 
 
@@ -190,7 +191,7 @@ def diagonal(looker: Looker, first: Look, second: Look | None) -> list[Entry] | 
 
 
 # --------------------------------------------------------------------------- without the tape
-def by_columns(looker: Looker, look: Look, listed: int, budget: float) -> Named:
+def by_columns(looker: Looker, look: Look, budget: float) -> Named:
     """The wrong entries as differences find them: by columns where the budget allows, else by halving."""
     point, named = looker.point, Named()
     for number in range(len(point.x)):
@@ -205,10 +206,10 @@ def by_columns(looker: Looker, look: Look, listed: int, budget: float) -> Named:
             continue
         found = elementwise(looker, alone, number)
         if found is None and not point.complex and point.by_rows:
-            cost = sum(a.size for a in point.outputs.arrays) + 2 * point.x[number].size
-            if cost <= budget:
+            before = point.evaluations + point.vjps
+            if point.outputs.size + 4 * point.x[number].size <= budget:
                 found = wrong_in(looker, number, alone)
-                budget -= cost
+            budget -= point.evaluations + point.vjps - before
         if not found:
             found = searched(looker, alone, number)
             named.exhaustive = False
