@@ -171,16 +171,16 @@ class Tensor:
     # ----------------------------------------------------------------- its values
     def numpy(self) -> np.ndarray[Any, Any]:
         """A copy of its values on the host."""
-        return np.array(self.values(".numpy()"))
+        return np.array(self._values(".numpy()"))
 
-    def values(self, how: str) -> np.ndarray[Any, Any]:
+    def _values(self, how: str) -> np.ndarray[Any, Any]:
         """Its values on the host, not to be changed, handed out by the method `how`."""
         if watching:
             tell_left(self, how)
         return to_numpy(self.array)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
-        values = np.array(self.values("NumPy"))
+        values = np.array(self._values("NumPy"))
         return values if dtype is None else values.astype(dtype)
 
     def item(self, *index: int) -> Any:
@@ -189,11 +189,11 @@ class Tensor:
         Raises:
             ValueError: it has several elements and no index is given, or the index is out of range.
         """
-        return self.element(".item()", *index)
+        return self._element(".item()", *index)
 
-    def element(self, how: str, *index: int) -> Any:
+    def _element(self, how: str, *index: int) -> Any:
         """As `item`, handed out by the method `how`."""
-        values = self.values(how)
+        values = self._values(how)
         if not index and values.size != 1:
             raise ValueError(f"item() needs an index for a Tensor of {values.size} elements (shape {self.shape}).")
         try:
@@ -203,22 +203,22 @@ class Tensor:
 
     def tolist(self) -> Any:
         """Its values as nested lists of Python numbers."""
-        return self.values(".tolist()").tolist()
+        return self._values(".tolist()").tolist()
 
     def __float__(self) -> float:
-        return float(self.element("float()"))
+        return float(self._element("float()"))
 
     def __int__(self) -> int:
-        return int(self.element("int()"))
+        return int(self._element("int()"))
 
     def __index__(self) -> int:
-        value = self.element("an index")
+        value = self._element("an index")
         if not isinstance(value, int):
             raise TypeError(f"only integer Tensors can be used as an index, not {self.dtype}.")
         return value
 
     def __complex__(self) -> complex:
-        return complex(self.element("complex()"))
+        return complex(self._element("complex()"))
 
     def __bool__(self) -> bool:
         if self.size != 1:  # observed rule 84

@@ -23,25 +23,29 @@ from gradcheck.result import Diagnosis
 
 COTANGENTS = 2
 """Random ones that a hypothesis has to hold for: with one, any number can be explained."""
-MOST_COLUMNS = 2**10
-"""Elements of an input up to which its right gradient is found by differences, column by column."""
 
 
-def causes(looker: Looker, named: Named) -> Iterator[Diagnosis]:
-    """What explains the wrong gradient: of all inputs at once by the tape, or input by input."""
+def causes(looker: Looker, named: Named, budget: float) -> Iterator[Diagnosis]:
+    """What explains the wrong gradient: of all inputs at once by the tape, or input by input.
+
+    Without a tape the right gradient is found column by column, as long as `budget` evaluations allow it.
+    """
     point = looker.point
     wrong = [number for number, count in named.counts.items() if count]
     cotangents = [looker.even_weights() for _ in range(COTANGENTS)]
     claimed = [point.vjp(u) for u in cotangents]
-    if point.witnessed:
+    nothing = [number for number in wrong if not any(bool((g[number] != 0).any()) for g in claimed)]
+    if point.witnessed and len(nothing) < len(wrong):
         explained = list(point.explained([*cotangents, looker.even_weights()]))
         if explained:
             yield from explained
             return
     for number in wrong:
-        found = truth(looker, number, cotangents)
-        if found is None:
+        cost = 0 if point.witnessed else 4 * point.x[number].size
+        if cost > budget:
             continue
+        budget -= cost
+        found = truth(looker, number, cotangents)
         values, bars = found
         subject = Subject(
             number=number,
@@ -60,8 +64,8 @@ def causes(looker: Looker, named: Named) -> Iterator[Diagnosis]:
             yield cause
 
 
-def truth(looker: Looker, number: int, cotangents: Sequence[Array]) -> tuple[list[Array], list[Array]] | None:
-    """The right gradients of an input, one per cotangent, and their bars; None where they cost too much."""
+def truth(looker: Looker, number: int, cotangents: Sequence[Array]) -> tuple[list[Array], list[Array]]:
+    """The right gradients of an input, one per cotangent, and their bars."""
     point = looker.point
     xp = module_of(point.x[number])
     if point.witnessed:
@@ -72,8 +76,6 @@ def truth(looker: Looker, number: int, cotangents: Sequence[Array]) -> tuple[lis
         ]
         return values, bars
     x, scale = point.x[number], point.scales[number]
-    if x.size > MOST_COLUMNS or not point.by_rows:
-        return None
     parts = [1.0, 1j] if x.dtype.kind == "c" else [1.0]
     noise = None
     values = [xp.zeros(x.size, x.dtype if x.dtype.kind == "c" else "float64") for _ in cotangents]

@@ -254,7 +254,7 @@ class Looker:
 
         value = total(u * both.value)
         given = GIVEN_UNITS * self.point.coarsest if self.point.coarsest > EPS else 0.0
-        bar = total(weight * both.bar) + (ROUNDING + given) * claim.size
+        bar = total(weight * both.bar) + (ROUNDING + given) * (claim.size if np.isfinite(claim.size) else 0.0)
         if not bool(used.any()):
             bar = np.inf
         elif np.isfinite(value) and np.isfinite(claim.value):

@@ -22,8 +22,8 @@ BUDGET = 10
 """Naming costs at most so many times the evaluations and vjps of the check itself."""
 LEAST_BUDGET = 300
 """Evaluations and vjps that naming may take in any case: some hundredths of a second."""
-MOST_LOCATED = 8
-"""Wrong elements whose output is searched for by halving; the five worst are shown."""
+MOST_LOCATED = 5
+"""Wrong elements whose output is searched for by halving: as many as reports show."""
 MOST_ENTRIES = 2**25
 """Entries of a Jacobian that mode ``full`` computes at most."""
 
@@ -31,14 +31,15 @@ MOST_ENTRIES = 2**25
 def name_wrong(looker: Looker, look: Look, listed: int, thorough: bool) -> Named:
     """What is wrong about a gradient that a look shows to be wrong, and the likely causes."""
     point = looker.point
+    spent = point.evaluations + point.vjps
+    budget = np.inf if thorough else max(LEAST_BUDGET, BUDGET * spent)
     if point.witnessed and look.rejected is not None:
         named = by_tape(looker, look, listed)
     else:
-        budget = np.inf if thorough else max(LEAST_BUDGET, BUDGET * (point.evaluations + point.vjps))
         named = by_columns(looker, look, budget)
     named.entries.sort(key=lambda e: -error(e))
     named.patterns = patterns(point, named)
-    named.causes = tuple(causes(looker, named))
+    named.causes = tuple(causes(looker, named, budget - (point.evaluations + point.vjps - spent)))
     return named
 
 
@@ -120,17 +121,21 @@ def located(point: Point, cotangent: Array, number: int, index: int) -> Entry:
 
     def both(first: int, last: int) -> tuple[list[Array], list[Array]]:
         part = cotangent * 0
-        part[first:last] = cotangent[first:last] if last - first > 1 else 1
+        part[first:last] = cotangent[first:last]
         return point.vjp(part), point.by_tape(part)
 
+    def error_of(first: int, last: int) -> complex:
+        claimed, taped = both(first, last)
+        return complex((claimed[number] - taped[number]).reshape(-1)[index])
+
+    whole = error_of(start, stop)
     while stop - start > 1:
         middle = (start + stop) // 2
-        halves = []
-        for first, last in ((start, middle), (middle, stop)):
-            claimed, taped = both(first, last)
-            halves.append(abs(complex((claimed[number] - taped[number]).reshape(-1)[index])))
-        start, stop = (start, middle) if halves[0] >= halves[1] else (middle, stop)
-    return entry_of(point, number, index, start, *both(start, stop))
+        half = error_of(start, middle)
+        start, stop, whole = (start, middle, half) if 2 * abs(half) >= abs(whole) else (middle, stop, whole - half)
+    one = cotangent * 0
+    one[start] = 1
+    return entry_of(point, number, index, start, point.vjp(one), point.by_tape(one))
 
 
 # --------------------------------------------------------------------------- without the tape
@@ -149,10 +154,10 @@ def by_columns(looker: Looker, look: Look, budget: float) -> Named:
             continue
         found = elementwise(looker, alone, number)
         if found is None and not point.complex and point.by_rows:
-            cost = sum(a.size for a in point.outputs.arrays) + 2 * point.x[number].size
-            if cost <= budget:
+            before = point.evaluations + point.vjps
+            if point.outputs.size + 4 * point.x[number].size <= budget:
                 found = wrong_in(looker, number, alone)
-                budget -= cost
+            budget -= point.evaluations + point.vjps - before
         if not found:
             found = searched(looker, alone, number)
             named.exhaustive = False

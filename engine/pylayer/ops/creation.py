@@ -88,7 +88,7 @@ def _on_host(data: Any) -> Any:
     if isinstance(data, (list, tuple)):
         return [_on_host(item) for item in data]
     if isinstance(data, Tensor):
-        return data.values("to_tensor() of a list")
+        return data._values("to_tensor() of a list")
     return to_numpy(data) if type(data) in XP else data
 
 
