@@ -46,7 +46,6 @@ class Kinks:
     kinked: Array
     """The outputs that have one."""
     more: int = 0
-    jumps: bool = False
     wrong_beside: Look | None = None
 
     @property
@@ -105,8 +104,8 @@ def judged(looker: Looker, masks: Masks | None) -> Kinks:
     if not which:
         return Kinks([], [], kinked)
     beside = beside_is_wrong(looker, masks)
-    places, jumps = named(looker, masks, which[:MOST_NAMED])
-    return Kinks([], places, kinked, len(which) - MOST_NAMED, jumps, beside)
+    places = named(looker, masks, which[:MOST_NAMED])
+    return Kinks([], places, kinked, len(which) - MOST_NAMED, beside)
 
 
 @dataclass
@@ -221,10 +220,9 @@ def beside_is_wrong(looker: Looker, masks: Masks | None) -> Look | None:
     return None
 
 
-def named(looker: Looker, masks: Masks | None, outputs: Sequence[int]) -> tuple[list[str], bool]:
-    """For some kinked outputs, an input element that has the kink, and the derivatives on both its sides; whether one
-    is a jump."""
-    point, places, jumps = looker.point, [], False
+def named(looker: Looker, masks: Masks | None, outputs: Sequence[int]) -> list[str]:
+    """For some kinked outputs, an input element that has the kink, and the derivatives on both its sides."""
+    point, places = looker.point, list[str]()
     whole = np.concatenate(
         [
             np.asarray((s if masks is None else s * (0 if m is None else m)).reshape(-1).tolist())
@@ -261,8 +259,7 @@ def named(looker: Looker, masks: Masks | None, outputs: Sequence[int]) -> tuple[
                 number += 1
             scale = float(point.scales[number].reshape(-1)[index - start])
             left, right = (float(side.value[output]) / scale + 0.0 for side in (found.left, found.right))
-            jump = bool(found.jumped[output])
-            jumps |= jump
             place = point.place(Entry(number, index - start, 0, 0.0, 0.0, 0.0))
-            places.append(f"{place} (left {left:.6g}, right {right:.6g}{', with a jump' if jump else ''})")
-    return places or ["points that no single input element shows"], jumps
+            jump = ", with a jump" if bool(found.jumped[output]) else ""
+            places.append(f"{place} (left {left:.6g}, right {right:.6g}{jump})")
+    return places or ["points that no single input element shows"]

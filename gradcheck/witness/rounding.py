@@ -109,13 +109,6 @@ def claim_rounding(tape: Graph, cotangents: Sequence[Array | None], replays: Rep
     return spread([tape.recording.arrays[k] * 0 if g is None else g for k, g in enumerate(plain)], replay)
 
 
-def claim_coarsest(cotangents: Sequence[Array | None], replays: Replays) -> float:
-    """The largest ε of a dtype in the layer's own forward and backward."""
-    found = [EPSILON["float64"]]
-    replays.claimed(cotangents, lambda name, out, number: found.append(EPSILON.get(out.dtype.name, 0.0)))
-    return max(found)
-
-
 def spread(plain: Sequence[Array], replay: Callable[[np.random.Generator], Sequence[Array]]) -> list[Array]:
     """Per input and element, how far its gradient `plain` may be off; `replay` gives it with values moved at random."""
     largest: list[Any] = [0.0 for _ in plain]

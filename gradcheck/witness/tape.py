@@ -19,7 +19,7 @@ import numpy as np
 from gradcheck.backends.base import Array, Recording, Step
 from gradcheck.witness.graph import EPSILON, EXACT, SMALLEST, Graph, wide
 from gradcheck.witness.kinks import Kink, kinks, smooth
-from gradcheck.witness.rounding import Replays, claim_coarsest, claim_rounding, tape_rounding
+from gradcheck.witness.rounding import Replays, claim_rounding, tape_rounding
 
 SUMS = {
     "sum", "mean", "cumsum", "add_n", "matmul", "einsum_explicit", "norm", "add_at", "getitem_adjoint",
@@ -105,10 +105,6 @@ class Tape(Graph):
         `cotangents` are in the dtypes of the outputs.
         """
         return claim_rounding(self, cotangents, self.replays)
-
-    def claim_coarsest(self, cotangents: Sequence[Array | None]) -> float:
-        """The largest ε of a dtype in the layer's own forward and backward."""
-        return claim_coarsest(cotangents, self.replays)
 
 
 def rounding(
