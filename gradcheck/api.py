@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcheck.checker.gradient import Mode
+from gradcheck.checker.gradient import Effort, Mode
 from gradcheck.report.text import gradient_lines, marks
 from gradcheck.result import GradientSummary, Status
 from gradcheck.run.arguments import backend_of, tensor_function
@@ -41,6 +41,7 @@ def check(
     points: int = 1,
     dtypes: Sequence[str] = (),
     expect: Expectation = "matches",
+    effort: Effort = "usual",
 ) -> GradientSummary:
     """The verdict on the gradients of a layer or function.
 
@@ -60,6 +61,7 @@ def check(
         dtypes: the dtypes to look at in turn, for example ``["float64", "float32"]``, in place of the inputs' own.
         expect: what backward is. ``matches``: the derivative. ``differs``: anything else, which must be found.
             ``straight-through``: the cotangent unchanged, of a function in steps. ``zero``.
+        effort: ``usual`` spends about ten times the check itself on naming what is wrong; ``full`` names every entry.
 
     Returns:
         Its `verdict` is PASS, FAIL, KINK or INCONCLUSIVE; `wrong` lists the wrong entries, `diagnosis` the causes. Of
@@ -70,12 +72,12 @@ def check(
         ValueError: an option has a value that it cannot have.
         Exception: whatever the layer raises, except for gradients that Paddle cannot take (GC137).
     """
-    validate(order, mode, seed, rtol, points, dtypes, expect)
+    validate(order, mode, seed, rtol, points, dtypes, expect, effort)
     backend = backend_of(layer_or_function, inputs)
     function = tensor_function(backend, layer_or_function, inputs)
     if backend.name == "paddle":
         function.twin = twin_of(function, layer_or_function, inputs)
-    settings = Settings(seed, rtol, mode, order, MOST_LISTED)
+    settings = Settings(seed, rtol, mode, order, MOST_LISTED, effort)
     with np.errstate(all="ignore"):
         looked = looks(function, points, [str(dtype) for dtype in dtypes], seed)
         return worst(looked, lambda at: in_float32_if_it_must(at, lambda f: as_expected(f, settings, expect)))

@@ -37,3 +37,5 @@ class Named:
     exhaustive: bool = True
     causes: tuple[Diagnosis, ...] = ()
     patterns: tuple[str, ...] = ()
+    unfinished: bool = False
+    """Whether time was up before all was looked at."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -24,9 +25,12 @@ from gradcheck.numeric.line import Array
 from gradcheck.result import Diagnosis, GradientSummary, Status
 
 Mode = Literal["auto", "probe", "full"]
+Effort = Literal["usual", "full"]
+"""How much is spent on naming what is wrong."""
 
 SECOND_SIZE = 64.0
 """How much larger the second look's cotangent is: a backward that clips or squares it shows at some size."""
+UNFINISHED = "no time to look further"
 MOST_LISTED = 20
 """Wrong entries that a summary lists of an input; all are counted."""
 
@@ -39,8 +43,8 @@ def check_gradient(
     mode: Mode = "auto",
     contracts: bool = True,
     listed: int = MOST_LISTED,
-    thorough: bool = False,
-    decided: Callable[[GradientSummary], None] | None = None,
+    effort: Effort = "usual",
+    seconds: float = np.inf,
 ) -> GradientSummary:
     """Hold the vjp that `problem` claims against the differences and the tape, its behaviour against the contracts.
 
@@ -51,14 +55,14 @@ def check_gradient(
             entry of the gradient where there is a tape; ``full`` every entry of every Jacobian.
         contracts: whether to check linearity, determinism, mutation and the like (see `checker.contract`) as well.
         listed: wrong entries that the summary lists of an input at most; all that are found are counted.
-        thorough: name every wrong entry whatever it costs; else about ten times the check itself is spent.
-        decided: told of the verdict before entries and causes are looked for.
+        effort: ``usual`` spends about ten times the check itself on naming what is wrong; ``full`` names every entry.
+        seconds: how long the check may take before naming ends. The verdict stands before that and is never lost.
 
     Raises:
         Exception: whatever the layer raises.
     """
     with np.errstate(all="ignore"):  # steps lead out of the domain, weights of what is not seen overflow
-        return Check(problem, seed, rtol or 0.0, mode, contracts, listed, thorough, decided).run()
+        return Check(problem, seed, rtol or 0.0, mode, contracts, listed, effort, time.monotonic() + seconds).run()
 
 
 @dataclass
@@ -71,8 +75,8 @@ class Check:
     mode: Mode
     with_contracts: bool
     listed: int
-    thorough: bool
-    decided: Callable[[GradientSummary], None] | None
+    effort: Effort
+    deadline: float
     worst: float = 0.0
     certified: bool = False
     point: Point = field(init=False)
@@ -107,9 +111,10 @@ class Check:
             found = replace(found, verdict=Status.FAIL, diagnosis=(*broken, *found.diagnosis))
         if found.look is None or found.verdict is not Status.FAIL:
             return self.summary(found)
-        if self.decided is not None:
-            self.decided(self.summary(found))
-        named = name_wrong(self.looker, found.look, self.listed, self.thorough)
+        point.deadline = self.deadline
+        named = name_wrong(self.looker, found.look, self.listed, self.effort == "full")
+        if named.unfinished:
+            found = replace(found, marks=(*found.marks, UNFINISHED))
         return self.summary(replace(found, wrong=named.entries, diagnosis=(*found.diagnosis, *named.causes)), named)
 
     def nothing_to_check(self) -> str:

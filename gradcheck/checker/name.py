@@ -12,7 +12,7 @@ from gradcheck.checker.decide import Decision
 from gradcheck.checker.found import Named
 from gradcheck.checker.look import ROUNDING, Look, Looker
 from gradcheck.checker.patterns import patterns
-from gradcheck.checker.point import SUM_OF_OUTPUTS, Entry, Point
+from gradcheck.checker.point import SUM_OF_OUTPUTS, Entry, OutOfTimeError, Point
 from gradcheck.checker.structure import elementwise, shows_diagonal
 from gradcheck.numeric.jacobian import Block, paired_axes, wrong_in_block
 from gradcheck.numeric.line import Array, module_of
@@ -33,13 +33,17 @@ def name_wrong(looker: Looker, look: Look, listed: int, thorough: bool) -> Named
     point = looker.point
     spent = point.evaluations + point.vjps
     budget = np.inf if thorough else max(LEAST_BUDGET, BUDGET * spent)
-    if point.witnessed and look.rejected is not None:
-        named = by_tape(looker, look, listed)
-    else:
-        named = by_columns(looker, look, budget)
-    named.entries.sort(key=lambda e: -error(e))
-    named.patterns = patterns(point, named)
-    named.causes = tuple(causes(looker, named, budget - (point.evaluations + point.vjps - spent)))
+    named = Named()
+    try:
+        if point.witnessed and look.rejected is not None:
+            named = by_tape(looker, look, listed)
+        else:
+            named = by_columns(looker, look, budget)
+        named.entries.sort(key=lambda e: -error(e))
+        named.patterns = patterns(point, named)
+        named.causes = tuple(causes(looker, named, budget - (point.evaluations + point.vjps - spent)))
+    except OutOfTimeError:
+        named.unfinished = True
     return named
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -31,6 +32,10 @@ class Entry:
     bar: float
 
 
+class OutOfTimeError(Exception):
+    """The deadline of a check is over."""
+
+
 class Point:
     """The function with float64 copies of the inputs, unless the layer only takes its own dtype.
 
@@ -45,6 +50,8 @@ class Point:
         self.raised = ""
         """What the layer raised at points nearby, if it did."""
         self.evaluations = self.vjps = 0
+        self.deadline = np.inf
+        """When to stop, by ``time.monotonic``."""
         self.inputs = [widened(x) for x in problem.inputs]
         try:
             self.outputs = Outputs.of(self.first_outputs())
@@ -78,6 +85,13 @@ class Point:
             point[k] = x
         return point
 
+    def spend(self, evaluations: int = 0, vjps: int = 0) -> None:
+        """Count what is about to be run. Raises OutOfTimeError once the deadline is over."""
+        if time.monotonic() > self.deadline:
+            raise OutOfTimeError
+        self.evaluations += evaluations
+        self.vjps += vjps
+
     # ----------------------------------------------------------------- what the differences need
     @cached_property
     def scales(self) -> list[Array]:
@@ -96,7 +110,7 @@ class Point:
 
     def forward(self, moved: Sequence[Array]) -> list[Array]:
         """The active outputs with the moved inputs replaced; NaN where the layer raises."""
-        self.evaluations += 1
+        self.spend(evaluations=1)
         try:
             outputs = self.problem.forward(self.at(moved))
         except Exception as error:  # outside of its domain, for at the point itself it did not
@@ -128,7 +142,7 @@ class Point:
     # ----------------------------------------------------------------- what is claimed, and what the tape says
     def vjp(self, cotangent: Array) -> list[Array]:
         """The gradients of the moved inputs that the layer claims, None as zeros, in double precision."""
-        self.vjps += 1
+        self.spend(vjps=1)
         found = self.problem.vjp(list(self.inputs), self.outputs.split(cotangent))
         return [widened(self.inputs[k] * 0 if found[k] is None else found[k]) for k in self.moved]
 
@@ -141,7 +155,7 @@ class Point:
         """The recorded forward at these inputs; None if values leave it, or nothing records."""
         if self.problem.record is None:
             return None
-        self.evaluations += 1
+        self.spend(evaluations=1)
         try:
             tape = self.problem.record(inputs, lines)
         except Exception:  # a tape that cannot be had is not heard; the layer itself ran
@@ -176,7 +190,7 @@ class Point:
         rounding = [a + b for a, b in zip(tape.gradient_rounding(draws[0]), tape.claim_rounding(draws[0]), strict=True)]
 
         def vjp(draw: Sequence[Array | None]) -> list[Array | None]:
-            self.vjps += 1
+            self.spend(vjps=1)
             return self.problem.vjp(list(self.inputs), list(draw))
 
         return explain(tape, vjp, draws, self.problem.names, rounding)

@@ -48,6 +48,10 @@ class Pool(Executor, AbstractContextManager[Any], Protocol):
     "--mode", type=click.Choice(["auto", "probe", "full"]), default="auto", show_default=True,
     help="How much of every Jacobian is compared: projections, also the entries of a diagonal one, or all entries.",
 )  # fmt: skip
+@click.option(
+    "--effort", type=click.Choice(["usual", "full"]), default="usual", show_default=True,
+    help="How much is spent on naming what is wrong: about ten times the check itself, or what every entry takes.",
+)  # fmt: skip
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), help="Seed of all cases, in place of the scenarios' own.")
 @click.option(
     "--timeout",
@@ -78,6 +82,7 @@ def run(
     exitfirst: bool,
     max_fail: int | None,
     mode: Literal["auto", "probe", "full"],
+    effort: Literal["usual", "full"],
     seed: int | None,
     timeout: float | None,
     memory: str | None,
@@ -114,7 +119,10 @@ def run(
         chosen = chosen_backends(backends, [*ids, *(failed if lf else ())], config, require_backend)
         size = parse_size(memory) if memory else MEMORY
         default_timeout = config.timeout or TIMEOUT
-        cases = plan(specs, chosen, seed=seed, mode=mode, timeout=timeout, default_timeout=default_timeout, memory=size)
+        cases = plan(
+            specs, chosen, seed=seed, mode=mode, effort=effort,
+            timeout=timeout, default_timeout=default_timeout, memory=size,
+        )  # fmt: skip
         cases = select(cases, ids, keywords, tags)
         cases = shard(cases, *shard_numbers(part)) if part else cases
     except (ConfigError, SelectionError, journal.JournalError, ValueError) as error:
@@ -130,6 +138,7 @@ def run(
     if resume:
         click.echo(f"gradcheck: {len(known)} of {len(cases)} results are there from the last run", err=True)
     options = [f"--seed {seed}"] * (seed is not None) + [f"--mode {mode}"] * (mode != "auto")
+    options += [f"--effort {effort}"] * (effort != "usual")
     options += ["--allow-code"] * allow_code
     screen = make_screen(layout, color, verbose, quiet, " ".join(options))
     record = journal.Journal(append=resume or lf)

@@ -42,6 +42,10 @@ SEVERITY = (Status.ERROR, Status.FAIL, Status.INCONCLUSIVE, Status.KINK)
 """What a case with several findings is reported as: the first of these among them."""
 
 
+TIME_TO_NAME = 0.75
+"""Share of a case's time after which a wrong gradient is reported as far as it is known: the rest is for the report."""
+
+
 class Finding(NamedTuple):
     """Something that was not as expected (or, a KINK, worth marking)."""
 
@@ -105,6 +109,7 @@ class Run:
         self.scenario: Scenario = case.scenario
         self.expect: Expect = case.scenario.expect_for(case.backend)
         self.backend = backend
+        self.started = time.perf_counter()
         self.calls: Counter[str] = Counter()
         self.namespace: Namespace = new_namespace(backend.paddle)
         self.namespace.update(case.parameters)
@@ -248,7 +253,11 @@ class Run:
         if self.backend.name == "paddle" and not isinstance(layer, StaticLayer):
             layer.twin = speaking_for(layer, self.made_on)
         declared: Expectation = wanted if wanted in ("straight-through", "zero") else "matches"
-        return as_expected(layer, Settings(case.seed, self.scenario.rtol, case.mode, self.expect.order), declared)
+        settings = Settings(
+            seed=case.seed, rtol=self.scenario.rtol, mode=case.mode, order=self.expect.order,
+            effort=case.effort, seconds=TIME_TO_NAME * case.timeout - (time.perf_counter() - self.started),
+        )  # fmt: skip
+        return as_expected(layer, settings, declared)
 
 
 def judge(gradient: GradientSummary, expect: Expect) -> list[Finding]:

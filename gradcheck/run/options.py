@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from numbers import Real
 from typing import Any, get_args
 
-from gradcheck.checker.gradient import Mode
+from gradcheck.checker.gradient import Effort, Mode
 from gradcheck.run.expectation import Expectation
 from gradcheck.run.points import DTYPES
 
 MOST_SEED = 2**32 - 1
 
 
-def validate(order: Any, mode: Any, seed: Any, rtol: Any, points: Any, dtypes: Any, expect: Any) -> None:
+def validate(order: Any, mode: Any, seed: Any, rtol: Any, points: Any, dtypes: Any, expect: Any, effort: Any) -> None:
     """Accept the options of `gradcheck.check`.
 
     Raises:
@@ -25,6 +25,7 @@ def validate(order: Any, mode: Any, seed: Any, rtol: Any, points: Any, dtypes: A
         raise TypeError(f"order must be 1 or 2, not {order!r}")
     one_of("mode", mode, get_args(Mode))
     one_of("expect", expect, get_args(Expectation))
+    one_of("effort", effort, get_args(Effort))
     if not 0 <= whole("seed", seed, "a whole number from 0 to 2**32 − 1") <= MOST_SEED:
         raise ValueError(f"seed must be a whole number from 0 to 2**32 − 1, not {seed!r}")
     if whole("points", points, "a whole number of at least 1") < 1:

@@ -33,6 +33,8 @@ class Case(BaseModel):
     seed: int = 0
     mode: Literal["auto", "probe", "full"] = "auto"
     """How much of the Jacobian the gradient check looks at."""
+    effort: Literal["usual", "full"] = "usual"
+    """How much is spent on naming what is wrong about a gradient."""
     timeout: float = TIMEOUT
     """Wall-clock limit in seconds."""
     memory: int = MEMORY
@@ -81,6 +83,7 @@ def plan(
     *,
     seed: int | None = None,
     mode: Literal["auto", "probe", "full"] = "auto",
+    effort: Literal["usual", "full"] = "usual",
     timeout: float | None = None,
     default_timeout: float = TIMEOUT,
     memory: int = MEMORY,
@@ -99,6 +102,7 @@ def plan(
             parameters=dict(zip(scenario.matrix, point, strict=True)),
             seed=scenario.seed if seed is None else seed,
             mode=mode,
+            effort=effort,
             timeout=timeout or scenario.timeout or default_timeout,
             memory=memory,
         )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from math import inf
 
-from gradcheck.checker.gradient import MOST_LISTED, Mode, check_gradient
+from gradcheck.checker.gradient import MOST_LISTED, Effort, Mode, check_gradient
 from gradcheck.checker.problem import Problem
 from gradcheck.result import GradientSummary, Status
 from gradcheck.run.function import TensorFunction
@@ -23,6 +24,8 @@ class Settings:
     mode: Mode = "auto"
     order: int = 1
     listed: int = MOST_LISTED
+    effort: Effort = "usual"
+    seconds: float = inf
 
 
 def gradient_summary(function: TensorFunction, settings: Settings) -> GradientSummary:
@@ -48,4 +51,5 @@ def gradient_summary(function: TensorFunction, settings: Settings) -> GradientSu
 
 def checked(problem: Problem, settings: Settings) -> GradientSummary:
     """The gradient check of one problem."""
-    return check_gradient(problem, seed=settings.seed, rtol=settings.rtol, mode=settings.mode, listed=settings.listed)
+    options = {field.name: getattr(settings, field.name) for field in fields(settings) if field.name != "order"}
+    return check_gradient(problem, **options)

@@ -280,3 +280,20 @@ def test_what_hardly_stands_out_of_its_rounding_is_averaged(x: float) -> None:
     assert judged(1.0) is Status.PASS
     assert judged(2.0) not in (Status.PASS, Status.KINK)
     assert judged(-1.0) not in (Status.PASS, Status.KINK)
+
+
+def test_the_verdict_stands_when_there_is_no_time_to_name_what_is_wrong() -> None:
+    found = check(np.tanh, lambda x, y, g: g * (1 + y * y), NORMAL, seconds=0.0)
+    assert (found.verdict, found.wrong, found.marks) == (Status.FAIL, (), ("no time to look further",))
+    assert "no time" not in str(check(np.tanh, lambda x, y, g: g * (1 + y * y), NORMAL).marks)
+
+
+def test_full_effort_counts_every_wrong_entry() -> None:
+    factor = np.where(np.arange(400) % 2, 1.0, 1.5)
+    found = check(
+        lambda x: A[0, 0] * np.cumsum(x),
+        lambda x, y, g: A[0, 0] * factor * np.cumsum(g[::-1])[::-1],
+        RANDOM.standard_normal(400),
+        effort="full",
+    )
+    assert found.wrong_counts == {"x0": (200, 400)}

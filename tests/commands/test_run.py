@@ -81,6 +81,31 @@ def test_a_case_that_breaks_costs_that_case_alone(spec, gradcheck, code, status)
     assert done.out.startswith(f"{status} bad@numpy a.grad.yaml:3:5 ")
 
 
+SLOW = """\
+  - id: slow
+    title: A wrong gradient that takes long to name
+    source: {document: d}
+    layer: |
+      import time
+      import numpy as np
+      class Slow(PyLayer):
+          @staticmethod
+          def forward(ctx, x):
+              time.sleep(0.02)
+              return paddle.to_tensor(np.cumsum(x.numpy()))
+          @staticmethod
+          def backward(ctx, dy):
+              return 1.5 * dy
+    inputs: {x: {shape: [1000]}}
+"""
+
+
+def test_a_wrong_gradient_fails_in_time_however_long_naming_would_take(spec, gradcheck):
+    spec(SLOW)
+    done = gradcheck("run", "a.grad.yaml", "--allow-code", "--effort", "full", "--timeout", "8")
+    assert (done.code, summary_of(done)) == (1, "1 FAIL")
+
+
 def test_results_come_in_the_order_of_the_file_for_any_number_of_jobs(spec, gradcheck):
     spec(*(GOOD.replace("good", f"good-{k}") for k in range(8)))
     for jobs in ("1", "3"):
