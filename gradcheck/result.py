@@ -83,6 +83,10 @@ class Diagnosis(_Record):
         return cls(code=code, text=text, inputs=inputs)
 
 
+UNFINISHED = "no time to look further"
+"""Marks a summary whose time was up before all that is wrong was named."""
+
+
 class GradientSummary(_Record):
     """The gradient check of a case: its verdict, what was compared, and every entry listed as wrong."""
 
@@ -130,7 +134,8 @@ class GradientSummary(_Record):
         right = [name for name, (n, _) in self.wrong_counts.items() if not n]
         if not wrong:
             if self.verdict is Status.FAIL and not self.diagnosis and not self.why:
-                return "the gradient is wrong along a random direction; no single entry is outside of its own bar"
+                entries = "" if UNFINISHED in self.marks else "; no single entry is outside of its own bar"
+                return f"the gradient is wrong along a random direction{entries}"
             return self.diagnosis[0].text if self.diagnosis else self.why
         tail = f"; {', '.join(right)} right" if right else ""
         return f"gradient of {'; '.join(wrong)}{tail}"

@@ -27,7 +27,8 @@ def elsewhere(looker: Looker, look: Look, anyway: bool = False) -> Found:
 
     `anyway` also if the claim is not within the bar here.
     """
-    for multiple in MULTIPLES if anyway or (look.seen.holds(look.claim.value) and not look.seen.noisy) else ():
+    held = look.seen.holds(look.claim.value)
+    for multiple in MULTIPLES if anyway or (held and not look.seen.noisy) else ():
         try:
             beside = looker.point.beside([x * multiple for x in looker.point.x])
             there = Looker(beside, looker.random, looker.rtol, fine=True)
@@ -48,12 +49,11 @@ def elsewhere(looker: Looker, look: Look, anyway: bool = False) -> Found:
             why = UNSEEN.format(f": at {multiple:g} times the inputs, where it responds, the gradient is wrong")
             cause = Diagnosis.of("GC121", why)
             return Found(Status.INCONCLUSIVE, why, diagnosis=(cause,), wrong_elsewhere=True, doubted=True)
-    silent = not bool((look.derivative.around > 0).any()) and not look.seen.noisy
+    silent = held and not bool((look.derivative.around > 0).any()) and not look.seen.noisy
     if silent and not any(bool((g != 0).any()) for g in looker.point.vjp(looker.even_weights())):
         return Found(Status.PASS, marks=("nothing changes here",))
     why = UNSEEN.format(looker.point.raised)
-    doubted = not look.seen.holds(look.claim.value)
-    return Found(Status.INCONCLUSIVE, why, diagnosis=(Diagnosis.of("GC121", why),), doubted=doubted)
+    return Found(Status.INCONCLUSIVE, why, diagnosis=(Diagnosis.of("GC121", why),), doubted=not held)
 
 
 def contradicted(looker: Looker, look: Look) -> Found:

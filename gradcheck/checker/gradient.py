@@ -22,7 +22,7 @@ from gradcheck.checker.point import Point
 from gradcheck.checker.problem import Problem
 from gradcheck.checker.structure import diagonal
 from gradcheck.numeric.line import Array
-from gradcheck.result import Diagnosis, GradientSummary, Status
+from gradcheck.result import UNFINISHED, Diagnosis, GradientSummary, Status
 
 Mode = Literal["auto", "probe", "full"]
 Effort = Literal["usual", "full"]
@@ -30,7 +30,6 @@ Effort = Literal["usual", "full"]
 
 SECOND_SIZE = 64.0
 """How much larger the second look's cotangent is: a backward that clips or squares it shows at some size."""
-UNFINISHED = "no time to look further"
 MOST_LISTED = 20
 """Wrong entries that a summary lists of an input; all are counted."""
 
