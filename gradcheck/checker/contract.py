@@ -39,12 +39,14 @@ class Contracts:
         g = self.cotangents()
         seen = self.at.problem.observe(g) if self.at.problem.observe else None
         again = seen if self.at.as_given else None
+        observed = self.observed(seen) if seen else []
         found = self.forward_repeats(again)
         if not found:
             gradients = self.gradients(g)
             found = self.backward_repeats(g, gradients, again)
+            del seen, again  # as large as the inputs, the outputs and the gradients
             found = found or [*self.linear(g, gradients), *self.undefined_cotangents()]
-        return [*(self.observed(seen) if seen else []), *found]
+        return [*observed, *found]
 
     # ----------------------------------------------------------------- helpers
     def cotangents(self) -> list[Array | None]:
@@ -179,9 +181,8 @@ def close(whole: Any, part: Any, factor: float, rest: Any, size: float = 0.0, co
     given = [a for a in (whole, part, rest) if a is not None]
     if not given or not given[0].size:
         return True
-    zero = given[0] * 0
-    whole, part, rest = (zero if a is None else a for a in (whole, part, rest))
-    size = max(size, *(float(abs(a).max()) for a in (whole, factor * part, rest)))
+    whole, part, rest = (given[0].dtype.type(0) if a is None else a for a in (whole, part, rest))
+    size = max(size, float(abs(whole).max()), abs(factor) * float(abs(part).max()), float(abs(rest).max()))
     eps = max(coarse, UNITS * max(spacing(a) for a in given))
     least = float(np.finfo("float64").tiny)  # below it, digits are lost
     return bool(np.isfinite(size)) and float(abs(whole - (factor * part + rest)).max()) <= eps * size + least
