@@ -40,13 +40,13 @@ def causes(looker: Looker, named: Named, budget: float) -> Iterator[Diagnosis]:
         if explained:
             yield from explained
             return
+    taped = [(point.by_tape(u), point.rounding(u)) for u in cotangents] if point.witnessed else []
     for number in wrong:
         cost = 0 if point.witnessed else 4 * point.x[number].size
         if cost > budget:
             continue
         budget -= cost
-        found = truth(looker, number, cotangents)
-        values, bars = found
+        values, bars = by_tape(taped, number) if point.witnessed else by_columns(looker, number, cotangents)
         subject = Subject(
             number=number,
             names=[point.problem.names[k] for k in point.moved],
@@ -64,17 +64,17 @@ def causes(looker: Looker, named: Named, budget: float) -> Iterator[Diagnosis]:
             yield cause
 
 
-def truth(looker: Looker, number: int, cotangents: Sequence[Array]) -> tuple[list[Array], list[Array]]:
-    """The right gradients of an input, one per cotangent, and their bars."""
+def by_tape(taped: Sequence[tuple[list[Array], list[Array]]], number: int) -> tuple[list[Array], list[Array]]:
+    """The right gradients of an input by the tape, one per cotangent, and their bars, of those of all inputs."""
+    values = [gradients[number] for gradients, _ in taped]
+    bars = [rounding[number] + ROUNDING * abs(gradients[number]).max(initial=0.0) for gradients, rounding in taped]
+    return values, bars
+
+
+def by_columns(looker: Looker, number: int, cotangents: Sequence[Array]) -> tuple[list[Array], list[Array]]:
+    """The right gradients of an input by differences, one per cotangent, and their bars."""
     point = looker.point
     xp = module_of(point.x[number])
-    if point.witnessed:
-        values = [point.by_tape(u)[number] for u in cotangents]
-        bars = [
-            point.rounding(u)[number] + ROUNDING * abs(v).max(initial=0.0)
-            for u, v in zip(cotangents, values, strict=True)
-        ]
-        return values, bars
     x, scale = point.x[number], point.scales[number]
     parts = [1.0, 1j] if x.dtype.kind == "c" else [1.0]
     noise = None
