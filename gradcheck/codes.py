@@ -15,6 +15,9 @@ class Code(NamedTuple):
     example: str
 
 
+FIRST_CONTRACT, LAST_CONTRACT = "GC131", "GC137"
+"""Codes of contracts, which are broken for certain; those before are causes that explain the numbers."""
+
 CODES: dict[str, Code] = {
     "GC101": Code(
         "constant factor",

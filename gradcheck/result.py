@@ -36,6 +36,17 @@ class _Record(BaseModel):
     model_config = ConfigDict(frozen=True, ser_json_inf_nan="constants")
 
 
+def element(name: str, index: tuple[int, ...]) -> str:
+    """An element of a tensor as reports write it: ``W_hh[1,2]``; of a scalar just ``W_hh``."""
+    return f"{name}[{','.join(map(str, index))}]" if index else name
+
+
+def distance(analytic: float, numeric: float) -> float:
+    """|analytic − numeric|; inf where one is not finite."""
+    error = abs(analytic - numeric)
+    return error if error == error else float("inf")
+
+
 class WrongEntry(_Record):
     """One entry of the Jacobian on which backward and the numerical derivative disagree by more than the bar."""
 
@@ -56,8 +67,7 @@ class WrongEntry(_Record):
     @property
     def error(self) -> float:
         """|analytic − numeric|; inf where one is not finite."""
-        error = abs(self.analytic - self.numeric)
-        return error if error == error else float("inf")
+        return distance(self.analytic, self.numeric)
 
 
 class Diagnosis(_Record):

@@ -187,6 +187,11 @@ def flat_tensors(value: Any, is_tensor: Callable[[Any], bool]) -> list[Tensor]:
     return []
 
 
+def is_differentiable(array: Array) -> bool:
+    """Whether an array holds real floating-point or complex numbers; NumPy's kind V is bfloat16."""
+    return array.dtype.kind in "fcV"
+
+
 def package_of(value: Any) -> str:
     """The top-level package that a class or function says it is from; empty if it does not say."""
     return str(getattr(value, "__module__", None) or "").partition(".")[0]

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import pylayer
-from gradcheck.backends.base import Array, Spot, Tensor
+from gradcheck.backends.base import Array, Spot, Tensor, is_differentiable
 from gradcheck.backends.steps import Step
 from pylayer.autograd import enable_grad
 from pylayer.graph import Node, Output
@@ -220,11 +220,6 @@ def users_frame() -> FrameType | None:
     while frame is not None and is_ours(frame.f_code.co_filename):
         frame = frame.f_back
     return frame
-
-
-def is_differentiable(array: Array) -> bool:
-    """Whether a derivative with respect to such values makes sense."""
-    return array.dtype.kind in "fc" or array.dtype.name == "bfloat16"
 
 
 def is_ours(path: str) -> bool:

@@ -16,7 +16,7 @@ from gradcheck.checker.hypotheses import HYPOTHESES
 from gradcheck.checker.look import ROUNDING, Looker
 from gradcheck.checker.subject import Subject
 from gradcheck.numeric.derivative import quick
-from gradcheck.numeric.line import Array, module_of
+from gradcheck.numeric.line import Array, module_of, only
 from gradcheck.numeric.noise import measured
 from gradcheck.numeric.scan import Scan
 from gradcheck.result import Diagnosis
@@ -84,9 +84,7 @@ def by_columns(looker: Looker, number: int, cotangents: Sequence[Array]) -> tupl
         for part in parts:
             d = xp.zeros(x.size, values[0].dtype)
             d[index] = part * scale.reshape(-1)[index]
-            direction: list[Array | None] = [None] * len(point.x)
-            direction[number] = d.reshape(x.shape)
-            line = point.line(direction)
+            line = point.line(only(number, d.reshape(x.shape), point.x))
             noise = measured(Scan(line)) if noise is None else noise
             found = quick(line, noise)
             for k, u in enumerate(cotangents):

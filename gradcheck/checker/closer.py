@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from gradcheck.checker.decide import Decision
 from gradcheck.checker.look import Look, Looker
 from gradcheck.checker.point import Entry, Point
-from gradcheck.numeric.line import Array, module_of
+from gradcheck.numeric.line import Array, module_of, only
 
 MOST_REGROUPED = 8
 """Looks at what was too small to be seen beside the rest, each at its own scale: eight times a factor of 1e9
@@ -23,9 +23,8 @@ def inputs_alone(looker: Looker, like: Look, masks: Sequence[Array | None] | Non
         if not x.size:
             continue
         own = None if masks is None else masks[number]
-        alone: list[Array | None] = [None] * len(inputs)
-        alone[number] = module_of(x).ones(x.shape, bool) if own is None else own
-        look = tried(looker, alone, like, thoroughly=True)
+        alone = module_of(x).ones(x.shape, bool) if own is None else own
+        look = tried(looker, only(number, alone, inputs), like, thoroughly=True)
         if look is not None and look.decision is Decision.FAIL:
             return look
     return None

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from gradcheck.checker.decide import Decision
 from gradcheck.checker.found import Found
 from gradcheck.checker.look import Look, Looker
+from gradcheck.numeric.line import Array
 from gradcheck.result import Diagnosis, Status
 
 MULTIPLES = [2.0**-k for k in (1, 2, 3, 4, 6, 8, 10)] + [2.0**k for k in (1, 4, 8, 16, 24, 40)]
 """Of the inputs, at which a function that is flat here is looked at: saturated functions respond nearer to 0,
 underflown ones beyond."""
 BESIDE = 2.0**-7
-"""How far off, relative to the inputs' scale, witnesses that contradict each other are heard again."""
+"""How far off, relative to the inputs' scale, a gradient is looked at once more: at kinks, and where witnesses
+contradict each other."""
 
 UNSEEN = (
     "the derivative is too small to be seen beside the rounding errors of the forward here (saturated, flat or noisy), "
@@ -30,8 +33,8 @@ def elsewhere(looker: Looker, look: Look, anyway: bool = False) -> Found:
     held = look.seen.holds(look.claim.value)
     for multiple in MULTIPLES if anyway or (held and not look.seen.noisy) else ():
         try:
-            beside = looker.point.beside([x * multiple for x in looker.point.x])
-            there = Looker(beside, looker.random, looker.rtol, fine=True)
+            scaled = looker.point.beside([x * multiple for x in looker.point.x])
+            there = Looker(scaled, looker.random, looker.rtol, fine=True)
             if there.point.outputs.not_finite() is not None:
                 continue
             found = there.look()
@@ -56,12 +59,17 @@ def elsewhere(looker: Looker, look: Look, anyway: bool = False) -> Found:
     return Found(Status.INCONCLUSIVE, why, diagnosis=(Diagnosis.of("GC121", why),), doubted=not held)
 
 
+def beside(looker: Looker, masks: Sequence[Array | None] | None = None) -> Looker:
+    """A look from a random point `BESIDE` off, the elements in `masks` moved."""
+    direction = looker.point.direction(looker.random, masks)
+    moved = [x if d is None else x + BESIDE * d for x, d in zip(looker.point.x, direction, strict=True)]
+    return Looker(looker.point.beside(moved), looker.random, looker.rtol)
+
+
 def contradicted(looker: Looker, look: Look) -> Found:
     """The differences exclude what both backward and the tape say: they are heard again beside the point."""
-    direction = looker.point.direction(looker.random)
-    moved = [x if d is None else x + BESIDE * d for x, d in zip(looker.point.x, direction, strict=True)]
     try:
-        there = Looker(looker.point.beside(moved), looker.random, looker.rtol).look(whole=True).decision
+        there = beside(looker).look(whole=True).decision
     except Exception:  # it is not asked to work elsewhere
         there = Decision.UNSEEN
     tape = looker.point.tape

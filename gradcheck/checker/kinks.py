@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gradcheck.checker.decide import Decision
+from gradcheck.checker.elsewhere import beside
 from gradcheck.checker.look import Look, Looker
 from gradcheck.checker.point import Entry, Point
 from gradcheck.numeric.derivative import APART, BRIEF, Derivative, derivative_of
@@ -25,8 +26,6 @@ MOST_OUTPUTS = 16
 """Kinked outputs that are looked at by themselves, drawn at random; of a diagonal Jacobian all are."""
 MOST_NAMED = 3
 """Kinks that the result names."""
-BESIDE = 2.0**-7
-"""How far off the points beside are, relative to the inputs' scale; two are looked at."""
 NEAR, STEP = 2.0**-20, 2.0**-26
 """How far off the points are at which the function is looked at for its derivatives nearby, and the step there,
 relative to the inputs' scale: 64 times smaller, so that few steps reach over a kink."""
@@ -170,12 +169,7 @@ def drawn(looker: Looker, which: Sequence[int]) -> list[int]:
 
 def rows(point: Point, outputs: Sequence[int]) -> list[tuple[int, list[Array]]]:
     """Rows of the Jacobian that backward claims."""
-    found = []
-    for output in outputs:
-        one = point.outputs.vector * 0
-        one[output] = 1
-        found.append((output, point.vjp(one)))
-    return found
+    return [(output, point.vjp(point.outputs.unit(output))) for output in outputs]
 
 
 def in_direction(
@@ -199,17 +193,21 @@ def in_direction(
     assert d is not None
     step = float(d.reshape(-1)[index].real)
     own = float(gradients[number].reshape(-1)[index].real)
-    element = output // 2 if point.outputs.complex else output
-    return Entry(number, index, element, own, own + (nearer - claim) / step, abs(high - low) / abs(step) / 2)
+    return Entry(
+        number,
+        index,
+        point.outputs.element(output),
+        own,
+        own + (nearer - claim) / step,
+        abs(high - low) / abs(step) / 2,
+    )
 
 
 def beside_is_wrong(looker: Looker, masks: Masks | None) -> Look | None:
     """A look at a point beside at which backward is wrong, if there is one."""
     for _ in range(2):
-        direction = looker.point.direction(looker.random, masks)
-        moved = [x if d is None else x + BESIDE * d for x, d in zip(looker.point.x, direction, strict=True)]
         try:
-            there = Looker(looker.point.beside(moved), looker.random, looker.rtol)
+            there = beside(looker, masks)
             look = there.look(by_rows=True)
             if look.decision is Decision.FAIL:
                 look = there.look(by_rows=True, whole=True)

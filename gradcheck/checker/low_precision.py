@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from gradcheck.checker.outputs import Outputs, is_differentiable, widened
+from gradcheck.backends.base import is_differentiable
+from gradcheck.checker.outputs import Outputs, widened
 from gradcheck.checker.point import SUM_OF_OUTPUTS, Entry, Point
 from gradcheck.numeric.line import Array, module_of, spacing
 

@@ -15,8 +15,9 @@ from gradcheck.checker.patterns import patterns
 from gradcheck.checker.point import SUM_OF_OUTPUTS, Entry, OutOfTimeError, Point
 from gradcheck.checker.structure import elementwise, shows_diagonal
 from gradcheck.numeric.jacobian import Block, paired_axes, wrong_in_block
-from gradcheck.numeric.line import Array, module_of
+from gradcheck.numeric.line import Array, module_of, only
 from gradcheck.numeric.search import halved
+from gradcheck.result import distance
 
 BUDGET = 10
 """Naming costs at most so many times the evaluations and vjps of the check itself."""
@@ -24,6 +25,10 @@ LEAST_BUDGET = 300
 """Evaluations and vjps that naming may take in any case: some hundredths of a second."""
 MOST_LOCATED = 5
 """Wrong elements whose output is searched for by halving: as many as reports show."""
+MOST_ROWS_BY_TAPE = 32
+"""Outputs up to which all rows of the Jacobian are compared to list every wrong entry."""
+TAPED = 2.0**-48
+"""The rounding of an entry of the tape that is a product of few numbers, relative to itself."""
 MOST_ENTRIES = 2**25
 """Entries of a Jacobian that mode ``full`` computes at most."""
 
@@ -39,18 +44,12 @@ def name_wrong(looker: Looker, look: Look, listed: int, thorough: bool) -> Named
             named = by_tape(looker, look, listed)
         else:
             named = by_columns(looker, look, budget)
-        named.entries.sort(key=lambda e: -error(e))
+        named.entries.sort(key=lambda e: -distance(e.analytic, e.numeric))
         named.patterns = patterns(point, named)
         named.causes = tuple(causes(looker, named, budget - (point.evaluations + point.vjps - spent)))
     except OutOfTimeError:
         named.unfinished = True
     return named
-
-
-def error(entry: Entry) -> float:
-    """|analytic − numeric|; inf if one of them is not finite."""
-    found = abs(entry.analytic - entry.numeric)
-    return found if found == found else np.inf
 
 
 # --------------------------------------------------------------------------- with the tape
@@ -68,7 +67,7 @@ def by_tape(looker: Looker, look: Look, listed: int) -> Named:
     if shows_diagonal(looker, look):
         u = look.cotangent
         named.entries = [
-            Entry(0, i, i, float(a), float(t), float(QUICK * abs(t)))
+            Entry(0, i, i, float(a), float(t), float(TAPED * abs(t)))
             for i in module_of(u).flatnonzero(look.rejected[0].reshape(-1)).tolist()
             for a, t in [(look.gradients[0].reshape(-1)[i] / u[i], taped[0].reshape(-1)[i] / u[i])]
         ]
@@ -88,19 +87,12 @@ def by_tape(looker: Looker, look: Look, listed: int) -> Named:
     return named
 
 
-MOST_ROWS_BY_TAPE = 32
-"""Outputs up to which all rows of the Jacobian are compared to list every wrong entry."""
-QUICK = 2.0**-48
-"""The rounding of an entry of the tape that is a product of few numbers, relative to itself."""
-
-
 def rows_by_tape(looker: Looker, outputs: Iterable[int], listed: int, masks: Sequence[Array | None]) -> Iterable[Entry]:
     """Of these rows of the Jacobian all entries in `masks` that the tape rejects; of each input at most so many."""
     point = looker.point
     left = dict.fromkeys(range(len(point.x)), listed)
     for output in outputs:
-        one = point.outputs.vector * 0
-        one[output] = 1
+        one = point.outputs.unit(output)
         claimed, taped = point.vjp(one), point.by_tape(one)
         wrong, _ = looker.rejected(one, claimed, taped, masks)
         for number, mask in enumerate(wrong or []):
@@ -115,8 +107,7 @@ def entry_of(
     """An entry from both rows."""
     a, t = (complex(rows[number].reshape(-1)[index]) for rows in (claimed, taped))
     value = (a.real, t.real) if abs(a.real - t.real) >= abs(a.imag - t.imag) else (a.imag, t.imag)
-    element = output // 2 if point.outputs.complex else output
-    return Entry(number, index, element, *value, QUICK * abs(t))
+    return Entry(number, index, point.outputs.element(output), *value, TAPED * abs(t))
 
 
 def located(point: Point, cotangent: Array, number: int, index: int) -> Entry:
@@ -137,8 +128,7 @@ def located(point: Point, cotangent: Array, number: int, index: int) -> Entry:
         middle = (start + stop) // 2
         half = error_of(start, middle)
         start, stop, whole = (start, middle, half) if 2 * abs(half) >= abs(whole) else (middle, stop, whole - half)
-    one = cotangent * 0
-    one[start] = 1
+    one = point.outputs.unit(start)
     return entry_of(point, number, index, start, point.vjp(one), point.by_tape(one))
 
 
@@ -150,9 +140,8 @@ def by_columns(looker: Looker, look: Look, budget: float) -> Named:
         if not point.x[number].size:
             named.right.add(number)
             continue
-        masks: list[Array | None] = [None] * len(point.x)
-        masks[number] = module_of(look.cotangent).ones(point.x[number].shape, bool)
-        alone = looker.look(masks, whole=True)
+        everywhere = module_of(look.cotangent).ones(point.x[number].shape, bool)
+        alone = looker.look(only(number, everywhere, point.x), whole=True)
         if alone.decision is Decision.PASS:
             named.right.add(number)
             continue
@@ -218,8 +207,7 @@ def searched(looker: Looker, look: Look, number: int) -> list[Entry]:
     whole = d.reshape(-1)
 
     def derivative(mask: Array, full: bool) -> Any:
-        part: list[Array | None] = [None] * len(point.x)
-        part[number] = (whole * mask).reshape(d.shape)
+        part = only(number, (whole * mask).reshape(d.shape), point.x)
         return part, looker.along(part, look, full)
 
     def shows(mask: Array) -> bool:

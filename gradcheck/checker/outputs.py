@@ -7,12 +7,8 @@ from functools import cached_property
 
 import numpy as np
 
+from gradcheck.backends.base import is_differentiable
 from gradcheck.numeric.line import Array, flat, module_of, real
-
-
-def is_differentiable(array: Array) -> bool:
-    """Whether an array holds real floating-point or complex numbers; NumPy's kind V is bfloat16."""
-    return array.dtype.kind in "fcV"
 
 
 def widened(array: Array) -> Array:
@@ -71,6 +67,16 @@ class Outputs:
                     part = part.clip(-largest, largest)
             parts[k] = module_of(array).asarray(part).astype(array.dtype)
         return parts
+
+    def unit(self, position: int) -> Array:
+        """The cotangent that is 1 at one place of the vector and 0 elsewhere."""
+        one = self.vector * 0
+        one[position] = 1
+        return one
+
+    def element(self, position: int) -> int:
+        """The flat element that a place of the vector belongs to."""
+        return position // 2 if self.complex else position
 
     def locate(self, position: int) -> tuple[int, tuple[int, ...]]:
         """Which output, and which element of it, an element of the flat outputs is."""

@@ -12,7 +12,7 @@ import numpy as np
 from gradcheck.checker.outputs import Outputs, widened
 from gradcheck.checker.problem import Problem
 from gradcheck.numeric.line import MOST_ROWS, Array, Line, random_direction, scale_of, spacing
-from gradcheck.result import Diagnosis, WrongEntry
+from gradcheck.result import Diagnosis, WrongEntry, element
 from gradcheck.witness.causes import explain
 from gradcheck.witness.tape import Tape
 
@@ -176,9 +176,7 @@ class Point:
     def rounding(self, cotangent: Array) -> list[Array]:
         """Per moved input and element, how far claim and tape together may be off by rounding on the way."""
         assert self.tape is not None
-        parts = self.outputs.split(cotangent)
-        both = zip(self.tape.gradient_rounding(parts), self.tape.claim_rounding(parts), strict=True)
-        total = [a + b for a, b in both]
+        total = self.tape.rounding_of_both(self.outputs.split(cotangent))
         return [total[k] for k in self.moved]
 
     def explained(self, cotangents: Sequence[Array]) -> Sequence[Diagnosis]:
@@ -187,13 +185,12 @@ class Point:
         if tape is None:
             return []
         draws = [self.outputs.split(u) for u in cotangents]
-        rounding = [a + b for a, b in zip(tape.gradient_rounding(draws[0]), tape.claim_rounding(draws[0]), strict=True)]
 
         def vjp(draw: Sequence[Array | None]) -> list[Array | None]:
             self.spend(vjps=1)
             return self.problem.vjp(list(self.inputs), list(draw))
 
-        return explain(tape, vjp, draws, self.problem.names, rounding)
+        return explain(tape, vjp, draws, self.problem.names, tape.rounding_of_both(draws[0]))
 
     # ----------------------------------------------------------------- names
     def entries(self, number: int) -> int:
@@ -208,7 +205,7 @@ class Point:
     def place(self, entry: Entry) -> str:
         """The input element of an entry, as reports name it."""
         named = self.named(entry)
-        return f"{named.input}[{','.join(map(str, named.index))}]" if named.index else named.input
+        return element(named.input, named.index)
 
     def named(self, entry: Entry) -> WrongEntry:
         """An entry with the names of its input and output."""

@@ -6,7 +6,7 @@ import numpy as np
 
 from gradcheck.checker.look import ROUNDING, Look, Looker
 from gradcheck.checker.point import Entry
-from gradcheck.numeric.line import Array, module_of
+from gradcheck.numeric.line import module_of, only
 
 
 def shows_diagonal(looker: Looker, look: Look) -> bool:
@@ -59,9 +59,7 @@ def elementwise(looker: Looker, look: Look, number: int) -> list[Entry] | None:
     point, u, d = looker.point, look.cotangent, look.direction[number]
     if d is None or not look.by_rows or d.size != u.size or point.complex or d.size < 2:
         return None
-    masks: list[Array | None] = [None] * len(point.x)
-    masks[number] = d != 0
-    other = looker.look(masks, whole=True)
+    other = looker.look(only(number, d != 0, point.x), whole=True)
     other_d = other.direction[number]
     assert other_d is not None
     xp, d, other_d = module_of(u), d.reshape(-1), other_d.reshape(-1)
@@ -71,9 +69,7 @@ def elementwise(looker: Looker, look: Look, number: int) -> list[Entry] | None:
     if not bool(((abs(value - again) <= bar + again_bar) | kinked).all()):
         return None
     ones = xp.ones_like(u)
-    claimed, mixed = point.vjp(ones)[number].reshape(-1), point.vjp(looker.even_weights())
-    del mixed
-    weighted = point.vjp(u)[number].reshape(-1)
+    claimed, weighted = (g[number].reshape(-1) for g in (point.vjp(ones), look.gradients))
     used = u != 0
     if not bool((abs(weighted - u * claimed)[used] <= ROUNDING * abs(weighted[used])).all()):
         return None

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from gradcheck.numeric.derivative import Interval, derivative_of, quick
-from gradcheck.numeric.line import Array, Line, module_of
+from gradcheck.numeric.line import Array, Line, module_of, only
 from gradcheck.numeric.scan import SMALLEST, USUAL_LARGEST, Scan
 
 STRUCTURE_STEP = 2.0**-6
@@ -45,9 +45,7 @@ class Block:
 
     def along(self, direction: Array) -> Line:
         """The line along a direction of this input."""
-        part: list[Array | None] = [None] * len(self.x)
-        part[self.number] = direction
-        return self.line(part)
+        return self.line(only(self.number, direction, self.x))
 
     def output(self, vector: Array) -> Array:
         """This output's part of a flat vector, in its shape."""

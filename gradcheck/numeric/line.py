@@ -90,6 +90,11 @@ def module_of(array: Array) -> Any:
     return np if isinstance(array, np.ndarray) else import_module(type(array).__module__.partition(".")[0])
 
 
+def only(number: int, value: Array, arrays: Sequence[Array]) -> list[Array | None]:
+    """A direction, or masks, over `arrays` of which one alone takes part."""
+    return [value if k == number else None for k in range(len(arrays))]
+
+
 def flat(arrays: Sequence[Array]) -> Array:
     """All elements of `arrays` in one vector; complex if one of them is."""
     xp = module_of(arrays[0])

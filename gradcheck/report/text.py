@@ -10,14 +10,13 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from gradcheck.codes import FIRST_CONTRACT
 from gradcheck.resources import bundled_specs
-from gradcheck.result import Diagnosis, GradientSummary, Result, Status, WrongEntry
+from gradcheck.result import Diagnosis, GradientSummary, Result, Status, WrongEntry, element
 from gradcheck.spec.diagnostic import escape
 
 ENTRIES_SHOWN = 5
 WORST = "  ◀ worst"
-FIRST_CONTRACT = "GC131"
-"""Codes from here on are contracts that are broken for certain; those before are causes that explain the numbers."""
 OUTPUT_LINES_SHOWN = 15
 LEAST_EXCERPT = 20
 """Columns that the line of an excerpt gets on the narrowest screen."""
@@ -45,11 +44,6 @@ def shown_path(path: str) -> str:
 def place(result: Result) -> str:
     """Where the scenario stands: ``file:line:col``."""
     return f"{shown_path(result.path)}:{result.line}:{result.column}"
-
-
-def element(name: str, index: tuple[int, ...]) -> str:
-    """An element of a tensor: ``W_hh[1,2]``; of a scalar just ``W_hh``."""
-    return f"{name}[{','.join(map(str, index))}]" if index else name
 
 
 def number(value: float) -> str:

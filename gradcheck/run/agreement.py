@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from gradcheck.backends.base import Array
-from gradcheck.checker.outputs import is_differentiable, widened
+from gradcheck.backends.base import Array, is_differentiable
+from gradcheck.checker.outputs import widened
 
 
 def agree(ours: Sequence[Array], theirs: Sequence[Array], epsilon: float) -> bool:

@@ -13,9 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from gradcheck.backends.base import Backend, Tensor, load, package_of
+from gradcheck.backends.base import Backend, Tensor, is_differentiable, load, package_of
 from gradcheck.backends.bundled import BundledBackend
-from gradcheck.checker.outputs import is_differentiable
 from gradcheck.run.function import TensorFunction
 
 LIBRARIES = ("pylayer", "paddle")

@@ -67,7 +67,7 @@ def execute(case: Case) -> Result:
             backend = load(case.backend)
         except RuntimeError as error:  # it is installed, but has no device
             return case.result(Status.SKIP, str(error))
-        run = Run(case, backend)
+        run = Run(case, backend, started)
         try:
             findings, gradient = run.findings()
         except (Exception, SystemExit) as error:
@@ -104,12 +104,13 @@ def with_known_failure(case: Case, status: Status, messages: list[str]) -> tuple
 class Run:
     """One case while it runs."""
 
-    def __init__(self, case: Case, backend: Backend) -> None:
+    def __init__(self, case: Case, backend: Backend, started: float) -> None:
         self.case = case
         self.scenario: Scenario = case.scenario
         self.expect: Expect = case.scenario.expect_for(case.backend)
         self.backend = backend
-        self.started = time.perf_counter()
+        self.started = started
+        """When, by ``time.perf_counter``."""
         self.calls: Counter[str] = Counter()
         self.namespace: Namespace = new_namespace(backend.paddle)
         self.namespace.update(case.parameters)

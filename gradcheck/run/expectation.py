@@ -7,10 +7,12 @@ from typing import Literal
 
 import numpy as np
 
-from gradcheck.checker.outputs import is_differentiable, widened
+from gradcheck.backends.base import is_differentiable
+from gradcheck.checker.outputs import widened
 from gradcheck.checker.problem import Problem
+from gradcheck.codes import FIRST_CONTRACT, LAST_CONTRACT
 from gradcheck.numeric.line import Array
-from gradcheck.result import GradientSummary, Status
+from gradcheck.result import GradientSummary, Status, element
 from gradcheck.run.function import TensorFunction
 from gradcheck.run.no_gradient import refused
 from gradcheck.run.verdict import Settings, gradient_summary
@@ -26,8 +28,6 @@ MARKS = {
 AGREES = "expected a backward that is not the derivative, but here it is"
 """Begins the reason of a failure that another point may put right: there the two may differ."""
 
-FIRST_CONTRACT, LAST_CONTRACT = "GC131", "GC137"
-"""Codes of contracts, which hold whatever a backward is declared to be."""
 LARGER = 64
 """How much larger the second cotangent is that is passed through: a backward that clips shows at some size."""
 NEAR, FAR = 2.0**-20, 2.0**-14
@@ -47,6 +47,7 @@ def as_expected(function: TensorFunction, settings: Settings, expect: Expectatio
     summary = gradient_summary(function, settings)
     if expect == "matches":
         return summary
+    # contracts hold whatever a backward is declared to be
     broken = any(FIRST_CONTRACT <= d.code <= LAST_CONTRACT for d in summary.diagnosis)
     if broken or (summary.why and function.unchecked):
         return summary
@@ -88,7 +89,7 @@ def not_zero(problem: Problem, random: np.random.Generator) -> str:
         for name, gradient, _ in gradients(problem, [cotangent(a, size, random) for a in outputs_of(problem)]):
             place = first(gradient, lambda a: widened(a) != 0)
             if gradient is not None and place is not None:
-                value = f"the gradient of {name}{shown(place)} is {gradient[place]:.8g}"
+                value = f"the gradient of {element(name, place)} is {gradient[place]:.8g}"
                 return f"expected a gradient of zeros (expect='zero'), but {value}"
     return ""
 
@@ -109,14 +110,14 @@ def not_straight_through(problem: Problem, random: np.random.Generator) -> str:
             place = first(gradient, lambda a, g=given: widened(a) != widened(g))  # type: ignore[misc]
             if place is not None:
                 values = (
-                    f"the gradient of {name}{shown(place)} is {gradient[place]:.8g}, the cotangent {given[place]:g}"
+                    f"the gradient of {element(name, place)} is {gradient[place]:.8g}, the cotangent {given[place]:g}"
                 )
                 return f"{expected} {values}"
     place, steps = slope(problem, random)
     if place is not None:
         name = problem.output_names[0]
         return (
-            f"expected a function in steps (expect='straight-through'), but {name}{shown(place)} follows its inputs "
+            f"expected a function in steps (expect='straight-through'), but {element(name, place)} follows its inputs "
             f"with a slope: what backward passes on is not its derivative"
         )
     return "" if steps else f"{AGREES} (expect='straight-through')"
@@ -179,8 +180,3 @@ def first(array: Array | None, chosen: Callable[[Array], Array]) -> tuple[int, .
         return None
     found = np.argwhere(np.asarray(chosen(array)))
     return tuple(int(i) for i in found[0]) if len(found) else None
-
-
-def shown(index: tuple[int, ...]) -> str:
-    """An index as reports write it; empty for a scalar."""
-    return f"[{','.join(map(str, index))}]" if index else ""

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcheck.backends.base import Array, Backend, Tensor, flat_tensors
-from gradcheck.checker.outputs import is_differentiable
+from gradcheck.backends.base import Array, Backend, Tensor, flat_tensors, is_differentiable
 from gradcheck.checker.problem import Problem
 from gradcheck.run.agreement import agree, same
 from gradcheck.run.no_gradient import NoGradient, misfit, nothing_claimed
@@ -246,9 +245,6 @@ class Replays:
         return self.function.backend.recorded(
             lambda: self.function.checked_outputs(tensors), list(tensors.values()), lines, move
         )
-
-    def recorded(self, move: Mover) -> Graph:
-        return Graph(self.run(move=move)[0])
 
     def beside(self, inputs: Sequence[Array], move: Mover) -> Graph:
         return Graph(self.run(arrays=inputs, move=move)[0])

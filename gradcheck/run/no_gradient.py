@@ -6,8 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from gradcheck.backends.base import Array
-from gradcheck.checker.outputs import is_differentiable
+from gradcheck.backends.base import Array, is_differentiable
 from gradcheck.result import Diagnosis, GradientSummary, Status
 
 REFUSED = re.compile(r"^(?:\(InvalidArgument\) )?GradNodePyLayer_(\w+?)(?: : |'s backward function,? )(.*)", re.DOTALL)

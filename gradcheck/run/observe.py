@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from gradcheck.backends.base import Array, Tensor
-from gradcheck.checker.outputs import is_differentiable
+from gradcheck.backends.base import Array, Tensor, is_differentiable
 from gradcheck.checker.problem import Observation
 from gradcheck.run.agreement import same
 from gradcheck.run.no_gradient import NoGradient

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from gradcheck.backends.base import Array
-from gradcheck.checker.outputs import is_differentiable, widened
+from gradcheck.backends.base import Array, is_differentiable
+from gradcheck.checker.outputs import widened
 from gradcheck.result import GradientSummary, Status
 from gradcheck.run.expectation import agrees
 from gradcheck.run.function import TensorFunction

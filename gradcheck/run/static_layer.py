@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gradcheck.backends.base import Array, flat_tensors
-from gradcheck.checker.outputs import is_differentiable
+from gradcheck.backends.base import Array, flat_tensors, is_differentiable
 from gradcheck.checker.problem import Problem
 from gradcheck.run.layer import Layer
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -62,6 +63,11 @@ class Graph:
         self.recording = recording
         self.dead = dead
         """The numbers of outputs of operations that nothing is pulled back through."""
+
+    @cached_property
+    def coarsest(self) -> float:
+        """The largest ε of a floating dtype on the way, inputs included."""
+        return max((EPSILON.get(array.dtype.name, 0.0) for array in self.recording.arrays), default=0.0)
 
     @property
     def operations(self) -> list[Operation]:
@@ -140,13 +146,12 @@ def dead_steps(graph: Graph, cotangents: Sequence[Array | None]) -> frozenset[in
     """
     sizes: dict[int, float] = {}
     dead = set()
-    epsilon = coarsest(graph)
 
     def visit(step: Step, given: Sequence[Array | None], pulled: Sequence[tuple[int, int, Array]]) -> None:
         cotangent = given[0]
         if len(step.values) == 1 and cotangent is not None and cotangent.size:
             added_up = sizes.get(step.first, 0.0)
-            if added_up and float(abs(cotangent).max()) <= CANCELLED * epsilon * added_up:
+            if added_up and float(abs(cotangent).max()) <= CANCELLED * graph.coarsest * added_up:
                 dead.add(step.first)
             summed = float(abs(cotangent).sum()) if step.name in ("add", "subtract") else 0.0
             for _, number, r in pulled:
@@ -154,8 +159,3 @@ def dead_steps(graph: Graph, cotangents: Sequence[Array | None]) -> frozenset[in
 
     graph.pulled(graph.starts(cotangents), visit)
     return frozenset(dead)
-
-
-def coarsest(graph: Graph) -> float:
-    """The largest ε on a tape."""
-    return max(EPSILON.get(array.dtype.name, 0.0) for array in graph.recording.arrays)

@@ -25,9 +25,6 @@ Mover = Callable[[str, Array, int], None]
 class Replays(Protocol):
     """What computes a call again, with values moved on the way."""
 
-    def recorded(self, move: Mover) -> Graph:
-        """The call recorded."""
-
     def beside(self, inputs: Sequence[Array], move: Mover) -> Graph:
         """The call recorded at other inputs."""
 

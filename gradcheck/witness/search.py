@@ -17,7 +17,7 @@ import numpy as np
 from gradcheck.backends.base import Array, Step
 from gradcheck.witness.candidates import RULE_FACTORS, plain_factors, tried
 from gradcheck.witness.edges import EXACT_TO, Candidate, Cause, Claim, Trial, edges_of
-from gradcheck.witness.graph import EPSILON, Graph, coarsest, dead_steps, wide
+from gradcheck.witness.graph import EPSILON, Graph, dead_steps, wide
 from gradcheck.witness.loops import looped
 from gradcheck.witness.rounding import Replays
 
@@ -93,7 +93,7 @@ def moved(graph: Graph, replays: Replays, claim: Claim, groups: Sequence[Sequenc
     """The changes of all values when groups of inputs are moved; None if another branch is taken beside the point."""
     arrays = graph.recording.arrays
     start = [wide(x) if x.dtype.name in EPSILON else x for x in arrays[: graph.recording.inputs]]
-    random, step = np.random.default_rng(3), coarsest(graph) ** (1 / 3)
+    random, step = np.random.default_rng(3), graph.coarsest ** (1 / 3)
     held = {number: arrays[number] for number in graph.dead}
 
     def hold(name: str, out: Array, number: int) -> None:
@@ -112,7 +112,7 @@ def moved(graph: Graph, replays: Replays, claim: Claim, groups: Sequence[Sequenc
         rows.append([(wide(a) - wide(b)).reshape(-1) / (2 * step) for a, b in zip(after, before, strict=True)])
     stacked = [np.stack([row[number] for row in rows]) for number in range(len(arrays))]
     tangents = [matrix if matrix.any() else None for matrix in stacked]
-    return Probes(groups, np.array(errors), tangents, max(SCREEN, UNITS * coarsest(graph)))
+    return Probes(groups, np.array(errors), tangents, max(SCREEN, UNITS * graph.coarsest))
 
 
 def typical(x: Array) -> float:

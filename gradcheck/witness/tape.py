@@ -58,11 +58,6 @@ class Tape(Graph):
             return self.recording.leaks[0]
         return "recorded, it gives other values: memory is changed behind a view" if self.differs else ""
 
-    @cached_property
-    def coarsest(self) -> float:
-        """The largest ε of a floating dtype on the way, inputs included."""
-        return max((EPSILON.get(array.dtype.name, 0.0) for array in self.recording.arrays), default=0.0)
-
     def kinks(self) -> list[Kink]:
         """The operations that are at a kink, a tie or a jump, each with the elements of the inputs that feed it."""
         return kinks(self)
@@ -105,6 +100,11 @@ class Tape(Graph):
         `cotangents` are in the dtypes of the outputs.
         """
         return claim_rounding(self, cotangents, self.replays)
+
+    def rounding_of_both(self, cotangents: Sequence[Array | None]) -> list[Array]:
+        """Per input, how far `gradient` and the layer's own may be apart by the rounding of both."""
+        both = zip(self.gradient_rounding(cotangents), self.claim_rounding(cotangents), strict=True)
+        return [a + b for a, b in both]
 
 
 def rounding(
