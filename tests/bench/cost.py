@@ -24,6 +24,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "engine")]
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
 
+import gradcheckers  # noqa: E402
 import numpy as np  # noqa: E402
 from everyday.definition import paddle_layer  # noqa: E402
 from everyday.norms import layer_norm, layer_norm_vjp  # noqa: E402
@@ -128,28 +129,15 @@ def torch_checks() -> dict[str, Run]:
             (x,) = ctx.saved_tensors
             return g * (torch.softmax(x, -1) - torch.nn.functional.one_hot(labels, 50)) / 16
 
-    class Tanh(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx: Any, x: Any) -> Any:
-            y = torch.tanh(x)
-            ctx.save_for_backward(y)
-            return y
-
-        @staticmethod
-        def backward(ctx: Any, g: Any) -> Any:
-            (y,) = ctx.saved_tensors
-            return g * (1 - y * y)
-
-    logits, x = (torch.tensor(value, requires_grad=True) for value in (LOGITS, X))
-    check = torch.autograd.gradcheck
+    logits = torch.tensor(LOGITS, requires_grad=True)
     return {
-        "slow": lambda: check(CrossEntropy.apply, (logits,)),
-        "fast": lambda: check(Tanh.apply, (x,), fast_mode=True),
+        "slow": lambda: torch.autograd.gradcheck(CrossEntropy.apply, (logits,)),
+        "fast": gradcheckers.torch(fast=True)(TANH),
     }
 
 
 LOGITS = RANDOM.standard_normal((16, 50))
-X = RANDOM.standard_normal(5000)
+TANH = ("tanh", 5000)
 
 
 # --------------------------------------------------------------------------- seconds
@@ -184,10 +172,11 @@ def twins(pair: Twins, rounds: int) -> None:
 def beside_torch(rounds: int) -> None:
     theirs = torch_checks()
     entropy, tanh = paddle_layer(cross_entropy, cross_entropy_vjp), paddle_layer(paddle.tanh, tanh_vjp)
+    (x,) = gradcheckers.data(TANH)
     cases = {
         "cross-entropy 16 × 50, mode full / torch slow": (
             lambda: gradcheck.check(entropy, LOGITS, mode="full"), theirs.get("slow"), rounds),
-        "tanh 5,000, auto / torch fast": (lambda: gradcheck.check(tanh, X), theirs.get("fast"), 20 * rounds),
+        "tanh 5,000, auto / torch fast": (lambda: gradcheck.check(tanh, x), theirs.get("fast"), 20 * rounds),
     }  # fmt: skip
     for name, (ours, other, count) in cases.items():
         print(f"{name}: {ours().verdict}")

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from everyday.definition import as_tuple, paddle_layer
 
 import gradcheck
 import pylayer.paddle as paddle
@@ -19,10 +20,6 @@ GREEN = frozenset({Status.PASS, Status.KINK})
 FAIL = frozenset({Status.FAIL})
 NOT_GREEN = frozenset({Status.FAIL, Status.INCONCLUSIVE})
 NOT_FAIL = frozenset({*GREEN, Status.INCONCLUSIVE})
-
-
-def as_tuple(value: Any) -> tuple[Any, ...]:
-    return tuple(value) if isinstance(value, (tuple, list)) else (value,)
 
 
 def numpy_layer(forward: Callable[..., Any], backward: Callable[..., Any]) -> Any:
@@ -47,26 +44,6 @@ def numpy_layer(forward: Callable[..., Any], backward: Callable[..., Any]) -> An
             return tuple(tensors) if len(tensors) > 1 else tensors[0]
 
     return InNumPy
-
-
-def paddle_layer(run: Callable[..., Any], vjp: Callable[..., Any]) -> Any:
-    """The same in Paddle operations, on Tensors."""
-
-    class InOperations(PyLayer):  # type: ignore[misc]
-        @staticmethod
-        def forward(ctx: Any, *x: Any) -> Any:
-            y = run(*x)
-            ctx.save_for_backward(*x, *as_tuple(y))
-            ctx.count = len(x)
-            return y
-
-        @staticmethod
-        def backward(ctx: Any, *g: Any) -> Any:
-            saved = ctx.saved_tensor()
-            x, y = saved[: ctx.count], saved[ctx.count :]
-            return vjp(*x, y if len(y) > 1 else y[0], g if len(g) > 1 else g[0])
-
-    return InOperations
 
 
 @dataclass(frozen=True)
@@ -168,3 +145,19 @@ def slopes(low: float, at: float, high: float, place: float = 0.0) -> Callable[.
 def verdict_on(claim: Claim, backward: Callable[..., Any], seed: int, **options: Any) -> Status:
     layer = claim.make(claim.forward, backward)
     return gradcheck.check(layer, *claim.drawn(seed), seed=seed, **options).verdict
+
+
+def judging(*kinds: list[Claim]) -> tuple[Callable[..., None], Callable[..., None]]:
+    """Two tests: of every right backward, and of every wrong one, the verdict is one that may be said of it."""
+
+    @right_ones(*kinds)
+    def right(claim: Claim, backward: Any, seed: int) -> None:
+        verdict = verdict_on(claim, backward, seed)
+        assert verdict in claim.of_right, verdict
+
+    @wrong_ones(*kinds)
+    def wrong(claim: Claim, backward: Any, seed: int) -> None:
+        verdict = verdict_on(claim, backward, seed)
+        assert verdict in claim.of_wrong, verdict
+
+    return right, wrong

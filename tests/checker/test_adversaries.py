@@ -14,17 +14,15 @@ from claims import (
     GREEN,
     NOT_FAIL,
     NOT_GREEN,
-    Claim,
     factor,
     in_both,
     in_numpy,
     in_paddle,
+    judging,
     normal,
-    right_ones,
     slope,
     slopes,
     verdict_on,
-    wrong_ones,
 )
 
 import gradcheck
@@ -218,14 +216,7 @@ TAPES = [
 KINDS = (SMALL, KINKS, ROUNDING, TAPES)
 
 
-@right_ones(*KINDS)
-def test_a_right_backward_does_not_fail(claim: Claim, backward: Any, seed: int) -> None:
-    assert verdict_on(claim, backward, seed) in claim.of_right
-
-
-@wrong_ones(*KINDS)
-def test_a_wrong_backward_is_not_green(claim: Claim, backward: Any, seed: int) -> None:
-    assert verdict_on(claim, backward, seed) in claim.of_wrong
+test_a_right_backward_does_not_fail, test_a_wrong_backward_is_not_green = judging(*KINDS)
 
 
 @pytest.mark.parametrize("name", ["round at 0.5", "floor at 2", "x·(x > 1) at 1", "max(2a, b) with 2a = b"])

@@ -10,19 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from claims import (
-    Claim,
-    factor,
-    in_both,
-    in_numpy,
-    in_paddle,
-    normal,
-    right_ones,
-    slope,
-    slopes,
-    verdict_on,
-    wrong_ones,
-)
+from claims import Claim, factor, in_both, in_numpy, in_paddle, judging, normal, slope, slopes
 
 import pylayer.paddle as paddle
 
@@ -234,11 +222,4 @@ POLES = [
 KINDS = (TIES, STEPS, TABLES, JOINS, EDGES, POLES)
 
 
-@right_ones(*KINDS)
-def test_a_right_backward_is_green(claim: Claim, backward: Any, seed: int) -> None:
-    assert verdict_on(claim, backward, seed) in claim.of_right
-
-
-@wrong_ones(*KINDS)
-def test_a_wrong_backward_fails(claim: Claim, backward: Any, seed: int) -> None:
-    assert verdict_on(claim, backward, seed) in claim.of_wrong
+test_a_right_backward_is_green, test_a_wrong_backward_fails = judging(*KINDS)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from claims import Claim, factor, in_both, in_numpy, in_paddle, normal, right_ones, verdict_on, wrong_ones
+from claims import Claim, factor, in_both, in_numpy, in_paddle, judging, normal
 
 import pylayer.paddle as paddle
 
@@ -217,11 +217,4 @@ JOINS = [
 KINDS = (TIES, STEPS, TABLES, JOINS)
 
 
-@right_ones(*KINDS)
-def test_a_right_backward_is_green(claim: Claim, backward: Any, seed: int) -> None:
-    assert verdict_on(claim, backward, seed) in claim.of_right
-
-
-@wrong_ones(*KINDS)
-def test_a_wrong_backward_is_not(claim: Claim, backward: Any, seed: int) -> None:
-    assert verdict_on(claim, backward, seed) in claim.of_wrong
+test_a_right_backward_is_green, test_a_wrong_backward_is_not = judging(*KINDS)

@@ -20,10 +20,10 @@ from claims import (
     in_both,
     in_numpy,
     in_paddle,
+    judging,
     normal,
     right_ones,
     verdict_on,
-    wrong_ones,
 )
 
 import pylayer.paddle as paddle
@@ -167,14 +167,7 @@ STOPPED = [
 KINDS = (EDGES, POLES, CONVERGED)
 
 
-@right_ones(*KINDS)
-def test_a_right_backward_is_green(claim: Claim, backward: Any, seed: int) -> None:
-    assert verdict_on(claim, backward, seed) in claim.of_right
-
-
-@wrong_ones(*KINDS)
-def test_a_wrong_backward_is_not(claim: Claim, backward: Any, seed: int) -> None:
-    assert verdict_on(claim, backward, seed) in claim.of_wrong
+test_a_right_backward_is_green, test_a_wrong_backward_is_not = judging(*KINDS)
 
 
 @right_ones(STOPPED)

@@ -6,20 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from claims import (
-    FAIL,
-    NOT_FAIL,
-    NOT_GREEN,
-    Claim,
-    factor,
-    in_both,
-    in_numpy,
-    in_paddle,
-    normal,
-    right_ones,
-    verdict_on,
-    wrong_ones,
-)
+from claims import FAIL, NOT_FAIL, NOT_GREEN, Claim, factor, in_both, in_numpy, in_paddle, judging, normal
 
 import gradcheck
 import pylayer.paddle as paddle
@@ -184,14 +171,7 @@ SHARES = [
 KINDS = (LOW, TAILS, CANCELLATION, RANGE, SHARES)
 
 
-@right_ones(*KINDS)
-def test_a_right_backward_is_green(claim: Claim, backward: Any, seed: int) -> None:
-    assert verdict_on(claim, backward, seed) in claim.of_right
-
-
-@wrong_ones(*KINDS)
-def test_a_wrong_backward_is_not(claim: Claim, backward: Any, seed: int) -> None:
-    assert verdict_on(claim, backward, seed) in claim.of_wrong
+test_a_right_backward_is_green, test_a_wrong_backward_is_not = judging(*KINDS)
 
 
 def test_an_output_coarser_than_its_input_is_judged_by_its_own_rounding() -> None:
