@@ -103,6 +103,12 @@ def test_a_gradient_of_zero_does_not_pass_where_the_function_is_about_to_respond
     assert check(forward, zero, x).verdict not in GREEN
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_a_gradient_of_zero_does_not_pass_where_larger_steps_see_a_derivative(seed: int) -> None:
+    nearly_1 = problem(lambda x: np.sqrt(np.sqrt(1 + np.log1p(x * x) ** 2)), zero, [2.4e-4])
+    assert check_gradient(nearly_1, seed=seed).verdict not in GREEN
+
+
 def test_a_backward_that_works_at_the_inputs_alone_is_not_asked_for_more() -> None:
     def backward(x: Any, y: Any, g: Any) -> Any:
         if x != 30.0:
