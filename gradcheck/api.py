@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
+from gradcheck.case.arguments import backend_of, tensor_function
+from gradcheck.case.expectation import Expectation, as_expected
+from gradcheck.case.options import validate
+from gradcheck.case.points import in_float32_if_it_must, looks, worst
+from gradcheck.case.twin import twin_of
+from gradcheck.case.verdict import Settings
 from gradcheck.checker.gradient import Effort, Mode
 from gradcheck.report.text import gradient_lines, marks
 from gradcheck.result import GradientSummary, Status
-from gradcheck.run.arguments import backend_of, tensor_function
-from gradcheck.run.expectation import Expectation, as_expected
-from gradcheck.run.options import validate
-from gradcheck.run.points import in_float32_if_it_must, looks, worst
-from gradcheck.run.twin import twin_of
-from gradcheck.run.verdict import Settings
 
 MOST_LISTED = 10_000
 """Wrong entries that a result lists of one input."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import click
 
-from gradcheck.commands.select import NOTHING_SELECTED, fail, read_specs, selection_options
+from gradcheck.commands.specs import NOTHING_SELECTED, fail, read_specs, selection_options
 from gradcheck.config import ConfigError, load_config
 from gradcheck.report.text import one_line, shown_path
-from gradcheck.run.plan import SelectionError, plan, select
+from gradcheck.run.plan import plan
+from gradcheck.run.select import SelectionError, select
 
 
 @click.command("list")

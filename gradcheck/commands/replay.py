@@ -6,16 +6,17 @@ from collections.abc import Sequence
 
 import click
 
+from gradcheck.case.case import Case
 from gradcheck.commands.run import exit_code, run_all
 from gradcheck.commands.screen import make_screen
-from gradcheck.commands.select import fail, read_specs
 from gradcheck.commands.show import source
+from gradcheck.commands.specs import fail, read_specs
 from gradcheck.commands.trust import require_trust
 from gradcheck.config import ConfigError, load_config
 from gradcheck.report.text import number, safe, shown_path
 from gradcheck.result import Result
 from gradcheck.run import journal
-from gradcheck.run.plan import Case, plan
+from gradcheck.run.plan import plan
 from gradcheck.run.pool import Pool
 from gradcheck.spec.model import SpecFile
 

@@ -16,17 +16,19 @@ from typing import Any, Literal, Protocol
 import click
 
 from gradcheck.backends.base import BACKENDS, missing, unsupported
+from gradcheck.case.case import MEMORY, TIMEOUT, Case
 from gradcheck.commands import INTERRUPTED, stop_for_bug
 from gradcheck.commands.screen import Screen, header, make_screen
-from gradcheck.commands.select import NOTHING_SELECTED, fail, is_path, read_specs, selection_options
+from gradcheck.commands.specs import NOTHING_SELECTED, fail, is_path, read_specs, selection_options
 from gradcheck.commands.trust import require_trust
 from gradcheck.config import Config, ConfigError, load_config
 from gradcheck.report.files import FORMATS
 from gradcheck.result import Result
 from gradcheck.run import journal
+from gradcheck.run.compact import Results
 from gradcheck.run.limits import parse_size, shown_size
-from gradcheck.run.plan import MEMORY, TIMEOUT, Case, SelectionError, plan, select, shard
-from gradcheck.run.results import Results
+from gradcheck.run.plan import plan, shard
+from gradcheck.run.select import SelectionError, select
 from gradcheck.run.supervisor import Executor, ExecutorError, Supervisor
 
 STOPPING = ("SIGINT", "SIGTERM", "SIGHUP")

@@ -9,8 +9,8 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Protocol
 
 from gradcheck import __version__
+from gradcheck.case.case import Case
 from gradcheck.result import Result
-from gradcheck.run.plan import Case
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gradcheck.commands.select import fail, read_specs
+from gradcheck.commands.specs import fail, read_specs
 from gradcheck.config import ConfigError, load_config
 from gradcheck.report.text import safe, shown_path
-from gradcheck.run.plan import SelectionError, plan, select_ids
+from gradcheck.run.plan import plan
+from gradcheck.run.select import SelectionError, select_ids
 from gradcheck.spec.text import read_text
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gradcheck.commands.select import fail
+from gradcheck.case.case import Case
+from gradcheck.commands.specs import fail
 from gradcheck.report.text import one_line, shown_path
 from gradcheck.resources import bundled_specs
-from gradcheck.run.plan import Case
 
 if TYPE_CHECKING:
     from gradcheck.spec.model import Scenario

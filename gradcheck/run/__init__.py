@@ -1,1 +1,1 @@
-"""Running scenarios: the plan, the workers, one case."""
+"""Many cases: the plan, the workers that run them, the record of their results."""

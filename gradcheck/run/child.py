@@ -18,10 +18,10 @@ from typing import TextIO
 
 from pydantic import BaseModel, ConfigDict
 
+from gradcheck.case.case import Case
+from gradcheck.case.namespace import line_in, raised_by_scenario
 from gradcheck.result import Result, Status
 from gradcheck.run.limits import children, data_size, descendants, limit_data, resident, shown_size
-from gradcheck.run.plan import Case
-from gradcheck.run.program import line_in, raised_by_scenario
 from gradcheck.run.share import Snapshot
 
 OUTPUT_KEPT = 16_000

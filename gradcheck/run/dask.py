@@ -14,8 +14,8 @@ from types import TracebackType
 from typing import Any
 
 from gradcheck import __version__
+from gradcheck.case.case import Case
 from gradcheck.result import Result, Status
-from gradcheck.run.plan import Case
 from gradcheck.run.pool import EXECUTE, Worker
 from gradcheck.run.supervisor import ExecutorError
 

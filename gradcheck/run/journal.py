@@ -14,8 +14,8 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from gradcheck import __version__
+from gradcheck.case.case import Case
 from gradcheck.result import Result
-from gradcheck.run.plan import Case
 
 PATH = Path(".gradcheck") / "last.jsonl"
 """Where the record is, below the current folder."""

@@ -13,12 +13,12 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from types import TracebackType
 
+from gradcheck.case.case import Case
 from gradcheck.result import Result, Status
 from gradcheck.run.limits import kill_marked
-from gradcheck.run.plan import Case
 from gradcheck.run.worker import READY, how_it_ended
 
-EXECUTE = "gradcheck.run.execute:execute"
+EXECUTE = "gradcheck.case.execute:execute"
 """The function that runs a case, as ``module:function``."""
 
 MARK = "GRADCHECK_WORKER"

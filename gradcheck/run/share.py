@@ -17,7 +17,7 @@ from operator import is_
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from gradcheck.run.plan import Case
+from gradcheck.case.case import Case
 
 MOST_CASES = 100
 """Cases that a process runs at most, so that what they leave in its memory does not add up."""
@@ -38,8 +38,9 @@ PLAIN_DUNDERS = frozenset(["__all__", "__call__", "__doc__", "__future__", "__in
 _PREDEFINED = frozenset({"np", "paddle", "PyLayer"})
 
 JUDGES = (
-    "gradcheck.backends", "gradcheck.checker", "gradcheck.numeric", "gradcheck.result", "gradcheck.run", "numpy",
-    "numpy._core.fromnumeric", "numpy._core.numeric", "numpy.linalg", "numpy.random",
+    "gradcheck.backends", "gradcheck.case", "gradcheck.checker", "gradcheck.numeric", "gradcheck.result",
+    "gradcheck.run",
+    "numpy", "numpy._core.fromnumeric", "numpy._core.numeric", "numpy.linalg", "numpy.random",
 )  # fmt: skip
 """Modules that gradcheck itself computes with: a case that leaves them changed cannot be judged."""
 ENGINE = ("math", "paddle", "pylayer", "random", "time", "warnings")

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Protocol
 
+from gradcheck.case.case import Case
 from gradcheck.result import Result
-from gradcheck.run.plan import Case
 
 
 class ExecutorError(Exception):

@@ -23,6 +23,7 @@ from typing import IO
 from pydantic import ValidationError
 
 from gradcheck.backends.base import BACKENDS
+from gradcheck.case.case import Case
 from gradcheck.result import Result, Status
 from gradcheck.run.child import (
     PR_SET_CHILD_SUBREAPER,
@@ -35,7 +36,6 @@ from gradcheck.run.child import (
     run_here,
 )
 from gradcheck.run.limits import shown_size
-from gradcheck.run.plan import Case
 from gradcheck.run.share import ENGINE, JUDGES, MOST_CASES, Snapshot, is_contained
 
 READY = "ready\n"

@@ -115,7 +115,7 @@ def test_results_come_in_the_order_of_the_file_for_any_number_of_jobs(spec, grad
 
 def test_the_bundled_specs_run_where_nothing_else_is_named(spec, gradcheck, folder, monkeypatch):
     spec(GOOD, name="bundle/b.grad.yaml")
-    for module in ("resources", "commands.select", "commands.trust", "report.text"):
+    for module in ("resources", "commands.specs", "commands.trust", "report.text"):
         monkeypatch.setattr(f"gradcheck.{module}.bundled_specs", lambda: folder / "bundle")
     done = gradcheck("run")
     assert (done.code, done.out.split()[:3]) == (0, ["PASS", "good@numpy", "specs/b.grad.yaml:3:5"])

@@ -10,8 +10,8 @@ import pytest
 
 import pylayer.paddle as engine
 from gradcheck.backends.base import load
-from gradcheck.run.arguments import tensor_function
-from gradcheck.run.twin import twin_of
+from gradcheck.case.arguments import tensor_function
+from gradcheck.case.twin import twin_of
 
 X = np.random.default_rng(0).standard_normal((3, 4))
 

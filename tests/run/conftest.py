@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from textwrap import indent
+from textwrap import dedent, indent
 
 import pytest
 
 from gradcheck.backends.base import missing
-from gradcheck.run.plan import Case, plan
+from gradcheck.case.case import Case
+from gradcheck.run.plan import plan
 from gradcheck.run.pool import Pool
+from gradcheck.spec.model import SpecFile
 from gradcheck.spec.read import read_bytes
-from pylayer import uninstall_paddle
-from pylayer.py_layer import PyLayer
 
 SCRIPT_LINE = 7
 """The line of the spec on which a script of `make_case` begins."""
@@ -100,12 +99,29 @@ def _what_is_installed_is_looked_up_anew() -> Iterator[None]:
     missing.cache_clear()
 
 
-@pytest.fixture
-def process_as_before() -> Iterator[None]:
-    """`execute` changes its process, which in a run is a child of its own."""
-    path, counted = [*sys.path], vars(PyLayer).get("__init_subclass__")
-    yield
-    sys.path[:] = path
-    uninstall_paddle()
-    if counted is None and "__init_subclass__" in vars(PyLayer):
-        del PyLayer.__init_subclass__
+SPEC = """
+    schema: gradcheck/v1
+    scenarios:
+      - id: tanh
+        title: t
+        source: {document: d}
+        tags: [apply, smooth]
+        layer: {op: tanh}
+        inputs: {x: {shape: [2]}}
+        matrix: {dtype: [float32, float64], flag: [true, false]}
+        seed: 7
+        timeout: 5
+      - id: skipped
+        title: t
+        source: {document: d}
+        tags: [slow]
+        layer: {op: exp}
+        inputs: {x: {shape: [2]}}
+        expect: {grads: {x: [.nan, .inf]}}
+        backends: {numpy: {skip: {reason: not yet}}}
+    """
+
+
+@pytest.fixture(scope="module")
+def specs() -> list[SpecFile]:
+    return [read_bytes(dedent(SPEC).encode(), "a.grad.yaml")]

@@ -1,9 +1,9 @@
-"""Stands in for gradcheck.run.execute in workers of the tests: runs a scenario's script, and says what it set."""
+"""Stands in for gradcheck.case.execute in workers of the tests: runs a scenario's script, and says what it set."""
 
 from __future__ import annotations
 
+from gradcheck.case.case import Case
 from gradcheck.result import Result, Status
-from gradcheck.run.plan import Case
 
 
 def execute(case: Case) -> Result:

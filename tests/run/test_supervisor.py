@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gradcheck.case.case import Case
 from gradcheck.result import Result, Status
-from gradcheck.run.plan import Case
 from gradcheck.run.supervisor import Supervisor
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from gradcheck.backends.bundled import BundledBackend
+from gradcheck.case.function import TensorFunction
 from gradcheck.checker.problem import Problem
-from gradcheck.run.function import TensorFunction
 from gradcheck.witness.tape import Tape
 from pylayer.paddle.autograd import PyLayer
 

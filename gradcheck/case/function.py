@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from gradcheck.backends.base import Array, Backend, Tensor, flat_tensors, is_differentiable
+from gradcheck.case.agreement import agree, same
+from gradcheck.case.no_gradient import NoGradient, misfit, nothing_claimed
+from gradcheck.case.observe import observed
 from gradcheck.checker.problem import Problem
-from gradcheck.run.agreement import agree, same
-from gradcheck.run.no_gradient import NoGradient, misfit, nothing_claimed
-from gradcheck.run.observe import observed
 from gradcheck.witness.graph import Graph
 from gradcheck.witness.rounding import Mover
 from gradcheck.witness.tape import Tape

@@ -1,4 +1,4 @@
-"""What running in processes costs, on two idle cores: `pytest -m long tests/run/test_speed.py -s` tells the figures."""
+"""What running in processes costs, on two idle cores: `pytest -m long tests/case/test_speed.py -s` tells it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gradcheck.run.execute import execute
+from gradcheck.case.execute import execute
 from gradcheck.run.plan import plan
 from gradcheck.spec.read import load
 

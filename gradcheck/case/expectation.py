@@ -8,14 +8,14 @@ from typing import Literal
 import numpy as np
 
 from gradcheck.backends.base import is_differentiable
+from gradcheck.case.function import TensorFunction
+from gradcheck.case.no_gradient import refused
+from gradcheck.case.verdict import Settings, gradient_summary
 from gradcheck.checker.outputs import widened
 from gradcheck.checker.problem import Problem
 from gradcheck.codes import FIRST_CONTRACT, LAST_CONTRACT
 from gradcheck.numeric.line import Array
 from gradcheck.result import GradientSummary, Status, element
-from gradcheck.run.function import TensorFunction
-from gradcheck.run.no_gradient import refused
-from gradcheck.run.verdict import Settings, gradient_summary
 
 Expectation = Literal["matches", "differs", "straight-through", "zero"]
 """What a backward is: the derivative; not the derivative; the cotangent unchanged, of a function in steps; zero."""

@@ -8,12 +8,12 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from gradcheck.backends.base import Array, Tensor, is_differentiable
+from gradcheck.case.agreement import same
+from gradcheck.case.no_gradient import NoGradient
 from gradcheck.checker.problem import Observation
-from gradcheck.run.agreement import same
-from gradcheck.run.no_gradient import NoGradient
 
 if TYPE_CHECKING:
-    from gradcheck.run.function import TensorFunction
+    from gradcheck.case.function import TensorFunction
 
 
 def observed(function: TensorFunction, cotangents: Sequence[Array | None]) -> Observation:

@@ -8,8 +8,8 @@ from textwrap import dedent, indent
 
 import pytest
 
+from gradcheck.case.execute import execute
 from gradcheck.result import Result, Status
-from gradcheck.run.execute import execute
 from gradcheck.run.plan import plan
 from gradcheck.spec.read import read
 

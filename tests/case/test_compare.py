@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gradcheck.run.compare import difference, message_matches
+from gradcheck.case.compare import difference, message_matches
 from gradcheck.spec.model import Regex
 
 

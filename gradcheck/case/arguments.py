@@ -15,7 +15,7 @@ import numpy as np
 
 from gradcheck.backends.base import Backend, Tensor, is_differentiable, load, package_of
 from gradcheck.backends.bundled import BundledBackend
-from gradcheck.run.function import TensorFunction
+from gradcheck.case.function import TensorFunction
 
 LIBRARIES = ("pylayer", "paddle")
 """The top-level packages of the engine and of the installed Paddle."""

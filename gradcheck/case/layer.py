@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradcheck.backends.base import Array, Backend, Tensor
-from gradcheck.run.function import TensorFunction
-from gradcheck.run.inputs import laid_out, make_input
-from gradcheck.run.program import Namespace, compile_expression, import_reference, run_source
+from gradcheck.case.function import TensorFunction
+from gradcheck.case.inputs import laid_out, make_input
+from gradcheck.case.namespace import Namespace, compile_expression, import_reference, run_source
 from gradcheck.spec.model import LayerRef
 
 if TYPE_CHECKING:
-    from gradcheck.run.plan import Case
+    from gradcheck.case.case import Case
     from gradcheck.spec.model import Scenario
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gradcheck.run.program import compile_expression, count_calls, describe, import_reference, line_in, run_source
+from gradcheck.case.namespace import compile_expression, count_calls, describe, import_reference, line_in, run_source
 
 
 def test_errors_point_into_the_spec() -> None:

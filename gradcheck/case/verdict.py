@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from math import inf
 
+from gradcheck.case.function import TensorFunction
+from gradcheck.case.no_gradient import refused
 from gradcheck.checker.gradient import MOST_LISTED, Effort, Mode, check_gradient
 from gradcheck.checker.problem import Problem
 from gradcheck.result import GradientSummary, Status
-from gradcheck.run.function import TensorFunction
-from gradcheck.run.no_gradient import refused
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,9 @@ from typing import Any
 
 from gradcheck.backends.base import Backend, package_of
 from gradcheck.backends.bundled import BundledBackend
-from gradcheck.run.agreement import agree
-from gradcheck.run.arguments import cell_is_set, libraries_of, names_in, referred, tensor_function
-from gradcheck.run.function import TensorFunction
+from gradcheck.case.agreement import agree
+from gradcheck.case.arguments import cell_is_set, libraries_of, names_in, referred, tensor_function
+from gradcheck.case.function import TensorFunction
 from gradcheck.witness.graph import EPSILON
 
 COARSE = EPSILON["bfloat16"]

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from gradcheck.backends.base import Array, is_differentiable
+from gradcheck.case.expectation import agrees
+from gradcheck.case.function import TensorFunction
 from gradcheck.checker.outputs import widened
 from gradcheck.result import GradientSummary, Status
-from gradcheck.run.expectation import agrees
-from gradcheck.run.function import TensorFunction
 
 DTYPES = {"float64": "complex128", "float32": "complex64", "float16": "complex64", "bfloat16": "complex64"}
 """The dtypes that floating inputs can be looked at in, and what complex inputs are then."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gradcheck.run.inputs import laid_out, make_input
+from gradcheck.case.inputs import laid_out, make_input
 from gradcheck.spec.model import Input
 
 

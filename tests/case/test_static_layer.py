@@ -9,8 +9,8 @@ from textwrap import indent
 import pytest
 
 import pylayer.paddle as paddle
+from gradcheck.case.execute import execute
 from gradcheck.result import Result, Status
-from gradcheck.run.execute import execute
 from gradcheck.run.plan import plan
 from gradcheck.spec.read import read
 

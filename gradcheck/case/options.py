@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from numbers import Real
 from typing import Any, get_args
 
+from gradcheck.case.expectation import Expectation
+from gradcheck.case.points import DTYPES
 from gradcheck.checker.gradient import Effort, Mode
-from gradcheck.run.expectation import Expectation
-from gradcheck.run.points import DTYPES
 
 MOST_SEED = 2**32 - 1
 

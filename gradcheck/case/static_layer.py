@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradcheck.backends.base import Array, flat_tensors, is_differentiable
+from gradcheck.case.layer import Layer
 from gradcheck.checker.problem import Problem
-from gradcheck.run.layer import Layer
 
 Signature = tuple[tuple[tuple[int, ...], str], ...]
 """Shapes and dtypes of the inputs."""

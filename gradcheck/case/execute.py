@@ -12,13 +12,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gradcheck.backends.base import Backend, load
-from gradcheck.codes import CODES
-from gradcheck.result import GradientSummary, Result, Status
-from gradcheck.run.compare import difference, message_matches
-from gradcheck.run.expectation import Expectation, as_expected
-from gradcheck.run.layer import Layer
-from gradcheck.run.no_gradient import refused
-from gradcheck.run.program import (
+from gradcheck.case.compare import difference, message_matches
+from gradcheck.case.expectation import Expectation, as_expected
+from gradcheck.case.layer import Layer
+from gradcheck.case.namespace import (
     Namespace,
     compile_expression,
     count_calls,
@@ -29,13 +26,16 @@ from gradcheck.run.program import (
     raised_by_scenario,
     run_source,
 )
-from gradcheck.run.static_layer import StaticLayer
-from gradcheck.run.twin import speaking_for
-from gradcheck.run.verdict import Settings
+from gradcheck.case.no_gradient import refused
+from gradcheck.case.static_layer import StaticLayer
+from gradcheck.case.twin import speaking_for
+from gradcheck.case.verdict import Settings
+from gradcheck.codes import CODES
+from gradcheck.result import GradientSummary, Result, Status
 from gradcheck.spec.code import is_static
 
 if TYPE_CHECKING:
-    from gradcheck.run.plan import Case
+    from gradcheck.case.case import Case
     from gradcheck.spec.model import Expect, Scenario
 
 SEVERITY = (Status.ERROR, Status.FAIL, Status.INCONCLUSIVE, Status.KINK)

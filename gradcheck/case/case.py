@@ -1,0 +1,68 @@
+"""A case: one scenario at one point of its matrix on one backend. Imports no backend."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from gradcheck.backends.base import missing, unsupported
+from gradcheck.result import Result, Status
+from gradcheck.spec.model import Scenario
+
+TIMEOUT = 60.0
+"""Seconds that a case may take where nobody says otherwise."""
+MEMORY = 4 << 30
+"""Bytes that a case may take where nobody says otherwise."""
+
+
+class Case(BaseModel):
+    """One scenario at one point of its matrix on one backend: what a worker runs."""
+
+    # Only workers validate cases; `list` and `show` need not wait for the validator to be built.
+    model_config = ConfigDict(frozen=True, ser_json_inf_nan="constants", defer_build=True)
+
+    scenario: Scenario
+    backend: str
+    parameters: dict[str, Any] = {}
+    seed: int = 0
+    mode: Literal["auto", "probe", "full"] = "auto"
+    """How much of the Jacobian the gradient check looks at."""
+    effort: Literal["usual", "full"] = "usual"
+    """How much is spent on naming what is wrong about a gradient."""
+    timeout: float = TIMEOUT
+    """Wall-clock limit in seconds."""
+    memory: int = MEMORY
+    """Limit in bytes of what the case may allocate."""
+
+    @property
+    def name(self) -> str:
+        """``id@backend``, or ``id/dtype=float32@backend``: no brackets, no colons, no spaces."""
+        point = ",".join(f"{key}={value}" for key, value in self.parameters.items())
+        return f"{self.scenario.id}{'/' if point else ''}{point}@{self.backend}"
+
+    def result(self, status: Status, message: str, **fields: Any) -> Result:
+        """A result of this case, for those who cannot or need not run it; `fields` are further ones of Result."""
+        scenario = self.scenario
+        return Result(
+            name=self.name,
+            scenario=scenario.id,
+            backend=self.backend,
+            path=scenario.path,
+            line=scenario.line,
+            column=scenario.column,
+            status=status,
+            message=message,
+            **fields,
+        )
+
+    def not_run(self) -> Result | None:
+        """SKIP or UNSUPPORTED with the reason why this is not run at all; None if it is."""
+        entry = self.scenario.on(self.backend)
+        if entry is not None and entry.skip is not None:
+            return self.result(Status.SKIP, entry.skip.reason)
+        if reason := missing(self.backend):
+            return self.result(Status.SKIP, reason)
+        if reason := unsupported(self.backend):
+            return self.result(Status.UNSUPPORTED, reason)
+        return None

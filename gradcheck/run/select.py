@@ -1,0 +1,136 @@
+"""Which cases were asked for: ids, and the expressions of ``-k`` and ``-t``."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Iterable
+
+from gradcheck.case.case import Case
+
+
+class SelectionError(ValueError):
+    """A selection that cannot be understood; the message says what to do."""
+
+
+def select(
+    cases: Iterable[Case], ids: Iterable[str] = (), keywords: str | None = None, tags: str | None = None
+) -> list[Case]:
+    """The cases that `ids`, the expression `keywords` (``-k``) and the expression `tags` (``-t``) all select.
+
+    Raises:
+        SelectionError: an id is not there, or an expression is not well formed.
+    """
+    selected = select_ids(cases, ids)
+    selected = selected if keywords is None else select_names(selected, keywords)
+    return selected if tags is None else select_tags(selected, tags)
+
+
+def select_ids(cases: Iterable[Case], ids: Iterable[str]) -> list[Case]:
+    """The cases of the scenarios, or with the names, that `ids` lists; all where it lists none.
+
+    Raises:
+        SelectionError: nothing has such an id or name.
+    """
+    wanted, found = set(ids), list(cases)
+    if not wanted:
+        return found
+    known = {name for case in found for name in (case.scenario.id, case.name)}
+    problems = []
+    for name in sorted(wanted - known):
+        near = difflib.get_close_matches(name, sorted(known), 1)
+        hint = f"did you mean {near[0]}?" if near else "`gradcheck list` shows what there is"
+        problems.append(f"no file, folder or scenario is called {name!r}; {hint}")
+    if problems:
+        raise SelectionError("\n".join(problems))
+    return [case for case in found if case.scenario.id in wanted or case.name in wanted]
+
+
+def select_names(cases: Iterable[Case], expression: str) -> list[Case]:
+    """The cases whose names fit ``-k``: words are parts of the name, in any case.
+
+    Raises:
+        SelectionError: the expression is not well formed.
+    """
+    fits = _Expression(expression, "-k").parse()
+    return [case for case in cases if fits(_contained_in(case.name.lower()))]
+
+
+def select_tags(cases: Iterable[Case], expression: str) -> list[Case]:
+    """The cases whose tags fit ``-t``: words are whole tags.
+
+    Raises:
+        SelectionError: the expression is not well formed.
+    """
+    fits = _Expression(expression, "-t").parse()
+    return [case for case in cases if fits(case.scenario.tags.__contains__)]
+
+
+def _contained_in(name: str) -> Callable[[str], bool]:
+    return lambda word: word.lower() in name
+
+
+Holds = Callable[[str], bool]
+"""Whether a word of an expression holds."""
+_MOST_TOKENS = 200  # keeps the recursion below Python's limit
+
+
+class _Expression:
+    """Words with ``and``, ``or``, ``not`` and parentheses, parsed by recursive descent."""
+
+    def __init__(self, text: str, option: str) -> None:
+        self.text, self.option = text, option
+        self.tokens = re.findall(r"[()]|[^\s()]+", text)
+        self.position = 0
+        if len(self.tokens) > _MOST_TOKENS:
+            raise SelectionError(f"{option}: the expression has more than {_MOST_TOKENS} words")
+
+    def parse(self) -> Callable[[Holds], bool]:
+        """The expression as a function of what its words mean."""
+        whole = self.any_of()
+        if self.token:
+            raise self.expected("and, or, or the end")
+        return whole
+
+    @property
+    def token(self) -> str:
+        return self.tokens[self.position] if self.position < len(self.tokens) else ""
+
+    def take(self, token: str) -> bool:
+        """Step over `token` if it is the next one."""
+        found = self.token == token
+        self.position += found
+        return found
+
+    def any_of(self) -> Callable[[Holds], bool]:
+        parts = [self.all_of()]
+        while self.take("or"):
+            parts.append(self.all_of())
+        return lambda holds: any(part(holds) for part in parts)
+
+    def all_of(self) -> Callable[[Holds], bool]:
+        parts = [self.one()]
+        while self.take("and"):
+            parts.append(self.one())
+        return lambda holds: all(part(holds) for part in parts)
+
+    def one(self) -> Callable[[Holds], bool]:
+        if self.take("not"):
+            negated = self.one()
+            return lambda holds: not negated(holds)
+        if self.take("("):
+            inner = self.any_of()
+            if not self.take(")"):
+                raise self.expected("')'")
+            return inner
+        word = self.token
+        if word in ("", "and", "or", ")"):
+            raise self.expected("a word")
+        self.position += 1
+        return lambda holds: holds(word)
+
+    def expected(self, what: str) -> SelectionError:
+        found = repr(self.token) if self.token else "its end"
+        return SelectionError(
+            f"{self.option} {self.text!r}: expected {what} but found {found}; combine words with and, or, not, ( and )"
+        )

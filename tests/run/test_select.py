@@ -1,0 +1,109 @@
+"""Selection by id, -k and -t."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gradcheck.run.plan import plan
+from gradcheck.run.select import SelectionError, select, select_ids, select_names, select_tags
+
+
+@pytest.mark.parametrize(
+    ("ids", "count"),
+    [([], 5), (["tanh"], 4), (["skipped@numpy"], 1), (["skipped", "tanh/dtype=float64,flag=True@numpy"], 2)],
+)
+def test_ids_and_case_names_select(specs, ids, count):
+    assert len(select_ids(plan(specs, ["numpy"]), ids)) == count
+
+
+@pytest.mark.parametrize(
+    ("id", "hint"),
+    [
+        ("tanhh", "did you mean tanh?"),
+        ("skipped@cupy", "did you mean skipped@numpy?"),
+        ("@", "`gradcheck list` shows what there is"),
+    ],
+)
+def test_an_unknown_id_brings_up_the_nearest_one(specs, id, hint):
+    with pytest.raises(SelectionError) as error:
+        select_ids(plan(specs, ["numpy"]), [id])
+    assert str(error.value) == f"no file, folder or scenario is called {id!r}; {hint}"
+
+
+def test_all_unknown_ids_are_reported(specs):
+    with pytest.raises(SelectionError, match=r"'one'(.|\n)*'two'"):
+        select_ids(plan(specs, ["numpy"]), ["one", "two", "tanh"])
+
+
+@pytest.mark.parametrize(
+    ("expression", "count"),
+    [
+        ("tanh", 4),
+        ("TANH", 4),
+        ("dtype=float32", 2),
+        ("not tanh", 1),
+        ("tanh and not float32", 2),
+        ("skipped or float32 and flag=True", 2),
+        ("(skipped or float32) and flag=True", 1),
+        ("not (skipped or float32)", 2),
+        ("not not tanh", 4),
+        ("@numpy", 5),
+        ("nothing", 0),
+    ],
+)
+def test_k_selects_by_parts_of_the_name(specs, expression, count):
+    assert len(select_names(plan(specs, ["numpy"]), expression)) == count
+
+
+@pytest.mark.parametrize(("expression", "count"), [("apply", 4), ("app", 0), ("smooth or slow", 5), ("not slow", 4)])
+def test_t_selects_by_whole_tags(specs, expression, count):
+    assert len(select_tags(plan(specs, ["numpy"]), expression)) == count
+
+
+def test_all_selections_must_hold(specs):
+    selected = select(plan(specs, ["numpy"]), ["tanh"], "float32", "apply and not slow")
+    assert [case.name for case in selected] == [
+        "tanh/dtype=float32,flag=True@numpy",
+        "tanh/dtype=float32,flag=False@numpy",
+    ]
+    assert select(plan(specs, ["numpy"]), ["tanh"], "skipped") == []
+
+
+@pytest.mark.parametrize(
+    ("expression", "message"),
+    [
+        ("", "-k '': expected a word but found its end;"),
+        ("a and", "-k 'a and': expected a word but found its end;"),
+        ("a or or b", "-k 'a or or b': expected a word but found 'or';"),
+        ("(a", "-k '(a': expected ')' but found its end;"),
+        ("a)", "-k 'a)': expected and, or, or the end but found ')';"),
+        ("a b", "-k 'a b': expected and, or, or the end but found 'b';"),
+        ("not", "-k 'not': expected a word but found its end;"),
+        ("(" * 5000, "-k: the expression has more than 200 words"),
+    ],
+)
+def test_a_malformed_expression_is_explained(specs, expression, message):
+    with pytest.raises(SelectionError) as error:
+        select_names(plan(specs, ["numpy"]), expression)
+    assert str(error.value).startswith(message)
+
+
+WORDS = ["tanh", "skipped", "float32", "true", "numpy", "nothing"]
+expressions = st.recursive(
+    st.sampled_from(WORDS),
+    lambda inner: st.one_of(
+        inner.map(lambda e: f"not {e}"),
+        inner.map(lambda e: f"({e})"),
+        st.tuples(inner, st.sampled_from(["and", "or"]), inner).map(" ".join),
+    ),
+    max_leaves=12,
+)
+
+
+@given(expressions)
+def test_expressions_mean_what_they_mean_in_python(specs, expression):
+    cases = plan(specs, ["numpy"])
+    truth = [case for case in cases if eval(expression, {}, {word: word in case.name.lower() for word in WORDS})]
+    assert select_names(cases, expression) == truth
