@@ -34,8 +34,9 @@ def install_paddle() -> None:
             f"Another paddle ({getattr(imported, '__file__', imported)}) is already imported in this process. "
             f"Call pylayer.install_paddle() before anything imports paddle, or in a process of its own."
         )
-    for name in _facade_modules():
-        sys.modules[_alias(name)] = import_module(name)
+    if imported is None:
+        for name in _facade_modules():
+            sys.modules[_alias(name)] = import_module(name)
 
 
 def uninstall_paddle() -> None:

@@ -132,7 +132,6 @@ class Entry(NamedTuple):
     """Where a backend is implemented, what it needs, and how to get that.
 
     `preload` are modules that a worker imports before it forks the first case of the backend: they cost a case nothing.
-    `shared`: all its state is in Python, so that cases that only compute may run in one process.
     `warm_up`: a worker may run it before it forks, which a device forbids.
     """
 
@@ -140,18 +139,15 @@ class Entry(NamedTuple):
     needs: tuple[str, ...]
     extra: str
     preload: tuple[str, ...]
-    shared: bool
     warm_up: bool
 
 
 ENGINE = ("gradcheck.backends.bundled", "pylayer.paddle")
 
 BACKENDS: dict[str, Entry] = {
-    "numpy": Entry("gradcheck.backends.bundled:numpy_backend", ("numpy", "pylayer"), "", ENGINE, True, True),
-    "cupy": Entry("gradcheck.backends.bundled:cupy_backend", ("cupy", "pylayer"), "cupy", ENGINE, True, False),
-    "paddle": Entry(
-        "gradcheck.backends.paddle:paddle_backend", ("paddle",), "paddle", ("paddle", *ENGINE), False, False
-    ),
+    "numpy": Entry("gradcheck.backends.bundled:numpy_backend", ("numpy", "pylayer"), "", ENGINE, True),
+    "cupy": Entry("gradcheck.backends.bundled:cupy_backend", ("cupy", "pylayer"), "cupy", ENGINE, False),
+    "paddle": Entry("gradcheck.backends.paddle:paddle_backend", ("paddle",), "paddle", ("paddle", *ENGINE), False),
 }
 """The table of backends, by the name that the command line and specs use."""
 

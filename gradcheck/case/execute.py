@@ -20,13 +20,13 @@ from gradcheck.case.namespace import (
     compile_expression,
     count_calls,
     describe,
-    line_in,
     new_namespace,
     phase_of,
     raised_by_scenario,
     run_source,
 )
 from gradcheck.case.no_gradient import refused
+from gradcheck.case.places import told
 from gradcheck.case.static_layer import StaticLayer
 from gradcheck.case.twin import speaking_for
 from gradcheck.case.verdict import Settings
@@ -73,8 +73,7 @@ def execute(case: Case) -> Result:
         except (Exception, SystemExit) as error:
             if not raised_by_scenario(scenario.path, error):
                 raise
-            line = line_in(scenario.path, error) or scenario.line
-            findings = [Finding(Status.ERROR, f"{describe(error)} (line {line} of the spec)")]
+            findings = [Finding(Status.ERROR, told(describe(error), error, scenario.path, scenario.line))]
         finally:
             backend.paddle.disable_static()  # a program may have left it on
     status = next((s for s in SEVERITY if any(f.status is s for f in findings)), Status.PASS)
@@ -190,8 +189,7 @@ class Run:
                 raise
             names = {cls.__name__ for cls in type(error).__mro__}
             phase = phase_of(error)
-            line = line_in(self.scenario.path, error)
-            where = f"{describe(error)}{f' (line {line} of the spec)' if line else ''}"
+            where = told(describe(error), error, self.scenario.path)
             if expected.type not in names:
                 found.append(Finding(Status.FAIL, f"expected {expected.type}, but the code raised {where}"))
             elif expected.phase not in ("any", phase):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import functools
 import sys
 import traceback
@@ -13,6 +12,8 @@ from pathlib import Path
 from types import CodeType, FrameType, ModuleType
 from typing import Any
 
+from gradcheck.case.places import frames_of, is_in
+
 Namespace = dict[str, Any]
 
 GRADIENT_FUNCTIONS = frozenset({"backward", "grad", "gradients", "append_backward"})
@@ -21,16 +22,12 @@ ENGINES = frozenset({"pylayer", "paddle"})
 
 def run_source(source: str, path: str, first_line: int, namespace: Namespace) -> None:
     """Run `source`, which stands in the file `path` from `first_line` on, in `namespace`."""
-    tree = ast.parse(source, filename=path)
-    ast.increment_lineno(tree, first_line - 1)
-    exec(compile(tree, path, "exec"), namespace)
+    exec(compile("\n" * (first_line - 1) + source, path, "exec"), namespace)
 
 
 def compile_expression(expression: str, path: str, line: int) -> CodeType:
     """An expression that stands in the file `path` at `line`, ready for ``eval``."""
-    tree = ast.parse(expression.strip(), filename=path, mode="eval")
-    ast.increment_lineno(tree, line - 1)
-    return compile(tree, path, "eval")
+    return compile("\n" * (line - 1) + expression.strip(), path, "eval")
 
 
 def new_namespace(paddle: ModuleType) -> Namespace:
@@ -80,12 +77,9 @@ def counted(name: str, method: Any, calls: Counter[str]) -> Any:
 
 
 def raised_by_scenario(path: str, error: BaseException) -> bool:
-    """Whether the code in the spec `path`, or the engine at its behest, raised the error:
-    if not, it is a bug of ours."""
-    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
-    return isinstance(error, ImportError) or any(
-        f.f_code.co_filename == path or package_of(f) in ENGINES for f in frames
-    )
+    """Whether the code of the spec `path`, or the engine at its behest, raised the error: if not, we have a bug."""
+    engine = any(package_of(frame) in ENGINES for frame, _ in traceback.walk_tb(error.__traceback__))
+    return engine or isinstance(error, ImportError) or is_in(frames_of(error), path)
 
 
 def package_of(frame: FrameType) -> str:
@@ -99,12 +93,6 @@ def phase_of(error: BaseException) -> str:
         if package_of(frame) in ENGINES and frame.f_code.co_name in GRADIENT_FUNCTIONS:
             return "backward"
     return "forward"
-
-
-def line_in(path: str, error: BaseException) -> int:
-    """The innermost line of the file `path` that the error passed through; 0 if it passed through none."""
-    lines = [line for frame, line in traceback.walk_tb(error.__traceback__) if frame.f_code.co_filename == path]
-    return lines[-1] if lines else 0
 
 
 def describe(error: BaseException) -> str:

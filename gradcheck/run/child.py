@@ -1,90 +1,80 @@
-"""A forked process that runs cases: it has its own session, and all that a case can break is in it."""
+"""A forked process for one case, seen from the process that forked it: its answer, its output, its end."""
 
 from __future__ import annotations
 
-import builtins
 import ctypes
-import faulthandler
 import os
 import select
 import signal
 import sys
 import time
-import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
-from contextvars import copy_context
-from typing import TextIO
+from typing import NamedTuple, NoReturn
 
-from pydantic import BaseModel, ConfigDict
+from gradcheck.run.limits import children, used, used_below
 
-from gradcheck.case.case import Case
-from gradcheck.case.namespace import line_in, raised_by_scenario
-from gradcheck.result import Result, Status
-from gradcheck.run.limits import children, data_size, descendants, limit_data, resident, shown_size
-from gradcheck.run.share import Snapshot
-
+READY = "ready\n"
+"""What a worker says first: the imports went well."""
 OUTPUT_KEPT = 16_000
 """Bytes of what a case prints that are kept, from the end."""
 MOST_ANSWER = 32 << 20
 """Bytes that an answer may have."""
-RECURSION = sys.getrecursionlimit()
-MOST_TEXT = 4_000
-"""Characters of a message that are kept: a layer may raise an error of any length."""
 POLL = 0.2
 """Seconds between looks at whether a silent process is still alive, and at its memory."""
 ENDING = 0.005
 """The same once its pipe is closed, which happens just before it ends."""
 
+ABORT_GRACE = 1.0
+"""Seconds that a process whose time is up has to print where it is."""
+
 PR_SET_PDEATHSIG = 1
-PR_SET_CHILD_SUBREAPER = 36
-
-_exit = os._exit  # what a case does to the name must not keep its process from ending
-
-Execute = Callable[[Case], Result]
-
-
-class Answer(BaseModel):
-    """What a process sends when a case is done."""
-
-    model_config = ConfigDict(ser_json_inf_nan="constants")
-
-    result: Result
-    clean: bool
-    """Whether the modules that gradcheck computes with are as they were; if not, no further case may run there."""
+PR_SET_CHILD_SUBREAPER, PR_GET_CHILD_SUBREAPER = 36, 37
 
 
 class MemoryExceededError(Exception):
     """A case and its processes occupy more than they may."""
 
 
-class Child:
-    """The parent's side: hands cases over, reads answers and the end of what is printed, and ends the process."""
+class Outcome(NamedTuple):
+    """What became of a process that ran a case."""
 
-    def __init__(self, execute: Execute, snapshots: Snapshots, private: tuple[int, ...]) -> None:
-        case_read, self.case_fd = os.pipe()
+    answer: str
+    """The first line that it sent, a Result as JSON unless the case forged it; empty if it sent no whole line."""
+    printed: str
+    """The end of what it printed."""
+    exit_code: int | None
+    """As subprocess has it: negative for a signal; None if it still ran when its answer was there."""
+    stopped: str
+    """Why it was stopped: ``time``, ``memory``, or empty if it was not."""
+    seconds: float
+
+
+class Child:
+    """A new process with a session of its own, which does `work` and ends; `work` is given the pipe for its answer.
+
+    `private` are files of this process that the new one must not have.
+    """
+
+    def __init__(self, work: Callable[[int], NoReturn], private: Iterable[int]) -> None:
         self.answer_fd, answer_write = os.pipe()
         self.printed_fd, printed_write = os.pipe()
-        self.answer, self.answered, self.printed = bytearray(), False, b""
-        self.cases_run = 0
+        self.answer, self.printed = bytearray(), b""
         self.exit_code: int | None = None
         """As subprocess has it: negative for a signal; None while it runs."""
-        self.own_memory = resident("self")
+        self.before = used("self")
         self.pid = os.fork()
         if self.pid == 0:
-            for fd in (*private, self.case_fd, self.answer_fd, self.printed_fd):
-                os.close(fd)
-            be_child(execute, snapshots, case_read, printed_write, answer_write)
-        for fd in (case_read, answer_write, printed_write):
-            os.close(fd)
+            enter(printed_write, (*private, self.answer_fd, self.printed_fd))
+            work(answer_write)
+        os.close(answer_write)
+        os.close(printed_write)
         self.open = [self.answer_fd, self.printed_fd]
 
-    def start(self, line: str) -> None:
-        """Hand over a case, as a line of JSON."""
-        self.answer, self.answered, self.printed = bytearray(), False, b""
-        self.cases_run += 1
-        with suppress(BrokenPipeError):  # it has died; `watch` sees that
-            write_all(self.case_fd, line.encode())
+    @property
+    def answered(self) -> bool:
+        """Whether its answer is there, or more than one could be."""
+        return b"\n" in self.answer or len(self.answer) > MOST_ANSWER
 
     def watch(self, seconds: float, parent_fd: int, memory: int | None = None) -> bool:
         """Read what it sends until it has answered or ended; False if it has not after `seconds`.
@@ -98,7 +88,7 @@ class Child:
         while (now := time.perf_counter()) < deadline:
             if now >= look:
                 look = now + POLL
-                if memory is not None and self.memory() > memory:
+                if memory is not None and used_below(self.before) > memory:
                     raise MemoryExceededError
             pause = POLL if self.answer_fd in self.open else ENDING
             ready, _, _ = select.select([*self.open, parent_fd], [], [], min(deadline - now, pause))
@@ -120,14 +110,6 @@ class Child:
                     self.exit_code = os.waitstatus_to_exitcode(status)
         return self.exit_code is not None
 
-    def memory(self) -> int:
-        """Bytes that it and all processes below this one occupy beyond what this one does."""
-        return sum(max(0, resident(pid) - self.own_memory) for pid in descendants("self"))
-
-    def is_alone(self) -> bool:
-        """Whether no process is left that a case has started and let go: it is this one's child then."""
-        return children("self") in ([], [self.pid])
-
     def read(self, ready: list[int]) -> None:
         """Read once from each of the pipes that are ready."""
         for fd in ready:
@@ -136,7 +118,6 @@ class Child:
                 self.open.remove(fd)
             elif fd == self.answer_fd:
                 self.answer += chunk
-                self.answered |= b"\n" in chunk or len(self.answer) > MOST_ANSWER
             else:
                 self.printed = (self.printed + chunk)[-OUTPUT_KEPT:]
 
@@ -145,24 +126,44 @@ class Child:
         while ready := select.select(self.open, [], [], 0)[0]:
             self.read(ready)
 
+    def outcome(self, stopped: str, seconds: float) -> Outcome:
+        """What became of it, as far as is known now."""
+        self.drain()
+        line, whole, _ = self.answer.partition(b"\n")
+        ended = self.has_ended()
+        return Outcome(
+            answer=line.decode("utf-8", "replace") if whole and not stopped else "",
+            printed=self.printed.decode("utf-8", "replace"),
+            exit_code=self.exit_code if ended else None,
+            stopped=stopped,
+            seconds=seconds,
+        )
+
     def end(self) -> None:
-        """Kill what is left of it and of what it started, and read what is left in the pipes."""
+        """Kill what is left of it and of what it started, and close the pipes."""
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)
         if self.exit_code is None:
             os.kill(self.pid, signal.SIGKILL)  # it may not have made its session yet
             self.exit_code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
         kill_adopted()
-        self.drain()
-        for fd in (self.case_fd, self.answer_fd, self.printed_fd):
-            os.close(fd)
+        os.close(self.answer_fd)
+        os.close(self.printed_fd)
 
 
-class Snapshots:
-    """How the modules were before any case: those that gradcheck computes with, and those that only cases share."""
-
-    def __init__(self, judges: Snapshot, engine: Snapshot | None) -> None:
-        self.judges, self.engine = judges, engine
+def enter(printed_fd: int, private: Iterable[int]) -> None:
+    """In the new process: a session of its own, its output into a pipe, an end when its parent ends."""
+    parent = os.getppid()
+    os.setsid()
+    prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # it ended before that
+        os._exit(1)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    for fd in private:
+        os.close(fd)
+    os.dup2(printed_fd, 1)
+    os.dup2(printed_fd, 2)
+    os.close(printed_fd)
 
 
 def kill_adopted() -> None:
@@ -174,151 +175,20 @@ def kill_adopted() -> None:
                 os.waitpid(pid, 0)
 
 
+_libc = ctypes.CDLL(None) if sys.platform == "linux" else None
+
+
 def prctl(option: int, value: int) -> None:
     """Set an attribute of this process, on Linux; elsewhere nothing."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
+    if _libc is not None:
+        _libc.prctl(option, ctypes.c_ulong(value), 0, 0, 0)
 
 
-# --------------------------------------------------------------------------------- the process itself
-def be_child(execute: Execute, snapshots: Snapshots, case_fd: int, printed_fd: int, answer_fd: int) -> None:
-    """Run the cases that come and leave the process: nothing of the worker's runs in it afterwards."""
-    import resource
-
-    status, pid, worker = 1, os.getpid(), os.getppid()
-    try:
-        os.setsid()
-        prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != worker:  # it died before that
-            _exit(1)
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        os.dup2(printed_fd, 1)
-        os.dup2(printed_fd, 2)
-        os.close(printed_fd)
-        faulthandler.enable(file=2, all_threads=False)
-        data: int | None = None
-        for line in os.fdopen(case_fd, "rb"):
-            case = Case.model_validate_json(line)
-            sys.stdout, sys.stderr = line_writer(1), line_writer(2)  # the worker's may take a pipe for a file
-            answer = copy_context().run(answer_to, execute, case, snapshots, data)
-            if os.getpid() != pid:  # the case forked, and this is the copy
-                _exit(0)
-            with suppress(Exception):
-                sys.stdout.flush()
-            write_all(answer_fd, answer.model_dump_json().encode() + b"\n")
-            # Looked at while the parent is at work:
-            if snapshots.engine is None or snapshots.engine.changed() or has_children():
-                break
-            data = data_size()
-        status = 0
-    except BaseException:
-        traceback.print_exc()
-    finally:
-        with suppress(Exception):
-            sys.stdout.flush()
-        _exit(status)
-
-
-def has_children() -> bool:
-    """Whether this process has started others, be they at an end; not known on macOS."""
-    if not hasattr(os, "waitid"):
-        return False
-    try:
-        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-    except ChildProcessError:
-        return False
-    return True
-
-
-def answer_to(execute: Execute, case: Case, snapshots: Snapshots, data: int | None) -> Answer:
-    """Run `case` within its limits, and look at what it leaves; `data` is the memory there is before it, if known."""
-    for snapshot in (snapshots.judges, snapshots.engine):
-        if snapshot is not None:
-            snapshot.restart_counters()
-    seed_everything(case.seed)
-    if case.backend != "cupy":  # CUDA reserves far more than it uses; what it uses is looked at all the same
-        limit_data(case.memory, data)
-    result = bounded(run_here(execute, case))
-    sys.setrecursionlimit(RECURSION)
-    changed = next((f"builtins.{name}" for name in lost_builtins), "") or snapshots.judges.changed()
-    if changed:
-        message = f"the case leaves {changed} changed; gradcheck computes with it, so there is no verdict"
-        result = case.result(Status.ERROR, message, details=(result.message,), seconds=result.seconds)
-    return Answer(result=result, clean=not changed)
-
-
-_builtins = dict(builtins.__dict__)
-lost_builtins: list[str] = []
-"""The builtins that the last case had replaced; they are back."""
-
-
-def restore() -> None:
-    """Take back what a case did to all code whatever: builtins, trace functions. It calls no builtin itself."""
-    sys.settrace(None)
-    sys.setprofile(None)
-    lost_builtins[:] = [name for name, value in _builtins.items() if builtins.__dict__.get(name) is not value]
-    builtins.__dict__.update(_builtins)
-
-
-def run_here(execute: Execute, case: Case) -> Result:
-    """The result of `case`, run in this process; an exception of `execute` is a bug of ours and says so.
-
-    It is none where memory or the stack ran out, or where an exception of the scenario cannot even be printed.
-    """
-    try:
-        try:
-            return execute(case)
-        finally:
-            restore()
-    except MemoryError as error:
-        what = f"needs more than {shown_size(case.memory)} of memory: {text_of(error)}"
-    except RecursionError as error:
-        what = f"recurses too deeply: {text_of(error)}"
-    except BaseException as error:
-        what = f"{type(error).__name__}: {text_of(error)}"
-        if not raised_by_scenario(case.scenario.path, error):
-            report = "".join(traceback.format_exception(error))
-            return case.result(Status.ERROR, f"bug in gradcheck: {what}", internal_error=report)
-        if line := line_in(case.scenario.path, error):
-            what += f" (line {line} of the spec)"
-    return case.result(Status.ERROR, what)
-
-
-def text_of(error: BaseException) -> str:
-    """The message of an error, also of one that cannot print itself."""
-    try:
-        return str(error)
-    except BaseException:
-        return "(its message cannot be printed)"
-
-
-def bounded(result: Result) -> Result:
-    """`result` with texts that can be sent: of limited length, without halves of characters."""
-
-    def cut(text: str) -> str:
-        short = (
-            text if len(text) <= MOST_TEXT else f"{text[:MOST_TEXT]} … and {len(text) - MOST_TEXT:,} more characters"
-        )
-        return short.encode("utf-8", "backslashreplace").decode()
-
-    update = {"message": cut(result.message), "details": tuple(map(cut, result.details[:100]))}
-    return result.model_copy(update={**update, "internal_error": cut(result.internal_error[-MOST_TEXT:])})
-
-
-def seed_everything(seed: int) -> None:
-    """Make Python's and NumPy's global random numbers those of the case: a fork seeds Python's anew."""
-    import random
-
-    import numpy as np
-
-    random.seed(seed)
-    np.random.seed(seed)
-
-
-def line_writer(fd: int) -> TextIO:
-    """A text file on `fd` that writes every line at once, so that a crash loses none."""
-    return open(fd, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)
+def is_subreaper() -> int:
+    """Whether the system hands orphans below this process to it, as 0 or 1."""
+    value = ctypes.c_int(0)
+    prctl(PR_GET_CHILD_SUBREAPER, ctypes.addressof(value))
+    return value.value
 
 
 def write_all(fd: int, data: bytes) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 from gradcheck import __version__
 from gradcheck.case.case import Case
 from gradcheck.result import Result, Status
-from gradcheck.run.pool import EXECUTE, Worker
+from gradcheck.run.pool import EXECUTE, START, WORKERS, Worker
 from gradcheck.run.supervisor import ExecutorError
 
 CONNECT = 10.0
@@ -42,8 +42,8 @@ def worker_for(backend: str, execute: str) -> Worker:
     """The worker of this thread for a backend: a new one if there is none, or if it has died."""
     workers: dict[tuple[str, str], Worker] = vars(_local).setdefault("workers", {})
     worker = workers.get((backend, execute))
-    if worker is None or worker.process.poll() is not None:
-        worker = workers[backend, execute] = Worker(execute, backend)
+    if worker is None or not worker.alive:
+        worker = workers[backend, execute] = WORKERS[START](execute, backend)
         atexit.register(worker.end)
     return worker
 

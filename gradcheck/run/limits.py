@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import re
+import shutil
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
@@ -51,6 +54,14 @@ def limit_data(extra: int, present: int | None = None) -> None:
     resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
 
 
+def no_core_files() -> None:
+    """Let no process below this one leave its memory in a file when it crashes."""
+    if sys.platform != "win32":
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
 def data_size() -> int:
     """Bytes of private writable memory of this process, as RLIMIT_DATA counts them."""
     with open("/proc/self/status") as file:
@@ -58,11 +69,33 @@ def data_size() -> int:
     return int(match[1]) << 10 if match else 0
 
 
-def resident(pid: int | str) -> int:
-    """Bytes of memory that a process really occupies; 0 if it is gone, or elsewhere than on Linux."""
-    with suppress(OSError, IndexError, ValueError):
-        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    return 0
+class Used(NamedTuple):
+    """Bytes of memory that a process occupies."""
+
+    own: int
+    """What it alone can have written to, and what it has read of files; a copy shares what neither has changed."""
+    shared: int
+    """What is mapped to be written by several processes: anonymous mappings, files in memory."""
+
+
+def used(pid: int | str) -> Used:
+    """What a process occupies; nothing if it is gone, or elsewhere than on Linux."""
+    with suppress(OSError):
+        status = Path(f"/proc/{pid}/status").read_text()
+        kept = {name: int(size) << 10 for name, size in re.findall(r"^Rss(\w+):\s+(\d+) kB$", status, re.MULTILINE)}
+        return Used(kept.get("Anon", 0) + kept.get("File", 0), kept.get("Shmem", 0))
+    return Used(0, 0)
+
+
+def used_below(before: Used) -> int:
+    """Bytes that the processes below this one occupy; each of them began with a copy of the `before` of this one.
+
+    Memory that is shared counts once, be it mapped or in a file.
+    """
+    pids = list(descendants("self"))
+    each = [used(pid) for pid in pids]
+    own = sum(max(0, one.own - before.own) for one in each)
+    return own + max(sum(one.shared for one in each), in_shared_files(pids))
 
 
 def children(pid: int | str) -> list[int]:
@@ -82,6 +115,74 @@ def descendants(pid: int | str) -> Iterator[int]:
         child = waiting.pop()
         yield child
         waiting += children(child)
+
+
+# ------------------------------------------------------------------------------------------- memory in files
+SHARED = "/dev/shm"
+IPC_RMID = 0
+CLONE_NEWNS, CLONE_NEWIPC, CLONE_NEWUSER = 0x20000, 0x8000000, 0x10000000
+MS_NOSUID, MS_NODEV, MS_REC, MS_PRIVATE = 0x2, 0x4, 0x4000, 0x40000
+_own_shared_memory = False
+
+
+def own_shared_memory() -> bool:
+    """Give this process, and those it will start, a ``/dev/shm`` and System V segments that nobody else has.
+
+    What cases leave there is then counted (`shared_memory`) and removed (`empty_shared_memory`). Linux only, and only
+    before this process has a second thread; False where the system does not permit it.
+    """
+    global _own_shared_memory
+    if sys.platform != "linux":
+        return False
+    libc, user, group = ctypes.CDLL(None), os.getuid(), os.getgid()
+    wanted = CLONE_NEWNS | CLONE_NEWIPC
+    if libc.unshare(wanted) != 0:  # it takes rights, or a namespace of users in which one has them
+        if user == 0 or libc.unshare(wanted | CLONE_NEWUSER) != 0:
+            return False
+        with suppress(OSError):
+            Path("/proc/self/setgroups").write_text("deny")
+            Path("/proc/self/uid_map").write_text(f"{user} {user} 1")
+            Path("/proc/self/gid_map").write_text(f"{group} {group} 1")
+    libc.mount(b"none", b"/", None, MS_REC | MS_PRIVATE, None)
+    options = MS_NOSUID | MS_NODEV
+    _own_shared_memory = bool(libc.mount(b"tmpfs", SHARED.encode(), b"tmpfs", options, b"mode=1777") == 0)
+    return _own_shared_memory
+
+
+def in_shared_files(pids: Iterable[int]) -> int:
+    """Bytes in files that are memory: all in a ``/dev/shm`` of our own, and those without a name that `pids` hold."""
+    total = 0
+    if _own_shared_memory:
+        disk = os.statvfs(SHARED)
+        total = (disk.f_blocks - disk.f_bfree) * disk.f_frsize + sum(size for _, size in segments())
+    nameless: dict[int, int] = {}
+    for pid in pids:
+        with suppress(OSError):
+            for entry in os.scandir(f"/proc/{pid}/fd"):
+                with suppress(OSError):
+                    if os.readlink(entry.path).startswith("/memfd:"):
+                        file = os.stat(entry.path)
+                        nameless[file.st_ino] = file.st_blocks * 512
+    return total + sum(nameless.values())
+
+
+def segments() -> list[tuple[int, int]]:
+    """The System V segments of our own: the number and the bytes in memory of each."""
+    with suppress(OSError):
+        _, *lines = Path("/proc/sysvipc/shm").read_text().splitlines()
+        return [(int(fields[1]), int(fields[14])) for fields in map(str.split, lines)]
+    return []
+
+
+def empty_shared_memory() -> None:
+    """Remove what a case has left in a ``/dev/shm`` of our own, and its System V segments."""
+    if not _own_shared_memory:
+        return
+    for entry in os.scandir(SHARED):
+        with suppress(OSError):
+            shutil.rmtree(entry) if entry.is_dir(follow_symlinks=False) else os.unlink(entry)
+    for number, _ in segments():
+        ctypes.CDLL(None).shmctl(number, IPC_RMID, None)
 
 
 def kill_marked(mark: str) -> None:

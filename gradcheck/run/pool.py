@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import selectors
+import signal
 import subprocess
 import sys
 import tempfile
@@ -12,11 +14,14 @@ import uuid
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from types import TracebackType
+from typing import Protocol
 
 from gradcheck.case.case import Case
 from gradcheck.result import Result, Status
-from gradcheck.run.limits import kill_marked
-from gradcheck.run.worker import READY, how_it_ended
+from gradcheck.run.child import PR_SET_CHILD_SUBREAPER, READY, Outcome, is_subreaper, prctl
+from gradcheck.run.limits import children, kill_marked
+from gradcheck.run.outcome import how_it_ended, result_of
+from gradcheck.run.spawn import SpawningWorker, environment, python
 
 EXECUTE = "gradcheck.case.execute:execute"
 """The function that runs a case, as ``module:function``."""
@@ -30,8 +35,41 @@ GRACE = 5.0
 LOG_SHOWN = 4_000
 """Bytes of what a worker printed that an error shows, from the end."""
 
+START = os.environ.get("GRADCHECK_START") or ("fork" if sys.platform == "linux" else "spawn")
+"""How the process of a case is made: forked from a worker that has imported everything, or a new interpreter.
 
-class Worker:
+Windows cannot fork, and on macOS a process that has used the system's libraries must not go on after a fork.
+"""
+
+
+class Worker(Protocol):
+    """What runs cases one after the other, each in a process of its own."""
+
+    backend: str
+
+    def run(self, case: Case) -> Result:
+        """The result of `case`.
+
+        Raises:
+            RuntimeError: it could not even start.
+        """
+
+    @property
+    def alive(self) -> bool:
+        """Whether it can run a further case."""
+
+    @property
+    def pid(self) -> int | None:
+        """The process that stays between cases, if there is one."""
+
+    def close(self) -> None:
+        """Have what runs end."""
+
+    def end(self) -> object:
+        """Wait for the end of everything."""
+
+
+class ForkingWorker:
     """One worker process for a backend, and the pipes to it. It ends when its pipe closes, so it never outlives us.
 
     It finds modules where this process does, so that a checkout runs its own code.
@@ -43,9 +81,8 @@ class Worker:
         self.ready = False
         self.printed = ""
         self.log = tempfile.TemporaryFile()  # noqa: SIM115 - closed by end()
-        program = f"import sys; sys.path[:] = {sys.path!r}; from gradcheck.run.worker import main; main()"
         self.process = subprocess.Popen(
-            [sys.executable, "-P", "-c", program, execute, backend],
+            [*python("gradcheck.run.worker"), execute, backend],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self.log,
@@ -55,9 +92,19 @@ class Worker:
         )
         assert self.process.stdin is not None
         assert self.process.stdout is not None
-        self.cases, self.results = self.process.stdin, self.process.stdout
+        self.requests, self.answers = self.process.stdin, self.process.stdout
         self.selector = selectors.DefaultSelector()
-        self.selector.register(self.results, selectors.EVENT_READ)
+        self.selector.register(self.answers, selectors.EVENT_READ)
+
+    @property
+    def alive(self) -> bool:
+        """Whether the process runs."""
+        return self.process.poll() is None
+
+    @property
+    def pid(self) -> int | None:
+        """The process."""
+        return self.process.pid
 
     def run(self, case: Case) -> Result:
         """The result of `case`: CRASH if this process dies of it.
@@ -68,28 +115,24 @@ class Worker:
         self.wait_until_ready()
         line, status = "", Status.CRASH
         with suppress(OSError, ValueError):  # the process is dead, or its pipes were closed by close()
-            self.cases.write(case.model_dump_json() + "\n")
-            self.cases.flush()
-            if not self.answers(2 * case.timeout + GRACE):  # it may run a case twice
+            self.requests.write(json.dumps([case.model_dump_json(), case.timeout, case.memory]) + "\n")
+            self.requests.flush()
+            if not self.selector.select(case.timeout + GRACE):
                 status = Status.TIMEOUT  # the case has stopped this process, which would have ended it
                 self.process.kill()
-            line = self.results.readline()
+            line = self.answers.readline()
         if line.endswith("\n"):
-            return Result.model_validate_json(line)
+            return result_of(case, Outcome(*json.loads(line)))
         message = how_it_ended(self.end()).replace("the process", "the worker process")
         if status is Status.TIMEOUT:
             message = "the worker process had come to a stop, and was ended"
         kill_marked(f"{MARK}={self.mark}")  # it can no longer see to what the case started
         return case.result(status, message, output=self.printed)
 
-    def answers(self, seconds: float) -> bool:
-        """Whether there is something to read before the time is up."""
-        return bool(self.selector.select(seconds))
-
     def wait_until_ready(self) -> None:
         """Read over anything that start-up files of this Python may print, to the worker's first own word."""
         while not self.ready:
-            line = self.results.readline()
+            line = self.answers.readline()
             self.ready = line == READY
             if not line:
                 raise RuntimeError(
@@ -99,7 +142,7 @@ class Worker:
     def close(self) -> None:
         """Have the process end, and the case that it runs: it watches its pipe."""
         with suppress(OSError):
-            self.cases.close()
+            self.requests.close()
 
     def end(self) -> int:
         """Wait for the end of the process, and close everything; its exit status, negative for a signal."""
@@ -110,7 +153,7 @@ class Worker:
             self.process.kill()
             code = self.process.wait()
         self.selector.close()
-        self.results.close()
+        self.answers.close()
         if not self.log.closed:
             self.log.seek(max(0, self.log.seek(0, os.SEEK_END) - LOG_SHOWN))
             self.printed = self.log.read().decode("utf-8", "replace")
@@ -118,22 +161,26 @@ class Worker:
         return code
 
 
-def environment() -> dict[str, str]:
-    """The environment of a worker: this one's, with one thread per case and the same hashes in every run."""
-    threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-    return {**threads, "PYTHONHASHSEED": "0", **os.environ}
+WORKERS: dict[str, type[ForkingWorker] | type[SpawningWorker]] = {"fork": ForkingWorker, "spawn": SpawningWorker}
 
 
 class Pool:
-    """Up to `jobs` workers. Use it in a ``with`` block: leaving it ends them, also in the middle of a case."""
+    """Up to `jobs` workers. Use it in a ``with`` block: leaving it ends them, also in the middle of a case.
 
-    def __init__(self, jobs: int, execute: str = EXECUTE) -> None:
-        self.slots, self.execute = jobs, execute
+    Meanwhile this process is the one to which the system hands orphans (Linux), so that what a case has started is
+    found even after the case has killed its worker; `start` is ``fork`` or ``spawn``, see `START`.
+    """
+
+    def __init__(self, jobs: int, execute: str = EXECUTE, start: str = START) -> None:
+        self.slots, self.execute, self.start = jobs, execute, start
         self.threads = ThreadPoolExecutor(jobs, thread_name_prefix="gradcheck")
         self.idle: list[Worker] = []
         self.workers: list[Worker] = []
         self.lock = threading.Lock()
         self.closed = False
+        self.not_ours = set(children("self"))
+        self.was_reaper = is_subreaper()
+        prctl(PR_SET_CHILD_SUBREAPER, 1)
 
     def __enter__(self) -> Pool:
         return self
@@ -149,6 +196,8 @@ class Pool:
         self.threads.shutdown()
         for worker in self.workers:
             worker.end()
+        self.kill_orphans()
+        prctl(PR_SET_CHILD_SUBREAPER, self.was_reaper)
 
     def submit(self, case: Case) -> Future[Result]:
         """The result of `case`, as soon as a worker is free and done with it; of one that is not run at all, too."""
@@ -167,10 +216,25 @@ class Pool:
             if worker is not None:
                 self.idle.remove(worker)
             else:
-                worker = Worker(self.execute, case.backend)
+                worker = WORKERS[self.start](self.execute, case.backend)
                 self.workers.append(worker)
         result = worker.run(case)
-        if worker.process.poll() is None:
+        if worker.alive:
             with self.lock:
                 self.idle.append(worker)
+        else:
+            self.kill_orphans()
         return result
+
+    def kill_orphans(self) -> None:
+        """Kill every process below this one that is no worker and was not there before: a dead worker's cases left it.
+
+        Those that one of them started become orphans in turn, and are found by the next look.
+        """
+        with self.lock:
+            known = self.not_ours | {worker.pid for worker in self.workers}
+            while orphans := set(children("self")) - known:
+                for pid in orphans:
+                    with suppress(ProcessLookupError, ChildProcessError):
+                        os.kill(pid, signal.SIGKILL)
+                        os.waitpid(pid, 0)

@@ -14,3 +14,6 @@ def execute(case: Case) -> Result:
     if "bug" in namespace:
         raise LookupError(namespace["bug"])
     return case.result(Status.PASS, str(namespace["said"]))
+
+
+execute.__code__ = execute.__code__.replace(co_filename="<string>")  # a file of tests is the user's, and this is not

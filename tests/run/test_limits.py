@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gradcheck.result import Status
-from gradcheck.run.limits import children, descendants, parse_size, resident, shown_size
+from gradcheck.run.limits import children, descendants, parse_size, shown_size, used
 
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="the limit is held on Linux")
 
@@ -68,11 +68,36 @@ def test_memory_that_no_limit_of_the_system_counts_is_seen(pool, case):
     assert "more than 150M of memory" in result.message
 
 
+FILES_IN_MEMORY = {
+    "without a name": "import os\nfor k in range(4): os.write(os.memfd_create('kept'), bytes(60 << 20))\n",
+    "in /dev/shm": "for k in range(4): open(f'/dev/shm/gradcheck-left-{k}', 'wb').write(bytes(60 << 20))\n",
+    "System V segments": (
+        "import ctypes\nlibc = ctypes.CDLL(None)\nlibc.shmat.restype = ctypes.c_void_p\n"
+        "for k in range(4):\n    at = libc.shmat(libc.shmget(0, 60 << 20, 0o600), None, 0)\n"
+        "    ctypes.memset(at, 1, 60 << 20)\n    libc.shmdt(ctypes.c_void_p(at))\n"
+    ),
+}
+
+
+@linux_only
+@pytest.mark.parametrize("kind", FILES_IN_MEMORY)
+def test_memory_in_files_counts_and_does_not_stay(make_pool, case, kind):
+    with make_pool() as pool:
+        script = f"{FILES_IN_MEMORY[kind]}import time\ntime.sleep(60)"
+        result = pool.run(case(script, timeout=20).model_copy(update={"memory": 150 << 20}))
+        own = pool.run(case("import os\nsaid = os.readlink('/proc/self/ns/mnt')")).message
+        if kind != "without a name" and own == os.readlink("/proc/self/ns/mnt"):
+            pytest.skip("the system permits this user no mount of its own")
+        assert (result.status, result.message[:21]) == (Status.CRASH, "used more than 150M o")
+        look = "import os\nsaid = os.listdir('/dev/shm') + open('/proc/sysvipc/shm').read().splitlines()[1:]"
+        assert pool.run(case(look)).message == "[]"
+
+
 @linux_only
 def test_the_processes_below_this_one_are_found(pool, case):
     pool.run(case("pass"))
-    (worker,) = [one.process.pid for one in pool.workers]
+    (worker,) = [one.pid for one in pool.workers]
     assert worker in children("self")
     assert worker in set(descendants(os.getpid()))
-    assert resident(worker) > 1 << 20
-    assert resident(2**22 + 1) == 0
+    assert used(worker).own > 1 << 20
+    assert used(2**22 + 1) == (0, 0)

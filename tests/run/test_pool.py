@@ -56,9 +56,10 @@ def test_a_worker_that_dies_costs_its_case_and_is_replaced(make_pool, case):
     assert (second.status, second.message) == (Status.PASS, "fine")
 
 
-def test_a_worker_that_cannot_start_says_why(case):
+@pytest.mark.parametrize("start", ["fork", "spawn"])
+def test_a_worker_that_cannot_start_says_why(case, start):
     with (
-        Pool(1, "no_such_module:execute") as pool,
+        Pool(1, "no_such_module:execute", start) as pool,
         pytest.raises(RuntimeError, match="No module named 'no_such_module'"),
     ):
         pool.run(case("pass"))
@@ -101,3 +102,45 @@ def test_workers_and_cases_do_not_outlive_the_command(case, tmp_path, appears, g
         command.wait()
     assert gone(worker)
     assert gone(child)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the system hands orphans to init")
+def test_what_a_case_hides_from_its_worker_ends_after_the_worker(make_pool, case, tmp_path, appears, gone):
+    file = tmp_path / "pid"
+    orphan = f"import os, time; print(os.getpid(), file=open({str(file)!r}, 'w'), flush=True); time.sleep(1000)"
+    script = (
+        "import os, signal, subprocess, sys, time\n"
+        f"program = {orphan!r}\n"
+        "if os.fork() == 0:\n"
+        "    os.setsid()\n"
+        "    os.fork() and os._exit(0)\n"
+        "    os.execve(sys.executable, [sys.executable, '-c', program], {})\n"
+        f"while not os.path.exists({str(file)!r}): time.sleep(0.01)\n"
+        "os.kill(os.getppid(), signal.SIGKILL)\n"
+        "time.sleep(1000)"
+    )
+    with make_pool() as pool:
+        assert pool.run(case(script)).status is Status.CRASH
+        assert gone(int(appears(file)))
+        assert pool.run(case("said = 'next'")).message == "next"
+
+
+def test_where_nothing_can_be_forked_each_case_has_an_interpreter_of_its_own(make_pool, case, script_line):
+    with make_pool(start="spawn") as pool:
+        first = pool.run(case("import os, json\njson.left = 1\nprint('out')\nsaid = os.getpid()"))
+        assert (first.status, first.output) == (Status.PASS, "out\n")
+        after = pool.run(case("import os, json\nsaid = os.getpid(), hasattr(json, 'left')"))
+        assert first.message not in after.message
+        assert after.message.endswith(", False)")
+        stopped = pool.run(case("print('before')\nwhile True: pass", timeout=1.0))
+        assert stopped.status is Status.TIMEOUT
+        assert stopped.output.startswith("before\n")
+        assert stopped.message == f"ran longer than 1 s and was stopped, at line {script_line + 1} of the spec"
+        crashed = pool.run(case("import os\nos._exit(3)"))
+        assert crashed.message == "the process exited with status 3 before the case was done"
+        forged = pool.run(
+            case(
+                "import os\nfor fd in range(3, 20):\n  try: os.write(fd, b'{}\\n')\n  except OSError: pass\nos._exit(0)"
+            )
+        )
+        assert forged.status is Status.CRASH

@@ -31,8 +31,13 @@ class Generator:
     def manual_seed(self, seed: int) -> Generator:
         """Start again from `seed`."""
         self._seed = int(seed)
-        self.source = default_module().random.default_rng(self._seed)
+        vars(self).pop("source", None)
         return self
+
+    @functools.cached_property
+    def source(self) -> Any:
+        """The array module's generator, made when the first number is drawn."""
+        return default_module().random.default_rng(self._seed)
 
     def initial_seed(self) -> int:
         """The seed that it started from."""

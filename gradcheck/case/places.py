@@ -1,0 +1,72 @@
+"""Where in the user's own files something happened: in the spec, or in a module that the layer comes from."""
+
+from __future__ import annotations
+
+import functools
+import sysconfig
+import traceback
+from collections.abc import Iterable, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+
+Frame = tuple[str, int]
+"""A file and a line of it."""
+
+LIBRARIES = frozenset({"cupy", "numpy", "paddle", "scipy"})
+"""Installed packages in which nobody looks for a mistake in a layer."""
+MOST_SHOWN = 5
+"""Calls that are shown of a chain, from the innermost."""
+
+
+@functools.cache
+def _roots() -> tuple[Path, ...]:
+    ours = (find_spec(name) for name in ("gradcheck", "pylayer"))
+    folders = [Path(place) for one in ours if one for place in one.submodule_search_locations or ()]
+    return (*folders, *(Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib")))
+
+
+@functools.cache
+def is_users(file: str) -> bool:
+    """Whether a file is the user's: none of gradcheck, the engine, Python's own library or `LIBRARIES`."""
+    path = Path(file)
+    if file.startswith("<"):
+        return False
+    for folder in ("site-packages", "dist-packages"):
+        if folder in path.parts:
+            below = path.parts[path.parts.index(folder) + 1 :]
+            return below[0] not in LIBRARIES | {"gradcheck", "pylayer"} if below else True
+    return not any(path.is_relative_to(root) for root in _roots())
+
+
+def frames_of(error: BaseException) -> list[Frame]:
+    """The frames that an error passed through, the outermost first."""
+    return [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)]
+
+
+def place(frames: Iterable[Frame], spec: str) -> str:
+    """The user's frames among `frames`, which come outermost first: ``line 3 of layers.py, called from line 7 of …``.
+
+    Of the frames in the file `spec` only the innermost is told. Empty if none is the user's.
+    """
+    own = [frame for frame in frames if frame[0] == spec or is_users(frame[0])]
+    last = max((at for at, (file, _) in enumerate(own) if file == spec), default=0)
+    chain = own[last:][::-1][:MOST_SHOWN]
+    return ", called from ".join(f"line {line} of {_shown(file, spec)}" for file, line in chain)
+
+
+def _shown(file: str, spec: str) -> str:
+    if file == spec:
+        return "the spec"
+    path = Path(file)
+    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else file
+
+
+def told(what: str, error: BaseException, spec: str, otherwise: int = 0) -> str:
+    """`what` an error says, and in parentheses where it came from; line `otherwise` of the spec if that is unknown."""
+    where = place(frames_of(error), spec) or (f"line {otherwise} of the spec" if otherwise else "")
+    return f"{what} ({where})" if where else what
+
+
+def is_in(frames: Sequence[Frame], spec: str) -> bool:
+    """Whether a file of the user's is among `frames`."""
+    return any(file == spec or is_users(file) for file, _ in frames)

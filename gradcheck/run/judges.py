@@ -1,0 +1,72 @@
+"""What gradcheck itself computes with, as it was before a case: one that leaves it changed cannot be judged."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from collections.abc import Iterator, Mapping
+from operator import is_not
+from types import CodeType, FunctionType, ModuleType
+from typing import Any, NamedTuple
+
+OURS = tuple(f"gradcheck.{room}" for room in ("backends", "case", "checker", "numeric", "result", "witness"))
+LIBRARY = ("numpy", "numpy.linalg", "numpy.random")
+"""Modules of which the names count that the code in `OURS` uses: looking at all of them would take a case as long
+as running it, for the pages of memory that a forked process must copy to look."""
+
+
+class Namespace(NamedTuple):
+    """A module or a class, and what some of its names stood for."""
+
+    label: str
+    names: Mapping[str, Any]
+    """As they are now."""
+    before: dict[str, Any]
+
+    def changed(self) -> str:
+        """The first name that stands for something else, such as ``numpy.abs``; empty if none does."""
+        differ = map(is_not, map(self.names.get, self.before), self.before.values())
+        return next((f"{self.label}.{name}" for name in itertools.compress(self.before, differ)), "")
+
+
+class Judges:
+    """The modules of gradcheck that reach a verdict, their classes, and what they use of NumPy."""
+
+    def __init__(self) -> None:
+        modules = [module for name, module in list(sys.modules.items()) if name.startswith(OURS)]
+        owners: list[tuple[str, Any]] = [(module.__name__, module) for module in modules]
+        for module in modules:
+            owners += [
+                (f"{module.__name__}.{name}", value)
+                for name, value in vars(module).items()
+                if isinstance(value, type) and value.__module__ == module.__name__
+            ]
+        self.namespaces = [
+            Namespace(label, vars(owner), {name: value for name, value in vars(owner).items() if is_code(value)})
+            for label, owner in owners
+        ]
+        used = {name for one in self.namespaces for value in one.before.values() for name in names_in(value)}
+        self.namespaces += [
+            Namespace(name, vars(library), {one: value for one, value in vars(library).items() if one in used})
+            for name in LIBRARY
+            if (library := sys.modules.get(name))
+        ]
+
+    def changed(self) -> str:
+        """The first name that is not what it was; empty if all are."""
+        return next(filter(None, (one.changed() for one in self.namespaces)), "")
+
+
+def is_code(value: Any) -> bool:
+    """Whether a value is something to call or to look names up in: what a case would replace to be judged well."""
+    return callable(value) or isinstance(value, (ModuleType, staticmethod, classmethod, property))
+
+
+def names_in(value: Any) -> Iterator[str]:
+    """The names that a function uses, and those inside it."""
+    function = getattr(value, "__func__", getattr(value, "fget", value))
+    waiting = [function.__code__] if isinstance(function, FunctionType) else []
+    while waiting:
+        code = waiting.pop()
+        yield from code.co_names
+        waiting += [constant for constant in code.co_consts if isinstance(constant, CodeType)]

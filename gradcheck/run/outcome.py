@@ -1,0 +1,69 @@
+"""The result of a case from what became of the process that ran it."""
+
+from __future__ import annotations
+
+import re
+import signal
+from contextlib import suppress
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from gradcheck.case.case import Case
+from gradcheck.case.places import place
+from gradcheck.result import Result, Status
+from gradcheck.run.child import Outcome
+from gradcheck.run.limits import shown_size
+
+OUTPUT_SHOWN = 4_000
+"""Characters of what a case prints that a result carries, from the end."""
+
+
+def result_of(case: Case, outcome: Outcome) -> Result:
+    """What the process answered, if it did so under the name of `case`; else CRASH or TIMEOUT, and where."""
+    printed, at = cut_trace(outcome.printed, case.scenario.path)
+    output = printed[-OUTPUT_SHOWN:]
+    with suppress(ValidationError):
+        answer = Result.model_validate_json(outcome.answer)
+        if answer.name == case.name:
+            return answer.model_copy(update={"output": output})
+    status = Status.TIMEOUT if outcome.stopped == "time" else Status.CRASH
+    if outcome.stopped == "time":
+        message = f"ran longer than {case.timeout:g} s and was stopped"
+    elif outcome.stopped == "memory":
+        message = f"used more than {shown_size(case.memory)} of memory and was stopped"
+    elif outcome.answer:
+        message = "the process sent something that is no result"
+    else:
+        message = how_it_ended(outcome.exit_code)
+    where = f", at {at}" if at else ""
+    return case.result(status, message + where, output=output, seconds=outcome.seconds)
+
+
+def cut_trace(printed: str, path: str) -> tuple[str, str]:
+    """`printed` with the trace that faulthandler left in it cut to the user's frames, and where they were.
+
+    The place is empty if no frame in the trace is the user's.
+    """
+    *before, trace = re.split(r"^Fatal Python error: .*\n\n?", printed, flags=re.MULTILINE)
+    if not before:
+        return printed, ""
+    package = re.escape(str(Path(__file__).parent.parent))
+    for ours in (rf'  File "(?:{package}/.*|<string>)".*', "Extension modules: .*"):
+        trace = re.sub(rf"^{ours}\n?", "", trace, flags=re.MULTILINE)
+    shown_path = path.encode("ascii", "backslashreplace").decode()  # as faulthandler writes it
+    frames = re.findall(r'^  File "(.*)", line (\d+) in ', trace, re.MULTILINE)[::-1]
+    at = place([(file, int(line)) for file, line in frames], shown_path)
+    return "".join(before) + trace.rstrip("\n"), at
+
+
+def how_it_ended(exit_code: int | None) -> str:
+    """What became of a process: `exit_code` is negative for a signal."""
+    if exit_code is None or exit_code >= 0:
+        return f"the process exited with status {exit_code} before the case was done"
+    try:
+        name = signal.Signals(-exit_code).name
+    except ValueError:
+        name = f"signal {-exit_code}"
+    cause = " (the system does that when memory runs out)" if name == "SIGKILL" else ""
+    return f"the process was killed by {name}{cause}"

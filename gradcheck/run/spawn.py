@@ -1,0 +1,180 @@
+"""Cases where a process cannot be forked (Windows, macOS): each in a Python interpreter of its own.
+
+The interpreter for the next case is started while the present one runs, so that it has imported everything by then.
+What holds for a forked case holds here, but for what those systems do not offer: memory is limited on Linux alone, and
+processes that a case starts outside its own group (on Windows: any) may outlive it.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import suppress
+from importlib import import_module
+from typing import IO
+
+from gradcheck.case.case import Case
+from gradcheck.result import Result
+from gradcheck.run.child import ABORT_GRACE, MOST_ANSWER, OUTPUT_KEPT, READY, Outcome, write_all
+from gradcheck.run.outcome import how_it_ended, result_of
+
+PIPES = 2.0
+"""Seconds to read on after a process has ended: one that it started may hold its pipes open for ever."""
+
+
+def python(module: str) -> list[str]:
+    """The command that runs ``main`` of a module, which finds modules where this process does."""
+    program = f"import sys; sys.path[:] = {sys.path!r}; from {module} import main; main()"
+    return [sys.executable, "-P", "-c", program]
+
+
+def environment() -> dict[str, str]:
+    """The environment of a worker: this one's, with one thread per case and the same hashes in every run."""
+    threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+    return {**threads, "PYTHONHASHSEED": "0", **os.environ}
+
+
+class Reader(threading.Thread):
+    """Reads a pipe to its end and keeps at most `most` bytes, the first or the last."""
+
+    def __init__(self, pipe: IO[bytes], most: int, *, last: bool) -> None:
+        super().__init__(daemon=True)
+        self.pipe, self.most, self.last = pipe, most, last
+        self.kept = b""
+        self.began = threading.Event()
+        """Something has been read, or the pipe has ended."""
+        self.start()
+
+    def run(self) -> None:
+        """Read."""
+        with self.pipe:
+            while chunk := os.read(self.pipe.fileno(), 1 << 16):
+                self.kept = (self.kept + chunk)[-self.most :] if self.last else (self.kept + chunk)[: self.most]
+                self.began.set()
+        self.began.set()
+
+
+class Interpreter:
+    """A process that runs one case: it reads the case from its stdin and writes the result to its stdout."""
+
+    def __init__(self, execute: str, backend: str) -> None:
+        self.process = subprocess.Popen(
+            [*python("gradcheck.run.spawn"), execute, backend],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=environment(),
+            start_new_session=True,
+        )
+        assert self.process.stdin
+        assert self.process.stdout
+        assert self.process.stderr
+        self.case = self.process.stdin
+        self.answer = Reader(self.process.stdout, MOST_ANSWER, last=False)
+        self.printed = Reader(self.process.stderr, OUTPUT_KEPT, last=True)
+
+    def run(self, text: str, seconds: float) -> Outcome:
+        """What becomes of it with the case that `text` holds as JSON, once it has imported everything.
+
+        Raises:
+            RuntimeError: it could not.
+        """
+        self.answer.began.wait()
+        if not self.answer.kept.startswith(READY.encode()):
+            self.end()
+            how = how_it_ended(self.process.returncode).replace("the process", "an interpreter for a case")
+            raise RuntimeError(f"{how}:\n{self.printed.kept.decode('utf-8', 'replace')}")
+        started, stopped = time.perf_counter(), ""
+        with suppress(OSError):  # it has died, which its exit code says
+            self.case.write(text.encode())
+            self.case.close()
+        if not self.ends(seconds):
+            stopped = "time"
+            if os.name == "posix":
+                self.process.send_signal(signal.SIGABRT)  # faulthandler prints where it is
+                self.ends(ABORT_GRACE)
+        self.end()
+        line, whole, _ = self.answer.kept.removeprefix(READY.encode()).partition(b"\n")
+        return Outcome(
+            answer=line.decode("utf-8", "replace") if whole and not stopped else "",
+            printed=self.printed.kept.decode("utf-8", "replace"),
+            exit_code=self.process.returncode,
+            stopped=stopped,
+            seconds=time.perf_counter() - started,
+        )
+
+    def ends(self, seconds: float) -> bool:
+        """Whether it ends within `seconds`."""
+        with suppress(subprocess.TimeoutExpired):
+            self.process.wait(seconds)
+        return self.process.returncode is not None
+
+    def end(self) -> None:
+        """Kill what is left of it and, where the system knows groups of processes, of its own."""
+        if os.name == "posix":
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+        else:
+            self.process.kill()
+        self.process.wait()
+        for reader in (self.answer, self.printed):
+            reader.join(PIPES)
+        with suppress(OSError):
+            self.case.close()
+
+
+class SpawningWorker:
+    """Runs cases, each in an interpreter of its own; one waits ahead."""
+
+    alive, pid = True, None
+
+    def __init__(self, execute: str, backend: str) -> None:
+        self.execute, self.backend = execute, backend
+        self.present: Interpreter | None = None
+        self.next: Interpreter | None = Interpreter(execute, backend)
+        self.closed = False
+
+    def run(self, case: Case) -> Result:
+        """The result of `case`.
+
+        Raises:
+            RuntimeError: the interpreter could not even start.
+        """
+        self.present, self.next = self.next or Interpreter(self.execute, self.backend), None
+        if not self.closed:
+            self.next = Interpreter(self.execute, self.backend)
+        return result_of(case, self.present.run(case.model_dump_json(), case.timeout))
+
+    def close(self) -> None:
+        """Kill what runs, and what waits."""
+        self.closed = True
+        for interpreter in (self.present, self.next):
+            if interpreter is not None:
+                interpreter.end()
+
+    def end(self) -> None:
+        """Nothing is left to wait for."""
+        self.close()
+
+
+def main() -> None:
+    """The interpreter's side: import everything, read a case from stdin, write its result to stdout, and leave."""
+    import faulthandler
+
+    from gradcheck.backends.base import BACKENDS
+    from gradcheck.run.inside import answer_and_leave
+    from gradcheck.run.judges import Judges
+    from gradcheck.run.worker import function_named, take_pipes
+
+    cases, answers = take_pipes()
+    execute = function_named(sys.argv[1])
+    for module in BACKENDS[sys.argv[2]].preload:
+        import_module(module)
+    faulthandler.enable(file=2, all_threads=False)
+    judges = Judges()
+    write_all(answers.fileno(), READY.encode())
+    answer_and_leave(Case.model_validate_json(cases.read()), execute, judges, answers.fileno())

@@ -1,0 +1,47 @@
+"""Where something happened, told in terms of the user's own files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import pylayer
+from gradcheck.case import execute
+from gradcheck.case.places import is_users, place
+
+SPEC = "a.grad.yaml"
+
+
+@pytest.mark.parametrize("file", [json.__file__, np.__file__, pylayer.__file__, execute.__file__, "<string>"])
+def test_no_library_is_the_user_s(file: str) -> None:
+    assert not is_users(file)
+
+
+@pytest.mark.parametrize("file", ["/home/me/layers.py", "/x/site-packages/mine/layers.py", SPEC])
+def test_files_of_others_are_the_user_s(file: str) -> None:
+    assert is_users(file)
+
+
+@pytest.mark.parametrize(
+    ("frames", "told"),
+    [
+        ([], ""),
+        ([(json.__file__, 3)], ""),
+        ([(execute.__file__, 9), (SPEC, 4), (np.__file__, 8), (SPEC, 7), (np.__file__, 8)], "line 7 of the spec"),
+        ([("/m/layers.py", 3), (np.__file__, 8)], "line 3 of /m/layers.py"),
+        (
+            [(SPEC, 4), ("/m/layers.py", 3), ("/m/helpers.py", 5)],
+            "line 5 of /m/helpers.py, called from line 3 of /m/layers.py, called from line 4 of the spec",
+        ),
+    ],
+)
+def test_the_innermost_line_is_told_and_who_called(frames: list[tuple[str, int]], told: str) -> None:
+    assert place(frames, SPEC) == told
+
+
+def test_a_file_below_the_current_folder_is_named_from_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert place([(str(tmp_path / "own" / "layers.py"), 3)], SPEC) == "line 3 of own/layers.py"

@@ -1,0 +1,80 @@
+"""What a case leaves behind reaches no other: reports are the same in whatever order and company cases run."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from textwrap import indent
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+SEEN = """\
+import gc, locale, os, random, sys, threading, warnings
+seen = [
+    os.getcwd(), os.environ.get("LEFT"), len(warnings.filters), random.random(), float(np.random.rand()),
+    threading.active_count(), np.tri is None, np.geterr(), paddle.get_default_dtype(), float(paddle.rand([1])),
+    sorted(one.__name__ for one in PyLayer.__subclasses__()), paddle.to_tensor([1.0]).name, "left" in sys.modules,
+    gc.isenabled(), sys.getrecursionlimit(), os.path.exists("/dev/shm/left"), sys.gettrace() is None,
+]
+"""
+"""What a case sees before it leaves anything."""
+LEFT = [
+    "class Left(PyLayer): pass",
+    "os.environ['LEFT'] = 'over'",
+    "os.chdir('/')",
+    "warnings.simplefilter('error'); warnings.filters.append(warnings.filters[0])",
+    "random.seed(1); np.random.seed(1); paddle.seed(1)",
+    "threading.Thread(target=threading.Event().wait, daemon=True).start()",
+    "def left():\n    try: yield\n    finally: os.environ['LEFT'] = 'late'\nkept = left()\nnext(kept)",
+    "np.tri = None",
+    "paddle.set_default_dtype('float64'); np.seterr(all='ignore')",
+    "sys.modules['left'] = sys; gc.disable(); sys.setrecursionlimit(5000)",
+    "open('/dev/shm/left', 'w').close()" if sys.platform == "linux" else "pass",
+    "paddle.tanh = paddle.exp; paddle.Tensor.__add__ = paddle.Tensor.__sub__",
+]
+"""What it leaves then."""
+
+
+def spec(count: int, *, backwards: bool = False) -> str:
+    """A spec file of `count` cases that leave something each; each is an ERROR whose message tells what it saw."""
+    cases = [
+        f"  - id: leaves-{k}\n    title: t\n    script: |\n"
+        + indent(f"{SEEN}{LEFT[k % len(LEFT)]}\nraise RuntimeError(repr(seen))\n", "      ")
+        for k in range(count)
+    ]
+    head = "schema: gradcheck/v1\ndefaults: {source: {document: SECURITY.md}}\nscenarios:\n"
+    return head + "".join(reversed(cases) if backwards else cases)
+
+
+def run(folder: Path, *options: str) -> dict[str, Any]:
+    """The report of a run by name, but for what depends on the time and on the place in the file."""
+    command = [sys.executable, ROOT / "cli.py", "run", "a.grad.yaml", "--allow-code", "-q", *options]
+    process = subprocess.run([*command, "--report", "json:report.json"], cwd=folder, capture_output=True, check=False)
+    assert process.returncode == 1, process.stderr
+    report = json.loads((folder / "report.json").read_text())
+    changing = ("seconds", "line", "column")
+    # The message ends with a line of the spec.
+    return {
+        one["name"]: {k: str(v).partition(" (line ")[0] for k, v in one.items() if k not in changing} for one in report
+    }
+
+
+@pytest.mark.parametrize("count", [2 * len(LEFT), pytest.param(300, marks=pytest.mark.long)])
+def test_a_report_depends_on_nothing_but_its_cases(tmp_path: Path, count: int) -> None:
+    (tmp_path / "a.grad.yaml").write_text(spec(count))
+    alone = run(tmp_path, "-j", "1")
+    assert len(alone) == count
+    assert {one["status"] for one in alone.values()} == {"ERROR"}
+    assert len({one["message"] for one in alone.values()}) == 1  # all see the same
+    assert run(tmp_path, "-j", "2") == alone
+    assert run(tmp_path, "-j", "7") == alone
+    assert run(tmp_path, "--shard", "1/2") | run(tmp_path, "--shard", "2/2") == alone
+    run(tmp_path, "--max-fail", str(count // 3))
+    assert run(tmp_path, "--resume") == alone
+    (tmp_path / "a.grad.yaml").write_text(spec(count, backwards=True))
+    assert run(tmp_path, "-j", "2") == alone

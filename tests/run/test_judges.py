@@ -1,0 +1,44 @@
+"""What gradcheck computes with: changes to it are named, and nothing else is."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import gradcheck.case.execute  # what runs in a worker
+from gradcheck.case import verdict
+from gradcheck.checker.point import Point
+from gradcheck.run.judges import Judges
+
+
+def test_nothing_is_changed_where_nothing_was() -> None:
+    assert Judges().changed() == ""
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "told"),
+    [
+        (np, "isfinite", "numpy.isfinite"),
+        (np.random, "default_rng", "numpy.random.default_rng"),
+        (verdict, "check_gradient", "gradcheck.case.verdict.check_gradient"),
+        (Point, "__init__", "gradcheck.checker.point.Point.__init__"),
+        (gradcheck.case.execute, "judge", "gradcheck.case.execute.judge"),
+    ],
+)
+def test_a_replaced_function_is_named(monkeypatch: pytest.MonkeyPatch, owner: object, name: str, told: str) -> None:
+    judges = Judges()
+    monkeypatch.setattr(owner, name, lambda *args, **kwargs: True)
+    assert judges.changed() == told
+
+
+def test_a_removed_one_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    judges = Judges()
+    monkeypatch.delattr(np, "isfinite")
+    assert judges.changed() == "numpy.isfinite"
+
+
+def test_what_gradcheck_does_not_use_may_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    judges = Judges()
+    monkeypatch.setattr(np, "tri", None)
+    monkeypatch.setattr(np, "new_name", 1, raising=False)
+    assert judges.changed() == ""
