@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import NamedTuple, NoReturn
 
-from gradcheck.run.limits import children, used, used_below
+from gradcheck.run.limits import Used, children, used_below
 
 READY = "ready\n"
 """What a worker says first: the imports went well."""
@@ -53,16 +53,16 @@ class Outcome(NamedTuple):
 class Child:
     """A new process with a session of its own, which does `work` and ends; `work` is given the pipe for its answer.
 
-    `private` are files of this process that the new one must not have.
+    `private` are files of this process that the new one must not have, `before` is what this process occupies.
     """
 
-    def __init__(self, work: Callable[[int], NoReturn], private: Iterable[int]) -> None:
+    def __init__(self, work: Callable[[int], NoReturn], private: Iterable[int], before: Used) -> None:
         self.answer_fd, answer_write = os.pipe()
         self.printed_fd, printed_write = os.pipe()
         self.answer, self.printed = bytearray(), b""
         self.exit_code: int | None = None
         """As subprocess has it: negative for a signal; None while it runs."""
-        self.before = used("self")
+        self.before = before
         self.pid = os.fork()
         if self.pid == 0:
             enter(printed_write, (*private, self.answer_fd, self.printed_fd))

@@ -14,14 +14,14 @@ import signal
 import sys
 import time
 from importlib import import_module
-from typing import IO
+from typing import IO, NoReturn
 
 from gradcheck.backends.base import BACKENDS
 from gradcheck.case.case import Case
 from gradcheck.run.child import ABORT_GRACE, PR_SET_CHILD_SUBREAPER, READY, Child, MemoryExceededError, Outcome, prctl
 from gradcheck.run.inside import Execute, answer_and_leave, run_here, warm_up_case
 from gradcheck.run.judges import Judges
-from gradcheck.run.limits import data_size, empty_shared_memory, no_core_files, own_shared_memory
+from gradcheck.run.limits import data_size, empty_shared_memory, no_core_files, own_shared_memory, used
 
 
 def main() -> None:
@@ -77,7 +77,7 @@ class Runner:
         faulthandler.enable(file=2, all_threads=False)
         gc.collect()
         gc.freeze()  # processes that collect garbage need not copy these pages
-        self.data = data_size()
+        self.data, self.occupied = data_size(), used("self")
 
     def run(self, text: str, seconds: float, memory: int) -> Outcome:
         """Run the case that `text` holds as JSON within its limits; nothing of it is left afterwards.
@@ -87,7 +87,11 @@ class Runner:
         """
         started, stopped = time.perf_counter(), ""
         case = Case.model_validate_json(text)
-        child = Child(lambda fd: answer_and_leave(case, self.execute, self.judges, fd, self.data), self.private)
+
+        def work(answer_fd: int) -> NoReturn:
+            answer_and_leave(case, self.execute, self.judges, answer_fd, self.data)
+
+        child = Child(work, self.private, self.occupied)
         try:
             if not child.watch(seconds, self.private[0], memory):
                 stopped = "time"
