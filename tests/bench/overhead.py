@@ -120,7 +120,7 @@ def main() -> None:
         if options.many:
             few, lots = many(Path(folder), 250), many(Path(folder), options.many)
             print(
-                f"  {options.many} cases          {lots[0]:6.1f} s, peak {lots[1]:.0f} MiB (of 250: {few[1]:.0f} MiB)"
+                f"  {options.many} cases          {lots[0]:6.1f} s, peak {lots[1]:.0f} MiB (250: {few[1]:.0f})"
             )
     print(f"  peak of this process {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024} MiB")
 

@@ -170,7 +170,8 @@ def test_cases_run_with_one_thread_and_fixed_hashes_unless_the_user_says_otherwi
 
 
 def test_a_case_leaves_no_file_descriptors_open_in_its_worker(pool, case):
-    count = "import os\nsaid = len(os.listdir(f'/proc/{os.getppid()}/fd')) if os.path.exists('/proc') else 0"
+    wait = "import os, time\ntime.sleep(0.1)\n"  # until the worker has closed its ends of the pipes
+    count = wait + "said = len(os.listdir(f'/proc/{os.getppid()}/fd')) if os.path.exists('/proc') else 0"
     first = pool.run(case(count)).message
     for script in ("pass", "import os; os._exit(1)"):
         pool.run(case(script))
