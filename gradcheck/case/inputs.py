@@ -49,15 +49,3 @@ def draw(spec: Input, random: np.random.Generator) -> Array:
         centres = np.resize(np.asarray(spec.near, dtype=np.float64), values.size).reshape(shape)
         values = centres + 1e-3 * values
     return values
-
-
-def laid_out(values: Any, layout: str) -> Any:
-    """A copy of an array of any module in another memory layout.
-
-    ``contiguous``, ``transposed`` (axes reversed in memory) or ``strided`` (every other element of a larger array).
-    """
-    if layout == "transposed":
-        return values.T.copy().T
-    if layout == "strided" and values.ndim:
-        return values.repeat(2, axis=-1)[..., ::2]
-    return values.copy()

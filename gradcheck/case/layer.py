@@ -11,7 +11,7 @@ import numpy as np
 
 from gradcheck.backends.base import Array, Backend, Tensor
 from gradcheck.case.function import TensorFunction
-from gradcheck.case.inputs import laid_out, make_input
+from gradcheck.case.inputs import make_input
 from gradcheck.case.namespace import Namespace, compile_expression, import_reference, run_source
 from gradcheck.spec.model import LayerRef
 
@@ -30,6 +30,7 @@ class Layer(TensorFunction):
         scenario = case.scenario
         self.namespace = namespace
         self.inputs = scenario.inputs
+        self.layouts = {name: one.layout for name, one in self.inputs.items() if one.layout != "contiguous"}
         dtypes = {name: scenario.dtype_of(name, case.parameters) for name in self.inputs}
         random = np.random.default_rng(case.seed)
         arrays = {name: make_input(spec, dtypes[name], random) for name, spec in self.inputs.items()}
@@ -65,8 +66,20 @@ class Layer(TensorFunction):
         return eval(self.code, self.namespace)
 
     def tensor(self, name: str, array: Array, dtype: str | None, stop_gradient: bool) -> Tensor:
-        """One input as a leaf Tensor with the scenario's layout, which owns its memory."""
-        return self.backend.tensor(laid_out(array, self.inputs[name].layout), dtype, stop_gradient)
+        """One input as a leaf Tensor with the scenario's layout, which owns its memory.
+
+        ``transposed`` has its axes reversed in memory, ``strided`` is every other element of a larger Tensor.
+        """
+        layout, make = self.layouts.get(name), self.backend.tensor
+        if layout is None or not array.ndim:
+            return make(array, dtype, stop_gradient)
+        if layout == "transposed":
+            view = make(array.T.copy(), dtype, True).transpose(list(range(array.ndim))[::-1])
+        else:
+            view = make(array.repeat(2, axis=-1), dtype, True)[..., ::2]
+        leaf = view.detach()
+        leaf.stop_gradient = stop_gradient
+        return leaf
 
     def documented(self, cotangent: Any) -> dict[str, Tensor | None]:
         """Call the layer once as its users do and take gradients, if there are any, from ones or from `cotangent`.

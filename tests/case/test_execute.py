@@ -250,9 +250,41 @@ def test_an_output_marked_as_non_differentiable_makes_no_claim(run: Run) -> None
     assert run("layer", code, X).status is Status.PASS
 
 
-@pytest.mark.parametrize("layout", ["contiguous", "transposed", "strided"])
-def test_every_layout(run: Run, layout: str) -> None:
-    assert run("layer", TANH, f"inputs: {{x: {{shape: [2, 3], layout: {layout}}}}}").status is Status.PASS
+SEES = """
+class Sees(PyLayer):
+    @staticmethod
+    def forward(ctx, x):
+        seen.append((x.is_contiguous(), x.shape, x.stop_gradient))
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, dy):
+        return dy * 2
+
+seen = []
+"""
+
+
+@pytest.mark.parametrize(
+    ("layout", "shape", "contiguous"),
+    [
+        (layout, shape, layout == "contiguous" or shape == "[]")
+        for layout in ("contiguous", "transposed", "strided")
+        for shape in ("[]", "[2, 3]", "[2, 3, 4]")
+    ],
+)
+def test_a_layer_sees_its_input_in_the_layout_asked_for(run: Run, layout: str, shape: str, contiguous: bool) -> None:
+    inputs = f"inputs: {{x: {{shape: {shape}, layout: {layout}}}}}"
+    expect = f'expect: {{values: {{"str(seen[0])": "({contiguous}, {shape}, False)"}}}}'
+    result = run("layer", SEES, inputs, expect)
+    assert (result.status, result.message) == (Status.PASS, "")
+
+
+@pytest.mark.parametrize("layout", ["transposed", "strided"])
+def test_a_layout_changes_no_value(run: Run, layout: str) -> None:
+    inputs = f"inputs: {{x: {{values: [[1, 2, 3], [4, 5, 6]], layout: {layout}, dtype: float64}}}}"
+    expect = "expect: {values: {out: [[2.0, 4.0, 6.0], [8.0, 10.0, 12.0]]}}"
+    assert run("layer", SEES, inputs, expect).status is Status.PASS
 
 
 def test_the_seed_decides_the_inputs(run: Run) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gradcheck.case.inputs import laid_out, make_input
+from gradcheck.case.inputs import make_input
 from gradcheck.spec.model import Input
 
 
@@ -51,14 +51,3 @@ def test_complex_inputs_draw_both_parts() -> None:
     values = made("complex64", shape=[50])
     assert (values.real != 0).all()
     assert (values.imag != 0).all()
-
-
-@pytest.mark.parametrize("shape", [(), (0,), (3,), (2, 3), (2, 3, 4)])
-@pytest.mark.parametrize("layout", ["contiguous", "transposed", "strided"])
-def test_a_layout_is_a_copy_with_the_same_values(layout: str, shape: tuple[int, ...]) -> None:
-    values = np.arange(float(np.prod(shape, dtype=int))).reshape(shape)
-    other = laid_out(values, layout)
-    np.testing.assert_array_equal(other, values)
-    assert not np.shares_memory(other, values)
-    if layout != "contiguous" and values.ndim > 1:
-        assert not other.flags.c_contiguous
