@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gradcheck.spec.diagnostic import Diagnostic, SpecError, did_you_mean, escape
+from gradcheck.escape import escape
+from gradcheck.spec.diagnostic import Diagnostic, SpecError, did_you_mean
 
 
 def test_place_message_excerpt_caret_and_help():
@@ -29,7 +30,7 @@ def test_colour_only_when_asked_for():
     assert "\x1b[31m" in one.render(color=True)
 
 
-@pytest.mark.parametrize("hostile", ["\x1b[2J", "\x07", "\u202e", "\x9b31m", "\r", "\u2028"])
+@pytest.mark.parametrize("hostile", ["\x1b[2J", "\x07", "\u202e", "\x9b31m", "\r", "\u2028", "\u3164"])
 def test_nothing_of_the_file_reaches_the_terminal_raw(hostile):
     text = f"a{hostile}b"
     shown = Diagnostic(text, 1, 3, 1, text, text, text).render()
