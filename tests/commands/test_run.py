@@ -431,7 +431,7 @@ def test_on_github_nothing_a_layer_says_is_a_workflow_command(spec, cli, layout)
     done = cli(*options, GITHUB_ACTIONS="true", COLUMNS="100")
     lines = (done.out + done.err).splitlines()
     assert not [line for line in lines if line.lstrip().startswith("::") or "##[" in line]
-    for word in ("error::printed", "warning::raised", "\\x5badd-mask]masked", ":notice:"):
+    for word in ("error::printed", "warning::raised", "\\x5badd-mask]masked", "notice:"):
         assert word in done.out
     elsewhere = cli(*options, GITHUB_ACTIONS="", COLUMNS="100")
     assert "::error::printed" in elsewhere.out
