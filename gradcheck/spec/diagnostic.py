@@ -85,6 +85,9 @@ def did_you_mean(name: str, known: Sequence[str]) -> str:
     import difflib
 
     folded = {one.lower(): one for one in known}
+    swapped = [one for one in folded if sorted(one) == sorted(name.lower())]  # difflib takes tahn for tan, not tanh
+    if swapped:
+        return folded[swapped[0]]
     close = difflib.get_close_matches(name.lower(), folded, n=1, cutoff=0.6)
     return folded[close[0]] if close else ""
 

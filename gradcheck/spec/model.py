@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Strict, Tag
+from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Strict, Tag
 from pydantic.json_schema import SkipJsonSchema
+from pydantic_core import PydanticCustomError
 from typing_extensions import TypeAliasType
 
 from gradcheck.codes import CODES
+from gradcheck.spec.operations import OPERATIONS
 
 DType = Literal[
     "float16", "float32", "float64", "bfloat16", "int8", "int16", "int32", "int64", "uint8", "bool",
@@ -78,10 +80,20 @@ class LayerRef(_Format):
     )
 
 
+def _known_operation(name: str) -> str:
+    if name not in OPERATIONS:
+        raise PydanticCustomError("unknown_operation", "unknown operation")
+    return name
+
+
 class LayerOp(_Format):
     """One of the framework's own operations."""
 
-    op: str = Field(pattern=rf"^{_Name}(\.{_Name})*$", description="Its name under paddle, such as tanh.")
+    op: Annotated[str, AfterValidator(_known_operation)] = Field(
+        pattern=rf"^{_Name}(\.{_Name})*$",
+        json_schema_extra={"enum": sorted(OPERATIONS)},
+        description="Its name under paddle, such as tanh.",
+    )
 
 
 class Input(_Format):

@@ -74,6 +74,12 @@ REFUSED: dict[str, tuple[str | bytes, str]] = {
     ),
     "an id that is a path": (INPUT.replace("id: a", "id: ../../etc/passwd"), "id"),
     "a reference that is a path": (HEAD + "    layer: {ref: '../../evil:x'}\n    inputs: {x: {shape: [1]}}\n", "."),
+    "an operation that kills": (HEAD + "    layer: {op: os.kill}\n    inputs: {x: {shape: [1]}}\n", "unknown op"),
+    "an operation of the engine's own": (
+        HEAD + "    layer: {op: _names.sys.modules.clear}\n    inputs: {x: {shape: [1]}}\n",
+        "unknown op",
+    ),
+    "an operation that reads files": (HEAD + "    layer: {op: load}\n    inputs: {x: {shape: [1]}}\n", "unknown op"),
     "an operation with a call in it": (HEAD + "    layer: {op: 'tanh(x)'}\n    inputs: {x: {shape: [1]}}\n", "op"),
     "a timeout of a year": (INPUT + "    timeout: 31536000\n", "timeout"),
     "a name that is code": (LAYER + "    inputs: {'x); import os; (': {shape: [1]}}\n", "."),
@@ -130,6 +136,42 @@ def test_commands_that_only_look_never_run_or_import_anything(tmp_path, command)
     done = subprocess.run(process, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.grad.yaml", "evil.py", "numpy.py"]
+
+
+TRAP = "__import__('pathlib').Path('ran').touch()"
+MISTAKES_TO_HOLD_CODE = {
+    "tags": {"tags": [TRAP]},
+    "op": {"layer": {"op": TRAP}},
+    "matrix": {"matrix": {"k": [TRAP]}},
+    "parameter": {"matrix": {TRAP: [1]}},
+    "input": {"inputs": {TRAP: {"shape": [1]}}},
+    "init": {"inputs": {"x": {"shape": [1], "init": TRAP}}},
+    "type": {"expect": {"raises": {"type": TRAP}}},
+    "extends": {"extends": TRAP},
+}
+MAY_HOLD_CODE = {
+    "title": {"title": TRAP},
+    "source": {"source": dict.fromkeys(["document", "section", "quote"], TRAP)},
+    "message": {"expect": {"raises": {"type": "A", "message": TRAP}}},
+    "pattern": {"expect": {"raises": {"type": "A", "message": {"re": TRAP}}}},
+    "warns": {"expect": {"warns": {"type": "A", "message": TRAP}}},
+    "reason": {"backends": {"numpy": {"xfail": {"reason": TRAP}}}},
+}
+"""Every place of a spec that takes text and is not named as code."""
+
+
+@pytest.mark.parametrize(("places", "code"), [(MISTAKES_TO_HOLD_CODE, 2), (MAY_HOLD_CODE, 1)])
+def test_no_text_but_code_is_evaluated(tmp_path, places, code):
+    head = {"title": "t", "source": {"document": "d"}, "layer": {"op": "tanh"}, "inputs": {"x": {"shape": [1]}}}
+    scenarios = [{**head, "id": id, **place} for id, place in places.items()]
+    (tmp_path / "a.grad.yaml").write_text(json.dumps({"schema": "gradcheck/v1", "scenarios": scenarios}))
+    command = [sys.executable, str(ROOT / "cli.py"), "run", "a.grad.yaml"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == code, done.stderr
+    assert "would run" not in done.stderr
+    assert not (tmp_path / "ran").exists()
+    if code == 2:
+        assert done.stderr.count(": error: ") == len(places)
 
 
 def test_a_run_of_a_strangers_file_is_refused_and_imports_nothing_of_it(tmp_path):

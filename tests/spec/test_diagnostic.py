@@ -60,6 +60,8 @@ def test_a_spec_error_has_its_diagnostics_in_order():
     assert str(error).startswith("a:1:9: error: 1")
 
 
-@pytest.mark.parametrize(("name", "meant"), [("inits", "init"), ("Float32", "float32"), ("zzz", ""), ("x" * 10**6, "")])
+@pytest.mark.parametrize(
+    ("name", "meant"), [("inits", "init"), ("Float32", "float32"), ("tahn", "tanh"), ("zzz", ""), ("x" * 10**6, "")]
+)
 def test_suggestions(name, meant):
-    assert did_you_mean(name, ["init", "float32"]) == meant
+    assert did_you_mean(name, ["init", "float32", "tan", "tanh"]) == meant
