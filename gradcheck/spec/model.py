@@ -37,6 +37,9 @@ INIT_LIMITS: dict[str, tuple[float, float]] = {
 }
 """Default (low, high) of the inits that have them."""
 
+MAX_PATTERN = 1000
+"""Characters of a regular expression."""
+
 _Kebab = r"^[a-z0-9]+(-[a-z0-9]+)*$"
 _Name = r"[A-Za-z_][A-Za-z0-9_]*"
 _Lax = Strict(False)  # a list may stand for a tuple; what is in it stays strict
@@ -91,7 +94,7 @@ class LayerOp(_Format):
 
     op: Annotated[str, AfterValidator(_known_operation)] = Field(
         pattern=rf"^{_Name}(\.{_Name})*$",
-        json_schema_extra={"enum": sorted(OPERATIONS)},
+        json_schema_extra={"enum": [*sorted(OPERATIONS)]},
         description="Its name under paddle, such as tanh.",
     )
 
@@ -139,7 +142,7 @@ class Input(_Format):
 class Regex(_Format):
     """A regular expression that must be found in a message."""
 
-    re: str = Field(min_length=1, max_length=1000, description="Python regular expression, searched for.")
+    re: str = Field(min_length=1, max_length=MAX_PATTERN, description="Python regular expression, searched for.")
 
 
 def _message_kind(value: object) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import stat
+from ast import AST
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -35,8 +36,12 @@ class SpecText:
     """Per 1-based line: (column from which on, characters to add) leads from repaired to original columns."""
     nodes: int = 0
     """How many values the file holds, set when it has been parsed."""
-    compiled: dict[int, bool] = field(default_factory=dict)
-    """Identity of a node of code -> whether it is Python: what many scenarios inherit is compiled once."""
+    trees: dict[int, AST | None] = field(default_factory=dict)
+    """Identity of a node of code -> its syntax tree, None if it is no Python: what many inherit is compiled once."""
+    code: int = 0
+    """How many characters of code have been compiled."""
+    patterns: dict[int, int] = field(default_factory=dict)
+    """Identity of a node that holds a regular expression -> its length: these, too, are compiled once."""
 
     @property
     def content(self) -> str:
