@@ -87,3 +87,10 @@ def test_a_name_that_would_steer_a_terminal_is_escaped(folder, command):
     assert done.returncode == 0, done.stderr
     assert "a\\n::error::x\\x1b[2J\\u202e\\u3164.grad.yaml" in done.stdout
     assert not re.search("[\x00-\x09\x0b-\x1f\u202e\u3164]|^\\s*::", done.stdout + done.stderr, re.MULTILINE)
+
+
+def test_on_github_no_name_begins_a_command_on_the_error_stream(folder):
+    (folder / "::error::x.grad.yaml").write_text("schema: gradcheck/v2\n")
+    done = called("run", "::error::x.grad.yaml", folder=folder, GITHUB_ACTIONS="true")
+    assert done.returncode == 2
+    assert done.stderr.startswith(":\\x3aerror::x.grad.yaml:")

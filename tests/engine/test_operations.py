@@ -12,7 +12,7 @@ MODULES = {"": facade, "linalg.": facade.linalg, "nn.functional.": facade.nn.fun
 """Where the documents have functions of Tensors."""
 DEFINED_IN = ("pylayer.op", "pylayer.ops.", "pylayer.nn.functional")
 """Where the engine defines operations. Devices, modes, dtypes, parameters and programs are elsewhere."""
-NOT_THE_SAME_TWICE = ("pylayer.ops.random", "empty", "empty_like")
+NOT_THE_SAME_TWICE = ("pylayer.ops.random", "dropout", "empty", "empty_like")
 
 
 def operations() -> list[str]:
