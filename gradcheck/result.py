@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from enum import StrEnum
 from math import isfinite
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, field_validator
 
 
 class Status(StrEnum):
@@ -34,6 +35,12 @@ GREEN = frozenset({Status.PASS, Status.KINK, Status.SKIP, Status.UNSUPPORTED, St
 
 class _Record(BaseModel):
     model_config = ConfigDict(frozen=True, ser_json_inf_nan="constants")
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _whole_characters(cls, value: Any) -> Any:
+        """Text that JSON can hold: names of files that are not UTF-8, and what layers say, may have halves."""
+        return value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value
 
 
 def element(name: str, index: tuple[int, ...]) -> str:

@@ -13,7 +13,8 @@ from gradcheck.backends.base import Array, Backend, Tensor
 from gradcheck.case.function import TensorFunction
 from gradcheck.case.inputs import make_input
 from gradcheck.case.namespace import Namespace, compile_expression, import_reference, run_source
-from gradcheck.spec.model import LayerRef
+from gradcheck.spec.model import LayerOp, LayerRef
+from gradcheck.spec.operations import OPERATIONS
 
 if TYPE_CHECKING:
     from gradcheck.case.case import Case
@@ -54,9 +55,10 @@ class Layer(TensorFunction):
             name = layer.ref.rpartition(":")[2].rpartition(".")[2]
             self.namespace[name] = target
             default = f"{name}{'.apply' if hasattr(target, 'apply') else ''}({arguments})"
-        else:
-            assert layer is not None
+        elif isinstance(layer, LayerOp) and layer.op in OPERATIONS:
             default = f"paddle.{layer.op}({arguments})"
+        else:  # no spec file gets here
+            raise ValueError(f"not a layer, nor an operation that may be named: {layer!r}")
         call = scenario.call or default
         return compile_expression(call, scenario.path, scenario.line_of("call" if scenario.call else "layer"))
 

@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 import click
 
 from gradcheck import __version__
+from gradcheck.escape import WithoutCommands
 
 COMMANDS = {
     "run": ("gradcheck.commands.run:run", "Run scenarios and check their gradients (default: the bundled ones)."),
@@ -70,6 +71,8 @@ class LazyGroup(click.Group):
             return super().main(*args, **kwargs)
         for stream in (sys.stdout, sys.stderr):  # a terminal that lacks a character gets its escape
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+        if os.environ.get("GITHUB_ACTIONS"):  # whose runner takes commands from what it logs
+            sys.stdout, sys.stderr = map(WithoutCommands, (sys.stdout, sys.stderr))
         try:
             status = super().main(*args, **kwargs)
         except click.ClickException as error:

@@ -6,7 +6,8 @@ import click
 
 from gradcheck.commands.specs import NOTHING_SELECTED, fail, read_specs, selection_options
 from gradcheck.config import ConfigError, load_config
-from gradcheck.report.text import one_line, shown_path
+from gradcheck.escape import one_line
+from gradcheck.report.text import shown_path
 from gradcheck.run.plan import plan
 from gradcheck.run.select import SelectionError, select
 

@@ -13,7 +13,8 @@ from gradcheck.commands.show import source
 from gradcheck.commands.specs import fail, read_specs
 from gradcheck.commands.trust import require_trust
 from gradcheck.config import ConfigError, load_config
-from gradcheck.report.text import number, safe, shown_path
+from gradcheck.escape import safe
+from gradcheck.report.text import number, shown_path
 from gradcheck.result import Result
 from gradcheck.run import journal
 from gradcheck.run.plan import plan

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from gradcheck.escape import safe
 from gradcheck.resources import bundled_specs
 from gradcheck.spec.diagnostic import SpecError
 from gradcheck.spec.read import load
@@ -56,7 +57,7 @@ def located(name: str) -> Path:
 
 def fail(message: str, status: int = USAGE) -> SystemExit:
     """Say what is wrong and leave with `status`."""
-    click.echo(f"gradcheck: {message}", err=True)
+    click.echo(f"gradcheck: {safe(message)}", err=True)
     return SystemExit(status)
 
 

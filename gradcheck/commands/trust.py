@@ -10,7 +10,8 @@ import click
 
 from gradcheck.case.case import Case
 from gradcheck.commands.specs import fail
-from gradcheck.report.text import one_line, shown_path
+from gradcheck.escape import one_line
+from gradcheck.report.text import shown_path
 from gradcheck.resources import bundled_specs
 
 if TYPE_CHECKING:

@@ -21,7 +21,8 @@ def validate(context: click.Context, paths: tuple[str, ...]) -> None:
 
     Without a PATH the bundled specs are checked. Exits with 0 if all is well, with 2 if there are mistakes.
     """
-    from gradcheck.spec.diagnostic import SpecError, escape
+    from gradcheck.escape import escape
+    from gradcheck.spec.diagnostic import SpecError
     from gradcheck.spec.read import find, read, shared_ids
 
     if not paths:

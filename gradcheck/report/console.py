@@ -17,8 +17,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from rich.table import Table
 from rich.text import Text
 
+from gradcheck.escape import one_line
 from gradcheck.report.plain import color_of
-from gradcheck.report.text import failure_block, marks, one_line, place, shown_path, summary
+from gradcheck.report.text import failure_block, marks, place, shown_path, summary
 from gradcheck.result import Result, Status
 
 PANEL_FRAME = 4

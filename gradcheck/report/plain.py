@@ -9,7 +9,8 @@ from contextlib import contextmanager
 
 import click
 
-from gradcheck.report.text import failure_block, marks, one_line, place, summary, worst_first
+from gradcheck.escape import one_line
+from gradcheck.report.text import failure_block, marks, place, summary, worst_first
 from gradcheck.result import Result, Status, element
 
 HEARTBEAT = 30.0

@@ -11,25 +11,15 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from gradcheck.codes import FIRST_CONTRACT
+from gradcheck.escape import escape, one_line, safe
 from gradcheck.resources import bundled_specs
 from gradcheck.result import Diagnosis, GradientSummary, Result, Status, WrongEntry, element
-from gradcheck.spec.diagnostic import escape
 
 ENTRIES_SHOWN = 5
 WORST = "  ◀ worst"
 OUTPUT_LINES_SHOWN = 15
 LEAST_EXCERPT = 20
 """Columns that the line of an excerpt gets on the narrowest screen."""
-
-
-def safe(text: str) -> str:
-    """`text`, which comes from a spec or a layer, with every character escaped that could steer a terminal."""
-    return "\n".join(escape(line) for line in text.split("\n"))
-
-
-def one_line(text: str) -> str:
-    """`text` on one line, safe to print."""
-    return escape(" ".join(text.split()))
 
 
 def shown_path(path: str) -> str:

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import ast
+from typing import Literal
+
 from gradcheck.spec.diagnostic import listing
 from gradcheck.spec.text import SpecText
 from gradcheck.spec.tree import Node
 
-MAX_CHARACTERS = 200_000
+MAX_CHARACTERS = 20_000
+"""Of one piece of code: some work of Python's compiler grows with the square (names times scopes: 35 ms here)."""
+MAX_CODE = 1_000_000
+"""Of all code in a file: some 5 s of the compiler's time if it is all f-strings or functions, 1 s if it is usual."""
+MAX_NESTING = 200
+"""Levels of the syntax tree. Python's own limit depends on the stack that is there, and is reached at about 900."""
+MAX_COMPILED = 100_000
+"""Nodes, each of which is a few instructions: a case has the compiled code in memory, some 50 MB of it at most."""
 
 
 def first_line(node: Node) -> tuple[int, int]:
@@ -16,41 +26,94 @@ def first_line(node: Node) -> tuple[int, int]:
     return node.line, node.column + len(node.style)
 
 
-def check_python(node: Node, text: SpecText, what: str, mode: str) -> bool:
-    """Whether the scalar `node` compiles as Python; if it does not, it is reported at the exact place.
+def check_python(node: Node, text: SpecText, what: str, mode: Literal["exec", "eval"]) -> ast.AST | None:
+    """The tree of the Python in the scalar `node`; None if it is none, which is reported at the exact place.
 
     `mode` is that of `compile`: ``exec`` for a program, ``eval`` for an expression.
     """
-    if id(node) not in text.compiled:
-        text.compiled[id(node)] = _compiles(node, text, what, mode)
-    return text.compiled[id(node)]
+    if id(node) not in text.trees:
+        text.trees[id(node)] = _tree(node, text, what, mode)
+    return text.trees[id(node)]
 
 
-def _compiles(node: Node, text: SpecText, what: str, mode: str) -> bool:
+def _tree(node: Node, text: SpecText, what: str, mode: Literal["exec", "eval"]) -> ast.AST | None:
     if node.kind != "scalar" or not isinstance(node.value, str):
-        return False  # reported as something that must be text
+        return None  # reported as something that must be text
     source = node.value
     if not source.strip():
         text.report(node.line, node.column, node.width, f"{what} is empty", "write the code, or remove the key")
-        return False
+        return None
     if len(source) > MAX_CHARACTERS:
         help = "move it into a module, and name that with 'layer: {ref: …}'"
         text.report(node.line, node.column, 1, f"{what} is longer than {MAX_CHARACTERS:,} characters", help)
-        return False
+        return None
+    before, text.code = text.code, text.code + len(source)
+    if text.code > MAX_CODE:
+        if before <= MAX_CODE:
+            message = f"the code in this file is longer than {MAX_CODE:,} characters"
+            text.report(node.line, node.column, 1, message, "split the file by topic")
+        return None
     # eval() ignores spaces before an expression, compile() does not.
     leading = len(source) - len(source.lstrip(" \t")) if mode == "eval" else 0
     try:
+        tree = ast.parse(source[leading:], "<spec>", mode)
+        if len(source) > MAX_NESTING:
+            _check_nesting(tree)
+        if "finally" in source:
+            _compiled_size(tree)
         compile(source[leading:], "<spec>", mode, dont_inherit=True)
     except SyntaxError as error:
         line, column = _position(node, text, error.lineno or 1, (error.offset or 1) + leading)
         help = "write the code as a block: '|' and the code on the lines below" if node.style == ">" else ""
         if not text.edited(node.line, node.end_line):
             text.report(line, column, _width(error), f"{what} is not valid Python: {error.msg}", help)
-        return False
+        return None
+    except _TooLargeError:
+        help = "call a function in 'finally', and return from fewer places"
+        text.report(node.line, node.column, 1, f"{what} is too large: Python repeats 'finally' for every return", help)
+        return None
     except (ValueError, RecursionError, MemoryError, OverflowError):
         text.report(node.line, node.column, 1, f"{what} is too deeply nested for Python", "make it simpler")
-        return False
-    return True
+        return None
+    return tree
+
+
+class _TooLargeError(Exception):
+    """What Python would make of some code is too large."""
+
+
+def _check_nesting(tree: ast.AST) -> None:
+    """Raise RecursionError if a node of `tree` is more than `MAX_NESTING` levels deep."""
+    level = [tree]
+    for _ in range(MAX_NESTING):
+        values = [value for node in level for value in vars(node).values()]
+        below = [item for value in values if value.__class__ is list for item in value]
+        level = [value for value in (*values, *below) if isinstance(value, ast.AST)]
+        if not level:
+            return
+    raise RecursionError
+
+
+def _compiled_size(node: ast.AST) -> tuple[int, int]:
+    """How many nodes of code are compiled for `node`, and how many of them leave a block.
+
+    Python compiles the body of a ``finally`` for the usual end of its ``try``, for an exception, and once more for
+    each ``return``, ``break`` and ``continue`` in it: nested, 20 lines of code fill the memory.
+
+    Raises:
+        _TooLargeError: there are more than `MAX_COMPILED`.
+    """
+    size, leaving = 1, int(isinstance(node, (ast.Return, ast.Break, ast.Continue)))
+    last = set(map(id, node.finalbody)) if isinstance(node, (ast.Try, ast.TryStar)) else ()
+    sizes = [(id(child) in last, *_compiled_size(child)) for child in ast.iter_child_nodes(node)]
+    size += sum(its for finally_, its, _ in sizes if not finally_)
+    leaving += sum(its for finally_, _, its in sizes if not finally_)
+    times = 2 + leaving
+    size += times * sum(its for finally_, its, _ in sizes if finally_)
+    leaving += times * sum(its for finally_, _, its in sizes if finally_)
+    if size > MAX_COMPILED:
+        raise _TooLargeError
+    return size, leaving
 
 
 def _width(error: SyntaxError) -> int:
@@ -73,18 +136,16 @@ def _position(node: Node, text: SpecText, line: int, column: int) -> tuple[int, 
     return node.line, node.column  # escapes, or a text folded from several lines: columns no longer agree
 
 
-def check_default_call(layer: Node, text: SpecText) -> None:
-    """Report a layer's source that leaves open which class to apply, there being no ``call``."""
-    import ast
-
-    assert isinstance(layer.value, str)
-    if is_static(layer.value):
+def check_default_call(layer: Node, tree: ast.AST, text: SpecText) -> None:
+    """Report a layer's source, of which `tree` is the tree, that leaves open which class to apply without ``call``."""
+    assert isinstance(tree, ast.Module)
+    if _defines_forward(tree):
         return
     classes: list[str] = []
     line, column = layer.line, layer.column
-    for statement in ast.parse(layer.value).body:
+    for statement in tree.body:
         if isinstance(statement, ast.ClassDef):
-            bases = {ast.unparse(base).rpartition(".")[2] for base in statement.bases}
+            bases = {_last_name(base) for base in statement.bases}
             if bases & {"PyLayer", *classes}:
                 classes.append(statement.name)
                 line, column = _position(layer, text, statement.lineno, 1)
@@ -101,8 +162,15 @@ def check_default_call(layer: Node, text: SpecText) -> None:
 
 def is_static(layer: object) -> bool:
     """Whether a layer is source that defines ``forward_fn``: what ``static_pylayer`` takes."""
-    import ast
+    return isinstance(layer, str) and _defines_forward(ast.parse(layer))
 
-    if not isinstance(layer, str):
-        return False
-    return any(isinstance(one, ast.FunctionDef) and one.name == "forward_fn" for one in ast.parse(layer).body)
+
+def _defines_forward(tree: ast.Module) -> bool:
+    return any(isinstance(one, ast.FunctionDef) and one.name == "forward_fn" for one in tree.body)
+
+
+def _last_name(expression: ast.expr) -> str:
+    """``PyLayer`` of ``PyLayer`` and of ``paddle.autograd.PyLayer``; empty for what is no name."""
+    if isinstance(expression, ast.Attribute):
+        return expression.attr
+    return expression.id if isinstance(expression, ast.Name) else ""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from gradcheck.escape import display_width, escape
+
 _EXCERPT_WIDTH = 110
 _QUOTE_WIDTH = 60
 _BOLD, _RED, _CYAN, _RESET = "\x1b[1m", "\x1b[31m", "\x1b[36m", "\x1b[0m"
@@ -71,34 +73,9 @@ class SpecError(Exception):
         return "\n".join(one.render() for one in self.diagnostics)
 
 
-def escape(text: str) -> str:
-    r"""`text` with a tab as →, and every other character that a terminal would act upon as ``\x1b``."""
-    if text.isprintable():
-        return text
-    return "".join(_escape_character(character) for character in text)
-
-
-def _escape_character(character: str) -> str:
-    if character == "\t":
-        return "→"
-    return character if character.isprintable() else character.encode("unicode_escape").decode("ascii")
-
-
 def quote(text: str) -> str:
     """`text` in single quotes for a message, escaped, and cut where it is long."""
     return f"'{escape(text if len(text) <= _QUOTE_WIDTH else text[:_QUOTE_WIDTH] + '…')}'"
-
-
-def display_width(text: str) -> int:
-    """Columns that `text` takes on a terminal: two for a wide character, none for a combining one."""
-    if text.isascii():
-        return len(text)
-    import unicodedata
-
-    return sum(
-        0 if unicodedata.combining(character) else 1 + (unicodedata.east_asian_width(character) in "WF")
-        for character in text
-    )
 
 
 def did_you_mean(name: str, known: Sequence[str]) -> str:
@@ -108,6 +85,9 @@ def did_you_mean(name: str, known: Sequence[str]) -> str:
     import difflib
 
     folded = {one.lower(): one for one in known}
+    swapped = [one for one in folded if sorted(one) == sorted(name.lower())]  # difflib takes tahn for tan, not tanh
+    if swapped:
+        return folded[swapped[0]]
     close = difflib.get_close_matches(name.lower(), folded, n=1, cutoff=0.6)
     return folded[close[0]] if close else ""
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import keyword
 import re
-from math import prod
+import unicodedata
+from math import inf, prod
 
 from gradcheck.spec import model
 from gradcheck.spec.diagnostic import listing, quote
@@ -19,6 +20,12 @@ MAX_DIMENSIONS = 8
 _INTEGER_RANGE = {
     "int8": (-(2**7), 2**7 - 1), "int16": (-(2**15), 2**15 - 1), "int32": (-(2**31), 2**31 - 1),
     "int64": (-(2**63), 2**63 - 1), "uint8": (0, 2**8 - 1), "bool": (0, 1),
+}  # fmt: skip
+# What is rounded to 0, and from where on to infinity: half the smallest number, and the largest with half a digit more
+# (IEEE 754; bfloat16 has float32's exponents and 7 bits). The reader has seen to float64 itself.
+_FLOATING_RANGE = {
+    "float16": (2.0**-25, (2 - 2.0**-11) * 2.0**15), "bfloat16": (2.0**-134, (2 - 2.0**-8) * 2.0**127),
+    "float32": (2.0**-150, (2 - 2.0**-24) * 2.0**127), "complex64": (2.0**-150, (2 - 2.0**-24) * 2.0**127),
 }  # fmt: skip
 # Names that layers and calls rely on.
 _TAKEN = ("np", "numpy", "paddle", "PyLayer", "PyLayerContext")
@@ -36,6 +43,8 @@ def check_name(key: Node, what: str, text: SpecText) -> None:
     name, reason = key.text, ""
     if not name.isidentifier():
         reason = "is not a Python name"
+    elif unicodedata.normalize("NFKC", name) != name:
+        reason = "is another name to Python, which normalizes it"
     elif keyword.iskeyword(name):
         reason = "is a Python keyword"
     elif name.startswith("__"):
@@ -137,18 +146,27 @@ def _check_init(name: str, input: Node, dtypes: list[str], text: SpecText) -> No
 
 
 def _check_fit(values: Node, dtypes: list[str], text: SpecText) -> None:
-    """Report the first number that an integer or boolean dtype cannot hold."""
+    """Report the first number that one of `dtypes` cannot hold: for a floating one, that becomes 0 or infinity."""
     for dtype in dtypes:
-        if dtype not in _INTEGER_RANGE:
-            continue
-        least, most = _INTEGER_RANGE[dtype]
         for item in values.scalars():
-            number = item.value
-            whole = isinstance(number, int) and least <= number <= most
-            if not whole:
-                help = f"{dtype} holds whole numbers from {least} to {most}"
+            if not isinstance(item.value, int | float):
+                continue
+            if help := _misfit(item.value, dtype):
                 text.report(item.line, item.column, item.width, f"{item.text} does not fit into {dtype}", help)
                 return
+
+
+def _misfit(number: float, dtype: str) -> str:
+    """What `dtype` holds, if `number` is not of that; else empty."""
+    if dtype in _INTEGER_RANGE:
+        least, most = _INTEGER_RANGE[dtype]
+        fits = isinstance(number, int) and least <= number <= most
+        return "" if fits else f"{dtype} holds whole numbers from {least} to {most}"
+    low, high = _FLOATING_RANGE.get(dtype, (0, inf))
+    size = abs(number)
+    if low < size < high or size in (0, inf) or size != size:
+        return ""
+    return f"{dtype} would make it {'infinity' if size >= high else '0'}: it holds sizes of {low:.1g} to {high:.3g}"
 
 
 def _shape(node: Node) -> tuple[int, ...]:

@@ -10,6 +10,7 @@ from pydantic import BaseModel
 
 from gradcheck.spec import model
 from gradcheck.spec.diagnostic import did_you_mean, listing, quote
+from gradcheck.spec.operations import OPERATIONS
 from gradcheck.spec.text import SpecText
 from gradcheck.spec.tree import Node, describe
 
@@ -162,7 +163,9 @@ def _report_value(node: Node, path: list[str | int], error: ErrorDetails, text: 
         _report_choice(node, label, error, text)
         return
     message, help = f"{label}: {error['msg']}", ""
-    if kind in _WANTED:
+    if kind == "unknown_operation":
+        message, help = f"unknown op {quote(node.text)}", _operation_help(node.text, text)
+    elif kind in _WANTED:
         message, help = f"{label} must be {_WANTED[kind]}, not {describe(node)}", _help_for(node, kind, path)
     elif kind == "union_tag_not_found" and field in _UNIONS:
         wanted, help = _UNIONS[field]
@@ -184,6 +187,15 @@ def _report_value(node: Node, path: list[str | int], error: ErrorDetails, text: 
         what = "dimensions" if field == "shape" else "entries"
         message, help = f"{label} has {len(node.items)} {what}, at most {context['max_length']} are allowed", ""
     text.report(node.line, node.column, node.width, message, help)
+
+
+def _operation_help(name: str, text: SpecText) -> str:
+    """The operation that was likely meant: one of the same last name, or of nearly the same name."""
+    by_last = {one.rpartition(".")[2]: one for one in sorted(OPERATIONS)}
+    if same := by_last.get(name.rpartition(".")[2].lower()):
+        return f"did you mean '{same}'?"
+    help = "functions of Tensors in paddle, paddle.linalg and paddle.nn.functional can be named; write others as source"
+    return text.suggest(name, sorted(OPERATIONS)) or help
 
 
 def _report_choice(node: Node, label: str, error: ErrorDetails, text: SpecText) -> None:

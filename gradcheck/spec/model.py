@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Strict, Tag
+from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Strict, Tag
 from pydantic.json_schema import SkipJsonSchema
+from pydantic_core import PydanticCustomError
 from typing_extensions import TypeAliasType
 
 from gradcheck.codes import CODES
+from gradcheck.spec.operations import OPERATIONS
 
 DType = Literal[
     "float16", "float32", "float64", "bfloat16", "int8", "int16", "int32", "int64", "uint8", "bool",
@@ -34,6 +36,9 @@ INIT_LIMITS: dict[str, tuple[float, float]] = {
     "integers": (0.0, 10.0),
 }
 """Default (low, high) of the inits that have them."""
+
+MAX_PATTERN = 1000
+"""Characters of a regular expression."""
 
 _Kebab = r"^[a-z0-9]+(-[a-z0-9]+)*$"
 _Name = r"[A-Za-z_][A-Za-z0-9_]*"
@@ -78,10 +83,20 @@ class LayerRef(_Format):
     )
 
 
+def _known_operation(name: str) -> str:
+    if name not in OPERATIONS:
+        raise PydanticCustomError("unknown_operation", "unknown operation")
+    return name
+
+
 class LayerOp(_Format):
     """One of the framework's own operations."""
 
-    op: str = Field(pattern=rf"^{_Name}(\.{_Name})*$", description="Its name under paddle, such as tanh.")
+    op: Annotated[str, AfterValidator(_known_operation)] = Field(
+        pattern=rf"^{_Name}(\.{_Name})*$",
+        json_schema_extra={"enum": [*sorted(OPERATIONS)]},
+        description="Its name under paddle, such as tanh.",
+    )
 
 
 class Input(_Format):
@@ -127,7 +142,7 @@ class Input(_Format):
 class Regex(_Format):
     """A regular expression that must be found in a message."""
 
-    re: str = Field(min_length=1, max_length=1000, description="Python regular expression, searched for.")
+    re: str = Field(min_length=1, max_length=MAX_PATTERN, description="Python regular expression, searched for.")
 
 
 def _message_kind(value: object) -> str | None:

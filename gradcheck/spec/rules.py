@@ -20,6 +20,7 @@ from gradcheck.spec.input_rules import (
     is_differentiable,
 )
 from gradcheck.spec.messages import misspelt, report_unknown_key
+from gradcheck.spec.pattern import check_pattern
 from gradcheck.spec.text import SpecText
 from gradcheck.spec.tree import Node, describe
 
@@ -153,11 +154,11 @@ def _check_program(scenario: Node, text: SpecText) -> None:
             message = f"a script has no use for {quote(useless)}"
             text.report(entry[0].line, entry[0].column, entry[0].width, message, help)
     is_source = layer is not None and isinstance(layer.value, str)
-    compiles = layer is not None and is_source and check_python(layer, text, "the layer", "exec")
+    tree = check_python(layer, text, "the layer", "exec") if layer is not None and is_source else None
     if call:
         check_python(call, text, "call", "eval")
-    elif layer and compiles and not scenario.incomplete:
-        check_default_call(layer, text)
+    elif layer and tree is not None and not scenario.incomplete:
+        check_default_call(layer, tree, text)
 
 
 def _check_matrix_values(name: str, values: Node, text: SpecText) -> None:
@@ -232,7 +233,8 @@ def _check_expect(
         check_python(key, text, "the expression", "eval")
         check_value(value, text)
     for section in ("raises", "warns"):
-        _check_pattern(expect.mapping(section), text)
+        if pattern := expect.mapping(section).mapping("message").get("re"):
+            check_pattern(pattern, text)
 
 
 def _conflicts(expect: Node, scenario: Node, differentiable: bool) -> Iterator[tuple[Node, str, str]]:
@@ -269,15 +271,3 @@ def _conflicts(expect: Node, scenario: Node, differentiable: bool) -> Iterator[t
     if "cotangent" in expect.entries and "grads" not in expect.entries:
         help = "add the gradients that belong to it, or remove it"
         yield expect.entries["cotangent"][0], "'cotangent' is of no use without 'grads'", help
-
-
-def _check_pattern(expected: Node, text: SpecText) -> None:
-    pattern = expected.mapping("message").get("re")
-    if pattern is None or not isinstance(pattern.value, str):
-        return
-    try:
-        re.compile(pattern.value)
-    except (re.error, OverflowError, RecursionError) as error:
-        message = f"not a regular expression: {error}"
-        help = "put a backslash before (, ), [, ], ., *, +, ? where they stand for themselves"
-        text.report(pattern.line, pattern.column, pattern.width, message, help)

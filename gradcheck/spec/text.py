@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import stat
+from ast import AST
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -35,8 +36,12 @@ class SpecText:
     """Per 1-based line: (column from which on, characters to add) leads from repaired to original columns."""
     nodes: int = 0
     """How many values the file holds, set when it has been parsed."""
-    compiled: dict[int, bool] = field(default_factory=dict)
-    """Identity of a node of code -> whether it is Python: what many scenarios inherit is compiled once."""
+    trees: dict[int, AST | None] = field(default_factory=dict)
+    """Identity of a node of code -> its syntax tree, None if it is no Python: what many inherit is compiled once."""
+    code: int = 0
+    """How many characters of code have been compiled."""
+    patterns: dict[int, int] = field(default_factory=dict)
+    """Identity of a node that holds a regular expression -> its length: these, too, are compiled once."""
 
     @property
     def content(self) -> str:
@@ -130,7 +135,7 @@ def read_text(path: Path, shown: str) -> SpecText:
 
     Control characters are reported and taken out, so that reading can go on.
 
-    Raises SpecError if it is missing, not a file, not readable, larger than 10 MB, or not UTF-8.
+    Raises SpecError if it is missing, not a file, not readable, larger than 10 MB, or not UTF-8, its name included.
     """
     try:
         # Opening a pipe or a device could block for ever, hence the look at what it is first.
@@ -143,6 +148,9 @@ def read_text(path: Path, shown: str) -> SpecText:
     except (OSError, ValueError) as error:
         reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
         raise _unreadable(shown, f"the file cannot be read: {reason}") from None
+    if not _is_utf8(shown):
+        help = "rename it, or the folder, or name it from within that: reports could not hold its name"
+        raise _unreadable(shown, "the name of this file is not UTF-8", help)
     if len(raw) > MAX_BYTES:
         raise _unreadable(shown, f"the file is larger than {MAX_BYTES // 1_000_000} MB", "split it by topic")
     return decode(raw, shown)
@@ -181,6 +189,15 @@ def _remove_control_characters(text: SpecText) -> None:
             text.lines[number - 1] = _CONTROL.sub("", line)
             # Column of the repaired line from which on one more removed character counts.
             text.edits[number] = [(column - removed, 1) for removed, column in enumerate(places)]
+
+
+def _is_utf8(name: str) -> bool:
+    """Whether a file's name is text, not bytes that Python stands in halves of characters for."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _unreadable(path: str, message: str, help: str = "") -> SpecError:

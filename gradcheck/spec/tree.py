@@ -37,6 +37,7 @@ _CONSTANTS: dict[str, Scalar] = {
 }
 _INT = re.compile(r"[-+]?(0|[1-9][0-9]*)")
 _FLOAT = re.compile(r"[-+]?([0-9]+\.[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?|[-+]?[0-9]+[eE][-+]?[0-9]+")
+_SIGNIFICANT = re.compile(r"[-+]?[0.]*[1-9]")
 _UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
@@ -218,6 +219,9 @@ class _Builder:
             if math.isinf(node.value):
                 node.kind = "unreadable"
                 self._report_node(node, f"{node.text} is beyond float64", "write .inf if infinity is meant")
+            elif node.value == 0 and _SIGNIFICANT.match(node.text):
+                node.kind = "unreadable"
+                self._report_node(node, f"{node.text} is 0 in float64", "write 0 if that is meant; the least is 5e-324")
 
     def _add(self, node: Node) -> None:
         if not self.open:

@@ -7,10 +7,12 @@ from pathlib import Path
 from textwrap import dedent, indent
 
 import pytest
+from pydantic import ValidationError
 
 from gradcheck.case.execute import execute
 from gradcheck.result import Result, Status
 from gradcheck.run.plan import plan
+from gradcheck.spec.model import LayerOp
 from gradcheck.spec.read import read
 
 pytestmark = pytest.mark.usefixtures("process_as_before")
@@ -295,3 +297,18 @@ def test_the_seed_decides_the_inputs(run: Run) -> None:
 def test_the_seed_decides_what_the_engine_draws(run: Run) -> None:
     code = "a = paddle.randn([3])\npaddle.seed(0)\nb = paddle.randn([3])"
     assert run("script", code, 'expect: {values: {"bool((a == b).all())": true}}').status is Status.PASS
+
+
+@pytest.mark.parametrize("name", ["os.kill", "_names.sys.modules.clear", "set_device", "nn.Linear"])
+def test_an_operation_that_is_not_on_the_list_is_not_even_looked_up(tmp_path, name):
+    """No spec file can hold one; a scenario that was put together past the model's checks is refused too."""
+    with pytest.raises(ValidationError):
+        LayerOp(op=name)
+    file = tmp_path / "a.grad.yaml"
+    head = "schema: gradcheck/v1\nscenarios:\n  - {id: a, title: t, source: {document: d}, "
+    file.write_text(f"{head}layer: {{op: tanh}}, inputs: {{{X.removeprefix('inputs: {')}}}\n")
+    case, *_ = plan([read(file)], ["numpy"])
+    layer = LayerOp.model_construct(op=name)
+    case = case.model_copy(update={"scenario": case.scenario.model_copy(update={"layer": layer})})
+    with pytest.raises(ValueError, match="nor an operation that may be named"):
+        execute(case)

@@ -420,6 +420,24 @@ def test_a_terminal_without_the_characters_gets_escapes(spec, cli):
     assert done.err == ""
 
 
+@pytest.mark.parametrize("layout", ["plain", "rich"])
+def test_on_github_nothing_a_layer_says_is_a_workflow_command(spec, cli, layout):
+    """Neither what it prints and raises, nor a reason in the spec; elsewhere it stays as it is."""
+    said = "print('::error::printed'); raise ValueError('a\\n::warning::raised\\n ##[add-mask]masked')"
+    known = BAD.replace("bad", "known")
+    reason = "    backends: {numpy: {xfail: {reason: '::notice::expected ##[group]x'}}}\n"
+    spec(GOOD.replace("answer = 6 * 7", said), known + reason)
+    options = ("run", "a.grad.yaml", "--allow-code", "-v", "--format", layout)
+    done = cli(*options, GITHUB_ACTIONS="true", COLUMNS="100")
+    lines = (done.out + done.err).splitlines()
+    assert not [line for line in lines if line.lstrip().startswith("::") or "##[" in line]
+    for word in ("error::printed", "warning::raised", "\\x5badd-mask]masked", "notice:"):
+        assert word in done.out
+    elsewhere = cli(*options, GITHUB_ACTIONS="", COLUMNS="100")
+    assert "::error::printed" in elsewhere.out
+    assert "\\x3a" not in elsewhere.out
+
+
 def test_a_closed_pipe_is_no_bug(spec, folder):
     spec(*(GOOD.replace("good", f"good-{k}") for k in range(4)))
     command = f"{sys.executable} {ROOT / 'cli.py'} run a.grad.yaml --allow-code | head -n 1"

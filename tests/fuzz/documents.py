@@ -24,6 +24,9 @@ WORDS = [
     ".nan", "12:30:45", "2001-01-01", "=", "<<", "null", "!!python/object:os.system", "&a x", "*a", "%TAG", "@", "`",
     "a: b", "- a", "# c", "'", '"', "\\", "\t", "\n", "\r", "\r\n", "\0", "\x1b[2J", "\x7f", "\x85", "\u2028", "\ufeff",
     "\u202e", "\ud800", "\U0001f600", "é" * 3, "日本", "a" * 300, "{" * 60, "[" * 60, "- " * 60, "? " * 30,
+    "tahn", "os.kill", "_names.sys.modules.clear", "load", "nn.functional.Relu", "\ufb01", "\u3164", "\u2800x",
+    "\ufe0f",
+    "a" + "\u0336" * 50, "\u0301", "::error::x", " ##[add-mask]x", "1e-400", "-.000e-9", "1e-46", "65520", "\udcff",
 ]  # fmt: skip
 CODE = [
     "class A(PyLayer):\n    pass", "class A(PyLayer):\n  @staticmethod\n  def forward(ctx, x):\n    return x", "x = 1",
@@ -34,16 +37,26 @@ CODE = [
     "#" * 1000, "return", "yield", "nonlocal x", "from __future__ import braces", "if 1:\n" * 30, "@" * 50,
     "a = b = " * 200,
     "not " * 400 + "x", "x if " * 200, "`", "print 1", "'''", "\\\n" * 50, "\x0c x", "class B(A):\n pass\n" * 20,
+    "class A(b" + ".b" * 900 + "): pass", "class A(" + "-" * 190 + "b): pass", "x" + "+a" * 150, "x" + "+a" * 400,
+    "".join(f"{' ' * k}try: a\n{' ' * k}finally:\n" for k in range(9)) + " " * 9 + "a",
+    "".join(f"{' ' * k}try: a\n{' ' * k}finally:\n" for k in range(18)) + " " * 18 + "a",
+    "def f():\n try:\n" + "  if x: return\n" * 300 + " finally:\n" + "  a()\n" * 900,
+    "x = 1\n" * 3300, "x = 1\n" * 3400,
+    "def f():\n " + ",".join(f"a{k}" for k in range(1500)) + "=x\n" + " lambda: 0\n" * 900,
+    "if a: b\n" + "elif a: b\n" * 250,
 ]  # fmt: skip
 PATTERNS = [
     "a", "(a+)+$", "(", "[", "*", "a{1,65535}", "(a{0,9999}){0,9999}", "(?P<n>a)(?P=n)", "(?<=a+)b", "\\",
     "(?i", "(?z)",
     "(" * 200, "a|" * 300, "[[:alpha:]]", "\\Z\\A", "(?:" * 100 + ")" * 100, "a{99999999999}", "(?(1)a|b)",
-    "\ud800", "(?L)a",
+    "\ud800", "(?L)a", "(?i)" + "[a-\U0010ffff]" * 100, "[^-\uffff]" * 90, "[a-\\U0010ffff]",
+    "[\\N{BULLET}-x]", "[α-ω]",
+    "(?i)" + "[!-~]" * 190, "(?i)[" + "!-~" * 300 + "]", "(?x)#[^\n[]a-\U0010ffff]",
+    "()" * 101, "((a{9}){9}){9}" * 7, "a" * 1001,
 ]  # fmt: skip
 NUMBERS = [
     0, 1, -1, 2, 3, 7, 255, 2**31, 2**32, 2**63, 10**30, -(2**64), 0.0, -0.0, 0.5, 1e-6, 1e-320, 1e308, 1e999, -1e999,
-    float("nan"), 10**400, True, False, None,
+    float("nan"), 10**400, True, False, None, 5e-324, 1e-45, 1e-46, 65519, 65520, 3.5e38,
 ]  # fmt: skip
 SHAPES = [[], [1], [2, 3], [0], [-1], [2] * 9, [10**6] * 3, [2**62, 4], [1.5], ["2"], [[1]], [10**9], [2**27], [4] * 8]
 FRAGMENTS = [
@@ -296,6 +309,8 @@ def scalar(value: Any, random: Random, *, key: bool = False) -> str:
     if isinstance(value, bool):
         return usual(random, ["true", "false"], word)
     if isinstance(value, (int, float)):
+        if random.random() < ODD / 4:
+            return random.choice(["1e-400", "-0.00001e-320", "0e-999", "-.0", "1e400"])
         return (
             repr(value)
             if abs(value) < 10**300 or value != value

@@ -24,8 +24,9 @@ def check(raw: bytes) -> str:
     """Read a file with the content `raw`: ``accepted``, or ``refused`` with mistakes that can be shown and located.
 
     Raises:
-        AssertionError: a mistake has no message, or no place in the file, or could steer a terminal.
+        AssertionError: a mistake has no message, or no place in the file, or could steer a terminal or hide in it.
     """
+    from gradcheck.escape import escape
     from gradcheck.run.plan import plan
     from gradcheck.spec.diagnostic import SpecError
     from gradcheck.spec.model import Scenario
@@ -41,7 +42,7 @@ def check(raw: bytes) -> str:
         lines = raw.count(b"\n") + raw.count(b"\r") + 1
         for one in mistakes:
             assert one.message
-            assert one.render().replace("\n", "").isprintable()
+            assert all(escape(line) == line for line in one.render().split("\n"))
             assert 0 <= one.line <= lines
             assert (1 if one.line else 0) <= one.column <= len(one.source_line) + 2
         return "refused"

@@ -7,8 +7,6 @@ import math
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from gradcheck.report import plain
 from gradcheck.report.files import as_json
@@ -18,8 +16,6 @@ from gradcheck.report.text import (
     failure_block,
     folded,
     gradient_lines,
-    one_line,
-    safe,
     shown_path,
     summary,
     worst_first,
@@ -215,12 +211,6 @@ def test_paths_are_shown_as_briefly_as_possible(tmp_path, monkeypatch):
     assert shown_path("a.grad.yaml") == "a.grad.yaml"
     assert shown_path("/a") == "/a"
     assert shown_path("a\x1b[2J.grad.yaml") == "a\\x1b[2J.grad.yaml"
-
-
-@given(st.text())
-def test_nothing_printed_can_steer_a_terminal(text):
-    assert all(part.isprintable() for part in safe(text).split("\n"))
-    assert one_line(text).isprintable()
 
 
 def test_the_summary_names_failures_first_and_counts_everything():

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gradcheck.spec.diagnostic import Diagnostic, SpecError, did_you_mean, escape
+from gradcheck.escape import escape
+from gradcheck.spec.diagnostic import Diagnostic, SpecError, did_you_mean
 
 
 def test_place_message_excerpt_caret_and_help():
@@ -29,7 +30,7 @@ def test_colour_only_when_asked_for():
     assert "\x1b[31m" in one.render(color=True)
 
 
-@pytest.mark.parametrize("hostile", ["\x1b[2J", "\x07", "\u202e", "\x9b31m", "\r", "\u2028"])
+@pytest.mark.parametrize("hostile", ["\x1b[2J", "\x07", "\u202e", "\x9b31m", "\r", "\u2028", "\u3164"])
 def test_nothing_of_the_file_reaches_the_terminal_raw(hostile):
     text = f"a{hostile}b"
     shown = Diagnostic(text, 1, 3, 1, text, text, text).render()
@@ -59,6 +60,8 @@ def test_a_spec_error_has_its_diagnostics_in_order():
     assert str(error).startswith("a:1:9: error: 1")
 
 
-@pytest.mark.parametrize(("name", "meant"), [("inits", "init"), ("Float32", "float32"), ("zzz", ""), ("x" * 10**6, "")])
+@pytest.mark.parametrize(
+    ("name", "meant"), [("inits", "init"), ("Float32", "float32"), ("tahn", "tanh"), ("zzz", ""), ("x" * 10**6, "")]
+)
 def test_suggestions(name, meant):
-    assert did_you_mean(name, ["init", "float32"]) == meant
+    assert did_you_mean(name, ["init", "float32", "tan", "tanh"]) == meant

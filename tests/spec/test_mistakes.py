@@ -10,6 +10,13 @@ from gradcheck.spec.read import load, read
 LAYER = "layer: {op: tanh}\n"
 INPUT = LAYER + "inputs: {x: {shape: [2]}}\n"
 
+
+def nested_finally(depth: int) -> str:
+    """A program of twice as many lines, of which Python compiles the last 2 ** `depth` times."""
+    lines = [f"{' ' * k}try: a\n  {' ' * k}finally:" for k in range(depth)]
+    return "".join(f"  {line}\n" for line in [*lines, " " * depth + "a"])
+
+
 EIGHT = """\
 schema: gradcheck/v1
 scenarios:
@@ -114,6 +121,8 @@ def test_a_wrong_schema_and_a_missing_one(diagnose):
         (INPUT + "seed: 0x1f", '3:7 seed must be a whole number, not the string "0x1f"', "write 31"),
         (INPUT + "seed: -1", "3:7 seed must be at least 0, not -1", "Seed of"),
         (INPUT + f"seed: {'9' * 5000}", "3:7 a number of more than 40 characters", "write fewer digits"),
+        (INPUT + "rtol: 1e-400", "3:7 1e-400 is 0 in float64", "write 0 if that is meant; the least is 5e-324"),
+        (LAYER + "inputs: {x: {values: [0.0e-400, -0.00001e-320]}}", "2:33 -0.00001e-320 is 0 in float64", "write 0"),
         (INPUT + "rtol: 1e999", "3:7 1e999 is beyond float64", "write .inf if infinity is meant"),
         (INPUT + "rtol: nan", '3:7 rtol must be a number, not the string "nan"', "write .nan"),
         (INPUT + "rtol: .nan", "3:7 rtol must be below 1, not .nan", "Relative tolerance"),
@@ -131,6 +140,9 @@ def test_a_wrong_schema_and_a_missing_one(diagnose):
         ("layer: 3", "1:8 layer must be Python source, {ref: …} or {op: …}, not the number 3", "write 'layer: |'"),
         ("layer: {ref: pkg.mod}", "1:14 ref 'pkg.mod' is not well formed", "write it as package.module:Class"),
         ("layer: {op: 'tanh()'}", "1:13 op 'tanh()' is not well formed", "write the name under paddle"),
+        ("layer: {op: tahn}", "1:13 unknown op 'tahn'", "did you mean 'tanh'?"),
+        ("layer: {op: relu}", "1:13 unknown op 'relu'", "did you mean 'nn.functional.relu'?"),
+        ("layer: {op: os.kill}", "1:13 unknown op 'os.kill'", "functions of Tensors in paddle, paddle.linalg and"),
         ("layer: {op: tanh, pop: 1}", "1:19 unknown key 'pop' in layer", "did you mean 'op'?"),
         ("script: ''", "1:9 the script is empty", "write the code"),
         ("script: |\n  a = 1\n  if a:\n  b = 2", "4:3 the script is not valid Python: expected an indented block", ""),
@@ -142,7 +154,12 @@ def test_a_wrong_schema_and_a_missing_one(diagnose):
         ("layer: {op: tanh}\ncall: paddle.tanh(x))", "2:21 call is not valid Python: unmatched ')'", ""),
         ("layer: {op: tanh}\ncall: ' f(]'", "2:11 call is not valid Python", ""),
         ("layer: {op: tanh}\ncall: x = 1", "2:9 call is not valid Python: invalid syntax", ""),
-        (f"script: {'-' * 100_000}1", "1:9 the script is too deeply nested for Python", "make it simpler"),
+        (f"script: {'-' * 10_000}1", "1:9 the script is too deeply nested for Python", "make it simpler"),
+        (f"script: {'-' * 100_000}1", "1:9 the script is longer than 20,000 characters", "move it into a module"),
+        (f"script: x{'.a' * 300}", "1:9 the script is too deeply nested for Python", "make it simpler"),
+        (f"script: x{'+a' * 900}", "1:9 the script is too deeply nested for Python", "make it simpler"),
+        (f"layer: 'class A(b{'.b' * 250}): pass'", "1:8 the layer is too deeply nested for Python", "make it simpler"),
+        (f"script: |\n{nested_finally(18)}", "1:9 the script is too large: Python repeats", "call a"),
         (
             "layer: |\n  class A(PyLayer): pass\n  class B(A): pass",
             "3:3 the layer defines 2 classes to apply: A and B", "call: B.apply(x)",
@@ -168,6 +185,7 @@ def test_a_wrong_schema_and_a_missing_one(diagnose):
             LAYER + "inputs: {x: {shape: [100000000], dtype: complex128}}",
             "2:21 input 'x' takes 1.49 GiB, at most 1 GiB is allowed", "smaller",
         ),
+        (LAYER + "inputs: {ﬁ: {shape: [1]}}", "2:10 'ﬁ' cannot name an input: it is another name to Python", "choose"),
         (LAYER + "inputs: {if: {shape: [1]}}", "2:10 'if' cannot name an input: it is a Python keyword", "choose"),
         (LAYER + "inputs: {a-b: {shape: [1]}}", "2:10 'a-b' cannot name an input: it is not a Python name", ""),
         (LAYER + "inputs: {__x: {shape: [1]}}", "2:10 '__x' cannot name an input: it begins with two", ""),
@@ -191,6 +209,9 @@ def test_a_wrong_schema_and_a_missing_one(diagnose):
         (LAYER + "inputs: {x: {values: [1, a]}}", '2:26 a value must be a number, not the string "a"', ""),
         (LAYER + "inputs: {x: {values: {a: 1}}}", "2:22 a value must be a number, not a mapping", ""),
         (LAYER + "inputs: {x: {values: [300], dtype: int8}}", "2:23 300 does not fit into int8", "-128 to 127"),
+        (LAYER + "inputs: {x: {values: [0, .inf, 65519, 65520], dtype: float16}}", "2:39 65520 does not", "infinity"),
+        (LAYER + "inputs: {x: {values: [1e-45, 7e-46], dtype: float32}}", "2:30 7e-46 does not fit into", "it 0"),
+        (LAYER + "inputs: {x: {values: 1e39, dtype: bfloat16}}", "2:22 1e39 does not fit into bfloat16", "infinity"),
         (LAYER + "inputs: {x: {values: [.nan], dtype: int8}}", "2:23 .nan does not fit into int8", ""),
         (LAYER + f"inputs: {{x: {{values: {'[' * 9}1{']' * 9}}}}}", "2:22 nested 9 lists deep", "remove brackets"),
         # matrix
@@ -219,6 +240,14 @@ def test_a_wrong_schema_and_a_missing_one(diagnose):
         (INPUT + "expect: {raises: {type: 'a b'}}", "3:25 type 'a b' is not well formed", "name of the exception's"),
         (INPUT + "expect: {raises: {type: E, phase: back}}", "3:35 unknown phase 'back'", "did you mean 'backward'?"),
         (INPUT + "expect: {raises: {type: E, message: 3}}", "3:37 message must be text or {re: …}", "in quotes"),
+        (
+            INPUT + "expect: {warns: {type: E, message: {re: '(?i)[a-\U0010ffff]'}}}",
+            "3:41 a range in a regular expression must end with an ASCII character", "write the characters one by one",
+        ),
+        (
+            INPUT + f"expect: {{raises: {{type: E, message: {{re: '{'(a' * 101 + ')' * 101}'}}}}}}",
+            "3:42 a regular expression with more than 100 groups", "look for less of the message",
+        ),
         (INPUT + "expect: {raises: {type: E, message: {re: '('}}}", "3:42 not a regular expression: missing )", "back"),
         (INPUT + "expect: {calls: {forwards: 1}}", "3:18 unknown key 'forwards' in calls", "did you mean 'forward'?"),
         (INPUT + "expect: {values: {'x =': 1}}", "3:22 the expression is not valid Python: invalid syntax", ""),
@@ -468,7 +497,40 @@ def test_extends_cannot_blow_a_small_file_up(mistakes):
 def test_long_code_belongs_into_a_module(scenario_mistakes):
     assert scenario_mistakes("script: |\n" + "  x = 1\n" * 40_000) == [
         (
-            "1:9 the script is longer than 200,000 characters",
+            "1:9 the script is longer than 20,000 characters",
             "move it into a module, and name that with 'layer: {ref: …}'",
         )
     ]
+
+
+def raising(count: int, pattern: str, extra: str = "") -> str:
+    """A file of `count` scenarios that look for `pattern` in a message."""
+    one = (
+        "  - {{id: s{}, title: A, source: {{document: d}}, {}expect: {{raises: {{type: E, message: {{re: '{}'}}}}}}}}\n"
+    )
+    return "schema: gradcheck/v1\nscenarios:\n" + "".join(one.format(k, extra, pattern) for k in range(count))
+
+
+def test_the_patterns_of_a_file_are_limited_together(mistakes):
+    program = "script: x, "
+    assert mistakes(raising(100, "a" * 1000, program)) == []
+    text = raising(102, "a" * 1000, program)
+    column = text.split("\n")[102].index("'") + 1
+    assert mistakes(text) == [
+        f"103:{column} the regular expressions in this file are longer than 100,000 characters together"
+    ]
+
+
+def test_the_code_of_a_file_is_limited_together(mistakes):
+    one = "  - {{id: s{}, title: A, source: {{document: d}}, script: '{}'}}\n"
+    scenarios = [one.format(k, "x" * 19_999) for k in range(52)]
+    column = scenarios[50].index("'") + 1
+    found = mistakes("schema: gradcheck/v1\nscenarios:\n" + "".join(scenarios))
+    assert found == [f"53:{column} the code in this file is longer than 1,000,000 characters"]
+
+
+@pytest.mark.parametrize(
+    "pattern", ["[αβγ]+-x", "a{1,9}", "(?i)[a-z]+ [A-Z]", "[^-]", "(?s)a.*b", r"\\[2, 3\\] × [0-9]"]
+)
+def test_usual_patterns_are_read(mistakes, pattern):
+    assert mistakes(raising(1, pattern, "script: x, ")) == []
