@@ -177,6 +177,8 @@ class Result(_Record):
     gradient: GradientSummary | None = None
     output: str = ""
     """The end of what the case printed, for a panel."""
+    signal: str = ""
+    """The signal that killed the process, such as ``SIGSEGV``; empty if none did."""
     seconds: float = 0.0
     internal_error: str = ""
     """The traceback of a bug of ours; empty otherwise."""

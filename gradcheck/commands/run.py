@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 import signal
@@ -15,13 +14,14 @@ from typing import Any, Literal, Protocol
 
 import click
 
-from gradcheck.backends.base import BACKENDS, missing, unsupported
+from gradcheck.backends.base import BACKENDS
 from gradcheck.case.case import MEMORY, TIMEOUT, Case
 from gradcheck.commands import INTERRUPTED, stop_for_bug
+from gradcheck.commands.choose import chosen_backends, configured
 from gradcheck.commands.screen import Screen, header, make_screen
 from gradcheck.commands.specs import NOTHING_SELECTED, fail, is_path, read_specs, selection_options
 from gradcheck.commands.trust import require_trust
-from gradcheck.config import Config, ConfigError, load_config
+from gradcheck.config import ConfigError, load_config
 from gradcheck.report.files import FORMATS
 from gradcheck.result import Result
 from gradcheck.run import journal
@@ -41,7 +41,7 @@ class Pool(Executor, AbstractContextManager[Any], Protocol):
 
 @click.command()
 @click.argument("names", nargs=-1, metavar="[PATH|ID]...")
-@click.option("-b", "--backend", "backends", multiple=True, metavar="NAME", help=f"{', '.join(BACKENDS)}; repeatable.")
+@click.option("-b", "--backend", "backends", multiple=True, metavar="NAME", help=f"{', '.join(BACKENDS)}, or a release such as paddle@3.0.0; repeatable.")
 @selection_options
 @click.option("-j", "--jobs", metavar="N", help="Cases at a time; auto (the default) is one per core.")
 @click.option("-x", "--exitfirst", is_flag=True, help="Stop after the first failure.")
@@ -118,12 +118,14 @@ def run(
         if lf and not config.paths and not any(map(is_path, names)):
             names = (*names, *dict.fromkeys(failed.values()))
         specs, ids = read_specs(names, config.paths)
-        chosen = chosen_backends(backends, [*ids, *(failed if lf else ())], config, require_backend)
+        environments = configured(config, allow_code or config.allow_code)
+        in_cases = [*ids, *(failed if lf else ())]
+        places = chosen_backends(backends, in_cases, config, environments, require_backend)
         size = parse_size(memory) if memory else MEMORY
         default_timeout = config.timeout or TIMEOUT
         cases = plan(
-            specs, chosen, seed=seed, mode=mode, effort=effort,
-            timeout=timeout, default_timeout=default_timeout, memory=size,
+            specs, list(places), seed=seed, mode=mode, effort=effort,
+            timeout=timeout, default_timeout=default_timeout, memory=size, places=places,
         )  # fmt: skip
         cases = select(cases, ids, keywords, tags)
         cases = shard(cases, *shard_numbers(part)) if part else cases
@@ -155,26 +157,6 @@ def run(
     for name, path in files:
         write_report(name, path, results)
     raise SystemExit(exit_code(results, interrupted))
-
-
-def chosen_backends(names: Sequence[str], ids: Sequence[str], config: Config, required: bool) -> list[str]:
-    """Those of ``-b``, or of the case names among `ids`, or of the configuration, or numpy; commas separate as well.
-
-    Raises:
-        SystemExit: there is no such backend, or one that is required, or the bundled engine itself, cannot be used.
-    """
-    wanted = [name.strip() for word in names for name in word.split(",")]
-    in_cases = [name for name in (id.rpartition("@")[2] for id in ids if "@" in id) if name in BACKENDS]
-    chosen = list(dict.fromkeys(wanted or in_cases or config.backends or ["numpy"]))
-    for name in chosen:
-        if name not in BACKENDS:
-            near = difflib.get_close_matches(name, BACKENDS, 1)
-            hint = f"did you mean {near[0]}?" if near else f"the backends are {', '.join(BACKENDS)}"
-            raise fail(f"there is no backend {name!r}; {hint}")
-        reason = missing(name) or unsupported(name)
-        if reason and (required or not BACKENDS[name].extra):
-            raise fail(f"backend {name}: {reason}")
-    return chosen
 
 
 def report_file(text: str) -> tuple[str, Path]:

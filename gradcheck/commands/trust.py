@@ -53,7 +53,10 @@ def code_in(scenario: Scenario) -> Iterator[tuple[int, str]]:
     if scenario.call is not None:
         yield scenario.line_of("call"), f"call: {one_line(scenario.call)[:100]}"
     expectations = [("expect", scenario.expect)]
-    expectations += [(f"backends.{name}.expect", one.expect) for name, one in scenario.backends.items() if one.expect]
+    for name in scenario.backends:
+        for one in scenario.entries_of(name):
+            places = (("expect", one.expect), ("observed", one.observed))
+            expectations += [(f"backends.{name}.{key}", expect) for key, expect in places if expect]
     for place, expect in expectations:
         for expression in expect.values:
             yield scenario.line_of(f"{place}.values.{expression}"), f"the expression {one_line(expression)[:100]}"

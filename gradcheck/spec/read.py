@@ -170,8 +170,9 @@ def _complete(scenario: dict[str, Any], node: Node, defaults: Node, path: str) -
     verdict = rules.default_verdict(node, defaults)
     expectations = [scenario.setdefault("expect", {})]
     for backend in node.mapping("backends").entries:
-        special = scenario["backends"][backend]
-        expectations += [special["expect"]] if isinstance(special, dict) and "expect" in special else []
+        entries = scenario["backends"][backend]
+        for entry in entries if isinstance(entries, list) else [entries]:
+            expectations += [entry.get("expect"), entry.get("observed")] if isinstance(entry, dict) else []
     for expect in expectations:
         if isinstance(expect, dict):
             default = "unchecked" if "raises" in expect else "differs" if expect.get("differs") else verdict
@@ -185,3 +186,5 @@ def _positions(node: Node, prefix: str, depth: int) -> Iterable[tuple[str, tuple
         yield here, first_line(value) if code else (key.line, key.column)
         if depth < _POSITION_DEPTH:
             yield from _positions(value, here + ".", depth + 1)
+            for index, item in enumerate(value.items if prefix == "backends." else ()):
+                yield from _positions(item, f"{here}.{index}.", depth + 1)
