@@ -40,27 +40,41 @@ class PaddleBackend:
         cotangents: list[Tensor],
         create_graph: bool = False,
     ) -> list[Tensor | None]:
-        """As ``paddle.grad`` gives them, or ``backward`` where a PyLayer's own backward calls ``paddle.grad``.
+        """As ``backward`` leaves them in the leaves; from ``paddle.grad`` where the graph of the gradients is wanted.
 
-        The 3.3.1 release dies of a segmentation fault in a ``paddle.grad`` within another. `backward` also adds to
-        the ``grad`` of other leaves, such as the parameters of an ``nn.Layer``.
+        Before 3.3 Paddle dies of a segmentation fault in a ``paddle.grad`` of some of a PyLayer's outputs, and in all
+        releases in one within another, which is what a backward that calls ``paddle.grad`` comes to. `backward` also
+        adds to the ``grad`` of leaves that are not among `inputs`.
 
         Raises:
             NotImplementedError: there is such a call, and the graph of the gradients is wanted.
         """
+        if create_graph:
+            return self.grad_with_graph(outputs, inputs, cotangents)
+        before = [leaf.grad.clone() if leaf.grad is not None else None for leaf in inputs]
+        clear(inputs)
+        self.paddle.autograd.backward(outputs, cotangents, retain_graph=True)
+        found = [leaf.grad.clone() if leaf.grad is not None else None for leaf in inputs]
+        clear(inputs)
+        for leaf, gradient in zip(inputs, before, strict=True):
+            if gradient is not None:
+                leaf.grad = gradient
+        return found
+
+    def grad_with_graph(
+        self, outputs: list[Tensor], inputs: list[Tensor], cotangents: list[Tensor]
+    ) -> list[Tensor | None]:
+        """The gradients, to be derived once more. Raises NotImplementedError, see `grad`."""
         nested: list[str] = []
         with refusing_within(self.paddle.base.core.eager, "run_partial_grad", nested):
             try:
                 return self.paddle.grad(  # type: ignore[no-any-return]
-                    outputs, inputs, cotangents, retain_graph=True, create_graph=create_graph, allow_unused=True
+                    outputs, inputs, cotangents, retain_graph=True, create_graph=True, allow_unused=True
                 )
             except OSError:  # what Paddle makes of an exception in a backward
                 if not nested:
                     raise
-        if create_graph:
-            raise NotImplementedError("Paddle takes no second derivative of a backward that calls paddle.grad")
-        self.paddle.autograd.backward(outputs, cotangents)
-        return [leaf.grad for leaf in inputs]
+        raise NotImplementedError("Paddle takes no second derivative of a backward that calls paddle.grad")
 
     def overlap(self, a: Tensor, b: Tensor) -> bool:
         """Told of contiguous Tensors by where they begin and end."""
@@ -90,6 +104,13 @@ class PaddleBackend:
     def moving(self, move: Callable[[str, Array, int], None]) -> AbstractContextManager[None]:
         """Nothing is moved."""
         return nullcontext()
+
+
+def clear(leaves: Sequence[Tensor]) -> None:
+    """Have no gradients in leaves; those that a layer has taken out of their place keep none anyway."""
+    for leaf in leaves:
+        if leaf.is_leaf:
+            leaf.clear_gradient(False)
 
 
 def extent(tensor: Tensor) -> tuple[int, int]:
