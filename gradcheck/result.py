@@ -31,6 +31,7 @@ class Status(StrEnum):
 
 
 GREEN = frozenset({Status.PASS, Status.KINK, Status.SKIP, Status.UNSUPPORTED, Status.XFAIL})
+NOT_RUN = frozenset({Status.SKIP, Status.UNSUPPORTED})
 
 
 class _Record(BaseModel):

@@ -102,6 +102,11 @@ class Backend(Protocol):
     ) -> list[Tensor | None]:
         """As ``paddle.grad`` gives them; None for an input that no output depends on."""
 
+    def static_gradients(
+        self, outputs: list[Tensor], inputs: list[Tensor], cotangents: list[Tensor]
+    ) -> list[Tensor | None]:
+        """In a static program: as ``paddle.static.gradients`` gives them."""
+
     def overlap(self, a: Tensor, b: Tensor) -> bool:
         """Whether two Tensors share memory; False where the backend cannot tell."""
 

@@ -23,7 +23,7 @@ from gradcheck.commands.specs import NOTHING_SELECTED, fail, is_path, read_specs
 from gradcheck.commands.trust import require_trust
 from gradcheck.config import ConfigError, load_config
 from gradcheck.report.files import FORMATS
-from gradcheck.result import Result
+from gradcheck.result import NOT_RUN, Result
 from gradcheck.run import journal
 from gradcheck.run.compact import Results
 from gradcheck.run.limits import parse_size, shown_size
@@ -310,4 +310,7 @@ def exit_code(results: Sequence[Result], interrupted: bool) -> int:
         stop_for_bug("\n\n".join(bugs))
     if interrupted:
         return INTERRUPTED
+    if all(result.status in NOT_RUN for result in results):
+        reasons = dict.fromkeys(result.message for result in results)
+        raise fail(f"nothing was run: {'; '.join(list(reasons)[:3])}", NOTHING_SELECTED)
     return 0 if all(result.status.green for result in results) else 1

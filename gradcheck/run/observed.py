@@ -12,6 +12,8 @@ _HOLDS = (Status.PASS, Status.KINK)
 _NO_ANSWER = (Status.SKIP, Status.UNSUPPORTED, Status.INCONCLUSIVE)
 """What says neither that the documents hold nor that they do not."""
 
+NO_END = "no end"
+
 
 def settled(case: Case, run: Callable[[Case], Result]) -> Result:
     """The result of `case`: where something is `observed`, after it was run as documented and, if need be, once more.
@@ -28,25 +30,25 @@ def settled(case: Case, run: Callable[[Case], Result]) -> Result:
         message = f"does what is documented, but something else was observed: {reason}. Remove the entry."
         return documented.model_copy(update={"status": Status.XPASS, "message": message})
     if wanted := _end(entry.observed):
-        again, holds = documented, _ended(documented) == wanted
+        again, holds, expected = documented, _ended(documented) in wanted, f"expected {' or '.join(wanted)}, but "
     else:
         again = run(case.expecting(entry.observed))
-        wanted, holds = "another behaviour", again.status in _HOLDS
+        holds, expected = again.status in _HOLDS, ""
     details = (f"as documented: {documented.message}", *documented.details)
     if holds:
         return documented.model_copy(update={"status": Status.XFAIL, "message": reason, "details": details})
     if again.internal_error or again.status in _NO_ANSWER:
         return again
-    message = f"does neither what is documented nor what was observed ({reason}): expected {wanted}, but {again.message}"
+    message = f"does neither what is documented nor what was observed ({reason}): {expected}{again.message}"
     status = again.status if again.status in (Status.CRASH, Status.TIMEOUT) else Status.FAIL
     return again.model_copy(update={"status": status, "message": message, "details": (*again.details, *details)})
 
 
-def _end(observed: Observed) -> str:
+def _end(observed: Observed) -> tuple[str, ...]:
     """How a process ends that does what was observed; empty if in no special way."""
-    return observed.crash or ("no end" if observed.hang else "")
+    return observed.crash or (NO_END,) * observed.hang
 
 
 def _ended(result: Result) -> str:
     """How the process of a case ended."""
-    return "no end" if result.status is Status.TIMEOUT else result.signal
+    return NO_END if result.status is Status.TIMEOUT else result.signal

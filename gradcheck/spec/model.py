@@ -249,11 +249,17 @@ class Skip(_Format):
     reason: Reason = Field(description=_REASON)
 
 
-class Observed(Expect):
-    """What a backend does in place of what is documented: as `expect`, whose keys it replaces, or the end of it."""
+Signal = Annotated[str, Field(pattern=r"^SIG[A-Z0-9]+$")]
 
-    crash: str | None = Field(
-        default=None, pattern=r"^SIG[A-Z0-9]+$", description="The signal that kills the process, such as SIGSEGV."
+
+class Observed(Expect):
+    """What a backend does in place of what is documented: as `expect`, by itself, or how the case ends.
+
+    The gradient is unchecked here where nothing is said of it.
+    """
+
+    crash: Annotated[tuple[Signal, ...], _Lax] = Field(
+        default=(), description="The signals of which one kills the process, such as [SIGSEGV]; which, may be chance."
     )
     hang: Annotated[bool, Field(description="It does not come to an end within the timeout.")] = False
 

@@ -168,14 +168,15 @@ def _complete(scenario: dict[str, Any], node: Node, defaults: Node, path: str) -
             values["dtype_written"] = "dtype" in values
             values.setdefault("dtype", rules.default_dtype(defaults))
     verdict = rules.default_verdict(node, defaults)
-    expectations = [scenario.setdefault("expect", {})]
+    expectations = [(scenario.setdefault("expect", {}), verdict)]
     for backend in node.mapping("backends").entries:
         entries = scenario["backends"][backend]
         for entry in entries if isinstance(entries, list) else [entries]:
-            expectations += [entry.get("expect"), entry.get("observed")] if isinstance(entry, dict) else []
-    for expect in expectations:
+            if isinstance(entry, dict):
+                expectations += [(entry.get("expect"), verdict), (entry.get("observed"), "unchecked")]
+    for expect, usual in expectations:
         if isinstance(expect, dict):
-            default = "unchecked" if "raises" in expect else "differs" if expect.get("differs") else verdict
+            default = "unchecked" if "raises" in expect else "differs" if expect.get("differs") else usual
             expect.setdefault("gradient", default)
 
 

@@ -166,12 +166,11 @@ def _complete_backends(item: Node) -> None:
 
 
 def _completed(entry: Node, expect: Node) -> Node:
-    """A backend's entry with what it expects, or what was observed there, completed from the scenario's."""
+    """A backend's entry with what it expects completed from the scenario's; what was `observed` is complete by itself."""
     whole = _copy(entry)
-    for key in ("expect", "observed") if entry.kind == "mapping" else ():
-        special = entry.get(key)
-        if special and special.kind == "mapping" and not {"crash", "hang"} & special.entries.keys():
-            whole.entries[key] = (entry.entries[key][0], merge(expect, special))
+    special = entry.get("expect") if entry.kind == "mapping" else None
+    if special and special.kind == "mapping":
+        whole.entries["expect"] = (entry.entries["expect"][0], merge(expect, special))
     return whole
 
 
