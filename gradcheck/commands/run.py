@@ -310,7 +310,7 @@ def exit_code(results: Sequence[Result], interrupted: bool) -> int:
         stop_for_bug("\n\n".join(bugs))
     if interrupted:
         return INTERRUPTED
-    if all(result.status in NOT_RUN for result in results):
+    if results and all(result.status in NOT_RUN for result in results):
         reasons = dict.fromkeys(result.message for result in results)
         raise fail(f"nothing was run: {'; '.join(list(reasons)[:3])}", NOTHING_SELECTED)
     return 0 if all(result.status.green for result in results) else 1
