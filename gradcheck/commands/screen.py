@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 class Screen(Protocol):
     """Shows a run: `report.plain.PlainScreen` or `report.console.RichScreen`."""
 
-    def running(self, header: str, total: int) -> AbstractContextManager[None]:
-        """While cases run."""
+    def running(self, header: str, total: int, believed: str = "") -> AbstractContextManager[None]:
+        """While cases run. The `header` tells what runs, `believed` what of the project's settings counts."""
 
     def count(self, result: Result) -> None:
         """A result is there; called in the order in which they come, from any thread, one at a time."""

@@ -51,10 +51,11 @@ class RichScreen:
         )
 
     @contextmanager
-    def running(self, header: str, total: int) -> Iterator[None]:
-        """Print the `header`; show the progress bar while cases run."""
-        if not self.quiet:
-            self.console.print(Text(header, "dim"))
+    def running(self, header: str, total: int, believed: str = "") -> Iterator[None]:
+        """Print the `header` and what is `believed`; show the progress bar while cases run."""
+        for line in (header, believed):
+            if line and not self.quiet:
+                self.console.print(Text(line, "dim"))
         self.task = self.progress.add_task("", total=total)
         with self.progress:
             yield
