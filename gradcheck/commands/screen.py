@@ -40,14 +40,12 @@ def make_screen(layout: str, color: str, verbose: bool, quiet: bool, again_optio
         from gradcheck.report.plain import PlainScreen
 
         return PlainScreen(verbose=verbose, quiet=quiet, color=colored, again_options=again_options)
-    from rich.console import Console
-
-    from gradcheck.report.console import RichScreen
+    from gradcheck.report.console import OpenConsole, RichScreen
 
     # Without a colour system rich writes no escape sequence at all; its own look at NO_COLOR would leave bold and dim.
     system = ("auto" if terminal else "standard") if colored else None
-    console = Console(color_system=system, force_terminal=colored or None, no_color=False, highlight=False)  # type: ignore[arg-type]
-    progress = Console(stderr=True, color_system="auto" if colored else None, no_color=False, highlight=False)
+    console = OpenConsole(color_system=system, force_terminal=colored or None, no_color=False, highlight=False)  # type: ignore[arg-type]
+    progress = OpenConsole(stderr=True, color_system="auto" if colored else None, no_color=False, highlight=False)
     return RichScreen(console, progress, verbose=verbose, quiet=quiet, again_options=again_options)
 
 

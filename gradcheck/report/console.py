@@ -25,6 +25,14 @@ PANEL_FRAME = 4
 """Columns of a panel that are border and padding."""
 
 
+class OpenConsole(Console):
+    """A console that leaves it to the command what to do when nobody reads on."""
+
+    def on_broken_pipe(self) -> None:
+        """Let the error through that led here: rich calls this while it handles it."""
+        raise
+
+
 class RichScreen:
     """Shows a header and a transient progress bar while cases run, and everything else at the end."""
 
