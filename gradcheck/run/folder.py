@@ -84,7 +84,7 @@ class Folder:
             what = " is a link, which is not followed: remove it" if is_link else f": {error.strerror or error}"
             raise FolderError(f"{self.path / name}{what}") from None
         status = os.fstat(fd)
-        if not stat.S_ISREG(status.st_mode) or not is_ours(status) or status.st_nlink != 1:
+        if not stat.S_ISREG(status.st_mode) or not is_ours(status) or status.st_nlink > 1:
             os.close(fd)
             raise FolderError(f"{self.path / name} is not a plain file of your own with one name: remove it")
         return fd
