@@ -30,6 +30,10 @@ class GradientMismatch(AssertionError):  # noqa: N818 - it is what was found, no
         super().__init__("\n".join([f"{status}: {headline}", *gradient_lines(result, [headline])]))
         self.result = result
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """As exceptions are pickled, but made anew of the result, not of the message."""
+        return type(self), (self.result,), self.__dict__
+
 
 def check(
     layer_or_function: Any,

@@ -160,7 +160,7 @@ def test_code_of_others_is_refused_and_named_and_nothing_runs(spec, gradcheck, f
     first, last = done.err.splitlines()
     assert first == message
     assert "--allow-code" in last
-    assert "`allow-code = true` under [tool.gradcheck]" in last
+    assert "`allow-code = true` under [tool.gradcheck] in its pyproject.toml and `gradcheck trust`" in last
     assert not (folder / "ran").exists()
 
 
@@ -182,11 +182,13 @@ def test_a_long_list_of_refusals_is_cut_and_counted(spec, gradcheck):
     assert "\nand 10 more\n" in gradcheck("run", "a.grad.yaml").err
 
 
-def test_a_project_may_allow_code_but_a_spec_may_not(spec, gradcheck, folder, monkeypatch):
+def test_a_trusted_project_may_allow_code_but_a_spec_may_not(spec, gradcheck, folder):
     spec(GOOD, name="sub/a.grad.yaml")
-    (folder / "sub" / "pyproject.toml").write_text("[tool.gradcheck]\nallow-code = true\n")
-    assert gradcheck("run", "sub/a.grad.yaml").code == 2  # a file beside the spec is not the user's project
-    (folder / "pyproject.toml").write_text("[tool.gradcheck]\nallow-code = true\n")
+    for place in (folder / "sub", folder):
+        (place / "pyproject.toml").write_text("[tool.gradcheck]\nallow-code = true\n")
+    assert gradcheck("trust", "sub").code == 0
+    assert gradcheck("run", "sub/a.grad.yaml").code == 2  # what lies beside the spec is not the user's project
+    assert gradcheck("trust").code == 0
     assert gradcheck("run", "sub/a.grad.yaml").code == 0
 
 

@@ -1,0 +1,134 @@
+"""Conducts a run: what executes the cases, what shows and records them, what ends it, and the exit code."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+from gradcheck.case.case import Case
+from gradcheck.commands import INTERRUPTED, stop_for_bug
+from gradcheck.commands.screen import Screen, header
+from gradcheck.commands.specs import fail
+from gradcheck.report.files import FORMATS
+from gradcheck.result import Result
+from gradcheck.run import journal
+from gradcheck.run.compact import Results
+from gradcheck.run.supervisor import Executor, ExecutorError, Supervisor
+
+STOPPING = ("SIGINT", "SIGTERM", "SIGHUP")
+"""Signals that end a run in order."""
+
+
+class Pool(Executor, AbstractContextManager[Any], Protocol):
+    """An executor that is to be closed."""
+
+
+def make_pool(executor: str, jobs: int, limited: bool) -> Pool:
+    """What runs the cases: `jobs` processes here, or a cluster, on which `jobs` counts only if it is a limit.
+
+    Raises:
+        SystemExit: there is no such executor, or the cluster cannot be reached.
+    """
+    kind, _, address = executor.partition(":")
+    if executor == "local":
+        from gradcheck.run import pool
+
+        return pool.Pool(jobs)
+    if kind != "dask" or not address:
+        raise fail(f"--executor {executor}: write local, or dask:ADDRESS such as dask:tcp://10.0.0.1:8786")
+    from gradcheck.run.dask import DaskPool
+
+    try:
+        return DaskPool(address, jobs if limited else None)
+    except ExecutorError as error:
+        raise fail(str(error)) from None
+
+
+def run_all(
+    cases: Sequence[Case],
+    pool: Pool,
+    screen: Screen,
+    *,
+    believed: str = "",
+    limit: int | None = None,
+    known: Mapping[str, Result] | None = None,
+    record: journal.Journal | None = None,
+) -> tuple[Sequence[Result], bool]:
+    """Run the cases and show them; the results in the order of the cases, and whether a signal ended it.
+
+    Each new result goes into `record` at once. After `limit` failures, counted in the order of the cases, no more are
+    run or reported, so that the report does not depend on which case was the quicker.
+    """
+    started = time.perf_counter()
+    results = Results()
+    failures = 0
+
+    def on_done(case: Case, result: Result, was_known: bool) -> None:
+        if record is not None and not was_known:
+            record.append(case, result)
+        screen.count(result)
+
+    supervisor = Supervisor(pool, on_done)
+    with stopped_by_signals(supervisor), screen.running(header(cases, pool.slots), len(cases), believed), pool:
+        for result in supervisor.run(cases, known):
+            results.append(result)
+            screen.show(result)
+            failures += not result.status.green
+            if failures == limit:
+                break
+    screen.finish(results, time.perf_counter() - started, len(cases) - len(results))
+    return results, supervisor.stopped
+
+
+@contextmanager
+def stopped_by_signals(supervisor: Supervisor) -> Iterator[None]:
+    """Have the first signal end the run in order; a further Ctrl-C raises KeyboardInterrupt, so that the screen is left
+    as it was; a further signal of another kind does what it does otherwise.
+    """
+    before: dict[int, Any] = {}
+
+    def stop(number: int, frame: object) -> None:
+        for one, handler in before.items():
+            signal.signal(one, signal.default_int_handler if one == signal.SIGINT else handler)
+        supervisor.stop()
+
+    if threading.current_thread() is threading.main_thread():
+        for number in (getattr(signal, name) for name in STOPPING if hasattr(signal, name)):
+            if signal.getsignal(number) is not signal.SIG_IGN:  # nohup, or a job in the background
+                before[number] = signal.signal(number, stop)
+    try:
+        yield
+    finally:
+        for one, handler in before.items():
+            signal.signal(one, handler)
+
+
+def write_report(name: str, path: Path, results: Sequence[Result]) -> None:
+    """Write a report.
+
+    Raises:
+        SystemExit: the file cannot be written.
+    """
+    try:
+        path.write_text(FORMATS[name](results), encoding="utf-8", errors="backslashreplace")
+    except OSError as error:
+        raise fail(f"--report {name}:{path}: {error.strerror or error}") from None
+
+
+def exit_code(results: Sequence[Result], interrupted: bool) -> int:
+    """What the run exits with; a bug of ours first leaves its report in a file.
+
+    Raises:
+        SystemExit: there was such a bug.
+    """
+    bugs = [f"{result.name}\n{result.internal_error}" for result in results if result.internal_error]
+    if bugs:
+        stop_for_bug("\n\n".join(bugs))
+    if interrupted:
+        return INTERRUPTED
+    return 0 if all(result.status.green for result in results) else 1
