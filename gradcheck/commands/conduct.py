@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -14,7 +17,8 @@ from gradcheck.case.case import Case
 from gradcheck.commands import INTERRUPTED, stop_for_bug
 from gradcheck.commands.screen import Screen, header
 from gradcheck.commands.specs import fail
-from gradcheck.report.files import FORMATS
+from gradcheck.report.files import written
+from gradcheck.report.record import Report
 from gradcheck.result import Result
 from gradcheck.run import journal
 from gradcheck.run.compact import Results
@@ -108,16 +112,55 @@ def stopped_by_signals(supervisor: Supervisor) -> Iterator[None]:
             signal.signal(one, handler)
 
 
-def write_report(name: str, path: Path, results: Sequence[Result]) -> None:
+def write_reports(
+    files: Sequence[tuple[str, Path]], cases: Sequence[Case], results: Sequence[Result], began: datetime, again: str
+) -> None:
+    """Write the reports that were asked for, by format and path; on GitHub Actions tell it, too.
+
+    `again` are the options with which one of the cases runs again as it ran here.
+
+    Raises:
+        SystemExit: a file cannot be written.
+    """
+    on_github = bool(os.environ.get("GITHUB_ACTIONS"))
+    if not files and not on_github:
+        return
+    report = Report(
+        command=tuple(sys.argv[1:]),
+        again=again,
+        seeds=tuple(sorted({case.seed for case in cases})),
+        started=began.isoformat(timespec="seconds"),
+        seconds=(datetime.now(UTC) - began).total_seconds(),
+        not_run=len(cases) - len(results),
+        results=tuple(results),
+    )
+    for name, path in files:
+        write_report(name, path, report)
+    if on_github:
+        tell_github(report)
+
+
+def write_report(name: str, path: Path, report: Report) -> None:
     """Write a report.
 
     Raises:
         SystemExit: the file cannot be written.
     """
     try:
-        path.write_text(FORMATS[name](results), encoding="utf-8", errors="backslashreplace")
+        path.write_text(written(name, report), encoding="utf-8", errors="backslashreplace")
     except OSError as error:
         raise fail(f"--report {name}:{path}: {error.strerror or error}") from None
+
+
+def tell_github(report: Report) -> None:
+    """On GitHub Actions: annotations into the log, which nothing else that is printed can be, and a step's summary."""
+    log, page = sys.__stdout__, os.environ.get("GITHUB_STEP_SUMMARY")
+    if log is not None:
+        log.write(written("github", report))
+        log.flush()
+    if page:
+        with suppress(OSError), open(page, "a", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(written("markdown", report))
 
 
 def exit_code(results: Sequence[Result], interrupted: bool) -> int:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Literal
 
 import click
 
 from gradcheck.backends.base import BACKENDS
 from gradcheck.case.case import MEMORY, TIMEOUT, Case
-from gradcheck.commands.conduct import exit_code, make_pool, run_all, write_report
+from gradcheck.commands.conduct import exit_code, make_pool, run_all, write_reports
 from gradcheck.commands.run_options import chosen_backends, number_of_jobs, report_file, shard_numbers
 from gradcheck.commands.screen import make_screen
 from gradcheck.commands.specs import NOTHING_SELECTED, fail, is_path, read_specs, selection_options
@@ -129,10 +130,11 @@ def run(
     options = [f"--seed {seed}"] * (seed is not None) + [f"--mode {mode}"] * (mode != "auto")
     options += [f"--effort {effort}"] * (effort != "usual")
     options += ["--allow-code"] * allow_code
-    screen = make_screen(layout, color, verbose, quiet, " ".join(options))
+    again = " ".join(options)
+    screen = make_screen(layout, color, verbose, quiet, again)
     record = journal.Journal(last.run)
     pool = make_pool(executor, min(count, len(cases)), jobs is not None)
-    limit = 1 if exitfirst else max_fail
+    limit, began = 1 if exitfirst else max_fail, datetime.now(UTC)
     try:
         results, interrupted = run_all(
             cases, pool, screen, believed=leave.believed(), limit=limit, known=known, record=record
@@ -142,8 +144,7 @@ def run(
         raise fail(f"{error}{kept}") from None
     if record.problem:
         click.echo(f"gradcheck: {record.problem}", err=True)
-    for name, path in files:
-        write_report(name, path, results)
+    write_reports(files, cases, results, began, again)
     raise SystemExit(exit_code(results, interrupted))
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Protocol
 
 from gradcheck import __version__
 from gradcheck.case.case import Case
+from gradcheck.report.record import versions as installed
 from gradcheck.result import Result
 
 if TYPE_CHECKING:
@@ -59,11 +59,7 @@ def wants_color(terminal: bool) -> bool:
 def header(cases: Sequence[Case], jobs: int) -> str:
     """The line above a report: versions, backends, seeds, jobs."""
     versions = f"gradcheck {__version__} · Python {'.'.join(map(str, sys.version_info[:3]))}"
-    for package in ("numpy", "cupy", "paddlepaddle"):
-        try:
-            versions += f" · {package} {version(package)}"
-        except PackageNotFoundError:
-            continue
+    versions += "".join(f" · {package} {version}" for package, version in installed().items())
     backends = ", ".join(dict.fromkeys(case.backend for case in cases))
     seeds = {case.seed for case in cases}
     seed = f"seed {seeds.pop()}" if len(seeds) == 1 else f"{len(seeds)} seeds"

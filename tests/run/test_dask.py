@@ -120,7 +120,7 @@ def test_what_a_case_breaks_costs_that_case_alone(cluster, tmp_path):
     process = run(cluster(nanny=True), tmp_path, *(text for k in range(4) for text in (hostile[k], *good[k::4])))
     out, err = process.communicate(timeout=120)
     assert (process.returncode, err) == (1, "")
-    results = {result["scenario"]: result for result in json.loads((tmp_path / "r.json").read_text())}
+    results = {result["scenario"]: result for result in json.loads((tmp_path / "r.json").read_text())["results"]}
     bad = {name: result["message"] for name, result in results.items() if result["status"] == "CRASH"}
     assert sorted(bad) == ["exits", "kills-its-worker", "kills-the-dask-worker", "segfaults"]
     assert bad["kills-the-dask-worker"] == "the Dask worker that ran it was lost, and lost again when nothing else ran"
