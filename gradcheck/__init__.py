@@ -1,6 +1,7 @@
 """The harness: reads scenarios, runs them, compares gradients with numerical ones, reports.
 
-In Python: `check` gives the verdict on a layer or function, `assert_gradients` raises unless it is right.
+In Python: `check` gives the verdict on a layer or function, `assert_gradients` raises unless it is right; within
+`engine` a module that says ``import paddle`` gets the bundled engine where no Paddle is installed.
 """
 
 __version__ = "0.1.0"
@@ -12,11 +13,16 @@ if TYPE_CHECKING:
     from typing import Any
 
     from gradcheck.api import GradientMismatch, assert_gradients, check
+    from gradcheck.reference import engine
 
-__all__ = ["GradientMismatch", "__version__", "assert_gradients", "check"]
+__all__ = ["GradientMismatch", "__version__", "assert_gradients", "check", "engine"]
 
 
 def __getattr__(name: str) -> "Any":  # the command line must not pay for NumPy and the engine
+    if name == "engine":
+        from gradcheck import reference
+
+        return reference.engine
     if name in __all__:
         from gradcheck import api
 
