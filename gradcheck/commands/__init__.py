@@ -21,6 +21,9 @@ from gradcheck.run.folder import Folder, FolderError
 
 COMMANDS = {
     "run": ("gradcheck.commands.run:run", "Run scenarios and check their gradients (default: the bundled ones)."),
+    "check": ("gradcheck.commands.check:check", "Check one layer of a module of yours, without a spec file."),
+    "new": ("gradcheck.commands.new:new", "Write a commented scenario for a layer, from its signature."),
+    "init": ("gradcheck.commands.init:init", "Lay out a project: specs, schema, settings, workflow."),
     "replay": ("gradcheck.commands.replay:replay", "Run a failed case of the last run again, in full detail."),
     "validate": ("gradcheck.commands.validate:validate", "Check spec files without running anything in them."),
     "list": ("gradcheck.commands.list:list_scenarios", "List scenarios."),
