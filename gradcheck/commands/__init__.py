@@ -28,6 +28,7 @@ COMMANDS = {
     "validate": ("gradcheck.commands.validate:validate", "Check spec files without running anything in them."),
     "list": ("gradcheck.commands.list:list_scenarios", "List scenarios."),
     "show": ("gradcheck.commands.show:show", "Show one scenario: its source, code and expectations."),
+    "compare": ("gradcheck.commands.compare:compare", "Show what has changed from one JSON report to another."),
     "explain": ("gradcheck.commands.explain:explain", "Explain a diagnosis code, such as GC104."),
     "trust": ("gradcheck.commands.trust:trust", "Believe what a project's pyproject.toml allows; --list, --revoke."),
     "schema": ("gradcheck.commands.schema:schema", "Print the JSON Schema of spec files."),

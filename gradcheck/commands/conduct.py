@@ -13,14 +13,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
 
+import click
+
 from gradcheck.case.case import Case
 from gradcheck.commands import INTERRUPTED, stop_for_bug
 from gradcheck.commands.screen import Screen, header
 from gradcheck.commands.specs import fail
+from gradcheck.escape import safe
 from gradcheck.report.files import written
 from gradcheck.report.record import Report
 from gradcheck.result import Result
 from gradcheck.run import journal
+from gradcheck.run.baseline import Baseline
 from gradcheck.run.compact import Results
 from gradcheck.run.supervisor import Executor, ExecutorError, Supervisor
 
@@ -62,11 +66,13 @@ def run_all(
     limit: int | None = None,
     known: Mapping[str, Result] | None = None,
     record: journal.Journal | None = None,
+    baseline: Baseline | None = None,
 ) -> tuple[Sequence[Result], bool]:
     """Run the cases and show them; the results in the order of the cases, and whether a signal ended it.
 
     Each new result goes into `record` at once. After `limit` failures, counted in the order of the cases, no more are
-    run or reported, so that the report does not depend on which case was the quicker.
+    run or reported, so that the report does not depend on which case was the quicker. Failures in the `baseline` are
+    none.
     """
     started = time.perf_counter()
     results = Results()
@@ -79,7 +85,7 @@ def run_all(
 
     supervisor = Supervisor(pool, on_done)
     with stopped_by_signals(supervisor), screen.running(header(cases, pool.slots), len(cases), believed), pool:
-        for result in supervisor.run(cases, known):
+        for result in map(baseline.judged if baseline else as_it_is, supervisor.run(cases, known)):
             results.append(result)
             screen.show(result)
             failures += not result.status.green
@@ -87,6 +93,28 @@ def run_all(
                 break
     screen.finish(results, time.perf_counter() - started, len(cases) - len(results))
     return results, supervisor.stopped
+
+
+def as_it_is(result: Result) -> Result:
+    """The result."""
+    return result
+
+
+def settle(baseline: Baseline, results: Sequence[Result], *, update: bool, prune: bool) -> None:
+    """Say which known failures have been mended, and write the baseline anew where that was asked for.
+
+    Raises:
+        SystemExit: the file cannot be written.
+    """
+    if baseline.mended and not (update or prune):
+        names = ", ".join(baseline.mended[:5]) + (", …" if len(baseline.mended) > 5 else "")
+        click.echo(f"gradcheck: no longer failing: {safe(names)}; --baseline-prune removes them", err=True)
+    if update or prune:
+        try:
+            baseline.write(results, prune=not update)
+        except OSError as error:
+            raise fail(f"--baseline {baseline.path}: {error.strerror or error}") from None
+        click.echo(f"gradcheck: {baseline.path}: {len(baseline.known)} known failures", err=True)
 
 
 @contextmanager

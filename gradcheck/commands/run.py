@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Literal
 
 import click
 
 from gradcheck.backends.base import BACKENDS
 from gradcheck.case.case import MEMORY, TIMEOUT, Case
-from gradcheck.commands.conduct import exit_code, make_pool, run_all, write_reports
+from gradcheck.commands.conduct import exit_code, make_pool, run_all, settle, write_reports
 from gradcheck.commands.run_options import chosen_backends, number_of_jobs, report_file, shard_numbers
 from gradcheck.commands.screen import make_screen
 from gradcheck.commands.specs import NOTHING_SELECTED, fail, is_path, read_specs, selection_options
@@ -18,6 +19,7 @@ from gradcheck.commands.trust import allow_code_option, leave_of, require_trust
 from gradcheck.config import ConfigError, load_project
 from gradcheck.report.files import FORMATS
 from gradcheck.run import journal
+from gradcheck.run.baseline import Baseline
 from gradcheck.run.limits import parse_size, shown_size
 from gradcheck.run.plan import plan, shard
 from gradcheck.run.select import SelectionError, select
@@ -52,6 +54,11 @@ from gradcheck.run.supervisor import ExecutorError
 @click.option("--shard", "part", metavar="I/N", help="Only part I of N; a case is always in the same one.")
 @click.option("--executor", default="local", metavar="local|dask:ADDRESS", help="Where cases run.")
 @allow_code_option
+@click.option(
+    "--baseline", metavar="FILE", help="Known failures, which count as expected as long as they stay the same."
+)
+@click.option("--baseline-update", is_flag=True, help="Write the failures of this run into FILE as well.")
+@click.option("--baseline-prune", is_flag=True, help="Remove from FILE what no longer fails.")
 @click.option("--require-backend", is_flag=True, help="A backend that cannot be used is an error, not a SKIP.")
 @click.option(
     "--report", "reports", multiple=True, metavar="FORMAT:PATH", help=f"Write {', '.join(FORMATS)}; repeatable."
@@ -78,6 +85,9 @@ def run(
     part: str | None,
     executor: str,
     allow_code: bool,
+    baseline: str | None,
+    baseline_update: bool,
+    baseline_prune: bool,
     require_backend: bool,
     reports: tuple[str, ...],
     layout: str,
@@ -94,9 +104,12 @@ def run(
     Exit code: 0 all as expected, 1 something failed, 2 usage or an invalid spec, 3 a bug in gradcheck, 5 nothing
     selected, 130 interrupted.
     """
+    if (baseline_update or baseline_prune) and not baseline:
+        raise fail("--baseline-update and --baseline-prune need --baseline FILE")
     if lf and resume:
         raise fail("--lf runs failed cases again, and --resume takes them over: use one of them")
     try:
+        known_failures = Baseline.read(Path(baseline), new=baseline_update) if baseline else None
         project = load_project()
         config, leave = project.config, leave_of(project, allow_code)
         last = journal.read() if lf or resume else journal.NOTHING
@@ -137,13 +150,16 @@ def run(
     limit, began = 1 if exitfirst else max_fail, datetime.now(UTC)
     try:
         results, interrupted = run_all(
-            cases, pool, screen, believed=leave.believed(), limit=limit, known=known, record=record
-        )
+            cases, pool, screen, believed=leave.believed(), limit=limit, known=known, record=record,
+            baseline=known_failures,
+        )  # fmt: skip
     except ExecutorError as error:
         kept = f"; {record.problem}" if record.problem else "; what had finished is kept: add --resume to go on"
         raise fail(f"{error}{kept}") from None
     if record.problem:
         click.echo(f"gradcheck: {record.problem}", err=True)
+    if known_failures is not None:
+        settle(known_failures, results, update=baseline_update, prune=baseline_prune)
     write_reports(files, cases, results, began, again)
     raise SystemExit(exit_code(results, interrupted))
 

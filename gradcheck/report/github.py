@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gradcheck.escape import without_commands
+from gradcheck.escape import escape, safe, without_commands
 from gradcheck.report.record import Report
 from gradcheck.report.text import failure_block, shown_path
 from gradcheck.result import Result
@@ -27,10 +27,14 @@ def error_of(result: Result) -> float:
 
 def annotation(result: Result, again: str) -> str:
     """One workflow command, at the line of the forward that is to blame if it is known, else of the scenario."""
-    path, line, column = shown_path(result.path), result.line, result.column
-    properties = f"file={_value(path)},line={line},col={column},title={_value(f'{result.status} {result.name}')}"
-    said = without_commands("\n".join(failure_block(result, again)))
-    return f"::error {properties}::{_text(said)}"
+    said = "\n".join(failure_block(result, again))
+    return command(shown_path(result.path), result.line, result.column, f"{result.status} {result.name}", said)
+
+
+def command(path: str, line: int, column: int, title: str, said: str) -> str:
+    """An annotation that shows `said` at a place in a file."""
+    properties = f"file={_value(path)},line={line},col={column},title={_value(title)}"
+    return f"::error {properties}::{_text(without_commands(safe(said)))}"
 
 
 def _text(text: str) -> str:
@@ -40,4 +44,4 @@ def _text(text: str) -> str:
 
 def _value(text: str) -> str:
     """The same for a property, which ends at a comma and must not hold a colon."""
-    return _text(text).replace(":", "%3A").replace(",", "%2C")
+    return _text(escape(text)).replace(":", "%3A").replace(",", "%2C")
