@@ -1,19 +1,23 @@
 """The gradcheck command from a checkout, without installing the project: ``python cli.py run``."""
 
+import os
 import sys
-from pathlib import Path
 
-root = Path(__file__).resolve().parent
-sys.path[:0] = [str(root), str(root / "engine")]
+root = os.path.dirname(os.path.realpath(__file__))
+sys.path[:0] = [root, os.path.join(root, "engine")]
 
 try:
-    from gradcheck.commands import main
-except ModuleNotFoundError as error:
-    print(
-        f"cli.py: the package {error.name} is missing. Install what gradcheck needs: python -m pip install -e {root}",
-        file=sys.stderr,
-    )
-    sys.exit(2)
+    from gradcheck.__main__ import main
+except KeyboardInterrupt:
+    os._exit(130)
 
 if __name__ == "__main__":
-    main(prog_name="cli.py")
+    try:
+        main("cli.py")
+    except ModuleNotFoundError as error:
+        print(
+            f"cli.py: the package {error.name} is missing. "
+            f"Install what gradcheck needs: python -m pip install -e {root}",
+            file=sys.stderr,
+        )
+        sys.exit(2)

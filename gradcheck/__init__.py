@@ -1,21 +1,28 @@
 """The harness: reads scenarios, runs them, compares gradients with numerical ones, reports.
 
-In Python: `check` gives the verdict on a layer or function, `assert_gradients` raises unless it is right.
+In Python: `check` gives the verdict on a layer or function, `assert_gradients` raises unless it is right; within
+`engine` a module that says ``import paddle`` gets the bundled engine where no Paddle is installed.
 """
-
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
+TYPE_CHECKING = False
+"""As `typing` has it. This file imports nothing, so that the command can prepare itself before it does."""
+
 if TYPE_CHECKING:
+    from typing import Any
+
     from gradcheck.api import GradientMismatch, assert_gradients, check
+    from gradcheck.reference import engine
 
-__all__ = ["GradientMismatch", "__version__", "assert_gradients", "check"]
+__all__ = ["GradientMismatch", "__version__", "assert_gradients", "check", "engine"]
 
 
-def __getattr__(name: str) -> Any:  # the command line must not pay for NumPy and the engine
+def __getattr__(name: str) -> "Any":  # the command line must not pay for NumPy and the engine
+    if name == "engine":
+        from gradcheck import reference
+
+        return reference.engine
     if name in __all__:
         from gradcheck import api
 

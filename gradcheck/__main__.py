@@ -1,6 +1,41 @@
-"""``python -m gradcheck``."""
+"""The ``gradcheck`` command, and ``python -m gradcheck``. It imports next to nothing before it is ready for Ctrl-C."""
 
-from gradcheck.commands import main
+import os
+import sys
+
+
+def forget_current_folder() -> None:
+    """Import nothing from the current folder, which ``python -m`` puts first, unless it is our own checkout."""
+    try:
+        here = os.getcwd()
+    except OSError:  # it is gone
+        here = ""
+    ours = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    if not sys.flags.safe_path and sys.path[0] in ("", here) and here != ours:
+        del sys.path[0]
+
 
 if __name__ == "__main__":
-    main(prog_name="gradcheck")
+    forget_current_folder()
+
+try:
+    import signal
+except KeyboardInterrupt:
+    os._exit(130)
+
+
+def main(name: str = "gradcheck") -> None:
+    """Run the command line, which calls itself `name`.
+
+    Until a run begins, and after it, Ctrl-C ends the process on the spot: there is nothing to put away, and an
+    exception could come out of the middle of any import. While it lasts, `commands.conduct` decides.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not where it is ignored, as after nohup
+        signal.signal(signal.SIGINT, lambda number, frame: os._exit(130))
+    from gradcheck.commands import main as command
+
+    command(prog_name=name)
+
+
+if __name__ == "__main__":
+    main()

@@ -14,6 +14,7 @@ from gradcheck.case.points import in_float32_if_it_must, looks, worst
 from gradcheck.case.twin import twin_of
 from gradcheck.case.verdict import Settings
 from gradcheck.checker.gradient import Effort, Mode
+from gradcheck.reference import engine, import_reference
 from gradcheck.report.text import gradient_lines, marks
 from gradcheck.result import GradientSummary, Status
 
@@ -29,6 +30,10 @@ class GradientMismatch(AssertionError):  # noqa: N818 - it is what was found, no
         headline = result.headline()
         super().__init__("\n".join([f"{status}: {headline}", *gradient_lines(result, [headline])]))
         self.result = result
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """As exceptions are pickled, but made anew of the result, not of the message."""
+        return type(self), (self.result,), self.__dict__
 
 
 def check(
@@ -49,7 +54,8 @@ def check(
 
     Args:
         layer_or_function: a PyLayer class, whose `apply` is called, or any function of Tensors: an ``nn.Layer``, a
-            method, a lambda.
+            method, a lambda. A text such as ``"package.module:Layer"`` names one to import, from the current folder or
+            the project's root; where no Paddle is installed it gets the bundled engine as its ``paddle``.
         inputs: its arguments in order. NumPy arrays, and NumPy's floating scalars, become Tensors that need a gradient;
             Tensors keep their stop_gradient; anything else, such as a plain number, is passed on as it is.
         order: 2 to check the derivative of the gradient as well, if the first is right.
@@ -73,6 +79,9 @@ def check(
         Exception: whatever the layer raises, except for gradients that Paddle cannot take (GC137).
     """
     validate(order, mode, seed, rtol, points, dtypes, expect, effort)
+    if isinstance(layer_or_function, str):
+        with engine():
+            layer_or_function = import_reference(layer_or_function)
     backend = backend_of(layer_or_function, inputs)
     function = tensor_function(backend, layer_or_function, inputs)
     if backend.name == "paddle":
@@ -89,6 +98,7 @@ def assert_gradients(layer_or_function: Any, *inputs: Any, **options: Any) -> Gr
     Raises:
         GradientMismatch: the verdict is FAIL or INCONCLUSIVE. The message is the panel that the command line shows.
     """
+    __tracebackhide__ = True  # pytest then shows the line of the test
     result = check(layer_or_function, *inputs, **options)
     if result.verdict not in (Status.PASS, Status.KINK):
         raise GradientMismatch(result)

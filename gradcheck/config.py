@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import difflib
+import os
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
@@ -38,7 +40,7 @@ class Config(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, defer_build=True)
 
     allow_code: Annotated[bool, Field(alias="allow-code")] = False
-    """Run code in spec files, as --allow-code does."""
+    """Run code in spec files, as --allow-code does: holds where the user trusts the project (`gradcheck.trusted`)."""
     paths: tuple[Annotated[str, Field(min_length=1)], ...] = Field(default=(), strict=False)
     """Spec files and folders to read where the command line names none; in the file, relative to it."""
     backends: tuple[Backend, ...] = Field(default=(), strict=False)
@@ -50,6 +52,11 @@ class Config(BaseModel):
     """Cases at a time."""
     timeout: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
     """Seconds that a case may take whose scenario sets no limit."""
+
+    @property
+    def needs_trust(self) -> bool:
+        """Whether something is asked for that holds only where the user trusts the project."""
+        return self.allow_code or bool(self.environments)
 
 
 _EXPECTED = {
@@ -63,19 +70,35 @@ _EXPECTED = {
 """Key → what its value must be. These are all keys that there are."""
 
 
+class Project(NamedTuple):
+    """What a pyproject.toml says about runs, and where."""
+
+    config: Config
+    file: Path | None = None
+    """The pyproject.toml, absolute and without links in its folder; None if none says anything."""
+    table: Mapping[str, Any] = {}
+    """``[tool.gradcheck]`` as it stands there."""
+
+
 def load_config(start: Path | None = None) -> Config:
+    """The settings of `load_project`."""
+    return load_project(start).config
+
+
+def load_project(start: Path | None = None) -> Project:
     """The settings of the nearest pyproject.toml, from `start` (the current folder) upward; defaults if there is none.
+
+    A folder with ``.git`` is the last one that is looked into: what lies above a clone is none of its business, nor is
+    the clone below what lies there.
 
     `paths` and `environments` are then relative to the current folder no more: they begin with the folder of the file.
 
     Raises:
         ConfigError: the file is unreadable or no TOML, or ``[tool.gradcheck]`` has a key or value that there is not.
     """
-    start = (start or Path.cwd()).absolute()
-    candidates = (folder / "pyproject.toml" for folder in [start, *start.parents])
-    file = next((candidate for candidate in candidates if candidate.is_file()), None)
+    file = nearest_file((start or Path.cwd()).resolve())
     if file is None:
-        return Config.model_construct()
+        return Project(Config.model_construct())
     try:
         content = tomllib.loads(file.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
@@ -85,7 +108,7 @@ def load_config(start: Path | None = None) -> Config:
     if not isinstance(table, dict):
         raise ConfigError(f"{file}: tool.gradcheck must be a table: write [tool.gradcheck] and the keys below it")
     if not table:
-        return Config.model_construct()
+        return Project(Config.model_construct())
     try:
         config = Config.model_validate(table)
     except ValidationError as error:
@@ -93,7 +116,18 @@ def load_config(start: Path | None = None) -> Config:
         raise ConfigError("\n".join(f"{file}: [tool.gradcheck] {_mistake(key, table[key])}" for key in keys)) from None
     paths = tuple(str(file.parent / path) for path in config.paths)
     interpreters = {name: str(file.parent / Path(path).expanduser()) for name, path in config.environments.items()}
-    return config.model_copy(update={"paths": paths, "environments": interpreters})
+    config = config.model_copy(update={"paths": paths, "environments": interpreters})
+    return Project(config, file, table)
+
+
+def nearest_file(start: Path) -> Path | None:
+    """The pyproject.toml of `start`, or of the nearest folder above, no further up than the first with ``.git``."""
+    for folder in (start, *start.parents):
+        if (folder / "pyproject.toml").is_file():
+            return folder / "pyproject.toml"
+        if os.path.lexists(folder / ".git"):
+            return None
+    return None
 
 
 def _mistake(key: str, value: Any) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import re
 import subprocess
 import sys
@@ -99,7 +101,7 @@ def test_a_mismatch_carries_the_panel_and_the_result() -> None:
     text = str(caught.value)
     assert text.startswith("FAIL: gradient of x: 12 of 12 entries wrong\n")
     assert "likely: backward takes 1 − y for the derivative of y = `paddle.tanh(x)`" in text
-    assert "test_api.py:24 │ y = paddle.tanh(x)" in text
+    assert "test_api.py:26 │ y = paddle.tanh(x)" in text
     assert "gradcheck explain GC119" in text
     assert len(caught.value.result.wrong) == 12
 
@@ -270,6 +272,16 @@ def test_what_is_no_gradient_is_a_broken_contract(backward: Any, said: str) -> N
     assert summary.verdict is Status.FAIL
     assert [found.code for found in summary.diagnosis] == ["GC137"]
     assert re.search(said, summary.headline())
+
+
+def test_a_mismatch_survives_pickling_and_copying() -> None:
+    with pytest.raises(gradcheck.GradientMismatch) as caught:
+        gradcheck.assert_gradients(WrongTanh, X)
+    caught.value.add_note("in the second layer")
+    for again in (pickle.loads(pickle.dumps(caught.value)), copy.copy(caught.value)):
+        assert type(again) is gradcheck.GradientMismatch
+        assert (str(again), again.result) == (str(caught.value), caught.value.result)
+        assert again.__notes__ == ["in the second layer"]
 
 
 def test_other_errors_of_a_backward_come_through() -> None:

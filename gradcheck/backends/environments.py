@@ -145,7 +145,9 @@ def check_name(backend: str) -> str:
 def requirements(backend: str) -> list[str]:
     """What is installed for a backend with a version, as pip reads it."""
     kind, _, wanted = backend.partition("@")
-    beside = [need for name, limit, needs in BELOW if name == kind and Version(wanted) < Version(limit) for need in needs]
+    beside = [
+        need for name, limit, needs in BELOW if name == kind and Version(wanted) < Version(limit) for need in needs
+    ]
     return [f"{KINDS[kind]}=={wanted}", *WORKER_NEEDS, *beside]
 
 

@@ -12,7 +12,8 @@ import numpy as np
 from gradcheck.backends.base import Array, Backend, Tensor
 from gradcheck.case.function import TensorFunction
 from gradcheck.case.inputs import make_input
-from gradcheck.case.namespace import Namespace, compile_expression, import_reference, run_source
+from gradcheck.case.namespace import Namespace, compile_expression, run_source
+from gradcheck.reference import import_reference
 from gradcheck.spec.model import LayerOp, LayerRef
 from gradcheck.spec.operations import OPERATIONS
 

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import functools
-import sys
 import traceback
 from collections import Counter
 from collections.abc import Callable
-from importlib import import_module
-from pathlib import Path
 from types import CodeType, FrameType, ModuleType
 from typing import Any
 
@@ -35,22 +32,6 @@ def new_namespace(paddle: ModuleType) -> Namespace:
     import numpy as np
 
     return {"__name__": "__main__", "paddle": paddle, "PyLayer": paddle.autograd.PyLayer, "np": np}
-
-
-def import_reference(reference: str, folder: Path) -> Any:
-    """The object that ``package.module:name`` names, found from the spec's folder and the current directory too.
-
-    Raises:
-        ImportError: there is no such module or name.
-    """
-    sys.path[:0] = [str(folder), str(Path.cwd())]
-    module_name, _, name = reference.partition(":")
-    value: Any = import_module(module_name)
-    for part in name.split("."):
-        if not hasattr(value, part):
-            raise ImportError(f"module {module_name!r} has no {name!r}")
-        value = getattr(value, part)
-    return value
 
 
 def count_calls(layer: type, calls: Counter[str]) -> None:

@@ -7,25 +7,31 @@ import os
 import platform
 import sys
 import tempfile
-import time
 import traceback
+from contextlib import suppress
 from importlib import import_module
-from pathlib import Path
 from typing import Any, NoReturn
 
 import click
 
 from gradcheck import __version__
+from gradcheck.commands.system import drop_unwritten, prepare_streams, refusal
 from gradcheck.escape import WithoutCommands
+from gradcheck.run.folder import Folder, FolderError
 
 COMMANDS = {
     "run": ("gradcheck.commands.run:run", "Run scenarios and check their gradients (default: the bundled ones)."),
+    "check": ("gradcheck.commands.check:check", "Check one layer of a module of yours, without a spec file."),
+    "new": ("gradcheck.commands.new:new", "Write a commented scenario for a layer, from its signature."),
+    "init": ("gradcheck.commands.init:init", "Lay out a project: specs, schema, settings, workflow."),
     "replay": ("gradcheck.commands.replay:replay", "Run a failed case of the last run again, in full detail."),
     "validate": ("gradcheck.commands.validate:validate", "Check spec files without running anything in them."),
     "list": ("gradcheck.commands.list:list_scenarios", "List scenarios."),
     "show": ("gradcheck.commands.show:show", "Show one scenario: its source, code and expectations."),
+    "compare": ("gradcheck.commands.compare:compare", "Show what has changed from one JSON report to another."),
     "explain": ("gradcheck.commands.explain:explain", "Explain a diagnosis code, such as GC104."),
     "backends": ("gradcheck.commands.backends:backends", "What scenarios can run on; add releases of Paddle."),
+    "trust": ("gradcheck.commands.trust:trust", "Believe what a project's pyproject.toml allows; --list, --revoke."),
     "schema": ("gradcheck.commands.schema:schema", "Print the JSON Schema of spec files."),
 }
 """Name → where the command is, and the line that ``--help`` shows for it without loading it."""
@@ -64,20 +70,33 @@ class LazyGroup(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
 
+    def invoke(self, context: click.Context) -> Any:
+        """Run the command; what the system refuses it is no bug.
+
+        Raises:
+            Refused: the system refused it something.
+        """
+        try:
+            return super().invoke(context)
+        except OSError as error:
+            if (refused := refusal(error)) is None:
+                raise
+            raise refused from error
+
     def main(self, *args: Any, **kwargs: Any) -> Any:
         """Run the command line. What goes wrong ends in a message and an exit code, never in a traceback."""
         standalone = kwargs.pop("standalone_mode", True)
         kwargs["standalone_mode"] = False
         if not standalone:
             return super().main(*args, **kwargs)
-        for stream in (sys.stdout, sys.stderr):  # a terminal that lacks a character gets its escape
-            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
-        if os.environ.get("GITHUB_ACTIONS"):  # whose runner takes commands from what it logs
-            sys.stdout, sys.stderr = map(WithoutCommands, (sys.stdout, sys.stderr))
         try:
+            prepare_streams()
+            if os.environ.get("GITHUB_ACTIONS"):  # whose runner takes commands from what it logs
+                sys.stdout, sys.stderr = map(WithoutCommands, (sys.stdout, sys.stderr))
             status = super().main(*args, **kwargs)
         except click.ClickException as error:
-            error.show()
+            with suppress(OSError):  # there is no place left to say it
+                error.show()
             sys.exit(error.exit_code)
         except click.Abort:
             sys.exit(INTERRUPTED)
@@ -88,6 +107,8 @@ class LazyGroup(click.Group):
                 click.echo(f"gradcheck: the package {error.name} is missing: pip install {error.name}", err=True)
                 sys.exit(USAGE)
             stop_for_bug("".join(traceback.format_exception(error)))
+        finally:
+            drop_unwritten()
         sys.exit(status if isinstance(status, int) else 0)
 
 
@@ -106,15 +127,33 @@ def stop_for_bug(report: str) -> NoReturn:
         f"gradcheck {__version__}, Python {platform.python_version()}, {platform.platform()}\n"
         f"arguments: {sys.argv[1:]}\n\n{report}"
     )
-    path = Path(".gradcheck") / f"bug-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.txt"
-    try:
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(text, encoding="utf-8", errors="backslashreplace")
-    except OSError:
-        path = Path(tempfile.gettempdir()) / path.name
-        path.write_text(text, encoding="utf-8", errors="backslashreplace")
-    click.echo(f"gradcheck: this is a bug in gradcheck. Please report it with the file {path}", err=True)
+    with suppress(OSError):
+        click.echo(f"gradcheck: this is a bug in gradcheck. Please report it {keep(text)}", err=True)
     sys.exit(BUG)
+
+
+def keep(report: str) -> str:
+    """Keep a report in ``.gradcheck``, else among the temporary files, under a name that nobody can foresee.
+
+    Returns:
+        Where it is; where no file can be had, the report itself.
+    """
+    try:
+        with Folder(create=True) as folder:
+            folder.keep_out_of_git()
+            name = f"bug-{os.urandom(8).hex()}.txt"
+            fd, path = folder.create(name), str(folder.path / name)
+    except (FolderError, OSError):
+        try:
+            fd, path = tempfile.mkstemp(prefix="gradcheck-bug-", suffix=".txt")
+        except OSError:
+            return f"with these lines:\n{report}"
+    try:
+        with open(fd, "w", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(report)
+    except OSError:
+        return f"with these lines:\n{report}"
+    return f"with the file {path}"
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})

@@ -9,9 +9,10 @@ import click
 from gradcheck.backends.base import BACKENDS, version_of
 from gradcheck.backends.environments import NotMadeError, Place, check_name, folder, folder_of, made, make, place_of
 from gradcheck.backends.environments import remove as remove_environment
-from gradcheck.commands.choose import check_backend, configured, untrusted
+from gradcheck.commands.choose import check_backend, environments_of, untrusted
 from gradcheck.commands.specs import fail
-from gradcheck.config import Config, ConfigError, load_config
+from gradcheck.commands.trust import allow_code_option, leave_of
+from gradcheck.config import Config, ConfigError, load_project
 from gradcheck.escape import safe
 from gradcheck.result import Result
 from gradcheck.run.inside import warm_up_case
@@ -19,8 +20,9 @@ from gradcheck.run.pool import Pool
 
 
 @click.group(invoke_without_command=True)
+@allow_code_option
 @click.pass_context
-def backends(context: click.Context) -> None:
+def backends(context: click.Context, allow_code: bool) -> None:
     """List what scenarios can run on: versions, where they are, and why not.
 
     A release of Paddle runs in an environment of its own: `gradcheck backends add paddle@3.0.0`, then
@@ -30,10 +32,10 @@ def backends(context: click.Context) -> None:
     if context.invoked_subcommand is not None:
         return
     try:
-        config = load_config()
+        leave = leave_of(load_project(), allow_code)
     except ConfigError as error:
         raise fail(str(error)) from None
-    rows = list(listed(config, configured(config, config.allow_code)))
+    rows = list(listed(leave.project.config, environments_of(leave)))
     widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
     for name, version, state in rows:
         click.echo(safe(f"{name:{widths[0]}}  {version:{widths[1]}}  {state}"))

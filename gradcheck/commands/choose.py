@@ -9,14 +9,15 @@ from collections.abc import Mapping, Sequence
 from gradcheck.backends.base import BACKENDS, kind_of
 from gradcheck.backends.environments import Place, check_name, place_of, places
 from gradcheck.commands.specs import fail
+from gradcheck.commands.trust import Leave
 from gradcheck.config import Config
 
 _IN_CASE = re.compile(rf"@(({'|'.join(BACKENDS)})(@[^@]+)?)$")
 
 
-def configured(config: Config, trusted: bool) -> Mapping[str, str]:
+def environments_of(leave: Leave) -> Mapping[str, str]:
     """The interpreters that the project names, if its word counts: they are started, and may be any program."""
-    return config.environments if trusted else {}
+    return leave.project.config.environments if leave.for_all or leave.trusted else {}
 
 
 def chosen_backends(
@@ -57,7 +58,7 @@ def check_backend(name: str) -> None:
 def untrusted(name: str, config: Config, environments: Mapping[str, str]) -> str:
     """What to add where the project names an interpreter for a backend, and its word does not count."""
     named = name in config.environments and name not in environments
-    return "; [tool.gradcheck.environments] names an interpreter, which an untrusted project may not" if named else ""
+    return "; the project names an interpreter, which counts once `gradcheck trust` says so" if named else ""
 
 
 def place_again(name: str, environments: Mapping[str, str]) -> dict[str, Place]:

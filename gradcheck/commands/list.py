@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from typing import TYPE_CHECKING, Any
+
 import click
 
 from gradcheck.commands.specs import NOTHING_SELECTED, fail, read_specs, selection_options
@@ -11,11 +14,15 @@ from gradcheck.report.text import shown_path
 from gradcheck.run.plan import plan
 from gradcheck.run.select import SelectionError, select
 
+if TYPE_CHECKING:
+    from gradcheck.spec.model import Scenario
+
 
 @click.command("list")
 @click.argument("names", nargs=-1, metavar="[PATH|ID]...")
 @selection_options
-def list_scenarios(names: tuple[str, ...], keywords: str | None, tags: str | None) -> None:
+@click.option("--json", "as_json", is_flag=True, help="As a JSON list, for programs.")
+def list_scenarios(names: tuple[str, ...], keywords: str | None, tags: str | None, as_json: bool) -> None:
     """List scenarios: id, title, tags, and where each stands.
 
     Without arguments, those of the files that [tool.gradcheck] names, or else the bundled ones.
@@ -28,8 +35,23 @@ def list_scenarios(names: tuple[str, ...], keywords: str | None, tags: str | Non
     scenarios = list({case.scenario.id: case.scenario for case in cases}.values())
     if not scenarios:
         raise fail("nothing is selected", NOTHING_SELECTED)
+    if as_json:
+        click.echo(json.dumps([plain(scenario) for scenario in scenarios], indent=1))
+        return
     width = max(len(scenario.id) for scenario in scenarios)
     for scenario in scenarios:
         tag_list = f"  [{', '.join(scenario.tags)}]" if scenario.tags else ""
         where = f"{shown_path(scenario.path)}:{scenario.line}"
         click.echo(f"{scenario.id:<{width}}  {one_line(scenario.title)}{tag_list}  {where}")
+
+
+def plain(scenario: Scenario) -> dict[str, Any]:
+    """What is listed of a scenario."""
+    return {
+        "id": scenario.id,
+        "title": scenario.title,
+        "tags": list(scenario.tags),
+        "path": shown_path(scenario.path),
+        "line": scenario.line,
+        "matrix": {name: list(values) for name, values in scenario.matrix.items()},
+    }

@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 import click
 
 from gradcheck.case.case import Case
-from gradcheck.commands.choose import configured, place_again
-from gradcheck.commands.run import exit_code, run_all
+from gradcheck.commands.choose import environments_of, place_again
+from gradcheck.commands.conduct import exit_code, run_all
 from gradcheck.commands.screen import make_screen
 from gradcheck.commands.show import source
 from gradcheck.commands.specs import fail, read_specs
-from gradcheck.commands.trust import require_trust
-from gradcheck.config import ConfigError, load_config
+from gradcheck.commands.trust import allow_code_option, leave_of, require_trust
+from gradcheck.config import ConfigError, load_project
 from gradcheck.escape import safe
 from gradcheck.report.text import number, shown_path
 from gradcheck.result import Result
@@ -26,7 +26,7 @@ from gradcheck.spec.model import SpecFile
 @click.command()
 @click.argument("name", required=False, metavar="[ID]")
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), help="Another seed than that of the last run.")
-@click.option("--allow-code", is_flag=True, help="Run code in spec files that are not bundled with gradcheck.")
+@allow_code_option
 def replay(name: str | None, seed: int | None, allow_code: bool) -> None:
     """Run a case of the last run again, with the same seed and limits, and show everything about it.
 
@@ -36,16 +36,18 @@ def replay(name: str | None, seed: int | None, allow_code: bool) -> None:
     Exit code: as `gradcheck run`.
     """
     try:
-        config = load_config()
-        allowed = allow_code or config.allow_code
-        record = chosen_record(journal.read(), name)
+        leave = leave_of(load_project(), allow_code)
+        last = journal.read()
+        if last.passed_over:
+            click.echo(f"gradcheck: {journal.passed_over(last)}", err=True)
+        record = chosen_record(last.records, name)
     except (ConfigError, journal.JournalError) as error:
         raise fail(str(error)) from None
-    spec, case = case_of(record, seed, configured(config, allowed))
-    require_trust([case], allowed)
+    spec, case = case_of(record, seed, environments_of(leave))
+    require_trust([case], leave)
     click.echo(f"# {shown_path(record.result.path)}\n{safe(source(case.scenario, spec))}\n")
     screen = make_screen("plain", "auto", True, False, f"--seed {case.seed}" + " --allow-code" * allow_code)
-    results, interrupted = run_all([case], Pool(1), screen)
+    results, interrupted = run_all([case], Pool(1), screen, believed=leave.believed())
     for result in results:
         for line in everything(result):
             click.echo(line)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Protocol
 
 from gradcheck import __version__
 from gradcheck.case.case import Case
+from gradcheck.report.record import versions as installed
 from gradcheck.result import Result
 
 if TYPE_CHECKING:
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 class Screen(Protocol):
     """Shows a run: `report.plain.PlainScreen` or `report.console.RichScreen`."""
 
-    def running(self, header: str, total: int) -> AbstractContextManager[None]:
-        """While cases run."""
+    def running(self, header: str, total: int, believed: str = "") -> AbstractContextManager[None]:
+        """While cases run. The `header` tells what runs, `believed` what of the project's settings counts."""
 
     def count(self, result: Result) -> None:
         """A result is there; called in the order in which they come, from any thread, one at a time."""
@@ -40,14 +40,12 @@ def make_screen(layout: str, color: str, verbose: bool, quiet: bool, again_optio
         from gradcheck.report.plain import PlainScreen
 
         return PlainScreen(verbose=verbose, quiet=quiet, color=colored, again_options=again_options)
-    from rich.console import Console
-
-    from gradcheck.report.console import RichScreen
+    from gradcheck.report.console import OpenConsole, RichScreen
 
     # Without a colour system rich writes no escape sequence at all; its own look at NO_COLOR would leave bold and dim.
     system = ("auto" if terminal else "standard") if colored else None
-    console = Console(color_system=system, force_terminal=colored or None, no_color=False, highlight=False)  # type: ignore[arg-type]
-    progress = Console(stderr=True, color_system="auto" if colored else None, no_color=False, highlight=False)
+    console = OpenConsole(color_system=system, force_terminal=colored or None, no_color=False, highlight=False)  # type: ignore[arg-type]
+    progress = OpenConsole(stderr=True, color_system="auto" if colored else None, no_color=False, highlight=False)
     return RichScreen(console, progress, verbose=verbose, quiet=quiet, again_options=again_options)
 
 
@@ -61,11 +59,7 @@ def wants_color(terminal: bool) -> bool:
 def header(cases: Sequence[Case], jobs: int) -> str:
     """The line above a report: versions, backends, seeds, jobs."""
     versions = f"gradcheck {__version__} · Python {'.'.join(map(str, sys.version_info[:3]))}"
-    for package in ("numpy", "cupy", "paddlepaddle"):
-        try:
-            versions += f" · {package} {version(package)}"
-        except PackageNotFoundError:
-            continue
+    versions += "".join(f" · {package} {version}" for package, version in installed().items())
     backends = ", ".join(dict.fromkeys(case.backend for case in cases))
     seeds = {case.seed for case in cases}
     seed = f"seed {seeds.pop()}" if len(seeds) == 1 else f"{len(seeds)} seeds"

@@ -1,27 +1,181 @@
-"""Code in spec files that are not ours runs only if the user, or the user's project, allows it."""
+"""``gradcheck trust``, and whose word counts: code in spec files that are not ours runs only if the user, or a project
+that the user trusts, allows it.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
+from click.core import ParameterSource
 
+from gradcheck import trusted
 from gradcheck.case.case import Case
 from gradcheck.commands.specs import fail
-from gradcheck.escape import one_line
+from gradcheck.config import ConfigError, Project, load_project, nearest_file
+from gradcheck.escape import one_line, safe
 from gradcheck.report.text import shown_path
 from gradcheck.resources import bundled_specs
+from gradcheck.trusted import Standing
 
 if TYPE_CHECKING:
     from gradcheck.spec.model import Scenario
 
 REFUSALS_SHOWN = 20
+VARIABLE = "GRADCHECK_ALLOW_CODE"
+SECTION = "[tool.gradcheck]"
+NEEDS_TRUST = ("allow-code", "environments")
+"""The keys of the section that hold only where the user trusts the project."""
+
+allow_code_option = click.option(
+    "--allow-code",
+    is_flag=True,
+    envvar=VARIABLE,
+    show_envvar=True,
+    help="Run code in spec files that are not bundled with gradcheck.",
+)
 
 
-def require_trust(cases: Sequence[Case], allowed: bool) -> None:
-    """Refuse to run code of `cases` from files that are not ours unless the user or the project allows it.
+# ------------------------------------------------------------------------------------- the command
+@click.command()
+@click.argument("path", default=".", metavar="[PATH]", type=click.Path(path_type=Path))
+@click.option("--list", "listed", is_flag=True, help="List the projects that are trusted.")
+@click.option("--revoke", is_flag=True, help="Trust the project no more.")
+def trust(path: Path, listed: bool, revoke: bool) -> None:
+    """Trust a project: believe `allow-code` and `environments` in its pyproject.toml.
+
+    PATH is a folder of the project, by default the current one; its pyproject.toml is the nearest one upward, no
+    further than a folder with .git. Code in the spec files of that project then runs without --allow-code, and the
+    interpreters that it names are started, until its [tool.gradcheck] changes. Read them first: such code can do what you can do.
+    """
+    if listed and revoke:
+        raise fail("--list shows what is trusted, and --revoke ends it: use one of them")
+    try:
+        if listed:
+            show_trusted()
+        elif revoke:
+            revoke_trust(path)
+        else:
+            give_trust(path)
+    except ConfigError as error:
+        raise fail(str(error)) from None
+
+
+def show_trusted() -> None:
+    """A line for each trusted project: where it is, and whether that still holds."""
+    known = trusted.entries()
+    for root in sorted(known):
+        try:
+            project = load_project(Path(root))
+            here = project.file is not None and str(project.file.parent) == root
+            state = trusted.standing(project) if here else "it has no [tool.gradcheck] any more"
+        except ConfigError as error:
+            state = str(error)
+        click.echo(f"{safe(root)}: {one_line(state)}")
+    if not known:
+        click.echo("no project is trusted")
+
+
+def revoke_trust(path: Path) -> None:
+    """Trust the project of `path` no more, or the one that was there.
+
+    Raises:
+        SystemExit: none is trusted there.
+    """
+    file = nearest_file(path.resolve())
+    for root in (path.resolve(), *([file.parent] if file else [])):
+        if trusted.revoke(root):
+            click.echo(f"{safe(str(root))}: not trusted any more")
+            return
+    raise fail(f"{safe(str(path.resolve()))}: not trusted; `gradcheck trust --list` shows what is")
+
+
+def give_trust(path: Path) -> None:
+    """Trust the project of `path`, and show what is believed from now on.
+
+    Raises:
+        SystemExit: there is none, or it asks for nothing that needs trust.
+    """
+    if not path.is_dir():
+        raise fail(f"{safe(str(path))}: name a folder of the project")
+    project = load_project(path)
+    if project.file is None:
+        raise fail(f"{safe(str(path))}: there is no pyproject.toml with {SECTION} to trust")
+    if not project.config.needs_trust:
+        raise fail(f"{shown_path(str(project.file))}: {SECTION} asks for nothing that needs trust")
+    trusted.trust(project)
+    if project.config.allow_code:
+        click.echo(asking(project))
+    for name, interpreter in project.config.environments.items():
+        click.echo(f"{shown_path(str(project.file))}: {name} is run by {safe(interpreter)}")
+    click.echo(f"{safe(str(project.file.parent))}: trusted until {SECTION} changes")
+
+
+# --------------------------------------------------------------------------------------- the leave
+class Leave(NamedTuple):
+    """Whether code in files that are not ours may run, and whose word that is."""
+
+    for_all: bool
+    """By --allow-code, or by the environment."""
+    by_variable: bool
+    project: Project
+    standing: Standing | None
+    """How a project stands that asks for leave; None if it does not."""
+
+    @property
+    def trusted(self) -> bool:
+        """Whether the project's word counts."""
+        return self.standing is Standing.TRUSTED
+
+    def covers(self, path: Path) -> bool:
+        """Whether code of the spec file may run: a project speaks for files in its folder, and those it names."""
+        if self.for_all or not self.trusted or self.project.file is None or not self.project.config.allow_code:
+            return self.for_all
+        places = [self.project.file.parent, *map(Path, self.project.config.paths)]
+        return any(path.resolve().is_relative_to(place.resolve()) for place in places)
+
+    def believed(self) -> str:
+        """What of the project and of the environment is believed, in one line; empty if they say nothing."""
+        parts = [f"code allowed by {VARIABLE}"] * self.by_variable
+        if self.project.file is not None:
+            asking = [key for key in NEEDS_TRUST if self.project.table.get(key)]
+            keys = [key for key in self.project.table if key not in asking]
+            asked = [f"{key} {self.holds(key)}: the project is {self.standing}" for key in asking]
+            parts += [f"{shown_path(str(self.project.file))}: {' · '.join([', '.join(keys)] * bool(keys) + asked)}"]
+        return " · ".join(parts)
+
+    def holds(self, key: str) -> str:
+        """Whether the project's word counts, of a key."""
+        plural = key.endswith("s")
+        return ("hold" if plural else "holds") if self.trusted else ("do not hold" if plural else "does not hold")
+
+
+def leave_of(project: Project, allow_code: bool) -> Leave:
+    """The leave that this command has.
+
+    Raises:
+        ConfigError: the project asks for leave, and the user's list of trusted projects cannot be read.
+    """
+    source = click.get_current_context().get_parameter_source("allow_code")
+    by_variable = allow_code and source is ParameterSource.ENVIRONMENT
+    return Leave(allow_code, by_variable, project, trusted.standing(project) if project.config.needs_trust else None)
+
+
+def asking(project: Project) -> str:
+    """The place and the text of the line in which a project asks for leave."""
+    number = 1
+    with suppress(OSError, UnicodeDecodeError):
+        lines = (project.file or Path()).read_text(encoding="utf-8").splitlines()
+        number = next((at for at, line in enumerate(lines, 1) if re.match(r"[^#]*\ballow-code\b", line)), 1)
+    return f"{shown_path(str(project.file))}:{number}: allow-code = true"
+
+
+def require_trust(cases: Sequence[Case], leave: Leave) -> None:
+    """Refuse to run code of `cases` from files that are not ours without leave.
 
     Raises:
         SystemExit: there is such code; every place is named, and nothing has been imported or run.
@@ -29,17 +183,22 @@ def require_trust(cases: Sequence[Case], allowed: bool) -> None:
     bundled = bundled_specs().resolve()
     scenarios = {id(case.scenario): case.scenario for case in cases if case.not_run() is None}
     outside = [one for one in scenarios.values() if not Path(one.path).resolve().is_relative_to(bundled)]
-    refused = [(one, line, what) for one in outside for line, what in code_in(one)]
-    if allowed or not refused:
+    refused = [(one, line, what) for one in outside for line, what in code_in(one) if not leave.covers(Path(one.path))]
+    if not refused:
         return
     for scenario, line, what in refused[:REFUSALS_SHOWN]:
         click.echo(f"{shown_path(scenario.path)}:{line}: {scenario.id} would run {what}", err=True)
     if len(refused) > REFUSALS_SHOWN:
         click.echo(f"and {len(refused) - REFUSALS_SHOWN} more", err=True)
-    raise fail(
-        "this code is not from gradcheck, so it was not run. Read it; then allow it with --allow-code, "
-        "or for this project with `allow-code = true` under [tool.gradcheck] in its pyproject.toml"
-    )
+    how = f", or for this project with `allow-code = true` under {SECTION} in its pyproject.toml and `gradcheck trust`"
+    if not leave.project.config.allow_code:
+        pass
+    elif leave.trusted:
+        how = ": the trusted project speaks only for files in its folder, and for those that it names"
+    else:
+        click.echo(f"{asking(leave.project)} {leave.holds('allow-code')}: the project is {leave.standing}", err=True)
+        how = ", or for this project with `gradcheck trust`"
+    raise fail(f"this code is not from gradcheck, so it was not run. Read it; then allow it with --allow-code{how}")
 
 
 def code_in(scenario: Scenario) -> Iterator[tuple[int, str]]:

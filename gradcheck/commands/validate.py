@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from gradcheck.escape import WithoutCommands
+
 if TYPE_CHECKING:
     from gradcheck.spec.diagnostic import Diagnostic
 
@@ -14,34 +16,46 @@ _MOST_SHOWN = 100
 
 
 @click.command()
-@click.argument("paths", nargs=-1, metavar="[PATH]...")
+@click.argument("paths", nargs=-1, metavar="[PATH|-]...")
+@click.option(
+    "--format", "layout", type=click.Choice(["text", "json", "github"]), default="text",
+    help="Of what is printed: for a reader, for programs, as annotations on GitHub.",
+)  # fmt: skip
 @click.pass_context
-def validate(context: click.Context, paths: tuple[str, ...]) -> None:
-    """Check spec files, or all *.grad.yaml files below folders, without running anything.
+def validate(context: click.Context, paths: tuple[str, ...], layout: str) -> None:
+    """Check spec files, or all *.grad.yaml files below folders, without running anything; ``-`` reads one from stdin.
 
     Without a PATH the bundled specs are checked. Exits with 0 if all is well, with 2 if there are mistakes.
     """
-    from gradcheck.escape import escape
     from gradcheck.spec.diagnostic import SpecError
-    from gradcheck.spec.read import find, read, shared_ids
+    from gradcheck.spec.read import find, read, read_bytes, shared_ids
 
     if not paths:
         from gradcheck.resources import bundled_specs
 
         paths = (str(bundled_specs()),)
-    color = context.color if context.color is not None else sys.stdout.isatty()
-    files, empty = find(paths)
+    files, empty = find(path for path in paths if path != "-")
     good = []
     results: dict[str, list[Diagnostic]] = {one.path: [one] for one in empty}
-    for file in files:
-        results[str(file)] = []
+    for name in [*map(str, files), *("-" for path in paths if path == "-")]:
+        results[name] = []
         try:
-            good.append(read(file))
+            good.append(read(name) if name != "-" else read_bytes(sys.stdin.buffer.read(), "-"))
         except SpecError as error:
-            results[str(file)] = error.diagnostics
+            results[name] = error.diagnostics
     for shared in shared_ids(good):
         results[shared.path].append(shared)
     counts = {spec.path: len(spec.scenarios) for spec in good}
+    show = {"text": show_text, "json": show_json, "github": show_github}[layout]
+    show(results, counts, context)
+    context.exit(2 if any(results.values()) else 0)
+
+
+def show_text(results: dict[str, list[Diagnostic]], counts: dict[str, int], context: click.Context) -> None:
+    """Each mistake with its line, a line for each file, and the sum."""
+    from gradcheck.escape import escape
+
+    color = context.color if context.color is not None else sys.stdout.isatty()
     for path, mistakes in results.items():
         for mistake in mistakes[:_MOST_SHOWN]:
             click.echo(mistake.render(color), color=color)
@@ -56,7 +70,29 @@ def validate(context: click.Context, paths: tuple[str, ...]) -> None:
         if total
         else f"{_count(len(results), 'file')}, {scenarios}: all valid"
     )
-    context.exit(2 if total else 0)
+
+
+def show_json(results: dict[str, list[Diagnostic]], counts: dict[str, int], context: click.Context) -> None:
+    """An object for each file: its path, how many scenarios it has, its mistakes."""
+    import json
+    from dataclasses import asdict
+
+    files = [
+        {"path": path, "scenarios": counts.get(path, 0), "errors": [asdict(one) for one in mistakes]}
+        for path, mistakes in results.items()
+    ]
+    click.echo(json.dumps(files, indent=1))
+
+
+def show_github(results: dict[str, list[Diagnostic]], counts: dict[str, int], context: click.Context) -> None:
+    """An annotation for each mistake; past `without_commands`, which takes commands out of what is printed."""
+    from gradcheck.report.github import command
+
+    stream = sys.__stdout__ if isinstance(sys.stdout, WithoutCommands) else sys.stdout
+    for mistakes in results.values():
+        for one in mistakes:
+            said = " ".join(filter(None, [one.message, one.help and f"({one.help})"]))
+            print(command(one.path, max(one.line, 1), max(one.column, 1), "gradcheck validate", said), file=stream)
 
 
 def _count(number: int, noun: str) -> str:

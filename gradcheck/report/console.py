@@ -26,6 +26,14 @@ PANEL_FRAME = 4
 """Columns of a panel that are border and padding."""
 
 
+class OpenConsole(Console):
+    """A console that leaves it to the command what to do when nobody reads on."""
+
+    def on_broken_pipe(self) -> None:
+        """Let the error through that led here: rich calls this while it handles it."""
+        raise
+
+
 class RichScreen:
     """Shows a header and a transient progress bar while cases run, and everything else at the end."""
 
@@ -52,10 +60,11 @@ class RichScreen:
         )
 
     @contextmanager
-    def running(self, header: str, total: int) -> Iterator[None]:
-        """Print the `header`; show the progress bar while cases run."""
-        if not self.quiet:
-            self.console.print(Text(header, "dim"))
+    def running(self, header: str, total: int, believed: str = "") -> Iterator[None]:
+        """Print the `header` and what is `believed`; show the progress bar while cases run."""
+        for line in (header, believed):
+            if line and not self.quiet:
+                self.console.print(Text(line, "dim"))
         self.task = self.progress.add_task("", total=total)
         with self.progress:
             yield

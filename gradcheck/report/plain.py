@@ -46,8 +46,10 @@ class PlainScreen:
         self.done = 0
 
     @contextmanager
-    def running(self, header: str, total: int) -> Iterator[None]:
-        """While cases run: signs of life. There is no `header` where one line is one result."""
+    def running(self, header: str, total: int, believed: str = "") -> Iterator[None]:
+        """While cases run: signs of life. There is no `header` where one line is one result; on stderr, what counts."""
+        if believed and not self.quiet:
+            click.echo(f"gradcheck: {believed}", err=True)
         started, stop = time.monotonic(), threading.Event()
 
         def beat() -> None:

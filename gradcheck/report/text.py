@@ -165,7 +165,12 @@ def failure_block(result: Result, options: str = "", width: int | None = None) -
 
 
 def again(result: Result, options: str) -> str:
-    """The command that runs this case alone. It names the backend in the case, and the file unless it is bundled."""
+    """The command that runs this case alone. It names the backend in the case, and the file unless it is bundled.
+
+    `options` are those that it needs, or the whole command where there is no file to name.
+    """
+    if options.startswith("gradcheck "):
+        return options
     path = shown_path(result.path)
     words = [*([] if path.startswith(f"specs{os.sep}") else [path]), result.name]
     return " ".join(["gradcheck run", *map(shlex.quote, words), *filter(None, [options]), "-v"])

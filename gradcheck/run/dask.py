@@ -8,8 +8,10 @@ nothing beside them, so that only one that loses its Dask worker again is to bla
 from __future__ import annotations
 
 import atexit
+import logging
 import threading
 from concurrent.futures import CancelledError, Future
+from contextlib import suppress
 from types import TracebackType
 from typing import Any
 
@@ -22,6 +24,16 @@ from gradcheck.run.supervisor import ExecutorError
 
 CONNECT = 10.0
 """Seconds to wait for the scheduler and for its first worker."""
+
+LOGGERS = (
+    "distributed",
+    "distributed.client",
+    "distributed.comm",
+    "distributed.core",
+    "tornado.application",
+    "asyncio",
+)
+"""What Dask's client reports to when it loses the scheduler, with tracebacks; we say it ourselves, once."""
 
 
 _local = threading.local()
@@ -65,15 +77,17 @@ class DaskPool:
             from distributed import Client, KilledWorker
         except ImportError:
             raise ExecutorError('--executor dask needs Dask: pip install "gradcheck[dask]"') from None
-        self.execute, self.killed = execute, KilledWorker
+        self.address, self.execute, self.killed = address, execute, KilledWorker
+        for name in LOGGERS:
+            logging.getLogger(name).setLevel(logging.CRITICAL + 1)
         try:
             self.client: Any = Client(address, timeout=CONNECT, set_as_default=False)
             self.client.wait_for_workers(1, timeout=CONNECT)
+            threads = sum(self.client.nthreads().values())
         except (OSError, TimeoutError, ValueError) as error:
             raise ExecutorError(
                 f"--executor dask:{address}: no scheduler with a worker answers there ({error})"
             ) from None
-        threads = sum(self.client.nthreads().values())
         self.slots = min(threads, jobs or threads)
         self.cluster = self.client.get_executor(pure=False)
         self.suspects: list[tuple[Case, Future[Result]]] = []
@@ -86,8 +100,9 @@ class DaskPool:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.cluster.shutdown(wait=False)
-        self.client.close()
+        with suppress(Exception):  # the scheduler may be lost
+            self.cluster.shutdown(wait=False)
+            self.client.close()
 
     def submit(self, case: Case) -> Future[Result]:
         """The result of `case` from whichever worker of the cluster is free."""
@@ -99,7 +114,11 @@ class DaskPool:
 
     def send(self, case: Case, future: Future[Result], *, alone: bool) -> None:
         """Have the cluster run `case`; `alone` says that nothing else runs meanwhile."""
-        sent = self.cluster.submit(run_case, case.model_dump_json(), __version__, self.execute)
+        try:
+            sent = self.cluster.submit(run_case, case.model_dump_json(), __version__, self.execute)
+        except Exception as error:  # whatever Dask raises when it has no scheduler any more
+            future.set_exception(self.failure(error))
+            return
         sent.add_done_callback(lambda sent: self.ended(case, future, sent, alone))
 
     def ended(self, case: Case, future: Future[Result], sent: Future[str], alone: bool) -> None:
@@ -125,4 +144,10 @@ class DaskPool:
             message = "the Dask worker that ran it was lost, and lost again when nothing else ran"
             future.set_result(case.result(Status.CRASH, message))
         else:
-            future.set_exception(ExecutorError(f"the Dask cluster failed: {error or type(error).__name__}"))
+            future.set_exception(self.failure(error))
+
+    def failure(self, error: BaseException) -> ExecutorError:
+        """What to say of an error of the cluster's."""
+        lost = self.client.status != "running"
+        reason = "the scheduler was lost" if lost else f"the cluster failed: {str(error) or type(error).__name__}"
+        return ExecutorError(f"--executor dask:{self.address}: {reason}")

@@ -2,6 +2,9 @@
 
 A line is written with one call to the system and is there whatever happens to this process afterwards. A new run
 begins a new file and puts it in the place of the old one, so that two runs side by side do not mix their lines.
+
+This process alone writes it. Lines of other hands, such as a case that appends some, are not believed: each of ours
+carries the run it belongs to, and a digest under a key of the user's (`run.seal`).
 """
 
 from __future__ import annotations
@@ -10,14 +13,18 @@ import hashlib
 import os
 from collections.abc import Iterable
 from pathlib import Path
+from typing import NamedTuple
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from gradcheck import __version__
 from gradcheck.case.case import Case
 from gradcheck.result import Result
+from gradcheck.run import folder
+from gradcheck.run.folder import Folder, FolderError
+from gradcheck.run.seal import Seal, SealError
 
-PATH = Path(".gradcheck") / "last.jsonl"
+PATH = folder.PATH / "last.jsonl"
 """Where the record is, below the current folder."""
 
 
@@ -26,12 +33,29 @@ class Record(BaseModel):
 
     model_config = ConfigDict(frozen=True, ser_json_inf_nan="constants")
 
+    run: str
+    """Which run: a random name that `--resume` and `--lf` keep."""
     key: str
     """What `key` gives for the case."""
     seed: int
     timeout: float
     memory: int
     result: Result
+
+
+class Recorded(NamedTuple):
+    """What is to be believed of the file."""
+
+    run: str
+    """The run that began it."""
+    records: list[Record]
+    """The last one for each case, in the order in which they were written."""
+    passed_over: int
+    """How many lines are not whole, or not of that run."""
+
+
+NOTHING = Recorded("", [], 0)
+"""Of a run that does not go on with another one."""
 
 
 class JournalError(Exception):
@@ -43,29 +67,62 @@ def key(case: Case) -> str:
     return hashlib.sha256(f"{__version__}\n{case.model_dump_json()}".encode()).hexdigest()[:32]
 
 
-def read(path: Path = PATH) -> list[Record]:
-    """The records in the order in which they were written, the last one for each case.
+def read(path: Path = PATH) -> Recorded:
+    """What the file has of the run that began it.
 
-    A line that is no record, such as one that was being written when the machine stopped, is passed over.
+    A line that is no record of it is passed over, such as one that was being written when the machine stopped, or one
+    that something else than gradcheck wrote.
 
     Raises:
         JournalError: there is no such file, or it cannot be read.
     """
     try:
-        lines = path.read_bytes().splitlines()
+        seal = Seal()
+        with Folder(path.parent) as where, open(where.open(path.name, os.O_RDONLY), "rb") as file:
+            found = [record_in(line, seal) for line in file]
     except FileNotFoundError:
         raise JournalError(f"there is no {path}: no run has been recorded in this folder") from None
+    except (FolderError, SealError) as error:
+        raise JournalError(str(error)) from None
     except OSError as error:
         raise JournalError(f"{path}: {error.strerror or error}") from None
+    whole = [record for record in found if record is not None]
+    run = whole[0].run if whole else ""
+    believed = [record for record in whole if record.run == run]
     records: dict[str, Record] = {}
-    for line in lines:
-        try:
-            record = Record.model_validate_json(line)
-        except ValidationError:
-            continue
+    for record in believed:
         records.pop(record.result.name, None)
         records[record.result.name] = record
-    return list(records.values())
+    return Recorded(run, list(records.values()), len(found) - len(believed))
+
+
+def passed_over(recorded: Recorded) -> str:
+    """A word about the lines that are not believed."""
+    count = recorded.passed_over
+    lines, they = (f"{count} lines", "they are") if count > 1 else ("a line", "it is")
+    return f"{PATH}: {lines} not written by this user's run, or not whole: {they} passed over"
+
+
+BEFORE, BETWEEN, AFTER = b'{"seal":"', b'","record":', b"}\n"
+DIGITS = 64
+
+
+def line_of(record: Record, seal: Seal) -> bytes:
+    """A line of the file: JSON, with the digest of the record's own bytes."""
+    text = record.model_dump_json().encode()
+    return b"".join((BEFORE, seal.digest(text), BETWEEN, text, AFTER))
+
+
+def record_in(line: bytes, seal: Seal) -> Record | None:
+    """The record that `line` holds; None if it is not whole, or the digest is not that of the record."""
+    digest = line[len(BEFORE) : len(BEFORE) + DIGITS]
+    text = line[len(BEFORE) + DIGITS + len(BETWEEN) : -len(AFTER)]
+    if not seal.fits(text, digest) or line != b"".join((BEFORE, digest, BETWEEN, text, AFTER)):
+        return None
+    try:
+        return Record.model_validate_json(text)
+    except ValidationError:  # of another version
+        return None
 
 
 def known_results(cases: Iterable[Case], records: Iterable[Record]) -> dict[str, Result]:
@@ -76,49 +133,48 @@ def known_results(cases: Iterable[Case], records: Iterable[Record]) -> dict[str,
 
 
 class Journal:
-    """The open file: a new one, or with `append` that of the last run.
+    """The open file: a new one, or that of the `run` to go on with.
 
-    A folder in which nothing can be written costs the record, not the run: `problem` says so.
+    What cannot be written safely costs the record, not the run: `problem` says so.
     """
 
-    def __init__(self, *, append: bool, path: Path = PATH) -> None:
+    def __init__(self, run: str = "", path: Path = PATH) -> None:
+        self.run, self.path = run or os.urandom(8).hex(), path
         self.problem = ""
         self.fd: int | None = None
         try:
-            path.parent.mkdir(exist_ok=True)
-            ignore = path.parent / ".gitignore"
-            if not ignore.exists():
-                ignore.write_text("*\n")
-            if not append:
-                new = path.with_name(f"{path.name}.{os.getpid()}")
-                self.fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC, 0o644)
-                new.replace(path)
-            else:
-                self.fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
-                self._end_last_line()
+            self.seal = Seal()
+            with Folder(path.parent, create=True) as where:
+                where.keep_out_of_git()
+                self.fd = self._open(where, go_on=bool(run))
+        except (FolderError, SealError) as error:
+            self.problem = f"{error}; this run is not recorded"
         except OSError as error:
             self.problem = f"{path}: {error.strerror or error}; this run is not recorded"
 
-    def _end_last_line(self) -> None:
-        """A line that the last run did not finish must not spoil the first of this one."""
-        assert self.fd is not None
-        size = os.lseek(self.fd, 0, os.SEEK_END)
-        if size and os.pread(self.fd, 1, size - 1) != b"\n":
-            os.write(self.fd, b"\n")
+    def _open(self, where: Folder, go_on: bool) -> int:
+        if not go_on:
+            return where.replace(self.path.name, os.O_WRONLY | os.O_APPEND)
+        fd = where.open(self.path.name, os.O_RDWR | os.O_APPEND)
+        size = os.lseek(fd, 0, os.SEEK_END)
+        os.lseek(fd, max(0, size - 1), os.SEEK_SET)
+        if os.read(fd, 1) not in (b"", b"\n"):  # a line that was not finished must not spoil the next one
+            os.write(fd, b"\n")
+        return fd
 
     def append(self, case: Case, result: Result) -> None:
         """Record the result of `case`."""
         if self.fd is None:
             return
         record = Record.model_construct(
-            key=key(case), seed=case.seed, timeout=case.timeout, memory=case.memory, result=result
+            run=self.run, key=key(case), seed=case.seed, timeout=case.timeout, memory=case.memory, result=result
         )
-        line = memoryview(record.model_dump_json().encode() + b"\n")
+        line = memoryview(line_of(record, self.seal))
         try:
             while line:
                 line = line[os.write(self.fd, line) :]
         except OSError as error:
-            self.problem = f"{PATH}: {error.strerror or error}; results from here on are not recorded"
+            self.problem = f"{self.path}: {error.strerror or error}; results from here on are not recorded"
             self.close()
 
     def close(self) -> None:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
-from gradcheck.case.namespace import compile_expression, count_calls, describe, import_reference, run_source
+from gradcheck.case.namespace import compile_expression, count_calls, describe, run_source
 from gradcheck.case.places import frames_of
 
 
@@ -48,13 +47,3 @@ def test_calls_of_static_class_and_plain_methods_are_counted() -> None:
 
     assert (Layer.forward(1), Layer.backward(1)) == (2, 0)
     assert calls == {"forward": 1, "backward": 1}
-
-
-def test_a_reference_names_an_object_in_a_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "own_layers_module.py").write_text("class Outer:\n    class Inner:\n        pass\n")
-    monkeypatch.setattr("sys.path", [*__import__("sys").path])
-    assert import_reference("own_layers_module:Outer.Inner", tmp_path).__name__ == "Inner"
-    with pytest.raises(ImportError, match="has no 'Missing'"):
-        import_reference("own_layers_module:Missing", tmp_path)
-    with pytest.raises(ImportError):
-        import_reference("no_such_module_here:X", tmp_path)

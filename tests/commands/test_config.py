@@ -43,6 +43,22 @@ def test_the_nearest_file_alone_counts(project):
     assert not load_config(folder / "inner").allow_code
 
 
+@pytest.mark.parametrize("kind", ["folder", "file", "dangling link"])
+def test_no_file_above_a_clone_counts(project, kind):
+    clone = project("[tool.gradcheck]\njobs = 3\n") / "clone"
+    (clone / "deep").mkdir(parents=True)
+    assert load_config(clone / "deep").jobs == 3
+    if kind == "folder":
+        (clone / ".git").mkdir()
+    elif kind == "file":  # of a worktree or a submodule
+        (clone / ".git").write_text("gitdir: elsewhere")
+    else:
+        (clone / ".git").symlink_to("nowhere")
+    assert load_config(clone / "deep") == Config()
+    (clone / "pyproject.toml").write_text("[tool.gradcheck]\njobs = 4\n")
+    assert load_config(clone / "deep").jobs == 4
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -108,5 +124,6 @@ def test_settings_take_effect_and_the_command_line_goes_before_them(gradcheck, s
     (folder / "pyproject.toml").write_text(
         '[tool.gradcheck]\nallow-code = true\npaths = ["in"]\ntimeout = 0.5\njobs = 1\n'
     )
+    assert gradcheck("trust").code == 0
     assert "ran longer than 0.5 s" in gradcheck("run").out
     assert "ran longer than 0.2 s" in gradcheck("run", "--timeout", "0.2").out

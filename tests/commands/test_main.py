@@ -57,7 +57,10 @@ def test_version(gradcheck):
 
 @pytest.mark.parametrize(
     ("name", "hint"),
-    [("rnu", "Did you mean 'run'?"), ("xyzzy", "The commands are run, replay, validate, list, show, explain, schema.")],
+    [
+        ("rnu", "Did you mean 'run'?"),
+        ("xyzzy", "The commands are run, replay, validate, list, show, explain, trust, schema."),
+    ],
 )
 def test_an_unknown_command_brings_up_the_nearest_one(gradcheck, name, hint):
     done = gradcheck(name)
@@ -69,20 +72,50 @@ def test_a_bug_of_ours_is_a_report_to_file_and_no_traceback(gradcheck, folder, b
     broken(LookupError("oh"))
     done = gradcheck("fails")
     assert (done.code, done.out) == (3, "")
-    (path,) = (folder / ".gradcheck").iterdir()
+    (path,) = (folder / ".gradcheck").glob("bug-*")
     assert done.err == f"gradcheck: this is a bug in gradcheck. Please report it with the file .gradcheck/{path.name}\n"
     assert "LookupError: oh" in path.read_text()
     assert f"gradcheck {__version__}, Python " in path.read_text()
 
 
-def test_a_bug_where_nothing_can_be_written_leaves_its_report_elsewhere(gradcheck, folder, broken):
+@pytest.mark.parametrize("kind", ["file", "link"])
+def test_a_bug_where_nothing_is_to_be_written_leaves_its_report_elsewhere(
+    gradcheck, folder, broken, kind, tmp_path_factory, monkeypatch
+):
+    elsewhere, temporary = tmp_path_factory.mktemp("elsewhere"), tmp_path_factory.mktemp("temporary")
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
+    if kind == "file":
+        (folder / ".gradcheck").write_text("a file")
+    else:
+        (folder / ".gradcheck").symlink_to(elsewhere)
+    broken(LookupError("oh"))
+    paths = []
+    for _ in range(2):
+        done = gradcheck("fails")
+        assert done.code == 3
+        paths.append(Path(done.err.split()[-1]))
+        assert "LookupError: oh" in paths[-1].read_text()
+        assert paths[-1].stat().st_mode & 0o077 == 0
+    assert {path.parent for path in paths} == {temporary}
+    assert len(set(paths)) == 2
+    assert list(elsewhere.iterdir()) == []
+
+
+def test_no_two_reports_have_the_same_name(gradcheck, folder, broken):
+    broken(LookupError("oh"))
+    for _ in range(2):
+        gradcheck("fails")
+    assert len(list((folder / ".gradcheck").glob("bug-*.txt"))) == 2
+
+
+def test_a_bug_of_which_no_report_can_be_kept_is_shown(gradcheck, folder, broken, monkeypatch):
     (folder / ".gradcheck").write_text("a file")
+    monkeypatch.setattr("tempfile.tempdir", str(folder / "nowhere"))
     broken(LookupError("oh"))
     done = gradcheck("fails")
-    path = Path(done.err.split()[-1])
     assert done.code == 3
-    assert "LookupError: oh" in path.read_text()
-    path.unlink()
+    assert done.err.startswith("gradcheck: this is a bug in gradcheck. Please report it with these lines:\n")
+    assert "LookupError: oh" in done.err
 
 
 def test_the_traceback_can_be_asked_for(gradcheck, broken, monkeypatch):

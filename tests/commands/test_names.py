@@ -73,7 +73,7 @@ def test_in_a_folder_whose_name_is_not_utf8_all_works_and_reports_are_valid(not_
         ["PASS", "op@numpy"], ["FAIL", "ref@numpy"],
     ]  # fmt: skip
     assert "doubled.py:7 │" in done.stdout
-    _, result = json.loads((not_utf8 / "r.json").read_text(encoding="utf-8"))
+    _, result = json.loads((not_utf8 / "r.json").read_text(encoding="utf-8"))["results"]
     assert result["gradient"]["diagnosis"][0]["line"].endswith("/d\\udcfe/doubled.py:7")
     again = called("replay", "--allow-code", folder=not_utf8)
     assert (again.returncode, again.stderr) == (1, "")

@@ -160,7 +160,7 @@ def test_code_of_others_is_refused_and_named_and_nothing_runs(spec, gradcheck, f
     first, last = done.err.splitlines()
     assert first == message
     assert "--allow-code" in last
-    assert "`allow-code = true` under [tool.gradcheck]" in last
+    assert "`allow-code = true` under [tool.gradcheck] in its pyproject.toml and `gradcheck trust`" in last
     assert not (folder / "ran").exists()
 
 
@@ -182,11 +182,13 @@ def test_a_long_list_of_refusals_is_cut_and_counted(spec, gradcheck):
     assert "\nand 10 more\n" in gradcheck("run", "a.grad.yaml").err
 
 
-def test_a_project_may_allow_code_but_a_spec_may_not(spec, gradcheck, folder, monkeypatch):
+def test_a_trusted_project_may_allow_code_but_a_spec_may_not(spec, gradcheck, folder):
     spec(GOOD, name="sub/a.grad.yaml")
-    (folder / "sub" / "pyproject.toml").write_text("[tool.gradcheck]\nallow-code = true\n")
-    assert gradcheck("run", "sub/a.grad.yaml").code == 2  # a file beside the spec is not the user's project
-    (folder / "pyproject.toml").write_text("[tool.gradcheck]\nallow-code = true\n")
+    for place in (folder / "sub", folder):
+        (place / "pyproject.toml").write_text("[tool.gradcheck]\nallow-code = true\n")
+    assert gradcheck("trust", "sub").code == 0
+    assert gradcheck("run", "sub/a.grad.yaml").code == 2  # what lies beside the spec is not the user's project
+    assert gradcheck("trust").code == 0
     assert gradcheck("run", "sub/a.grad.yaml").code == 0
 
 
@@ -220,7 +222,8 @@ def test_a_link_into_the_bundled_specs_grants_nothing(spec, gradcheck, folder, m
         (
             ["--report", "xml:x"],
             2,
-            "gradcheck: --report xml:x: write FORMAT:PATH, such as json:results.json; the formats are json\n",
+            "gradcheck: --report xml:x: write FORMAT:PATH, such as json:results.json; the formats are json, jsonl, "
+            "junit, github, markdown, sarif, html\n",
         ),
         (["--report", "json:"], 2, "gradcheck: --report json:: write FORMAT:PATH"),
         (["--report", "json:no/x.json"], 2, "gradcheck: --report json:no/x.json: no/x.json cannot be a file"),
@@ -309,7 +312,7 @@ def test_ctrl_c_reports_what_had_finished_and_leaves_no_process(spec, folder):
         out, err = process.communicate()
     assert (process.returncode, err) == (130, "")
     assert re.fullmatch(r"PASS good@numpy .*\n1 PASS in .* s; stopped before the end, 2 without a result\n", out)
-    assert [result["name"] for result in json.loads((folder / "r.json").read_text())] == ["good@numpy"]
+    assert [result["name"] for result in json.loads((folder / "r.json").read_text())["results"]] == ["good@numpy"]
     assert len(files) == 2
     for file in files:
         with pytest.raises(ProcessLookupError):
@@ -318,7 +321,8 @@ def test_ctrl_c_reports_what_had_finished_and_leaves_no_process(spec, folder):
 
 def test_a_bug_of_ours_leaves_a_report_and_exits_with_3(spec, gradcheck, folder, monkeypatch):
     spec(OP)
-    (folder / "broken.py").write_text("def execute(case):\n    raise LookupError('ours')\n")
+    ours = "execute.__code__ = execute.__code__.replace(co_filename='<string>')\n"  # a file here is the user's
+    (folder / "broken.py").write_text(f"def execute(case):\n    raise LookupError('ours')\n{ours}")
     monkeypatch.syspath_prepend(str(folder))
     from gradcheck.run import pool
 
@@ -337,7 +341,7 @@ def test_a_bug_of_ours_leaves_a_report_and_exits_with_3(spec, gradcheck, folder,
 def test_a_json_report_has_every_result(spec, gradcheck, folder):
     spec(GOOD, BAD)
     assert gradcheck("run", "a.grad.yaml", "--allow-code", "--report", "json:out.json").code == 1
-    results = json.loads((folder / "out.json").read_text())
+    results = json.loads((folder / "out.json").read_text())["results"]
     assert [(result["name"], result["status"]) for result in results] == [("good@numpy", "PASS"), ("bad@numpy", "FAIL")]
 
 
@@ -430,7 +434,9 @@ def test_on_github_nothing_a_layer_says_is_a_workflow_command(spec, cli, layout)
     options = ("run", "a.grad.yaml", "--allow-code", "-v", "--format", layout)
     done = cli(*options, GITHUB_ACTIONS="true", COLUMNS="100")
     lines = (done.out + done.err).splitlines()
-    assert not [line for line in lines if line.lstrip().startswith("::") or "##[" in line]
+    ours = [line for line in lines if line.startswith("::error file=a.grad.yaml,")]
+    assert not [line for line in lines if line not in ours and line.lstrip().startswith("::")]
+    assert not [line for line in lines if "##[" in line]
     for word in ("error::printed", "warning::raised", "\\x5badd-mask]masked", "notice:"):
         assert word in done.out
     elsewhere = cli(*options, GITHUB_ACTIONS="", COLUMNS="100")
@@ -445,3 +451,25 @@ def test_a_closed_pipe_is_no_bug(spec, folder):
     assert done.stdout.startswith("PASS good-0@numpy")
     assert done.stderr == ""
     assert list((folder / ".gradcheck").glob("bug-*")) == []
+
+
+def test_github_gets_annotations_and_a_summary_and_no_commands_of_others(spec, folder):
+    (folder / "a.grad.yaml").write_text(spec_text := (
+        "schema: gradcheck/v1\nscenarios:\n  - id: bad\n    title: t\n    source: {document: d}\n"
+        "    script: |\n      print('::add-mask::x')\n      raise ValueError('::error::y')\n"
+    ))  # fmt: skip
+    assert spec_text
+    process = subprocess.run(
+        [sys.executable, ROOT / "cli.py", "run", "a.grad.yaml", "--allow-code"],
+        env={**os.environ, "GITHUB_ACTIONS": "true", "GITHUB_STEP_SUMMARY": str(folder / "summary.md")},
+        cwd=folder, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert process.returncode == 1
+    commands = [line for line in process.stdout.splitlines() if line.lstrip().startswith("::")]
+    assert len(commands) == 1
+    assert commands[0].startswith("::error file=a.grad.yaml,line=3,col=5,title=ERROR bad@numpy::")
+    assert (folder / "summary.md").read_text().startswith("## gradcheck: 1 ERROR")
+
+
+def test_the_schema_of_reports_is_printed_too(gradcheck):
+    assert json.loads(gradcheck("schema", "--report").out)["title"] == "A report of gradcheck"

@@ -83,7 +83,7 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> Run:
         timeout=PATIENCE,
         check=False,
     )
-    results = {result["scenario"]: result for result in json.loads((folder / "report.json").read_text())}
+    results = {result["scenario"]: result for result in json.loads((folder / "report.json").read_text())["results"]}
     files = {str(path.relative_to(folder)) for path in folder.rglob("*")} | {path.name for path in temporary.iterdir()}
     return Run(process.returncode, process.stdout.decode(), results, processes_with(mark), files)
 

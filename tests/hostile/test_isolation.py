@@ -56,7 +56,7 @@ def run(folder: Path, *options: str) -> dict[str, Any]:
     command = [sys.executable, ROOT / "cli.py", "run", "a.grad.yaml", "--allow-code", "-q", *options]
     process = subprocess.run([*command, "--report", "json:report.json"], cwd=folder, capture_output=True, check=False)
     assert process.returncode == 1, process.stderr
-    report = json.loads((folder / "report.json").read_text())
+    report = json.loads((folder / "report.json").read_text())["results"]
     changing = ("seconds", "line", "column")
     # The message ends with a line of the spec.
     return {

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import math
 from pathlib import Path
 
 import pytest
 
 from gradcheck.report import plain
-from gradcheck.report.files import as_json
 from gradcheck.report.plain import PlainScreen, result_line
 from gradcheck.report.text import (
     again,
@@ -278,23 +276,6 @@ def test_a_long_run_gives_signs_of_life_on_stderr(capsys, monkeypatch):
             output += captured.err
             assert captured.out == ""
     assert "gradcheck: 1 of 7 cases done after 0 s\n" in output
-
-
-def test_the_json_report_is_strict_and_gives_the_results_back():
-    entry = wrong(2.0, -2.0, bar=math.inf)
-    infinite = make_result(
-        Status.FAIL,
-        gradient=GradientSummary(verdict=Status.FAIL, wrong=(entry,), worst_error=math.nan),
-        output="\x00 ü",
-    )
-    text = as_json([FAILED, infinite])
-
-    def refuse(name: str) -> None:
-        raise AssertionError(f"{name} is not JSON")
-
-    plain_results = json.loads(text, parse_constant=refuse)
-    back = [Result.model_validate(item) for item in plain_results]
-    assert repr(back) == repr([FAILED, infinite])
 
 
 def test_reports_import_neither_numpy_nor_a_backend():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -42,6 +43,7 @@ class Cluster(NamedTuple):
 
     address: str
     workers: list[subprocess.Popen[bytes]]
+    scheduler: subprocess.Popen[bytes] | None = None
 
 
 def start(folder: Path, *arguments: str) -> subprocess.Popen[bytes]:
@@ -73,7 +75,7 @@ def cluster(tmp_path: Path) -> Iterator[Callable[..., Cluster]]:
         address = json.loads(file.read_text())["address"]
         wait = f"from distributed import Client; Client({address!r}).wait_for_workers(2, timeout=60)"
         subprocess.run([sys.executable, "-c", wait], check=True)
-        return Cluster(address, workers)
+        return Cluster(address, workers, processes[0])
 
     yield make
     for process in reversed(processes):  # the scheduler last
@@ -118,12 +120,31 @@ def test_what_a_case_breaks_costs_that_case_alone(cluster, tmp_path):
     process = run(cluster(nanny=True), tmp_path, *(text for k in range(4) for text in (hostile[k], *good[k::4])))
     out, err = process.communicate(timeout=120)
     assert (process.returncode, err) == (1, "")
-    results = {result["scenario"]: result for result in json.loads((tmp_path / "r.json").read_text())}
+    results = {result["scenario"]: result for result in json.loads((tmp_path / "r.json").read_text())["results"]}
     bad = {name: result["message"] for name, result in results.items() if result["status"] == "CRASH"}
     assert sorted(bad) == ["exits", "kills-its-worker", "kills-the-dask-worker", "segfaults"]
     assert bad["kills-the-dask-worker"] == "the Dask worker that ran it was lost, and lost again when nothing else ran"
     assert [result["status"] for name, result in results.items() if name not in bad] == ["PASS"] * 40
     assert out.splitlines()[-1].startswith("4 CRASH, 40 PASS in ")
+
+
+@pytest.mark.parametrize("ending", [signal.SIGKILL, signal.SIGTERM])
+def test_a_scheduler_lost_midway_is_told_and_what_had_finished_is_kept(cluster, tmp_path, ending):
+    some = cluster(nanny=False)
+    slow = [SCRIPT.format(id=f"slow-{k}", line="import time; time.sleep(0.1)") for k in range(60)]
+    with run(some, tmp_path, *slow) as process:
+        shown = [process.stdout.readline() for _ in range(5)]
+        some.scheduler.send_signal(ending)
+        shown += process.stdout.readlines()
+        err = process.stderr.read()
+    assert process.returncode == 2
+    assert [line.split("@")[0] for line in shown] == [f"PASS slow-{k}" for k in range(len(shown))]
+    lost = f"gradcheck: --executor dask:{some.address}: the scheduler was lost"
+    assert err == f"{lost}; what had finished is kept: add --resume to go on\n"
+    command = [sys.executable, str(ROOT / "cli.py"), "run", "a.grad.yaml", "--allow-code", "--resume"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert int(done.stderr.split()[1]) >= len(shown)
+    assert done.stdout.splitlines()[-1].startswith("60 PASS in ")
 
 
 def test_a_cluster_that_is_not_there_is_told(tmp_path):

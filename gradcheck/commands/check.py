@@ -1,0 +1,92 @@
+"""``gradcheck check``: one layer, named on the command line, without a spec file."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal
+
+import click
+
+from gradcheck.backends.base import BACKENDS
+from gradcheck.case.case import TIMEOUT
+from gradcheck.commands.choose import chosen_backends
+from gradcheck.commands.conduct import exit_code, make_pool, run_all, write_reports
+from gradcheck.commands.run_options import report_file
+from gradcheck.commands.screen import make_screen
+from gradcheck.commands.specs import fail
+from gradcheck.config import Config
+from gradcheck.report.files import FORMATS
+from gradcheck.run.plan import plan
+from gradcheck.spec.diagnostic import SpecError
+from gradcheck.spec.draft import DraftError, draft, shape_of, signature_of
+from gradcheck.spec.read import read_bytes
+
+
+@click.command()
+@click.argument("reference", metavar="PACKAGE.MODULE:LAYER")
+@click.option(
+    "-i", "--input", "inputs", multiple=True, metavar="NAME=SIZES[:DTYPE]",
+    help="An input, such as x=2x3 or x=2x3:float32 or x=scalar; repeatable.",
+)  # fmt: skip
+@click.option("--call", default="", metavar="CODE", help="How it is called, such as 'Own.apply(x, 3)'.")
+@click.option("-b", "--backend", "backends", multiple=True, metavar="NAME", help=f"{', '.join(BACKENDS)}; repeatable.")
+@click.option("--order", type=click.IntRange(1, 2), default=1, help="2: the derivative of the gradient as well.")
+@click.option("--mode", type=click.Choice(["auto", "probe", "full"]), default="auto", show_default=True)
+@click.option("--effort", type=click.Choice(["usual", "full"]), default="usual", show_default=True)
+@click.option("--seed", type=click.IntRange(0, 2**32 - 1), help="Seed of inputs and directions.")
+@click.option("--timeout", type=click.FloatRange(0, min_open=True, max=86_400), metavar="SECONDS")
+@click.option(
+    "--report", "reports", multiple=True, metavar="FORMAT:PATH", help=f"Write {', '.join(FORMATS)}; repeatable."
+)
+@click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto", help="Colours.")
+def check(
+    reference: str,
+    inputs: tuple[str, ...],
+    call: str,
+    backends: tuple[str, ...],
+    order: int,
+    mode: Literal["auto", "probe", "full"],
+    effort: Literal["usual", "full"],
+    seed: int | None,
+    timeout: float | None,
+    reports: tuple[str, ...],
+    color: str,
+) -> None:
+    """Check the gradient of one layer of a module of yours; no spec file is needed.
+
+    The module is looked for from the current folder and from the project's root. It is imported and run: naming it here
+    is leave enough. Exit codes are those of `gradcheck run`.
+    """
+    try:
+        signature = signature_of(reference)
+        shapes = {one.name: one for one in map(shape_of, inputs)}
+        missing = [name for name in signature.needed if name not in shapes]
+        if not call and missing:
+            wanted = " ".join(f"--input {name}=2x3" for name in missing)
+            raise DraftError(
+                f"{signature.file.name}:{signature.line}: forward takes {', '.join(signature.needed)}: give the shapes "
+                f"of those that are Tensors ({wanted}), and with --call how it is called if others are not"
+            )
+        text = draft(signature, shapes, call=call, order=order, comments=False)
+        spec = read_bytes(text.encode(), str(Path.cwd() / reference))  # modules are looked for from its folder
+    except DraftError as error:
+        raise fail(str(error)) from None
+    except SpecError as error:
+        said = "; ".join(" ".join(filter(None, [one.message, one.help])) for one in error.diagnostics)
+        raise fail(f"{reference}: {said}") from None
+    places = chosen_backends(backends, [], Config.model_construct(), {}, True)
+    scenario = spec.scenarios[0].model_copy(update={"line": signature.line, "column": 1})
+    spec = spec.model_copy(update={"scenarios": (scenario,)})
+    cases = plan(
+        [spec], list(places), seed=seed, mode=mode, effort=effort,
+        timeout=timeout, default_timeout=TIMEOUT, places=places,
+    )  # fmt: skip
+    files = [report_file(report) for report in reports]
+    again = shlex.join(["gradcheck", *sys.argv[1:]])
+    screen, began = make_screen("auto", color, False, False, again), datetime.now(UTC)
+    results, interrupted = run_all(cases, make_pool("local", 1, True), screen)
+    write_reports(files, cases, results, began, again)
+    raise SystemExit(exit_code(results, interrupted))

@@ -1,0 +1,208 @@
+"""Conducts a run: what executes the cases, what shows and records them, what ends it, and the exit code."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Protocol
+
+import click
+
+from gradcheck.case.case import Case
+from gradcheck.commands import INTERRUPTED, stop_for_bug
+from gradcheck.commands.screen import Screen, header
+from gradcheck.commands.specs import NOTHING_SELECTED, fail
+from gradcheck.escape import safe
+from gradcheck.report.files import written
+from gradcheck.report.record import Report
+from gradcheck.result import NOT_RUN, Result
+from gradcheck.run import journal
+from gradcheck.run.baseline import Baseline
+from gradcheck.run.compact import Results
+from gradcheck.run.supervisor import Executor, ExecutorError, Supervisor
+
+STOPPING = ("SIGINT", "SIGTERM", "SIGHUP")
+"""Signals that end a run in order."""
+
+
+class Pool(Executor, AbstractContextManager[Any], Protocol):
+    """An executor that is to be closed."""
+
+
+def make_pool(executor: str, jobs: int, limited: bool) -> Pool:
+    """What runs the cases: `jobs` processes here, or a cluster, on which `jobs` counts only if it is a limit.
+
+    Raises:
+        SystemExit: there is no such executor, or the cluster cannot be reached.
+    """
+    kind, _, address = executor.partition(":")
+    if executor == "local":
+        from gradcheck.run import pool
+
+        return pool.Pool(jobs)
+    if kind != "dask" or not address:
+        raise fail(f"--executor {executor}: write local, or dask:ADDRESS such as dask:tcp://10.0.0.1:8786")
+    from gradcheck.run.dask import DaskPool
+
+    try:
+        return DaskPool(address, jobs if limited else None)
+    except ExecutorError as error:
+        raise fail(str(error)) from None
+
+
+def run_all(
+    cases: Sequence[Case],
+    pool: Pool,
+    screen: Screen,
+    *,
+    believed: str = "",
+    limit: int | None = None,
+    known: Mapping[str, Result] | None = None,
+    record: journal.Journal | None = None,
+    baseline: Baseline | None = None,
+) -> tuple[Sequence[Result], bool]:
+    """Run the cases and show them; the results in the order of the cases, and whether a signal ended it.
+
+    Each new result goes into `record` at once. After `limit` failures, counted in the order of the cases, no more are
+    run or reported, so that the report does not depend on which case was the quicker. Failures in the `baseline` are
+    none.
+    """
+    started = time.perf_counter()
+    results = Results()
+    failures = 0
+
+    def on_done(case: Case, result: Result, was_known: bool) -> None:
+        if record is not None and not was_known:
+            record.append(case, result)
+        screen.count(result)
+
+    supervisor = Supervisor(pool, on_done)
+    with stopped_by_signals(supervisor), screen.running(header(cases, pool.slots), len(cases), believed), pool:
+        for result in map(baseline.judged if baseline else as_it_is, supervisor.run(cases, known)):
+            results.append(result)
+            screen.show(result)
+            failures += not result.status.green
+            if failures == limit:
+                break
+    screen.finish(results, time.perf_counter() - started, len(cases) - len(results))
+    return results, supervisor.stopped
+
+
+def as_it_is(result: Result) -> Result:
+    """The result."""
+    return result
+
+
+def settle(baseline: Baseline, results: Sequence[Result], *, update: bool, prune: bool) -> None:
+    """Say which known failures have been mended, and write the baseline anew where that was asked for.
+
+    Raises:
+        SystemExit: the file cannot be written.
+    """
+    if baseline.mended and not (update or prune):
+        names = ", ".join(baseline.mended[:5]) + (", …" if len(baseline.mended) > 5 else "")
+        click.echo(f"gradcheck: no longer failing: {safe(names)}; --baseline-prune removes them", err=True)
+    if update or prune:
+        try:
+            baseline.write(results, prune=not update)
+        except OSError as error:
+            raise fail(f"--baseline {baseline.path}: {error.strerror or error}") from None
+        click.echo(f"gradcheck: {baseline.path}: {len(baseline.known)} known failures", err=True)
+
+
+@contextmanager
+def stopped_by_signals(supervisor: Supervisor) -> Iterator[None]:
+    """Have the first signal end the run in order; a further Ctrl-C raises KeyboardInterrupt, so that the screen is left
+    as it was; a further signal of another kind does what it does otherwise.
+    """
+    before: dict[int, Any] = {}
+
+    def stop(number: int, frame: object) -> None:
+        for one, handler in before.items():
+            signal.signal(one, signal.default_int_handler if one == signal.SIGINT else handler)
+        supervisor.stop()
+
+    if threading.current_thread() is threading.main_thread():
+        for number in (getattr(signal, name) for name in STOPPING if hasattr(signal, name)):
+            if signal.getsignal(number) is not signal.SIG_IGN:  # nohup, or a job in the background
+                before[number] = signal.signal(number, stop)
+    try:
+        yield
+    finally:
+        for one, handler in before.items():
+            signal.signal(one, handler)
+
+
+def write_reports(
+    files: Sequence[tuple[str, Path]], cases: Sequence[Case], results: Sequence[Result], began: datetime, again: str
+) -> None:
+    """Write the reports that were asked for, by format and path; on GitHub Actions tell it, too.
+
+    `again` are the options with which one of the cases runs again as it ran here.
+
+    Raises:
+        SystemExit: a file cannot be written.
+    """
+    on_github = bool(os.environ.get("GITHUB_ACTIONS"))
+    if not files and not on_github:
+        return
+    report = Report(
+        command=tuple(sys.argv[1:]),
+        again=again,
+        seeds=tuple(sorted({case.seed for case in cases})),
+        started=began.isoformat(timespec="seconds"),
+        seconds=(datetime.now(UTC) - began).total_seconds(),
+        not_run=len(cases) - len(results),
+        results=tuple(results),
+    )
+    for name, path in files:
+        write_report(name, path, report)
+    if on_github:
+        tell_github(report)
+
+
+def write_report(name: str, path: Path, report: Report) -> None:
+    """Write a report.
+
+    Raises:
+        SystemExit: the file cannot be written.
+    """
+    try:
+        path.write_text(written(name, report), encoding="utf-8", errors="backslashreplace")
+    except OSError as error:
+        raise fail(f"--report {name}:{path}: {error.strerror or error}") from None
+
+
+def tell_github(report: Report) -> None:
+    """On GitHub Actions: annotations into the log, which nothing else that is printed can be, and a step's summary."""
+    log, page = sys.__stdout__, os.environ.get("GITHUB_STEP_SUMMARY")
+    if log is not None:
+        log.write(written("github", report))
+        log.flush()
+    if page:
+        with suppress(OSError), open(page, "a", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(written("markdown", report))
+
+
+def exit_code(results: Sequence[Result], interrupted: bool) -> int:
+    """What the run exits with; a bug of ours first leaves its report in a file.
+
+    Raises:
+        SystemExit: there was such a bug.
+    """
+    bugs = [f"{result.name}\n{result.internal_error}" for result in results if result.internal_error]
+    if bugs:
+        stop_for_bug("\n\n".join(bugs))
+    if interrupted:
+        return INTERRUPTED
+    if results and all(result.status in NOT_RUN for result in results):
+        reasons = dict.fromkeys(result.message for result in results)
+        raise fail(f"nothing was run: {'; '.join(list(reasons)[:3])}", NOTHING_SELECTED)
+    return 0 if all(result.status.green for result in results) else 1

@@ -1,0 +1,108 @@
+"""``gradcheck init``: what a project needs to be checked."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+
+import click
+
+from gradcheck.commands.specs import fail
+
+EXAMPLE = """\
+# yaml-language-server: $schema=./gradcheck.schema.json
+schema: gradcheck/v1
+scenarios:
+  - id: example-square
+    title: An example; `gradcheck new mypkg.layers:Layer -o specs/mine.grad.yaml` writes one for a layer of yours
+    source: {document: "d x^2 = 2 x dx"}
+    layer: |
+      class Square(PyLayer):
+          @staticmethod
+          def forward(ctx, x):
+              ctx.save_for_backward(x)
+              return x * x
+
+          @staticmethod
+          def backward(ctx, dy):
+              x, = ctx.saved_tensor()
+              return 2 * x * dy
+    inputs:
+      x: {shape: [2, 3]}
+"""
+SETTINGS = '[tool.gradcheck]\npaths = ["specs"]\n'
+WORKFLOW = """\
+name: gradcheck
+on: [push, pull_request]
+jobs:
+  gradcheck:
+    runs-on: ubuntu-latest
+    steps:
+      - uses: actions/checkout@v4
+      - uses: actions/setup-python@v5
+        with: {python-version: "3.12"}
+      - run: pip install gradcheck
+      - run: gradcheck run
+        env: {GRADCHECK_ALLOW_CODE: "1"}
+"""
+
+
+@click.command()
+@click.option("--github/--no-github", default=True, help="Whether to write a workflow for GitHub Actions.")
+def init(github: bool) -> None:
+    """Lay out a project: a folder of specs with an example, its schema for editors, settings, a workflow.
+
+    Files that are there already stay as they are.
+    """
+    try:
+        files = {
+            Path("specs/example.grad.yaml"): EXAMPLE,
+            Path("specs/gradcheck.schema.json"): schema(),
+            **({Path(".github/workflows/gradcheck.yml"): WORKFLOW} if github else {}),
+        }
+        for path, text in files.items():
+            write(path, text)
+        settings(Path("pyproject.toml"))
+    except OSError as error:
+        raise fail(f"{error.filename}: {error.strerror or error}") from None
+    click.echo("next: gradcheck run --allow-code; gradcheck trust allows the code of this project once and for all")
+
+
+def schema() -> str:
+    """The schema of spec files."""
+    from gradcheck.spec.model import json_schema
+
+    return json.dumps(json_schema(), indent=2, ensure_ascii=False) + "\n"
+
+
+def write(path: Path, text: str) -> None:
+    """Write a file that is not there yet, and say what was done."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        click.echo(f"kept    {path}")
+    else:
+        click.echo(f"wrote   {path}")
+
+
+def settings(path: Path) -> None:
+    """Add ``[tool.gradcheck]`` to a pyproject.toml that has none.
+
+    Raises:
+        SystemExit: the file is no TOML.
+    """
+    present = path.read_text(encoding="utf-8") if path.exists() else ""
+    try:
+        known = tomllib.loads(present)
+    except tomllib.TOMLDecodeError as error:
+        raise fail(f"{path}: {error}; it stays as it is") from None
+    if "gradcheck" in known.get("tool", {}):
+        click.echo(f"kept    {path}")
+        return
+    path.write_text(
+        (present.rstrip("\n") + "\n" if present else "") + (SETTINGS if present else SETTINGS.lstrip()), "utf-8"
+    )
+    click.echo(f"{'added to' if present else 'wrote  '} {path}")

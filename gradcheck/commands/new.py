@@ -1,0 +1,36 @@
+"""``gradcheck new``: a scenario for a layer, to begin with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from gradcheck.commands.specs import fail
+from gradcheck.spec.draft import DraftError, draft, shape_of, signature_of
+
+
+@click.command()
+@click.argument("reference", metavar="PACKAGE.MODULE:LAYER")
+@click.option("-i", "--input", "inputs", multiple=True, metavar="NAME=SIZES[:DTYPE]", help="As of `gradcheck check`.")
+@click.option("-o", "--output", metavar="FILE", help="Where to write it (default: stdout); never over another file.")
+def new(reference: str, inputs: tuple[str, ...], output: str | None) -> None:
+    """Write a commented scenario for a layer of a module of yours, from its signature. Nothing is imported."""
+    try:
+        signature = signature_of(reference)
+        text = draft(signature, {one.name: one for one in map(shape_of, inputs)})
+    except DraftError as error:
+        raise fail(str(error)) from None
+    if output is None:
+        click.echo(text, nl=False)
+        return
+    if not output.endswith(".grad.yaml"):
+        raise fail(f"-o {output}: spec files are named <topic>.grad.yaml")
+    try:
+        with Path(output).open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        raise fail(f"-o {output}: there is such a file already; it stays as it is") from None
+    except OSError as error:
+        raise fail(f"-o {output}: {error.strerror or error}") from None
+    click.echo(f"gradcheck: wrote {output}; next: gradcheck run {output} --allow-code", err=True)

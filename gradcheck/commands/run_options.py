@@ -1,0 +1,51 @@
+"""What the values of the options of ``gradcheck run`` mean."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from gradcheck.commands.specs import fail
+from gradcheck.report.files import FORMATS
+
+
+def report_file(text: str) -> tuple[str, Path]:
+    """The format and the path in ``FORMAT:PATH``.
+
+    Raises:
+        SystemExit: there is no such format, or no such folder.
+    """
+    name, _, path = text.partition(":")
+    if name not in FORMATS or not path:
+        raise fail(
+            f"--report {text}: write FORMAT:PATH, such as json:results.json; the formats are {', '.join(FORMATS)}"
+        )
+    if Path(path).is_dir() or not Path(path).absolute().parent.is_dir():
+        raise fail(f"--report {text}: {path} cannot be a file: it is a folder, or its folder does not exist")
+    return name, Path(path)
+
+
+def number_of_jobs(jobs: str | int) -> int:
+    """How many cases run at a time.
+
+    Raises:
+        SystemExit: `jobs` is neither ``auto`` nor a number from 1 on.
+    """
+    if jobs == "auto":
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if not str(jobs).isdecimal() or int(jobs) < 1:
+        raise fail(f"-j {jobs}: write a number from 1 on, or auto")
+    return int(jobs)
+
+
+def shard_numbers(text: str) -> tuple[int, int]:
+    """The two numbers of ``I/N``.
+
+    Raises:
+        ValueError: it is not that, or I is not from 1 to N.
+    """
+    match = re.fullmatch(r"([0-9]{1,6})/([0-9]{1,6})", text)
+    if not match or not 1 <= int(match[1]) <= int(match[2]):
+        raise ValueError(f"--shard {text}: write I/N, such as 1/4 to 4/4")
+    return int(match[1]), int(match[2])

@@ -1,0 +1,165 @@
+"""The pytest plugin: spec files are collected as tests, and a fixture checks layers in tests of one's own.
+
+Collecting reads spec files and runs nothing of them. A scenario then runs as the command runs it, in a process of its
+own, and its code is allowed as the test code beside it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from os import PathLike
+    from pathlib import Path
+
+    from _pytest._code.code import TerminalRepr
+
+    from gradcheck.case.case import Case
+    from gradcheck.result import Result
+    from gradcheck.run.pool import Pool
+
+SUFFIX = ".grad.yaml"
+_pool = pytest.StashKey["Pool"]()
+_markers = pytest.StashKey[set[str]]()
+
+
+class ScenarioFailed(Exception):  # noqa: N818 - what is raised for pytest, and never caught by users
+    """A scenario is not as expected; `result` says how."""
+
+    def __init__(self, result: Result) -> None:
+        super().__init__(f"{result.status}: {result.message}")
+        self.result = result
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The settings of the ini file."""
+    backends = "Backends to run scenarios on (default: those of [tool.gradcheck], or numpy)."
+    engine = "Whether ``import paddle`` finds gradcheck's engine in all tests if no Paddle is installed."
+    parser.addini("gradcheck_backends", backends, "args")
+    parser.addini("gradcheck_engine", engine, "bool", False)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let the whole run find the engine as ``paddle`` where the ini file says so and no Paddle is installed."""
+    config.stash[_markers] = set()
+    if config.getini("gradcheck_engine"):
+        from gradcheck.reference import engine
+
+        block = ExitStack()
+        block.enter_context(engine())
+        config.add_cleanup(block.close)
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> SpecCollector | None:
+    """Spec files are collected, wherever pytest looks for tests."""
+    if file_path.name.endswith(SUFFIX):
+        return SpecCollector.from_parent(parent, path=file_path)
+    return None
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """End the workers."""
+    if _pool in config.stash:
+        config.stash[_pool].__exit__(None, None, None)
+
+
+class SpecCollector(pytest.File):
+    """A spec file: a test for each case."""
+
+    def collect(self) -> Iterable[pytest.Item]:
+        """The cases, in the order of the file.
+
+        Raises:
+            CollectError: the file has mistakes; they are shown as `gradcheck validate` shows them.
+        """
+        from gradcheck.backends.environments import check_name, places
+        from gradcheck.config import ConfigError, load_config
+        from gradcheck.run.plan import plan
+        from gradcheck.spec.diagnostic import SpecError
+        from gradcheck.spec.read import read
+
+        try:
+            project = load_config(self.path.parent)
+            wanted = list(self.config.getini("gradcheck_backends") or project.backends or ["numpy"])
+            spec = read(self.path)
+        except (SpecError, ConfigError) as error:
+            raise self.CollectError(str(error)) from None
+        if problem := next(filter(None, map(check_name, wanted)), ""):
+            raise self.CollectError(problem)
+        for case in plan([spec], wanted, places=places(wanted, project.environments)):
+            yield CaseItem.from_parent(self, name=case.name, case=case)
+
+
+class CaseItem(pytest.Item):
+    """A case of a scenario."""
+
+    def __init__(self, *, case: Case, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.case = case
+        for tag in case.scenario.tags:
+            self.add_marker(marker(self.config, tag.replace("-", "_")))
+
+    def runtest(self) -> None:
+        """Run it, and tell pytest what came of it.
+
+        Raises:
+            ScenarioFailed: it is not as expected.
+        """
+        from gradcheck.result import Status
+
+        result = pool_of(self.config).submit(self.case).result()
+        if result.output:
+            self.add_report_section("call", "stdout", result.output)
+        if result.status in (Status.SKIP, Status.UNSUPPORTED):
+            pytest.skip(result.message)
+        if result.status is Status.XFAIL:
+            pytest.xfail(result.message)
+        if not result.status.green:
+            raise ScenarioFailed(result)
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> str | TerminalRepr:
+        """The panel that the command shows."""
+        if isinstance(excinfo.value, ScenarioFailed):
+            from gradcheck.report.text import failure_block, place
+
+            result = excinfo.value.result
+            return "\n".join(
+                [f"{result.status} {result.name} · {place(result)}", *failure_block(result, "--allow-code")]
+            )
+        return super().repr_failure(excinfo, style)
+
+    def reportinfo(self) -> tuple[PathLike[str] | str, int | None, str]:
+        """The scenario's line, from 0."""
+        return self.path, self.case.scenario.line - 1, self.name
+
+
+def marker(config: pytest.Config, tag: str) -> pytest.MarkDecorator:
+    """A tag as a marker for ``-m``, known to pytest though no ini file lists it."""
+    if tag not in config.stash[_markers]:
+        config.stash[_markers].add(tag)
+        config.addinivalue_line("markers", f"{tag}: a tag of gradcheck scenarios")
+    found: pytest.MarkDecorator = getattr(pytest.mark, tag)
+    return found
+
+
+def pool_of(config: pytest.Config) -> Pool:
+    """One worker for the whole run; with pytest-xdist each of its processes has one."""
+    if _pool not in config.stash:
+        from gradcheck.run.pool import Pool
+
+        config.stash[_pool] = Pool(1)
+    return config.stash[_pool]
+
+
+@pytest.fixture(name="gradcheck")
+def gradcheck_fixture() -> Iterator[Callable[..., Any]]:
+    """`gradcheck.assert_gradients`; in the test ``import paddle`` finds the engine if no Paddle is installed."""
+    from gradcheck import assert_gradients
+    from gradcheck.reference import engine
+
+    with engine():
+        yield assert_gradients

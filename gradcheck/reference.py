@@ -1,0 +1,59 @@
+"""Layers by their name, ``package.module:Layer``, and ``import paddle`` where no Paddle is installed."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from gradcheck.config import nearest_file
+
+
+def import_reference(reference: str, folder: Path | None = None) -> Any:
+    """The object that ``package.module:name`` names.
+
+    It is looked for from `folder`, the current folder, and the project's root (where its pyproject.toml is) on.
+
+    Raises:
+        ImportError: there is no such module or name.
+    """
+    here = folder.absolute() if folder is not None else Path.cwd()
+    project = nearest_file(here)
+    roots = dict.fromkeys([str(here), str(Path.cwd()), *([str(project.parent)] if project else [])])
+    sys.path[:0] = [root for root in roots if root not in sys.path]
+    module_name, _, name = reference.partition(":")
+    value: Any = import_module(module_name)
+    for part in name.split("."):
+        if not hasattr(value, part):
+            raise ImportError(f"module {module_name!r} has no {name!r}")
+        value = getattr(value, part)
+    return value
+
+
+def installed_paddle() -> bool:
+    """Whether ``import paddle`` would find an installed Paddle, or has; imports nothing."""
+    if "paddle" in sys.modules:
+        return True
+    return find_spec("paddle") is not None
+
+
+@contextmanager
+def engine() -> Iterator[None]:
+    """A block in which ``import paddle`` gives the bundled engine, if no Paddle is installed.
+
+    What is imported in the block keeps the engine afterwards; ``import paddle`` itself is as before.
+    """
+    if installed_paddle():
+        yield
+        return
+    import pylayer
+
+    pylayer.install_paddle()
+    try:
+        yield
+    finally:
+        pylayer.uninstall_paddle()

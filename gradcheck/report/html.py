@@ -1,0 +1,110 @@
+"""``--report html:PATH``: one page with everything in it, readable without a network and without JavaScript."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from itertools import groupby
+from typing import Any, NamedTuple
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from gradcheck.escape import one_line
+from gradcheck.report.record import Report
+from gradcheck.report.text import failure_block, marks, number, place, shown_path, summary, worst_first
+from gradcheck.result import Result, Status, WrongEntry, element
+
+MOST_CELLS = 40
+"""Rows and columns of a heat map: more are too small to see."""
+CELL = 14
+"""Pixels of a cell."""
+
+
+class Cell(NamedTuple):
+    """An entry in a heat map, at its column and row from 0."""
+
+    x: int
+    y: int
+    shade: float
+    """From 0.15, outside of its bar, to 1, a billion times the bar or no number."""
+    title: str
+
+
+class HeatMap(NamedTuple):
+    """The wrong entries of the Jacobian of one output with respect to one input."""
+
+    input: str
+    output: str
+    columns: list[str]
+    rows: list[str]
+    cells: list[Cell]
+
+
+def as_html(report: Report) -> str:
+    """The page. The template escapes all that it is given."""
+    loader = PackageLoader("gradcheck.report", "templates")
+    environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True)
+    environment.globals.update(
+        shown_path=shown_path, place=place, one_line=one_line, number=number, element=element, cell=CELL
+    )
+    files = [
+        (path, Counter(one.status for one in members), [shown(one, report.again) for one in members])
+        for path, members in ((path, list(group)) for path, group in groupby(report.results, key=lambda one: one.path))
+    ]
+    statuses = [status for status in sorted(Status, key=lambda one: one.green) if any(s[status] for _, s, _ in files)]
+    return environment.get_template("page.html.jinja").render(
+        report=report,
+        summary=summary(report.results, report.seconds, report.not_run),
+        files=files,
+        statuses=statuses,
+        backends=sorted({one.backend for one in report.results}),
+    )
+
+
+def shown(result: Result, again: str) -> dict[str, Any]:
+    """A result as the template reads it."""
+    red = not result.status.green
+    gradient = result.gradient
+    wrong = worst_first(gradient.wrong) if red and gradient is not None else []
+    return {
+        "result": result,
+        "red": red,
+        "marks": " ".join(marks(gradient)),
+        "panel": "\n".join(failure_block(result, again)) if red else "",
+        "maps": heat_maps(wrong) if red else [],
+        "wrong": wrong,
+    }
+
+
+def heat_maps(wrong: list[WrongEntry]) -> list[HeatMap]:
+    """A map for each input and output that have wrong entries, of those that are listed."""
+    by_pair: dict[tuple[str, str], list[WrongEntry]] = {}
+    for entry in wrong:
+        by_pair.setdefault((entry.input, entry.output), []).append(entry)
+    return [heat_map(*pair, entries) for pair, entries in by_pair.items() if len(entries) > 1]
+
+
+def heat_map(input: str, output: str, entries: list[WrongEntry]) -> HeatMap:
+    """The wrong entries of one output with respect to one input, at the rows and columns that have any."""
+    columns = sorted({entry.index for entry in entries})[:MOST_CELLS]
+    rows = sorted({entry.output_index for entry in entries})[:MOST_CELLS]
+    cells = [
+        Cell(columns.index(entry.index), rows.index(entry.output_index), shade(entry), title(entry))
+        for entry in entries
+        if entry.index in columns and entry.output_index in rows
+    ]
+    names = [element(input, index) for index in columns], [element(output, index) for index in rows]
+    return HeatMap(input, output, *names, cells)
+
+
+def shade(entry: WrongEntry) -> float:
+    """How dark an entry is: by the decades that its error lies above its bar."""
+    if not math.isfinite(entry.error) or not entry.bar:
+        return 1.0
+    return min(1.0, 0.15 + 0.85 * max(0.0, math.log10(entry.error / entry.bar)) / 9)
+
+
+def title(entry: WrongEntry) -> str:
+    """What an entry says when it is pointed at."""
+    what = f"d {element(entry.output, entry.output_index)} / d {element(entry.input, entry.index)}"
+    return f"{what}: analytic {number(entry.analytic)}, numeric {number(entry.numeric)} ± {entry.bar:.0e}"

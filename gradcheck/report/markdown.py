@@ -1,0 +1,53 @@
+"""``--report markdown:PATH``: a page for a pull request or a step's summary."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from itertools import groupby
+
+from gradcheck.escape import one_line
+from gradcheck.report.record import Report
+from gradcheck.report.text import failure_block, marks, shown_path, summary
+from gradcheck.result import Result, Status
+
+_ORDER = sorted(Status, key=lambda status: status.green)
+_SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+\-.!|~&$:@])")
+
+
+def as_markdown(report: Report) -> str:
+    """The summary, a table of counts by file, and each failure as it is on the screen."""
+    parts = [f"## gradcheck: {summary(report.results, report.seconds, report.not_run)}", table(report)]
+    failures = [one for one in report.results if not one.status.green]
+    parts += [block(one, report.again) for one in failures]
+    known = [one for one in report.results if one.status.green and one.message]
+    if known:
+        lines = [f"- {one.status} {text(one.name)}: {text(one.message)}" for one in known]
+        parts.append("\n".join(["### Not simply passed", "", *lines]))
+    packages = ", ".join(f"{name} {version}" for name, version in report.versions.items())
+    parts.append(text(f"gradcheck {report.gradcheck}, Python {report.python}, {packages}"))
+    return "\n\n".join(parts) + "\n"
+
+
+def table(report: Report) -> str:
+    """A row for each spec file, a column for each status that there is."""
+    found = [status for status in _ORDER if any(one.status is status for one in report.results)]
+    rows = [["file", *found], ["---", *("--:" for _ in found)]]
+    for path, group in groupby(report.results, key=lambda one: one.path):
+        counts = Counter(one.status for one in group)
+        rows.append([text(shown_path(path)), *(str(counts[status] or "") for status in found)])
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def block(result: Result, again: str) -> str:
+    """A failure: its place, and what the screen says, which nothing in it can break out of."""
+    said = "\n".join(failure_block(result, again))
+    fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", said)), default=0))
+    title = " ".join([str(result.status), text(result.name), *map(text, marks(result.gradient))])
+    where = text(f"{shown_path(result.path)}:{result.line}:{result.column}")
+    return f"### {title}\n\n{where}\n\n{fence}text\n{said}\n{fence}"
+
+
+def text(raw: str) -> str:
+    """`raw` on one line, with everything escaped that markdown, HTML or GitHub's mentions would read as more."""
+    return _SPECIAL.sub(r"\\\1", one_line(raw)).replace("\\<", "&lt;").replace("\\>", "&gt;").replace("\\&", "&amp;")

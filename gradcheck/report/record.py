@@ -1,0 +1,70 @@
+"""What a report is about: a run as a whole."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from gradcheck import __version__
+from gradcheck.result import Result
+
+PACKAGES = ("numpy", "cupy", "paddlepaddle")
+"""Whose versions a report tells."""
+
+
+class Report(BaseModel):
+    """A run: what ran it, how it was asked for, and its results in the order of the scenarios."""
+
+    model_config = ConfigDict(frozen=True, ser_json_inf_nan="strings", json_schema_serialization_defaults_required=True)
+
+    format: str = Field(default="gradcheck-report/1", description="The format of this file.")
+    gradcheck: str = Field(default=__version__, description="The version of gradcheck.")
+    python: str = Field(default=".".join(map(str, sys.version_info[:3])), description="The version of Python.")
+    platform: str = Field(default_factory=platform.platform, description="The system, in Python's words.")
+    versions: dict[str, str] = Field(default_factory=lambda: versions(), description="Of packages that compute.")
+    command: tuple[str, ...] = Field(default=(), description="The arguments of the command line.")
+    again: str = Field(default="", description="Options with which one of the cases runs again as it ran here.")
+    seeds: tuple[int, ...] = Field(default=(), description="The seeds of the cases, each once.")
+    started: str = Field(default="", description="When the run began: ISO 8601, UTC.")
+    seconds: float = Field(default=0.0, description="How long it took.")
+    not_run: int = Field(default=0, description="Cases without a result: the run was stopped.")
+    results: tuple[Result, ...] = Field(default=(), description="One for each case.")
+
+    @property
+    def good(self) -> bool:
+        """Whether every case is as expected, and none is without a result."""
+        return not self.not_run and all(result.status.green for result in self.results)
+
+
+def versions() -> dict[str, str]:
+    """The versions of `PACKAGES` that are installed."""
+    found = {}
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema of a report as `gradcheck.report.json` writes it."""
+    found: dict[str, Any] = _with_texts(Report.model_json_schema(mode="serialization"))
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **found, "title": "A report of gradcheck"}
+
+
+def _with_texts(schema: Any) -> Any:
+    """`schema` with the texts that stand for numbers that JSON does not have."""
+    if isinstance(schema, list):
+        return [_with_texts(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    found = {key: _with_texts(item) for key, item in schema.items()}
+    if found.get("type") != "number":
+        return found
+    del found["type"]
+    return {**found, "anyOf": [{"type": "number"}, {"enum": ["NaN", "Infinity", "-Infinity"]}]}

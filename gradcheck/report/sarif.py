@@ -1,0 +1,83 @@
+"""``--report sarif:PATH``: for code scanning and editors (SARIF 2.1.0, OASIS)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from gradcheck.codes import CODES
+from gradcheck.escape import safe
+from gradcheck.report.record import Report
+from gradcheck.report.text import failure_block, shown_path
+from gradcheck.result import Diagnosis, Result
+
+SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/os/schemas/sarif-schema-2.1.0.json"
+NO_CODE = "gradcheck"
+"""The rule of a failure that has no diagnosis: an error, a crash, an unexplained difference."""
+
+
+def as_sarif(report: Report) -> str:
+    """A result for each failure, with the code of its cause as the rule and the forward's line as a related place."""
+    failures = [one for one in report.results if not one.status.green]
+    used = sorted({rule_of(one) for one in failures})
+    driver = {"name": "gradcheck", "version": report.gradcheck, "rules": [rule(code) for code in used]}
+    run = {
+        "tool": {"driver": driver},
+        "columnKind": "unicodeCodePoints",
+        "invocations": [{"executionSuccessful": not report.not_run, "arguments": [*map(safe, report.command)]}],
+        "results": [result(one, used, report.again) for one in failures],
+    }
+    return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=1) + "\n"
+
+
+def rule_of(result: Result) -> str:
+    """The code of the first thing that is said to be wrong."""
+    found = result.gradient.diagnosis if result.gradient is not None else ()
+    return found[0].code if found else NO_CODE
+
+
+def rule(code: str) -> dict[str, Any]:
+    """A code of `gradcheck.codes` as SARIF describes rules."""
+    if code not in CODES:
+        return {"id": code, "shortDescription": {"text": "not as the scenario expects"}}
+    known = CODES[code]
+    return {
+        "id": code,
+        "shortDescription": {"text": known.title},
+        "fullDescription": {"text": known.cause},
+        "help": {"text": f"{known.tell}\n{known.fix}\n{known.example}"},
+    }
+
+
+def result(found: Result, rules: list[str], again: str) -> dict[str, Any]:
+    """A failure."""
+    causes = found.gradient.diagnosis if found.gradient is not None else ()
+    related = [place for cause in causes if (place := line_of(cause))]
+    return {
+        "ruleId": rule_of(found),
+        "ruleIndex": rules.index(rule_of(found)),
+        "level": "error",
+        "kind": "fail",
+        "message": {"text": "\n".join(failure_block(found, again))},
+        "locations": [location(found.path, found.line, found.column)],
+        "partialFingerprints": {"case/v1": safe(found.name)},
+        **({"relatedLocations": related} if related else {}),
+    }
+
+
+def line_of(cause: Diagnosis) -> dict[str, Any]:
+    """The line of the forward that a cause names; empty if it names none."""
+    file, _, line = cause.line.rpartition(":")
+    if not file or not line.isdecimal():
+        return {}
+    return {**location(file, int(line), cause.column + 1), "message": {"text": safe(cause.detail or cause.text)}}
+
+
+def location(path: str, line: int, column: int) -> dict[str, Any]:
+    """A place in a file, told relative to the current folder where it lies below that."""
+    shown = shown_path(path)
+    uri = Path(path).absolute().as_uri() if Path(shown).is_absolute() else quote(shown)
+    region = {"startLine": max(line, 1), "startColumn": max(column, 1)}
+    return {"physicalLocation": {"artifactLocation": {"uri": uri}, "region": region}}

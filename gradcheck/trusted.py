@@ -1,0 +1,109 @@
+"""Which projects the user trusts: for each its root, and the digest of the ``[tool.gradcheck]`` that the user has read.
+
+What a folder says of itself is not believed because it says so. ``allow-code`` of a pyproject.toml holds only while
+this list, which lies among the user's own configuration, has that folder with that very section.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from gradcheck.config import ConfigError, Project
+from gradcheck.user import config_folder
+
+NAME = "trusted.json"
+
+
+class Standing(StrEnum):
+    """How a project stands with the user, in words that complete “the project is …”."""
+
+    TRUSTED = "trusted"
+    CHANGED = "not trusted since its [tool.gradcheck] changed"
+    UNKNOWN = "not trusted"
+
+
+def digest(table: Mapping[str, Any]) -> str:
+    """A digest of the section: the same for the same keys and values, however they are written."""
+    return hashlib.sha256(json.dumps(table, sort_keys=True, default=repr).encode()).hexdigest()
+
+
+def standing(project: Project) -> Standing:
+    """Whether the user trusts the project as it is now.
+
+    Raises:
+        ConfigError: the user's list cannot be read.
+    """
+    recorded = entries().get(str(project.file.parent)) if project.file else None
+    if recorded is None:
+        return Standing.UNKNOWN
+    return Standing.TRUSTED if recorded == digest(project.table) else Standing.CHANGED
+
+
+def entries() -> dict[str, str]:
+    """Root → digest, of all projects that the user trusts.
+
+    Raises:
+        ConfigError: the user's list cannot be read.
+    """
+    file = _file()
+    try:
+        content = json.loads(file.read_bytes())
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, RecursionError) as error:
+        raise ConfigError(f"{file}: {error}; mend it or remove it") from None
+    if not isinstance(content, dict) or not all(isinstance(value, str) for value in content.values()):
+        raise ConfigError(f"{file}: must be a table of folders and digests; remove it, and trust your projects anew")
+    return content
+
+
+def trust(project: Project) -> None:
+    """Trust the project as it is now.
+
+    Raises:
+        ConfigError: the user's list cannot be read or written.
+        ValueError: no pyproject.toml says anything.
+    """
+    if project.file is None:
+        raise ValueError("there is nothing to trust")
+    _write({**entries(), str(project.file.parent): digest(project.table)})
+
+
+def revoke(root: Path) -> bool:
+    """Trust the project in that folder no more; whether it was trusted.
+
+    Raises:
+        ConfigError: the user's list cannot be read or written.
+    """
+    known = entries()
+    was_there = known.pop(str(root), None) is not None
+    if was_there:
+        _write(known)
+    return was_there
+
+
+def _file() -> Path:
+    try:
+        return config_folder() / NAME
+    except OSError as error:
+        raise ConfigError(str(error)) from None
+
+
+def _write(known: Mapping[str, str]) -> None:
+    """Put a whole new list in the place of the old one; where that is a link, of what it leads to."""
+    file = _file().resolve()
+    try:
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        fd, new = tempfile.mkstemp(dir=file.parent, prefix=NAME)  # readable to this user alone
+        with open(fd, "w", encoding="utf-8") as opened:
+            json.dump(known, opened, indent=1, sort_keys=True)
+        os.replace(new, file)
+    except OSError as error:
+        raise ConfigError(f"{file}: {error.strerror or error}") from None

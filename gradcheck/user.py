@@ -1,0 +1,38 @@
+"""The user's own folders for gradcheck, in which no project has a say.
+
+They are where the XDG Base Directory Specification puts them, which says of the variables: a path that is not absolute
+is to be ignored. Else ``XDG_CONFIG_HOME=`` would make a folder of the project the user's own.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def config_folder() -> Path:
+    """What the user has decided: ``$XDG_CONFIG_HOME/gradcheck``, or ``~/.config/gradcheck``.
+
+    Raises:
+        OSError: there is no home folder.
+    """
+    return _folder("XDG_CONFIG_HOME", ".config")
+
+
+def state_folder() -> Path:
+    """What gradcheck keeps for itself: ``$XDG_STATE_HOME/gradcheck``, or ``~/.local/state/gradcheck``.
+
+    Raises:
+        OSError: there is no home folder.
+    """
+    return _folder("XDG_STATE_HOME", ".local/state")
+
+
+def _folder(variable: str, usual: str) -> Path:
+    named = Path(os.environ.get(variable, ""))
+    if named.is_absolute():
+        return named / "gradcheck"
+    home = Path(os.path.expanduser("~"))
+    if not home.is_absolute():
+        raise FileNotFoundError(f"this user has no home folder; set {variable} to an absolute path")
+    return home / usual / "gradcheck"

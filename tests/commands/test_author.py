@@ -1,0 +1,151 @@
+"""check, new and init: a layer of one's own without knowing the format."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+
+import pytest
+
+from gradcheck.spec.read import read_bytes
+
+LAYERS = """
+import paddle
+from paddle.autograd import PyLayer
+
+
+class Scale(PyLayer):
+    @staticmethod
+    def forward(ctx, x, w, times=2.0):
+        ctx.save_for_backward(x, w)
+        ctx.times = times
+        return x * w * times
+
+    @staticmethod
+    def backward(ctx, dy):
+        x, w = ctx.saved_tensor()
+        return dy * w * FACTOR, dy * x * ctx.times
+
+
+def double(x):
+    return 2 * x
+
+
+class Plain:
+    pass
+"""
+
+
+@pytest.fixture
+def package(folder):
+    """A package with layers, in the current folder."""
+    (folder / "own_package").mkdir()
+    (folder / "own_package" / "__init__.py").touch()
+
+    def written(factor: str = "ctx.times") -> None:
+        (folder / "own_package" / "layers.py").write_text(LAYERS.replace("FACTOR", factor))
+
+    written()
+    return written
+
+
+def test_a_layer_is_checked_by_its_name(gradcheck, package):
+    done = gradcheck("check", "own_package.layers:Scale", "-i", "x=2x3", "--input", "w=2x3")
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith("PASS scale@numpy own_package.layers:Scale:6:1 ")
+
+
+def test_a_wrong_one_has_its_panel_and_its_command(gradcheck, package):
+    package("1")
+    done = gradcheck("check", "own_package.layers:Scale", "-i", "x=2x3", "-i", "w=2x3:float32")
+    assert done.code == 1
+    assert "gradient of x: 6 of 6 entries wrong" in done.out
+    assert "own_package/layers.py:11 │ return x * w * times" in done.out
+    assert "  again: gradcheck " in done.out
+
+
+def test_a_function_is_checked_too(gradcheck, package):
+    assert gradcheck("check", "own_package.layers:double", "-i", "x=scalar").code == 0
+
+
+def test_how_it_is_called_can_be_said(gradcheck, package):
+    done = gradcheck("check", "own_package.layers:Scale", "-i", "x=2", "-i", "w=2", "--call", "Scale.apply(x, w, 3.0)")
+    assert done.code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["own_package"], "names no layer: write package.module:Layer"),
+        (["own_package.layers:Scael", "-i", "x=2"], "has no 'Scael' at its top; there is Scale, double, Plain"),
+        (["own_package.layers:Plain"], "class Plain has no forward of its own"),
+        (["no_such.module:Layer"], "there is no module no_such.module below"),
+        (["own_package.layers:Scale"], "layers.py:6: forward takes x, w: give the shapes"),
+        (["own_package.layers:Scale", "-i", "x=2x3"], "(--input w=2x3)"),
+        (["own_package.layers:Scale", "-i", "x:2x3"], "--input x:2x3: write NAME=SIZES"),
+        (["own_package.layers:Scale", "-i", "x=2", "-i", "w=2:float8"], "float8"),
+        (["own_package.layers:Scale", "-i", "x=2", "-i", "w=2", "-b", "torch"], "there is no backend 'torch'"),
+    ],
+)
+def test_what_cannot_be_understood_is_explained(gradcheck, package, arguments, said):
+    done = gradcheck("check", *arguments)
+    assert done.code == 2
+    assert said in done.err
+    assert "Traceback" not in done.err
+
+
+def test_new_writes_a_scenario_that_is_valid_and_runs(gradcheck, package, folder):
+    done = gradcheck("new", "own_package.layers:Scale", "-o", "own.grad.yaml")
+    assert (done.code, done.out) == (0, "")
+    text = (folder / "own.grad.yaml").read_text()
+    (scenario,) = read_bytes(text.encode(), "own.grad.yaml").scenarios
+    assert (scenario.id, list(scenario.inputs)) == ("scale", ["x", "w"])
+    assert "# call: Scale.apply(x, w, times=2.0)" in text
+    assert gradcheck("validate", "own.grad.yaml").code == 0
+    assert gradcheck("run", "own.grad.yaml", "--allow-code").code == 0
+
+
+def test_new_imports_nothing(gradcheck, folder):
+    (folder / "trap.py").write_text("open('ran', 'w')\ndef f(x): pass\n")
+    assert gradcheck("new", "trap:f").code == 0
+    assert not (folder / "ran").exists()
+
+
+def test_new_never_writes_over_a_file(gradcheck, package, folder):
+    (folder / "own.grad.yaml").write_text("mine")
+    done = gradcheck("new", "own_package.layers:Scale", "-o", "own.grad.yaml")
+    assert (done.code, (folder / "own.grad.yaml").read_text()) == (2, "mine")
+    assert gradcheck("new", "own_package.layers:Scale", "-o", "own.yaml").code == 2
+
+
+def test_init_lays_out_a_project_that_validates_and_runs(gradcheck, folder):
+    done = gradcheck("init")
+    assert done.code == 0
+    assert tomllib.loads((folder / "pyproject.toml").read_text())["tool"]["gradcheck"] == {"paths": ["specs"]}
+    assert json.loads((folder / "specs" / "gradcheck.schema.json").read_text())["title"]
+    assert (folder / ".github" / "workflows" / "gradcheck.yml").exists()
+    assert gradcheck("validate", "specs").code == 0
+    assert gradcheck("run", "--allow-code").out.startswith("PASS example-square@numpy specs/example.grad.yaml:4:5")
+
+
+def test_init_keeps_what_is_there(gradcheck, folder):
+    (folder / "specs").mkdir()
+    (folder / "specs" / "example.grad.yaml").write_text("mine")
+    (folder / "pyproject.toml").write_text('[project]\nname = "mine"\n')
+    done = gradcheck("init", "--no-github")
+    assert "kept    specs/example.grad.yaml\n" in done.out
+    assert (folder / "specs" / "example.grad.yaml").read_text() == "mine"
+    known = tomllib.loads((folder / "pyproject.toml").read_text())
+    assert (known["project"]["name"], known["tool"]["gradcheck"]) == ("mine", {"paths": ["specs"]})
+    assert not (folder / ".github").exists()
+    again = (folder / "pyproject.toml").read_text()
+    assert gradcheck("init", "--no-github").code == 0
+    assert (folder / "pyproject.toml").read_text() == again
+
+
+def test_init_leaves_a_broken_pyproject_alone(gradcheck, folder):
+    (folder / "pyproject.toml").write_text("[broken")
+    done = gradcheck("init")
+    assert done.code == 2
+    assert "it stays as it is" in done.err
+    assert (folder / "pyproject.toml").read_text() == "[broken"

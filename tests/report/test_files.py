@@ -1,0 +1,184 @@
+"""Reports in files: each is read by a reader of other hands, and nothing in a name or message breaks out of it."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+import html5lib
+import jsonschema
+import pytest
+from junitparser import Error, Failure, JUnitXml, Skipped
+from sarif_pydantic import Sarif
+
+from gradcheck.report.files import FORMATS, written
+from gradcheck.report.record import Report, schema
+from gradcheck.result import Diagnosis, GradientSummary, Result, Status, WrongEntry
+
+NASTY = (
+    "[red]x[/red] %0A::error::y\n::warning::z ]]> <script>alert(1)</script> ``` | <!-- \x1b[2J \x00 \u202e @me &amp;"
+)
+"""What a layer may say."""
+
+
+def wrong(k: int = 0, numeric: float = 3.0, bar: float = 1e-12) -> WrongEntry:
+    return WrongEntry(input="x", index=(k,), output="out", output_index=(k,), analytic=2.0, numeric=numeric, bar=bar)
+
+
+CAUSE = Diagnosis(
+    code="GC102",
+    text="backward has the wrong sign",
+    line="layers/own.py:7",
+    source_line="    y = a - b",
+    column=8,
+    end_column=13,
+    operation="subtract",
+    detail="its share has the wrong sign",
+)
+
+
+def result(name: str, status: Status, message: str = "", **fields: Any) -> Result:
+    known = {"scenario": name, "backend": "numpy", "path": "specs/a.grad.yaml", "line": 12, "column": 5}
+    return Result(**{"name": f"{name}@numpy", "status": status, "message": message, "seconds": 0.25, **known, **fields})
+
+
+def gradient(**fields: Any) -> GradientSummary:
+    return GradientSummary(verdict=Status.FAIL, wrong_counts={"x": (7, 9)}, worst_error=1e9, **fields)
+
+
+RESULTS = (
+    result("good", Status.PASS),
+    result("wrong", Status.FAIL, "gradient of x: 7 of 9 entries wrong", output="said\n",
+           gradient=gradient(wrong=tuple(wrong(k) for k in range(7)), diagnosis=(CAUSE,))),
+    result("infinite", Status.FAIL, "no number",
+           gradient=gradient(wrong=(wrong(numeric=math.inf), wrong(1, math.nan, math.inf)))),
+    result("known", Status.XFAIL, "the release differs"),
+    result("left-out", Status.SKIP, "no such backend"),
+    result("crashed", Status.CRASH, "the process was killed by SIGSEGV", path="other.grad.yaml"),
+    result("nasty", Status.ERROR, NASTY, details=(NASTY,), output=NASTY, path=f"{NASTY.partition(chr(10))[0]}.yaml"),
+)  # fmt: skip
+REPORT = Report(results=RESULTS, command=("run", NASTY), seeds=(3,), started="2026-01-02T03:04:05Z", seconds=1.5)
+BAD = [one for one in RESULTS if not one.status.green]
+
+
+def test_every_format_writes_an_empty_run_too() -> None:
+    for name in FORMATS:
+        assert isinstance(written(name, Report()), str)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_no_format_lets_a_control_character_or_a_direction_through(name: str) -> None:
+    assert re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]", written(name, REPORT)) is None
+
+
+# ------------------------------------------------------------------------------------------------ JSON
+def refuse(name: str) -> None:
+    raise AssertionError(f"{name} is not JSON")
+
+
+def test_the_json_report_keeps_its_schema_and_gives_everything_back() -> None:
+    found = json.loads(written("json", REPORT), parse_constant=refuse)
+    jsonschema.Draft202012Validator.check_schema(schema())
+    jsonschema.validate(found, schema(), cls=jsonschema.Draft202012Validator)
+    assert repr(Report.model_validate(found)) == repr(REPORT)
+    assert found["format"] == "gradcheck-report/1"
+    assert {"numpy"} <= set(found["versions"])
+
+
+def test_the_lines_are_the_report_without_results_and_then_the_results() -> None:
+    first, *others = [json.loads(line, parse_constant=refuse) for line in written("jsonl", REPORT).splitlines()]
+    whole = json.loads(written("json", REPORT))
+    assert others == whole.pop("results")
+    assert first == whole
+
+
+# ------------------------------------------------------------------------------------------------ JUnit
+def test_junit_has_a_suite_for_each_file_and_a_test_for_each_case(tmp_path: Path) -> None:
+    (tmp_path / "r.xml").write_text(written("junit", REPORT), encoding="utf-8")
+    xml = JUnitXml.fromfile(str(tmp_path / "r.xml"))
+    suites = list(xml)
+    assert [suite.tests for suite in suites] == [5, 1, 1]
+    assert (xml.tests, xml.failures, xml.errors, xml.skipped) == (7, 2, 2, 2)
+    kinds = {case.name: [type(one) for one in case.result] for suite in suites for case in suite}
+    assert kinds["good@numpy"] == []
+    assert kinds["wrong@numpy"] == [Failure]
+    assert kinds["crashed@numpy"] == [Error]
+    assert kinds["known@numpy"] == [Skipped]
+    one = next(case for case in suites[0] if case.name == "wrong@numpy")
+    assert one.classname == "specs.a"
+    assert "likely: backward has the wrong sign" in one.result[0].text
+    assert one.system_out == "said\n"
+
+
+# ------------------------------------------------------------------------------------------------ GitHub
+def test_each_failure_is_one_annotation_and_nothing_in_it_is_another() -> None:
+    lines = written("github", REPORT).splitlines()
+    assert len(lines) == len(BAD)
+    pattern = r"::error file=[^:,]*,line=12,col=5,title=[^:,]*::(?:[^\r\n%]|%25|%0A|%0D)*"
+    assert all(re.fullmatch(pattern, line) for line in lines)
+
+
+def test_github_is_given_as_many_as_it_shows_and_the_worst_first() -> None:
+    many = tuple(
+        result(f"f{k}", Status.FAIL, "m", gradient=gradient().model_copy(update={"worst_error": float(k)}))
+        for k in range(25)
+    )
+    lines = written("github", Report(results=many)).splitlines()
+    assert len(lines) == 11
+    assert "title=FAIL f24@numpy" in lines[0]
+    assert lines[-1] == "::notice title=gradcheck::and 15 more, in the log and in the summary"
+
+
+# ------------------------------------------------------------------------------------------------ markdown
+def test_markdown_has_the_counts_and_a_fence_that_nothing_closes() -> None:
+    text = written("markdown", REPORT)
+    assert text.startswith("## gradcheck: 2 FAIL, 1 ERROR, 1 CRASH, 1 PASS, 1 SKIP, 1 XFAIL in 1.5 s\n")
+    assert "| specs/a.grad.yaml | 2 |" in text.replace("\\.", ".").replace("| file | FAIL", "")
+    outside = re.sub(r"^(`{3,})text\n.*?^\1$", "", text, flags=re.MULTILINE | re.DOTALL)
+    assert "<script>" not in outside
+    assert "::error" not in outside.replace("\\", "") or "\\:\\:" in outside
+    assert outside.count("```") == 0 or "\\`" in outside
+    assert "@me" not in outside.replace("\\@", "")
+
+
+# ------------------------------------------------------------------------------------------------ SARIF
+def test_sarif_names_the_rule_and_the_line_of_the_forward() -> None:
+    raw = json.loads(written("sarif", REPORT), parse_constant=refuse)
+    run = Sarif.model_validate(raw).runs[0]
+    assert len(run.results) == len(BAD)
+    first = run.results[0]
+    assert (first.rule_id, first.level) == ("GC102", "error")
+    assert [rule.id for rule in run.tool.driver.rules] == ["GC102", "gradcheck"]
+    assert first.locations[0].physical_location.region.start_line == 12
+    related = first.related_locations[0].physical_location
+    assert (related.artifact_location.uri, related.region.start_line, related.region.start_column) == (
+        "layers/own.py", 7, 9,
+    )  # fmt: skip
+
+
+# ------------------------------------------------------------------------------------------------ HTML
+def test_the_page_is_valid_html_and_holds_every_case() -> None:
+    page = html5lib.HTMLParser(strict=True, namespaceHTMLElements=False).parse(written("html", REPORT))
+    items = page.findall(".//ul[@class='cases']/li")
+    assert [item.get("data-status") for item in items] == [one.status for one in RESULTS]
+    assert len(page.findall(".//script")) == 1
+    panel = "".join(items[1].find(".//pre").itertext())
+    assert "likely: backward has the wrong sign" in panel
+    assert "again: gradcheck run" in panel
+
+
+def test_the_page_needs_no_network() -> None:
+    page = written("html", REPORT)
+    assert re.findall(r"""(?:src|href|url)\s*[=(]""", page) == []
+
+
+def test_the_heat_map_has_a_cell_for_each_wrong_entry_darker_where_the_error_is_larger() -> None:
+    entries = (wrong(0, 2.0 + 1e-10), wrong(1, 2.0 + 1e-6), wrong(2, math.inf))
+    report = Report(results=(result("w", Status.FAIL, "m", gradient=gradient(wrong=entries)),))
+    page = html5lib.HTMLParser(strict=True, namespaceHTMLElements=False).parse(written("html", report))
+    cells = [one for one in page.iter() if str(one.tag).endswith("rect")]
+    shades = {"".join(one.itertext())[6]: float(re.search(r", ([\d.]+)\)", one.get("style"))[1]) for one in cells}
+    assert 0 < shades["0"] < shades["1"] < shades["2"] == 1.0

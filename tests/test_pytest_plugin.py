@@ -1,0 +1,153 @@
+"""Spec files as tests, and the fixture for tests of one's own, under pytest itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gradcheck import pytest_plugin
+
+pytest_plugins = ["pytester"]
+
+ROOT = Path(__file__).parents[1]
+HEAD = "schema: gradcheck/v1\ndefaults: {source: {document: own}}\nscenarios:\n"
+LAYER = """\
+  - id: {id}
+    title: t
+    tags: [{tag}]
+    layer: |
+      class Square(PyLayer):
+          @staticmethod
+          def forward(ctx, x):
+              ctx.save_for_backward(x)
+              return x * x
+          @staticmethod
+          def backward(ctx, dy):
+              x, = ctx.saved_tensor()
+              return {factor} * x * dy
+    inputs: {{x: {{shape: [3]}}}}
+    {more}
+"""
+GOOD = LAYER.format(id="good", tag="smooth", factor=2, more="matrix: {dtype: [float32, float64]}")
+BAD = LAYER.format(id="bad", tag="wrong-one", factor=3, more="")
+KNOWN = LAYER.format(id="known", tag="known", factor=3, more="backends: {numpy: {xfail: {reason: told upstream}}}")
+BETTER = LAYER.format(id="better", tag="known", factor=2, more="backends: {numpy: {xfail: {reason: told upstream}}}")
+LEFT_OUT = LAYER.format(id="left-out", tag="known", factor=2, more="backends: {numpy: {skip: {reason: not today}}}")
+
+
+@pytest.fixture
+def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch):
+    """Runs pytest with the plugin on files that are given by name."""
+    monkeypatch.setenv("PYTHONPATH", f"{ROOT}:{ROOT / 'engine'}")
+    options = ["-p", "no:gradcheck", "-p", pytest_plugin.__name__, "-p", "no:cacheprovider"]
+
+    def run_files(*arguments: str, **files: str) -> pytest.RunResult:
+        for name, text in files.items():
+            (pytester.path / name.replace("_yaml", ".grad.yaml").replace("_py", ".py")).write_text(text)
+        return pytester.runpytest_subprocess(*options, *arguments)
+
+    return run_files
+
+
+def test_each_case_is_a_test_with_its_status(run) -> None:
+    result = run("-v", "-rsx", a_yaml=HEAD + GOOD + BAD + KNOWN + LEFT_OUT)
+    result.assert_outcomes(passed=2, failed=1, xfailed=1, skipped=1)
+    result.stdout.fnmatch_lines(
+        [
+            "*a.grad.yaml::good/dtype=float32@numpy PASSED*",
+            "*a.grad.yaml::bad@numpy FAILED*",
+            "*FAIL bad@numpy · a.grad.yaml:*",
+            "*gradient of x: 3 of 3 entries wrong*",
+            "*likely:*",
+            "*│*x * x*",
+            "*again: gradcheck run a.grad.yaml bad@numpy --allow-code -v*",
+        ]
+    )
+    result.stdout.fnmatch_lines(["*not today*"])
+    result.stdout.fnmatch_lines(["*told upstream*"])
+    assert "Traceback" not in result.stdout.str()
+
+
+def test_an_xfail_that_passes_fails(run) -> None:
+    run(a_yaml=HEAD + BETTER).assert_outcomes(failed=1)
+
+
+def test_cases_are_selected_by_name_by_tag_and_by_node(run) -> None:
+    run("-k", "float32", a_yaml=HEAD + GOOD + BAD).assert_outcomes(passed=1, deselected=2)
+    run("-m", "smooth", "--strict-markers").assert_outcomes(passed=2, deselected=1)
+    run("-m", "wrong_one").assert_outcomes(failed=1, deselected=2)
+    run("a.grad.yaml::good/dtype=float64@numpy").assert_outcomes(passed=1)
+
+
+def test_collecting_runs_nothing(run, pytester: pytest.Pytester) -> None:
+    script = '  - {id: one, title: t, script: \'open("ran", "w")\'}\n'
+    result = run("--collect-only", "-q", a_yaml=HEAD + script)
+    result.stdout.fnmatch_lines(["a.grad.yaml::one@numpy"])
+    assert not (pytester.path / "ran").exists()
+    assert run().ret == 0
+    assert (pytester.path / "ran").exists()
+
+
+def test_a_file_with_mistakes_is_an_error_that_shows_them(run) -> None:
+    result = run(a_yaml=HEAD + "  - {id: one, title: t, layer: {op: tahn}, inputs: {x: {shape: [2]}}}\n")
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["*a.grad.yaml:4:*unknown op 'tahn'*", "*did you mean 'tanh'*"])
+
+
+def test_junit_names_the_file_and_the_case(run, pytester: pytest.Pytester) -> None:
+    run("--junitxml=r.xml", a_yaml=HEAD + BAD)
+    text = (pytester.path / "r.xml").read_text()
+    assert 'name="bad@numpy"' in text
+    assert "FAIL bad@numpy" in text
+
+
+def test_with_xdist_each_of_its_processes_has_a_worker(run) -> None:
+    pytest.importorskip("xdist")
+    result = run("-n", "2", a_yaml=HEAD + GOOD + BAD)
+    result.assert_outcomes(passed=2, failed=1)
+    result.stdout.fnmatch_lines(["*FAIL bad@numpy · a.grad.yaml:*", "*│*x * x*"])
+
+
+MODULE = """
+import paddle
+from paddle.autograd import PyLayer
+
+
+class Square(PyLayer):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x
+
+    @staticmethod
+    def backward(ctx, dy):
+        x, = ctx.saved_tensor()
+        return {factor} * x * dy
+"""
+TEST = """
+import numpy as np
+
+def test_square(gradcheck):
+    from layers import Square
+    gradcheck(Square, np.ones(3))
+"""
+
+
+@pytest.mark.parametrize(("factor", "outcome"), [(2, "passed"), (3, "failed")])
+def test_the_fixture_checks_a_layer_of_a_module_that_imports_paddle(run, factor: int, outcome: str) -> None:
+    result = run(layers_py=MODULE.format(factor=factor), test_own_py=TEST)
+    result.assert_outcomes(**{outcome: 1})
+    if outcome == "failed":
+        result.stdout.fnmatch_lines(["*gradcheck(Square, np.ones(3))*", "*GradientMismatch: FAIL*", "*x * x*"])
+        result.stdout.no_fnmatch_line("*def assert_gradients*")
+
+
+def test_an_ini_setting_lets_test_files_import_such_modules_at_their_top(run, pytester: pytest.Pytester) -> None:
+    test = "import numpy as np\nimport gradcheck\nfrom layers import Square\n\ndef test_square():\n"
+    files = {
+        "layers_py": MODULE.format(factor=2),
+        "test_own_py": f"{test}    gradcheck.assert_gradients(Square, np.ones(3))\n",
+    }
+    (pytester.path / "pytest.ini").write_text("[pytest]\ngradcheck_engine = true\n")
+    run(**files).assert_outcomes(passed=1)
