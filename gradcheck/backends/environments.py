@@ -6,6 +6,7 @@ interpreters that exist already. Nothing of gradcheck is installed there: worker
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import shutil
@@ -95,7 +96,8 @@ def looked_at(backend: str, interpreter: str) -> Place:
     try:
         asked = subprocess.run(
             [interpreter, "-P", "-c", _QUESTION, question],
-            stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=LOOK, env=without_our_paths(), check=False,
+            stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+            timeout=LOOK, env=without_our_paths(),
         )  # fmt: skip
         python, found, absent = json.loads(asked.stdout)
     except OSError as error:
@@ -145,10 +147,8 @@ def check_name(backend: str) -> str:
 def requirements(backend: str) -> list[str]:
     """What is installed for a backend with a version, as pip reads it."""
     kind, _, wanted = backend.partition("@")
-    beside = [
-        need for name, limit, needs in BELOW if name == kind and Version(wanted) < Version(limit) for need in needs
-    ]
-    return [f"{KINDS[kind]}=={wanted}", *WORKER_NEEDS, *beside]
+    older = [needs for name, limit, needs in BELOW if name == kind and Version(wanted) < Version(limit)]
+    return [f"{KINDS[kind]}=={wanted}", *WORKER_NEEDS, *itertools.chain(*older)]
 
 
 # ------------------------------------------------------------------------------------ environments that we make

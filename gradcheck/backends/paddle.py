@@ -79,8 +79,11 @@ class PaddleBackend:
     def static_gradients(
         self, outputs: list[Tensor], inputs: list[Tensor], cotangents: list[Tensor]
     ) -> list[Tensor | None]:
-        """As ``paddle.static.gradients`` gives them. Before 3.0 it finds no cotangents that are given for the outputs of a
-        static_pylayer: there they come from the sum of the products of both."""
+        """As ``paddle.static.gradients`` gives them.
+
+        Before 3.0 it finds no cotangents that are given for the outputs of a static_pylayer: there they come from the
+        sum of the products of both.
+        """
         if int(self.paddle.__version__.partition(".")[0]) < 3:
             outputs = [(out * cotangent).sum() for out, cotangent in zip(outputs, cotangents, strict=True)]
             return self.paddle.static.gradients(outputs, inputs)  # type: ignore[no-any-return]

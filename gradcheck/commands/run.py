@@ -30,13 +30,9 @@ from gradcheck.run.supervisor import ExecutorError
 @click.command()
 @click.argument("names", nargs=-1, metavar="[PATH|ID]...")
 @click.option(
-    "-b",
-    "--backend",
-    "backends",
-    multiple=True,
-    metavar="NAME",
-    help=f"{', '.join(BACKENDS)}, or a release such as paddle@3.0.0; repeatable.",
-)
+    "-b", "--backend", "backends", multiple=True, metavar="NAME",
+    help=f"{', '.join(BACKENDS)}, or a release such as paddle@3.0.0 (see `gradcheck backends`); repeatable.",
+)  # fmt: skip
 @selection_options
 @click.option("-j", "--jobs", metavar="N", help="Cases at a time; auto (the default) is one per core.")
 @click.option("-x", "--exitfirst", is_flag=True, help="Stop after the first failure.")

@@ -50,7 +50,8 @@ def trust(path: Path, listed: bool, revoke: bool) -> None:
 
     PATH is a folder of the project, by default the current one; its pyproject.toml is the nearest one upward, no
     further than a folder with .git. Code in the spec files of that project then runs without --allow-code, and the
-    interpreters that it names are started, until its [tool.gradcheck] changes. Read them first: such code can do what you can do.
+    interpreters that it names are started, until its [tool.gradcheck] changes. Read them first: such code can do what
+    you can do.
     """
     if listed and revoke:
         raise fail("--list shows what is trusted, and --revoke ends it: use one of them")

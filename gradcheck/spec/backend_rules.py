@@ -43,10 +43,9 @@ def check_entries(entries: Sequence[Node], text: SpecText) -> None:
         if common:
             place = other or entry
             message = f"two entries are about version {common}"
-            help = "an entry without 'versions' is about all" if other is None or one is None else ""
-            text.report(
-                place.line, place.column, place.width, message, help or "make the ranges end where others begin"
-            )
+            unlimited = other is None or one is None
+            help = "an entry without 'versions' is about all" if unlimited else "make one range end where another begins"
+            text.report(place.line, place.column, place.width, message, help)
 
 
 def _check_keys(entry: Node, text: SpecText) -> None:
@@ -61,9 +60,8 @@ def _check_keys(entry: Node, text: SpecText) -> None:
     if observed is None or observed.kind != "mapping":
         return
     if "reason" not in entry.entries:
-        _report(
-            entry, "observed", "'observed' needs a 'reason' beside it", "add 'reason: …': why, in one sentence", text
-        )
+        help = "add 'reason: …': why, in one sentence"
+        _report(entry, "observed", "'observed' needs a 'reason' beside it", help, text)
     ends = [key for key in _ENDS if key in observed.entries]
     rest = [key for key in observed.entries if key not in ends]
     if ends and (rest or len(ends) > 1):

@@ -166,7 +166,7 @@ def _complete_backends(item: Node) -> None:
 
 
 def _completed(entry: Node, expect: Node) -> Node:
-    """A backend's entry with what it expects completed from the scenario's; what was `observed` is complete by itself."""
+    """A backend's entry, what it expects completed from the scenario's; what was `observed` is complete by itself."""
     whole = _copy(entry)
     special = entry.get("expect") if entry.kind == "mapping" else None
     if special and special.kind == "mapping":
