@@ -44,7 +44,8 @@ def check_entries(entries: Sequence[Node], text: SpecText) -> None:
             place = other or entry
             message = f"two entries are about version {common}"
             unlimited = other is None or one is None
-            help = "an entry without 'versions' is about all" if unlimited else "make one range end where another begins"
+            ends = "let one range end where another begins"
+            help = "an entry without 'versions' is about all" if unlimited else ends
             text.report(place.line, place.column, place.width, message, help)
 
 
