@@ -182,14 +182,14 @@ def python_in(environment: Path) -> Path:
     return environment / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 
 
-def make(backend: str, say: Callable[[str], object]) -> Place:
+def make(backend: str, say: Callable[[str], object], try_out: Callable[[Place], str]) -> Place:
     """Make the environment of a backend, in place of one that was not finished.
 
     uv is used if it is there: it keeps what it downloads, and shares files between environments. `say` is told each
-    command; what the commands print, progress included, goes to stderr.
+    command; what the commands print, progress included, goes to stderr. `try_out` says what goes wrong with it.
 
     Raises:
-        NotMadeError: a command failed.
+        NotMadeError: a command failed, or the environment cannot be used.
     """
     target = folder_of(backend)
     remove(backend)
@@ -207,11 +207,14 @@ def make(backend: str, say: Callable[[str], object]) -> Place:
         for step in steps:
             say(" ".join(step))
             run(step, backend)
+        place = looked_at(backend, python)
+        if problem := place.problem or try_out(place):
+            raise NotMadeError(f"{backend} was installed, but does not run, and is removed again: {problem}")
     except BaseException:
         remove(backend)
         raise
     (target / COMPLETE).write_text("\n".join(needs) + "\n", encoding="utf-8")
-    return place_of(backend, {})
+    return place
 
 
 def run(command: Sequence[str], backend: str) -> None:

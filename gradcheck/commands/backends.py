@@ -54,11 +54,9 @@ def add(names: tuple[str, ...]) -> None:
             click.echo(f"{name} is there: {safe(place.interpreter)}")
             continue
         try:
-            place = make(name, lambda command: click.echo(f"$ {safe(command)}", err=True))
+            place = make(name, lambda command: click.echo(f"$ {safe(command)}", err=True), tried)
         except (NotMadeError, OSError) as error:
             raise fail(str(error)) from None
-        if problem := place.problem or tried(place):
-            raise fail(f"{name} was installed, but does not run: {problem}")
         click.echo(f"{name} is ready: {safe(place.interpreter)}")
 
 
@@ -83,7 +81,9 @@ def listed(config: Config, environments: Mapping[str, str]) -> Iterator[tuple[st
     for name in dict.fromkeys([*BACKENDS, *config.environments, *made()]):
         place = place_of(name, environments)
         python = f" (Python {place.python})" if place.python else ""
-        state = place.problem + untrusted(name, config, environments) or f"{place.interpreter or 'here'}{python}"
+        state = f"{place.interpreter or 'here'}{python}"
+        if place.problem:
+            state = place.problem + untrusted(name, config, environments)
         yield name, version_of(name) or "–", state
 
 
