@@ -5,7 +5,9 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 
+from gradcheck.spec import model
 from gradcheck.spec.diagnostic import quote
+from gradcheck.spec.messages import misspelt
 from gradcheck.spec.text import SpecText
 from gradcheck.spec.tree import Node
 from gradcheck.spec.versions import is_range, shared
@@ -19,9 +21,12 @@ _APART = (
 )
 
 
-def backend_entries(scenario: Node) -> Iterator[list[Node]]:
+def backend_entries(scenario: Node, text: SpecText) -> Iterator[list[Node]]:
     """For each backend that a scenario speaks of, what it says of its versions."""
     for _, value in scenario.mapping("backends").entries.values():
+        if value.kind == "sequence" and not value.items:
+            message, help = "a backend's expectations must not be empty", "write what is different, or remove it"
+            text.report(value.line, value.column, value.width, message, help)
         yield [one for one in (value.items or [value]) if one.kind == "mapping"]
 
 
@@ -55,7 +60,8 @@ def _check_keys(entry: Node, text: SpecText) -> None:
             if key in entry.entries and other in entry.entries:
                 _report(entry, key, f"both {quote(other)} and {quote(key)} for one backend", help, text)
     for key in ("reason", "issue"):
-        if key in entry.entries and "observed" not in entry.entries:
+        unused = key in entry.entries and "observed" not in entry.entries
+        if unused and not misspelt(entry, model.BackendExpectation, ["observed"]):
             _report(entry, key, f"{quote(key)} is of no use without 'observed'", "xfail and skip have their own", text)
     observed = entry.get("observed")
     if observed is None or observed.kind != "mapping":
@@ -63,6 +69,10 @@ def _check_keys(entry: Node, text: SpecText) -> None:
     if "reason" not in entry.entries:
         help = "add 'reason: …': why, in one sentence"
         _report(entry, "observed", "'observed' needs a 'reason' beside it", help, text)
+    for key in ("observed", "crash"):
+        node = observed if key == "observed" else observed.get(key)
+        if node is not None and not node.entries and not node.items and node.kind in ("mapping", "sequence"):
+            text.report(node.line, node.column, node.width, f"{key} must not be empty", "write what is seen")
     ends = [key for key in _ENDS if key in observed.entries]
     rest = [key for key in observed.entries if key not in ends]
     if ends and (rest or len(ends) > 1):

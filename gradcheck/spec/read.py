@@ -171,7 +171,7 @@ def _complete(scenario: dict[str, Any], node: Node, defaults: Node, path: str) -
     expectations = [(scenario.setdefault("expect", {}), verdict)]
     for backend in node.mapping("backends").entries:
         entries = scenario["backends"][backend]
-        for entry in entries if isinstance(entries, list) else [entries]:
+        for entry in [entries] if isinstance(entries, dict) else entries if isinstance(entries, tuple) else []:
             if isinstance(entry, dict):
                 expectations += [(entry.get("expect"), verdict), (entry.get("observed"), "unchecked")]
     for expect, usual in expectations:

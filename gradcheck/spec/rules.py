@@ -119,7 +119,7 @@ def _check_scenario(scenario: Node, defaults: Node, text: SpecText) -> None:
             help = "choose another word: 'and', 'or' and 'not' join tags in a selection"
             text.report(tag.line, tag.column, tag.width, f"{quote(tag.text)} cannot be a tag", help)
     expectations = [scenario.get("expect")]
-    for entries in backend_entries(scenario):
+    for entries in backend_entries(scenario, text):
         check_entries(entries, text)
         expectations += [entry.get(key) for entry in entries for key in ("expect", "observed")]
     differentiable = default_verdict(scenario, defaults) == "matches"
