@@ -8,7 +8,16 @@ import sys
 import sysconfig
 from pathlib import Path
 
-FACADE = "import pylayer\npylayer.install_paddle()\n"
+FACADE = """
+import sys
+del sys.modules["paddle"]
+import pylayer
+from pylayer.tensor import Tensor
+pylayer.install_paddle()
+Tensor.data_ptr = lambda self: self.array.ctypes.data
+Tensor.element_size = lambda self: self.array.itemsize
+"""
+"""The engine as ``import paddle``, with what Paddle has beside it and `gradcheck.backends.paddle` needs."""
 
 
 def make_environment(folder: Path, version: str, code: str = FACADE, *, packages: bool = True) -> Path:

@@ -17,6 +17,7 @@ from gradcheck.escape import safe
 from gradcheck.result import Result
 from gradcheck.run.inside import warm_up_case
 from gradcheck.run.pool import Pool
+from gradcheck.run.supervisor import ExecutorError
 
 
 @click.group(invoke_without_command=True)
@@ -104,6 +105,6 @@ def tried(place: Place) -> str:
     try:
         with Pool(1) as pool:
             result: Result = pool.run(case)
-    except RuntimeError as error:
+    except ExecutorError as error:
         return str(error)
     return "" if result.status.green else f"{result.status} {result.message}"

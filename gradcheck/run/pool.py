@@ -23,6 +23,7 @@ from gradcheck.run.limits import children, kill_marked
 from gradcheck.run.observed import settled
 from gradcheck.run.outcome import how_it_ended, result_of
 from gradcheck.run.spawn import SpawningWorker, environment, python
+from gradcheck.run.supervisor import ExecutorError
 
 EXECUTE = "gradcheck.case.execute:execute"
 """The function that runs a case, as ``module:function``."""
@@ -209,6 +210,7 @@ class Pool:
         """The result of `case` from an idle worker or a new one; one that died is not used again.
 
         Raises:
+            ExecutorError: the worker of another interpreter could not start.
             RuntimeError: the worker could not start, or the pool is closed.
         """
         with self.lock:
@@ -220,7 +222,12 @@ class Pool:
             else:
                 worker = WORKERS[self.start](self.execute, case.backend, case.interpreter)
                 self.workers.append(worker)
-        result = worker.run(case)
+        try:
+            result = worker.run(case)
+        except RuntimeError as error:
+            if not case.interpreter:
+                raise
+            raise ExecutorError(f"{case.backend} does not run in {case.interpreter}: {error}") from None
         if worker.alive:
             with self.lock:
                 self.idle.append(worker)

@@ -293,9 +293,7 @@ def _entries_kind(value: object) -> str:
 
 BackendEntries = Annotated[
     Annotated[BackendExpectation, Tag("(one)")]
-    | Annotated[
-        tuple[BackendExpectation, ...], _Lax, Tag("(several)"), Field(json_schema_extra={"minItems": 1})
-    ],
+    | Annotated[tuple[BackendExpectation, ...], _Lax, Tag("(several)"), Field(json_schema_extra={"minItems": 1})],
     Discriminator(_entries_kind),
 ]
 """What is different on a backend: for all of its versions, or a list of entries, each with versions of its own."""

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+from releases import make_environment
 
 from gradcheck.backends import environments
 from gradcheck.backends.base import version_of
-from gradcheck.backends.environments import NotMadeError, Place, check_name, make, made, place_of, requirements
-from releases import make_environment
+from gradcheck.backends.environments import NotMadeError, Place, check_name, made, make, place_of, requirements
 
 
 @pytest.mark.parametrize(

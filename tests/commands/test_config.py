@@ -78,7 +78,7 @@ def test_no_file_above_a_clone_counts(project, kind):
         ),
         (
             'environments = {"paddle" = "/bin/python"}',
-            """environments must be a table of interpreters, such as {"paddle@3.0.0" = "/opt/paddle-3.0.0/bin/python"}, """
+            'environments must be a table of interpreters, such as {"paddle@3.0.0" = "/opt/paddle-3.0.0/bin/python"}, '
             "not {'paddle': '/bin/python'}",
         ),
         ("jobs = 0", 'jobs must be "auto" or a number from 1 on, not 0'),

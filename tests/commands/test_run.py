@@ -285,7 +285,8 @@ def test_a_missing_backend_of_the_configuration_is_a_skip_that_is_counted_and_sh
     assert gradcheck("run", "a.grad.yaml", "--require-backend").code == 2
     (folder / "pyproject.toml").write_text('[tool.gradcheck]\nbackends = ["cupy"]\n')
     done = gradcheck("run", "a.grad.yaml", "-q")
-    assert (done.code, done.err) == (5, 'gradcheck: nothing was run: not installed: cupy; pip install "gradcheck[cupy]"\n')
+    said = 'gradcheck: nothing was run: not installed: cupy; pip install "gradcheck[cupy]"\n'
+    assert (done.code, done.err) == (5, said)
 
 
 def test_the_engine_itself_cannot_be_skipped(spec, gradcheck, monkeypatch):
