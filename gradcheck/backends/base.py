@@ -98,9 +98,13 @@ class Backend(Protocol):
         outputs: list[Tensor],
         inputs: list[Tensor],
         cotangents: list[Tensor],
+        held: Sequence[Tensor] = (),
         create_graph: bool = False,
     ) -> list[Tensor | None]:
-        """As ``paddle.grad`` gives them; None for an input that no output depends on."""
+        """As ``paddle.grad`` gives them for `inputs`, leaves made for this; None where no output depends on one.
+
+        `held` are the other leaves that need a gradient; their ``grad`` stays as it is.
+        """
 
     def static_gradients(
         self, outputs: list[Tensor], inputs: list[Tensor], cotangents: list[Tensor]

@@ -38,6 +38,7 @@ class BundledBackend:
         outputs: list[Tensor],
         inputs: list[Tensor],
         cotangents: list[Tensor],
+        held: Sequence[Tensor] = (),
         create_graph: bool = False,
     ) -> list[Tensor | None]:
         """As ``paddle.grad`` gives them."""

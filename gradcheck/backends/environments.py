@@ -20,14 +20,17 @@ from packaging.version import InvalidVersion, Version
 
 from gradcheck.backends.base import BACKENDS, kind_of, missing, unsupported, version_of
 
-KINDS = {"paddle": "paddlepaddle"}
-"""The backends that have releases to install, and the package that is installed."""
+KINDS = {"paddle": ("paddlepaddle", "setuptools")}
+"""The backends that have releases to install: the package, and what it imports beside what it asks for.
+
+Paddle imports setuptools, which a new environment has no longer (Python 3.12, uv).
+"""
 
 WORKER_NEEDS = ("ml-dtypes>=0.5", "numpy>=1.26", "packaging>=24", "pydantic>=2.9")
 """What a worker imports beside the backend itself."""
 
 BELOW: tuple[tuple[str, str, tuple[str, ...]], ...] = (("paddle", "3.0", ("numpy<2", "setuptools<81")),)
-"""What releases below a version of a backend need beside what their packages say.
+"""What releases below a version of a backend need beside that.
 
 Paddle 2.6.2 is compiled against NumPy 1 and imports ``pkg_resources``, which setuptools had up to version 80; it
 accepts any version of both.
@@ -148,7 +151,8 @@ def requirements(backend: str) -> list[str]:
     """What is installed for a backend with a version, as pip reads it."""
     kind, _, wanted = backend.partition("@")
     older = [needs for name, limit, needs in BELOW if name == kind and Version(wanted) < Version(limit)]
-    return [f"{KINDS[kind]}=={wanted}", *WORKER_NEEDS, *itertools.chain(*older)]
+    package, *beside = KINDS[kind]
+    return [f"{package}=={wanted}", *WORKER_NEEDS, *beside, *itertools.chain(*older)]
 
 
 # ------------------------------------------------------------------------------------ environments that we make

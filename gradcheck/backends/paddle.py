@@ -38,39 +38,47 @@ class PaddleBackend:
         outputs: list[Tensor],
         inputs: list[Tensor],
         cotangents: list[Tensor],
+        held: Sequence[Tensor] = (),
         create_graph: bool = False,
     ) -> list[Tensor | None]:
         """As ``backward`` leaves them in the leaves; from ``paddle.grad`` where the graph of the gradients is wanted.
 
         Before 3.3 Paddle dies of a segmentation fault in a ``paddle.grad`` of some of a PyLayer's outputs, and in all
-        releases in one within another, which is what a backward that calls ``paddle.grad`` comes to. `backward` also
-        adds to the ``grad`` of leaves that are not among `inputs`.
+        releases in one within another, which is what a backward that calls ``paddle.grad`` comes to.
 
         Raises:
             NotImplementedError: there is such a call, and the graph of the gradients is wanted.
         """
         if create_graph:
-            return self.grad_with_graph(outputs, inputs, cotangents)
-        before = [leaf.grad.clone() if leaf.grad is not None else None for leaf in inputs]
-        clear(inputs)
+            return self.grad_with_graph(outputs, inputs, cotangents, held)
+        before = [leaf.grad.clone() if leaf.grad is not None else None for leaf in held]
         self.paddle.autograd.backward(outputs, cotangents, retain_graph=True)
-        found = [leaf.grad.clone() if leaf.grad is not None else None for leaf in inputs]
-        clear(inputs)
-        for leaf, gradient in zip(inputs, before, strict=True):
+        found = [leaf.grad for leaf in inputs]
+        for leaf, gradient in zip(held, before, strict=True):
             if gradient is not None:
                 leaf.grad = gradient
+            elif leaf.grad is not None and not any(self.overlap(leaf.grad, other) for other in (*inputs, *held)):
+                leaf.clear_gradient(False)  # it frees the memory, which may be that of a Tensor that backward returned
         return found
 
     def grad_with_graph(
-        self, outputs: list[Tensor], inputs: list[Tensor], cotangents: list[Tensor]
+        self, outputs: list[Tensor], inputs: list[Tensor], cotangents: list[Tensor], held: Sequence[Tensor]
     ) -> list[Tensor | None]:
-        """The gradients, to be derived once more. Raises NotImplementedError, see `grad`."""
+        """The gradients, to be derived once more.
+
+        Those of `held` are asked for as well: ``paddle.grad`` tells a PyLayer that an argument nobody asked for needs
+        no gradient, and refuses the one that its backward gives.
+
+        Raises:
+            NotImplementedError: see `grad`.
+        """
         nested: list[str] = []
         with refusing_within(self.paddle.base.core.eager, "run_partial_grad", nested):
             try:
-                return self.paddle.grad(  # type: ignore[no-any-return]
-                    outputs, inputs, cotangents, retain_graph=True, create_graph=True, allow_unused=True
+                found: list[Tensor | None] = self.paddle.grad(
+                    outputs, [*inputs, *held], cotangents, retain_graph=True, create_graph=True, allow_unused=True
                 )
+                return found[: len(inputs)]
             except OSError:  # what Paddle makes of an exception in a backward
                 if not nested:
                     raise
@@ -117,13 +125,6 @@ class PaddleBackend:
     def moving(self, move: Callable[[str, Array, int], None]) -> AbstractContextManager[None]:
         """Nothing is moved."""
         return nullcontext()
-
-
-def clear(leaves: Sequence[Tensor]) -> None:
-    """Have no gradients in leaves; those that a layer has taken out of their place keep none anyway."""
-    for leaf in leaves:
-        if leaf.is_leaf:
-            leaf.clear_gradient(False)
 
 
 def extent(tensor: Tensor) -> tuple[int, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import os
 import subprocess
 import sys
@@ -251,7 +252,7 @@ def test_trust_in_interpreters_is_none_in_code(spec, gradcheck, cache, folder):
 @pytest.mark.parametrize("version", ["2.6.2", "3.0.0", "3.1.1", "3.2.2", "3.3.1"])
 def test_the_bundled_specs_hold_on_a_release(version):
     """In the user's own environments, where `gradcheck backends add` has made it."""
-    user = Path(os.path.expanduser(f"~{os.environ.get('USER', '')}")) / ".cache" / "gradcheck" / "environments"
+    user = Path(f"~{getpass.getuser()}").expanduser() / ".cache" / "gradcheck" / "environments"
     env = {environments.FOLDER: str(user), **os.environ}
     command = [sys.executable, "-m", "gradcheck", "run", "-b", f"paddle@{version}", "-q"]
     done = subprocess.run(command, capture_output=True, text=True, env=env, check=False)
