@@ -59,7 +59,7 @@ def test_version(gradcheck):
     ("name", "hint"),
     [
         ("rnu", "Did you mean 'run'?"),
-        ("xyzzy", "The commands are run, replay, validate, list, show, explain, trust, schema."),
+        ("xyzzy", f"The commands are {', '.join(COMMANDS)}."),
     ],
 )
 def test_an_unknown_command_brings_up_the_nearest_one(gradcheck, name, hint):
