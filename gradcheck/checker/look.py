@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from gradcheck.checker.decide import POWER, Claim, Decision, Heard, Seen, decide
+from gradcheck.checker.cotangents import equal_weights, even_weights
+from gradcheck.checker.decide import Claim, Decision, Heard, Seen, decide
 from gradcheck.checker.point import Point
 from gradcheck.numeric.derivative import BRIEF, Derivative, derivative_of
 from gradcheck.numeric.line import Array, inner, module_of
@@ -24,18 +25,15 @@ QUICKLY = 2.0**-40
 """Entries of claim and tape that agree as well as this, relative to themselves, agree whatever the rounding of both."""
 HEARD = 0.5
 """A tape of whose gradient more than this share is rounding (a chaotic recurrence) is not heard."""
-STANDS_OUT = 1e6
-"""An output counts in a projection as if its derivative were at least so many of its bars: all those lost in noise
-together widen the bar by one millionth of their number."""
+OTHERS, COARSE = 2, RATIO ** BRIEF[-1]
+"""Directions along which the outputs' sizes are seen, by one step each: of 1,000 outputs none is then small by chance
+by more than a factor of 10 (along one direction, of 1,000)."""
 ON_THE_WAY = 16.0
 """Units of rounding of numbers as large as the inputs, or 1, that may hide in an output, however small it is (a GELU at
 -8 is x · (1 − 1) / 2): a few operations."""
 NEGLIGIBLE = 1e-9
 """An output whose noise is such a share of the largest output needs no derivative of its own
 (a GELU at -8 is all rounding)."""
-SMALLEST_SIZE, MOST_WEIGHT = 2.0**-1000, 2.0**500
-"""Of an output in a projection. Larger weights are all made smaller alike: cotangents have to leave room
-for the derivatives."""
 TAPE_STEPS = range(-8, -4)
 """The first look where the noise is known: four steps give three values that have to agree."""
 AGAIN_STEPS = range(-8, -5)
@@ -85,6 +83,7 @@ class Looker:
     rtol: float
     fine: bool = False
     """Whether whole scans take the finest structure for the function's own; else it is rounding."""
+    slopes_over: tuple[Sequence[Array | None] | None, Array] | None = None
 
     def look(
         self,
@@ -116,7 +115,8 @@ class Looker:
             if floor is not None:
                 noise = module_of(noise).maximum(noise, floor.noise)
             derivative = self.scanned(scan, noise, whole, AGAIN_STEPS if like is not None else BRIEF)
-            cotangent = size * self.equal_weights(derivative) * ~(derivative.kinked | derivative.unclear)
+            cotangent = size * equal_weights(derivative.both, self.slopes(masks), self.random)
+            cotangent *= ~(derivative.kinked | derivative.unclear)
         else:
             cotangent = size * self.even_weights()
         if without is not None:
@@ -198,23 +198,18 @@ class Looker:
 
     # ----------------------------------------------------------------- cotangents
     def even_weights(self) -> Array:
-        """Random signs and magnitudes from 1/2 to 3/2."""
-        drawn = self.random.uniform(-1, 1, self.point.outputs.vector.shape)
-        return module_of(self.point.outputs.vector).asarray(drawn + np.copysign(0.5, drawn))
+        """See `cotangents.even_weights`."""
+        return even_weights(self.point.outputs.vector, self.random)
 
-    def equal_weights(self, derivative: Derivative) -> Array:
-        """Random signs and magnitudes under which every output counts alike, whatever the size of its derivative."""
-        xp, value, bar = module_of(derivative.kinked), abs(derivative.both.value), derivative.both.bar
-        known = xp.isfinite(bar)
-        seen = known & (bar <= POWER * value)
-        if bool(seen.any()):  # what is not seen counts as one that is: by its own size it would drown the others
-            size = xp.where(seen, value, xp.maximum(float(value[seen].mean()), STANDS_OUT * xp.where(known, bar, 0.0)))
-        else:
-            size = xp.maximum(value, STANDS_OUT * xp.where(known, bar, 0.0))
-            size = xp.where(size > 0, size, 1.0)
-        weight = xp.where(known, 1 / xp.maximum(size, SMALLEST_SIZE), 0.0)
-        largest = float(weight.max(initial=0.0))
-        return self.even_weights() * weight * (MOST_WEIGHT / largest if largest > MOST_WEIGHT else 1.0)
+    def slopes(self, masks: Sequence[Array | None] | None) -> Array:
+        """How large the slope of every output is along `OTHERS` more directions; taken once for the same elements."""
+        if self.slopes_over is None or self.slopes_over[0] is not masks:
+            xp, largest = module_of(self.point.outputs.vector), abs(self.point.outputs.vector) * 0
+            for _ in range(OTHERS):
+                change = self.point.line(self.point.direction(self.random, masks)).at(COARSE).size
+                largest = xp.maximum(largest, xp.where(xp.isfinite(change), change / COARSE, 0.0))
+            self.slopes_over = masks, largest
+        return self.slopes_over[1]
 
     # ----------------------------------------------------------------- all sides
     def compared(
