@@ -20,6 +20,10 @@ BLIND = 2.0**-5
 no step resolves (a sine of 1e11, a chaotic recurrence): nothing is seen."""
 RESOLVED = 1e-2
 """A derivative whose bar is a larger share of it, and of the slopes nearby, is not resolved."""
+TAIL = 2.0**-13
+"""A smooth function that is flat up to rounding (saturated) may change by such a share of itself at a quarter of the
+inputs' scale, along directions of up to twice the scale: exp(-x²) of 2^-52 is 2^-13 at x / 2. What changes by more is a
+step function."""
 QUICK = (-7, -6)
 """The exponents of the two steps of a quick look."""
 SUM_ROUNDING = 4 * EPS
@@ -65,6 +69,8 @@ class Derivative:
     stationary point is small beside."""
     around: Array
     """The same from a thousandth to a quarter of the inputs' scale."""
+    stepped: Array
+    """`around` where the function changes by more than `TAIL` of itself there; else `nearby`."""
     noise: Array
     step: Array
     """The exponent of the step that the value is taken from."""
@@ -118,12 +124,13 @@ def derivative_of(scan: Scan, noise: Array) -> Derivative:
             nearby = xp.where(slope > nearby, slope, nearby)
         if BRIEF[-1] <= exponent <= USUAL_LARGEST:
             around = xp.where(slope > around, slope, around)
+    stepped = xp.where(around * RATIO**USUAL_LARGEST > TAIL * scan.line.sizes, xp.maximum(nearby, around), nearby)
     kinked = apart | jumped
     width = both[0].bar
     unclear = ~kinked & (nearby > 0) & (width > RESOLVED * xp.maximum(abs(both[0].value), nearby))
     unclear &= width > 2 * APART * xp.stack(both_bars)[both[1], xp.arange(noise.size)]
     step = xp.asarray(steps)[xp.clip(both[1], 0, len(steps) - 1)]
-    return Derivative(both[0], left, right, gap, kinked, unclear, jumped, blind, nearby, around, noise, step)
+    return Derivative(both[0], left, right, gap, kinked, unclear, jumped, blind, nearby, around, stepped, noise, step)
 
 
 def one_sided(values: Sequence[Array], h: Sequence[float]) -> list[Array]:

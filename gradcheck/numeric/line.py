@@ -115,6 +115,12 @@ def inner(a: Array, b: Array) -> float:
     return float((a * b).sum())
 
 
+def root_of_squares(terms: Array) -> float:
+    """The root of the sum of squares, also where squares would leave the range of float64."""
+    unit = float(abs(terms).max(initial=0.0))
+    return unit * float((abs(terms / unit) ** 2).sum()) ** 0.5 if 0 < unit < np.inf else unit
+
+
 def scale_of(x: Array) -> Array:
     """The natural scale of every element of `x`: the power of two below |x|, and for zeros that of the tensor.
 
