@@ -13,7 +13,7 @@ import numpy as np
 
 from gradcheck.checker.found import Named
 from gradcheck.checker.hypotheses import HYPOTHESES
-from gradcheck.checker.look import ROUNDING, Looker
+from gradcheck.checker.look import ROUNDING, Look, Looker
 from gradcheck.checker.subject import Subject
 from gradcheck.numeric.derivative import quick
 from gradcheck.numeric.line import Array, module_of, only
@@ -25,7 +25,7 @@ COTANGENTS = 2
 """Random ones that a hypothesis has to hold for: with one, any number can be explained."""
 
 
-def causes(looker: Looker, named: Named, budget: float) -> Iterator[Diagnosis]:
+def causes(looker: Looker, named: Named, look: Look, budget: float) -> Iterator[Diagnosis]:
     """What explains the wrong gradient: of all inputs at once by the tape, or input by input.
 
     Without a tape the right gradient is found column by column, as long as `budget` evaluations allow it.
@@ -36,7 +36,9 @@ def causes(looker: Looker, named: Named, budget: float) -> Iterator[Diagnosis]:
     claimed = [point.vjp(u) for u in cotangents]
     nothing = [number for number in wrong if not any(bool((g[number] != 0).any()) for g in claimed)]
     if point.witnessed and len(nothing) < len(wrong):
-        explained = list(point.explained([*cotangents, looker.even_weights()]))
+        u = looker.even_weights() if look.by_rows else look.cotangent
+        known = () if look.by_rows or look.tape is None else look.tape.rounding
+        explained = list(point.explained([u, *cotangents], known or point.rounding(u)))
         if explained:
             yield from explained
             return

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from gradcheck.checker.cotangents import equal_weights, even_weights
 from gradcheck.checker.decide import Claim, Decision, Heard, Seen, decide
+from gradcheck.checker.of_tape import OfTape, of_tape
 from gradcheck.checker.point import Point
 from gradcheck.numeric.derivative import BRIEF, Derivative, derivative_of
 from gradcheck.numeric.line import Array, inner, module_of, root_of_squares
@@ -25,10 +25,6 @@ GIVEN_UNITS = 4
 SIGNS = 5.0
 """A sum of bounded errors with random signs exceeds the root of the sum of their bounds' squares so many times once in
 100,000 (Hoeffding 1963: 2 exp(−5² / 2)), and FAIL takes two looks. The signs are those of cotangent and direction."""
-QUICKLY = 2.0**-40
-"""Entries of claim and tape that agree as well as this, relative to themselves, agree whatever the rounding of both."""
-HEARD = 0.5
-"""A tape of whose gradient more than this share is rounding (a chaotic recurrence) is not heard."""
 OTHERS, COARSE = 2, RATIO ** BRIEF[-1]
 """Directions along which the outputs' sizes are seen, by one step each: of 1,000 outputs none is then small by chance
 by more than a factor of 10 (along one direction, of 1,000)."""
@@ -46,7 +42,7 @@ AGAIN_STEPS = range(-8, -5)
 
 @dataclass
 class Look:
-    """What one direction d and one cotangent u show. `rejected`: per moved input, what the tape rejects."""
+    """What one direction d and one cotangent u show."""
 
     direction: list[Array | None]
     derivative: Derivative
@@ -54,15 +50,25 @@ class Look:
     gradients: list[Array]
     claim: Claim
     seen: Seen
-    heard: Heard | None
-    rejected: list[Array] | None
     by_rows: bool
     """Whether the derivative is that of every output, not that of their weighted sum alone."""
+    tape: OfTape | None = None
+    """What the tape says, where it is a witness and was asked."""
 
     @property
     def kinked(self) -> bool:
         """Whether some output has a kink or a jump here, or too near to tell."""
         return bool((self.derivative.kinked | self.derivative.unclear).any())
+
+    @property
+    def heard(self) -> Heard | None:
+        """What the tape says of the projection, where it is heard."""
+        return None if self.tape is None else self.tape.heard
+
+    @property
+    def rejected(self) -> list[Array] | None:
+        """Per moved input, what the tape rejects; None if that is nothing."""
+        return None if self.tape is None else self.tape.rejected
 
     @property
     def decision(self) -> Decision:
@@ -100,6 +106,7 @@ class Looker:
         size: float = 1.0,
         by_rows: bool = False,
         without: Array | None = None,
+        with_tape: bool = True,
     ) -> Look:
         """A look along a random direction over the elements in `masks`, or over all.
 
@@ -110,6 +117,7 @@ class Looker:
             size: of the cotangent.
             without: outputs that take no part, as a mask.
             by_rows: a derivative for every output, also where the tape tells the noise of a weighted sum.
+            with_tape: whether to ask the tape as well.
         """
         point = self.point
         direction = point.direction(self.random, masks)
@@ -132,14 +140,15 @@ class Looker:
                 derivative = self.scanned(scan, self.noise(scan, whole), whole, BRIEF)
             else:
                 derivative = self.with_known_noise(scan, direction, cotangent, whole)
-        return self.compared(direction, derivative, cotangent, by_rows, masks)
+        look = self.compared(direction, derivative, cotangent, by_rows)
+        return self.with_tape(look, masks) if with_tape else look
 
     def along(self, direction: list[Array | None], like: Look, whole: bool) -> Look:
         """A look along a given direction, with the cotangent and the noise of another look."""
         scan = Scan(self.point.line(direction, None if like.by_rows else like.cotangent))
         derivative = self.scanned(scan, like.derivative.noise, whole, BRIEF)
         masks = [None if d is None else d != 0 for d in direction]
-        return self.compared(direction, derivative, like.cotangent, like.by_rows, masks)
+        return self.with_tape(self.compared(direction, derivative, like.cotangent, like.by_rows), masks)
 
     # ----------------------------------------------------------------- the differences
     @property
@@ -217,33 +226,23 @@ class Looker:
         return self.slopes_over[1]
 
     # ----------------------------------------------------------------- all sides
-    def compared(
-        self,
-        direction: list[Array | None],
-        derivative: Derivative,
-        cotangent: Array,
-        by_rows: bool,
-        masks: Sequence[Array | None] | None,
-    ) -> Look:
-        """What everyone says for this cotangent."""
-        point = self.point
-        gradients = point.vjp(cotangent)
-        moves = [(k, d) for k, d in enumerate(direction) if d is not None]
+    def compared(self, direction: list[Array | None], derivative: Derivative, cotangent: Array, by_rows: bool) -> Look:
+        """What backward claims and the differences see for this cotangent."""
+        gradients = self.point.vjp(cotangent)
+        moves = [(gradients[k], d) for k, d in enumerate(direction) if d is not None]
         claim = Claim(
-            sum(inner(gradients[k], d) for k, d in moves),
-            sum(float(abs(gradients[k] * d).sum()) for k, d in moves),
-            math.hypot(*(root_of_squares(gradients[k] * d) for k, d in moves)),
+            sum(inner(g, d) for g, d in moves),
+            sum(float(abs(g * d).sum()) for g, d in moves),
+            math.hypot(*(root_of_squares(g * d) for g, d in moves)),
         )
         u = cotangent if by_rows else module_of(cotangent).asarray([1.0])
-        seen = self.seen(derivative, u, claim)
-        if not point.witnessed:
-            return Look(direction, derivative, cotangent, gradients, claim, seen, None, None, by_rows)
-        taped = point.by_tape(cotangent)
-        rejected, lost = self.rejected(cotangent, gradients, taped, masks)
-        heard = None
-        if lost <= HEARD * sum(float(abs(taped[k] * d).sum()) for k, d in moves):
-            heard = Heard(sum(inner(taped[k], d) for k, d in moves), rejected is not None)
-        return Look(direction, derivative, cotangent, gradients, claim, seen, heard, rejected, by_rows)
+        return Look(direction, derivative, cotangent, gradients, claim, self.seen(derivative, u, claim), by_rows)
+
+    def with_tape(self, look: Look, masks: Sequence[Array | None] | None = None) -> Look:
+        """The same with what the tape says, where it is a witness: it rejects entries in `masks` alone."""
+        if self.point.witnessed:
+            look.tape = of_tape(self.point, look.direction, look.cotangent, look.gradients, masks, self.rtol)
+        return look
 
     def seen(self, derivative: Derivative, u: Array, claim: Claim) -> Seen:
         """What the differences say of the rows weighted by `u`."""
@@ -273,32 +272,3 @@ class Looker:
         return Seen(
             value, bar, root(weight * slopes), gap, bool(lost.any()), noisy, allowed if allowed < np.inf else 0.0
         )
-
-    def rejected(
-        self,
-        cotangent: Array,
-        gradients: Sequence[Array],
-        taped: Sequence[Array],
-        masks: Sequence[Array | None] | None = None,
-    ) -> tuple[list[Array] | None, float]:
-        """Per moved input, the entries in which claim and tape differ by more than both round; None if there are none.
-
-        And how much of the tape's gradient, times the inputs' scale, is nothing but rounding.
-        """
-        apart = []
-        for k, (g, t) in enumerate(zip(gradients, taped, strict=True)):
-            mask = ~(abs(g - t) <= (QUICKLY + self.rtol) * module_of(g).maximum(abs(g), abs(t)))
-            mask &= module_of(g).isfinite(t)  # where the tape is not finite it is not heard
-            if masks is not None:
-                mask = mask & (masks[k] if masks[k] is not None else False)
-            apart.append(mask)
-        if not any(bool(mask.any()) for mask in apart):
-            return None, 0.0
-        bars: list[Any] = self.point.rounding(cotangent)
-        found = [m & ~(abs(g - t) <= b) for m, g, t, b in zip(apart, gradients, taped, bars, strict=True)]
-        scales = self.point.scales
-        lost = sum(
-            float((abs(t * scale) * (m & (b > abs(t)))).sum())
-            for m, t, b, scale in zip(apart, taped, bars, scales, strict=True)
-        )
-        return (found if any(bool(mask.any()) for mask in found) else None), lost

@@ -179,8 +179,11 @@ class Point:
         total = self.tape.rounding_of_both(self.outputs.split(cotangent))
         return [total[k] for k in self.moved]
 
-    def explained(self, cotangents: Sequence[Array]) -> Sequence[Diagnosis]:
-        """The mistakes on the tape that reproduce what backward gives for these cotangents, each with its line."""
+    def explained(self, cotangents: Sequence[Array], rounding: Sequence[Array]) -> Sequence[Diagnosis]:
+        """The mistakes on the tape that reproduce what backward gives for these cotangents, each with its line.
+
+        `rounding` is that for the first of them, per moved input.
+        """
         tape = self.recorded(self.inputs, lines=True)
         if tape is None:
             return []
@@ -190,7 +193,8 @@ class Point:
             self.spend(vjps=1)
             return self.problem.vjp(list(self.inputs), list(draw))
 
-        return explain(tape, vjp, draws, self.problem.names, tape.rounding_of_both(draws[0]))
+        bars = dict(zip(self.moved, rounding, strict=True))
+        return explain(tape, vjp, draws, self.problem.names, [bars.get(k, 0.0) for k in range(len(self.inputs))])
 
     # ----------------------------------------------------------------- names
     def entries(self, number: int) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any, NamedTuple
@@ -117,8 +118,13 @@ def inner(a: Array, b: Array) -> float:
 
 def root_of_squares(terms: Array) -> float:
     """The root of the sum of squares, also where squares would leave the range of float64."""
-    unit = float(abs(terms).max(initial=0.0))
-    return unit * float((abs(terms / unit) ** 2).sum()) ** 0.5 if 0 < unit < np.inf else unit
+    sizes = abs(terms)
+    unit = float(sizes.max(initial=0.0))
+    if not 0 < unit < np.inf:
+        return unit
+    sizes /= unit
+    sizes *= sizes
+    return unit * math.sqrt(float(sizes.sum()))
 
 
 def scale_of(x: Array) -> Array:
