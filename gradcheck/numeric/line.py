@@ -119,7 +119,7 @@ def inner(a: Array, b: Array) -> float:
 def root_of_squares(terms: Array) -> float:
     """The root of the sum of squares, also where squares would leave the range of float64."""
     sizes = abs(terms)
-    unit = float(sizes.max(initial=0.0))
+    unit = float(sizes.max()) if sizes.size else 0.0
     if not 0 < unit < np.inf:
         return unit
     sizes /= unit
@@ -148,9 +148,8 @@ def random_direction(x: Array, scale: Array, random: np.random.Generator, bits: 
     xp, half = module_of(x), 2**bits
 
     def draw() -> Any:
-        drawn = random.integers(-half, half, x.shape)
-        drawn += np.where(drawn < 0, -half, half)
-        return drawn / half
+        drawn = random.integers(-half, half, x.shape) / half
+        return drawn + np.copysign(1.0, drawn)
 
     values = draw() + 1j * draw() if x.dtype.kind == "c" else draw()
     return xp.asarray(values) * scale
