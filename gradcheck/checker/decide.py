@@ -39,7 +39,7 @@ class Decision(Enum):
 
 @dataclass(frozen=True)
 class Seen:
-    """uᵀJ d by the differences, with all that may be off: their own bar and the claim's rounding."""
+    """uᵀJ d by the differences, and how far the truth may be from it."""
 
     value: float
     bar: float
@@ -53,7 +53,7 @@ class Seen:
     noisy: bool = False
     """Whether that is because they change without order, and not because they are small."""
     allowed: float = 0.0
-    """What the user allows a claim to be off beside. It is no lack of power."""
+    """What a claim may be off beside: by its own rounding, and what the user allows. It is no lack of power."""
 
     def holds(self, derivative: float) -> bool:
         """Whether a derivative lies within the bar."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from gradcheck.checker.claim_rounding import claim_rounding
 from gradcheck.checker.cotangents import equal_weights, even_weights
 from gradcheck.checker.decide import Claim, Decision, Heard, Seen, decide
 from gradcheck.checker.of_tape import OfTape, of_tape
@@ -22,6 +23,8 @@ ROUNDING = 64 * EPS
 some dozen operations whose errors do not cancel."""
 GIVEN_UNITS = 4
 """The same in units of a coarser dtype that the inputs were given in, in which a backward may compute on the way."""
+EXCLUDED = (Decision.FAIL, Decision.CONTRADICTION)
+"""Decisions by which the differences exclude the claim."""
 SIGNS = 5.0
 """A sum of bounded errors with random signs exceeds the root of the sum of their bounds' squares so many times once in
 100,000 (Hoeffding 1963: 2 exp(−5² / 2)), and FAIL takes two looks. The signs are those of cotangent and direction."""
@@ -141,14 +144,28 @@ class Looker:
             else:
                 derivative = self.with_known_noise(scan, direction, cotangent, whole)
         look = self.compared(direction, derivative, cotangent, by_rows)
-        return self.with_tape(look, masks) if with_tape else look
+        if with_tape:
+            look = self.with_tape(look, masks)
+        return self.granted(look, measure=point.tape is None)
 
     def along(self, direction: list[Array | None], like: Look, whole: bool) -> Look:
         """A look along a given direction, with the cotangent and the noise of another look."""
         scan = Scan(self.point.line(direction, None if like.by_rows else like.cotangent))
         derivative = self.scanned(scan, like.derivative.noise, whole, BRIEF)
         masks = [None if d is None else d != 0 for d in direction]
-        return self.with_tape(self.compared(direction, derivative, like.cotangent, like.by_rows), masks)
+        look = self.with_tape(self.compared(direction, derivative, like.cotangent, like.by_rows), masks)
+        return self.granted(look)
+
+    def granted(self, look: Look, measure: bool = False) -> Look:
+        """The claim excluded only beyond the rounding of the dtype that the inputs were given in, in which backward may
+        compute: what is usual, and if that is not enough what is measured."""
+        point, size = self.point, min(look.claim.size, SIGNS * look.claim.root)
+        if point.coarsest > EPS and look.decision in EXCLUDED and np.isfinite(size):
+            look.seen = replace(look.seen, allowed=look.seen.allowed + GIVEN_UNITS * point.coarsest * size)
+            if measure and look.decision in EXCLUDED:
+                rounding = claim_rounding(point, look.direction, look.cotangent, size, self.random)
+                look.seen = replace(look.seen, allowed=look.seen.allowed + rounding)
+        return look
 
     # ----------------------------------------------------------------- the differences
     @property
@@ -256,10 +273,9 @@ class Looker:
             return root_of_squares(xp.where(used, values, 0.0))
 
         value = total(u * both.value)
-        given = GIVEN_UNITS * self.point.coarsest if self.point.coarsest > EPS else 0.0
         bar = min(total(weight * both.bar), SIGNS * root(weight * both.bar))
         if np.isfinite(claim.size):
-            bar += ROUNDING * claim.size + given * min(claim.size, SIGNS * claim.root)
+            bar += ROUNDING * claim.size
         if not bool(used.any()):
             bar = np.inf
         allowed = self.rtol * max(abs(value), abs(claim.value))
