@@ -32,17 +32,20 @@ def causes(looker: Looker, named: Named, look: Look, budget: float) -> Iterator[
     """
     point = looker.point
     wrong = [number for number, count in named.counts.items() if count]
-    cotangents = [looker.even_weights() for _ in range(COTANGENTS)]
+    known = look.tape if look.tape is not None and look.tape.rounding and not look.by_rows else None
+    cotangents = [looker.even_weights() for _ in range(COTANGENTS - (known is not None))]
     claimed = [point.vjp(u) for u in cotangents]
+    if known is not None:  # what the look has shown needs no second time
+        cotangents, claimed = [look.cotangent, *cotangents], [look.gradients, *claimed]
     nothing = [number for number in wrong if not any(bool((g[number] != 0).any()) for g in claimed)]
     if point.witnessed and len(nothing) < len(wrong):
-        u = looker.even_weights() if look.by_rows else look.cotangent
-        known = () if look.by_rows or look.tape is None else look.tape.rounding
-        explained = list(point.explained([u, *cotangents], known or point.rounding(u)))
+        rounding = point.rounding(cotangents[0]) if known is None else known.rounding
+        explained = list(point.explained([*cotangents, looker.even_weights()], rounding))
         if explained:
             yield from explained
             return
-    taped = [(point.by_tape(u), point.rounding(u)) for u in cotangents] if point.witnessed else []
+    taped = [] if known is None else [(known.gradients, known.rounding)]
+    taped += [(point.by_tape(u), point.rounding(u)) for u in cotangents[len(taped) :]] if point.witnessed else []
     for number in wrong:
         cost = 0 if point.witnessed else 4 * point.x[number].size
         if cost > budget:
@@ -66,7 +69,7 @@ def causes(looker: Looker, named: Named, look: Look, budget: float) -> Iterator[
             yield cause
 
 
-def by_tape(taped: Sequence[tuple[list[Array], list[Array]]], number: int) -> tuple[list[Array], list[Array]]:
+def by_tape(taped: Sequence[tuple[Sequence[Array], Sequence[Array]]], number: int) -> tuple[list[Array], list[Array]]:
     """The right gradients of an input by the tape, one per cotangent, and their bars, of those of all inputs."""
     values = [gradients[number] for gradients, _ in taped]
     bars = [rounding[number] + ROUNDING * abs(gradients[number]).max(initial=0.0) for gradients, rounding in taped]
