@@ -123,8 +123,9 @@ def derivative_of(scan: Scan, noise: Array) -> Derivative:
     nearby = seen[first : last + 1].max(axis=0)
     around = seen[last:usual].max(axis=0) if last < usual else 0 * nearby
     stepped = xp.where(around * RATIO**USUAL_LARGEST > TAIL * sizes, xp.maximum(nearby, around), nearby)
+    jumped &= ~blind  # noise leaps as well
     kinked = apart | jumped
-    unclear = ~kinked & (nearby > 0) & (both.bar > RESOLVED * xp.maximum(abs(both.value), nearby))
+    unclear = ~kinked & ~blind & (nearby > 0) & (both.bar > RESOLVED * xp.maximum(abs(both.value), nearby))
     unclear &= both.bar > 2 * APART * both_bars[chosen, xp.arange(noise.size)]
     step = xp.asarray(steps)[chosen]
     return Derivative(both, left, right, gap, kinked, unclear, jumped, blind, nearby, around, stepped, noise, step)
