@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import difflib
 from collections.abc import Iterator
 from typing import Literal
 
@@ -17,6 +18,8 @@ GIVEN = frozenset({"np", "paddle", "PyLayer", "out"})
 EXCEPTIONS = frozenset(
     name for name, value in vars(builtins).items() if isinstance(value, type) and issubclass(value, BaseException)
 )
+MISSPELT = 0.85
+"""How alike two names are, as difflib tells, of which one is the other misspelt: a letter or two in ten differ."""
 NAMING = ("id", "attr", "name", "asname", "arg")
 """Fields of Python's syntax trees that hold a name."""
 WARNINGS = frozenset(name for name in EXCEPTIONS if name.endswith("Warning"))
@@ -93,8 +96,9 @@ def check_exception(expect: Node, section: str, code: set[str] | None, text: Spe
     type = expect.mapping(section).get("type")
     if type is None or not isinstance(type.value, str) or code is None or type.value in {*known, *code}:
         return
-    if help := text.suggest(type.value, known):
+    if near := difflib.get_close_matches(type.value, known, 1, MISSPELT):
         kind = "warning" if section == "warns" else "exception"
+        help = f"did you mean '{near[0]}'?"
         text.report(type.line, type.column, type.width, f"there is no {kind} {quote(type.value)}", help)
 
 
