@@ -1,20 +1,15 @@
-"""Taking gradients: backward, grad, and the switches of grad mode."""
+"""Taking gradients: backward and grad."""
 
 from __future__ import annotations
 
-import functools
-import inspect
-from collections.abc import Callable, Iterable, Sequence
-from contextvars import Token
-from types import TracebackType
-from typing import Any, TypeVar
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from pylayer.array import XP
-from pylayer.graph import Cotangent, Node, grad_mode, nodes_between, walk
+from pylayer.grad_mode import grad_mode_set
+from pylayer.graph import Cotangent, Node, nodes_between, walk
 from pylayer.tensor import Tensor
-from pylayer.watch import records_all, tell_left, watching
-
-F = TypeVar("F", bound=Callable[..., Any])
+from pylayer.watch import tell_left, watching
 
 
 def backward(
@@ -46,6 +41,14 @@ def backward(
         for leaf, cotangent in found.leaves.items():
             final = run_leaf_hooks(leaf, cotangent)
             leaf.accumulate(final if leaf in found.owned and final is cotangent else final.copy())
+
+
+def backward_from(tensor: Tensor, grad_tensor: Tensor | None = None, retain_graph: bool = False) -> None:
+    """Accumulate the gradient of every leaf that this Tensor depends on; see `backward`."""
+    backward([tensor], [grad_tensor], retain_graph)
+
+
+backward_from.__name__ = backward_from.__qualname__ = "backward"
 
 
 def grad(
@@ -145,61 +148,3 @@ def run_leaf_hooks(leaf: Tensor, cotangent: Cotangent) -> Cotangent:
     for hook in tuple((leaf._hooks or {}).values()):
         cotangent = hook(cotangent)
     return cotangent
-
-
-# --------------------------------------------------------------------------- grad mode
-class grad_mode_set:  # noqa: N801 - a function in use
-    """Set grad mode for a ``with`` block, or for each call of a decorated function or generator."""
-
-    def __init__(self, enabled: bool) -> None:
-        self.enabled = enabled
-        self._tokens: list[Token[bool]] = []
-
-    def __enter__(self) -> None:
-        self._tokens.append(grad_mode.set(self.enabled or records_all()))
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        grad_mode.reset(self._tokens.pop())
-
-    def __call__(self, function: F) -> F:
-        if inspect.isgeneratorfunction(function):
-            raise TypeError("no_grad and enable_grad cannot decorate a generator; use them in a with block inside it.")
-
-        @functools.wraps(function)
-        def wrapper(*args: Any, **kwargs: Any) -> Any:
-            with grad_mode_set(self.enabled):
-                return function(*args, **kwargs)
-
-        return wrapper  # type: ignore[return-value]
-
-
-class no_grad(grad_mode_set):  # noqa: N801
-    """Record nothing: a context manager, and a decorator with parentheses."""
-
-    def __init__(self) -> None:
-        super().__init__(False)
-
-
-class enable_grad(grad_mode_set):  # noqa: N801
-    """Record again inside `no_grad`."""
-
-    def __init__(self) -> None:
-        super().__init__(True)
-
-
-class set_grad_enabled(grad_mode_set):  # noqa: N801
-    """Set grad mode at once; in a ``with`` block, until its end."""
-
-    def __init__(self, mode: bool) -> None:
-        super().__init__(mode)
-        self._tokens.append(grad_mode.set(mode or records_all()))
-
-    def __enter__(self) -> None:
-        pass
-
-
-def is_grad_enabled() -> bool:
-    """Whether operations are recorded."""
-    return grad_mode.get()

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import chain, repeat
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pylayer.array import XP, Array
 from pylayer.graph import Cotangent, Node, Output
-from pylayer.op_table import Vjp, raw_ops, recorded_ops
 from pylayer.saved import PackedSaved, hooks_in_use, packed_saved
 from pylayer.tensor import Tensor
 from pylayer.versions import changes, check_unchanged, clock
+from pylayer.vjp import Row, Vjp, raw_ops, recorded_ops
 from pylayer.watch import tell_made, watching
-
-if TYPE_CHECKING:
-    from pylayer.op import Op
 
 new = object.__new__
 
@@ -34,7 +31,7 @@ class OpNode(Node):
 
     def __init__(
         self,
-        op: Op,
+        op: Row,
         parents: Sequence[Node | Tensor | None],
         saved: Sequence[tuple[Any, ...]],
         shapes: Iterable[tuple[int, ...] | None],
@@ -108,7 +105,7 @@ class ElementwiseNode(OpNode):
         return self.op.pull(cotangent, self.parents, saved)  # type: ignore[no-any-return]
 
 
-def recorded(out: Array, op: Op, parents: tuple[Node | Tensor, ...], saved: tuple[tuple[Any, ...], ...]) -> Tensor:
+def recorded(out: Array, op: Row, parents: tuple[Node | Tensor, ...], saved: tuple[tuple[Any, ...], ...]) -> Tensor:
     """The output of an elementwise call, on its `ElementwiseNode`.
 
     The constructors of both are spelled out: calling them would take as long as a small operation.
@@ -135,7 +132,7 @@ class SeveralOutputs(OpNode):
 
     def __init__(
         self,
-        op: Op,
+        op: Row,
         parents: Sequence[Node | Tensor | None],
         saved: Sequence[tuple[Any, ...]],
         shapes: Sequence[tuple[int, ...]],

@@ -10,53 +10,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pylayer.array import XP, Array, place_of, to_numpy
+from pylayer.device import Place
 from pylayer.dtype import BY_NUMPY, DType
 from pylayer.graph import Cotangent, Node
 from pylayer.printing import text_of
+from pylayer.size import Size
 from pylayer.versions import version_of
 from pylayer.watch import in_force, records_all, tell_left, watching
 
 _names = itertools.count()
 _hook_ids = itertools.count()
-
-
-class Size(list[int]):
-    """A shape, as ``Tensor.shape`` gives it: a list of ints (observed rule 72)."""
-
-    def __getitem__(self, index: Any) -> Any:
-        found = super().__getitem__(index)
-        return Size(found) if isinstance(index, slice) else found
-
-    def numel(self) -> int:
-        """The number of elements."""
-        count = 1
-        for n in self:
-            count *= n
-        return count
-
-
-class Place:
-    """Where a Tensor lies; prints as Paddle does."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def __repr__(self) -> str:
-        return f"Place({self.name})"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Place) and other.name == self.name
-
-    def __hash__(self) -> int:
-        return hash(self.name)
-
-    def is_cpu_place(self) -> bool:
-        """Whether it is host memory."""
-        return self.name == "cpu"
-
-    def is_gpu_place(self) -> bool:
-        """Whether it is a GPU."""
-        return not self.is_cpu_place()
 
 
 class Tensor:
@@ -265,12 +228,6 @@ class Tensor:
         if records_all():
             return Tensor(self.array, self if self.node is None else self.node, self._stop_gradient)
         return Tensor(self.array)
-
-    def backward(self, grad_tensor: Tensor | None = None, retain_graph: bool = False) -> None:
-        """Accumulate the gradient of every leaf that this Tensor depends on; see `autograd.backward`."""
-        from pylayer.autograd import backward
-
-        backward([self], [grad_tensor], retain_graph)
 
     def gradient(self) -> np.ndarray[Any, Any] | None:
         """The gradient's values on the host, or None."""

@@ -18,7 +18,7 @@ import numpy as np
 import pylayer
 from gradcheck.backends.base import Array, Spot, Tensor, is_differentiable
 from gradcheck.backends.steps import Step
-from pylayer.autograd import enable_grad
+from pylayer.grad_mode import enable_grad
 from pylayer.graph import Node, Output
 from pylayer.op import Op
 from pylayer.op_node import OpNode, SeveralOutputs, parent_of

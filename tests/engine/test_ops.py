@@ -21,8 +21,8 @@ from gradcheck.checker.problem import Problem
 from gradcheck.result import Status
 from pylayer.array import XP
 from pylayer.op import Op
-from pylayer.op_table import OPS
 from pylayer.tensor import Tensor
+from pylayer.vjp import OPS
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 

@@ -12,10 +12,10 @@ from pylayer.array import XP, default_module, to_numpy
 from pylayer.device import check_place
 from pylayer.dtype import BY_NUMPY, DType, as_dtype, default_dtype
 from pylayer.op import unwrap
-from pylayer.op_table import OPS
 from pylayer.ops.shape import Ints, as_ints, broadcast_to, clone, reshape
 from pylayer.symbol import creates
 from pylayer.tensor import Tensor
+from pylayer.vjp import OPS
 from pylayer.watch import records_all
 
 METHODS = ("numel",)

@@ -11,7 +11,8 @@ from types import ModuleType
 from typing import Any
 
 from pylayer.array import Array
-from pylayer.op import as_floating, binary, op, unary
+from pylayer.op import binary, op, unary
+from pylayer.promotion import as_floating
 from pylayer.tensor import Tensor
 
 METHODS = (

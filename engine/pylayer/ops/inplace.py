@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import Any
 
 from pylayer.array import Array
-from pylayer.graph import grad_mode
+from pylayer.grad_mode import grad_mode
 from pylayer.op import op
 from pylayer.ops.creation import to_tensor
 from pylayer.tensor import Tensor

@@ -16,8 +16,9 @@ from typing import Any
 from pylayer.array import Array
 from pylayer.dtype import DType, as_dtype
 from pylayer.op import op
-from pylayer.op_table import OPS
-from pylayer.tensor import Size, Tensor
+from pylayer.size import Size
+from pylayer.tensor import Tensor
+from pylayer.vjp import OPS
 
 METHODS = (
     "astype", "broadcast_to", "cast", "clone", "contiguous", "expand", "expand_as", "flatten", "flip", "is_contiguous",

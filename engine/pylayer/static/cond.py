@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pylayer.graph import grad_mode
+from pylayer.grad_mode import grad_mode
 from pylayer.ops.creation import to_tensor
 from pylayer.static.backward import filled_like, pull_back
 from pylayer.static.operators import Assign, Operator

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from pylayer.graph import grad_mode
+from pylayer.grad_mode import grad_mode
 from pylayer.static.infer import OutputSpec, explained, infer_call, infer_operation
 from pylayer.static.operators import Assign, Call, FunctionCall, Operator, tensors_in
 from pylayer.static.program import Block, default_main_program

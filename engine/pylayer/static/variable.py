@@ -9,10 +9,11 @@ import numpy as np
 
 from pylayer.array import XP
 from pylayer.dtype import BY_NUMPY
+from pylayer.size import Size
 from pylayer.static.place import user_place
 from pylayer.static.sizes import SymbolicSize
 from pylayer.symbol import Symbol, recording
-from pylayer.tensor import Size, Tensor
+from pylayer.tensor import Tensor
 
 if TYPE_CHECKING:
     from pylayer.static.program import Block
