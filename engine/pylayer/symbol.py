@@ -34,6 +34,9 @@ class Recorder(Protocol):
     def call(self, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """Record the call of a function that gives a Tensor through which no gradient flows."""
 
+    def detached(self, value: Any) -> Any:
+        """A Variable of the value of another, with stop_gradient True."""
+
 
 recording: ContextVar[Recorder | None] = ContextVar("recording", default=None)
 """The recorder of static mode; None in dynamic mode, and while a program runs."""

@@ -7,6 +7,7 @@ itself.
 from __future__ import annotations
 
 import math
+from importlib import import_module
 from types import ModuleType
 from typing import Any
 
@@ -222,8 +223,6 @@ def _erf(xp: ModuleType) -> Any:
     if xp.__name__ == "numpy":
         vectorised = xp.frompyfunc(math.erf, 1, 1)
         return lambda x: xp.asarray(vectorised(x)).astype(x.dtype)
-    from importlib import import_module
-
     return import_module(f"{xp.__name__}x.scipy.special").erf
 
 

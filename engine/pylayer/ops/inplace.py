@@ -7,10 +7,13 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
+import numpy as np
+
 from pylayer.array import Array
 from pylayer.grad_mode import grad_mode
 from pylayer.op import op
 from pylayer.ops.creation import to_tensor
+from pylayer.ops.shape import clone
 from pylayer.tensor import Tensor
 from pylayer.versions import mark_changed
 from pylayer.watch import records_all, take_place
@@ -214,3 +217,14 @@ filled_ = in_place(fill)
 def zero_(x: Tensor) -> Tensor:
     """Set every element to 0."""
     return fill_(x, 0)
+
+
+def assign(x: Any, output: Tensor | None = None) -> Tensor:
+    """A copy of a Tensor, part of the graph; or a new Tensor from data, of the dtype that NumPy gives it; 1-d at least.
+
+    With `output`, that Tensor takes the values on, in place.
+    """
+    copy: Tensor = clone(x) if isinstance(x, Tensor) else to_tensor(np.atleast_1d(x))
+    if output is None:
+        return copy
+    return in_place(lambda _: copy)(output)

@@ -32,7 +32,7 @@ _EXPORTS = {
     "size": "Size",
     "ops.complexes": "as_complex as_real conj imag real",
     "ops.creation": (
-        "arange assign empty empty_like eye full full_like is_tensor linspace logspace meshgrid numel ones "
+        "arange empty empty_like eye full full_like is_tensor linspace logspace meshgrid numel ones "
         "ones_like rank shape to_tensor tril_indices triu_indices zeros zeros_like"
     ),
     "ops.describing": "is_complex is_floating_point is_integer",
@@ -47,6 +47,7 @@ _EXPORTS = {
         "put_along_axis repeat_interleave scatter scatter_nd scatter_nd_add take take_along_axis"
     ),
     "ops.indexing": "nonzero where",
+    "ops.inplace": "assign",
     "ops.joining": "add_n chunk concat hstack split stack tensor_split unbind unstack vstack",
     "ops.linalg": "addmm bmm dot einsum inner kron matmul mm mv outer t",
     "ops.logic": (

@@ -6,10 +6,12 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from pylayer.static.backward import filled_like, fits, needs_gradient
-from pylayer.static.operators import Assign, Operator, tensors_in
-from pylayer.static.program import Block, default_main_program
+from pylayer.static.in_use import default_main_program
+from pylayer.static.operators import Assign
+from pylayer.static.program import Block, Operator
 from pylayer.static.recorder import current_block_for, in_dynamic_mode
 from pylayer.static.structure import leaves, rebuilt
+from pylayer.static.values import tensors_in
 from pylayer.static.variable import Variable
 from pylayer.tensor import Tensor
 
