@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import weakref
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +18,6 @@ from pylayer.versions import version_of
 from pylayer.watch import in_force, records_all, tell_left, watching
 
 _names = itertools.count()
-_hook_ids = itertools.count()
 
 
 class Tensor:
@@ -240,35 +238,6 @@ class Tensor:
 
     clear_gradient = clear_grad
 
-    def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> HookHandle:
-        """Have `hook` see the accumulated gradient once per backward; what it returns, unless None, takes its place.
-
-        Raises:
-            RuntimeError: gradients stop at this Tensor (observed rule 85).
-        """
-        if self._stop_gradient:
-            raise RuntimeError("Cannot register hook on a tensor that stop gradient.")
-        holder: Any = self.node if isinstance(self.node, Node) else self
-        attribute = "hooks" if holder is self.node else "_hooks"
-        hooks = getattr(holder, attribute)
-        if hooks is None:
-            hooks = {}
-            setattr(holder, attribute, hooks)
-        return HookHandle(hooks, lambda cotangent: _run_hook(hook, cotangent))
-
-    def retain_grads(self) -> None:
-        """Keep the gradient of this result in `grad`, as for a leaf."""
-        if self.is_leaf or self._stop_gradient:
-            return
-        this = weakref.ref(self)
-
-        def keep(gradient: Tensor) -> None:
-            tensor = this()
-            if tensor is not None:
-                tensor.accumulate(gradient.array.copy())
-
-        self.register_hook(keep)
-
     def accumulate(self, gradient: Array) -> None:
         """Add `gradient`, an array nobody else holds, to `grad`: the same Tensor object, so that old handles see it."""
         if self._grad is None:
@@ -280,32 +249,6 @@ class Tensor:
         self.array = array if type(array) in XP else XP[type(self.array)].asarray(array)
         self.node = None
         return self
-
-
-class HookHandle:
-    """Returned by `register_hook`; `remove` takes the hook out again."""
-
-    def __init__(
-        self, hooks: dict[int, Callable[[Cotangent], Cotangent]], hook: Callable[[Cotangent], Cotangent]
-    ) -> None:
-        self._key = next(_hook_ids)
-        self._hooks = hooks
-        hooks[self._key] = hook
-
-    def remove(self) -> bool:
-        """Remove the hook; False if it was removed before."""
-        return self._hooks.pop(self._key, None) is not None
-
-
-def _run_hook(hook: Callable[[Tensor], Tensor | None], cotangent: Cotangent) -> Cotangent:
-    recorded = isinstance(cotangent, Tensor)
-    given = cotangent if recorded else Tensor(cotangent.copy())  # a hook may change it in place
-    result = hook(given)
-    if result is None:
-        result = given
-    if not isinstance(result, Tensor):
-        raise TypeError(f"A gradient hook must return a Tensor or None, but got {type(result).__name__}.")
-    return result if recorded else result.array
 
 
 class Parameter(Tensor):

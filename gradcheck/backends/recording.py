@@ -20,8 +20,8 @@ from gradcheck.backends.base import Array, Spot, Tensor, is_differentiable
 from gradcheck.backends.steps import Step
 from pylayer.grad_mode import enable_grad
 from pylayer.graph import Node, Output
-from pylayer.vjp import Row
 from pylayer.op_node import OpNode, SeveralOutputs, parent_of
+from pylayer.vjp import Row
 from pylayer.watch import watched
 
 NOT_THE_USERS = tuple(f"{folder}{os.sep}" for folder in (Path(pylayer.__file__).parent, Path(__file__).parents[1]))

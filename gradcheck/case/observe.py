@@ -28,7 +28,7 @@ class Observed(Protocol):
     def checked_outputs(self, inputs: dict[str, Tensor]) -> list[Tensor]:
         """The outputs for `inputs`."""
 
-    def grad(self, outputs: list[Tensor], inputs: list[Tensor], cotangents: list[Tensor]) -> Sequence[Tensor | None]:
+    def grad(self, outputs: list[Tensor], inputs: list[Tensor], cotangents: list[Tensor]) -> list[Tensor | None]:
         """The gradients of `inputs`."""
 
 

@@ -24,6 +24,7 @@ from pylayer.array import XP
 from pylayer.autograd import backward_from
 from pylayer.dtype import bfloat16
 from pylayer.fast_calls import beside_number, fast_binary
+from pylayer.hooks import register_hook, retain_grads
 from pylayer.ops.creation import to_tensor
 from pylayer.ops.inplace import copy_, detach_, fill_, fills_with, in_place, in_place_anew, set_, set_value, zero_
 from pylayer.tensor import Tensor
@@ -227,6 +228,8 @@ def attach() -> None:
             setattr(Tensor, name, form)
     attributes: dict[str, Any] = {
         "backward": backward_from,
+        "register_hook": register_hook,
+        "retain_grads": retain_grads,
         "__eq__": equals,
         "__ne__": differs,
         "__neg__": elementwise.neg,
