@@ -12,7 +12,8 @@ from pylayer.array import XP, default_module, to_numpy
 from pylayer.device import check_place
 from pylayer.dtype import BY_NUMPY, DType, as_dtype, default_dtype
 from pylayer.op import unwrap
-from pylayer.ops.shape import Ints, as_ints, broadcast_to, reshape
+from pylayer.ops.arguments import Ints, as_ints
+from pylayer.ops.shape import broadcast_to, reshape
 from pylayer.symbol import creates
 from pylayer.tensor import Tensor
 from pylayer.vjp import OPS

@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 from pylayer.array import XP, Array
 from pylayer.dtype import as_dtype
 from pylayer.op import op
+from pylayer.ops.arguments import normal_axis
 from pylayer.ops.gathering import take_along_axis
 from pylayer.ops.indexing import getitem
-from pylayer.ops.shape import cast, clone, normal_axis, reshape, squeeze
+from pylayer.ops.shape import cast, clone, reshape, squeeze
 from pylayer.tensor import Tensor
 from pylayer.watch import tell_left, watching
 
