@@ -10,6 +10,7 @@ from typing import Any
 from pylayer.array import XP
 from pylayer.grad_mode import grad_mode
 from pylayer.op_node import OpNode, recorded
+from pylayer.quiet import quiet
 from pylayer.symbol import Symbol
 from pylayer.tensor import Tensor
 from pylayer.vjp import Function, Row
@@ -27,7 +28,7 @@ def fast_unary(row: Row, general: Function) -> Function:
         array = x.array
         if floating and array.dtype.kind in "iub":
             return general(x)  # type: ignore[no-any-return]
-        out = kernels[type(array)](array)
+        out = quiet.run(kernels[type(array)], array)
         if type(out) is not type(array):  # NumPy turns 0-d results into scalars
             out = XP[type(array)].asarray(out)
         if x._stop_gradient or not differentiable or not grad_enabled():
@@ -68,7 +69,7 @@ def fast_binary(row: Row, general: Function) -> Function:
         if a.dtype is not b.dtype or type(a) is not type(b) or (floating and a.dtype.kind in "iub"):
             return general(x, y)  # type: ignore[no-any-return]
         try:
-            out = kernels[type(a)](a, b)
+            out = quiet.run(kernels[type(a)], a, b)
         except ValueError:
             return general(x, y)  # type: ignore[no-any-return] # which says what was wrong
         if type(out) is not type(a):
@@ -103,7 +104,7 @@ def beside_number(row: Row, general: Function) -> Function:
             return general(x, y)  # type: ignore[no-any-return]
         array = tensor.array
         a, b = (array, number) if tensor is x else (number, array)
-        out = kernels[type(array)](a, b)
+        out = quiet.run(kernels[type(array)], a, b)
         if type(out) is not type(array):
             out = XP[type(array)].asarray(out)
         if tensor._stop_gradient or not differentiable or not grad_enabled():

@@ -6,7 +6,7 @@ Creation order is a topological order: the walk pops the newest node from a heap
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from heapq import heappop, heappush, heappushpop
 from typing import Any, NamedTuple
 
@@ -46,13 +46,22 @@ class Node:
         """What messages call the node."""
         raise NotImplementedError
 
-    def pullback(self, cotangent: Cotangent, create_graph: bool) -> Iterable[tuple[Target, Cotangent]]:
+    def pullback(
+        self, cotangent: Cotangent, create_graph: bool, barred: Collection[Target] = ()
+    ) -> Iterable[tuple[Target, Cotangent]]:
         """The parents that need a gradient, each with its cotangent.
+
+        Args:
+            barred: those whose gradient this walk does not want.
 
         Raises:
             RuntimeError: something that the node saved was changed in place.
         """
         raise NotImplementedError
+
+    def name(self) -> str:
+        """What ``Tensor.grad_fn.name()`` gives."""
+        return self.label
 
     def already_released(self) -> RuntimeError:
         """The error of a second backward through a released node (key phrase: observed rule 38)."""
@@ -93,12 +102,14 @@ def walk(
     retain_graph: bool = False,
     enter: set[Node] | None = None,
     capture: Iterable[Node] = (),
+    barred: Collection[Target] = (),
 ) -> Gradients:
     """Pull the cotangents of `roots` back to the leaves, each node once, after all its outputs' cotangents are in.
 
     Args:
         enter: the only nodes to pull back through; None for all.
         capture: nodes whose accumulated cotangent is wanted.
+        barred: what no gradient flows through.
 
     Raises:
         RuntimeError: a node was released by an earlier walk, or something it saved was changed in place.
@@ -154,7 +165,7 @@ def walk(
             continue
         if node.saved is None:
             raise node.already_released()
-        arriving = node.pullback(cotangent, create_graph)
+        arriving = node.pullback(cotangent, create_graph, barred)
         del cotangent
         if not retain_graph:
             node.saved = None

@@ -61,7 +61,7 @@ class HookHandle:
 
 def _run_hook(hook: Callable[[Tensor], Tensor | None], cotangent: Cotangent) -> Cotangent:
     recorded = isinstance(cotangent, Tensor)
-    given = cotangent if recorded else Tensor(cotangent.copy())  # a hook may change it in place
+    given = cotangent if recorded else Tensor(cotangent.copy(), None, False)  # a hook may change it in place
     result = hook(given)
     if result is None:
         result = given

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import chain, repeat
 from typing import Any
 
 from pylayer.array import XP, Array
-from pylayer.graph import Cotangent, Node, Output
+from pylayer.graph import Cotangent, Node, Output, Target
 from pylayer.saved import PackedSaved, hooks_in_use, packed_saved
 from pylayer.tensor import Tensor
 from pylayer.versions import changes, check_unchanged, clock
@@ -48,7 +48,9 @@ class OpNode(Node):
     def label(self) -> str:
         return self.op.name
 
-    def pullback(self, cotangent: Cotangent, create_graph: bool) -> Iterable[tuple[Node | Tensor, Cotangent]]:
+    def pullback(
+        self, cotangent: Cotangent, create_graph: bool, barred: Collection[Target] = ()
+    ) -> Iterable[tuple[Node | Tensor, Cotangent]]:
         saved = self.saved
         if changes:
             check_unchanged(chain.from_iterable(saved), self)
@@ -98,7 +100,9 @@ class ElementwiseNode(OpNode):
 
     shapes = repeat(None)
 
-    def pullback(self, cotangent: Cotangent, create_graph: bool) -> Iterable[tuple[Node | Tensor, Cotangent]]:
+    def pullback(
+        self, cotangent: Cotangent, create_graph: bool, barred: Collection[Target] = ()
+    ) -> Iterable[tuple[Node | Tensor, Cotangent]]:
         saved = self.saved
         if create_graph or changes or type(saved) is PackedSaved or not cotangent.ndim:
             return super().pullback(cotangent, create_graph)
@@ -142,7 +146,9 @@ class SeveralOutputs(OpNode):
         self.outputs = len(out)
         self.like = [(o.shape, o.dtype, XP[type(o)]) for o in out]
 
-    def pullback(self, cotangent: Cotangent, create_graph: bool) -> Iterable[tuple[Node | Tensor, Cotangent]]:
+    def pullback(
+        self, cotangent: Cotangent, create_graph: bool, barred: Collection[Target] = ()
+    ) -> Iterable[tuple[Node | Tensor, Cotangent]]:
         filled = list(cotangent)
         for k, (shape, dtype, xp) in enumerate(self.like):
             if filled[k] is None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 from pylayer.dtype import BY_NUMPY
 from pylayer.grad_mode import grad_mode_set
-from pylayer.graph import Cotangent, Node
+from pylayer.graph import Cotangent, Node, Output, Target
 from pylayer.op_node import parent_of
 from pylayer.py_layer_context import PyLayerContext
 from pylayer.slots import Like, Slot, likes
@@ -47,7 +47,9 @@ class PyLayerNode(Node):
     def label(self) -> str:
         return f"GradNodePyLayer_{self.layer.__name__}"
 
-    def pullback(self, cotangent: Cotangent, create_graph: bool) -> Iterable[tuple[Node | Tensor, Cotangent]]:
+    def pullback(
+        self, cotangent: Cotangent, create_graph: bool, barred: Collection[Target] = ()
+    ) -> Iterable[tuple[Target, Cotangent]]:
         """Call backward.
 
         Raises:
@@ -63,7 +65,7 @@ class PyLayerNode(Node):
             raise
         return [
             (parent, gradient if create_graph else gradient.array)
-            for parent, gradient in zip(self.parents, self.checked(returned), strict=True)
+            for parent, gradient in zip(self.parents, self.checked(returned, barred), strict=True)
             if parent is not None and gradient is not None
         ]
 
@@ -81,19 +83,22 @@ class PyLayerNode(Node):
         """One cotangent as backward sees it: a copy, since backward may change it in place (observed rule 43)."""
         if cotangent is None:
             return like.zeros() if ctx._materialize_grads else None
-        tensor = cotangent if isinstance(cotangent, Tensor) else Tensor(cotangent.copy())
+        tensor = cotangent if isinstance(cotangent, Tensor) else Tensor(cotangent.copy(), None, False)
         return as_dtype_of(tensor, like) if ctx._grad_in_dtype_consistent else tensor
 
     # ----------------------------------------------------------------- what backward returns
-    def checked(self, returned: Any) -> list[Tensor | None]:
-        """The gradients of all input Tensors, in order, as the documents demand them."""
+    def checked(self, returned: Any, barred: Collection[Target] = ()) -> list[Tensor | None]:
+        """The gradients of all input Tensors, in order, as the documents demand them.
+
+        An input among `barred`, the ``no_grad_vars`` of ``paddle.grad``, is one that needs no gradient.
+        """
         values = self.per_slot(returned)
         if len(values) != len(self.names):
             raise self.wrong_count(values)
-        needed = iter(self.parents)
+        parents = iter(self.parents)
         gradients: list[Tensor | None] = []
         for k, ((name, is_list), slot, value) in enumerate(zip(self.names, self.inputs, values, strict=True)):
-            wanted = [next(needed) is not None for _ in slot]
+            wanted = [None if (parent := next(parents)) in barred else parent for _ in slot]
             if not is_list:
                 gradients.append(self.checked_gradient(k, name, value, slot[0], wanted[0]))
                 continue
@@ -106,8 +111,8 @@ class PyLayerNode(Node):
                     k, name, f"the list has {len(slot)} Tensors, but backward returned {len(value)} gradients"
                 )
             gradients += [
-                self.checked_gradient(k, f"{name}[{j}]", item, like, want)
-                for j, (item, like, want) in enumerate(zip(value, slot, wanted, strict=True))
+                self.checked_gradient(k, f"{name}[{j}]", item, like, parent)
+                for j, (item, like, parent) in enumerate(zip(value, slot, wanted, strict=True))
             ]
         return gradients
 
@@ -121,9 +126,9 @@ class PyLayerNode(Node):
             return [returned]
         return list(returned)
 
-    def checked_gradient(self, k: int, name: str, value: Any, like: Like, needed: bool) -> Tensor | None:
-        """One gradient, cast to its input's dtype."""
-        if not needed:
+    def checked_gradient(self, k: int, name: str, value: Any, like: Like, parent: Target | None) -> Tensor | None:
+        """One gradient, cast to its input's dtype unless the PyLayer that it goes to takes any (observed rule 34)."""
+        if parent is None:
             if value is None:
                 return None
             raise self.error(
@@ -142,7 +147,7 @@ class PyLayerNode(Node):
             raise self.error(
                 k, name, f"the gradient has shape {list(value.array.shape)}, but the input has shape {list(like.shape)}"
             )
-        return as_dtype_of(value, like)
+        return value if takes_any_dtype(parent) else as_dtype_of(value, like)
 
     def wrong_count(self, values: Sequence[Any]) -> ValueError:
         """The error for a wrong number of gradients, saying which inputs own the slots."""
@@ -179,6 +184,12 @@ class PyLayerNode(Node):
             if parameter.kind is parameter.VAR_POSITIONAL:
                 return f"*{parameter.name}[{k - parameters.index(parameter)}]{bracket}{index}"
         return f"{parameters[k].name}{bracket}{index}" if k < len(parameters) else name
+
+
+def takes_any_dtype(target: Target) -> bool:
+    """Whether a cotangent goes to a PyLayer that asked for cotangents as they are."""
+    node = target.parents[0] if isinstance(target, Output) else None
+    return isinstance(node, PyLayerNode) and node.saved is not None and not node.saved._grad_in_dtype_consistent
 
 
 def as_dtype_of(tensor: Tensor, like: Like) -> Tensor:

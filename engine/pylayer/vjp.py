@@ -8,6 +8,7 @@ from types import ModuleType
 from typing import Any
 
 from pylayer.array import XP
+from pylayer.quiet import quiet
 
 Function = Callable[..., Any]
 
@@ -77,9 +78,9 @@ class Vjp:
         return f"{base}.{attribute}" if name not in arguments and base in arguments else name
 
 
-# Source text, compiled once per operation, picks or pulls in one call. A chain of 1000 small operations takes 2.29 µs each,
-# forward and backward; 2.55 with closures in place of `picker`, 2.59 in place of `puller`, 2.90 in place of both (NumPy
-# 2.4, Python 3.11, one thread, the least of 60 runs).
+# Source text, compiled once per operation, picks or pulls in one call. In a chain of 1000 small operations each takes
+# 2.29 µs, forward and backward; 2.55 with closures in place of `picker`, 2.59 in place of `puller`, 2.90 in place of
+# both (NumPy 2.4, Python 3.11, one thread, the least of 60 runs).
 def picker(picked: str, arguments: Sequence[str]) -> Function:
     """The function of a forward's arguments, ``out`` and ``i`` that gives what vjps read."""
     return eval(f"lambda {', '.join(dict.fromkeys((*arguments, 'out', 'i')))}: {picked}")  # type: ignore[no-any-return]
@@ -152,7 +153,7 @@ class Row:
     def compute(self, kernel: Function, raw: Sequence[Any]) -> Any:
         """The forward on raw arrays, with errors that name the operation and the shapes."""
         try:
-            return kernel(*raw)
+            return quiet.run(kernel, *raw)
         except (ValueError, IndexError) as error:
             text = str(error).removeprefix("(InvalidArgument) ").removesuffix(".")
             if "broadcast" in text:
