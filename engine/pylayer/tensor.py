@@ -31,6 +31,9 @@ class Tensor:
     _grad: Tensor | None = None  # class attributes: few Tensors ever have either, and each is one write less to make
     _hooks: dict[int, Callable[[Cotangent], Cotangent]] | None = None
 
+    persistable = False
+    """Whether it outlives a step of training, as a parameter does."""
+
     __array_priority__ = 1000  # so that ndarray + Tensor asks the Tensor
     __array_ufunc__ = None
 
@@ -111,6 +114,8 @@ class Tensor:
 
     @stop_gradient.setter
     def stop_gradient(self, value: bool) -> None:
+        if value is None:  # which Paddle takes for False
+            value = False
         if not isinstance(value, bool):
             raise TypeError(
                 f"(InvalidType) stop_gradient: argument (position 1) must be bool, but got {type(value).__name__}"
@@ -216,8 +221,9 @@ class Tensor:
         return f"{head}stop_gradient={self._stop_gradient},\n       {text_of(values, 7)})"
 
     def __deepcopy__(self, memo: Any) -> Tensor:
-        copy = type(self)(self.array.copy(), None, self._stop_gradient)
-        copy.__dict__.update({k: v for k, v in self.__dict__.items() if k not in ("_grad", "_hooks")})
+        copy = type(self).__new__(type(self))
+        copy.array, copy.node, copy._stop_gradient = self.array.copy(), None, self._stop_gradient
+        copy.__dict__.update({k: v for k, v in self.__dict__.items() if k not in ("_grad", "_hooks", "name")})
         return copy
 
     # ----------------------------------------------------------------- its gradient
@@ -255,6 +261,8 @@ class Parameter(Tensor):
     """A leaf that is trained: stop_gradient is the opposite of `trainable`."""
 
     __slots__ = ()
+
+    persistable = True
 
     def __init__(self, array: Array, trainable: bool = True) -> None:
         super().__init__(array, None, not trainable)

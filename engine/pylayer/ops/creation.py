@@ -65,7 +65,7 @@ def to_tensor(data: Any, dtype: Any = None, place: Any = None, stop_gradient: bo
     if XP.get(type(values)) is not xp:
         values = to_numpy(values) if type(values) in XP else values
     wanted = values.dtype if dtype is None else as_dtype(dtype).numpy
-    return Tensor(xp.array(values, dtype=wanted), None, stop_gradient)
+    return Tensor(xp.array(values, dtype=wanted), None, bool(stop_gradient))
 
 
 def _from_lists(data: Any, by_default: bool) -> np.ndarray[Any, Any]:
