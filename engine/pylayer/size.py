@@ -8,7 +8,7 @@ from typing import Any
 class Size(list[int]):
     """A shape, as ``Tensor.shape`` gives it: a list of ints that compares with tuples too (observed rule 72)."""
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None
 
     def __repr__(self) -> str:
         return f"paddle.Size({list.__repr__(self)})"
@@ -24,7 +24,7 @@ class Size(list[int]):
     def __ne__(self, other: object) -> bool:
         return not self == other
 
-    def __add__(self, other: Any) -> Size:
+    def __add__(self, other: Any) -> Size:  # type: ignore[override]
         return Size([*self, *other])
 
     def __radd__(self, other: Any) -> Size:

@@ -114,8 +114,7 @@ class Tensor:
 
     @stop_gradient.setter
     def stop_gradient(self, value: bool) -> None:
-        if value is None:  # which Paddle takes for False
-            value = False
+        value = False if value is None else value  # as in Paddle
         if not isinstance(value, bool):
             raise TypeError(
                 f"(InvalidType) stop_gradient: argument (position 1) must be bool, but got {type(value).__name__}"

@@ -89,7 +89,6 @@ def ndim(value: Any) -> int:
 
 GRADIENT = r"gradient \d .*"
 FLAGS = r"(out|input 0)(\[\d\])? (stop_gradient|is_leaf|repr)"
-POSITIONS = "An integer result has no gradient; Paddle marks it as if it had."
 RESERVED = "Paddle lets this pass; the engine says what is wrong."
 UNINITIALISED = "Paddle reads memory that it did not write."
 LABELS = "Paddle gives labels, targets and weights of a loss no gradient; the engine differentiates in all inputs."
@@ -102,7 +101,6 @@ KNOWN: tuple[Known, ...] = (
     Known("equal empty ones zeros norm cast_ scatter_ take pow_ cuda to_tensor eye remainder_ mod_ floor_divide_ equal_ __and__ __or__ __xor__ full stop_gradient less_than_ less_equal_ greater_than_ greater_equal_ not_equal_ add_ subtract_ multiply_ divide_ logical_and_ logical_or_ logical_xor_", r"error (?!nothing)\w+\|(TypeError|IndexError|ValueError)", "Both refuse; which fault is found first, or what it is called, differs.", args(f64(1.0), [1.0])),
     Known("*", r".* (value|repr|object)", "Complex numbers with a part that is infinite or NaN: each library's own.", args(T(np.array(complex(-3, math.inf)), "complex128")), lambda a, o, r: any(t.dtype.startswith("complex") and not np.isfinite(t.values).all() for t in a.tensors()), "neg"),
     # ------------------------------------------------------------------- results without a gradient
-    Known("topk kthvalue argsort count_nonzero median", FLAGS, POSITIONS, args(leaf(1.0, 2.0), 1)),
     Known("logical_not_ equal_ not_equal_ less_than_ less_equal_ greater_than_ greater_equal_ logical_and_ logical_or_ logical_xor_", rf"{FLAGS}|error ValueError\|nothing", "A Tensor that becomes bool has no gradient, and a leaf that needs one is not changed; Paddle keeps its flags.", args(result(1.0, 2.0))),
     Known("unique", rf"{FLAGS}|{GRADIENT}", "unique takes no gradient in the engine; in Paddle only that of an empty Tensor does.", args(leaf(shape=(0,)), return_counts=True)),
     Known("diag_embed", rf"{FLAGS}|{GRADIENT}", "Paddle's diag_embed has no gradient; the engine's has.", args(leaf(1.0, 2.0))),

@@ -24,8 +24,6 @@ from pylayer.op import Op
 from pylayer.tensor import Tensor
 from pylayer.vjp import OPS
 
-pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
-
 DIFFERENTIABLE = [(op, k) for op in OPS.values() if op.differentiable for k in range(len(SAMPLES.get(op.name, [])))]
 OTHERS = [(op, k) for op in OPS.values() if not op.differentiable for k in range(len(SAMPLES.get(op.name, [])))]
 

@@ -15,6 +15,7 @@ from pylayer.ops.elementwise import pow, sqrt, square, subtract
 from pylayer.ops.indexing import where_
 from pylayer.ops.joining import concat
 from pylayer.ops.logic import equal
+from pylayer.ops.positions import of_graph
 from pylayer.ops.shape import cast, clone, reshape, squeeze, transpose
 from pylayer.tensor import Tensor
 
@@ -229,6 +230,11 @@ def any(xp: ModuleType, x: Array, axis: Any = None, keepdim: bool = False) -> Ar
 
 
 @op()
-def count_nonzero(xp: ModuleType, x: Array, axis: Any = None, keepdim: bool = False) -> Array:
+def count_nonzero_(xp: ModuleType, x: Array, axis: Any, keepdim: bool) -> Array:
     """How many elements over `axis` are not zero."""
     return xp.sum(x != 0, axis=axes_of(axis, x.ndim), keepdims=keepdim, dtype="int64")
+
+
+def count_nonzero(x: Tensor, axis: Any = None, keepdim: bool = False, name: str | None = None) -> Tensor:
+    """How many elements over `axis` are not zero."""
+    return of_graph(x, count_nonzero_(x, axis, keepdim))
