@@ -74,6 +74,10 @@ def execute(case: Case) -> Result:
             if not raised_by_scenario(scenario.path, error):
                 raise
             line = line_in(scenario.path, error) or scenario.line
+            if name := backend.lacks(error):
+                return case.result(
+                    Status.UNSUPPORTED, f"{name} is not part of the bundled engine (line {line} of the spec)"
+                )
             findings = [Finding(Status.ERROR, f"{describe(error)} (line {line} of the spec)")]
         finally:
             backend.paddle.disable_static()  # a program may have left it on
@@ -186,7 +190,7 @@ class Run:
         try:
             yield found
         except Exception as error:
-            if expected is None:
+            if expected is None or self.backend.lacks(error):
                 raise
             names = {cls.__name__ for cls in type(error).__mro__}
             phase = phase_of(error)
