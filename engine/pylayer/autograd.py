@@ -7,8 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from pylayer.array import XP
-from pylayer.grad_arguments import check_switch, checked_barred, checked_cotangents, checked_tensors, wrong_shape
+from pylayer.grad_arguments import (
+    check_switch,
+    checked_barred,
+    checked_cotangents,
+    checked_tensors,
+    cotangent_for,
+    wrong_shape,
+)
 from pylayer.grad_mode import grad_mode_set
 from pylayer.graph import Cotangent, Node, Target, nodes_between, walk
 from pylayer.tensor import Tensor
@@ -70,7 +76,8 @@ def run_backward(outputs: Sequence[Tensor], cotangents: Sequence[Tensor | None],
         found = walk(roots, retain_graph=retain_graph)
         for leaf, cotangent in found.leaves.items():
             final = run_leaf_hooks(leaf, cotangent)
-            leaf.accumulate(final if leaf in found.owned and final is cotangent else final.copy())
+            array = final if leaf in found.owned and final is cotangent else final.copy()
+            leaf.accumulate(array, leaf in found.stopped)
 
 
 def grad(
@@ -85,7 +92,8 @@ def grad(
 ) -> list[Tensor | None]:
     """The gradients of the sum of `outputs`, each times its `grad_outputs`, with respect to `inputs`.
 
-    The `grad` of no Tensor is touched, and the graph is kept for another backward (observed rule 38).
+    The `grad` of no Tensor is touched, and the graph is kept for another backward (observed rule 38). Hooks of leaves
+    do not run, as in Paddle: they belong to the accumulation into `grad`.
 
     Args:
         grad_outputs: the cotangents, each with as many elements as its output; None for ones.
@@ -130,7 +138,7 @@ def grad(
         cotangents: dict[Any, Cotangent] = {**found.nodes}
         for leaf in wanted:
             if leaf.is_leaf and leaf in found.leaves:
-                cotangents[leaf] = run_leaf_hooks(leaf, found.leaves[leaf])
+                cotangents[leaf] = found.leaves[leaf]
     results: list[Tensor | None] = []
     for k, tensor in enumerate(wanted):
         cotangent = None if tensor._stop_gradient else cotangents.get(target_of(tensor))
@@ -150,27 +158,6 @@ def grad(
 def target_of(tensor: Tensor) -> Target:
     """Where a cotangent of `tensor` goes: its node, or itself."""
     return tensor if tensor.node is None else tensor.node
-
-
-def cotangent_for(output: Tensor, given: Tensor | None, create_graph: bool = False) -> Cotangent:
-    """The cotangent to start from, ones unless given, in the shape of `output`: an array.
-
-    With `create_graph` a Tensor that needs a gradient: what is computed from it is part of a graph, as in Paddle.
-
-    Raises:
-        AssertionError: it has another number of elements. The release goes on, and reads memory that is not there.
-    """
-    if given is None:
-        ones = XP[type(output.array)].ones_like(output.array)
-        return Tensor(ones, None, False) if create_graph else ones
-    if given.array.shape == output.array.shape:
-        if not create_graph:
-            return given.array
-        return Tensor(given.array, None, False) if given._stop_gradient else given
-    if given.array.size != output.array.size:
-        raise wrong_shape(output, given)
-    shaped = given.reshape(output.shape)
-    return cotangent_for(output, shaped, create_graph)
 
 
 def run_leaf_hooks(leaf: Tensor, cotangent: Cotangent) -> Cotangent:

@@ -1,10 +1,12 @@
-"""The arguments of backward and grad, checked as Paddle does."""
+"""The arguments of backward and grad, checked as Paddle does, and what they mean."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
+from pylayer.array import XP
+from pylayer.graph import Cotangent
 from pylayer.tensor import Tensor
 
 
@@ -77,3 +79,24 @@ def wrong_shape(output: Tensor, given: Tensor) -> AssertionError:
         f"Tensor shape not match, Tensor of grad_tensor [ {given.name} ] with shape {list(given.shape)} mismatch "
         f"Tensor [ {output.name} ] with shape {list(output.shape)}"
     )
+
+
+def cotangent_for(output: Tensor, given: Tensor | None, create_graph: bool = False) -> Cotangent:
+    """The cotangent to start from, ones unless given, in the shape of `output`: an array.
+
+    With `create_graph` a Tensor that needs a gradient: what is computed from it is part of a graph, as in Paddle.
+
+    Raises:
+        AssertionError: it has another number of elements. The release goes on, and reads memory that is not there.
+    """
+    if given is None:
+        ones = XP[type(output.array)].ones_like(output.array)
+        return Tensor(ones, None, False) if create_graph else ones
+    if given.array.shape == output.array.shape:
+        if not create_graph:
+            return given.array
+        return Tensor(given.array, None, False) if given._stop_gradient else given
+    if given.array.size != output.array.size:
+        raise wrong_shape(output, given)
+    shaped = given.reshape(output.shape)
+    return cotangent_for(output, shaped, create_graph)

@@ -47,12 +47,9 @@ class Node:
         raise NotImplementedError
 
     def pullback(
-        self, cotangent: Cotangent, create_graph: bool, barred: Collection[Target] = ()
+        self, cotangent: Cotangent, create_graph: bool, found: Gradients | None = None
     ) -> Iterable[tuple[Target, Cotangent]]:
-        """The parents that need a gradient, each with its cotangent.
-
-        Args:
-            barred: those whose gradient this walk does not want.
+        """The parents that need a gradient, each with its cotangent, for a walk that has `found` others.
 
         Raises:
             RuntimeError: something that the node saved was changed in place.
@@ -93,6 +90,10 @@ class Gradients(NamedTuple):
     leaves: dict[Target, Cotangent]
     nodes: dict[Node, Cotangent]
     owned: set[Target]
+    stopped: set[Target]
+    """The leaves to which a PyLayer gave a gradient with stop_gradient True."""
+    barred: Collection[Target]
+    """What no gradient flows through."""
 
 
 def walk(
@@ -114,10 +115,9 @@ def walk(
     Raises:
         RuntimeError: a node was released by an earlier walk, or something it saved was changed in place.
     """
-    pending: dict[Any, Cotangent] = {}
-    owned: set[Any] = set()
+    found = Gradients({}, dict.fromkeys(capture), set(), set(), barred)
+    pending, captured, owned = found[:3]
     heap: list[tuple[int, Node]] = []
-    captured: dict[Node, Cotangent] = dict.fromkeys(capture)
 
     newest: Any = None  # a node that need not go through the heap: in a chain none does
     arriving: Iterable[tuple[Any, Cotangent]] = roots
@@ -142,7 +142,7 @@ def walk(
                 owned.add(target)
         if newest is None:
             if not heap:
-                return Gradients(pending, captured, owned)
+                return found
             node = heappop(heap)[1]
         else:
             node = heappushpop(heap, (newest.age, newest))[1] if heap else newest
@@ -165,7 +165,7 @@ def walk(
             continue
         if node.saved is None:
             raise node.already_released()
-        arriving = node.pullback(cotangent, create_graph, barred)
+        arriving = node.pullback(cotangent, create_graph, found)
         del cotangent
         if not retain_graph:
             node.saved = None

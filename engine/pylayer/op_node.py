@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain, repeat
 from typing import Any
 
 from pylayer.array import XP, Array
-from pylayer.graph import Cotangent, Node, Output, Target
+from pylayer.graph import Cotangent, Gradients, Node, Output
 from pylayer.saved import PackedSaved, hooks_in_use, packed_saved
 from pylayer.tensor import Tensor
 from pylayer.versions import changes, check_unchanged, clock
@@ -49,7 +49,7 @@ class OpNode(Node):
         return self.op.name
 
     def pullback(
-        self, cotangent: Cotangent, create_graph: bool, barred: Collection[Target] = ()
+        self, cotangent: Cotangent, create_graph: bool, found: Gradients | None = None
     ) -> Iterable[tuple[Node | Tensor, Cotangent]]:
         saved = self.saved
         if changes:
@@ -101,7 +101,7 @@ class ElementwiseNode(OpNode):
     shapes = repeat(None)
 
     def pullback(
-        self, cotangent: Cotangent, create_graph: bool, barred: Collection[Target] = ()
+        self, cotangent: Cotangent, create_graph: bool, found: Gradients | None = None
     ) -> Iterable[tuple[Node | Tensor, Cotangent]]:
         saved = self.saved
         if create_graph or changes or type(saved) is PackedSaved or not cotangent.ndim:
@@ -147,7 +147,7 @@ class SeveralOutputs(OpNode):
         self.like = [(o.shape, o.dtype, XP[type(o)]) for o in out]
 
     def pullback(
-        self, cotangent: Cotangent, create_graph: bool, barred: Collection[Target] = ()
+        self, cotangent: Cotangent, create_graph: bool, found: Gradients | None = None
     ) -> Iterable[tuple[Node | Tensor, Cotangent]]:
         filled = list(cotangent)
         for k, (shape, dtype, xp) in enumerate(self.like):

@@ -9,7 +9,7 @@ from typing import Any
 
 from pylayer.dtype import BY_NUMPY
 from pylayer.grad_mode import grad_mode_set
-from pylayer.graph import Cotangent, Node, Output, Target
+from pylayer.graph import Cotangent, Gradients, Node, Output, Target
 from pylayer.op_node import parent_of
 from pylayer.py_layer_context import PyLayerContext
 from pylayer.slots import Like, Slot, likes
@@ -48,7 +48,7 @@ class PyLayerNode(Node):
         return f"GradNodePyLayer_{self.layer.__name__}"
 
     def pullback(
-        self, cotangent: Cotangent, create_graph: bool, barred: Collection[Target] = ()
+        self, cotangent: Cotangent, create_graph: bool, found: Gradients | None = None
     ) -> Iterable[tuple[Target, Cotangent]]:
         """Call backward.
 
@@ -63,11 +63,14 @@ class PyLayerNode(Node):
         except Exception as error:
             error.add_note(f"in backward of {self.label}, applied at {self.where}")
             raise
-        return [
-            (parent, gradient if create_graph else gradient.array)
-            for parent, gradient in zip(self.parents, self.checked(returned, barred), strict=True)
-            if parent is not None and gradient is not None
-        ]
+        pairs = zip(self.parents, self.checked(returned, found.barred if found else ()), strict=True)
+        given = [(parent, gradient) for parent, gradient in pairs if parent is not None and gradient is not None]
+        if create_graph:
+            return given
+        if found:
+            new = (parent for parent, gradient in given if gradient._stop_gradient and parent not in found.leaves)
+            found.stopped.update(new)  # of several gradients the first decides, as in Paddle
+        return [(parent, gradient.array) for parent, gradient in given]
 
     # ----------------------------------------------------------------- what backward gets
     def cotangent_arguments(self, cotangents: Sequence[Cotangent | None], ctx: PyLayerContext) -> list[Any]:
