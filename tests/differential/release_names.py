@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -43,8 +44,9 @@ def as_text(names: dict[str, list[str]]) -> str:
     return "".join(f"{owner}: {' '.join(found)}\n" for owner, found in names.items())
 
 
+FILE = Path(__file__).parents[2] / "engine/pylayer/paddle/release-3.3.1.txt"
+
 if __name__ == "__main__":
     import paddle
 
-    root = Path(__file__).parents[2]
-    (root / "engine/pylayer/paddle/release-3.3.1.txt").write_text(as_text(release_names(paddle)))
+    Path(sys.argv[1] if len(sys.argv) > 1 else FILE).write_text(as_text(release_names(paddle)))
