@@ -136,7 +136,7 @@ KNOWN: tuple[Known, ...] = (
     Known("copy_ set_value reshape_ set_", "input 0 changed", "Whether the change counts as one in place; the engine counts writes into memory.", args(f64(1.0), f64(2.0))),
     Known("set_", rf"{FLAGS}|{GRADIENT}|input 0 changed", "The Tensor takes the source's place in the graph; in Paddle gradients still go to what it was before.", args(result(1.0, 2.0), f64(3.0, 4.0))),
     Known("clip", "out value", "Paddle clips infinities at the largest number if a bound is missing.", args(f64(math.inf))),
-    Known("relu6 selu hardtanh hardswish", r".* value", "Paddle's rectifiers take NaN for a negative number in places.", args(f64(math.nan)), lambda a, o, r: bool(np.isnan(first(a).values).any())),
+    Known("selu", GRADIENT, "Paddle's gradient of selu takes NaN for a positive number.", args(leaf(math.nan)), lambda a, o, r: bool(np.isnan(first(a).values).any())),
     Known("clip clip_", GRADIENT, "Paddle gives NaN and infinities no gradient.", args(leaf(math.nan)), lambda a, o, r: not np.isfinite(first(a).values).all()),
     Known("layer_norm", GRADIENT, "Paddle's backward leaves a weight out that needs no gradient itself.", args(leaf(1.0, 2.0, 4.0, 3.0, shape=(2, 2)), [2], weight=f64(-3.0, 2.0)), lambda a, o, r: any(t.kind == "constant" for t in a.tensors()[1:])),
     Known("abs abs_ __abs__", GRADIENT, "Paddle divides by the absolute value in backward: NaN at infinity.", args(leaf(math.inf))),
