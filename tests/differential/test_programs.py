@@ -10,13 +10,14 @@ import numpy as np
 import programs.gradients
 import programs.inplace
 import programs.layers
+import programs.layers_composed
+import programs.layers_later
 import programs.rules
 import programs.tensors  # noqa: F401 - they fill the table
 import pytest
 from described import args
 from outcome import Outcome, differences, outcome
-from programs.collected import PROGRAMS
-from programs.layers import LAYERS
+from programs.collected import LAYERS, PROGRAMS
 
 import pylayer.paddle as engine
 from pylayer.missing import missing_name

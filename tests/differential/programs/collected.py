@@ -14,6 +14,10 @@ PROGRAMS: dict[str, Program] = {}
 """By name. What a program returns, or raises, is to be the same on both sides."""
 
 
+LAYERS: list[str] = []
+"""The programs that run a layer."""
+
+
 def program(function: Program) -> Program:
     """Put a program into the table."""
     assert function.__name__ not in PROGRAMS
@@ -60,3 +64,20 @@ def product(paddle: Library) -> Any:
 def doubled(paddle: Library) -> Any:
     """The PyLayer 2 x."""
     return layer_of(paddle, lambda ctx, x: x * 2, lambda ctx, dy: dy * 2)
+
+
+def layer_program(function: Any) -> Any:
+    """Put a program into the table, and among those that are held to 1e-12."""
+    LAYERS.append(function.__name__)
+    return program(function)
+
+
+def trained(paddle: Library, function: Any, *inputs: Any) -> list[Any]:
+    """What a function gives for leaves, and their gradients from cotangents that are all different."""
+    out = function(*inputs)
+    outs = list(out) if isinstance(out, (list, tuple)) else [out]
+    for k, one in enumerate(outs):
+        if not one.stop_gradient:
+            weights = np.cos(np.arange(one.numel().item()) + k).reshape(one.shape)
+            one.backward(paddle.to_tensor(weights.astype(str(one.dtype).partition(".")[2])), retain_graph=True)
+    return [*(one.detach() for one in outs), *(x.grad for x in inputs)]
