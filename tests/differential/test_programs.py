@@ -7,6 +7,7 @@ import re
 from typing import Any, NamedTuple
 
 import numpy as np
+import programs.cotangents
 import programs.gradients
 import programs.inplace
 import programs.layers
