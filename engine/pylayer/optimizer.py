@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from pylayer.array import Array
+from pylayer.static.backward import minimized
 from pylayer.symbol import Symbol, recording
 from pylayer.tensor import Tensor
 from pylayer.versions import mark_changed
@@ -71,8 +72,6 @@ class SGD:
         or all that the program uses.
         """
         if isinstance(loss, Symbol):
-            from pylayer.static.backward import minimized  # which needs the operations
-
             return minimized(loss, self, list(parameters or self._parameters) or None)
         return self.step()
 

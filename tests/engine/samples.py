@@ -109,6 +109,7 @@ def samples(seed: int, sizes: Mapping[int, int] = MappingProxyType({})) -> dict[
         "equal_all": [(normal(3), normal(3))],
         "chosen": [(normal(3), normal(3), normal(3))],
         "within": [(normal(3), -1.0, 1.0)],
+        "told": [(normal(2, 3), normal(2))],
         "positions": [(INTS, INTS.shape, 0, True)],
         "add_n": [([normal(2, 3), normal(2, 3), normal(2, 3)],), ([normal(3)],)],
         "nan_to_num": [(normal(2, 3), 0.0, None, None)],

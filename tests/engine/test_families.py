@@ -22,7 +22,7 @@ from test_ops import DIFFERENTIABLE, OTHERS, Call, expected, first_order, second
 from gradcheck.checker.gradient import check_gradient
 from gradcheck.result import Status
 from pylayer.op import Op
-from pylayer.op_table import OPS
+from pylayer.vjp import OPS
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 

@@ -190,12 +190,12 @@ def test_without_grad_mode_a_result_keeps_its_place_in_the_graph() -> None:
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: t([1.0, 2.0]).add_(t([[1.0], [2.0]])), ValueError, r"add_\(\): the result has shape \[2, 2\]"),
+        (lambda: t([1.0, 2.0]).add_(t([[1.0], [2.0]])), ValueError, r"add_\(\): the result has shape .*\[2, 2\]"),
         (lambda: t([1.0]).fill_([3.0]), TypeError, r"'value' must be int or float, but received list"),
         (lambda: t([1.0]).set_(np.ones(1)), ValueError, r"set_\(\): argument 'source' .* must be Tensor, .* ndarray"),
         (lambda: t([1.0]).set_value([1.0]), AssertionError, "must be a Tensor or an array, but got list"),
         (lambda: t([1.0]).set_value(np.ones(1)), AssertionError, "dtype not match.*float32 but load .* float64"),
-        (lambda: t([1.0]).set_value(t([1.0, 2.0])), AssertionError, r"Shape not match.*\[1\] but load .* \[1?,? ?2\]"),
+        (lambda: t([1.0]).set_value(t([1.0, 2.0])), AssertionError, r"Shape not match.*\[1\].* but load .*\[2\]"),
     ],
 )
 def test_what_does_not_fit_is_refused(call: Any, error: type[Exception], message: str) -> None:

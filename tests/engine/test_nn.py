@@ -195,7 +195,7 @@ def test_state_dict_carries_values_over():
     assert one(x).tolist() == two(x).tolist()
     one.first.weight.array[...] = 0
     assert two.first.weight.numpy().any()
-    with pytest.raises(ValueError, match=r"first.bias receives a shape \[2\], but the expected shape is \[4\]"):
+    with pytest.raises(ValueError, match=r"first.bias receives a shape .*\[2\].*, but the expected shape is .*\[4\]"):
         two.set_state_dict({"first.bias": paddle.ones([2])})
 
 

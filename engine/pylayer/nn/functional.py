@@ -7,6 +7,7 @@ from typing import Any
 
 from pylayer.ops import random
 from pylayer.ops.activation import log_softmax, softplus
+from pylayer.ops.arguments import as_ints, normal_axis
 from pylayer.ops.creation import full_like
 from pylayer.ops.elementwise import abs as absolute
 from pylayer.ops.elementwise import exp, log, maximum, rsqrt, sqrt
@@ -15,7 +16,7 @@ from pylayer.ops.indexing import where_
 from pylayer.ops.linalg import matmul
 from pylayer.ops.reduction import mean
 from pylayer.ops.reduction import sum as total
-from pylayer.ops.shape import as_ints, astype, broadcast_tensors, clone, normal_axis, reshape, squeeze, unsqueeze
+from pylayer.ops.shape import astype, broadcast_tensors, clone, reshape, squeeze, unsqueeze
 from pylayer.ops.sorting import one_hot
 from pylayer.tensor import Tensor
 

@@ -9,7 +9,8 @@ from pylayer.nn import functional
 from pylayer.nn.initializer import Constant
 from pylayer.nn.layer import Layer
 from pylayer.ops import activation, elementwise
-from pylayer.ops.shape import as_ints, flatten
+from pylayer.ops.arguments import as_ints
+from pylayer.ops.shape import flatten
 from pylayer.tensor import Parameter, Tensor
 
 

@@ -21,12 +21,14 @@ import pylayer.ops.shape as shape
 import pylayer.ops.solving as solving
 import pylayer.ops.sorting as sorting
 from pylayer.array import XP
+from pylayer.autograd import backward_from
 from pylayer.dtype import bfloat16
-from pylayer.op import beside_number, fast_binary
-from pylayer.op_table import OPS
+from pylayer.fast_calls import beside_number, fast_binary
+from pylayer.hooks import register_hook, retain_grads
 from pylayer.ops.creation import to_tensor
 from pylayer.ops.inplace import copy_, detach_, fill_, fills_with, in_place, in_place_anew, set_, set_value, zero_
 from pylayer.tensor import Tensor
+from pylayer.vjp import OPS
 
 FAMILIES: tuple[Any, ...] = (
     complexes, creation, describing, diagonal, elementwise, gathering, indexing, joining, linalg, logic, random,
@@ -225,6 +227,9 @@ def attach() -> None:
         if name not in FUNCTIONS_ONLY:
             setattr(Tensor, name, form)
     attributes: dict[str, Any] = {
+        "backward": backward_from,
+        "register_hook": register_hook,
+        "retain_grads": retain_grads,
         "__eq__": equals,
         "__ne__": differs,
         "__neg__": elementwise.neg,

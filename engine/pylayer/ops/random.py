@@ -13,8 +13,9 @@ import numpy as np
 from pylayer.array import XP, Array, default_module, get_device
 from pylayer.dtype import as_dtype, default_dtype
 from pylayer.op import unwrap
+from pylayer.ops.arguments import Ints, as_ints
 from pylayer.ops.creation import DTypeLike
-from pylayer.ops.shape import Ints, as_ints, broadcast_shape
+from pylayer.ops.shape import broadcast_shape
 from pylayer.symbol import draws
 from pylayer.tensor import Tensor
 

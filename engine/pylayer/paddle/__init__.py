@@ -20,7 +20,8 @@ from pylayer.tensor import Tensor as Tensor
 
 _EXPORTS = {
     "array": "get_device set_device",
-    "autograd": "enable_grad grad is_grad_enabled no_grad set_grad_enabled",
+    "autograd": "grad",
+    "grad_mode": "enable_grad is_grad_enabled no_grad set_grad_enabled",
     "device": "CPUPlace CUDAPlace is_compiled_with_cuda",
     "dtype": (
         "bfloat16 complex128 complex64 float16 float32 float64 get_default_dtype int16 int32 int64 int8 "
@@ -28,10 +29,10 @@ _EXPORTS = {
     ),
     "nn.initializer": "ParamAttr create_parameter",
     "static.recorder": "disable_static enable_static in_dynamic_mode",
-    "tensor": "Size",
+    "size": "Size",
     "ops.complexes": "as_complex as_real conj imag real",
     "ops.creation": (
-        "arange assign empty empty_like eye full full_like is_tensor linspace logspace meshgrid numel ones "
+        "arange empty empty_like eye full full_like is_tensor linspace logspace meshgrid numel ones "
         "ones_like rank shape to_tensor tril_indices triu_indices zeros zeros_like"
     ),
     "ops.describing": "is_complex is_floating_point is_integer",
@@ -46,6 +47,7 @@ _EXPORTS = {
         "put_along_axis repeat_interleave scatter scatter_nd scatter_nd_add take take_along_axis"
     ),
     "ops.indexing": "nonzero where",
+    "ops.inplace": "assign",
     "ops.joining": "add_n chunk concat hstack split stack tensor_split unbind unstack vstack",
     "ops.linalg": "addmm bmm dot einsum inner kron matmul mm mv outer t",
     "ops.logic": (

@@ -28,6 +28,7 @@ def missing(module: str) -> Callable[[str], Any]:
         public = [n for n in vars(sys.modules[module]) if not n.startswith("_")]
         near = difflib.get_close_matches(name, public, n=3)
         hint = f" Did you mean {' or '.join(f'{shown}.{n}' for n in near)}?" if near else ""
-        raise AttributeError(f"{shown}.{name} is not part of the bundled engine.{hint}")
+        text = f"{shown}.{name} is not part of the bundled engine.{hint}"
+        raise AttributeError(text, name=name, obj=sys.modules[module])
 
     return getattr_

@@ -8,9 +8,9 @@ import numpy as np
 from samples import SAMPLES
 
 import pylayer.paddle as paddle
-from pylayer.op_table import OPS
 from pylayer.symbol import recording
 from pylayer.tensor import Tensor
+from pylayer.vjp import OPS
 
 OF_MATRICES = {"inv", "cholesky"}
 """They refuse the arrays of ones and zeros from which shapes are inferred."""

@@ -6,8 +6,10 @@ from pylayer.paddle._names import exported, missing
 from pylayer.paddle.autograd import py_layer as py_layer
 
 _EXPORTS = {
-    "autograd": "backward enable_grad grad is_grad_enabled no_grad set_grad_enabled",
-    "py_layer": "PyLayer PyLayerContext",
+    "autograd": "backward grad",
+    "grad_mode": "enable_grad is_grad_enabled no_grad set_grad_enabled",
+    "py_layer": "PyLayer",
+    "py_layer_context": "PyLayerContext",
     "saved": "saved_tensors_hooks",
 }
 globals().update(exported(_EXPORTS))

@@ -10,7 +10,8 @@ _EXPORTS = {
     "static.backward": "append_backward gradients",
     "static.data": "create_parameter data",
     "static.executor": "Executor",
-    "static.program": "Program default_main_program default_startup_program program_guard",
+    "static.in_use": "default_main_program default_startup_program program_guard",
+    "static.program": "Program",
     "static.variable": "Variable",
 }
 globals().update(exported(_EXPORTS))
