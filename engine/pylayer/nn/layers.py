@@ -46,17 +46,23 @@ class Embedding(Layer):
         num_embeddings: int,
         embedding_dim: int,
         padding_idx: int | None = None,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
         sparse: bool = False,
+        scale_grad_by_freq: bool = False,
         weight_attr: Any = None,
         name: str | None = None,
     ) -> None:
         super().__init__()
         self.num_embeddings, self.embedding_dim, self.padding_idx = num_embeddings, embedding_dim, padding_idx
+        self.max_norm, self.norm_type, self.scale_grad_by_freq = max_norm, norm_type, scale_grad_by_freq
         self.weight = self.create_parameter([num_embeddings, embedding_dim], weight_attr)
 
     def forward(self, x: Tensor) -> Tensor:
         """The rows `x`."""
-        return functional.embedding(x, self.weight, self.padding_idx)
+        return functional.embedding(
+            x, self.weight, self.padding_idx, self.max_norm, self.norm_type, scale_grad_by_freq=self.scale_grad_by_freq
+        )
 
     def extra_repr(self) -> str:
         """What the repr shows."""

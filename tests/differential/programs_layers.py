@@ -1,0 +1,4 @@
+from __future__ import annotations
+
+PROGRAMS: dict[str, str] = {}
+DIFFERS: dict[str, tuple[str, str]] = {}
