@@ -110,6 +110,9 @@ FLAGS = r"out\[1\] (stop_gradient|is_leaf|repr)"
 
 DIFFERS: dict[str, tuple[str, str]] = {
     "nn.functional.interpolate odd": (r".* value", SINGLE),
+    "nn.functional.batch_norm": (r".* value", "Paddle keeps the momentum in single precision."),
+    "nn.functional.rms_norm": ("error", "Paddle's CPU build has no kernel."),
+    "nn.functional.local_response_norm": (r".* value", "Paddle takes powers in single precision."),
     **{f"nn.functional.{name}": (r".* value", "Paddle divides, or takes powers, in single precision.") for name in (
         "avg_pool1d", "avg_pool1d inclusive", "avg_pool2d padded", "avg_pool2d inclusive", "avg_pool2d ceil", "avg_pool2d ceil inclusive",
         "avg_pool2d divisor", "lp_pool1d", "lp_pool2d", "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool2d kept", "adaptive_avg_pool3d",

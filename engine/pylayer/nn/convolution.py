@@ -193,4 +193,3 @@ def conv3d_transpose(
     """`conv1d_transpose` over three axes."""
     args = (stride, padding, output_padding, dilation, groups, output_size, data_format)
     return _transposed("conv3d_transpose", 3, x, weight, bias, *args)
-

@@ -221,9 +221,7 @@ def _max_unpool(
     kernel = per_axis(kernel_size, ndim, "kernel_size")
     strides = kernel if stride is None else per_axis(stride, ndim, "stride")
     pads = pads_of(padding, ndim, "NC", kernel, strides, x.shape[2:])
-    space = [
-        (n - 1) * s - b - a + k for n, s, (b, a), k in zip(x.shape[2:], strides, pads, kernel, strict=True)
-    ]
+    space = [(n - 1) * s - b - a + k for n, s, (b, a), k in zip(x.shape[2:], strides, pads, kernel, strict=True)]
     if output_size is not None:
         space = [int(n) for n in output_size][-ndim:]
     batch, channels = x.shape[:2]
@@ -305,16 +303,12 @@ def adaptive_avg_pool1d(x: Tensor, output_size: Any, name: str | None = None) ->
     return _adaptive_avg("adaptive_avg_pool1d", 1, x, output_size, "NCL")
 
 
-def adaptive_avg_pool2d(
-    x: Tensor, output_size: Any, data_format: str = "NCHW", name: str | None = None
-) -> Tensor:
+def adaptive_avg_pool2d(x: Tensor, output_size: Any, data_format: str = "NCHW", name: str | None = None) -> Tensor:
     """`adaptive_avg_pool1d` over two axes; a size of None keeps the axis."""
     return _adaptive_avg("adaptive_avg_pool2d", 2, x, output_size, data_format)
 
 
-def adaptive_avg_pool3d(
-    x: Tensor, output_size: Any, data_format: str = "NCDHW", name: str | None = None
-) -> Tensor:
+def adaptive_avg_pool3d(x: Tensor, output_size: Any, data_format: str = "NCDHW", name: str | None = None) -> Tensor:
     """`adaptive_avg_pool1d` over three axes."""
     return _adaptive_avg("adaptive_avg_pool3d", 3, x, output_size, data_format)
 

@@ -60,9 +60,7 @@ def pads_of(
             raise ValueError(f"Unknown padding: '{padding}'. It can only be 'SAME' or 'VALID'.")
         if padding.upper() == "VALID":
             return [(0, 0)] * ndim
-        totals = [
-            max((-(-n // s) - 1) * s + k - n, 0) for n, s, k in zip(space, strides, kernel, strict=True)
-        ]
+        totals = [max((-(-n // s) - 1) * s + k - n, 0) for n, s, k in zip(space, strides, kernel, strict=True)]
         return [(total // 2, total - total // 2) for total in totals]
     if isinstance(padding, (list, tuple)) and padding and isinstance(padding[0], (list, tuple)):
         pairs = [(as_int(before), as_int(after)) for before, after in padding]

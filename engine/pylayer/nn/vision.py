@@ -148,9 +148,7 @@ def upsample(
 def affine_grid(theta: Tensor, out_shape: Any, align_corners: bool = True, name: str | None = None) -> Tensor:
     """Where the affine maps `theta`, [batch, n, n + 1], take a grid over [-1, 1]: [batch, *space, n]."""
     space = as_ints(out_shape)[2:]
-    axes = [
-        linspace(-1.0, 1.0, n, theta.dtype) * (1.0 if align_corners else (n - 1) / n) for n in space
-    ]
+    axes = [linspace(-1.0, 1.0, n, theta.dtype) * (1.0 if align_corners else (n - 1) / n) for n in space]
     points = meshgrid(axes)[::-1]
     homogeneous = stack([*points, ones_like(points[0])], -1)
     flat = reshape(homogeneous, [1, -1, len(space) + 1])

@@ -41,9 +41,7 @@ def _columns(xp: ModuleType, view: Array, block: slice, groups: int) -> Array:
         g, x, w_shape[2:], strides, pads, dilations, groups
     ),
 )
-def conv(
-    xp: ModuleType, x: Array, w: Array, strides: Numbers, pads: Pads, dilations: Numbers, groups: int
-) -> Array:
+def conv(xp: ModuleType, x: Array, w: Array, strides: Numbers, pads: Pads, dilations: Numbers, groups: int) -> Array:
     """Σ w · window for every window: [batch, out, *counts].
 
     Raises:

@@ -71,14 +71,8 @@ def shifts(kernel: Numbers, strides: Numbers, dilations: Numbers, counts: Number
 
 
 # --------------------------------------------------------------------------- unfold and fold
-@op(
-    x=lambda g, F, x_shape, kernel, strides, pads, dilations: F.fold(
-        g, x_shape[2:], kernel, strides, pads, dilations
-    )
-)
-def unfold_(
-    xp: ModuleType, x: Array, kernel: Numbers, strides: Numbers, pads: Pads, dilations: Numbers
-) -> Array:
+@op(x=lambda g, F, x_shape, kernel, strides, pads, dilations: F.fold(g, x_shape[2:], kernel, strides, pads, dilations))
+def unfold_(xp: ModuleType, x: Array, kernel: Numbers, strides: Numbers, pads: Pads, dilations: Numbers) -> Array:
     """The windows as columns: [batch, channels · kernel, counts]."""
     view = windows(xp, padded(xp, x, pads), kernel, strides, dilations)
     channels = x.shape[1]
@@ -97,9 +91,7 @@ def fold_(
     return folded(xp, parts, space, strides, pads, dilations)
 
 
-def folded(
-    xp: ModuleType, parts: Array, space: Numbers, strides: Numbers, pads: Pads, dilations: Numbers
-) -> Array:
+def folded(xp: ModuleType, parts: Array, space: Numbers, strides: Numbers, pads: Pads, dilations: Numbers) -> Array:
     """The sum [batch, channels, *space] of `parts`, [batch, channels, *kernel, *counts], at their places."""
     ndim = len(space)
     kernel, counts = parts.shape[2 : 2 + ndim], parts.shape[2 + ndim :]
@@ -124,9 +116,7 @@ def window_sum(xp: ModuleType, x: Array, kernel: Numbers, strides: Numbers, pads
 
 
 @op(g=lambda h, F, kernel, strides, pads: F.window_sum(h, kernel, strides, pads))
-def window_spread(
-    xp: ModuleType, g: Array, space: Numbers, kernel: Numbers, strides: Numbers, pads: Pads
-) -> Array:
+def window_spread(xp: ModuleType, g: Array, space: Numbers, kernel: Numbers, strides: Numbers, pads: Pads) -> Array:
     """Each element of `g` added at all places of its window: [batch, channels, *space]."""
     sizes = [n + before + after for n, (before, after) in zip(space, pads, strict=True)]
     out = xp.zeros((*g.shape[:2], *sizes), g.dtype)

@@ -14,6 +14,7 @@ from pylayer.paddle import autograd as autograd
 from pylayer.paddle import linalg as linalg
 from pylayer.paddle import nn as nn
 from pylayer.paddle import optimizer as optimizer
+from pylayer.paddle import regularizer as regularizer
 from pylayer.paddle import static as static
 from pylayer.paddle._names import exported, missing
 from pylayer.tensor import Tensor as Tensor

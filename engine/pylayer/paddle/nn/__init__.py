@@ -13,6 +13,7 @@ _EXPORTS = {
         "LayerNorm LeakyReLU Linear LogSoftmax MSELoss ParameterList ReLU Sequential Sigmoid Silu Softmax "
         "Softplus Tanh"
     ),
+    "optimizer.clip": "ClipGradByGlobalNorm ClipGradByNorm ClipGradByValue",
     "tensor": "Parameter",
 }
 globals().update(exported(_EXPORTS))
