@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pylayer.ops.arithmetic as arithmetic
 import pylayer.ops.complexes as complexes
 import pylayer.ops.creation as creation
 import pylayer.ops.describing as describing
 import pylayer.ops.diagonal as diagonal
+import pylayer.ops.distances as distances
 import pylayer.ops.elementwise as elementwise
 import pylayer.ops.gathering as gathering
 import pylayer.ops.indexing as indexing
@@ -16,10 +18,14 @@ import pylayer.ops.joining as joining
 import pylayer.ops.linalg as linalg
 import pylayer.ops.logic as logic
 import pylayer.ops.random as random
+import pylayer.ops.rearranging as rearranging
 import pylayer.ops.reduction as reduction
+import pylayer.ops.running as running
 import pylayer.ops.shape as shape
 import pylayer.ops.solving as solving
 import pylayer.ops.sorting as sorting
+import pylayer.ops.special as special
+import pylayer.ops.statistics as statistics
 from pylayer.array import XP
 from pylayer.dtype import bfloat16
 from pylayer.op import beside_number, fast_binary
@@ -29,8 +35,8 @@ from pylayer.ops.inplace import copy_, detach_, fill_, fills_with, in_place, in_
 from pylayer.tensor import Tensor
 
 FAMILIES: tuple[Any, ...] = (
-    complexes, creation, describing, diagonal, elementwise, gathering, indexing, joining, linalg, logic, random,
-    reduction, shape, solving, sorting,
+    arithmetic, complexes, creation, describing, diagonal, distances, elementwise, gathering, indexing, joining, linalg,
+    logic, random, rearranging, reduction, running, shape, solving, sorting, special, statistics,
 )  # fmt: skip
 
 IN_PLACE = (

@@ -30,6 +30,11 @@ _EXPORTS = {
     "nn.initializer": "ParamAttr create_parameter",
     "static.recorder": "disable_static enable_static in_dynamic_mode",
     "tensor": "Size",
+    "ops.arithmetic": (
+        "angle bitwise_invert bitwise_left_shift bitwise_right_shift copysign deg2rad floor_mod frac frexp gcd "
+        "heaviside hypot isneginf isposinf isreal lcm ldexp less logaddexp negative nextafter polar positive rad2deg "
+        "sgn signbit sinc stanh"
+    ),
     "ops.complexes": "as_complex as_real conj imag real",
     "ops.creation": (
         "arange assign empty empty_like eye full full_like is_tensor linspace logspace meshgrid numel ones "
@@ -37,6 +42,7 @@ _EXPORTS = {
     ),
     "ops.describing": "is_complex is_floating_point is_integer",
     "ops.diagonal": "as_strided diag diag_embed diagonal trace",
+    "ops.distances": "cdist cross dist pdist renorm tensordot vander",
     "ops.elementwise": (
         "abs acos acosh add asin asinh atan atan2 atanh ceil clip cos cosh divide erf exp expm1 floor "
         "floor_divide fmax fmin lerp log log10 log1p log2 maximum minimum mod multiply nan_to_num neg pow reciprocal "
@@ -57,12 +63,24 @@ _EXPORTS = {
     "ops.random": (
         "bernoulli multinomial normal rand randint randint_like randn randperm seed standard_normal uniform"
     ),
+    "ops.rearranging": (
+        "argwhere atleast_1d atleast_2d atleast_3d block_diag cartesian_prod cat column_stack combinations concatenate "
+        "crop diagflat diagonal_scatter dsplit dstack hsplit masked_scatter msort multiplex narrow permute ravel "
+        "reduce_as reverse rot90 row_stack scatter_add scatter_reduce select_scatter slice slice_scatter strided_slice "
+        "swapdims take_along_dim unfold view_as view_as_complex view_as_real vsplit"
+    ),
     "ops.reduction": ("all amax amin any count_nonzero cumprod cumsum logsumexp max mean min norm prod std sum var"),
+    "ops.running": "cummax cummin cumulative_trapezoid diff logcumsumexp trapezoid",
     "ops.shape": (
         "broadcast_shape broadcast_tensors broadcast_to cast clone expand expand_as flatten flip moveaxis reshape "
         "roll squeeze swapaxes tile transpose tril triu unflatten unsqueeze view"
     ),
     "ops.solving": "inverse",
+    "ops.special": "digamma erfinv gammaln i0 i0e i1 i1e lgamma logit multigammaln polygamma",
+    "ops.statistics": (
+        "bincount histogram histogram_bin_edges isin mode nanmean nanmedian nanquantile nansum quantile "
+        "unique_consecutive"
+    ),
     "ops.sorting": "argmax argmin argsort bucketize kthvalue median searchsorted sort topk unique",
 }
 globals().update(exported(_EXPORTS))

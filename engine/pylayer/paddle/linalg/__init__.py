@@ -6,12 +6,14 @@ from pylayer.paddle._names import exported, missing
 
 _EXPORTS = {
     "ops.diagonal": "diagonal",
+    "ops.distances": "cross",
     "ops.linalg": "matmul",
     "ops.reduction": "norm",
     "ops.solving": (
         "cholesky det inv matrix_norm matrix_power matrix_transpose multi_dot slogdet solve triangular_solve vecdot "
         "vector_norm"
     ),
+    "ops.statistics": "corrcoef cov",
 }
 globals().update(exported(_EXPORTS))
 
