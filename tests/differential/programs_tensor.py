@@ -52,7 +52,7 @@ PROGRAMS: dict[str, str] = {
     "narrow": "paddle.narrow(seq, 2, 1, 3)", "unfold": "paddle.unfold(v, 0, 2, 1)", "unfold axis": "paddle.unfold(seq, 1, 2, 2)",
     "rot90": "paddle.rot90(x)", "rot90 back": "paddle.rot90(seq, -1, [0, 2])", "rot90 half": "paddle.rot90(x, 2)", "reverse": "paddle.reverse(x, [0])",
     "permute": "paddle.permute(seq, [2, 0, 1])", "swapdims": "paddle.swapdims(seq, 0, 2)", "ravel": "paddle.ravel(x)", "view_as": "paddle.view_as(x, y.reshape([3, 2]))",
-    "msort": "paddle.msort(seq)", "argwhere": "paddle.argwhere(b)", "view_as_real": "paddle.view_as_real(z)", "view_as_complex": "paddle.view_as_complex(x[:, :2])",
+    "msort": "paddle.msort(seq)", "argwhere": "paddle.argwhere(b)", "view_as_real": "paddle.view_as_real(z)", "view_as_complex": "paddle.view_as_complex(x.reshape([3, 2]))",
     "select_scatter": "paddle.select_scatter(x, v, 0, 1)", "slice_scatter": "paddle.slice_scatter(seq, seq[:, :2, :2] * 2, [1, 2], [0, 1], [4, 6], [2, 3])",
     "diagonal_scatter": "paddle.diagonal_scatter(m, v)", "diagonal_scatter offset": "paddle.diagonal_scatter(x, v[:2], 1)", "diagflat": "paddle.diagflat(x, 1)",
     "masked_scatter": "paddle.masked_scatter(x, b, y)", "masked_scatter rows": "paddle.masked_scatter(x, b[0], y)", "scatter_add": "paddle.scatter_add(x, 1, i % 3, y)",
@@ -69,7 +69,7 @@ PROGRAMS: dict[str, str] = {
     "tensordot axes": "paddle.tensordot(seq, img, [[0, 1], [0, 1]])", "tensordot one": "paddle.tensordot(m, x, [[0], [1]])", "dist": "paddle.dist(x, y)", "dist one": "paddle.dist(x, v, 1)", "dist infinity": "paddle.dist(x, y, float('inf'))",
     "cdist": "paddle.cdist(x, m)", "cdist three": "paddle.cdist(x, m, 3.0)", "pdist": "paddle.pdist(m)", "renorm": "paddle.renorm(x, 2.0, 0, 0.5)", "vander": "paddle.vander(v)", "vander increasing": "paddle.vander(v, 2, True)",
     "bincount": "paddle.bincount(i.reshape([-1]))", "bincount weights": "paddle.bincount(k, v.detach(), minlength=5)", "histogram": "paddle.histogram(x, 4)", "histogram between": "paddle.histogram(x, 4, -0.5, 0.5)",
-    "histogram density": "paddle.histogram(x, 4, density=True)", "histogram_bin_edges": "paddle.histogram_bin_edges(x, 4)", "isin": "paddle.isin(i, k)", "isin not": "paddle.isin(i, k, invert=True)",
+    "histogram density": "paddle.histogram(x, 4, density=True)", "histogram_bin_edges": "paddle.histogram_bin_edges(f, 4)", "isin": "paddle.isin(i, k)", "isin not": "paddle.isin(i, k, invert=True)",
     "unique_consecutive": "paddle.unique_consecutive(k // 2, return_inverse=True, return_counts=True)", "unique_consecutive axis": "paddle.unique_consecutive(paddle.stack([k, k, i[0]]), axis=0)",
 }  # fmt: skip
 
@@ -78,5 +78,8 @@ POSITIONS = "An integer result has no gradient; Paddle marks it as if it had."
 DIFFERS: dict[str, tuple[str, str]] = {
     "stanh of x": (r".* value", "Paddle holds its constants in single precision."),
     "erfinv edges": ("out value", "Paddle gives infinity beyond 1; there is no such number."),
-    **{name: (r"out\[1\] (stop_gradient|is_leaf|repr)", POSITIONS) for name in ("cummax", "cummax axis", "cummax ties", "cummin")},
+    **{name: (r"out\[1\] (stop_gradient|is_leaf|repr)", POSITIONS) for name in ("cummax", "cummax axis", "cummax ties", "cummin", "mode", "mode kept")},
+    "unfold": ("gradient 2 value", "Paddle loses the gradients of elements that are in several windows."),
+    **{name: ("gradient 2 .*", "Paddle gives what is written along the diagonal no gradient.") for name in ("diagonal_scatter", "diagonal_scatter offset")},
+    **{name: (".* value", "Paddle takes powers in single precision.") for name in ("cdist three", "renorm")},
 }  # fmt: skip

@@ -7,6 +7,7 @@ from typing import Any
 
 import pylayer.ops.arithmetic as arithmetic
 import pylayer.ops.complexes as complexes
+import pylayer.ops.conversions as conversions
 import pylayer.ops.creation as creation
 import pylayer.ops.describing as describing
 import pylayer.ops.diagonal as diagonal
@@ -248,5 +249,5 @@ def attach() -> None:
         "fill_": fill_,
         "zero_": zero_,
     }
-    for name, value in attributes.items():
+    for name, value in {**conversions.ATTRIBUTES, **attributes}.items():
         setattr(Tensor, name, value)

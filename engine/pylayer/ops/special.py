@@ -24,6 +24,7 @@ METHODS = (
 _BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)
 """B₂, B₄ … B₁₆: with arguments above `_FAR`, the terms of Stirling's series left out are below 1e-17."""
 _FAR = 16.0
+_LEAST = -1000.0
 
 
 def _wide(xp: ModuleType, function: Any) -> Any:
@@ -35,14 +36,14 @@ def _wide(xp: ModuleType, function: Any) -> Any:
 def _polygamma(xp: ModuleType, x: Array, n: int) -> Array:
     """ψ⁽ⁿ⁾ by its recurrence up to `_FAR`, then Stirling's series (Abramowitz and Stegun, 6.3.18 and 6.4.11).
 
-    ψ of what is not positive by reflection (6.3.7); the others are for positive x.
+    ψ of what is not positive by reflection (6.3.7); the others by the recurrence, down to `_LEAST`.
     """
     sign = (-1.0) ** (n + 1)
     reflected = x <= 0
-    at = xp.where(reflected, 1 - x, x) if n == 0 else xp.where(reflected, math.nan, x)
+    pole = reflected & (x == xp.floor(x))
+    at = xp.where(reflected, 1 - x, x) if n == 0 else xp.where(pole | (x < _LEAST), math.nan, x)
     total = xp.zeros_like(x)
-    for _ in range(int(_FAR)):
-        near = at < _FAR
+    while bool((near := at < _FAR).any().item()):
         total = total + xp.where(near, sign * math.factorial(n) / xp.where(near, at, 1.0) ** (n + 1), 0.0)
         at = xp.where(near, at + 1, at)
     if n:
@@ -53,7 +54,6 @@ def _polygamma(xp: ModuleType, x: Array, n: int) -> Array:
     found = total + xp.log(at) - 0.5 / at
     for k, b in enumerate(_BERNOULLI, 1):
         found = found - b / (2 * k * at ** (2 * k))
-    pole = reflected & (x == xp.floor(x))
     mirrored = found - math.pi / xp.tan(math.pi * xp.where(reflected & ~pole, x, 0.5))
     return xp.where(pole, math.nan, xp.where(reflected, mirrored, found))
 
@@ -65,7 +65,7 @@ def polygamma_(xp: ModuleType, x: Array, n: int) -> Array:
 
 
 def polygamma(x: Tensor, n: int, name: str | None = None) -> Tensor:
-    """The `n`-th derivative of `digamma`, for positive x.
+    """The `n`-th derivative of `digamma`; NaN at poles, and below −1000, where it is not computed.
 
     Raises:
         TypeError: `n` is no int.

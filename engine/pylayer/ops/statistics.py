@@ -238,10 +238,9 @@ def _bounds(x: Tensor, low: float, high: float) -> tuple[float, float]:
 def histogram_bin_edges(
     input: Tensor, bins: int = 100, min: float = 0.0, max: float = 0.0, name: str | None = None
 ) -> Tensor:
-    """The edges of the bins that `histogram` counts in."""
+    """The edges of the bins that `histogram` counts in, float32."""
     low, high = _bounds(input, min, max)
-    dtype = input.dtype.numpy if input.dtype.is_floating else "float32"
-    return Tensor(XP[type(input.array)].linspace(low, high, bins + 1).astype(dtype))
+    return Tensor(XP[type(input.array)].linspace(low, high, bins + 1).astype("float32"))
 
 
 @op(inputs=("x",))
