@@ -5,29 +5,47 @@ The engine's version is `__version__`; it is not a Paddle release.
 
 from __future__ import annotations
 
+import math as _math
+
 from pylayer import __version__ as __version__
 from pylayer.dtype import DType as _DType
 from pylayer.dtype import bool_ as _bool
 from pylayer.ops.complexes import complex_ as _complex
 from pylayer.ops.methods import functions_in_place as _functions_in_place
+from pylayer.paddle import amp as amp
 from pylayer.paddle import autograd as autograd
+from pylayer.paddle import base as base
+from pylayer.paddle import device as device
+from pylayer.paddle import distributed as distributed
+from pylayer.paddle import fft as fft
+from pylayer.paddle import framework as framework
+from pylayer.paddle import geometric as geometric
+from pylayer.paddle import incubate as incubate
+from pylayer.paddle import jit as jit
 from pylayer.paddle import linalg as linalg
 from pylayer.paddle import nn as nn
 from pylayer.paddle import optimizer as optimizer
 from pylayer.paddle import regularizer as regularizer
+from pylayer.paddle import special as special
 from pylayer.paddle import static as static
+from pylayer.paddle import utils as utils
 from pylayer.paddle._names import exported, missing
 from pylayer.tensor import Tensor as Tensor
 
 _EXPORTS = {
+    "amp": "is_autocast_enabled",
     "array": "get_device set_device",
     "autograd": "enable_grad grad is_grad_enabled no_grad set_grad_enabled",
+    "compatibility": "get_flags set_flags",
     "device": "CPUPlace CUDAPlace is_compiled_with_cuda",
     "dtype": (
         "bfloat16 complex128 complex64 float16 float32 float64 get_default_dtype int16 int32 int64 int8 "
         "set_default_dtype uint8"
     ),
+    "limits": "finfo iinfo",
     "nn.initializer": "ParamAttr create_parameter",
+    "ops.conversions": "rand_like randn_like",
+    "saving": "load save",
     "static.recorder": "disable_static enable_static in_dynamic_mode",
     "tensor": "Size",
     "ops.arithmetic": (
@@ -61,7 +79,7 @@ _EXPORTS = {
         "not_equal"
     ),
     "ops.random": (
-        "bernoulli multinomial normal rand randint randint_like randn randperm seed standard_normal uniform"
+        "Generator bernoulli get_rng_state multinomial normal rand randint randint_like randn randperm seed set_rng_state standard_normal uniform"
     ),
     "ops.rearranging": (
         "argwhere atleast_1d atleast_2d atleast_3d block_diag cartesian_prod cat column_stack combinations concatenate "
@@ -87,6 +105,7 @@ globals().update(exported(_EXPORTS))
 
 dtype = _DType
 bool = _bool
+inf, nan, pi, e, newaxis = _math.inf, _math.nan, _math.pi, _math.e, None
 complex = _complex
 
 globals().update(_functions_in_place())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pylayer.paddle._names import exported, missing
 from pylayer.paddle.nn import functional as functional
 from pylayer.paddle.nn import initializer as initializer
+from pylayer.paddle.nn import utils as utils
 
 _EXPORTS = {
     "nn.layer": "Layer",

@@ -1,0 +1,14 @@
+"""`paddle.base.dygraph.base`."""
+
+from __future__ import annotations
+
+from pylayer.paddle._names import exported, missing
+
+_EXPORTS = {
+    "autograd": "grad no_grad",
+    "compatibility": "guard",
+    "ops.creation": "to_tensor",
+}
+globals().update(exported(_EXPORTS))
+
+__getattr__ = missing(__name__)
