@@ -10,7 +10,7 @@ from pylayer.ops.creation import ones_like, zeros_like
 from pylayer.ops.indexing import getitem
 from pylayer.ops.joining import stack
 from pylayer.ops.shape import reshape
-from pylayer.tensor import Size, Tensor
+from pylayer.tensor import Tensor
 
 
 class Jacobian:
@@ -35,11 +35,11 @@ class Jacobian:
         self._found: Tensor | None = None
 
     @property
-    def shape(self) -> Size:
+    def shape(self) -> list[int]:
         """The shape of the matrix, or of the batch of them."""
         if self._batched:
-            return Size([self._xs.shape[0], *self._ys.shape[1:], *self._xs.shape[1:]])
-        return Size([*self._ys.shape, *self._xs.shape])
+            return [self._xs.shape[0], *self._ys.shape[1:], *self._xs.shape[1:]]
+        return [*self._ys.shape, *self._xs.shape]
 
     def evaluated(self) -> Tensor:
         """All of it as a Tensor that can be differentiated again."""
@@ -180,3 +180,16 @@ def jvp(func: Callable[..., Any], xs: Any, v: Any = None) -> tuple[Any, Any]:
     directions = [ones_like(x) for x in _listed(inputs)] if v is None else _listed(v)
     found = _gradients(_listed(backward), list(cotangents), directions)
     return ys, found if isinstance(ys, (list, tuple)) else found[0]
+
+
+def jacobian_of(func: Callable[..., Any], xs: Any, is_batched: bool = False) -> Jacobian:
+    """The `Jacobian` of a function at `xs`: `paddle.incubate.autograd.Jacobian`."""
+    inputs = _apart(xs)
+    return Jacobian(func(*inputs) if isinstance(inputs, tuple) else func(inputs), inputs, is_batched)
+
+
+def hessian_of(func: Callable[..., Any], xs: Any, is_batched: bool = False) -> Hessian:
+    """The `Hessian` of a function at `xs`: `paddle.incubate.autograd.Hessian`."""
+    inputs = _apart(xs)
+    found: Hessian = hessian(func(*inputs) if isinstance(inputs, tuple) else func(inputs), inputs, 0 if is_batched else None)
+    return found

@@ -11,17 +11,18 @@ from typing import Any
 
 import numpy as np
 import programs_layers
+import programs_modules
 import programs_nn
 import programs_tensor
 from described import Library
 from outcome import TOLERANCE, Outcome, _names, describe_all
 
-PROGRAMS: dict[str, str] = {**programs_tensor.PROGRAMS, **programs_nn.PROGRAMS, **programs_layers.PROGRAMS}
+_FILES = (programs_tensor, programs_nn, programs_layers, programs_modules)
+
+PROGRAMS: dict[str, str] = {name: source for file in _FILES for name, source in file.PROGRAMS.items()}
 """By path of the name that is shown; a word after it tells several programs of one name apart."""
 
-DIFFERS: dict[str, tuple[str, str]] = {
-    **programs_tensor.DIFFERS, **programs_nn.DIFFERS, **programs_layers.DIFFERS,
-}  # fmt: skip
+DIFFERS: dict[str, tuple[str, str]] = {name: row for file in _FILES for name, row in file.DIFFERS.items()}
 """The facts (a pattern) in which a program is known to differ, and why."""
 
 EXACT = TOLERANCE | {"float64": 1e-12, "complex128": 1e-12}

@@ -71,13 +71,6 @@ def apply_(x: Tensor, func: Callable[[Tensor], Tensor]) -> Tensor:
     return in_place(lambda t: func(t))(x)
 
 
-def _data(x: Tensor) -> Tensor:
-    """The same memory, outside the graph."""
-    found = x.detach()
-    found.stop_gradient = x.stop_gradient
-    return found
-
-
 def _set_data(x: Tensor, value: Tensor) -> None:
     x.array = value.array
 
@@ -103,13 +96,8 @@ def shares_memory(x: Tensor, other: Tensor) -> bool:
 
 
 def share_buffer_to(x: Tensor, other: Tensor) -> None:
-    """Give `other` the memory of this Tensor."""
-    other.array = x.array
-
-
-def clear_data(x: Tensor) -> None:
-    """Let the memory go: the Tensor has no elements any more."""
-    x.array = x.array.reshape(-1)[:0].copy()
+    """Give `other` the memory of this Tensor; it keeps its shape, which must hold no more elements."""
+    other.array = x.array.reshape(-1)[: other.size].reshape(other.array.shape)
 
 
 def register_backward_hook(x: Tensor, hook: Callable[[], Any]) -> None:
@@ -144,7 +132,7 @@ ATTRIBUTES: dict[str, Any] = {
     **{f"new_{make.__name__}": _new(f"new_{make.__name__}", make) for make in (zeros, ones, empty, full)},
     "apply": apply,
     "apply_": apply_,
-    "data": property(_data, _set_data),
+    "data": property(Tensor.detach, _set_data),
     "requires_grad": property(lambda x: not x.stop_gradient, _set_requires_grad),
     "requires_grad_": requires_grad_,
     "itemsize": property(lambda x: x.array.dtype.itemsize),
@@ -154,7 +142,6 @@ ATTRIBUTES: dict[str, Any] = {
     "pin_memory": pin_memory,
     "_is_shared_buffer_with": shares_memory,
     "_share_buffer_to": share_buffer_to,
-    "_clear_data": clear_data,
     "_register_backward_hook": register_backward_hook,
     "_is_initialized": lambda x: True,
     "_numel": lambda x: x.size,
