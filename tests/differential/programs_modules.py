@@ -54,7 +54,7 @@ PROGRAMS: dict[str, str] = {
     "autograd.jacobian raises": "paddle.autograd.jacobian(x, x)", "autograd.hessian raises": "paddle.autograd.hessian(v, v)",
     "incubate.autograd.vjp": "paddle.incubate.autograd.vjp(lambda a: paddle.sin(a) * a, v, w)[1].detach()", "incubate.autograd.jvp": "paddle.incubate.autograd.jvp(lambda a: paddle.sin(a) * a, v, w)[1].detach()",
     "incubate.autograd.vjp several": "[t.detach() for t in paddle.incubate.autograd.vjp(lambda a, b: a * b, [v, w])[1]]", "incubate.autograd.jvp several": "paddle.incubate.autograd.jvp(lambda a, b: a * b, [v, w])[1].detach()",
-    "incubate.autograd.Jacobian": "paddle.incubate.autograd.Jacobian(lambda a: a * a, v)[:]", "incubate.autograd.Hessian": "paddle.incubate.autograd.Hessian(lambda a: (a * a * a).sum(), v)[:]",
+    "incubate.autograd.Jacobian": "paddle.incubate.autograd.Jacobian(lambda a: a * a, v)[:].detach()", "incubate.autograd.Hessian": "paddle.incubate.autograd.Hessian(lambda a: (a * a * a).sum(), v)[:].detach()",
     "autograd.Function": LINES + "h = Cube.apply(x)\nh.sum().backward()\nout = [h.detach(), x.grad.detach(), paddle.autograd.Function is paddle.autograd.PyLayer]",
     # ------------------------------------------------------------------- around layers
     "distributed.fleet.utils.recompute": RECOMPUTED + "f.stop_gradient = False\nh = recompute(lambda t: paddle.tanh(layer(t)), f)\nh.sum().backward()\nout = [h.detach(), f.grad, layer.weight.grad]",
@@ -101,6 +101,17 @@ PROGRAMS: dict[str, str] = {
     "Tensor._share_buffer_to": "t = paddle.zeros([1], 'float64'); x._share_buffer_to(t); out = t", "Tensor._register_backward_hook": "seen = []; x._register_backward_hook(lambda: seen.append(1)); (x * 2).sum().backward(); out = len(seen)",
     "Tensor._is_initialized": "x._is_initialized()", "Tensor._numel": "x._numel()", "Tensor._inplace_version": "x._inplace_version()", "Tensor._grad_ivar": "(x * 2).sum().backward(); out = x._grad_ivar()",
     "special.softmax": "paddle.special.softmax(x)", "special.expm1": "paddle.special.expm1(x)", "special.logsumexp": "paddle.special.logsumexp(x, 1)",
+    # ------------------------------------------------------------------- factors of matrices; signs are each library's own
+    "linalg.svd": "u, s, vh = paddle.linalg.svd(m)\nout = [s, (u * s) @ vh, u.abs().detach()]", "linalg.svd tall": "u, s, vh = paddle.linalg.svd(x.T)\nout = [s, u.abs(), vh.abs()]",
+    "linalg.svd wide": "u, s, vh = paddle.linalg.svd(x)\nout = [s, u.abs(), vh.abs()]", "linalg.svd full": "[t.abs() for t in paddle.linalg.svd(x.detach(), full_matrices=True)][:2]", "linalg.svdvals": "paddle.linalg.svdvals(seq[0])",
+    "linalg.qr": "q, r = paddle.linalg.qr(m)\nout = [q.abs(), r.abs()]", "linalg.qr tall": "q, r = paddle.linalg.qr(x.T)\nout = [q.abs(), r.abs()]", "linalg.qr wide": "q, r = paddle.linalg.qr(x)\nout = [q.abs(), r.abs()]",
+    "linalg.qr r": "paddle.linalg.qr(m, 'r').abs().detach()", "linalg.qr complete": "[t.abs() for t in paddle.linalg.qr(x.T.detach(), 'complete')]", "linalg.qr raises": "paddle.linalg.qr(m, 'other')",
+    "linalg.eigh": "w, q = paddle.linalg.eigh((m + m.T) / 2)\nout = [w, q.abs()]", "linalg.eigvalsh": "paddle.linalg.eigvalsh((m + m.T) / 2)", "linalg.eigh raises": "paddle.linalg.eigh(m, 'X')",
+    "linalg.eig": "w, q = paddle.linalg.eig(m)\nout = [paddle.sort(paddle.abs(w)), paddle.abs(m.astype('complex128') @ q - q * w).max() < 1e-12]", "linalg.eigvals": "paddle.abs(paddle.linalg.eigvals(m)).sum().detach()",
+    "linalg.pinv": "paddle.linalg.pinv(x)", "linalg.matrix_rank": "paddle.linalg.matrix_rank(m)", "linalg.matrix_rank tol": "paddle.linalg.matrix_rank(m, tol=2.0)", "linalg.matrix_rank hermitian": "paddle.linalg.matrix_rank(d, hermitian=True)",
+    "linalg.cond": "paddle.linalg.cond(m)", **{f"linalg.cond {p}": f"paddle.linalg.cond(m, {p!r})" for p in ("fro", "nuc", 1, -1, -2)}, "linalg.cond infinity": "paddle.linalg.cond(m, float('inf'))",
+    "linalg.lstsq": "[t.detach() for t in paddle.linalg.lstsq(x.T.detach(), m.detach())][:2]", "linalg.cholesky_solve": "paddle.linalg.cholesky_solve(m, paddle.linalg.cholesky(d))", "linalg.cholesky_solve upper": "paddle.linalg.cholesky_solve(m, paddle.linalg.cholesky(d, upper=True), upper=True)",
+    "linalg.cholesky_inverse": "paddle.linalg.cholesky_inverse(paddle.linalg.cholesky(d))", "linalg.matrix_exp": "paddle.linalg.matrix_exp(m)", "linalg.matrix_exp large": "paddle.linalg.matrix_exp(m * 4)",
 }  # fmt: skip
 
 DIFFERS: dict[str, tuple[str, str]] = {}

@@ -13,6 +13,7 @@ import pylayer.ops.describing as describing
 import pylayer.ops.diagonal as diagonal
 import pylayer.ops.distances as distances
 import pylayer.ops.elementwise as elementwise
+import pylayer.ops.factors as factors
 import pylayer.ops.gathering as gathering
 import pylayer.ops.indexing as indexing
 import pylayer.ops.joining as joining
@@ -36,8 +37,8 @@ from pylayer.ops.inplace import copy_, detach_, fill_, fills_with, in_place, in_
 from pylayer.tensor import Tensor
 
 FAMILIES: tuple[Any, ...] = (
-    arithmetic, complexes, creation, describing, diagonal, distances, elementwise, gathering, indexing, joining, linalg,
-    logic, random, rearranging, reduction, running, shape, solving, sorting, special, statistics,
+    arithmetic, complexes, creation, describing, diagonal, distances, elementwise, factors, gathering, indexing, joining,
+    linalg, logic, random, rearranging, reduction, running, shape, solving, sorting, special, statistics,
 )  # fmt: skip
 
 IN_PLACE = (

@@ -7,6 +7,9 @@ from pylayer.paddle._names import exported, missing
 _EXPORTS = {
     "ops.diagonal": "diagonal",
     "ops.distances": "cross",
+    "ops.factors": (
+        "cholesky_inverse cholesky_solve cond eig eigh eigvals eigvalsh lstsq matrix_exp matrix_rank pinv qr svd svdvals"
+    ),
     "ops.linalg": "matmul",
     "ops.reduction": "norm",
     "ops.solving": (
