@@ -111,7 +111,7 @@ PROGRAMS: dict[str, str] = {
     "linalg.pinv": "paddle.linalg.pinv(x)", "linalg.matrix_rank": "paddle.linalg.matrix_rank(m)", "linalg.matrix_rank tol": "paddle.linalg.matrix_rank(m, tol=2.0)", "linalg.matrix_rank hermitian": "paddle.linalg.matrix_rank(d, hermitian=True)",
     "linalg.cond": "paddle.linalg.cond(m)", **{f"linalg.cond {p}": f"paddle.linalg.cond(m, {p!r})" for p in ("fro", "nuc", 1, -1, -2)}, "linalg.cond infinity": "paddle.linalg.cond(m, float('inf'))",
     "linalg.lstsq": "[t.detach() for t in paddle.linalg.lstsq(x.T.detach(), m.detach())][:2]", "linalg.cholesky_solve": "paddle.linalg.cholesky_solve(m, paddle.linalg.cholesky(d))", "linalg.cholesky_solve upper": "paddle.linalg.cholesky_solve(m, paddle.linalg.cholesky(d, upper=True), upper=True)",
-    "linalg.cholesky_inverse": "paddle.linalg.cholesky_inverse(paddle.linalg.cholesky(d))", "linalg.matrix_exp": "paddle.linalg.matrix_exp(m)", "linalg.matrix_exp large": "paddle.linalg.matrix_exp(m * 4)",
+    "linalg.cholesky_inverse": "paddle.linalg.cholesky_inverse(paddle.linalg.cholesky(d))", "linalg.matrix_exp": "paddle.linalg.matrix_exp(m)", "linalg.matrix_exp large": "paddle.linalg.matrix_exp(m * 4).detach()",
 }  # fmt: skip
 
 DIFFERS: dict[str, tuple[str, str]] = {}
