@@ -92,14 +92,14 @@ def dropout2d(
     x: Tensor, p: float = 0.5, training: bool = True, data_format: str = "NCHW", name: str | None = None
 ) -> Tensor:
     """`dropout` of whole channels of images."""
-    return dropout(x, p, [0, 1] if data_format == "NCHW" else [0, 3], training)
+    return dropout(x, p, [0, 1] if data_format == "NCHW" else [0, 3]) if training else x
 
 
 def dropout3d(
     x: Tensor, p: float = 0.5, training: bool = True, data_format: str = "NCDHW", name: str | None = None
 ) -> Tensor:
     """`dropout` of whole channels of volumes."""
-    return dropout(x, p, [0, 1] if data_format == "NCDHW" else [0, 4], training)
+    return dropout(x, p, [0, 1] if data_format == "NCDHW" else [0, 4]) if training else x
 
 
 def alpha_dropout(x: Tensor, p: float = 0.5, training: bool = True, name: str | None = None) -> Tensor:

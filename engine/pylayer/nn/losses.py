@@ -88,7 +88,7 @@ def cosine_embedding_loss(
             f"{input1.shape} and {input2.shape}"
         )
     products = total(input1 * input2, -1)
-    sizes = (total(square(input1), -1) + 1e-9) * (total(square(input2), -1) + 1e-9)
+    sizes = (total(square(input1), -1) + 1e-11) * (total(square(input2), -1) + 1e-11)
     cosine = products / pow(sizes, 0.5)
     nothing = full_like(cosine, 0)
     loss = where_(equal(label, 1), 1 - cosine, nothing) + where_(equal(label, -1), relu(cosine - margin), nothing)
@@ -203,11 +203,10 @@ def multi_margin_loss(
 ) -> Tensor:
     """The mean over the wrong classes of max(0, margin − (truth − other))^p, per row of a matrix."""
     truth = take_along_axis(input, unsqueeze(label, -1), 1)
-    gaps = margin - truth + input
+    gaps = pow(relu(margin - truth + input), p) * (1 - astype(one_hot(label, input.shape[1]), input.dtype))
     if weight is not None:
         gaps = reshape(weight[label], [-1, 1]) * gaps
-    others = 1 - astype(one_hot(label, input.shape[1]), input.dtype)
-    return _reduced(total(pow(relu(gaps), p) * others, 1) / input.shape[1], reduction)
+    return _reduced(mean(gaps, 1), reduction)
 
 
 def npair_loss(anchor: Tensor, positive: Tensor, labels: Tensor, l2_reg: float = 0.002) -> Tensor:
