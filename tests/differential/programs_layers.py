@@ -45,7 +45,48 @@ def _optimizer(name: str, options: str) -> str:
     return source.replace("float64", "float32") if name.endswith("single") else source
 
 
+def _layer(made: str, inputs: str) -> str:
+    """What a layer gives, in double precision and with parameters that are set; its repr and its state's shapes."""
+    return f"""
+l = paddle.nn.{made}
+l.to(dtype="float64")
+for p_ in l.parameters():
+    p_.set_value(((np.arange(p_.size).reshape(p_.shape) * 7 % 5 - 1.5) / 4).astype("float64"))
+l.eval()
+h = l({inputs})
+out = [h, repr(l), [f"{{n}} {{list(t.shape)}} {{t.stop_gradient}}" for n, t in l.state_dict().items()], [t.shape for t in l.parameters()]]
+"""
+
+
+_PM = "b.astype('float64') * 2 - 1"
+_LAYERS = {
+    "Conv1D(4, 6, 3, padding=1)": "seq", "Conv2D(4, 2, 3, padding=1, groups=2)": "img", "Conv2D(4, 2, [3, 2], 2, 1, padding_mode='reflect') reflect": "img", "Conv3D(2, 2, 2, bias_attr=False)": "vol",
+    "Conv1DTranspose(4, 2, 3, 2)": "seq", "Conv2DTranspose(4, 2, 3, stride=2, output_padding=1)": "img", "Conv3DTranspose(2, 1, 2)": "vol",
+    "MaxPool1D(2)": "seq", "MaxPool2D(2, 1)": "img", "MaxPool3D(2)": "vol", "AvgPool1D(2)": "seq", "AvgPool2D(2, 1)": "img", "AvgPool3D(2)": "vol", "LPPool1D(2, 2)": "seq.abs() + 0.25", "LPPool2D(2, 2)": "img.abs() + 0.25",
+    "MaxUnPool1D(2)": "*F.max_pool1d(seq, 2, return_mask=True)", "MaxUnPool2D(2, output_size=[6, 5])": "*F.max_pool2d(img, 2, return_mask=True)", "MaxUnPool3D(2)": "*F.max_pool3d(vol[:, :, :4, :4, :4], 2, return_mask=True)",
+    "AdaptiveAvgPool1D(1)": "seq", "AdaptiveAvgPool2D(1)": "img", "AdaptiveAvgPool3D(1)": "vol", "AdaptiveMaxPool1D(3)": "seq", "AdaptiveMaxPool2D(3)": "img", "AdaptiveMaxPool3D(2)": "vol",
+    "BatchNorm1D(4)": "seq", "BatchNorm1D(3) matrix": "x", "BatchNorm2D(4)": "img", "BatchNorm3D(2)": "vol", "SyncBatchNorm(4)": "img", "GroupNorm(2, 4)": "img", "InstanceNorm1D(4)": "seq", "InstanceNorm2D(4)": "img", "InstanceNorm3D(2)": "vol", "LocalResponseNorm(3)": "img",
+    "Pad1D([1, 2])": "seq", "Pad2D([1, 2, 0, 1], mode='reflect')": "img", "Pad2D(1) all": "img", "Pad3D([1, 2, 0, 1, 1, 1])": "vol", "ZeroPad1D([1, 2])": "seq", "ZeroPad2D([1, 2, 0, 1])": "img", "ZeroPad3D([1, 2, 0, 1, 1, 1])": "vol",
+    "Upsample(scale_factor=2)": "img", "PixelShuffle(2)": "img", "PixelUnshuffle(2)": "img[:, :, :, :4]", "ChannelShuffle(2)": "img", "Unfold(3)": "img", "Fold([6, 5], 2)": "F.unfold(img, 2)", "Unflatten(1, [2, 2])": "seq", "Bilinear(3, 3, 4)": "x, y",
+    "CELU(1.5)": "x", "GLU()": "seq.transpose([0, 2, 1])", "Hardshrink()": "x", "Hardsigmoid()": "x * 4", "Hardswish()": "x * 4", "Hardtanh(-0.5, 0.5)": "x", "LogSigmoid()": "x", "Maxout(2)": "img", "Mish()": "x", "ReLU6()": "x * 9", "SELU()": "x", "Softshrink()": "x", "Softsign()": "x", "Swish()": "x",
+    "Tanhshrink()": "x", "ThresholdedReLU()": "p", "PReLU()": "x", "RReLU(0.25, 0.75)": "x", "Softmax2D()": "img", "CosineSimilarity()": "x, y", "PairwiseDistance()": "x, y", "AlphaDropout()": "x", "Dropout2D()": "img", "Dropout3D()": "vol",
+    "BCELoss()": "F.sigmoid(x), b.astype('float64')", "KLDivLoss()": "x, p.detach()", "NLLLoss()": "x, k[:2]", "SmoothL1Loss()": "x, y.detach()", "MarginRankingLoss()": f"x, y, {_PM}", "HingeEmbeddingLoss()": f"x, {_PM}", "CosineEmbeddingLoss(reduction='sum')": "x, y, paddle.to_tensor([1, -1])",
+    "TripletMarginLoss()": "x, y, p", "TripletMarginWithDistanceLoss()": "x, y, p", "PoissonNLLLoss()": "x, p.detach()", "GaussianNLLLoss()": "x, y.detach(), p.detach()", "SoftMarginLoss()": f"x, {_PM}", "MultiLabelSoftMarginLoss()": "x, b.astype('float64')", "MultiMarginLoss()": "x, k[:2]",
+}  # fmt: skip
+
+
+def _name(made: str) -> str:
+    return made.partition("(")[0] + made.rpartition(")")[2]
+
+
 PROGRAMS: dict[str, str] = {
+    **{f"nn.{_name(made)}": _layer(made.rpartition(")")[0] + ")", inputs) for made, inputs in _LAYERS.items()},
+    "nn.BatchNorm2D training": "l = paddle.nn.BatchNorm2D(4)\nh = l(img.astype('float32').detach())\nout = [h.shape, l._mean.shape, l.training]",
+    "nn.LayerDict": "l = paddle.nn.LayerDict({'a': paddle.nn.Tanh()}); l['b'] = paddle.nn.ReLU(); out = [repr(l), len(l), list(l.keys()), 'a' in l, [k for k, _ in l.items()], type(l.pop('a')).__name__, len(l)]",
+    "nn.ParameterDict": "l = paddle.nn.ParameterDict({'a': paddle.create_parameter([2], 'float32')}); out = [len(l), list(l), [n for n, _ in l.named_parameters()], list(l['a'].shape)]",
+    "nn.Conv2D raises": "paddle.nn.Conv2D(3, 4, 3, groups=2)",
+    "nn.ClipGradByNorm": "g = paddle.nn.ClipGradByNorm(0.5)([(f, f * 2)])[0][1]; out = g.detach()", "nn.ClipGradByGlobalNorm": "g = paddle.nn.ClipGradByGlobalNorm(0.5)([(f, f * 2), (f, f)]); out = [t.detach() for _, t in g]",
+    "nn.ClipGradByValue": "g = paddle.nn.ClipGradByValue(0.5)([(f, f * 2)])[0][1]; out = g.detach()",
     **{f"optimizer.{name}": _optimizer(name, options) for name, options in _OPTIMIZERS.items()},
     "optimizer.Optimizer": "issubclass(paddle.optimizer.Adam, paddle.optimizer.Optimizer)",
     **{f"optimizer.lr.{made.partition('(')[0]}{tail}": _rates(made) for made, tail in {
