@@ -7,12 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 from pylayer.nn import activations, convolution, pooling, vision
-from pylayer.nn.initializer import Constant, Normal, Uniform
+from pylayer.nn.initializer import Constant, Normal, ParamAttr, Uniform
 from pylayer.nn.layer import Layer
 from pylayer.nn.layers import REQUIRED, function_layer
 from pylayer.nn.normalization import batch_norm, group_norm, instance_norm, local_response_norm
 from pylayer.nn.spatial import per_axis
-from pylayer.ops.creation import ones, zeros
 from pylayer.ops.padding import pad
 from pylayer.ops.shape import unflatten
 from pylayer.tensor import Tensor
@@ -171,8 +170,10 @@ class _BatchNorm(Layer):
         self.data_format, self.use_global_stats = data_format or self.usual_format, use_global_stats
         self.weight = self.create_parameter([num_features], weight_attr, default_initializer=Constant(1.0))
         self.bias = self.create_parameter([num_features], bias_attr, is_bias=True)
-        self.register_buffer("_mean", zeros([num_features], self._dtype))
-        self.register_buffer("_variance", ones([num_features], self._dtype))
+        # In Paddle the running statistics are parameters that are not trained.
+        fixed = ParamAttr(trainable=False)
+        self._mean = self.create_parameter([num_features], fixed, default_initializer=Constant(0.0))
+        self._variance = self.create_parameter([num_features], fixed, default_initializer=Constant(1.0))
 
     def forward(self, input: Tensor) -> Tensor:
         """The normalised input."""
@@ -184,7 +185,7 @@ class _BatchNorm(Layer):
     def extra_repr(self) -> str:
         """What the repr shows."""
         shown = f"num_features={self.num_features}, momentum={self.momentum}, epsilon={self.epsilon}"
-        return shown if self.data_format == "NCHW" else f"{shown}, data_format={self.data_format}"
+        return f"{shown}, data_format={self.data_format}" if self.data_format.endswith("C") else shown
 
 
 class BatchNorm1D(_BatchNorm):
@@ -347,40 +348,61 @@ LocalResponseNorm = function_layer(
 )  # fmt: skip
 
 
-def _padding(name: str, ndim: int, mode: str | None = None, shows: str = "padding mode value data_format") -> Any:
-    """A layer that pads; an int stands for all sides."""
+class _Padding(Layer):
+    """`nn.functional.pad` of the spatial axes; an int stands for all sides."""
 
-    def padded(x: Tensor, padding: Any, mode: str, value: float, data_format: str) -> Tensor:
-        return pad(x, [padding] * (2 * ndim) if isinstance(padding, int) else padding, mode, value, data_format)
+    ndim: int
 
-    options = {"padding": REQUIRED, "mode": mode or "constant", "value": 0.0, "data_format": _FORMATS[ndim]}
-    return function_layer(f"{name}{ndim}D", padded, shows, **options)
+    def __init__(
+        self,
+        padding: Any,
+        mode: str = "constant",
+        value: float = 0.0,
+        data_format: str | None = None,
+        name: str | None = None,
+    ) -> None:
+        super().__init__()
+        self.padding = [padding] * (2 * self.ndim) if isinstance(padding, int) else padding
+        self.mode, self.value, self.data_format = mode, value, data_format or _FORMATS[self.ndim]
 
+    def forward(self, x: Tensor) -> Tensor:
+        """The padded input."""
+        return pad(x, self.padding, self.mode, self.value, self.data_format)
 
-Pad1D, Pad2D, Pad3D = (_padding("Pad", n) for n in (1, 2, 3))
-
-
-def _fixed_padding(name: str, ndim: int) -> Any:
-    def padded(x: Tensor, padding: Any, data_format: str) -> Tensor:
-        return pad(x, [padding] * (2 * ndim) if isinstance(padding, int) else padding, "constant", 0.0, data_format)
-
-    made = function_layer(f"{name}{ndim}D", padded, True, padding=REQUIRED, data_format=_FORMATS[ndim])
-
-    def extra_repr(self: Any) -> str:
-        padding, data_format = self.values["padding"], self.values["data_format"]
-        shown = [padding] * (2 * ndim) if isinstance(padding, int) else padding
-        return f"padding={shown}, mode=constant, value=0.0, data_format={data_format}"
-
-    made.extra_repr = extra_repr  # type: ignore[method-assign]
-    return made
+    def extra_repr(self) -> str:
+        """What the repr shows."""
+        return f"padding={self.padding}, mode={self.mode}, value={self.value}, data_format={self.data_format}"
 
 
-ZeroPad1D, ZeroPad2D, ZeroPad3D = (_fixed_padding("ZeroPad", n) for n in (1, 2, 3))
+class _ZeroPadding(_Padding):
+    """Zeros around the spatial axes; an int stands for all sides."""
+
+    def __init__(self, padding: Any, data_format: str | None = None, name: str | None = None) -> None:
+        super().__init__(padding, data_format=data_format)
+
+
+def _padding(ndim: int, base: type[_Padding]) -> Any:
+    name = f"{'Zero' if base is _ZeroPadding else ''}Pad{ndim}D"
+    return type(name, (base,), {"__doc__": base.__doc__, "__module__": __name__, "ndim": ndim})
+
+
+Pad1D, Pad2D, Pad3D = (_padding(n, _Padding) for n in (1, 2, 3))
+ZeroPad1D, ZeroPad2D, ZeroPad3D = (_padding(n, _ZeroPadding) for n in (1, 2, 3))
 
 Upsample = function_layer(
     "Upsample", vision.interpolate, True, size=None, scale_factor=None, mode="nearest", align_corners=False,
     align_mode=0, data_format=None, recompute_scale_factor=None,
 )  # fmt: skip
+
+
+def _upsample_repr(self: Any) -> str:
+    values = self.values
+    what = "size" if values["scale_factor"] is None else "scale_factor"
+    shown = [f"{key}={values[key]}" for key in (what, "mode", "align_corners", "align_mode")]
+    return ", ".join([*shown, f"data_format={values['data_format'] or 'NCHW'}"])
+
+
+Upsample.extra_repr = _upsample_repr  # type: ignore[method-assign]
 PixelShuffle = function_layer(
     "PixelShuffle", vision.pixel_shuffle, "upscale_factor", upscale_factor=REQUIRED, data_format="NCHW"
 )

@@ -33,8 +33,8 @@ class GradientClip:
     def __call__(self, params_grads: Sequence[tuple[Tensor, Tensor | None]]) -> list[tuple[Tensor, Tensor | None]]:
         """As `clipped`, on Tensors; parameters without a gradient stay as they are."""
         pairs = [(p, g.array) for p, g in params_grads if g is not None]
-        found = {id(p): Tensor(g) for p, g in self.clipped(pairs)}
-        return [(p, None if g is None else found[id(p)]) for p, g in params_grads]
+        found = iter(self.clipped(pairs))
+        return [(p, None if g is None else Tensor(next(found)[1])) for p, g in params_grads]
 
 
 class ClipGradByValue(GradientClip):
