@@ -24,6 +24,7 @@ COMMANDS = {
     "list": ("gradcheck.commands.list:list_scenarios", "List scenarios."),
     "show": ("gradcheck.commands.show:show", "Show one scenario: its source, code and expectations."),
     "explain": ("gradcheck.commands.explain:explain", "Explain a diagnosis code, such as GC104."),
+    "surface": ("gradcheck.commands.surface:surface", "List names that a file uses and the bundled engine lacks."),
     "schema": ("gradcheck.commands.schema:schema", "Print the JSON Schema of spec files."),
 }
 """Name → where the command is, and the line that ``--help`` shows for it without loading it."""

@@ -29,6 +29,8 @@ from pylayer.paddle import regularizer as regularizer
 from pylayer.paddle import special as special
 from pylayer.paddle import static as static
 from pylayer.paddle import utils as utils
+from pylayer.ops.spellings import respelled as _respelled
+from pylayer.paddle._names import aliases as _aliases
 from pylayer.paddle._names import exported, missing
 from pylayer.tensor import Tensor as Tensor
 
@@ -108,6 +110,7 @@ bool = _bool
 inf, nan, pi, e, newaxis = _math.inf, _math.nan, _math.pi, _math.e, None
 complex = _complex
 
-globals().update(_functions_in_place())
+globals().update({name: _respelled(name, form) for name, form in _functions_in_place().items()})
+globals().update(_aliases(globals()))
 
 __getattr__ = missing(__name__)
