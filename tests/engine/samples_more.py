@@ -16,7 +16,8 @@ Make = Callable[..., np.ndarray[Any, Any]]
 def more_samples(normal: Make, positive: Make, within: Make, distinct: Make) -> dict[str, list[tuple[Any, ...]]]:
     """The table; the functions make an array of a shape, see `samples`."""
     INTS = np.array([[1, 2, 3], [4, 0, 6]])
-    SQUARE = normal(3, 3) / 2 + np.diag(np.arange(1.0, 4.0))[: normal(3).size, : normal(3).size]
+    SQUARE = normal(3, 3) / 2
+    SQUARE = SQUARE + np.diag(np.arange(1.0, len(SQUARE) + 1))
     # strides, pads, dilations, groups
     PLAIN = ([1], [(0, 0)], [1], 1)
     MIXED = ([2, 1], [(1, 0), (0, 2)], [1, 2], 2)
@@ -43,12 +44,12 @@ def more_samples(normal: Make, positive: Make, within: Make, distinct: Make) -> 
         "window_sum": [(normal(1, 2, 4, 3), *POOL)],
         "window_spread": [(normal(1, 2, 2, 3), [4, 3], *POOL)],
         "window_argmax": [(normal(1, 2, 4, 3), *POOL)],
-        "qr": [(SQUARE,), (np.concatenate([SQUARE, normal(2, 3)]),)],
+        "qr": [(SQUARE,), (np.concatenate([SQUARE, SQUARE[:1]]),)],
         "qr_complete": [(normal(4, 2),)],
         "svd": [(SQUARE,), (normal(2, 4),), (normal(4, 2),)],
         "svd_full": [(normal(4, 2),)],
         "eigh": [(SQUARE + SQUARE.T,)],
-        "eig": [(SQUARE + 1j * normal(3, 3) / 4,)],
+        "eig": [(SQUARE + 0.25j * SQUARE.T,)],
         "diagonal_ones": [(normal(3),)],
         "largest_components": [(normal(3, 3) + 1j * normal(3, 3),)],
         "fourier": [(normal(2, 3) + 1j * normal(2, 3), 1, inverse) for inverse in (False, True)],
