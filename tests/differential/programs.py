@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 import programs_layers
 import programs_modules
+import programs_names
 import programs_nn
 import programs_tensor
 from described import Library
 from outcome import TOLERANCE, Outcome, _names, describe_all
 
-_FILES = (programs_tensor, programs_nn, programs_layers, programs_modules)
+_FILES = (programs_tensor, programs_nn, programs_layers, programs_modules, programs_names)
 
 PROGRAMS: dict[str, str] = {name: source for file in _FILES for name, source in file.PROGRAMS.items()}
 """By path of the name that is shown; a word after it tells several programs of one name apart."""

@@ -18,6 +18,7 @@ from pylayer.ops.linalg import matmul
 from pylayer.ops.reduction import mean
 from pylayer.ops.shape import as_ints, reshape, transpose
 from pylayer.ops.windows import window_sum
+from pylayer.symbol import Symbol
 from pylayer.tensor import Tensor
 from pylayer.versions import mark_changed
 
@@ -52,7 +53,12 @@ def batch_norm(
 
     In training the statistics are those of `x`, and the running ones move towards them by 1 − `momentum`, in place;
     else the running ones are used. `use_global_stats`, if given, decides which.
+
+    Raises:
+        NotImplementedError: in training, on a Variable of static mode.
     """
+    if training and isinstance(x, Symbol):
+        raise NotImplementedError("batch_norm() in training is not part of the bundled engine in static mode.")
     x = channels_first(x, data_format)
     shape = [1, -1, *[1] * (x.ndim - 2)]
     if not training if use_global_stats is None else use_global_stats:
