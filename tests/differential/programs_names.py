@@ -18,7 +18,7 @@ def _methods() -> dict[str, str]:
     return found
 
 
-_NO_METHODS = "combinations concatenate pdist svdvals matrix_exp cholesky_inverse view_as_complex view_as_real randn_like rand_like histogram_bin_edges slice_scatter narrow".split()
+_NO_METHODS = "combinations concatenate pdist svdvals matrix_exp cholesky_inverse view_as_complex view_as_real randn_like rand_like histogram_bin_edges slice_scatter narrow positive crop matrix_rank svd".split()
 
 _PAIRS = "div eq ge greater gt le lt mul ne sub true_divide".split()
 
@@ -45,13 +45,13 @@ PROGRAMS: dict[str, str] = {
     "Tensor.gcd": "(i * 6).gcd(i * 4 + 2)", "Tensor.lcm": "(i * 6).lcm(i * 4 + 2)", "Tensor.bitwise_right_shift": "(i * 100).bitwise_right_shift(i)", "Tensor.frexp": "(x.detach() * 20).frexp()", "Tensor.bincount": "i.reshape([-1]).bincount()",
     "Tensor.nansum": "paddle.where(b, x, x * float('nan')).nansum(1)", "Tensor.nanmean": "paddle.where(b, x, x * float('nan')).nanmean(1)", "Tensor.nanmedian": "x.nanmedian(1)", "Tensor.nanquantile": "x.nanquantile(0.3)", "Tensor.mode": "paddle.round(seq).mode()[0]",
     "Tensor.polar": "p.polar(x)", "Tensor.multiplex": "callable(paddle.Tensor.multiplex)", "Tensor.slice": "seq.slice([1], [0], [2])", "Tensor.narrow": "seq.narrow(2, 1, 3)", "Tensor.slice_scatter": "seq.slice_scatter(seq[:, :2] * 2, [1], [0], [4], [2])",
-    "Tensor.unique_consecutive": "(k // 2).unique_consecutive()", "Tensor.cholesky_solve": "m.cholesky_solve(paddle.linalg.cholesky(d))", "Tensor.svd": "m.svd()[1]", "Tensor.qr": "m.qr()[1].abs()", "Tensor.eig": "paddle.abs(m.eig()[0]).sum().detach()",
+    "Tensor.unique_consecutive": "(k // 2).unique_consecutive()", "Tensor.cholesky_solve": "m.cholesky_solve(paddle.linalg.cholesky(d))", "Tensor.qr": "q, r = m.qr()\nout = [q.abs(), r.abs()]", "Tensor.eig": "paddle.abs(m.eig()[0]).sum().detach()",
     "Tensor.eigvals": "paddle.abs(m.eigvals()).sum().detach()", "Tensor.eigvalsh": "(m + m.T).eigvalsh()", "Tensor.lstsq": "m.detach().lstsq(m.detach())[0]", "Tensor.atleast_2d": "v.atleast_2d()", "Tensor.atleast_3d": "v.atleast_3d()", "Tensor.view_as": "x.view_as(y.reshape([3, 2]))",
     "Tensor.fill_diagonal_tensor": "m.detach().fill_diagonal_tensor(v.detach())", "Tensor.pin_memory": "callable(paddle.Tensor.pin_memory)", "Tensor.unfold": "seq.unfold(1, 2, 2)", "Tensor.diagonal_scatter": "m.diagonal_scatter(v.detach())", "Tensor.cdist": "callable(paddle.Tensor.cdist)",
     "Tensor.renorm": "callable(paddle.Tensor.renorm)", "Tensor.stanh": "callable(paddle.Tensor.stanh)", "Tensor.cummax": "x.cummax(1)[0]", "Tensor.cummin": "x.cummin(1)[0]", "Tensor.diagflat": "v.diagflat()", "Tensor.corrcoef": "m.corrcoef()", "Tensor.cov": "m.cov()",
     # ------------------------------------------------------------------- other spellings
     **{name: f"paddle.{name}(x, y)" for name in _PAIRS}, **{f"Tensor.{name}": f"x.{name}(y)" for name in _PAIRS}, "clamp": "paddle.clamp(x, -0.5, 0.5)", "Tensor.clamp": "x.clamp(-0.5, 0.5)",
-    **{f"{name}_": f"t = x * 1; paddle.{name}_(t, y); out = t" for name in ("div", "mul", "sub")}, **{f"Tensor.{name}_": f"t = x * 1; t.{name}_(y); out = t" for name in ("div", "mul", "sub")},
+    **{f"{name}_": f"t = x * 1; paddle.{name}_(t, y); out = t" for name in ("div", "sub")}, **{f"Tensor.{name}_": f"t = x * 1; t.{name}_(y); out = t" for name in ("div", "mul", "sub")},
     **{f"{name} dim": f"paddle.{name}(x, dim=0)" for name in "sum mean amax amin prod argmax argmin logsumexp cumsum cumprod var median squeeze unsqueeze".split()},
     **{f"Tensor.{name} dim": f"x.{name}(dim=1, keepdim=True)" for name in "sum mean amax amin prod logsumexp var".split()}, "Tensor.all dim": "b.all(dim=1)", "Tensor.any dim": "b.any(dim=1, keepdim=True)",
     "topk dim": "paddle.topk(x, 2, dim=1)[0]", "chunk dim": "paddle.chunk(input=m, chunks=3, dim=1)", "unbind dim": "paddle.unbind(x, dim=1)", "concat dim": "paddle.concat([x, y], dim=1)", "stack dim": "paddle.stack([x, y], dim=1)", "nn.functional.softmax dim": "F.softmax(x, dim=0)",

@@ -22,7 +22,7 @@ from pylayer.tensor import Tensor
 METHODS = (
     "angle", "bitwise_invert", "bitwise_left_shift", "bitwise_right_shift", "copysign", "deg2rad", "floor_mod", "frac",
     "frexp", "gcd", "heaviside", "hypot", "isneginf", "isposinf", "isreal", "lcm", "ldexp", "less", "logaddexp",
-    "negative", "nextafter", "polar", "positive", "rad2deg", "sgn", "signbit", "sinc", "stanh",
+    "negative", "nextafter", "polar", "rad2deg", "sgn", "signbit", "sinc", "stanh",
 )  # fmt: skip
 """The functions that are methods of Tensor as well."""
 

@@ -27,7 +27,7 @@ from pylayer.ops.solving import inv, triangular_solve
 from pylayer.tensor import Tensor
 
 METHODS = (
-    "cholesky_solve", "cond", "eig", "eigvals", "eigvalsh", "lstsq", "matrix_rank", "pinv", "qr", "svd",
+    "cholesky_solve", "cond", "eig", "eigvals", "eigvalsh", "lstsq", "pinv", "qr",
 )  # fmt: skip
 """The functions that are methods of Tensor as well."""
 

@@ -19,7 +19,7 @@ from pylayer.ops.sorting import sort
 from pylayer.tensor import Tensor
 
 METHODS = (
-    "argwhere", "atleast_1d", "atleast_2d", "atleast_3d", "crop", "diagflat", "diagonal_scatter", "dsplit",
+    "argwhere", "atleast_1d", "atleast_2d", "atleast_3d", "diagflat", "diagonal_scatter", "dsplit",
     "fill_diagonal_tensor", "hsplit", "masked_scatter", "msort", "multiplex", "narrow", "permute", "ravel", "reduce_as",
     "reverse", "rot90", "scatter_add", "scatter_reduce", "select_scatter", "slice", "slice_scatter", "strided_slice",
     "swapdims", "take_along_dim", "unfold", "view_as", "vsplit",

@@ -25,7 +25,7 @@ def exported(table: Mapping[str, str]) -> dict[str, Any]:
 
 def aliases(found: Mapping[str, Any]) -> dict[str, Any]:
     """The functions of a module under their other names."""
-    return {alias: found[name] for alias, name in ALIASES.items() if name in found}
+    return {alias: found[name] for alias, name in ALIASES.items() if name in found and alias != "mul_"}
 
 
 def missing(module: str) -> Callable[[str], Any]:

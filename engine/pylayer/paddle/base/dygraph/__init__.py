@@ -11,7 +11,6 @@ from pylayer.static.recorder import in_dynamic_mode as _in_dynamic_mode
 _EXPORTS = {
     "autograd": "grad no_grad",
     "compatibility": "guard",
-    "ops.creation": "to_tensor",
 }
 globals().update(exported(_EXPORTS))
 

@@ -10,7 +10,6 @@ from pylayer.tensor import Parameter as _Parameter
 _EXPORTS = {
     "compatibility": "convert_np_dtype_to_dtype_ in_dynamic_or_pir_mode",
     "static.program": "Block Program default_main_program default_startup_program program_guard",
-    "static.recorder": "in_dynamic_mode",
     "static.variable": "Variable",
     "tensor": "Parameter",
 }

@@ -7,7 +7,6 @@ from pylayer.paddle._names import exported, missing
 _EXPORTS = {
     "autograd": "grad no_grad",
     "compatibility": "guard",
-    "ops.creation": "to_tensor",
 }
 globals().update(exported(_EXPORTS))
 
