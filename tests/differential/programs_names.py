@@ -18,7 +18,7 @@ def _methods() -> dict[str, str]:
     return found
 
 
-_NO_METHODS = "combinations concatenate pdist svdvals matrix_exp cholesky_inverse view_as_complex view_as_real randn_like rand_like histogram_bin_edges slice_scatter narrow positive crop matrix_rank svd".split()
+_NO_METHODS = "combinations concatenate pdist svdvals matrix_exp cholesky_inverse view_as_complex view_as_real randn_like rand_like histogram_bin_edges slice_scatter narrow positive crop matrix_rank svd eigh".split()
 
 _PAIRS = "div eq ge greater gt le lt mul ne sub true_divide".split()
 
@@ -26,9 +26,7 @@ _SAME = {
     "base.append_backward": "static.append_backward", "base.gradients": "static.gradients", "base.Executor": "static.Executor", "base.default_main_program": "static.default_main_program",
     "base.default_startup_program": "static.default_startup_program", "base.program_guard": "static.program_guard", "base.Variable": "static.Variable", "base.scope_guard": "static.scope_guard", "base.name_scope": "static.name_scope",
     "base.device_guard": "static.device_guard", "base.global_scope": "static.global_scope", "base.cpu_places": "static.cpu_places", "base.get_flags": "get_flags", "base.set_flags": "set_flags", "framework.get_flags": "get_flags", "framework.set_flags": "set_flags",
-    "base.framework.Program": "static.Program", "base.framework.program_guard": "static.program_guard", "base.framework.default_main_program": "static.default_main_program", "base.framework.default_startup_program": "static.default_startup_program",
-    "base.framework.Variable": "static.Variable", "framework.Program": "static.Program", "framework.Block": "base.framework.Block", "base.dygraph.base.guard": "base.dygraph.guard", "base.framework.convert_np_dtype_to_dtype_": "framework.convert_np_dtype_to_dtype_",
-    "base.core.Generator": "Generator",
+    "base.framework.Variable": "static.Variable", "framework.Block": "base.framework.Block", "base.dygraph.base.guard": "base.dygraph.guard", "base.framework.convert_np_dtype_to_dtype_": "framework.convert_np_dtype_to_dtype_",
 }  # fmt: skip
 
 _CALLED = (
@@ -36,7 +34,7 @@ _CALLED = (
     "base.framework.in_dynamic_or_pir_mode base.framework.in_pir_mode framework.in_dynamic_or_pir_mode device.is_compiled_with_rocm device.is_compiled_with_cinn device.is_compiled_with_ipu device.is_compiled_with_xpu is_autocast_enabled base.dygraph.enabled"
 ).split()
 
-DEVICES = "base.core.is_compiled_with_cinn device.is_compiled_with_distribute".split()
+DEVICES = "base.core.is_compiled_with_cinn device.is_compiled_with_distribute base.framework.Program base.framework.program_guard base.framework.default_main_program base.framework.default_startup_program framework.Program base.core.Generator".split()
 
 PROGRAMS: dict[str, str] = {
     **_methods(),
@@ -61,7 +59,7 @@ PROGRAMS: dict[str, str] = {
     # ------------------------------------------------------------------- one thing in several modules
     **{path: f"paddle.{path} is paddle.{other}" for path, other in _SAME.items()}, **{path: f"bool(paddle.{path}())" for path in _CALLED}, **{path: f"callable(paddle.{path})" for path in DEVICES},
     "set_rng_state": "s = paddle.get_rng_state(); a = paddle.randn([3]); paddle.set_rng_state(s); out = bool((a == paddle.randn([3])).all())", "nan": "str(paddle.nan)", "pi": "paddle.pi", "e": "paddle.e", "newaxis": "paddle.newaxis",
-    "amp.is_bfloat16_supported": "paddle.amp.is_bfloat16_supported() in (True, False)", "base.Scope": "isinstance(paddle.base.Scope, type)", "base.core.Scope": "isinstance(paddle.base.core.Scope(), paddle.base.core._Scope if hasattr(paddle.base.core, '_Scope') else paddle.base.core.Scope)",
+    "amp.is_bfloat16_supported": "paddle.amp.is_bfloat16_supported() in (True, False)", "base.Scope": "callable(paddle.base.Scope)", "base.core.Scope": "isinstance(paddle.base.core.Scope(), paddle.base.core._Scope if hasattr(paddle.base.core, '_Scope') else paddle.base.core.Scope)",
     "base.core.Place": "isinstance(paddle.base.core.Place, type)", "base.enable_dygraph": "paddle.base.enable_dygraph(); out = paddle.in_dynamic_mode()", "base.dygraph.enable_dygraph": "paddle.base.dygraph.enable_dygraph(); out = paddle.in_dynamic_mode()",
     **{f"{base}.disable_dygraph": f"paddle.{base}.disable_dygraph(); out = paddle.in_dynamic_mode(); paddle.disable_static()" for base in ("base", "base.dygraph")}, "base.core.is_compiled_with_custom_device": "paddle.base.core.is_compiled_with_custom_device('a')", "device.is_compiled_with_custom_device": "paddle.device.is_compiled_with_custom_device('a')",
     "base.core.is_compiled_with_dist": "callable(paddle.base.core.is_compiled_with_dist)", "base.core.is_float16_supported": "callable(paddle.base.core.is_float16_supported)", "base.core.is_bfloat16_supported": "callable(paddle.base.core.is_bfloat16_supported)",

@@ -63,6 +63,9 @@ SPELLINGS = {
 }
 """By function, other words for its arguments."""
 
+DEFAULTS: dict[tuple[str, str], dict[str, Any]] = {("median", "dim"): {"mode": "min"}}
+"""By function and word, what else its use means in Paddle unless it is said."""
+
 ALIASES = {
     "clamp": "clip", "div": "divide", "div_": "divide_", "eq": "equal", "ge": "greater_equal",
     "greater": "greater_than", "gt": "greater_than", "le": "less_equal", "lt": "less_than", "mul": "multiply",
@@ -75,8 +78,7 @@ ALIASES = {
 def respelled(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     """A function that takes the other words for its arguments too; itself if there are none.
 
-    Raises:
-        ValueError: an argument is given in both words.
+    An argument given in both words is one too many: a TypeError, from the function.
     """
     words = SPELLINGS.get(name) or SPELLINGS.get(name.removesuffix("_"))
     if words is None or isinstance(function, type):
@@ -86,9 +88,9 @@ def respelled(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
         if kwargs:
             for word in kwargs.keys() & words.keys():
-                if words[word] in kwargs:
-                    raise ValueError(f"Cannot specify both '{words[word]}' and its alias '{word}'")
-                kwargs[words[word]] = kwargs.pop(word)
+                if words[word] not in kwargs:
+                    kwargs[words[word]] = kwargs.pop(word)
+                    kwargs = DEFAULTS.get((name, word), {}) | kwargs
         return function(*args, **kwargs)
 
     return call
