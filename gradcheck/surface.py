@@ -34,7 +34,7 @@ class Reader(ast.NodeVisitor):
         """What the file's names stand for: dotted paths within Paddle, empty for Paddle itself."""
 
     # ----------------------------------------------------------------- imports
-    def visit_Import(self, node: ast.Import) -> None:  # noqa: N802 - ast's name
+    def visit_Import(self, node: ast.Import) -> None:
         """``import paddle.nn as nn``."""
         for alias in node.names:
             root, _, path = alias.name.partition(".")
@@ -44,7 +44,7 @@ class Reader(ast.NodeVisitor):
             if path:
                 self.uses.append(Use(path, node.lineno, node.col_offset + 1))
 
-    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:  # noqa: N802 - ast's name
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
         """``from paddle.nn import functional as F``; of a star, the module."""
         root, _, path = (node.module or "").partition(".")
         if root != "paddle" or node.level:
@@ -57,14 +57,14 @@ class Reader(ast.NodeVisitor):
                 self.bound[alias.asname or alias.name] = full
 
     # ----------------------------------------------------------------- uses
-    def visit_Assign(self, node: ast.Assign) -> None:  # noqa: N802 - ast's name
+    def visit_Assign(self, node: ast.Assign) -> None:
         """``F = paddle.nn.functional``."""
         path = self.path(node.value)
         if path is not None:
             self.bound |= {target.id: path for target in node.targets if isinstance(target, ast.Name)}
         self.generic_visit(node)
 
-    def visit_Attribute(self, node: ast.Attribute) -> None:  # noqa: N802 - ast's name
+    def visit_Attribute(self, node: ast.Attribute) -> None:
         """``paddle.nn.functional.relu``: the whole chain, once."""
         path = self.path(node)
         if path:

@@ -142,7 +142,9 @@ def _check_shapes(v: Any, like: Any) -> None:
         return
     wanted, given = [list(t.shape) for t in _listed(like)], [list(t.shape) for t in _listed(v)]
     if wanted != given:
-        raise RuntimeError(f"The v should have the same shapes as what it is multiplied with, {wanted}, but has {given}.")
+        raise RuntimeError(
+            f"The v should have the same shapes as what it is multiplied with, {wanted}, but has {given}."
+        )
 
 
 def _gradients(ys: Any, xs: Any, v: Any, create_graph: bool = False) -> Any:
@@ -191,5 +193,7 @@ def jacobian_of(func: Callable[..., Any], xs: Any, is_batched: bool = False) -> 
 def hessian_of(func: Callable[..., Any], xs: Any, is_batched: bool = False) -> Hessian:
     """The `Hessian` of a function at `xs`: `paddle.incubate.autograd.Hessian`."""
     inputs = _apart(xs)
-    found: Hessian = hessian(func(*inputs) if isinstance(inputs, tuple) else func(inputs), inputs, 0 if is_batched else None)
+    found: Hessian = hessian(
+        func(*inputs) if isinstance(inputs, tuple) else func(inputs), inputs, 0 if is_batched else None
+    )
     return found

@@ -21,7 +21,8 @@ class finfo:  # noqa: N801 - Paddle's name
         wanted = as_dtype(dtype)
         if not wanted.is_differentiable:
             raise ValueError(f"finfo(): the dtype must be floating or complex, but is {wanted.name}.")
-        found: Any = ml_dtypes.finfo(np.zeros((), wanted.numpy).real.dtype)
+        limits: Any = ml_dtypes.finfo  # untyped
+        found = limits(np.zeros((), wanted.numpy).real.dtype)
         self.min, self.max, self.eps, self.tiny = (float(v) for v in (found.min, found.max, found.eps, found.tiny))
         self.resolution, self.smallest_normal = float(found.resolution), float(found.smallest_normal)
         self.bits, self.dtype = int(found.bits), found.dtype.name

@@ -59,7 +59,7 @@ def save(obj: Any, path: str | os.PathLike[str] | BinaryIO, protocol: int = 4, *
     """
     arrays: list[np.ndarray[Any, Any]] = []
     text = json.dumps({"format": _FORMAT, "value": _packed(obj, arrays)})
-    named = {f"a{k}": array for k, array in enumerate(arrays)}
+    named: dict[str, Any] = {f"a{k}": array for k, array in enumerate(arrays)}
     if not isinstance(path, (str, os.PathLike)):
         np.savez(path, structure=np.array(text), **named)
         return

@@ -27,7 +27,8 @@ def surface(context: click.Context, targets: tuple[str, ...]) -> None:
             files += files_of(target)
         except FileNotFoundError as error:
             raise click.UsageError(escape(str(error))) from None
-    unread, places, lacking = 0, 0, {}
+    unread, places = 0, 0
+    lacking: dict[str, int] = {}
     for file in dict.fromkeys(files):
         shown = escape(str(file))
         try:

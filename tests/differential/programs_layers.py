@@ -30,7 +30,7 @@ _OPTIMIZERS = {
     "Momentum": "0.0625, 0.875", "Momentum nesterov": "0.0625, 0.5, use_nesterov=True, weight_decay=0.25", "Momentum scaled": "0.0625, 0.5, rescale_grad=0.5",
     "Adam": "0.125", "Adam amsgrad": "0.125, 0.5, 0.75, amsgrad=True", "Adam decay": "0.125, weight_decay=paddle.regularizer.L1Decay(0.25)",
     "AdamW": "0.125, weight_decay=0.25", "AdamW ratio": "0.125, lr_ratio=lambda p: 0.5, apply_decay_param_fun=lambda n: False",
-    "Adamax": f"0.125, {BETAS}", "NAdam": f"0.125, {BETAS}, momentum_decay=0.5", "RAdam": f"0.125, {BETAS}", "RAdam rectified": f"0.125, 0.5, 0.875, 2.0 ** -30", "Lamb": f"0.125, 0.0625, {BETAS}", "Adagrad": "0.125", "Adagrad initial": "0.125, initial_accumulator_value=0.5",
+    "Adamax": f"0.125, {BETAS}", "NAdam": f"0.125, {BETAS}, momentum_decay=0.5", "RAdam": f"0.125, {BETAS}", "RAdam rectified": "0.125, 0.5, 0.875, 2.0 ** -30", "Lamb": f"0.125, 0.0625, {BETAS}", "Adagrad": "0.125", "Adagrad initial": "0.125, initial_accumulator_value=0.5",
     "RMSProp": "0.125, 0.75, 2.0 ** -20", "RMSProp centered": "0.125, 0.75, 2.0 ** -20, centered=True, momentum=0.5", "Adadelta": "0.5, 2.0 ** -20, 0.75", "ASGD": "0.0625", "ASGD batches": "0.0625, 2", "Rprop": "0.125",
     "SGD schedule": "paddle.optimizer.lr.StepDecay(0.25, 1, 0.5)",
     "SGD groups": "0.125",

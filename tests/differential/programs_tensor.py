@@ -78,8 +78,8 @@ POSITIONS = "An integer result has no gradient; Paddle marks it as if it had."
 DIFFERS: dict[str, tuple[str, str]] = {
     "stanh of x": (r".* value", "Paddle holds its constants in single precision."),
     "erfinv edges": ("out value", "Paddle gives infinity beyond 1; there is no such number."),
-    **{name: (r"out\[1\] (stop_gradient|is_leaf|repr)", POSITIONS) for name in ("cummax", "cummax axis", "cummax ties", "cummin", "mode", "mode kept")},
+    **dict.fromkeys(("cummax", "cummax axis", "cummax ties", "cummin", "mode", "mode kept"), (r"out\[1\] (stop_gradient|is_leaf|repr)", POSITIONS)),
     "unfold": ("gradient 2 value", "Paddle loses the gradients of elements that are in several windows."),
-    **{name: ("gradient 2 .*", "Paddle gives what is written along the diagonal no gradient.") for name in ("diagonal_scatter", "diagonal_scatter offset")},
-    **{name: (".* value", "Paddle takes powers in single precision.") for name in ("cdist three", "renorm")},
+    **dict.fromkeys(("diagonal_scatter", "diagonal_scatter offset"), ("gradient 2 .*", "Paddle gives what is written along the diagonal no gradient.")),
+    **dict.fromkeys(("cdist three", "renorm"), (".* value", "Paddle takes powers in single precision.")),
 }  # fmt: skip

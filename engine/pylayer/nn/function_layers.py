@@ -40,15 +40,11 @@ PairwiseDistance = function_layer("PairwiseDistance", _pairwise, "p", p=2.0, eps
 
 BCELoss = function_layer("BCELoss", functional.binary_cross_entropy, False, weight=None, reduction="mean")
 KLDivLoss = function_layer("KLDivLoss", functional.kl_div, False, reduction="mean", log_target=False)
-NLLLoss = function_layer(
-    "NLLLoss", functional.nll_loss, False, weight=None, ignore_index=-100, reduction="mean"
-)
+NLLLoss = function_layer("NLLLoss", functional.nll_loss, False, weight=None, ignore_index=-100, reduction="mean")
 SmoothL1Loss = function_layer(
     "SmoothL1Loss", functional.smooth_l1_loss, False, reduction="mean", delta=1.0, is_huber=True
 )
-MarginRankingLoss = function_layer(
-    "MarginRankingLoss", losses.margin_ranking_loss, False, margin=0.0, reduction="mean"
-)
+MarginRankingLoss = function_layer("MarginRankingLoss", losses.margin_ranking_loss, False, margin=0.0, reduction="mean")
 HingeEmbeddingLoss = function_layer(
     "HingeEmbeddingLoss", losses.hinge_embedding_loss, False, margin=1.0, reduction="mean"
 )

@@ -101,7 +101,7 @@ class Assign(Initializer):
 
 
 class ParamAttr:
-    """How a parameter is to be made, and trained: its name, first values, a factor to the learning rate, weight decay."""
+    """How a parameter is to be made and trained: name, first values, a factor to the learning rate, weight decay."""
 
     def __init__(
         self,
@@ -146,8 +146,9 @@ def create_parameter(
     if not isinstance(initializer, Initializer):
         raise TypeError(f"A parameter's initializer must be an Initializer, but got {type(initializer).__name__}.")
     parameter = Parameter(initializer.values(list(shape), dtype).array, attr.trainable)
-    parameter.optimize_attr = {"learning_rate": attr.learning_rate}
-    parameter.regularizer, parameter.need_clip = attr.regularizer, attr.need_clip
+    vars(parameter).update(  # for optimizers
+        optimize_attr={"learning_rate": attr.learning_rate}, regularizer=attr.regularizer, need_clip=attr.need_clip
+    )
     if attr.name or name:
         parameter.name = attr.name or str(name)
     return parameter

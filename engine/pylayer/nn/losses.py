@@ -247,6 +247,4 @@ def label_smooth(
     if not 0 <= epsilon <= 1:
         raise ValueError("The value of epsilon must be between 0 and 1.")
     prior: Any = 1 / label.shape[-1] if prior_dist is None else prior_dist
-    return label * (1 - epsilon) + prior * epsilon
-
-
+    return label * (1 - epsilon) + prior * epsilon  # type: ignore[no-any-return]

@@ -63,7 +63,9 @@ class _Convolution(Layer):
         inner, outer = (in_channels, out_channels) if self.transposed else (out_channels, in_channels)
         deviation = math.sqrt(2.0 / (math.prod(self.kernel) * in_channels))
         first = None if self.transposed else Normal(0.0, deviation)
-        self.weight = self.create_parameter([inner, outer // groups, *self.kernel], weight_attr, default_initializer=first)
+        self.weight = self.create_parameter(
+            [inner, outer // groups, *self.kernel], weight_attr, default_initializer=first
+        )
         self.bias = self.create_parameter([out_channels], bias_attr, is_bias=True)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -410,9 +412,7 @@ PixelUnshuffle = function_layer(
     "PixelUnshuffle", vision.pixel_unshuffle, "downscale_factor", downscale_factor=REQUIRED, data_format="NCHW"
 )
 ChannelShuffle = function_layer("ChannelShuffle", vision.channel_shuffle, "groups", groups=REQUIRED, data_format="NCHW")
-Unfold = function_layer(
-    "Unfold", vision.unfold, False, kernel_sizes=REQUIRED, dilations=1, paddings=0, strides=1
-)
+Unfold = function_layer("Unfold", vision.unfold, False, kernel_sizes=REQUIRED, dilations=1, paddings=0, strides=1)
 Fold = function_layer(
     "Fold", vision.fold, False, output_sizes=REQUIRED, kernel_sizes=REQUIRED, dilations=1, paddings=0, strides=1
 )

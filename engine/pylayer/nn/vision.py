@@ -164,7 +164,7 @@ def _reflected(at: Tensor, size: int, aligned: bool) -> Tensor:
     distance = absolute(at if aligned else at + 0.5)
     rest = distance - floor(distance / span).detach() * span
     folded = minimum(rest, span - rest)
-    return folded if aligned else clip(folded - 0.5, 0.0, float(size - 1))  # type: ignore[no-any-return]
+    return folded if aligned else clip(folded - 0.5, 0.0, float(size - 1))
 
 
 def grid_sample(

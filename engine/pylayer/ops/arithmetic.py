@@ -95,7 +95,7 @@ def stanh(x: Tensor, scale_a: float = 0.67, scale_b: float = 1.7159, name: str |
 
 def sinc(x: Tensor, name: str | None = None) -> Tensor:
     """sin(πx) / (πx), and 1 at 0."""
-    zero = x == 0
+    zero = x == 0  # type: ignore[comparison-overlap]
     at = where_(zero, 1.0, x * math.pi)
     return where_(zero, 1.0, sin(at) / at)  # type: ignore[no-any-return]
 

@@ -149,4 +149,3 @@ ATTRIBUTES: dict[str, Any] = {
     "_grad_ivar": lambda x: x.grad,
 }
 """What `ops.methods` gives Tensor."""
-

@@ -166,7 +166,7 @@ def eigh(x: Tensor, UPLO: str = "L", name: str | None = None) -> tuple[Tensor, T
     """Eigenvalues, from the smallest on, and eigenvectors, as columns, of symmetric (or Hermitian) matrices.
 
     Args:
-        UPLO: which triangle Paddle reads; the engine takes the symmetric part, which is the same for symmetric matrices.
+        UPLO: the triangle that Paddle reads; the engine takes the symmetric part, the same for symmetric matrices.
 
     Raises:
         ValueError: another `UPLO`.
@@ -272,7 +272,7 @@ def cond(x: Tensor, p: Any = None, name: str | None = None) -> Tensor:
     if p in (None, 2, -2):
         s = svdvals(x)
         ratio = largest_of(s, -1) / smallest_of(s, -1)
-        return 1 / ratio if p == -2 else ratio
+        return 1 / ratio if p == -2 else ratio  # type: ignore[no-any-return]
     if x.shape[-1] != x.shape[-2]:
         raise ValueError(f"only support p is none, 2 or -2 when the input is not square, but the shape is {x.shape}.")
     if p == "nuc":
@@ -330,4 +330,4 @@ def matrix_exp(x: Tensor, name: str | None = None) -> Tensor:
         found = found + term
     for _ in range(halvings):
         found = matmul(found, found)
-    return found  # type: ignore[no-any-return]
+    return found

@@ -53,7 +53,7 @@ def _sized(x: Tensor, n: int, at: int) -> Tensor:
     size = x.shape[at]
     if n < size:
         return getitem(x, (*(slice(None),) * at, slice(n)))  # type: ignore[no-any-return]
-    return x if n == size else pad_(x, [(0, n - size if k == at else 0) for k in range(x.ndim)], 0.0)  # type: ignore[no-any-return]
+    return x if n == size else pad_(x, [(0, n - size if k == at else 0) for k in range(x.ndim)], 0.0)
 
 
 def _scaled(x: Tensor, sizes: Sequence[int], inverse: bool, norm: str) -> Tensor:

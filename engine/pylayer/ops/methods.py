@@ -37,8 +37,8 @@ from pylayer.ops.inplace import copy_, detach_, fill_, fills_with, in_place, in_
 from pylayer.tensor import Tensor
 
 FAMILIES: tuple[Any, ...] = (
-    arithmetic, complexes, creation, describing, diagonal, distances, elementwise, factors, gathering, indexing, joining,
-    linalg, logic, random, rearranging, reduction, running, shape, solving, sorting, special, statistics,
+    arithmetic, complexes, creation, describing, diagonal, distances, elementwise, factors, gathering, indexing,
+    joining, linalg, logic, random, rearranging, reduction, running, shape, solving, sorting, special, statistics,
 )  # fmt: skip
 
 IN_PLACE = (

@@ -85,7 +85,9 @@ def set_rng_state(state_list: Sequence[GeneratorState], device: str | None = Non
         ValueError: it is not one state.
     """
     if len(state_list) != 1:
-        raise ValueError(f"Length of state list should be equal to the number of generators, 1, but is {len(state_list)}")
+        raise ValueError(
+            f"Length of state list should be equal to the number of generators, 1, but is {len(state_list)}"
+        )
     generator().set_state(state_list[0])
 
 

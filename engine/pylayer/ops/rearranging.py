@@ -13,8 +13,17 @@ from pylayer.ops.diagonal import _diagonal, diag
 from pylayer.ops.gathering import put_along_axis, take_along_axis
 from pylayer.ops.indexing import getitem, nonzero, setitem
 from pylayer.ops.joining import concat, hstack, stack, tensor_split, vstack
-from pylayer.ops.shape import as_ints, broadcast_shape, broadcast_to, flip, moveaxis, normal_axis, reshape
-from pylayer.ops.shape import swapaxes, transpose
+from pylayer.ops.shape import (
+    as_ints,
+    broadcast_shape,
+    broadcast_to,
+    flip,
+    moveaxis,
+    normal_axis,
+    reshape,
+    swapaxes,
+    transpose,
+)
 from pylayer.ops.sorting import sort
 from pylayer.tensor import Tensor
 
@@ -79,7 +88,7 @@ def combinations(x: Tensor, r: int = 2, with_replacement: bool = False, name: st
         raise ValueError(f"Expect a non-negative int, but got r={r}")
     choose: Callable[..., Any] = itertools.combinations_with_replacement if with_replacement else itertools.combinations
     rows = [list(row) for row in choose(range(x.shape[0]), r)] if r else []
-    return getitem(x, rows) if rows else zeros([0, r] if r else [0], x.dtype)  # type: ignore[no-any-return]
+    return getitem(x, rows) if rows else zeros([0, r] if r else [0], x.dtype)
 
 
 def multiplex(inputs: Sequence[Tensor], index: Tensor, name: str | None = None) -> Tensor:

@@ -129,7 +129,7 @@ def _slabs(y: Tensor, x: Tensor | None, dx: float | None, axis: int) -> tuple[Te
 def trapezoid(
     y: Tensor, x: Tensor | None = None, dx: float | None = None, axis: int = -1, name: str | None = None
 ) -> Tensor:
-    """The integral of `y` along `axis`, by straight lines between the points `x`, or points `dx` apart (1 unless given).
+    """The integral of `y` along `axis`, by straight lines between the points `x`, or points `dx` apart, 1 unless given.
 
     Raises:
         ValueError: both `x` and `dx` are given.

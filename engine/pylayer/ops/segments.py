@@ -25,7 +25,7 @@ def _pooled(kind: str, x: Tensor, rows: Tensor, count: int) -> Tensor:
     counts = add_at(zeros([count], x.dtype), rows, full([rows.size], 1, x.dtype))
     counts = reshape(counts, [-1, *[1] * (x.ndim - 1)])
     if kind == "mean":
-        return total / where_(counts == 0, counts + 1, counts)
+        return total / where_(counts == 0, counts + 1, counts)  # type: ignore[no-any-return]
     found = put_reduced(nothing, rows, x, {"min": "minimum", "max": "maximum"}[kind], False)
     return where_(counts == 0, nothing, found)  # type: ignore[no-any-return]
 
@@ -108,6 +108,4 @@ def send_uv(
     """
     if message_op not in _MESSAGES:
         raise ValueError(f"message_op should be `add`, `sub`, `mul`, `div`, but received {message_op}")
-    return _MESSAGES[message_op](getitem(x, src_index), getitem(y, dst_index))
-
-
+    return _MESSAGES[message_op](getitem(x, src_index), getitem(y, dst_index))  # type: ignore[no-any-return]

@@ -54,12 +54,16 @@ _ARGUMENTS: dict[str, str] = {
     "obj=x": "is_tensor",
     "size=shape": "full normal",
     "target=label": "cross_entropy",
-    "input=x output_size=output_sizes kernel_size=kernel_sizes dilation=dilations padding=paddings stride=strides": "fold",
+    (
+        "input=x output_size=output_sizes kernel_size=kernel_sizes dilation=dilations padding=paddings stride=strides"
+    ): "fold",
 }
 """Other words for arguments, and the functions that take them."""
 
 SPELLINGS = {
-    name: dict(pair.split("=") for pair in words.split()) for words, names in _ARGUMENTS.items() for name in names.split()
+    name: dict(pair.split("=") for pair in words.split())
+    for words, names in _ARGUMENTS.items()
+    for name in names.split()
 }
 """By function, other words for its arguments."""
 

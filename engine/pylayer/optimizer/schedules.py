@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -224,7 +225,7 @@ class MultiStepDecay(LRScheduler):
             TypeError,
             f"The type of 'milestones' in 'MultiStepDecay' must be 'tuple, list', but received {type(milestones)}.",
         )
-        rising = all(a < b for a, b in zip(milestones, milestones[1:], strict=False))
+        rising = all(a < b for a, b in itertools.pairwise(milestones))
         _checked(rising, ValueError, "The elements of milestones must be incremented")
         _checked(gamma < 1.0, ValueError, "gamma should be < 1.0.")
         self.milestones, self.gamma = milestones, gamma

@@ -12,6 +12,7 @@ from pylayer.dtype import DType as _DType
 from pylayer.dtype import bool_ as _bool
 from pylayer.ops.complexes import complex_ as _complex
 from pylayer.ops.methods import functions_in_place as _functions_in_place
+from pylayer.ops.spellings import respelled as _respelled
 from pylayer.paddle import amp as amp
 from pylayer.paddle import autograd as autograd
 from pylayer.paddle import base as base
@@ -29,7 +30,6 @@ from pylayer.paddle import regularizer as regularizer
 from pylayer.paddle import special as special
 from pylayer.paddle import static as static
 from pylayer.paddle import utils as utils
-from pylayer.ops.spellings import respelled as _respelled
 from pylayer.paddle._names import aliases as _aliases
 from pylayer.paddle._names import exported, missing
 from pylayer.tensor import Tensor as Tensor
@@ -81,7 +81,8 @@ _EXPORTS = {
         "not_equal"
     ),
     "ops.random": (
-        "Generator bernoulli get_rng_state multinomial normal rand randint randint_like randn randperm seed set_rng_state standard_normal uniform"
+        "Generator bernoulli get_rng_state multinomial normal rand randint randint_like randn randperm seed "
+        "set_rng_state standard_normal uniform"
     ),
     "ops.rearranging": (
         "argwhere atleast_1d atleast_2d atleast_3d block_diag cartesian_prod cat column_stack combinations concatenate "

@@ -52,7 +52,11 @@ def _eager(name: str) -> None:
 
 
 def while_loop(
-    cond: Callable[..., Any], body: Callable[..., Any], loop_vars: Sequence[Any], is_test: bool = False, name: Any = None
+    cond: Callable[..., Any],
+    body: Callable[..., Any],
+    loop_vars: Sequence[Any],
+    is_test: bool = False,
+    name: Any = None,
 ) -> list[Any]:
     """``loop_vars = body(*loop_vars)`` while ``cond(*loop_vars)``; in dynamic mode, where gradients flow through it.
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pylayer.paddle._names import exported, missing
 from pylayer.compatibility import no as _no
+from pylayer.paddle._names import exported, missing
 from pylayer.paddle.base import core as core
 from pylayer.paddle.base import dygraph as dygraph
 from pylayer.paddle.base import framework as framework

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from pylayer.paddle._names import exported, missing
+from pylayer.paddle._names import missing
 from pylayer.paddle.distributed import fleet as fleet
 
-_EXPORTS = {
-}
-globals().update(exported(_EXPORTS))
 
 __getattr__ = missing(__name__)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pylayer.paddle._names import exported, missing
 from pylayer.compatibility import no as _no
 from pylayer.dtype import DType as _DType
+from pylayer.paddle._names import exported, missing
 from pylayer.paddle.base import core as core
 
 _EXPORTS = {

@@ -8,7 +8,8 @@ _EXPORTS = {
     "ops.diagonal": "diagonal",
     "ops.distances": "cross",
     "ops.factors": (
-        "cholesky_inverse cholesky_solve cond eig eigh eigvals eigvalsh lstsq matrix_exp matrix_rank pinv qr svd svdvals"
+        "cholesky_inverse cholesky_solve cond eig eigh eigvals eigvalsh lstsq matrix_exp matrix_rank pinv qr svd "
+        "svdvals"
     ),
     "ops.linalg": "matmul",
     "ops.reduction": "norm",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pylayer.paddle._names import exported, missing
 from pylayer.compatibility import no as _no
+from pylayer.paddle._names import exported, missing
 
 _EXPORTS = {
     "device": "CPUPlace CUDAPlace is_compiled_with_cuda",

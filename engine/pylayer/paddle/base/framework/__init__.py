@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pylayer.paddle._names import exported, missing
 from pylayer.compatibility import no as _no
+from pylayer.paddle._names import exported, missing
 from pylayer.static.recorder import in_dynamic_mode as _in_dynamic_mode
 from pylayer.tensor import Parameter as _Parameter
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pylayer.paddle._names import exported, missing
 from pylayer.compatibility import name_guard as _name_guard
+from pylayer.paddle._names import exported, missing
 
 _EXPORTS = {
     "compatibility": "generate",
