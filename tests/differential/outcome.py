@@ -142,7 +142,9 @@ def differences(
     for key in dict.fromkeys([*ours.facts, *real.facts]):
         a, b = ours.facts.get(key, "nothing"), real.facts.get(key, "nothing")
         if key.endswith(" value"):
-            if values and not _close(a, b, tolerance.get(real.facts.get(key.removesuffix("value") + "dtype", ""), 3e-5)):
+            if values and not _close(
+                a, b, tolerance.get(real.facts.get(key.removesuffix("value") + "dtype", ""), 3e-5)
+            ):
                 found[key] = (a, b)
         elif key.endswith(" repr"):
             where = key.removesuffix("repr")

@@ -49,7 +49,9 @@ def tensors(paddle: Library) -> tuple[dict[str, Any], list[Any]]:
         "i": np.array([[3, 0, 2], [1, 5, 4]]), "k": np.array([2, 0, 1]), "b": np.array([[True, False, True], [False, True, True]]),
         "f": _numbers(2, 3).astype("float32"),
     }  # fmt: skip
-    made = {name: paddle.to_tensor(values, stop_gradient=name in others) for name, values in {**leaves, **others}.items()}
+    made = {
+        name: paddle.to_tensor(values, stop_gradient=name in others) for name, values in {**leaves, **others}.items()
+    }
     return made, [made[name] for name in leaves]
 
 

@@ -40,8 +40,14 @@ _OPTIMIZERS = {
 
 
 def _optimizer(name: str, options: str) -> str:
-    parameters = "[{'params': [ps[0]], 'learning_rate': 0.5}, {'params': [ps[1]], 'weight_decay': 0.25}]" if name.endswith("groups") else "ps"
-    source = _steps(f"paddle.optimizer.{name.split()[0]}({options}, parameters={parameters})", 7 if "rectified" in name else 3)
+    parameters = (
+        "[{'params': [ps[0]], 'learning_rate': 0.5}, {'params': [ps[1]], 'weight_decay': 0.25}]"
+        if name.endswith("groups")
+        else "ps"
+    )
+    source = _steps(
+        f"paddle.optimizer.{name.split()[0]}({options}, parameters={parameters})", 7 if "rectified" in name else 3
+    )
     return source.replace("float64", "float32") if name.endswith("single") else source
 
 
@@ -108,8 +114,19 @@ PROGRAMS: dict[str, str] = {
 
 DIFFERS: dict[str, tuple[str, str]] = {
     "nn.SyncBatchNorm": ("error", "Paddle's CPU build has no kernel."),
-    **{f"nn.{name}": (r".* value|out\[1\] object", "Paddle computes in single precision; LPPool's repr shows a float.") for name in
-       ("LPPool1D", "LPPool2D", "AdaptiveAvgPool1D", "AdaptiveAvgPool2D", "AdaptiveAvgPool3D", "Hardsigmoid", "SELU", "MultiMarginLoss")},
+    **{
+        f"nn.{name}": (r".* value|out\[1\] object", "Paddle computes in single precision; LPPool's repr shows a float.")
+        for name in (
+            "LPPool1D",
+            "LPPool2D",
+            "AdaptiveAvgPool1D",
+            "AdaptiveAvgPool2D",
+            "AdaptiveAvgPool3D",
+            "Hardsigmoid",
+            "SELU",
+            "MultiMarginLoss",
+        )
+    },
     "optimizer.Momentum scaled": (r".* value", "Paddle's CPU kernel leaves rescale_grad out."),
     "optimizer.AdamW ratio": ("error", "Paddle's CPU kernel lacks lr_ratio."),
 }

@@ -12,7 +12,9 @@ def _methods() -> dict[str, str]:
     """The programs that call one function on a Tensor, as calls of its method."""
     found: dict[str, str] = {}
     for source in [*programs_tensor.PROGRAMS.values(), *programs_modules.PROGRAMS.values()]:
-        call = re.fullmatch(r"paddle\.(?:linalg\.)?(\w+)\((x|y|v|m|d|z|p|i|k|b|s|seq)(?:\.detach\(\))?(?:, (.*))?\)", source)
+        call = re.fullmatch(
+            r"paddle\.(?:linalg\.)?(\w+)\((x|y|v|m|d|z|p|i|k|b|s|seq)(?:\.detach\(\))?(?:, (.*))?\)", source
+        )
         if call and call[1] not in _NO_METHODS:
             found.setdefault(f"Tensor.{call[1]}", f"{call[2]}.{call[1]}({call[3] or ''})")
     return found

@@ -17,7 +17,9 @@ def _unary() -> dict[str, str]:
     for argument, names in _UNARY.items():
         for name in names.split():
             function, _, more = name.partition(",")
-            found[f"{function} of {argument}{' ' + more if more else ''}"] = f"paddle.{function}({argument}{', ' + more if more else ''})"
+            found[f"{function} of {argument}{' ' + more if more else ''}"] = (
+                f"paddle.{function}({argument}{', ' + more if more else ''})"
+            )
     return found
 
 

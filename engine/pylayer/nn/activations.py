@@ -71,7 +71,7 @@ def maxout(x: Tensor, groups: int, axis: int = 1, name: str | None = None) -> Te
 def gumbel_softmax(
     x: Tensor, temperature: float = 1.0, hard: bool = False, axis: int = -1, name: str | None = None
 ) -> Tensor:
-    """The softmax of logits plus Gumbel noise, over temperature; with `hard` one-hot, and straight through in backward."""
+    """The softmax of logits plus Gumbel noise, over temperature; with `hard` one-hot, straight through in backward."""
     noise = -log(-log(random.uniform(x.shape, x.dtype, 1e-12, 1.0)))
     soft = softmax((x + noise) / temperature, axis)
     if not hard:

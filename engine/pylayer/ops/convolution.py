@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from types import ModuleType
+from typing import Any
 
 from pylayer.array import Array
 from pylayer.op import op
@@ -94,7 +95,8 @@ def conv_input(
         mirrored = w[(..., *(slice(None, None, -1) for _ in kernel))].reshape(groups, outs, *w.shape[1:])
         swapped = mirrored.swapaxes(1, 2).reshape(groups * w.shape[1], outs, *kernel)
         around = [(r - before, r - after) for r, (before, after) in zip(reach, pads, strict=True)]
-        return conv.op.kernels[type(g)](g, swapped, strides, around, dilations, groups)
+        mirror: Any = conv
+        return mirror.op.kernels[type(g)](g, swapped, strides, around, dilations, groups)
     columns = xp.ascontiguousarray(w.reshape(groups, outs, -1).swapaxes(1, 2))
     flat = xp.ascontiguousarray(g).reshape(batch, groups, outs, -1)
     channels = w.shape[1] * groups

@@ -6,5 +6,4 @@ from pylayer.paddle._names import missing
 from pylayer.paddle.distributed.fleet import recompute as recompute
 from pylayer.paddle.distributed.fleet import utils as utils
 
-
 __getattr__ = missing(__name__)
