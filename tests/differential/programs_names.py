@@ -24,6 +24,32 @@ _NO_METHODS = "combinations concatenate pdist svdvals matrix_exp cholesky_invers
 
 _PAIRS = "div eq ge greater gt le lt mul ne sub true_divide".split()
 
+_IN_PLACE = {
+    "copysign": "y", "digamma": "", "frac": "", "gammaln": "", "hypot": "y", "i0": "", "ldexp": "i", "lgamma": "", "logit": "0.25", "masked_scatter": "b, y", "multigammaln": "1", "polygamma": "1", "renorm": "2.0, 0, 0.5", "sinc": "",
+    "floor_mod": "y", "erfinv": "", "scatter_add": "1, i % 3, y",
+}  # fmt: skip
+_INTEGERS = {
+    "gcd": "k",
+    "lcm": "k",
+    "bitwise_left_shift": "k",
+    "bitwise_right_shift": "k",
+    "bitwise_invert": "",
+    "less": "k",
+}
+
+
+def _in_place() -> dict[str, str]:
+    """The forms with an underscore, as functions and as methods."""
+    found = {}
+    for start, rows in (("(p / 4)", _IN_PLACE), ("(i * 6)", _INTEGERS)):
+        for name, rest in rows.items():
+            more = f", {rest}" if rest else ""
+            if name != "erfinv":
+                found[f"{name}_"] = f"t = {start} * 1; paddle.{name}_(t{more}); out = t"
+            found[f"Tensor.{name}_"] = f"t = {start} * 1; t.{name}_({rest}); out = t"
+    return found
+
+
 _SAME = {
     "base.append_backward": "static.append_backward", "base.gradients": "static.gradients", "base.Executor": "static.Executor", "base.default_main_program": "static.default_main_program",
     "base.default_startup_program": "static.default_startup_program", "base.program_guard": "static.program_guard", "base.Variable": "static.Variable", "base.scope_guard": "static.scope_guard", "base.name_scope": "static.name_scope",
@@ -39,7 +65,7 @@ _CALLED = (
 DEVICES = "base.core.is_compiled_with_cinn device.is_compiled_with_distribute base.framework.Program base.framework.program_guard base.framework.default_main_program base.framework.default_startup_program framework.Program base.core.Generator".split()
 
 PROGRAMS: dict[str, str] = {
-    **_methods(),
+    **_methods(), **_in_place(),
     # ------------------------------------------------------------------- methods whose function is called on something else
     "Tensor.erfinv": "(x * 0.98).erfinv()", "Tensor.logit": "(p / 4).logit()", "Tensor.argwhere": "b.argwhere()", "Tensor.nextafter": "x.detach().nextafter(y.detach())", "Tensor.heaviside": "paddle.round(x).heaviside(y)",
     "Tensor.gcd": "(i * 6).gcd(i * 4 + 2)", "Tensor.lcm": "(i * 6).lcm(i * 4 + 2)", "Tensor.bitwise_right_shift": "(i * 100).bitwise_right_shift(i)", "Tensor.frexp": "(x.detach() * 20).frexp()", "Tensor.bincount": "i.reshape([-1]).bincount()",

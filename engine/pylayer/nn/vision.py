@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pylayer.array import XP
-from pylayer.nn.pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
+from pylayer.nn.adaptive_pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
 from pylayer.nn.spatial import channels_back, channels_first, pads_of, per_axis
 from pylayer.ops.creation import linspace, meshgrid, ones_like
 from pylayer.ops.elementwise import abs as absolute

@@ -42,16 +42,19 @@ FAMILIES: tuple[Any, ...] = (
 )  # fmt: skip
 
 IN_PLACE = (
-    "abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atanh", "bitwise_and", "bitwise_not", "bitwise_or",
-    "bitwise_xor", "ceil", "cos", "cosh", "divide", "erf", "exp", "expm1", "floor", "floor_divide", "index_add",
-    "index_fill", "index_put", "lerp", "log", "log10", "log1p", "log2", "masked_fill", "mod", "multiply",
-    "nan_to_num", "neg", "pow", "put_along_axis", "reciprocal", "remainder", "round", "rsqrt", "scale", "scatter",
-    "sigmoid", "sin", "sinh", "sqrt", "square", "subtract", "tan", "tanh", "tril", "triu", "trunc",
+    "abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atanh", "bitwise_and", "bitwise_invert",
+    "bitwise_left_shift", "bitwise_not", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "ceil", "copysign",
+    "cos", "cosh", "digamma", "divide", "erf", "erfinv", "exp", "expm1", "floor", "floor_divide", "floor_mod", "frac",
+    "gammaln", "gcd", "hypot", "i0", "index_add", "index_fill", "index_put", "lcm", "ldexp", "lerp", "lgamma", "log",
+    "log10", "log1p", "log2", "logit", "masked_fill", "masked_scatter", "mod", "multigammaln", "multiply",
+    "nan_to_num", "neg", "polygamma", "pow", "put_along_axis", "reciprocal", "remainder", "renorm", "round", "rsqrt",
+    "scale", "scatter", "scatter_add", "sigmoid", "sin", "sinc", "sinh", "sqrt", "square", "subtract", "tan", "tanh",
+    "tril", "triu", "trunc",
 )  # fmt: skip
 """The methods that have a form with an underscore."""
 
 IN_PLACE_LOGICAL = (
-    "equal", "greater_equal", "greater_than", "less_equal", "less_than", "logical_and", "logical_not", "logical_or",
+    "equal", "greater_equal", "greater_than", "less", "less_equal", "less_than", "logical_and", "logical_not", "logical_or",
     "logical_xor", "not_equal",
 )  # fmt: skip
 """Those whose form with an underscore makes the Tensor bool."""
@@ -176,7 +179,7 @@ METHODS_ONLY = {
     f"{name}_"
     for name in (
         "add", "ceil", "clip", "exp", "floor", "lerp", "put_along_axis", "reciprocal", "round", "rsqrt", "scale",
-        "sigmoid", "sqrt", "uniform", "exponential",
+        "sigmoid", "sqrt", "uniform", "exponential", "erfinv",
     )
 }  # fmt: skip
 """The forms with an underscore that Paddle has no function for."""

@@ -16,13 +16,17 @@ _EXPORTS = {
         "Softmax2D Softshrink Softsign Swish Tanhshrink ThresholdedReLU TripletMarginLoss "
         "TripletMarginWithDistanceLoss"
     ),
+    "nn.norm_layers": (
+        "BatchNorm1D BatchNorm2D BatchNorm3D Bilinear GroupNorm InstanceNorm1D InstanceNorm2D InstanceNorm3D "
+        "SyncBatchNorm"
+    ),
     "nn.spatial_layers": (
         "AdaptiveAvgPool1D AdaptiveAvgPool2D AdaptiveAvgPool3D AdaptiveMaxPool1D AdaptiveMaxPool2D "
-        "AdaptiveMaxPool3D AvgPool1D AvgPool2D AvgPool3D BatchNorm1D BatchNorm2D BatchNorm3D Bilinear "
-        "ChannelShuffle Conv1D Conv1DTranspose Conv2D Conv2DTranspose Conv3D Conv3DTranspose Fold GroupNorm "
-        "InstanceNorm1D InstanceNorm2D InstanceNorm3D LPPool1D LPPool2D LocalResponseNorm MaxPool1D "
+        "AdaptiveMaxPool3D AvgPool1D AvgPool2D AvgPool3D "
+        "ChannelShuffle Conv1D Conv1DTranspose Conv2D Conv2DTranspose Conv3D Conv3DTranspose Fold "
+        "LPPool1D LPPool2D LocalResponseNorm MaxPool1D "
         "MaxPool2D MaxPool3D MaxUnPool1D MaxUnPool2D MaxUnPool3D Pad1D Pad2D Pad3D PixelShuffle "
-        "PixelUnshuffle SyncBatchNorm Unflatten Unfold Upsample ZeroPad1D ZeroPad2D ZeroPad3D"
+        "PixelUnshuffle Unflatten Unfold Upsample ZeroPad1D ZeroPad2D ZeroPad3D"
     ),
     "nn.layer": "Layer",
     "nn.layers": (

@@ -23,10 +23,13 @@ _EXPORTS = {
     "nn.normalization": (
         "batch_norm group_norm instance_norm local_response_norm rms_norm scaled_dot_product_attention"
     ),
-    "nn.pooling": (
+    "nn.adaptive_pooling": (
         "adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d adaptive_max_pool2d "
-        "adaptive_max_pool3d avg_pool1d avg_pool2d avg_pool3d lp_pool1d lp_pool2d max_pool1d max_pool2d max_pool3d "
-        "max_unpool1d max_unpool2d max_unpool3d"
+        "adaptive_max_pool3d"
+    ),
+    "nn.pooling": (
+        "avg_pool1d avg_pool2d avg_pool3d lp_pool1d lp_pool2d max_pool1d max_pool2d max_pool3d max_unpool1d "
+        "max_unpool2d max_unpool3d"
     ),
     "nn.vision": (
         "affine_grid channel_shuffle fold grid_sample interpolate pixel_shuffle pixel_unshuffle temporal_shift "
