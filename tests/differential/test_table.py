@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import table
 from known import CRASHES, KNOWN, last_word
-from programs import PROGRAMS
+from one_liners import PROGRAMS
 
 PATHS = {last_word(path) for path in table.ENTRIES}
 

@@ -54,8 +54,8 @@ IN_PLACE = (
 """The methods that have a form with an underscore."""
 
 IN_PLACE_LOGICAL = (
-    "equal", "greater_equal", "greater_than", "less", "less_equal", "less_than", "logical_and", "logical_not", "logical_or",
-    "logical_xor", "not_equal",
+    "equal", "greater_equal", "greater_than", "less", "less_equal", "less_than", "logical_and", "logical_not",
+    "logical_or", "logical_xor", "not_equal",
 )  # fmt: skip
 """Those whose form with an underscore makes the Tensor bool."""
 

@@ -10,6 +10,7 @@ from pylayer.array import XP, Array, to_numpy
 from pylayer.optimizer.clip import GradientClip
 from pylayer.optimizer.regularizer import L1Decay, L2Decay, Regularizer
 from pylayer.optimizer.schedules import LRScheduler
+from pylayer.static.backward import minimized
 from pylayer.symbol import Symbol, recording
 from pylayer.tensor import Tensor
 from pylayer.versions import mark_changed
@@ -161,8 +162,6 @@ class Optimizer:
         or all that the program uses.
         """
         if isinstance(loss, Symbol):
-            from pylayer.static.backward import minimized  # which needs the operations
-
             return minimized(loss, self, list(parameters or self._parameters) or None)
         return self.step()
 

@@ -1,4 +1,4 @@
-"""Programs of `paddle`'s functions and of Tensor's methods; see `programs`."""
+"""Programs of `paddle`'s functions and of Tensor's methods; see `one_liners`."""
 
 from __future__ import annotations
 

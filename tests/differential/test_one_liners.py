@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from outcome import differences
-from programs import DIFFERS, EXACT, PROGRAMS, run
+from one_liners import DIFFERS, EXACT, PROGRAMS, run
 
 import pylayer.paddle as engine
 

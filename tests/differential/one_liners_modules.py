@@ -1,4 +1,4 @@
-"""Programs of `paddle`'s smaller modules, of Tensor's conversions, and of what surrounds layers; see `programs`."""
+"""Programs of `paddle`'s smaller modules, of Tensor's conversions, and of what surrounds layers; see `one_liners`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs of `paddle.nn.functional`; see `programs`."""
+"""Programs of `paddle.nn.functional`; see `one_liners`."""
 
 from __future__ import annotations
 

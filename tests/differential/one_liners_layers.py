@@ -1,4 +1,4 @@
-"""Programs of layers, optimizers, learning-rate schedules and training; see `programs`."""
+"""Programs of layers, optimizers, learning-rate schedules and training; see `one_liners`."""
 
 from __future__ import annotations
 

@@ -10,15 +10,15 @@ import warnings
 from typing import Any
 
 import numpy as np
-import programs_layers
-import programs_modules
-import programs_names
-import programs_nn
-import programs_tensor
+import one_liners_layers
+import one_liners_modules
+import one_liners_names
+import one_liners_nn
+import one_liners_tensor
 from described import Library
 from outcome import TOLERANCE, Outcome, _names, describe_all
 
-_FILES = (programs_tensor, programs_nn, programs_layers, programs_modules, programs_names)
+_FILES = (one_liners_tensor, one_liners_nn, one_liners_layers, one_liners_modules, one_liners_names)
 
 PROGRAMS: dict[str, str] = {name: source for file in _FILES for name, source in file.PROGRAMS.items()}
 """By path of the name that is shown; a word after it tells several programs of one name apart."""
