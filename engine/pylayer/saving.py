@@ -12,6 +12,7 @@ import json
 import os
 import zipfile
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -102,9 +103,9 @@ def load(path: str | os.PathLike[str] | BinaryIO, return_numpy: bool = False, **
     """
     if isinstance(path, (str, os.PathLike)) and not os.path.isfile(path):
         raise ValueError(f"The path ({os.fspath(path)}) to load model not exists.")
-    source = path if isinstance(path, (str, os.PathLike)) else io.BytesIO(path.read())
+    content = Path(path).read_bytes() if isinstance(path, (str, os.PathLike)) else path.read()
     try:
-        with np.load(source, allow_pickle=False) as found:
+        with np.load(io.BytesIO(content), allow_pickle=False) as found:
             outer = json.loads(found["structure"].item())
             if outer["format"] != _FORMAT:
                 raise ValueError(f"format {outer['format']!r}")

@@ -96,5 +96,5 @@ PROGRAMS: dict[str, str] = {
 }  # fmt: skip
 
 DIFFERS: dict[str, tuple[str, str]] = {
-    **{name: (".* value", "Paddle takes powers in single precision.") for name in ("renorm_", "Tensor.renorm_")},
+    **dict.fromkeys(("renorm_", "Tensor.renorm_"), (".* value", "Paddle takes powers in single precision.")),
 }

@@ -6,8 +6,8 @@ import re
 from typing import Any
 
 import pytest
-from outcome import differences
 from one_liners import DIFFERS, EXACT, PROGRAMS, run
+from outcome import differences
 
 import pylayer.paddle as engine
 
