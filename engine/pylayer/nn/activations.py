@@ -15,7 +15,7 @@ from pylayer.ops.joining import chunk
 from pylayer.ops.linalg import einsum
 from pylayer.ops.padding import pad
 from pylayer.ops.reduction import max as largest
-from pylayer.ops.shape import astype, moveaxis, normal_axis, reshape, unsqueeze
+from pylayer.ops.shape import astype, cast, moveaxis, normal_axis, reshape, unsqueeze
 from pylayer.ops.sorting import argmax, one_hot
 from pylayer.tensor import Tensor
 
@@ -134,4 +134,10 @@ def sequence_mask(x: Tensor, maxlen: Any = None, dtype: Any = "int64", name: str
     return astype(arange(count, dtype=x.dtype) < unsqueeze(x, -1), dtype)
 
 
-hardtanh_, softmax_, thresholded_relu_ = in_place(hardtanh), in_place(softmax), in_place(thresholded_relu)
+hardtanh_, thresholded_relu_ = in_place(hardtanh), in_place(thresholded_relu)
+_softmax_in_place = in_place(softmax)
+
+
+def softmax_(x: Tensor, axis: int = -1, dtype: Any = None, name: str | None = None) -> Tensor:
+    """`softmax` in place; with a `dtype` in place of a copy in it, as in Paddle."""
+    return _softmax_in_place(x if dtype is None else cast(x, dtype), axis)
