@@ -83,8 +83,11 @@ class GroupNorm(Layer):
         bias_attr: Any = None,
         data_format: str = "NCHW",
         name: str | None = None,
+        *,
+        affine: bool = True,
     ) -> None:
         super().__init__()
+        weight_attr, bias_attr = (weight_attr, bias_attr) if affine else (False, False)
         self.num_groups, self.num_channels, self.epsilon = num_groups, num_channels, epsilon
         self.data_format = data_format
         self.weight = self.create_parameter([num_channels], weight_attr, default_initializer=Constant(1.0))

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from pylayer.device import check_place
 from pylayer.nn import adaptive_pooling, convolution, pooling, vision
 from pylayer.nn.initializer import Normal
 from pylayer.nn.layer import Layer
@@ -44,9 +45,14 @@ class _Convolution(Layer):
         bias_attr: Any = None,
         data_format: str | None = None,
         *,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
         output_padding: Any = 0,
     ) -> None:
-        super().__init__()
+        super().__init__(dtype=dtype)
+        check_place(device)
+        bias_attr = bias_attr if bias else False
         if in_channels % groups:
             raise ValueError("in_channels must be divisible by groups.")
         if padding_mode not in ("zeros", "reflect", "replicate", "circular"):
