@@ -11,12 +11,14 @@ import pytest
 import release_names
 import table
 from known import CRASHES, KNOWN, last_word
+from one_liners import PROGRAMS
 
 PATHS = {last_word(path) for path in table.ENTRIES}
 
 
 def test_every_public_name_of_the_facade_has_calls() -> None:
-    assert [name for name in table.names() if name not in table.ENTRIES] == []
+    shown = {path.partition(" ")[0] for path in PROGRAMS}
+    assert [name for name in table.names() if name not in table.ENTRIES and name not in shown] == []
 
 
 @pytest.mark.parametrize("row", [*KNOWN, *CRASHES], ids=lambda row: row.names)

@@ -373,5 +373,5 @@ def test_optimizer_errors():
         paddle.optimizer.SGD(0.1)
     with pytest.raises(TypeError, match="Put it into a list"):
         paddle.optimizer.SGD(0.1, paddle.ones([1]))
-    with pytest.raises(TypeError, match="no schedulers"):
+    with pytest.raises(TypeError, match="learning rate should be float or LRScheduler"):
         paddle.optimizer.SGD("fast", [])

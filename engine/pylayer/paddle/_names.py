@@ -8,14 +8,24 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
+from pylayer.ops.spellings import ALIASES, respelled
+
 
 def exported(table: Mapping[str, str]) -> dict[str, Any]:
-    """The objects that a table names: by module of the engine, the names, separated by spaces."""
+    """The objects that a table names: by module of the engine, the names, separated by spaces.
+
+    Functions take Paddle's other words for their arguments, too.
+    """
     return {
-        name: getattr(import_module(f"pylayer.{module}"), name)
+        name: respelled(name, getattr(import_module(f"pylayer.{module}"), name))
         for module, names in table.items()
         for name in names.split()
     }
+
+
+def aliases(found: Mapping[str, Any]) -> dict[str, Any]:
+    """The functions of a module under their other names."""
+    return {alias: found[name] for alias, name in ALIASES.items() if name in found and alias != "mul_"}
 
 
 def missing(module: str) -> Callable[[str], Any]:
