@@ -28,9 +28,10 @@ def import_reference(reference: str, folder: Path | None = None) -> Any:
     module_name, _, name = reference.partition(":")
     value: Any = import_module(module_name)
     for part in name.split("."):
-        if not hasattr(value, part):
-            raise ImportError(f"module {module_name!r} has no {name!r}")
-        value = getattr(value, part)
+        try:
+            value = getattr(value, part)
+        except AttributeError as error:
+            raise ImportError(f"module {module_name!r} has no {name!r}") from error
     return value
 
 

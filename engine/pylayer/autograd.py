@@ -1,20 +1,24 @@
-"""Taking gradients: backward, grad, and the switches of grad mode."""
+"""Taking gradients: backward and grad."""
 
 from __future__ import annotations
 
-import functools
-import inspect
-from collections.abc import Callable, Iterable, Sequence
-from contextvars import Token
-from types import TracebackType
-from typing import Any, TypeVar
+from collections.abc import Iterable, Sequence
+from typing import Any
 
-from pylayer.array import XP
-from pylayer.graph import Cotangent, Node, grad_mode, nodes_between, walk
+import numpy as np
+
+from pylayer.grad_arguments import (
+    check_switch,
+    checked_barred,
+    checked_cotangents,
+    checked_tensors,
+    cotangent_for,
+    wrong_shape,
+)
+from pylayer.grad_mode import grad_mode_set
+from pylayer.graph import Cotangent, Node, Target, nodes_between, walk
 from pylayer.tensor import Tensor
-from pylayer.watch import records_all, tell_left, watching
-
-F = TypeVar("F", bound=Callable[..., Any])
+from pylayer.watch import tell_left, watching
 
 
 def backward(
@@ -25,27 +29,55 @@ def backward(
     """Accumulate into ``grad`` of every leaf the gradient of the sum of `tensors`, each times its `grad_tensors`.
 
     Args:
-        tensors: the outputs; those with stop_gradient True are passed over (observed rule 78).
-        grad_tensors: their cotangents, of the same shapes; None for ones.
+        tensors: the outputs, none twice; those with stop_gradient True are passed over (observed rule 78).
+        grad_tensors: their cotangents, each with as many elements as its output; None for ones.
         retain_graph: keep what the nodes saved, so that backward can run again.
 
     Raises:
-        AssertionError: a cotangent is not a Tensor or has another shape (observed rule 78).
+        AssertionError: an argument is of another kind, or a cotangent of another size (observed rule 78).
         RuntimeError: the graph was released by an earlier backward, or a saved tensor was changed in place.
     """
-    outputs = as_list(tensors)
-    if watching and outputs:
+    outputs = checked_tensors("tensors", tensors)
+    if len({id(t) for t in outputs}) < len(outputs):
+        raise AssertionError(
+            "The argument 'tensors' of paddle.autograd.backward contains duplicate paddle.Tensor object."
+        )
+    check_switch("retain_graph", retain_graph)
+    run_backward(outputs, checked_cotangents("tensors", "grad_tensors", outputs, grad_tensors), retain_graph)
+
+
+def backward_from(tensor: Tensor, grad_tensor: Tensor | None = None, retain_graph: bool = False) -> None:
+    """Accumulate the gradient of every leaf that this Tensor depends on; see `backward`.
+
+    Raises:
+        AssertionError: `grad_tensor` is not a Tensor, or has another shape (observed rule 78).
+        RuntimeError: the graph was released by an earlier backward, or a saved tensor was changed in place.
+    """
+    if grad_tensor is not None and not isinstance(grad_tensor, Tensor):
+        raise AssertionError(f"The type of grad_tensor must be paddle.Tensor, but got {type(grad_tensor).__name__}.")
+    if grad_tensor is not None and grad_tensor.array.shape != tensor.array.shape:
+        raise wrong_shape(tensor, grad_tensor)
+    run_backward([tensor], [grad_tensor], retain_graph)
+
+
+backward_from.__name__ = backward_from.__qualname__ = "backward"
+
+
+def run_backward(outputs: Sequence[Tensor], cotangents: Sequence[Tensor | None], retain_graph: bool) -> None:
+    """`backward`, of checked arguments."""
+    if watching:
         tell_left(outputs[0], "backward()")
     roots = [
-        (output if output.node is None else output.node, cotangent_for(output, given))
-        for output, given in zip(outputs, cotangents_for(outputs, grad_tensors), strict=True)
+        (target_of(output), cotangent_for(output, given))
+        for output, given in zip(outputs, cotangents, strict=True)
         if not output._stop_gradient
     ]
-    with grad_mode_set(False):
+    with grad_mode_set(False), np.errstate(all="ignore"):
         found = walk(roots, retain_graph=retain_graph)
         for leaf, cotangent in found.leaves.items():
             final = run_leaf_hooks(leaf, cotangent)
-            leaf.accumulate(final if leaf in found.owned and final is cotangent else final.copy())
+            array = final if leaf in found.owned and final is cotangent else final.copy()
+            leaf.accumulate(array, leaf in found.stopped)
 
 
 def grad(
@@ -60,45 +92,56 @@ def grad(
 ) -> list[Tensor | None]:
     """The gradients of the sum of `outputs`, each times its `grad_outputs`, with respect to `inputs`.
 
-    The `grad` of no Tensor is touched.
+    The `grad` of no Tensor is touched, and the graph is kept for another backward (observed rule 38). Hooks of leaves
+    do not run, as in Paddle: they belong to the accumulation into `grad`.
 
     Args:
-        retain_graph: keep the graph for another backward; None means `create_graph`.
+        grad_outputs: the cotangents, each with as many elements as its output; None for ones.
+        retain_graph: taken, and without effect.
         create_graph: record the computation of the gradients, so that they can be differentiated in turn.
         allow_unused: give None for an input that no output depends on.
-        no_grad_vars: Tensors through which no gradient flows.
+        no_grad_vars: Tensors through which no gradient flows. A PyLayer returns None for them.
 
     Raises:
+        AssertionError: an argument is of another kind, or a cotangent of another size.
         ValueError: an input is not in the graph and `allow_unused` is False (observed rule 79).
         RuntimeError: as for `backward`.
     """
-    ends = as_list(outputs)
-    wanted = as_list(inputs)
-    if watching and ends:
+    ends = checked_tensors("outputs", outputs)
+    wanted = checked_tensors("inputs", inputs)
+    given = checked_cotangents("outputs", "grad_outputs", ends, grad_outputs)
+    if retain_graph is not None:
+        check_switch("retain_graph", retain_graph)
+    check_switch("create_graph", create_graph)
+    check_switch("allow_unused", allow_unused)
+    if only_inputs is not True:
+        raise AssertionError("only_inputs=False is not supported yet")
+    if watching:
         tell_left(ends[0], "grad()")
-    barred = {t if t.node is None else t.node for t in as_list(no_grad_vars or [])}
-    targets = {t if t.node is None else t.node for t in wanted if not t._stop_gradient}
+    targets = {target_of(t) for t in wanted if not t._stop_gradient}
     roots = [
-        (end if end.node is None else end.node, cotangent_for(end, given, create_graph))
-        for end, given in zip(ends, cotangents_for(ends, grad_outputs), strict=True)
+        (target_of(end), cotangent_for(end, cotangent, create_graph))
+        for end, cotangent in zip(ends, given, strict=True)
         if not end._stop_gradient
     ]
+    barred = {target_of(t) for t in checked_barred(no_grad_vars)} - {root for root, _ in roots}
     enter = nodes_between([node for node, _ in roots if isinstance(node, Node)], targets, barred)
-    with grad_mode_set(create_graph):
+    with grad_mode_set(create_graph), np.errstate(all="ignore"):
         found = walk(
             roots,
             create_graph=create_graph,
-            retain_graph=create_graph if retain_graph is None else retain_graph,
+            retain_graph=True,
             enter=enter,
             capture=[t for t in targets if isinstance(t, Node)],
+            barred=barred,
         )
         cotangents: dict[Any, Cotangent] = {**found.nodes}
         for leaf in wanted:
             if leaf.is_leaf and leaf in found.leaves:
-                cotangents[leaf] = run_leaf_hooks(leaf, found.leaves[leaf])
+                cotangents[leaf] = found.leaves[leaf]
     results: list[Tensor | None] = []
     for k, tensor in enumerate(wanted):
-        cotangent = None if tensor._stop_gradient else cotangents.get(tensor if tensor.node is None else tensor.node)
+        cotangent = None if tensor._stop_gradient else cotangents.get(target_of(tensor))
         if cotangent is None and not allow_unused:
             raise ValueError(
                 f"The {k}-th input does not appear in the backward graph: no output depends on it"
@@ -112,32 +155,9 @@ def grad(
     return results
 
 
-def as_list(tensors: Any) -> list[Any]:
-    """A list of one, or a list."""
-    return [tensors] if isinstance(tensors, Tensor) else list(tensors)
-
-
-def cotangents_for(outputs: Sequence[Tensor], given: Any) -> list[Any]:
-    """One cotangent or None per output."""
-    cotangents = [None] * len(outputs) if given is None else as_list(given)
-    if len(cotangents) != len(outputs):
-        raise ValueError(f"{len(outputs)} outputs need as many cotangents, but got {len(cotangents)}.")
-    return cotangents
-
-
-def cotangent_for(output: Tensor, given: Tensor | None, create_graph: bool = False) -> Cotangent:
-    """The cotangent to start from, ones unless given: a Tensor with `create_graph`, else an array."""
-    if given is None:
-        ones = XP[type(output.array)].ones_like(output.array)
-        return Tensor(ones) if create_graph else ones
-    if not isinstance(given, Tensor):
-        raise AssertionError(f"The type of grad_tensor must be paddle.Tensor, but got {type(given).__name__}.")
-    if given.shape != output.shape:
-        raise AssertionError(
-            f"Tensor shape not match, Tensor of grad_tensor [ {given.name} ] with shape {given.shape} mismatch "
-            f"Tensor [ {output.name} ] with shape {output.shape}"
-        )
-    return given if create_graph else given.array
+def target_of(tensor: Tensor) -> Target:
+    """Where a cotangent of `tensor` goes: its node, or itself."""
+    return tensor if tensor.node is None else tensor.node
 
 
 def run_leaf_hooks(leaf: Tensor, cotangent: Cotangent) -> Cotangent:
@@ -145,61 +165,3 @@ def run_leaf_hooks(leaf: Tensor, cotangent: Cotangent) -> Cotangent:
     for hook in tuple((leaf._hooks or {}).values()):
         cotangent = hook(cotangent)
     return cotangent
-
-
-# --------------------------------------------------------------------------- grad mode
-class grad_mode_set:  # noqa: N801 - a function in use
-    """Set grad mode for a ``with`` block, or for each call of a decorated function or generator."""
-
-    def __init__(self, enabled: bool) -> None:
-        self.enabled = enabled
-        self._tokens: list[Token[bool]] = []
-
-    def __enter__(self) -> None:
-        self._tokens.append(grad_mode.set(self.enabled or records_all()))
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        grad_mode.reset(self._tokens.pop())
-
-    def __call__(self, function: F) -> F:
-        if inspect.isgeneratorfunction(function):
-            raise TypeError("no_grad and enable_grad cannot decorate a generator; use them in a with block inside it.")
-
-        @functools.wraps(function)
-        def wrapper(*args: Any, **kwargs: Any) -> Any:
-            with grad_mode_set(self.enabled):
-                return function(*args, **kwargs)
-
-        return wrapper  # type: ignore[return-value]
-
-
-class no_grad(grad_mode_set):  # noqa: N801
-    """Record nothing: a context manager, and a decorator with parentheses."""
-
-    def __init__(self) -> None:
-        super().__init__(False)
-
-
-class enable_grad(grad_mode_set):  # noqa: N801
-    """Record again inside `no_grad`."""
-
-    def __init__(self) -> None:
-        super().__init__(True)
-
-
-class set_grad_enabled(grad_mode_set):  # noqa: N801
-    """Set grad mode at once; in a ``with`` block, until its end."""
-
-    def __init__(self, mode: bool) -> None:
-        super().__init__(mode)
-        self._tokens.append(grad_mode.set(mode or records_all()))
-
-    def __enter__(self) -> None:
-        pass
-
-
-def is_grad_enabled() -> bool:
-    """Whether operations are recorded."""
-    return grad_mode.get()

@@ -5,7 +5,30 @@ from __future__ import annotations
 from typing import Any
 
 from pylayer.array import get_device
-from pylayer.tensor import Place
+
+
+class Place:
+    """Where a Tensor lies; prints as Paddle does."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"Place({self.name})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Place) and other.name == self.name
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def is_cpu_place(self) -> bool:
+        """Whether it is host memory."""
+        return self.name == "cpu"
+
+    def is_gpu_place(self) -> bool:
+        """Whether it is a GPU."""
+        return not self.is_cpu_place()
 
 
 def CPUPlace() -> Place:  # noqa: N802 - Paddle's name

@@ -1,4 +1,4 @@
-"""The tape: nodes, the newest-first walk that pulls cotangents back through them, and grad mode.
+"""The tape: nodes, and the newest-first walk that pulls cotangents back through them.
 
 A node points at its parents and never at its outputs, so a graph has no reference cycles and dies with its last tensor.
 Creation order is a topological order: the walk pops the newest node from a heap, needs no visited set and no recursion.
@@ -6,23 +6,18 @@ Creation order is a topological order: the walk pops the newest node from a heap
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from contextvars import ContextVar
+from collections.abc import Callable, Collection, Iterable, Sequence
 from heapq import heappop, heappush, heappushpop
-from sys import getrefcount
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from pylayer.array import XP
 from pylayer.versions import clock
 
-if TYPE_CHECKING:
-    from pylayer.tensor import Tensor
-
 Cotangent = Any
 """A raw array in an ordinary walk; a Tensor with ``create_graph``."""
 
-grad_mode: ContextVar[bool] = ContextVar("grad_mode", default=True)
-"""Whether operations are recorded. A context variable, so threads and tasks do not see each other's."""
+Target = Any
+"""Where a cotangent goes: a Node, or the leaf Tensor itself. The walk asks a leaf for nothing."""
 
 
 class Node:
@@ -40,7 +35,7 @@ class Node:
     """How many outputs the call has. With several, each output Tensor belongs to an `Output` node of its own and the
     cotangent handed to `pullback` is a list, None where an output took no part."""
 
-    def __init__(self, parents: Sequence[Node | Tensor | None], saved: Any) -> None:
+    def __init__(self, parents: Sequence[Target | None], saved: Any) -> None:
         self.age = next(clock)
         self.parents = parents
         self.saved = saved
@@ -51,13 +46,19 @@ class Node:
         """What messages call the node."""
         raise NotImplementedError
 
-    def pullback(self, cotangent: Cotangent, create_graph: bool) -> Iterable[tuple[Node | Tensor, Cotangent]]:
-        """The parents that need a gradient, each with its cotangent.
+    def pullback(
+        self, cotangent: Cotangent, create_graph: bool, found: Gradients | None = None
+    ) -> Iterable[tuple[Target, Cotangent]]:
+        """The parents that need a gradient, each with its cotangent, for a walk that has `found` others.
 
         Raises:
             RuntimeError: something that the node saved was changed in place.
         """
         raise NotImplementedError
+
+    def name(self) -> str:
+        """What ``Tensor.grad_fn.name()`` gives."""
+        return self.label
 
     def already_released(self) -> RuntimeError:
         """The error of a second backward through a released node (key phrase: observed rule 38)."""
@@ -86,60 +87,37 @@ class Output(Node):
 class Gradients(NamedTuple):
     """What a walk found: the cotangents of leaves and of the nodes asked for, and which are sums nobody else holds."""
 
-    leaves: dict[Tensor, Cotangent]
+    leaves: dict[Target, Cotangent]
     nodes: dict[Node, Cotangent]
-    owned: set[Node | Tensor]
-
-
-def holders(pending: dict[Any, Cotangent], target: Any) -> int:
-    """The number of references to the array pending for `target`."""
-    return getrefcount(pending[target])
-
-
-def without_sharing() -> int:
-    """What `holders` finds where `pending` and a variable of the caller hold the array and nobody else does."""
-    pending = {0: [0]}
-    present = pending[0]
-    count = holders(pending, 0)
-    del present
-    return count
-
-
-UNSHARED = without_sharing()
-
-
-def may_grow(pending: dict[Any, Cotangent], target: Any, more: Cotangent) -> bool:
-    """Whether `more` can be added in place to what is pending: nobody else holds it or views its memory.
-
-    NumPy reuses the temporary arrays of an expression by the same test.
-    """
-    if holders(pending, target) != UNSHARED:
-        return False
-    present = pending[target]
-    return present.base is None and present.dtype == more.dtype and present.shape == more.shape
+    owned: set[Target]
+    stopped: set[Target]
+    """The leaves to which a PyLayer gave a gradient with stop_gradient True."""
+    barred: Collection[Target]
+    """What no gradient flows through."""
 
 
 def walk(
-    roots: Iterable[tuple[Node | Tensor, Cotangent]],
+    roots: Iterable[tuple[Target, Cotangent]],
     *,
     create_graph: bool = False,
     retain_graph: bool = False,
     enter: set[Node] | None = None,
     capture: Iterable[Node] = (),
+    barred: Collection[Target] = (),
 ) -> Gradients:
     """Pull the cotangents of `roots` back to the leaves, each node once, after all its outputs' cotangents are in.
 
     Args:
         enter: the only nodes to pull back through; None for all.
         capture: nodes whose accumulated cotangent is wanted.
+        barred: what no gradient flows through.
 
     Raises:
         RuntimeError: a node was released by an earlier walk, or something it saved was changed in place.
     """
-    pending: dict[Any, Cotangent] = {}
-    owned: set[Any] = set()
+    found = Gradients({}, dict.fromkeys(capture), set(), set(), barred)
+    pending, captured, owned = found[:3]
     heap: list[tuple[int, Node]] = []
-    captured: dict[Node, Cotangent] = dict.fromkeys(capture)
 
     newest: Any = None  # a node that need not go through the heap: in a chain none does
     arriving: Iterable[tuple[Any, Cotangent]] = roots
@@ -153,7 +131,7 @@ def walk(
                         newest = target
                     else:
                         heappush(heap, (target.age, target))
-            elif not create_graph and (target in owned or may_grow(pending, target, cotangent)):
+            elif not create_graph and target in owned:
                 present += cotangent  # in place
                 owned.add(target)
             else:  # out of place: an operation may have handed the same array to several parents
@@ -164,7 +142,7 @@ def walk(
                 owned.add(target)
         if newest is None:
             if not heap:
-                return Gradients(pending, captured, owned)
+                return found
             node = heappop(heap)[1]
         else:
             node = heappushpop(heap, (newest.age, newest))[1] if heap else newest
@@ -187,7 +165,7 @@ def walk(
             continue
         if node.saved is None:
             raise node.already_released()
-        arriving = node.pullback(cotangent, create_graph)
+        arriving = node.pullback(cotangent, create_graph, found)
         del cotangent
         if not retain_graph:
             node.saved = None

@@ -16,64 +16,24 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterable, Sequence
-from itertools import repeat
+from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
 
 from pylayer.array import XP
-from pylayer.dtype import DType, default_dtype, promote_types
-from pylayer.graph import Output, grad_mode
-from pylayer.op_node import OpNode, SeveralOutputs, parent_of, recorded
-from pylayer.op_table import OPS, Function, Kernels, Vjp, picker, puller
-from pylayer.symbol import Symbol, holds_symbol, recording
+from pylayer.fast_calls import fast_binary, fast_unary, tensors_only
+from pylayer.grad_mode import grad_mode
+from pylayer.graph import Output
+from pylayer.op_node import OpNode, SeveralOutputs, parent_of
+from pylayer.promotion import as_floating, reconciled
+from pylayer.symbol import holds_symbol, recording
 from pylayer.tensor import Tensor
+from pylayer.vjp import Function, Row
 from pylayer.watch import tell_computed, watching
 
 
-class Op:
-    """One row of the op table. What users call is the function that `unary`, `binary` or `op` makes of it.
-
-    Args:
-        name: Paddle's name of the operation.
-        bind: given an array module, returns the forward on its arrays.
-        arguments: the forward's argument names, in order.
-        vjps: by input name; inputs without one get no gradient.
-        many: the first argument is a list of Tensors, each of which the one vjp serves.
-        floating: integer inputs are computed in the default floating dtype.
-        promote: inputs of different dtypes are reconciled as in `reconciled`.
-        inputs: the arguments that must be Tensors (or a number beside one), if not those with a vjp; else the first.
-    """
-
-    def __init__(
-        self,
-        name: str,
-        bind: Callable[[ModuleType], Function],
-        arguments: Sequence[str],
-        vjps: dict[str, Function],
-        *,
-        many: bool = False,
-        floating: bool = False,
-        promote: bool = False,
-        inputs: Sequence[str] = (),
-    ) -> None:
-        self.name = name
-        self.kernels = Kernels(bind)
-        self.arguments = tuple(arguments)
-        self.inputs = tuple(vjps or inputs) or self.arguments[:1]
-        self.positions = tuple(self.arguments.index(name) for name in self.inputs)
-        compiled = tuple(Vjp(vjp, self.arguments) for vjp in vjps.values())
-        self.vjps: Iterable[Vjp] = repeat(compiled[0]) if many else compiled
-        self.pull = puller(compiled)
-        self.differentiable = bool(vjps)
-        self.many = many
-        self.floating = floating
-        self.promote = promote
-        self.function: Function = self.apply
-        OPS[name] = self
-
-    def __repr__(self) -> str:
-        return f"<op {self.name}({', '.join(self.arguments)})>"
+class Op(Row):
+    """A row that can be called. What users call is the function that `unary`, `binary` or `op` makes of it."""
 
     def apply(self, *arguments: Any) -> Any:
         """The general call, all arguments given in order: compute, and record if an input needs a gradient.
@@ -134,21 +94,6 @@ class Op:
                 arguments[position] = value
         return inputs, arguments
 
-    def compute(self, kernel: Function, raw: Sequence[Any]) -> Any:
-        """The forward on raw arrays, with errors that name the operation and the shapes."""
-        try:
-            return kernel(*raw)
-        except (ValueError, IndexError) as error:
-            text = str(error).removeprefix("(InvalidArgument) ").removesuffix(".")
-            if "broadcast" in text:
-                text = "Broadcast dimension mismatch: the shapes do not broadcast together"
-            shapes = [
-                list(a.shape) for value in raw for a in (value if type(value) is list else [value]) if type(a) in XP
-            ]
-            raise type(error)(
-                f"(InvalidArgument) {self.name}(): {text} (shapes {', '.join(map(str, shapes))})."
-            ) from None
-
 
 def unwrap(value: Any) -> Any:
     """The raw array of a Tensor, also inside lists, tuples and slices; anything else unchanged."""
@@ -161,80 +106,13 @@ def unwrap(value: Any) -> Any:
     return value
 
 
-def as_floating(value: Any) -> Any:
-    """An integer or bool Tensor cast to the default floating dtype; anything else unchanged."""
-    if isinstance(value, Tensor) and value.array.dtype.kind in "iub":
-        return OPS["cast"].apply(value, default_dtype())
-    return value
-
-
-def reconciled(name: str, inputs: Sequence[Any]) -> list[Any]:
-    """The inputs of an elementwise operation in a common dtype (observed rule 76).
-
-    Floating and complex Tensors go to the widest; a 0-d Tensor follows the others unless its kind is higher. A Python
-    number follows the Tensor, except that a float takes an integer Tensor to the default floating dtype.
-
-    Raises:
-        TypeError: Tensors of different dtypes that are not all floating or complex.
-    """
-    # NumPy's float64 is a float, but an array would follow it; `item` makes it a Python number.
-    inputs = [v.item() if hasattr(v, "dtype") and not isinstance(v, Tensor) else v for v in inputs]
-    tensors = [t for t in inputs if isinstance(t, Tensor)]
-    if len({t.dtype for t in tensors}) == 1:
-        weak_float = any(isinstance(value, float) for value in inputs)
-        return [as_floating(value) for value in inputs] if weak_float else list(inputs)
-    common = common_dtype(name, {t.dtype for t in tensors if t.ndim}, {t.dtype for t in tensors if not t.ndim})
-    return [OPS["cast"].apply(v, common) if isinstance(v, Tensor) and v.dtype is not common else v for v in inputs]
-
-
-def common_dtype(name: str, shaped: set[DType], zero_d: set[DType]) -> DType:
-    """The dtype in which an operation on Tensors of these dtypes, with and without dimensions, is computed.
-
-    Raises:
-        TypeError: the ones with dimensions differ, and are neither all floating nor is one complex.
-    """
-    if len(shaped) > 1 and not (all(d.is_floating for d in shaped) or any(d.is_complex for d in shaped)):
-        found = ", ".join(sorted(d.name for d in shaped))
-        raise TypeError(
-            f"(InvalidType) {name}(): Type promotion only support calculations between floating-point numbers and "
-            f"between complex and real numbers, but got {found}. Cast one with astype()."
-        )
-    highest = max((d.rank for d in shaped), default=-1)
-    complexes = any(d.is_complex for d in shaped)
-    return promote_types(shaped | {d for d in zero_d if d.rank > highest or complexes})
-
-
 # --------------------------------------------------------------------------- making rows
-def no_values(*arguments: Any) -> tuple[Any, ...]:
-    """What an operation without vjps saves."""
-    return ()
-
-
 def unary(
     name: str, vjp: Function | None = None, forward: Callable[[ModuleType], Function] | None = None, **flags: Any
 ) -> Function:
     """An elementwise operation of one Tensor; the forward is the array module's function of that name unless given."""
     row = Op(name, forward or (lambda xp: getattr(xp, name)), ("x",), {"x": vjp} if vjp else {}, **flags)
-    kernels, general, differentiable, floating = row.kernels, row.apply, row.differentiable, row.floating
-    pick: Function = row.vjps[0].pick if vjp else no_values  # type: ignore[index]
-    grad_enabled = grad_mode.get
-
-    def call(x: Tensor, name: str | None = None) -> Tensor:
-        if type(x) is not Tensor:
-            return general(x)  # type: ignore[no-any-return]
-        array = x.array
-        if floating and array.dtype.kind in "iub":
-            return general(x)  # type: ignore[no-any-return]
-        out = kernels[type(array)](array)
-        if type(out) is not type(array):  # NumPy turns 0-d results into scalars
-            out = XP[type(array)].asarray(out)
-        if x._stop_gradient or not differentiable or not grad_enabled():
-            if watching:
-                tell_computed(row, (x,), out)
-            return Tensor(out)
-        return recorded(out, row, (x if x.node is None else x.node,), (pick(array, out, 0),))
-
-    return as_function(call, row)
+    return as_function(fast_unary(row, row.apply), row)
 
 
 def binary(
@@ -261,87 +139,6 @@ def binary(
         floating=floating,
     )
     return as_function(fast_binary(row, row.apply if numbers else tensors_only(row)), row)
-
-
-def tensors_only(row: Op) -> Function:
-    """The general call of an operation of two, neither of which may be a number."""
-
-    def general(x: Any, y: Any) -> Any:
-        for position, value in enumerate((x, y)):
-            if not isinstance(value, (Tensor, Symbol)):
-                raise ValueError(  # key phrase: observed rule 77
-                    f"(InvalidArgument) {row.name}(): argument '{row.arguments[position]}' (position {position}) must "
-                    f"be Tensor, but got {type(value).__name__}. Convert it with paddle.to_tensor."
-                )
-        return row.apply(x, y)
-
-    return general
-
-
-def fast_binary(row: Op, general: Function) -> Function:
-    """A call of an operation that `binary` made: the usual case at once, any other through `general`."""
-    kernels, differentiable, floating = row.kernels, row.differentiable, row.floating
-    pick_x, pick_y = [vjp.pick for vjp in row.vjps] if differentiable else [no_values, no_values]
-    pick = picker([vjp.picked for vjp in row.vjps], row.arguments) if differentiable else no_values
-    grad_enabled = grad_mode.get
-
-    def call(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
-        if type(x) is not Tensor or type(y) is not Tensor:
-            return general(x, y)  # type: ignore[no-any-return]
-        a, b = x.array, y.array
-        if a.dtype is not b.dtype or type(a) is not type(b) or (floating and a.dtype.kind in "iub"):
-            return general(x, y)  # type: ignore[no-any-return]
-        try:
-            out = kernels[type(a)](a, b)
-        except ValueError:
-            return general(x, y)  # type: ignore[no-any-return] # which says what was wrong
-        if type(out) is not type(a):
-            out = XP[type(a)].asarray(out)
-        if differentiable and grad_enabled():
-            parent_x = None if x._stop_gradient else x if x.node is None else x.node
-            parent_y = None if y._stop_gradient else y if y.node is None else y.node
-            if parent_x is not None and parent_y is not None and a.shape == b.shape:
-                return recorded(out, row, (parent_x, parent_y), pick(a, b, out, 0))
-            if parent_x is not None or parent_y is not None:
-                saved = (
-                    () if parent_x is None else pick_x(a, b, out, 0),
-                    () if parent_y is None else pick_y(a, b, out, 1),
-                )
-                return Tensor(out, OpNode(row, (parent_x, parent_y), saved, (a.shape, b.shape), out), False)
-        if watching:
-            tell_computed(row, (x, y), out)
-        return Tensor(out)
-
-    return call
-
-
-def beside_number(row: Op, general: Function) -> Function:
-    """A call of an operation of two, one of them a number: beside a real floating Tensor at once, else `general`."""
-    kernels, differentiable = row.kernels, row.differentiable
-    pick_x, pick_y = [vjp.pick for vjp in row.vjps] if differentiable else [no_values, no_values]
-    grad_enabled = grad_mode.get
-
-    def call(x: Any, y: Any) -> Tensor:
-        tensor, number = (y, x) if type(y) is Tensor else (x, y)
-        if type(tensor) is not Tensor or type(number) not in (float, int) or tensor.array.dtype.kind != "f":
-            return general(x, y)  # type: ignore[no-any-return]
-        array = tensor.array
-        a, b = (array, number) if tensor is x else (number, array)
-        out = kernels[type(array)](a, b)
-        if type(out) is not type(array):
-            out = XP[type(array)].asarray(out)
-        if tensor._stop_gradient or not differentiable or not grad_enabled():
-            if watching:
-                tell_computed(row, (x, y), out)
-            return Tensor(out)
-        parent = tensor if tensor.node is None else tensor.node
-        if tensor is x:
-            node = OpNode(row, (parent, None), (pick_x(a, b, out, 0), ()), (array.shape, ()), out)
-        else:
-            node = OpNode(row, (None, parent), ((), pick_y(a, b, out, 1)), ((), array.shape), out)
-        return Tensor(out, node, False)
-
-    return call
 
 
 def op(

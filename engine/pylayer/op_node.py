@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import chain, repeat
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pylayer.array import XP, Array
-from pylayer.graph import Cotangent, Node, Output
-from pylayer.op_table import Vjp, raw_ops, recorded_ops
+from pylayer.graph import Cotangent, Gradients, Node, Output
 from pylayer.saved import PackedSaved, hooks_in_use, packed_saved
 from pylayer.tensor import Tensor
 from pylayer.versions import changes, check_unchanged, clock
+from pylayer.vjp import Row, Vjp, raw_ops, recorded_ops
 from pylayer.watch import tell_made, watching
-
-if TYPE_CHECKING:
-    from pylayer.op import Op
 
 new = object.__new__
 
@@ -34,7 +31,7 @@ class OpNode(Node):
 
     def __init__(
         self,
-        op: Op,
+        op: Row,
         parents: Sequence[Node | Tensor | None],
         saved: Sequence[tuple[Any, ...]],
         shapes: Iterable[tuple[int, ...] | None],
@@ -51,7 +48,9 @@ class OpNode(Node):
     def label(self) -> str:
         return self.op.name
 
-    def pullback(self, cotangent: Cotangent, create_graph: bool) -> Iterable[tuple[Node | Tensor, Cotangent]]:
+    def pullback(
+        self, cotangent: Cotangent, create_graph: bool, found: Gradients | None = None
+    ) -> Iterable[tuple[Node | Tensor, Cotangent]]:
         saved = self.saved
         if changes:
             check_unchanged(chain.from_iterable(saved), self)
@@ -101,14 +100,16 @@ class ElementwiseNode(OpNode):
 
     shapes = repeat(None)
 
-    def pullback(self, cotangent: Cotangent, create_graph: bool) -> Iterable[tuple[Node | Tensor, Cotangent]]:
+    def pullback(
+        self, cotangent: Cotangent, create_graph: bool, found: Gradients | None = None
+    ) -> Iterable[tuple[Node | Tensor, Cotangent]]:
         saved = self.saved
         if create_graph or changes or type(saved) is PackedSaved or not cotangent.ndim:
             return super().pullback(cotangent, create_graph)
         return self.op.pull(cotangent, self.parents, saved)  # type: ignore[no-any-return]
 
 
-def recorded(out: Array, op: Op, parents: tuple[Node | Tensor, ...], saved: tuple[tuple[Any, ...], ...]) -> Tensor:
+def recorded(out: Array, op: Row, parents: tuple[Node | Tensor, ...], saved: tuple[tuple[Any, ...], ...]) -> Tensor:
     """The output of an elementwise call, on its `ElementwiseNode`.
 
     The constructors of both are spelled out: calling them would take as long as a small operation.
@@ -135,7 +136,7 @@ class SeveralOutputs(OpNode):
 
     def __init__(
         self,
-        op: Op,
+        op: Row,
         parents: Sequence[Node | Tensor | None],
         saved: Sequence[tuple[Any, ...]],
         shapes: Sequence[tuple[int, ...]],
@@ -145,7 +146,9 @@ class SeveralOutputs(OpNode):
         self.outputs = len(out)
         self.like = [(o.shape, o.dtype, XP[type(o)]) for o in out]
 
-    def pullback(self, cotangent: Cotangent, create_graph: bool) -> Iterable[tuple[Node | Tensor, Cotangent]]:
+    def pullback(
+        self, cotangent: Cotangent, create_graph: bool, found: Gradients | None = None
+    ) -> Iterable[tuple[Node | Tensor, Cotangent]]:
         filled = list(cotangent)
         for k, (shape, dtype, xp) in enumerate(self.like):
             if filled[k] is None:

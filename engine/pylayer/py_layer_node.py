@@ -1,117 +1,20 @@
-"""The recorded call of a PyLayer: which arguments own gradient slots, and the rules for what backward returns."""
+"""The recorded call of a PyLayer: what its backward gets, and the rules for what it returns."""
 
 from __future__ import annotations
 
 import functools
 import inspect
-import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from types import ModuleType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Any
 
-from pylayer.array import XP
-from pylayer.autograd import grad_mode_set
 from pylayer.dtype import BY_NUMPY
-from pylayer.graph import Cotangent, Node
+from pylayer.grad_mode import grad_mode_set
+from pylayer.graph import Cotangent, Gradients, Node, Output, Target
 from pylayer.op_node import parent_of
-from pylayer.op_table import OPS
+from pylayer.py_layer_context import PyLayerContext
+from pylayer.slots import Like, Slot, likes
 from pylayer.tensor import Tensor
-
-if TYPE_CHECKING:
-    from pylayer.py_layer import PyLayer, PyLayerContext
-
-
-class Slot(NamedTuple):
-    """One place in backward's arguments or results: a Tensor, or a list or tuple that directly holds at least one."""
-
-    name: str
-    tensors: list[Tensor]
-    is_list: bool
-
-
-def input_slots(layer: str, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[list[Slot], list[str]]:
-    """The arguments that own a gradient slot, in call order, and the names of the others (observed rules 9 and 10).
-
-    Warns:
-        UserWarning: a dict, or a list in a list, holds Tensors: their gradients are not tracked.
-    """
-    slots: list[Slot] = []
-    slotless: list[str] = []
-    for name, value in [*((f"#{k}", value) for k, value in enumerate(args)), *kwargs.items()]:
-        slot = as_slot(name, value)
-        if slot:
-            slots.append(slot)
-        else:
-            slotless.append(name)
-        if isinstance(value, (dict, list, tuple)) and any(isinstance(v, Tensor) for v in deeper(value)):
-            kind = "a dict" if isinstance(value, dict) else "a list inside a list"
-            warnings.warn(
-                f"{layer}: Tensors in {kind} (argument {name}) are not tracked and get no gradient. "
-                f"Pass them as arguments of their own, or in one flat list.",
-                UserWarning,
-                stacklevel=3,
-            )
-    return slots, slotless
-
-
-def output_slots(layer: str, returned: Any) -> list[Slot]:
-    """What forward returned as the slots of backward's arguments (observed rules 13 to 16).
-
-    Raises:
-        ValueError: there is no Tensor in it.
-    """
-    values = returned if isinstance(returned, (list, tuple)) else [returned]
-    slots = [slot for k, value in enumerate(values) if (slot := as_slot(f"output {k}", value))]
-    if not slots:
-        found = ", ".join(type(v).__name__ for v in values) or "nothing"
-        raise ValueError(
-            f"{layer} : At least one output of `PyLayer.forward` is a `Tensor`. But forward returned {found}: return "
-            f"the Tensor, alone or in a list or tuple."
-        )
-    return slots
-
-
-def as_slot(name: str, value: Any) -> Slot | None:
-    """The slot that `value` owns, if any."""
-    if isinstance(value, Tensor):
-        return Slot(name, [value], False)
-    if isinstance(value, (list, tuple)):
-        tensors = [v for v in value if isinstance(v, Tensor)]
-        if tensors:
-            return Slot(name, tensors, True)
-    return None
-
-
-def deeper(value: Any) -> Iterator[Any]:
-    """What lies in a dict, or below the first level of a list."""
-    if isinstance(value, dict):
-        for item in value.values():
-            yield item
-            yield from deeper(item)
-    else:
-        for item in value:
-            if isinstance(item, dict):
-                yield from deeper(item)
-            elif isinstance(item, (list, tuple)):
-                yield from item
-                yield from deeper(item)
-
-
-class Like(NamedTuple):
-    """What the gradient of one Tensor must look like."""
-
-    shape: tuple[int, ...]
-    dtype: Any
-    xp: ModuleType
-
-    def zeros(self) -> Tensor:
-        """A gradient of zeros."""
-        return Tensor(self.xp.zeros(self.shape, self.dtype))
-
-
-def likes(slots: Sequence[Slot]) -> list[list[Like]]:
-    """The shape and dtype of every Tensor, slot by slot, without holding the Tensors."""
-    return [[Like(t.array.shape, t.array.dtype, XP[type(t.array)]) for t in slot.tensors] for slot in slots]
+from pylayer.vjp import OPS
 
 
 class PyLayerNode(Node):
@@ -121,7 +24,7 @@ class PyLayerNode(Node):
 
     def __init__(
         self,
-        layer: type[PyLayer],
+        layer: type[Any],
         ctx: PyLayerContext,
         inputs: Sequence[Slot],
         outputs: Sequence[Slot],
@@ -144,7 +47,9 @@ class PyLayerNode(Node):
     def label(self) -> str:
         return f"GradNodePyLayer_{self.layer.__name__}"
 
-    def pullback(self, cotangent: Cotangent, create_graph: bool) -> Iterable[tuple[Node | Tensor, Cotangent]]:
+    def pullback(
+        self, cotangent: Cotangent, create_graph: bool, found: Gradients | None = None
+    ) -> Iterable[tuple[Target, Cotangent]]:
         """Call backward.
 
         Raises:
@@ -158,11 +63,14 @@ class PyLayerNode(Node):
         except Exception as error:
             error.add_note(f"in backward of {self.label}, applied at {self.where}")
             raise
-        return [
-            (parent, gradient if create_graph else gradient.array)
-            for parent, gradient in zip(self.parents, self.checked(returned), strict=True)
-            if parent is not None and gradient is not None
-        ]
+        pairs = zip(self.parents, self.checked(returned, found.barred if found else ()), strict=True)
+        given = [(parent, gradient) for parent, gradient in pairs if parent is not None and gradient is not None]
+        if create_graph:
+            return given
+        if found:
+            new = (parent for parent, gradient in given if gradient._stop_gradient and parent not in found.leaves)
+            found.stopped.update(new)  # of several gradients the first decides, as in Paddle
+        return [(parent, gradient.array) for parent, gradient in given]
 
     # ----------------------------------------------------------------- what backward gets
     def cotangent_arguments(self, cotangents: Sequence[Cotangent | None], ctx: PyLayerContext) -> list[Any]:
@@ -178,19 +86,22 @@ class PyLayerNode(Node):
         """One cotangent as backward sees it: a copy, since backward may change it in place (observed rule 43)."""
         if cotangent is None:
             return like.zeros() if ctx._materialize_grads else None
-        tensor = cotangent if isinstance(cotangent, Tensor) else Tensor(cotangent.copy())
+        tensor = cotangent if isinstance(cotangent, Tensor) else Tensor(cotangent.copy(), None, False)
         return as_dtype_of(tensor, like) if ctx._grad_in_dtype_consistent else tensor
 
     # ----------------------------------------------------------------- what backward returns
-    def checked(self, returned: Any) -> list[Tensor | None]:
-        """The gradients of all input Tensors, in order, as the documents demand them."""
+    def checked(self, returned: Any, barred: Collection[Target] = ()) -> list[Tensor | None]:
+        """The gradients of all input Tensors, in order, as the documents demand them.
+
+        An input among `barred`, the ``no_grad_vars`` of ``paddle.grad``, is one that needs no gradient.
+        """
         values = self.per_slot(returned)
         if len(values) != len(self.names):
             raise self.wrong_count(values)
-        needed = iter(self.parents)
+        parents = iter(self.parents)
         gradients: list[Tensor | None] = []
         for k, ((name, is_list), slot, value) in enumerate(zip(self.names, self.inputs, values, strict=True)):
-            wanted = [next(needed) is not None for _ in slot]
+            wanted = [None if (parent := next(parents)) in barred else parent for _ in slot]
             if not is_list:
                 gradients.append(self.checked_gradient(k, name, value, slot[0], wanted[0]))
                 continue
@@ -203,8 +114,8 @@ class PyLayerNode(Node):
                     k, name, f"the list has {len(slot)} Tensors, but backward returned {len(value)} gradients"
                 )
             gradients += [
-                self.checked_gradient(k, f"{name}[{j}]", item, like, want)
-                for j, (item, like, want) in enumerate(zip(value, slot, wanted, strict=True))
+                self.checked_gradient(k, f"{name}[{j}]", item, like, parent)
+                for j, (item, like, parent) in enumerate(zip(value, slot, wanted, strict=True))
             ]
         return gradients
 
@@ -218,9 +129,9 @@ class PyLayerNode(Node):
             return [returned]
         return list(returned)
 
-    def checked_gradient(self, k: int, name: str, value: Any, like: Like, needed: bool) -> Tensor | None:
-        """One gradient, cast to its input's dtype."""
-        if not needed:
+    def checked_gradient(self, k: int, name: str, value: Any, like: Like, parent: Target | None) -> Tensor | None:
+        """One gradient, cast to its input's dtype unless the PyLayer that it goes to takes any (observed rule 34)."""
+        if parent is None:
             if value is None:
                 return None
             raise self.error(
@@ -239,7 +150,7 @@ class PyLayerNode(Node):
             raise self.error(
                 k, name, f"the gradient has shape {list(value.array.shape)}, but the input has shape {list(like.shape)}"
             )
-        return as_dtype_of(value, like)
+        return value if takes_any_dtype(parent) else as_dtype_of(value, like)
 
     def wrong_count(self, values: Sequence[Any]) -> ValueError:
         """The error for a wrong number of gradients, saying which inputs own the slots."""
@@ -276,6 +187,12 @@ class PyLayerNode(Node):
             if parameter.kind is parameter.VAR_POSITIONAL:
                 return f"*{parameter.name}[{k - parameters.index(parameter)}]{bracket}{index}"
         return f"{parameters[k].name}{bracket}{index}" if k < len(parameters) else name
+
+
+def takes_any_dtype(target: Target) -> bool:
+    """Whether a cotangent goes to a PyLayer that asked for cotangents as they are."""
+    node = target.parents[0] if isinstance(target, Output) else None
+    return isinstance(node, PyLayerNode) and node.saved is not None and not node.saved._grad_in_dtype_consistent
 
 
 def as_dtype_of(tensor: Tensor, like: Like) -> Tensor:

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Any, NamedTuple
 
 from pylayer.array import XP
-from pylayer.graph import grad_mode
+from pylayer.grad_mode import grad_mode
 from pylayer.tensor import Tensor
 
 

@@ -8,10 +8,9 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
-if TYPE_CHECKING:
-    from pylayer.op import Op
+from pylayer.vjp import Row
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -29,11 +28,14 @@ class Symbol:
 class Recorder(Protocol):
     """What records calls in static mode."""
 
-    def operation(self, op: Op, arguments: Sequence[Any]) -> Any:
+    def operation(self, op: Row, arguments: Sequence[Any]) -> Any:
         """Record an operation, its arguments checked and of one dtype; returns the Variables of its outputs."""
 
     def call(self, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """Record the call of a function that gives a Tensor through which no gradient flows."""
+
+    def detached(self, value: Any) -> Any:
+        """A Variable of the value of another, with stop_gradient True."""
 
 
 recording: ContextVar[Recorder | None] = ContextVar("recording", default=None)

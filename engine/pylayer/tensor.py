@@ -3,60 +3,21 @@
 from __future__ import annotations
 
 import itertools
-import weakref
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pylayer.array import XP, Array, place_of, to_numpy
+from pylayer.device import Place
 from pylayer.dtype import BY_NUMPY, DType
 from pylayer.graph import Cotangent, Node
 from pylayer.printing import text_of
+from pylayer.size import Size
 from pylayer.versions import version_of
 from pylayer.watch import in_force, records_all, tell_left, watching
 
 _names = itertools.count()
-_hook_ids = itertools.count()
-
-
-class Size(list[int]):
-    """A shape, as ``Tensor.shape`` gives it: a list of ints (observed rule 72)."""
-
-    def __getitem__(self, index: Any) -> Any:
-        found = super().__getitem__(index)
-        return Size(found) if isinstance(index, slice) else found
-
-    def numel(self) -> int:
-        """The number of elements."""
-        count = 1
-        for n in self:
-            count *= n
-        return count
-
-
-class Place:
-    """Where a Tensor lies; prints as Paddle does."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def __repr__(self) -> str:
-        return f"Place({self.name})"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Place) and other.name == self.name
-
-    def __hash__(self) -> int:
-        return hash(self.name)
-
-    def is_cpu_place(self) -> bool:
-        """Whether it is host memory."""
-        return self.name == "cpu"
-
-    def is_gpu_place(self) -> bool:
-        """Whether it is a GPU."""
-        return not self.is_cpu_place()
 
 
 class Tensor:
@@ -69,6 +30,9 @@ class Tensor:
 
     _grad: Tensor | None = None  # class attributes: few Tensors ever have either, and each is one write less to make
     _hooks: dict[int, Callable[[Cotangent], Cotangent]] | None = None
+
+    persistable = False
+    """Whether it outlives a step of training, as a parameter does."""
 
     __array_priority__ = 1000  # so that ndarray + Tensor asks the Tensor
     __array_ufunc__ = None
@@ -150,6 +114,7 @@ class Tensor:
 
     @stop_gradient.setter
     def stop_gradient(self, value: bool) -> None:
+        value = False if value is None else value  # as in Paddle
         if not isinstance(value, bool):
             raise TypeError(
                 f"(InvalidType) stop_gradient: argument (position 1) must be bool, but got {type(value).__name__}"
@@ -255,8 +220,9 @@ class Tensor:
         return f"{head}stop_gradient={self._stop_gradient},\n       {text_of(values, 7)})"
 
     def __deepcopy__(self, memo: Any) -> Tensor:
-        copy = type(self)(self.array.copy(), None, self._stop_gradient)
-        copy.__dict__.update({k: v for k, v in self.__dict__.items() if k not in ("_grad", "_hooks")})
+        copy = type(self).__new__(type(self))
+        copy.array, copy.node, copy._stop_gradient = self.array.copy(), None, self._stop_gradient
+        copy.__dict__.update({k: v for k, v in self.__dict__.items() if k not in ("_grad", "_hooks", "name")})
         return copy
 
     # ----------------------------------------------------------------- its gradient
@@ -265,12 +231,6 @@ class Tensor:
         if records_all():
             return Tensor(self.array, self if self.node is None else self.node, self._stop_gradient)
         return Tensor(self.array)
-
-    def backward(self, grad_tensor: Tensor | None = None, retain_graph: bool = False) -> None:
-        """Accumulate the gradient of every leaf that this Tensor depends on; see `autograd.backward`."""
-        from pylayer.autograd import backward
-
-        backward([self], [grad_tensor], retain_graph)
 
     def gradient(self) -> np.ndarray[Any, Any] | None:
         """The gradient's values on the host, or None."""
@@ -283,39 +243,10 @@ class Tensor:
 
     clear_gradient = clear_grad
 
-    def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> HookHandle:
-        """Have `hook` see the accumulated gradient once per backward; what it returns, unless None, takes its place.
-
-        Raises:
-            RuntimeError: gradients stop at this Tensor (observed rule 85).
-        """
-        if self._stop_gradient:
-            raise RuntimeError("Cannot register hook on a tensor that stop gradient.")
-        holder: Any = self.node if isinstance(self.node, Node) else self
-        attribute = "hooks" if holder is self.node else "_hooks"
-        hooks = getattr(holder, attribute)
-        if hooks is None:
-            hooks = {}
-            setattr(holder, attribute, hooks)
-        return HookHandle(hooks, lambda cotangent: _run_hook(hook, cotangent))
-
-    def retain_grads(self) -> None:
-        """Keep the gradient of this result in `grad`, as for a leaf."""
-        if self.is_leaf or self._stop_gradient:
-            return
-        this = weakref.ref(self)
-
-        def keep(gradient: Tensor) -> None:
-            tensor = this()
-            if tensor is not None:
-                tensor.accumulate(gradient.array.copy())
-
-        self.register_hook(keep)
-
-    def accumulate(self, gradient: Array) -> None:
+    def accumulate(self, gradient: Array, stopped: bool = False) -> None:
         """Add `gradient`, an array nobody else holds, to `grad`: the same Tensor object, so that old handles see it."""
         if self._grad is None:
-            self._grad = Tensor(gradient, None, False)
+            self._grad = Tensor(gradient, None, stopped)
         else:
             self._grad = self._grad._replaced(self._grad.array + gradient)
 
@@ -325,36 +256,12 @@ class Tensor:
         return self
 
 
-class HookHandle:
-    """Returned by `register_hook`; `remove` takes the hook out again."""
-
-    def __init__(
-        self, hooks: dict[int, Callable[[Cotangent], Cotangent]], hook: Callable[[Cotangent], Cotangent]
-    ) -> None:
-        self._key = next(_hook_ids)
-        self._hooks = hooks
-        hooks[self._key] = hook
-
-    def remove(self) -> bool:
-        """Remove the hook; False if it was removed before."""
-        return self._hooks.pop(self._key, None) is not None
-
-
-def _run_hook(hook: Callable[[Tensor], Tensor | None], cotangent: Cotangent) -> Cotangent:
-    recorded = isinstance(cotangent, Tensor)
-    given = cotangent if recorded else Tensor(cotangent.copy())  # a hook may change it in place
-    result = hook(given)
-    if result is None:
-        result = given
-    if not isinstance(result, Tensor):
-        raise TypeError(f"A gradient hook must return a Tensor or None, but got {type(result).__name__}.")
-    return result if recorded else result.array
-
-
 class Parameter(Tensor):
     """A leaf that is trained: stop_gradient is the opposite of `trainable`."""
 
     __slots__ = ()
+
+    persistable = True
 
     def __init__(self, array: Array, trainable: bool = True) -> None:
         super().__init__(array, None, not trainable)

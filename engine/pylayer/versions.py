@@ -7,6 +7,7 @@ has an entry, so a program without in-place changes pays one truth test per node
 from __future__ import annotations
 
 import weakref
+from collections import deque
 from collections.abc import Iterable
 from itertools import count
 from typing import Any, NamedTuple, Protocol
@@ -27,22 +28,33 @@ class Saver(Protocol):
         """What messages call it."""
 
 
-class _Change(NamedTuple):
+STAMPS = 64
+"""How many changes of one memory are told apart by time, for messages: a parameter changes at every step."""
+
+
+class _Changes(NamedTuple):
     buffer: weakref.ref[Array]
-    stamp: int
     version: int
+    stamps: deque[int]
+
+    def version_at(self, age: int) -> int:
+        """The version when a node of that age saved the array; at the least, if that is long ago."""
+        return self.version - sum(stamp < age for stamp in self.stamps)
 
 
-changes: dict[int, _Change] = {}
+changes: dict[int, _Changes] = {}
 """By id of the array that owns the memory."""
 
 
-def mark_changed(array: Array) -> None:
+def mark_changed(array: Array, times: int = 1) -> None:
     """Record that the memory of `array` was changed in place just now."""
     buffer = owner(array)
     key = id(buffer)
-    forget = weakref.ref(buffer, lambda _: changes.pop(key, None))
-    changes[key] = _Change(forget, next(clock), version_of(array) + 1)
+    before = changes.get(key)
+    if before is None:
+        before = _Changes(weakref.ref(buffer, lambda _: changes.pop(key, None)), 0, deque(maxlen=STAMPS))
+    before.stamps.extend(next(clock) for _ in range(times))
+    changes[key] = before._replace(version=before.version + times)
 
 
 def version_of(array: Array) -> int:
@@ -61,9 +73,10 @@ def check_unchanged(values: Iterable[Any], node: Saver) -> None:
         if type(value) not in XP:
             continue
         change = changes.get(id(owner(value)))
-        if change and change.stamp < node.age:
+        if change and change.stamps[-1] < node.age:
             raise RuntimeError(
-                f"A Tensor of shape {list(value.shape)} used in gradient computation of {node.label} has been modified "
-                f"by an inplace operation since it was saved (received tensor_version:{change.version}). "
-                f"Use the out-of-place form, or clone() the Tensor before changing it."
+                f"(PermissionDenied) A Tensor of shape {list(value.shape)} used in gradient computation of "
+                f"{node.label} has been modified by an inplace operation since it was saved. Use the out-of-place "
+                f"form, or clone() the Tensor before changing it. (received tensor_version:{change.version} != "
+                f"wrapper_version_snapshot:{change.version_at(node.age)})"
             )

@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextvars import ContextVar, Token
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
-if TYPE_CHECKING:
-    from pylayer.array import Array
-    from pylayer.graph import Node
-    from pylayer.op import Op
-    from pylayer.tensor import Tensor
+from pylayer.array import Array
+from pylayer.graph import Node
+from pylayer.vjp import Row
+
+Tensor = Any
+"""A Tensor, which itself tells its watch; so it stands above this file."""
 
 
 class Watch(Protocol):
@@ -28,7 +29,7 @@ class Watch(Protocol):
     def made(self, node: Node, out: Any) -> None:
         """An operation was recorded: its node, and its output, or outputs as a list."""
 
-    def computed(self, op: Op, inputs: Sequence[Any], out: Any) -> None:
+    def computed(self, op: Row, inputs: Sequence[Any], out: Any) -> None:
         """An operation on these arguments, Tensors and others, was not recorded: nothing to differentiate, or no need.
         Of arguments that are lists, the Tensors are in them."""
 
@@ -47,7 +48,7 @@ watching: list[Watch] = []
 
 in_force: ContextVar[Watch | None] = ContextVar("watch", default=None)
 
-Place = tuple["Tensor", "Array", Any, bool]
+Place = tuple[Tensor, Array, Any, bool]
 """A Tensor, and the array, node and stop_gradient that it had."""
 moved: ContextVar[list[Place] | None] = ContextVar("moved", default=None)
 """The Tensors that in-place operations changed while everything is recorded, as they were."""
@@ -93,7 +94,7 @@ def tell_made(node: Node, out: Any) -> None:
         watch.made(node, out)
 
 
-def tell_computed(op: Op, inputs: Sequence[Any], out: Any) -> None:
+def tell_computed(op: Row, inputs: Sequence[Any], out: Any) -> None:
     """Tell the watch in force here, if any, of an operation that was not recorded."""
     watch = in_force.get()
     if watch is not None:

@@ -117,6 +117,9 @@ class Backend(Protocol):
     def lacks_kernel(self, error: Exception) -> bool:
         """Whether an error says that an operation is not there for a dtype on this device."""
 
+    def lacks(self, error: BaseException) -> str:
+        """The name of Paddle's that the backend does not have, if that is what an error was raised for; else empty."""
+
     def array(self, tensor: Tensor) -> Array:
         """The values of a Tensor as an array of the backend: no copy where it needs none."""
 

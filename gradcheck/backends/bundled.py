@@ -14,6 +14,7 @@ import pylayer
 from gradcheck.backends.recording import Mover, Moving, Recorded, recorded
 from pylayer.array import Array, default_module, set_device
 from pylayer.dtype import as_dtype
+from pylayer.missing import missing_name
 from pylayer.tensor import Tensor
 from pylayer.watch import watched
 
@@ -60,6 +61,10 @@ class BundledBackend:
     def lacks_kernel(self, error: Exception) -> bool:
         """It has all of its operations for every dtype."""
         return False
+
+    def lacks(self, error: BaseException) -> str:
+        """The name that Paddle 3.3.1 has and the engine lacks."""
+        return missing_name(error)
 
     def array(self, tensor: Tensor) -> Array:
         """The Tensor's own array."""

@@ -18,10 +18,10 @@ import numpy as np
 import pylayer
 from gradcheck.backends.base import Array, Spot, Tensor, is_differentiable
 from gradcheck.backends.steps import Step
-from pylayer.autograd import enable_grad
+from pylayer.grad_mode import enable_grad
 from pylayer.graph import Node, Output
-from pylayer.op import Op
 from pylayer.op_node import OpNode, SeveralOutputs, parent_of
+from pylayer.vjp import Row
 from pylayer.watch import watched
 
 NOT_THE_USERS = tuple(f"{folder}{os.sep}" for folder in (Path(pylayer.__file__).parent, Path(__file__).parents[1]))
@@ -110,7 +110,7 @@ class Recorder:
         self.steps.append(Step(node.op.name, values, len(self.arrays), edges, node, spot))
         self.arrays += values
 
-    def computed(self, op: Op, inputs: Sequence[Any], out: Any) -> None:
+    def computed(self, op: Row, inputs: Sequence[Any], out: Any) -> None:
         self.chose(op.name, op.arguments, inputs)
 
     def decided(self, tensor: Tensor) -> None:
@@ -164,10 +164,10 @@ class Moving:
         assert isinstance(node, OpNode)
         self.moved(node.op, out, [v for values in node.saved for v in values])
 
-    def computed(self, op: Op, inputs: Sequence[Any], out: Any) -> None:
+    def computed(self, op: Row, inputs: Sequence[Any], out: Any) -> None:
         self.moved(op, out, [getattr(value, "array", value) for value in inputs])
 
-    def moved(self, op: Op, out: Any, read: Sequence[Any]) -> None:
+    def moved(self, op: Row, out: Any, read: Sequence[Any]) -> None:
         """Move the outputs of an operation that read these arrays, or dtypes."""
         move_outputs(self.move, op, list(out) if isinstance(out, (tuple, list)) else [out], read)
 
@@ -181,7 +181,7 @@ class Moving:
         pass
 
 
-def move_outputs(move: Mover, op: Op, outs: Sequence[Array], read: Sequence[Any], number: int = -1) -> None:
+def move_outputs(move: Mover, op: Row, outs: Sequence[Array], read: Sequence[Any], number: int = -1) -> None:
     """Move fresh outputs: neither what was read itself nor what it was exactly widened from."""
     for k, out in enumerate(outs):
         widens = op.name == "cast" and any(

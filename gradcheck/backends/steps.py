@@ -11,8 +11,8 @@ import numpy as np
 from gradcheck.backends.base import Array, Spot
 from pylayer.array import XP
 from pylayer.op_node import OpNode, SeveralOutputs, unbroadcast
-from pylayer.op_table import Vjp, raw_ops
 from pylayer.saved import PackedSaved
+from pylayer.vjp import Vjp, raw_ops
 
 NARROW = {"float16": "float64", "bfloat16": "float64", "float32": "float64", "complex64": "complex128"}
 """The dtypes in which nothing is pulled back, and what is taken for them."""

@@ -73,6 +73,9 @@ def execute(case: Case) -> Result:
         except (Exception, SystemExit) as error:
             if not raised_by_scenario(scenario.path, error):
                 raise
+            if name := backend.lacks(error):
+                what = f"{name} is not part of the bundled engine"
+                return case.result(Status.UNSUPPORTED, told(what, error, scenario.path, scenario.line))
             findings = [Finding(Status.ERROR, told(describe(error), error, scenario.path, scenario.line))]
         finally:
             backend.paddle.disable_static()  # a program may have left it on
@@ -186,7 +189,7 @@ class Run:
         try:
             yield found
         except Exception as error:
-            if expected is None:
+            if expected is None or self.backend.lacks(error):
                 raise
             names = {cls.__name__ for cls in type(error).__mro__}
             phase = phase_of(error)

@@ -5,18 +5,34 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
-from gradcheck.backends.base import Array, Tensor, is_differentiable
+from gradcheck.backends.base import Array, Backend, Tensor, is_differentiable
 from gradcheck.case.agreement import same
 from gradcheck.case.no_gradient import NoGradient
 from gradcheck.checker.problem import Observation
 
-if TYPE_CHECKING:
-    from gradcheck.case.function import TensorFunction
+
+class Observed(Protocol):
+    """What is observed: a function of named Tensors on a backend, at given arrays."""
+
+    backend: Backend
+    arrays: dict[str, Array]
+
+    def tensors(self) -> dict[str, Tensor]:
+        """The inputs as fresh leaf Tensors."""
+
+    def outputs(self, returned: Any) -> list[Tensor]:
+        """The Tensors among what the call returned."""
+
+    def checked_outputs(self, inputs: dict[str, Tensor]) -> list[Tensor]:
+        """The outputs for `inputs`."""
+
+    def grad(self, outputs: list[Tensor], inputs: list[Tensor], cotangents: list[Tensor]) -> list[Tensor | None]:
+        """The gradients of `inputs`."""
 
 
-def observed(function: TensorFunction, cotangents: Sequence[Array | None]) -> Observation:
+def observed(function: Observed, cotangents: Sequence[Array | None]) -> Observation:
     """Run forward and backward once and compare the memory of inputs and cotangents before and after.
 
     Raises:
@@ -56,9 +72,7 @@ def observed(function: TensorFunction, cotangents: Sequence[Array | None]) -> Ob
 
 
 @contextmanager
-def watched_backward(
-    function: TensorFunction, inputs: dict[str, Tensor], seen: dict[str, tuple[str, ...]]
-) -> Iterator[None]:
+def watched_backward(function: Observed, inputs: dict[str, Tensor], seen: dict[str, tuple[str, ...]]) -> Iterator[None]:
     """Have every PyLayer's backward note which of its cotangents it changes, and what it returns."""
     tensors_in, array, overlap = function.outputs, function.backend.array, function.backend.overlap
 

@@ -104,9 +104,11 @@ def worst(
     found: list[GradientSummary] = []
     for where, function in looked:
         summary = check(function)
-        found.append(summary.model_copy(update={"where": where}))
+        found.append(summary.model_copy(update={"where": where}) if where else summary)
         if summary.verdict is Status.FAIL and not agrees(summary):
             break
+    if len(found) == 1 and not found[0].where:
+        return found[0]
     differing = [summary for summary in found if not agrees(summary)] or found
     chosen = max(differing, key=lambda summary: SEVERITY.index(summary.verdict))
     right = chosen.verdict is Status.PASS

@@ -13,7 +13,7 @@ import numpy as np
 
 from gradcheck.checker.found import Named
 from gradcheck.checker.hypotheses import HYPOTHESES
-from gradcheck.checker.look import ROUNDING, Looker
+from gradcheck.checker.look import ROUNDING, Look, Looker
 from gradcheck.checker.subject import Subject
 from gradcheck.numeric.derivative import quick
 from gradcheck.numeric.line import Array, module_of, only
@@ -25,22 +25,27 @@ COTANGENTS = 2
 """Random ones that a hypothesis has to hold for: with one, any number can be explained."""
 
 
-def causes(looker: Looker, named: Named, budget: float) -> Iterator[Diagnosis]:
+def causes(looker: Looker, named: Named, look: Look, budget: float) -> Iterator[Diagnosis]:
     """What explains the wrong gradient: of all inputs at once by the tape, or input by input.
 
     Without a tape the right gradient is found column by column, as long as `budget` evaluations allow it.
     """
     point = looker.point
     wrong = [number for number, count in named.counts.items() if count]
-    cotangents = [looker.even_weights() for _ in range(COTANGENTS)]
+    known = look.tape if look.tape is not None and look.tape.rounding and not look.by_rows else None
+    cotangents = [looker.even_weights() for _ in range(COTANGENTS - (known is not None))]
     claimed = [point.vjp(u) for u in cotangents]
+    if known is not None:  # what the look has shown needs no second time
+        cotangents, claimed = [look.cotangent, *cotangents], [look.gradients, *claimed]
     nothing = [number for number in wrong if not any(bool((g[number] != 0).any()) for g in claimed)]
     if point.witnessed and len(nothing) < len(wrong):
-        explained = list(point.explained([*cotangents, looker.even_weights()]))
+        rounding = point.rounding(cotangents[0]) if known is None else known.rounding
+        explained = list(point.explained([*cotangents, looker.even_weights()], rounding))
         if explained:
             yield from explained
             return
-    taped = [(point.by_tape(u), point.rounding(u)) for u in cotangents] if point.witnessed else []
+    taped = [] if known is None else [(known.gradients, known.rounding)]
+    taped += [(point.by_tape(u), point.rounding(u)) for u in cotangents[len(taped) :]] if point.witnessed else []
     for number in wrong:
         cost = 0 if point.witnessed else 4 * point.x[number].size
         if cost > budget:
@@ -64,7 +69,7 @@ def causes(looker: Looker, named: Named, budget: float) -> Iterator[Diagnosis]:
             yield cause
 
 
-def by_tape(taped: Sequence[tuple[list[Array], list[Array]]], number: int) -> tuple[list[Array], list[Array]]:
+def by_tape(taped: Sequence[tuple[Sequence[Array], Sequence[Array]]], number: int) -> tuple[list[Array], list[Array]]:
     """The right gradients of an input by the tape, one per cotangent, and their bars, of those of all inputs."""
     values = [gradients[number] for gradients, _ in taped]
     bars = [rounding[number] + ROUNDING * abs(gradients[number]).max(initial=0.0) for gradients, rounding in taped]

@@ -21,6 +21,8 @@ COARSE = 2.0**6 * 2.0**-23
 """The same for a backward that computes in float32 on the way, relative to the largest element. Rounding of any
 precision commutes with factors that are powers of two, other non-linear functions of the cotangent do not: only then it
 is granted."""
+LEAST = float(np.finfo("float64").tiny)
+"""Below it, digits are lost."""
 FACTOR = -3.0
 POWER_OF_TWO = -4.0
 
@@ -184,5 +186,4 @@ def close(whole: Any, part: Any, factor: float, rest: Any, size: float = 0.0, co
     whole, part, rest = (given[0].dtype.type(0) if a is None else a for a in (whole, part, rest))
     size = max(size, float(abs(whole).max()), abs(factor) * float(abs(part).max()), float(abs(rest).max()))
     eps = max(coarse, UNITS * max(spacing(a) for a in given))
-    least = float(np.finfo("float64").tiny)  # below it, digits are lost
-    return bool(np.isfinite(size)) and float(abs(whole - (factor * part + rest)).max()) <= eps * size + least
+    return bool(np.isfinite(size)) and float(abs(whole - (factor * part + rest)).max()) <= eps * size + LEAST

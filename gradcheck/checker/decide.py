@@ -39,7 +39,7 @@ class Decision(Enum):
 
 @dataclass(frozen=True)
 class Seen:
-    """uᵀJ d by the differences, with all that may be off: their own bar, the claim's rounding, what the user allows."""
+    """uᵀJ d by the differences, and how far the truth may be from it."""
 
     value: float
     bar: float
@@ -52,22 +52,28 @@ class Seen:
     """Whether there are outputs, not negligible, of which nothing is seen."""
     noisy: bool = False
     """Whether that is because they change without order, and not because they are small."""
+    allowed: float = 0.0
+    """What a claim may be off beside: by its own rounding, and what the user allows. It is no lack of power."""
 
     def holds(self, derivative: float) -> bool:
         """Whether a derivative lies within the bar."""
-        return abs(derivative - self.value) <= self.bar
+        return abs(derivative - self.value) <= self.bar + self.allowed
 
     def excludes(self, derivative: float) -> bool:
         """Whether it lies outside of the bar, and outside of what either side allows."""
-        return not abs(derivative - self.value) <= self.bar + self.gap
+        return not abs(derivative - self.value) <= self.bar + self.gap + self.allowed
 
 
 @dataclass(frozen=True)
 class Claim:
-    """What backward says of uᵀJ d: its value, and the sum of the absolute shares that it is made of."""
+    """What backward says of uᵀJ d."""
 
     value: float
     size: float
+    """The sum of the absolute shares that it is made of."""
+    root: float = math.inf
+    """The root of the sum of their squares, where it is known: how large it is expected to be if their signs are
+    random."""
 
 
 @dataclass(frozen=True)
@@ -80,13 +86,13 @@ class Heard:
 
 def decide(claim: Claim, seen: Seen, heard: Heard | None) -> Decision:
     """The decision on one look, by the table of the module."""
-    size = max(abs(seen.value), seen.scale, claim.size)
+    size = max(abs(seen.value), seen.scale, min(claim.size, claim.root))
     known = math.isfinite(seen.bar) and math.isfinite(seen.value)
     power = known and seen.bar <= POWER * size
     if heard is not None and not math.isfinite(heard.value):
         heard = None
     apart = abs(claim.value - seen.value)
-    if known and seen.excludes(claim.value) and (power or not apart <= FAR * seen.bar):
+    if known and seen.excludes(claim.value) and (power or not apart <= FAR * seen.bar + seen.allowed):
         return Decision.CONTRADICTION if heard is not None and not heard.rejects else Decision.FAIL
     right = power and seen.holds(claim.value) and not seen.blind
     if heard is not None:

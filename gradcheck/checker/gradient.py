@@ -231,11 +231,13 @@ class Check:
 
         The rule of an operation underflows at points at which the gradient does not.
         """
-        look = self.looker.look([m if bool(m.any()) else None for m in rejected], by_rows=True)
-        if look.heard is None or not np.isfinite(look.seen.bar) or look.kinked:
+        masks = [m if bool(m.any()) else None for m in rejected]
+        look = self.looker.look(masks, by_rows=True, with_tape=False)
+        clear = not look.kinked and look.seen.bar <= POWER * abs(look.seen.value) < np.inf
+        if not clear or not look.seen.holds(look.claim.value):
             return False
-        clear = look.seen.bar <= POWER * abs(look.seen.value)
-        return clear and look.seen.holds(look.claim.value) and look.seen.excludes(look.heard.value)
+        heard = self.looker.with_tape(look, masks).heard
+        return heard is not None and look.seen.excludes(heard.value)
 
     def longer(self, masks: Sequence[Array | None] | None, kinked: bool) -> Found:
         """The same from a whole scan, where a first look was not enough; FAIL if another direction shows it too."""

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from gradcheck.checker.decide import POWER, Claim, Decision, Heard, Seen, decide
+from gradcheck.checker.claim_rounding import claim_rounding
+from gradcheck.checker.cotangents import equal_weights, even_weights
+from gradcheck.checker.decide import Claim, Decision, Heard, Seen, decide
+from gradcheck.checker.of_tape import OfTape, of_tape
 from gradcheck.checker.point import Point
 from gradcheck.numeric.derivative import BRIEF, Derivative, derivative_of
-from gradcheck.numeric.line import Array, inner, module_of
+from gradcheck.numeric.line import Array, inner, module_of, root_of_squares
 from gradcheck.numeric.noise import measured, with_hidden
 from gradcheck.numeric.scan import EPS, LARGEST, RATIO, SMALLEST, USUAL_LARGEST, Scan
 
@@ -20,22 +23,20 @@ ROUNDING = 64 * EPS
 some dozen operations whose errors do not cancel."""
 GIVEN_UNITS = 4
 """The same in units of a coarser dtype that the inputs were given in, in which a backward may compute on the way."""
-QUICKLY = 2.0**-40
-"""Entries of claim and tape that agree as well as this, relative to themselves, agree whatever the rounding of both."""
-HEARD = 0.5
-"""A tape of whose gradient more than this share is rounding (a chaotic recurrence) is not heard."""
-STANDS_OUT = 1e6
-"""An output counts in a projection as if its derivative were at least so many of its bars: all those lost in noise
-together widen the bar by one millionth of their number."""
+EXCLUDED = (Decision.FAIL, Decision.CONTRADICTION)
+"""Decisions by which the differences exclude the claim."""
+SIGNS = 5.0
+"""A sum of bounded errors with random signs exceeds the root of the sum of their bounds' squares so many times once in
+100,000 (Hoeffding 1963: 2 exp(−5² / 2)), and FAIL takes two looks. The signs are those of cotangent and direction."""
+OTHERS, COARSE = 2, RATIO ** BRIEF[-1]
+"""Directions along which the outputs' sizes are seen, by one step each: of 1,000 outputs none is then small by chance
+by more than a factor of 10 (along one direction, of 1,000)."""
 ON_THE_WAY = 16.0
 """Units of rounding of numbers as large as the inputs, or 1, that may hide in an output, however small it is (a GELU at
 -8 is x · (1 − 1) / 2): a few operations."""
 NEGLIGIBLE = 1e-9
 """An output whose noise is such a share of the largest output needs no derivative of its own
 (a GELU at -8 is all rounding)."""
-SMALLEST_SIZE, MOST_WEIGHT = 2.0**-1000, 2.0**500
-"""Of an output in a projection. Larger weights are all made smaller alike: cotangents have to leave room
-for the derivatives."""
 TAPE_STEPS = range(-8, -4)
 """The first look where the noise is known: four steps give three values that have to agree."""
 AGAIN_STEPS = range(-8, -5)
@@ -44,7 +45,7 @@ AGAIN_STEPS = range(-8, -5)
 
 @dataclass
 class Look:
-    """What one direction d and one cotangent u show. `rejected`: per moved input, what the tape rejects."""
+    """What one direction d and one cotangent u show."""
 
     direction: list[Array | None]
     derivative: Derivative
@@ -52,15 +53,25 @@ class Look:
     gradients: list[Array]
     claim: Claim
     seen: Seen
-    heard: Heard | None
-    rejected: list[Array] | None
     by_rows: bool
     """Whether the derivative is that of every output, not that of their weighted sum alone."""
+    tape: OfTape | None = None
+    """What the tape says, where it is a witness and was asked."""
 
     @property
     def kinked(self) -> bool:
         """Whether some output has a kink or a jump here, or too near to tell."""
         return bool((self.derivative.kinked | self.derivative.unclear).any())
+
+    @property
+    def heard(self) -> Heard | None:
+        """What the tape says of the projection, where it is heard."""
+        return None if self.tape is None else self.tape.heard
+
+    @property
+    def rejected(self) -> list[Array] | None:
+        """Per moved input, what the tape rejects; None if that is nothing."""
+        return None if self.tape is None else self.tape.rejected
 
     @property
     def decision(self) -> Decision:
@@ -73,7 +84,8 @@ class Look:
         difference = abs(self.claim.value - self.seen.value)
         if not difference < np.inf:
             return float("inf")
-        return difference / self.seen.bar if self.seen.bar else float(difference != 0) * np.inf if difference else 0.0
+        bar = self.seen.bar + self.seen.allowed
+        return difference / bar if bar else float("inf") if difference else 0.0
 
 
 @dataclass
@@ -85,6 +97,7 @@ class Looker:
     rtol: float
     fine: bool = False
     """Whether whole scans take the finest structure for the function's own; else it is rounding."""
+    slopes_over: tuple[Sequence[Array | None] | None, Array] | None = None
 
     def look(
         self,
@@ -96,6 +109,7 @@ class Looker:
         size: float = 1.0,
         by_rows: bool = False,
         without: Array | None = None,
+        with_tape: bool = True,
     ) -> Look:
         """A look along a random direction over the elements in `masks`, or over all.
 
@@ -106,6 +120,7 @@ class Looker:
             size: of the cotangent.
             without: outputs that take no part, as a mask.
             by_rows: a derivative for every output, also where the tape tells the noise of a weighted sum.
+            with_tape: whether to ask the tape as well.
         """
         point = self.point
         direction = point.direction(self.random, masks)
@@ -116,7 +131,8 @@ class Looker:
             if floor is not None:
                 noise = module_of(noise).maximum(noise, floor.noise)
             derivative = self.scanned(scan, noise, whole, AGAIN_STEPS if like is not None else BRIEF)
-            cotangent = size * self.equal_weights(derivative) * ~(derivative.kinked | derivative.unclear)
+            cotangent = size * equal_weights(derivative.both, self.slopes(masks), self.random)
+            cotangent *= ~(derivative.kinked | derivative.unclear)
         else:
             cotangent = size * self.even_weights()
         if without is not None:
@@ -127,14 +143,29 @@ class Looker:
                 derivative = self.scanned(scan, self.noise(scan, whole), whole, BRIEF)
             else:
                 derivative = self.with_known_noise(scan, direction, cotangent, whole)
-        return self.compared(direction, derivative, cotangent, by_rows, masks)
+        look = self.compared(direction, derivative, cotangent, by_rows)
+        if with_tape:
+            look = self.with_tape(look, masks)
+        return self.granted(look, measure=point.tape is None)
 
     def along(self, direction: list[Array | None], like: Look, whole: bool) -> Look:
         """A look along a given direction, with the cotangent and the noise of another look."""
         scan = Scan(self.point.line(direction, None if like.by_rows else like.cotangent))
         derivative = self.scanned(scan, like.derivative.noise, whole, BRIEF)
         masks = [None if d is None else d != 0 for d in direction]
-        return self.compared(direction, derivative, like.cotangent, like.by_rows, masks)
+        look = self.with_tape(self.compared(direction, derivative, like.cotangent, like.by_rows), masks)
+        return self.granted(look)
+
+    def granted(self, look: Look, measure: bool = False) -> Look:
+        """The claim excluded only beyond the rounding of the dtype that the inputs were given in, in which backward may
+        compute: what is usual, and if that is not enough what is measured."""
+        point, size = self.point, min(look.claim.size, SIGNS * look.claim.root)
+        if point.coarsest > EPS and look.decision in EXCLUDED and np.isfinite(size):
+            look.seen = replace(look.seen, allowed=look.seen.allowed + GIVEN_UNITS * point.coarsest * size)
+            if measure and look.decision in EXCLUDED:
+                rounding = claim_rounding(point, look.direction, look.cotangent, size, self.random)
+                look.seen = replace(look.seen, allowed=look.seen.allowed + rounding)
+        return look
 
     # ----------------------------------------------------------------- the differences
     @property
@@ -198,51 +229,37 @@ class Looker:
 
     # ----------------------------------------------------------------- cotangents
     def even_weights(self) -> Array:
-        """Random signs and magnitudes from 1/2 to 3/2."""
-        drawn = self.random.uniform(-1, 1, self.point.outputs.vector.shape)
-        return module_of(self.point.outputs.vector).asarray(drawn + np.copysign(0.5, drawn))
+        """See `cotangents.even_weights`."""
+        return even_weights(self.point.outputs.vector, self.random)
 
-    def equal_weights(self, derivative: Derivative) -> Array:
-        """Random signs and magnitudes under which every output counts alike, whatever the size of its derivative."""
-        xp, value, bar = module_of(derivative.kinked), abs(derivative.both.value), derivative.both.bar
-        known = xp.isfinite(bar)
-        seen = known & (bar <= POWER * value)
-        if bool(seen.any()):  # what is not seen counts as one that is: by its own size it would drown the others
-            size = xp.where(seen, value, xp.maximum(float(value[seen].mean()), STANDS_OUT * xp.where(known, bar, 0.0)))
-        else:
-            size = xp.maximum(value, STANDS_OUT * xp.where(known, bar, 0.0))
-            size = xp.where(size > 0, size, 1.0)
-        weight = xp.where(known, 1 / xp.maximum(size, SMALLEST_SIZE), 0.0)
-        largest = float(weight.max(initial=0.0))
-        return self.even_weights() * weight * (MOST_WEIGHT / largest if largest > MOST_WEIGHT else 1.0)
+    def slopes(self, masks: Sequence[Array | None] | None) -> Array:
+        """How large the slope of every output is along `OTHERS` more directions; taken once for the same elements."""
+        if self.slopes_over is None or self.slopes_over[0] is not masks:
+            xp, largest = module_of(self.point.outputs.vector), abs(self.point.outputs.vector) * 0
+            for _ in range(OTHERS):
+                change = self.point.line(self.point.direction(self.random, masks)).at(COARSE).size
+                largest = xp.maximum(largest, xp.where(xp.isfinite(change), change / COARSE, 0.0))
+            self.slopes_over = masks, largest
+        return self.slopes_over[1]
 
     # ----------------------------------------------------------------- all sides
-    def compared(
-        self,
-        direction: list[Array | None],
-        derivative: Derivative,
-        cotangent: Array,
-        by_rows: bool,
-        masks: Sequence[Array | None] | None,
-    ) -> Look:
-        """What everyone says for this cotangent."""
-        point = self.point
-        gradients = point.vjp(cotangent)
-        moves = [(k, d) for k, d in enumerate(direction) if d is not None]
+    def compared(self, direction: list[Array | None], derivative: Derivative, cotangent: Array, by_rows: bool) -> Look:
+        """What backward claims and the differences see for this cotangent."""
+        gradients = self.point.vjp(cotangent)
+        moves = [(gradients[k], d) for k, d in enumerate(direction) if d is not None]
         claim = Claim(
-            sum(inner(gradients[k], d) for k, d in moves),
-            sum(float(abs(gradients[k] * d).sum()) for k, d in moves),
+            sum(inner(g, d) for g, d in moves),
+            sum(float(abs(g * d).sum()) for g, d in moves),
+            math.hypot(*(root_of_squares(g * d) for g, d in moves)),
         )
         u = cotangent if by_rows else module_of(cotangent).asarray([1.0])
-        seen = self.seen(derivative, u, claim)
-        if not point.witnessed:
-            return Look(direction, derivative, cotangent, gradients, claim, seen, None, None, by_rows)
-        taped = point.by_tape(cotangent)
-        rejected, lost = self.rejected(cotangent, gradients, taped, masks)
-        heard = None
-        if lost <= HEARD * sum(float(abs(taped[k] * d).sum()) for k, d in moves):
-            heard = Heard(sum(inner(taped[k], d) for k, d in moves), rejected is not None)
-        return Look(direction, derivative, cotangent, gradients, claim, seen, heard, rejected, by_rows)
+        return Look(direction, derivative, cotangent, gradients, claim, self.seen(derivative, u, claim), by_rows)
+
+    def with_tape(self, look: Look, masks: Sequence[Array | None] | None = None) -> Look:
+        """The same with what the tape says, where it is a witness: it rejects entries in `masks` alone."""
+        if self.point.witnessed:
+            look.tape = of_tape(self.point, look.direction, look.cotangent, look.gradients, masks, self.rtol)
+        return look
 
     def seen(self, derivative: Derivative, u: Array, claim: Claim) -> Seen:
         """What the differences say of the rows weighted by `u`."""
@@ -252,46 +269,22 @@ class Looker:
         def total(values: Array) -> float:
             return float(xp.where(used, values, 0.0).sum())
 
+        def root(values: Array) -> float:
+            return root_of_squares(xp.where(used, values, 0.0))
+
         value = total(u * both.value)
-        given = GIVEN_UNITS * self.point.coarsest if self.point.coarsest > EPS else 0.0
-        bar = total(weight * both.bar) + (ROUNDING + given) * (claim.size if np.isfinite(claim.size) else 0.0)
+        bar = min(total(weight * both.bar), SIGNS * root(weight * both.bar))
+        if np.isfinite(claim.size):
+            bar += ROUNDING * claim.size
         if not bool(used.any()):
             bar = np.inf
-        elif np.isfinite(value) and np.isfinite(claim.value):
-            bar += self.rtol * max(abs(value), abs(claim.value))
+        allowed = self.rtol * max(abs(value), abs(claim.value))
         largest = float(abs(self.point.outputs.vector).max())
         lost = ~xp.isfinite(both.bar) & ~derivative.kinked & ~derivative.unclear
         lost &= derivative.noise > NEGLIGIBLE * largest
         noisy = bool((lost & derivative.blind & (derivative.noise > 2 * self.floor)).any())
-        slopes = derivative.nearby if claim.size else derivative.around  # of what is not claimed, all around
-        gap = float(np.sqrt(total((weight * derivative.gap) ** 2)))  # there is no kink in all outputs at once
-        return Seen(value, bar, total(weight * slopes), gap, bool(lost.any()), noisy)
-
-    def rejected(
-        self,
-        cotangent: Array,
-        gradients: Sequence[Array],
-        taped: Sequence[Array],
-        masks: Sequence[Array | None] | None = None,
-    ) -> tuple[list[Array] | None, float]:
-        """Per moved input, the entries in which claim and tape differ by more than both round; None if there are none.
-
-        And how much of the tape's gradient, times the inputs' scale, is nothing but rounding.
-        """
-        apart = []
-        for k, (g, t) in enumerate(zip(gradients, taped, strict=True)):
-            mask = ~(abs(g - t) <= (QUICKLY + self.rtol) * module_of(g).maximum(abs(g), abs(t)))
-            mask &= module_of(g).isfinite(t)  # where the tape is not finite it is not heard
-            if masks is not None:
-                mask = mask & (masks[k] if masks[k] is not None else False)
-            apart.append(mask)
-        if not any(bool(mask.any()) for mask in apart):
-            return None, 0.0
-        bars: list[Any] = self.point.rounding(cotangent)
-        found = [m & ~(abs(g - t) <= b) for m, g, t, b in zip(apart, gradients, taped, bars, strict=True)]
-        scales = self.point.scales
-        lost = sum(
-            float((abs(t * scale) * (m & (b > abs(t)))).sum())
-            for m, t, b, scale in zip(apart, taped, bars, scales, strict=True)
+        slopes = derivative.nearby if claim.size else derivative.stepped  # of steps, 0 is the gradient
+        gap = root(weight * derivative.gap)  # there is no kink in all outputs at once
+        return Seen(
+            value, bar, root(weight * slopes), gap, bool(lost.any()), noisy, allowed if allowed < np.inf else 0.0
         )
-        return (found if any(bool(mask.any()) for mask in found) else None), lost

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from gradcheck.checker.causes import causes
 from gradcheck.checker.decide import Decision
 from gradcheck.checker.found import Named
 from gradcheck.checker.look import ROUNDING, Look, Looker
+from gradcheck.checker.of_tape import of_tape
 from gradcheck.checker.patterns import patterns
 from gradcheck.checker.point import SUM_OF_OUTPUTS, Entry, OutOfTimeError, Point
 from gradcheck.checker.structure import elementwise, shows_diagonal
@@ -46,7 +47,7 @@ def name_wrong(looker: Looker, look: Look, listed: int, thorough: bool) -> Named
             named = by_columns(looker, look, budget)
         named.entries.sort(key=lambda e: -distance(e.analytic, e.numeric))
         named.patterns = patterns(point, named)
-        named.causes = tuple(causes(looker, named, budget - (point.evaluations + point.vjps - spent)))
+        named.causes = tuple(causes(looker, named, look, budget - (point.evaluations + point.vjps - spent)))
     except OutOfTimeError:
         named.unfinished = True
     return named
@@ -56,49 +57,49 @@ def name_wrong(looker: Looker, look: Look, listed: int, thorough: bool) -> Named
 def by_tape(looker: Looker, look: Look, listed: int) -> Named:
     """The wrong entries as the tape tells them: counted exactly for a random cotangent, located by vjps."""
     point, named = looker.point, Named()
-    assert look.rejected is not None
-    for number, mask in enumerate(look.rejected):
+    assert look.tape is not None
+    assert look.tape.rejected is not None
+    rejected, taped = look.tape.rejected, look.tape.gradients
+    for number, mask in enumerate(rejected):
         count = int(mask.sum())
         if count:
             named.counts[number] = count
         else:
             named.right.add(number)
-    taped = point.by_tape(look.cotangent)
     if shows_diagonal(looker, look):
         u = look.cotangent
         named.entries = [
             Entry(0, i, i, float(a), float(t), float(TAPED * abs(t)))
-            for i in module_of(u).flatnonzero(look.rejected[0].reshape(-1)).tolist()
+            for i in module_of(u).flatnonzero(rejected[0].reshape(-1)).tolist()
             for a, t in [(look.gradients[0].reshape(-1)[i] / u[i], taped[0].reshape(-1)[i] / u[i])]
         ]
         return named
     if point.outputs.vector.size <= MOST_ROWS_BY_TAPE:
-        named.entries = list(rows_by_tape(looker, range(point.outputs.vector.size), listed, look.rejected))
+        named.entries = list(rows_by_tape(looker, range(point.outputs.vector.size), listed, rejected))
         if named.entries:
             return named
     worst = []
-    for number, mask in enumerate(look.rejected):
-        errors = abs(look.gradients[number] - taped[number]).reshape(-1) * mask.reshape(-1)
-        order = np.argsort(-np.asarray(errors.tolist()))[: min(MOST_LOCATED, int(mask.sum()))]
-        worst += [(float(errors[i]), number, int(i)) for i in order.tolist()]
-    named.entries = [
-        located(point, look.cotangent, number, i) for _, number, i in sorted(worst, reverse=True)[:MOST_LOCATED]
-    ]
+    for number, mask in enumerate(rejected):
+        errors = (look.gradients[number] - taped[number]).reshape(-1) * mask.reshape(-1)
+        order = np.argsort(-np.asarray(abs(errors).tolist()))[: min(MOST_LOCATED, int(mask.sum()))]
+        worst += [(number, int(i), complex(errors[i])) for i in order.tolist()]
+    worst.sort(key=lambda wrong: -abs(wrong[2]))
+    named.entries = list(located(point, look.cotangent, worst[:MOST_LOCATED]))
     return named
 
 
-def rows_by_tape(looker: Looker, outputs: Iterable[int], listed: int, masks: Sequence[Array | None]) -> Iterable[Entry]:
+def rows_by_tape(looker: Looker, outputs: Iterable[int], listed: int, masks: Sequence[Array | None]) -> Iterator[Entry]:
     """Of these rows of the Jacobian all entries in `masks` that the tape rejects; of each input at most so many."""
     point = looker.point
     left = dict.fromkeys(range(len(point.x)), listed)
     for output in outputs:
         one = point.outputs.unit(output)
-        claimed, taped = point.vjp(one), point.by_tape(one)
-        wrong, _ = looker.rejected(one, claimed, taped, masks)
-        for number, mask in enumerate(wrong or []):
+        claimed = point.vjp(one)
+        said = of_tape(point, point.scales, one, claimed, masks, looker.rtol)
+        for number, mask in enumerate(said.rejected or []):
             for i in module_of(one).flatnonzero(mask.reshape(-1)).tolist()[: left[number]]:
                 left[number] -= 1
-                yield entry_of(point, number, i, output, claimed, taped)
+                yield entry_of(point, number, i, output, claimed, said.gradients)
 
 
 def entry_of(
@@ -110,26 +111,29 @@ def entry_of(
     return Entry(number, index, point.outputs.element(output), *value, TAPED * abs(t))
 
 
-def located(point: Point, cotangent: Array, number: int, index: int) -> Entry:
-    """The entry of one input element that carries most of its error, by halving the outputs."""
-    start, stop = 0, cotangent.size
-
-    def both(first: int, last: int) -> tuple[list[Array], list[Array]]:
-        part = cotangent * 0
-        part[first:last] = cotangent[first:last]
-        return point.vjp(part), point.by_tape(part)
-
-    def error_of(first: int, last: int) -> complex:
-        claimed, taped = both(first, last)
-        return complex((claimed[number] - taped[number]).reshape(-1)[index])
-
-    whole = error_of(start, stop)
-    while stop - start > 1:
+def located(point: Point, cotangent: Array, wrong: Sequence[tuple[int, int, complex]]) -> Iterator[Entry]:
+    """For elements of inputs, with their errors for a cotangent, the entries that carry most of these, by halving the
+    outputs for all of them at once."""
+    waiting = [(0, cotangent.size, list(wrong))]
+    while waiting:
+        start, stop, here = waiting.pop()
+        if stop - start == 1:
+            one = point.outputs.unit(start)
+            claimed, taped = point.vjp(one), point.by_tape(one)
+            yield from (entry_of(point, number, i, start, claimed, taped) for number, i, _ in here)
+            continue
         middle = (start + stop) // 2
-        half = error_of(start, middle)
-        start, stop, whole = (start, middle, half) if 2 * abs(half) >= abs(whole) else (middle, stop, whole - half)
-    one = point.outputs.unit(start)
-    return entry_of(point, number, index, start, point.vjp(one), point.by_tape(one))
+        part = cotangent * 0
+        part[start:middle] = cotangent[start:middle]
+        claimed, taped = point.vjp(part), point.by_tape(part)
+        first, second = [], []
+        for number, i, whole in here:
+            half = complex((claimed[number] - taped[number]).reshape(-1)[i])
+            if 2 * abs(half) >= abs(whole):
+                first.append((number, i, half))
+            else:
+                second.append((number, i, whole - half))
+        waiting += [(a, b, left) for a, b, left in ((start, middle, first), (middle, stop, second)) if left]
 
 
 # --------------------------------------------------------------------------- without the tape

@@ -39,11 +39,13 @@ class OutOfTimeError(Exception):
 class Point:
     """The function with float64 copies of the inputs, unless the layer only takes its own dtype.
 
+    `coarsest` is the spacing of the dtype that the inputs were given in, where it is not that of `problem`.
+
     Raises:
         Exception: whatever the layer raises there.
     """
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Problem, coarsest: float = 0.0) -> None:
         self.problem = problem
         self.moved = [k for k, wanted in enumerate(problem.differentiable) if wanted]
         """The inputs that a gradient is claimed for, which are moved."""
@@ -62,6 +64,8 @@ class Point:
             self.outputs = Outputs.of(self.first_outputs())
         self.x = [self.inputs[k] for k in self.moved]
         """The inputs that are moved."""
+        self.coarsest = coarsest or max((spacing(problem.inputs[k]) for k in self.moved), default=0.0)
+        """The spacing of the coarsest dtype among them, as they were given."""
 
     @property
     def as_given(self) -> bool:
@@ -76,7 +80,7 @@ class Point:
 
     def beside(self, moved: Sequence[Array]) -> Point:
         """The same function at another point."""
-        return Point(replace(self.problem, inputs=self.at(moved), outputs=None, observe=None))
+        return Point(replace(self.problem, inputs=self.at(moved), outputs=None, observe=None), self.coarsest)
 
     def at(self, moved: Sequence[Array]) -> list[Array]:
         """All inputs with the moved ones replaced."""
@@ -102,11 +106,6 @@ class Point:
     def on_the_way(self) -> float:
         """How large numbers are that the function may compute with: 1, or as its inputs."""
         return max([1.0, *(float(abs(x).max()) for x in self.x if x.size)])
-
-    @cached_property
-    def coarsest(self) -> float:
-        """The spacing of the coarsest dtype among the inputs, as they were given."""
-        return max(spacing(self.problem.inputs[k]) for k in self.moved)
 
     def forward(self, moved: Sequence[Array]) -> list[Array]:
         """The active outputs with the moved inputs replaced; NaN where the layer raises."""
@@ -140,10 +139,12 @@ class Point:
         return self.outputs.size <= MOST_ROWS
 
     # ----------------------------------------------------------------- what is claimed, and what the tape says
-    def vjp(self, cotangent: Array) -> list[Array]:
-        """The gradients of the moved inputs that the layer claims, None as zeros, in double precision."""
+    def vjp(self, cotangent: Array, moved: Sequence[Array] | None = None) -> list[Array]:
+        """The gradients of the moved inputs that the layer claims, None as zeros, in double precision; at others, if
+        these are given."""
         self.spend(vjps=1)
-        found = self.problem.vjp(list(self.inputs), self.outputs.split(cotangent))
+        inputs = list(self.inputs) if moved is None else self.at(moved)
+        found = self.problem.vjp(inputs, self.outputs.split(cotangent))
         return [widened(self.inputs[k] * 0 if found[k] is None else found[k]) for k in self.moved]
 
     @cached_property
@@ -179,8 +180,11 @@ class Point:
         total = self.tape.rounding_of_both(self.outputs.split(cotangent))
         return [total[k] for k in self.moved]
 
-    def explained(self, cotangents: Sequence[Array]) -> Sequence[Diagnosis]:
-        """The mistakes on the tape that reproduce what backward gives for these cotangents, each with its line."""
+    def explained(self, cotangents: Sequence[Array], rounding: Sequence[Array]) -> Sequence[Diagnosis]:
+        """The mistakes on the tape that reproduce what backward gives for these cotangents, each with its line.
+
+        `rounding` is that for the first of them, per moved input.
+        """
         tape = self.recorded(self.inputs, lines=True)
         if tape is None:
             return []
@@ -190,7 +194,8 @@ class Point:
             self.spend(vjps=1)
             return self.problem.vjp(list(self.inputs), list(draw))
 
-        return explain(tape, vjp, draws, self.problem.names, tape.rounding_of_both(draws[0]))
+        bars = dict(zip(self.moved, rounding, strict=True))
+        return explain(tape, vjp, draws, self.problem.names, [bars.get(k, 0.0) for k in range(len(self.inputs))])
 
     # ----------------------------------------------------------------- names
     def entries(self, number: int) -> int:

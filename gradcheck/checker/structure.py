@@ -17,7 +17,8 @@ def shows_diagonal(looker: Looker, look: Look) -> bool:
     other = looker.even_weights()
     pairs = [(look.gradients[0], point.vjp(other)[0])]
     if point.witnessed:
-        pairs.append((point.by_tape(u)[0], point.by_tape(other)[0]))
+        taped = (look.tape.gradients if look.tape is not None else ()) or point.by_tape(u)
+        pairs.append((taped[0], point.by_tape(other)[0]))
     for first, second in pairs:
         a, b = first.reshape(-1) / u, second.reshape(-1) / other
         if not bool((abs(a - b) <= ROUNDING * abs(a)).all()):

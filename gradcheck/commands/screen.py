@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 from gradcheck import __version__
 from gradcheck.case.case import Case
 from gradcheck.report.record import versions as installed
+from gradcheck.report.text import count
 from gradcheck.result import Result
 
 if TYPE_CHECKING:
@@ -63,4 +64,4 @@ def header(cases: Sequence[Case], jobs: int) -> str:
     backends = ", ".join(dict.fromkeys(case.backend for case in cases))
     seeds = {case.seed for case in cases}
     seed = f"seed {seeds.pop()}" if len(seeds) == 1 else f"{len(seeds)} seeds"
-    return f"{versions} · on {backends} · {seed} · {jobs} job{'s' if jobs > 1 else ''} · {len(cases)} cases"
+    return f"{versions} · on {backends} · {seed} · {count(jobs, 'job')} · {count(len(cases), 'case')}"

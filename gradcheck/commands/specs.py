@@ -29,6 +29,10 @@ def read_specs(names: Sequence[str], paths: Sequence[str] = ()) -> tuple[list[Sp
     Raises:
         SystemExit: a file has mistakes; all are shown, exit status 2.
     """
+    for name in names:
+        if name.endswith(".py") and Path(name).is_file():
+            module = ".".join(Path(name).with_suffix("").parts)
+            raise fail(f"{name} is no spec file; `gradcheck check {module}:LAYER` checks a layer of it")
     files = [name for name in names if is_path(name)]
     ids = [name for name in names if not is_path(name)]
     try:

@@ -54,6 +54,7 @@ def validate(context: click.Context, paths: tuple[str, ...], layout: str) -> Non
 def show_text(results: dict[str, list[Diagnostic]], counts: dict[str, int], context: click.Context) -> None:
     """Each mistake with its line, a line for each file, and the sum."""
     from gradcheck.escape import escape
+    from gradcheck.report.text import count
 
     color = context.color if context.color is not None else sys.stdout.isatty()
     for path, mistakes in results.items():
@@ -61,14 +62,14 @@ def show_text(results: dict[str, list[Diagnostic]], counts: dict[str, int], cont
             click.echo(mistake.render(color), color=color)
         if len(mistakes) > _MOST_SHOWN:
             click.echo(f"{escape(path)}: and {len(mistakes) - _MOST_SHOWN} more errors")
-        verdict = _count(len(mistakes), "error") if mistakes else f"ok, {_count(counts[path], 'scenario')}"
+        verdict = count(len(mistakes), "error") if mistakes else f"ok, {count(counts[path], 'scenario')}"
         click.echo(f"{escape(path)}: {verdict}")
     total = sum(map(len, results.values()))
-    scenarios = _count(sum(counts.values()), "scenario")
+    scenarios = count(sum(counts.values()), "scenario")
     click.echo(
-        f"{_count(total, 'error')} in {_count(sum(map(bool, results.values())), 'file')} of {len(results)}"
+        f"{count(total, 'error')} in {count(sum(map(bool, results.values())), 'file')} of {len(results)}"
         if total
-        else f"{_count(len(results), 'file')}, {scenarios}: all valid"
+        else f"{count(len(results), 'file')}, {scenarios}: all valid"
     )
 
 
@@ -93,7 +94,3 @@ def show_github(results: dict[str, list[Diagnostic]], counts: dict[str, int], co
         for one in mistakes:
             said = " ".join(filter(None, [one.message, one.help and f"({one.help})"]))
             print(command(one.path, max(one.line, 1), max(one.column, 1), "gradcheck validate", said), file=stream)
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"

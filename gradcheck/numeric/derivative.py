@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +19,10 @@ BLIND = 2.0**-5
 no step resolves (a sine of 1e11, a chaotic recurrence): nothing is seen."""
 RESOLVED = 1e-2
 """A derivative whose bar is a larger share of it, and of the slopes nearby, is not resolved."""
+TAIL = 2.0**-13
+"""A smooth function that is flat up to rounding (saturated) may change by such a share of itself at a quarter of the
+inputs' scale, along directions of up to twice the scale: exp(-x²) of 2^-52 is 2^-13 at x / 2. What changes by more is a
+step function."""
 QUICK = (-7, -6)
 """The exponents of the two steps of a quick look."""
 SUM_ROUNDING = 4 * EPS
@@ -65,6 +68,8 @@ class Derivative:
     stationary point is small beside."""
     around: Array
     """The same from a thousandth to a quarter of the inputs' scale."""
+    stepped: Array
+    """`around` where the function changes by more than `TAIL` of itself there; else `nearby`."""
     noise: Array
     step: Array
     """The exponent of the step that the value is taken from."""
@@ -84,59 +89,59 @@ class Derivative:
 
 def derivative_of(scan: Scan, noise: Array) -> Derivative:
     """The derivative of every row, given the noise of every row."""
-    xp = module_of(noise)
+    xp, sizes = module_of(noise), scan.line.sizes
     steps = sorted(scan.samples)
-    h = [RATIO**k for k in steps]
-    ahead = [scan.samples[k][0].change for k in steps]
-    behind = [scan.samples[k][1].change for k in steps]
-    noises = [noise + SUM_ROUNDING * xp.maximum(scan.samples[k][0].size, scan.samples[k][1].size) for k in steps]
-    usual = [k for k, exponent in enumerate(steps) if exponent <= USUAL_LARGEST]
-    flat = xp.stack([(ahead[k] == 0) & (behind[k] == 0) for k in usual]).all(axis=0) & (scan.line.sizes == 0)
-    for k in range(len(usual), len(steps)):  # larger steps see another part of a function that is 0 all around
-        noises[k] = xp.where(flat | ((ahead[k] == 0) & (behind[k] == 0)), xp.inf, noises[k])
-    pairs = range(len(steps) - 1)
-    central = [(a - b) / (2 * t) for a, b, t in zip(ahead, behind, h, strict=True)]
-    square = RATIO * RATIO
-    both_bars = [(square + 1 / RATIO) / (square - 1) * xp.maximum(noises[k], noises[k + 1]) / h[k] for k in pairs]
-    both = balanced(xp, [(square * central[k] - central[k + 1]) / (square - 1) for k in pairs], both_bars)
-    rights, lefts = (one_sided(side, h) for side in (ahead, [-b for b in behind]))
-    near = sum(exponent <= SIDES for exponent in steps[2:])
-    side_bars = [(RATIO * 5 / 3 + 5 / 12) / 3 * xp.maximum(noises[k], noises[k + 2]) / h[k] for k in range(len(h) - 2)]
-    right, left = (balanced(xp, side[:near], side_bars[:near])[0] for side in (rights, lefts))
-    gaps = [abs(a - b) + 2 * bar for a, b, bar in zip(rights, lefts, side_bars, strict=True)]
-    gap = xp.stack([xp.where(xp.isfinite(g), g, xp.inf) for g in gaps]).min(axis=0)
-    jumped = leaps(ahead, noises) | leaps(behind, noises)
+    usual = sum(exponent <= USUAL_LARGEST for exponent in steps)
+    h = xp.asarray([[RATIO**k] for k in steps])
+    # from here on, one row per step and one column per row of the function; first all ahead, then all behind
+    sides = xp.stack([xp.concatenate([sample.change for sample in scan.samples[k]]) for k in steps])
+    ahead, behind = sides[:, : noise.size], sides[:, noise.size :]
+    noises = noise + SUM_ROUNDING * xp.stack([xp.maximum(*(sample.size for sample in scan.samples[k])) for k in steps])
+    changes = xp.maximum(abs(ahead), abs(behind))
+    if usual < len(steps):  # larger steps see another part of a function that is 0 all around
+        flat = (changes[:usual] == 0).all(axis=0) & (sizes == 0)
+        noises[usual:] = xp.where(flat | (changes[usual:] == 0), xp.inf, noises[usual:])
+    central, square = (ahead - behind) / (2 * h), RATIO * RATIO
+    both_bars = (square + 1 / RATIO) / (square - 1) * xp.maximum(noises[:-1], noises[1:]) / h[:-1]
+    both, chosen = balanced(xp, (square * central[:-1] - central[1:]) / (square - 1), both_bars)
+    slopes, near = one_sided(sides, h), sum(exponent <= SIDES for exponent in steps[2:])
+    slopes[:, noise.size :] *= -1
+    side_bars = (RATIO * 5 / 3 + 5 / 12) / 3 * xp.maximum(noises[:-2], noises[2:]) / h[:-2]
+    sided = balanced(xp, slopes[:near], xp.concatenate([side_bars, side_bars], axis=1)[:near])[0]
+    right, left = (Interval(sided.value[of], sided.bar[of]) for of in (slice(noise.size), slice(noise.size, None)))
+    gaps = abs(slopes[:, : noise.size] - slopes[:, noise.size :]) + 2 * side_bars
+    gap = xp.where(xp.isfinite(gaps), gaps, xp.inf).min(axis=0)
+    leap = leaps(sides, xp.concatenate([noises, noises], axis=1))
+    jumped = leap[: noise.size] | leap[noise.size :]
     apart = abs(right.value - left.value) > APART * (right.bar + left.bar)
-    changes = [xp.maximum(abs(ahead[k]), abs(behind[k])) for k in usual]
-    largest = xp.stack([xp.where(xp.isfinite(change), change, 0.0) for change in changes]).max(axis=0)
-    blind = (largest > 0) & (noise > BLIND * xp.maximum(scan.line.sizes, largest))
-    both[0].bar[blind] = left.bar[blind] = right.bar[blind] = xp.inf
-    nearby, around = xp.zeros(noise.shape), xp.zeros(noise.shape)
-    for k, exponent in enumerate(steps):
-        slope = (xp.maximum(abs(ahead[k]), abs(behind[k])) - APART * noises[k]) / h[k]
-        if exponent in BRIEF:
-            nearby = xp.where(slope > nearby, slope, nearby)
-        if BRIEF[-1] <= exponent <= USUAL_LARGEST:
-            around = xp.where(slope > around, slope, around)
+    largest = xp.where(xp.isfinite(changes), changes, 0.0)[:usual].max(axis=0)
+    blind = (largest > 0) & (noise > BLIND * xp.maximum(sizes, largest))
+    both.bar[blind] = left.bar[blind] = right.bar[blind] = xp.inf
+    seen = (changes - APART * noises) / h
+    seen = xp.where(seen > 0, seen, 0.0)
+    first, last = (sum(exponent < end for exponent in steps) for end in (BRIEF[0], BRIEF[-1]))
+    nearby = seen[first : last + 1].max(axis=0)
+    around = seen[last:usual].max(axis=0) if last < usual else 0 * nearby
+    stepped = xp.where(around * RATIO**USUAL_LARGEST > TAIL * sizes, xp.maximum(nearby, around), nearby)
+    jumped &= ~blind  # noise leaps as well
     kinked = apart | jumped
-    width = both[0].bar
-    unclear = ~kinked & (nearby > 0) & (width > RESOLVED * xp.maximum(abs(both[0].value), nearby))
-    unclear &= width > 2 * APART * xp.stack(both_bars)[both[1], xp.arange(noise.size)]
-    step = xp.asarray(steps)[xp.clip(both[1], 0, len(steps) - 1)]
-    return Derivative(both[0], left, right, gap, kinked, unclear, jumped, blind, nearby, around, noise, step)
+    unclear = ~kinked & ~blind & (nearby > 0) & (both.bar > RESOLVED * xp.maximum(abs(both.value), nearby))
+    unclear &= both.bar > 2 * APART * both_bars[chosen, xp.arange(noise.size)]
+    step = xp.asarray(steps)[chosen]
+    return Derivative(both, left, right, gap, kinked, unclear, jumped, blind, nearby, around, stepped, noise, step)
 
 
-def one_sided(values: Sequence[Array], h: Sequence[float]) -> list[Array]:
+def one_sided(values: Array, h: Array) -> Array:
     """Slopes on one side, from points strictly beside 0: at a jump the value at 0 belongs to neither side.
 
     Extrapolated once. Each is off by at most (4 · 5/3 + 5/12) / 3 times the noise over its step: both ends of
     3 h and 12 h.
     """
-    slopes = [(values[k + 1] - values[k]) / (h[k + 1] - h[k]) for k in range(len(values) - 1)]
-    return [(RATIO * slopes[k] - slopes[k + 1]) / (RATIO - 1) for k in range(len(slopes) - 1)]
+    slopes = (values[1:] - values[:-1]) / (h[1:] - h[:-1])
+    return (RATIO * slopes[:-1] - slopes[1:]) / (RATIO - 1)
 
 
-def leaps(values: Sequence[Array], noises: Sequence[Array]) -> Array:
+def leaps(values: Array, noises: Array) -> Array:
     """Whether the limit at 0 of values on one side, which are changes from 0, is not 0.
 
     The limit is that of the parabola through three points; what the next three give tells how far off it is. Three
@@ -144,12 +149,12 @@ def leaps(values: Sequence[Array], noises: Sequence[Array]) -> Array:
     """
     if len(values) < 4:
         return noises[0] < 0
-    limits = [sum(w * v for w, v in zip(TO_ZERO, values[k : k + 3], strict=True)) for k in (0, 1)]
-    noise = sum(abs(w) * n for w, n in zip(TO_ZERO, noises[:3], strict=True))
-    return abs(limits[0]) > APART * noise + abs(limits[1] - limits[0])
+    weights = module_of(values).asarray(TO_ZERO)
+    nearer, farther = weights @ values[:3], weights @ values[1:4]
+    return abs(nearer) > APART * (abs(weights) @ noises[:3]) + abs(farther - nearer)
 
 
-def balanced(xp: Any, values: Sequence[Array], bars: Sequence[Array]) -> tuple[Interval, Array]:
+def balanced(xp: Any, values: Array, bars: Array) -> tuple[Interval, Array]:
     """Lepski's balancing: of each row the value whose error is least among those that agree with all of smaller steps.
 
     Its bar is twice its noise and half of the change to the next step, as a bias that shrinks at least threefold from
@@ -157,7 +162,7 @@ def balanced(xp: Any, values: Sequence[Array], bars: Sequence[Array]) -> tuple[I
     agrees, one with a bar of inf always does.
 
     Args:
-        values, bars: per step, the smallest first.
+        values, bars: one row per step, the smallest first.
     """
     shape = values[0].shape
     low, high = xp.full(shape, -xp.inf), xp.full(shape, xp.inf)

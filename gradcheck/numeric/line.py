@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any, NamedTuple
@@ -115,6 +116,17 @@ def inner(a: Array, b: Array) -> float:
     return float((a * b).sum())
 
 
+def root_of_squares(terms: Array) -> float:
+    """The root of the sum of squares, also where squares would leave the range of float64."""
+    sizes = abs(terms)
+    unit = float(sizes.max()) if sizes.size else 0.0
+    if not 0 < unit < np.inf:
+        return unit
+    sizes /= unit
+    sizes *= sizes
+    return unit * math.sqrt(float(sizes.sum()))
+
+
 def scale_of(x: Array) -> Array:
     """The natural scale of every element of `x`: the power of two below |x|, and for zeros that of the tensor.
 
@@ -136,9 +148,8 @@ def random_direction(x: Array, scale: Array, random: np.random.Generator, bits: 
     xp, half = module_of(x), 2**bits
 
     def draw() -> Any:
-        drawn = random.integers(-half, half, x.shape)
-        drawn += np.where(drawn < 0, -half, half)
-        return drawn / half
+        drawn = random.integers(-half, half, x.shape) / half
+        return drawn + np.copysign(1.0, drawn)
 
     values = draw() + 1j * draw() if x.dtype.kind == "c" else draw()
     return xp.asarray(values) * scale

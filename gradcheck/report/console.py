@@ -19,11 +19,22 @@ from rich.text import Text
 
 from gradcheck.escape import one_line
 from gradcheck.report.plain import color_of
-from gradcheck.report.text import failure_block, marks, place, shown_path, summary
+from gradcheck.report.text import (
+    ALL_ENTRIES,
+    ENTRIES_SHOWN,
+    counts_of,
+    failure_block,
+    marks,
+    place,
+    shown_path,
+    summary,
+)
 from gradcheck.result import Result, Status
 
 PANEL_FRAME = 4
 """Columns of a panel that are border and padding."""
+MOST_SAID = 80
+"""Characters of a failure's message that its row has."""
 
 
 class OpenConsole(Console):
@@ -84,7 +95,8 @@ class RichScreen:
             self.console.print(table(results, verbose=self.verbose))
         for result in results:
             if not result.status.green:
-                self.console.print(panel(result, self.again_options, self.console.width - PANEL_FRAME))
+                entries = ALL_ENTRIES if self.verbose else ENTRIES_SHOWN
+                self.console.print(panel(result, self.again_options, self.console.width - PANEL_FRAME, entries))
         good = all(result.status.green for result in results) and not not_run
         self.console.print(Text(summary(results, seconds, not_run), "bold green" if good else "bold red"))
 
@@ -103,8 +115,10 @@ def table(results: Sequence[Result], *, verbose: bool = False) -> Table:
     grid.add_column("seconds", justify="right", no_wrap=True)
     for path, group in groupby(results, key=lambda result: result.path):
         members = list(group)
-        counts = Counter(result.status for result in members)
-        words = Text(", ").join(Text(f"{count} {status}", style(status)) for status, count in counts.items())
+        counts = counts_of(members)
+        words = Text(", ").join(
+            Text(f"{count}\N{NO-BREAK SPACE}{status}", style(status)) for status, count in counts.items()
+        )
         right = [r.gradient for r in members if r.gradient is not None and r.gradient.verdict is Status.PASS]
         ratios = [gradient.worst_error for gradient in right]  # not of backwards that are rightly found to differ
         total = sum(result.seconds for result in members)
@@ -116,10 +130,12 @@ def table(results: Sequence[Result], *, verbose: bool = False) -> Table:
 
 
 def row(result: Result) -> tuple[RenderableType, Text, str, str]:
-    """One result as a row of the table; why it is neither a PASS nor a failure stands below its name."""
+    """One result as a row of the table; why it is no PASS stands below its name, all of it where no panel follows."""
     name: RenderableType = Padding(Text(result.name), (0, 0, 0, 2))
-    if result.message and result.status.green:
-        name = Group(name, Padding(Text(one_line(result.message), "dim"), (0, 0, 0, 4)))
+    if result.message:
+        said = one_line(result.message)
+        said = said if result.status.green or len(said) <= MOST_SAID else f"{said[:MOST_SAID]}…"
+        name = Group(name, Padding(Text(said, "dim"), (0, 0, 0, 4)))
     ratio = result.gradient.worst_error if result.gradient is not None else None
     status = Text(" ".join([str(result.status), *marks(result.gradient)]), style(result.status))
     return name, status, error_ratio(ratio), f"{result.seconds:.2f}"
@@ -130,9 +146,12 @@ def error_ratio(ratio: float | None) -> str:
     return "" if ratio is None else f"{ratio:.2g}"
 
 
-def panel(result: Result, again_options: str, width: int) -> Panel:
+def panel(result: Result, again_options: str, width: int, entries: int = ENTRIES_SHOWN) -> Panel:
     """What is wrong with one result, and how to run it again, in lines of at most `width`."""
     status = " ".join([str(result.status), *marks(result.gradient)])
-    title = Text.assemble((status, style(result.status)), f" {result.name} · {place(result)}")
-    lines = [Text(line) for line in failure_block(result, again_options, width)]
+    which = f"{result.name} · {place(result)}"
+    lines = [Text(line) for line in failure_block(result, again_options, width, entries)]
+    title = Text.assemble((status, style(result.status)), f" {which}")
+    if title.cell_len > width:  # a title is cut where it is too long
+        title, lines = Text(status, style(result.status)), [Text(which, overflow="fold"), *lines]
     return Panel(Group(*lines), title=title, title_align="left", border_style=style(result.status))

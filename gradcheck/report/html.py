@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -11,8 +10,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from gradcheck.escape import one_line
 from gradcheck.report.record import Report
-from gradcheck.report.text import failure_block, marks, number, place, shown_path, summary, worst_first
-from gradcheck.result import Result, Status, WrongEntry, element
+from gradcheck.report.text import counts_of, failure_block, marks, number, place, shown_path, summary, worst_first
+from gradcheck.result import Result, WrongEntry, element
 
 MOST_CELLS = 40
 """Rows and columns of a heat map: more are too small to see."""
@@ -48,15 +47,14 @@ def as_html(report: Report) -> str:
         shown_path=shown_path, place=place, one_line=one_line, number=number, element=element, cell=CELL
     )
     files = [
-        (path, Counter(one.status for one in members), [shown(one, report.again) for one in members])
+        (path, counts_of(members), [shown(one, report.again) for one in members])
         for path, members in ((path, list(group)) for path, group in groupby(report.results, key=lambda one: one.path))
     ]
-    statuses = [status for status in sorted(Status, key=lambda one: one.green) if any(s[status] for _, s, _ in files)]
     return environment.get_template("page.html.jinja").render(
         report=report,
         summary=summary(report.results, report.seconds, report.not_run),
         files=files,
-        statuses=statuses,
+        statuses=list(counts_of(report.results)),
         backends=sorted({one.backend for one in report.results}),
     )
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from itertools import groupby
 
 from gradcheck.escape import one_line
 from gradcheck.report.record import Report
-from gradcheck.report.text import failure_block, marks, shown_path, summary
-from gradcheck.result import Result, Status
+from gradcheck.report.text import counts_of, failure_block, marks, shown_path, summary
+from gradcheck.result import Result
 
-_ORDER = sorted(Status, key=lambda status: status.green)
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+\-.!|~&$:@])")
 
 
@@ -31,11 +29,11 @@ def as_markdown(report: Report) -> str:
 
 def table(report: Report) -> str:
     """A row for each spec file, a column for each status that there is."""
-    found = [status for status in _ORDER if any(one.status is status for one in report.results)]
+    found = list(counts_of(report.results))
     rows = [["file", *found], ["---", *("--:" for _ in found)]]
     for path, group in groupby(report.results, key=lambda one: one.path):
-        counts = Counter(one.status for one in group)
-        rows.append([text(shown_path(path)), *(str(counts[status] or "") for status in found)])
+        counts = counts_of(group)
+        rows.append([text(shown_path(path)), *(str(counts.get(status, "")) for status in found)])
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 

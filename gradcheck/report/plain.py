@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import click
 
 from gradcheck.escape import one_line
-from gradcheck.report.text import failure_block, marks, place, summary, worst_first
+from gradcheck.report.text import ALL_ENTRIES, ENTRIES_SHOWN, failure_block, marks, place, summary, worst_first
 from gradcheck.result import Result, Status, element
 
 HEARTBEAT = 30.0
@@ -83,7 +83,8 @@ class PlainScreen:
         click.echo(line, color=self.color)
         if not result.status.green:
             said = one_line(result.message) if result.message and one_line(result.message) in line else ""
-            for part in failure_block(result, self.again_options):
+            entries = ALL_ENTRIES if self.verbose else ENTRIES_SHOWN
+            for part in failure_block(result, self.again_options, entries=entries):
                 if part != said:
                     click.echo(f"    {part}")
         elif self.verbose:

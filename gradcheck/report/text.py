@@ -16,6 +16,8 @@ from gradcheck.resources import bundled_specs
 from gradcheck.result import Diagnosis, GradientSummary, Result, Status, WrongEntry, element
 
 ENTRIES_SHOWN = 5
+ALL_ENTRIES = 1_000_000
+"""With ``-v``: more than a result lists."""
 WORST = "  ◀ worst"
 OUTPUT_LINES_SHOWN = 15
 LEAST_EXCERPT = 20
@@ -51,8 +53,10 @@ def worst_first(entries: Iterable[WrongEntry]) -> list[WrongEntry]:
     return sorted(entries, key=lambda entry: -entry.error)
 
 
-def gradient_lines(gradient: GradientSummary | None, said: Sequence[str] = (), width: int | None = None) -> list[str]:
-    """What there is to say about a gradient: its wrong entries, and what the cause is.
+def gradient_lines(
+    gradient: GradientSummary | None, said: Sequence[str] = (), width: int | None = None, shown: int = ENTRIES_SHOWN
+) -> list[str]:
+    """What there is to say about a gradient: its wrong entries, `shown` of them, and what the cause is.
 
     Args:
         said: lines that stand above; a diagnosis that is in one of them is not repeated.
@@ -60,7 +64,7 @@ def gradient_lines(gradient: GradientSummary | None, said: Sequence[str] = (), w
     """
     if gradient is None:
         return []
-    lines = entry_table(gradient, width)
+    lines = entry_table(gradient, width, shown)
     for found in gradient.diagnosis:
         if found.code != "GC120":
             if not any(found.text in line for line in said):
@@ -70,14 +74,14 @@ def gradient_lines(gradient: GradientSummary | None, said: Sequence[str] = (), w
     return [*lines, f"why: gradcheck explain {codes}"] if codes and gradient.verdict is not Status.KINK else lines
 
 
-def entry_table(gradient: GradientSummary, width: int | None = None) -> list[str]:
+def entry_table(gradient: GradientSummary, width: int | None = None, shown: int = ENTRIES_SHOWN) -> list[str]:
     """The worst of a gradient's wrong entries: analytic, numeric with its bar, and the relative error.
 
     A table, or, where that is wider than `width`, two lines for each.
     """
     if not gradient.wrong:
         return []
-    entries = worst_first(gradient.wrong)[:ENTRIES_SHOWN]
+    entries = worst_first(gradient.wrong)[:shown]
     rows = [("", "analytic", "numeric ± bar", "rel. error")]
     for entry in entries:
         what = f"d {element(entry.output, entry.output_index)} / d {element(entry.input, entry.index)}"
@@ -142,16 +146,19 @@ def folded(line: str, width: int) -> list[str]:
     )
 
 
-def failure_block(result: Result, options: str = "", width: int | None = None) -> list[str]:
+def failure_block(
+    result: Result, options: str = "", width: int | None = None, entries: int = ENTRIES_SHOWN
+) -> list[str]:
     """What there is to say about a result that is not as expected, line by line, and how to run it again.
 
     Args:
         options: those of this run that running it again needs too, such as ``--seed 3``.
         width: of the screen, if lines are to be cut for one.
+        entries: how many wrong entries are shown.
     """
     gradient = result.gradient
     said = [result.message, *result.details]
-    lines = [*said, *gradient_lines(None if result.status.green else gradient, said, width)]
+    lines = [*said, *gradient_lines(None if result.status.green else gradient, said, width, entries)]
     if gradient is not None and gradient.why and not result.status.green and gradient.why not in lines:
         lines.append(gradient.why)
     printed = result.output.strip("\n")
@@ -178,8 +185,17 @@ def again(result: Result, options: str) -> str:
 
 def summary(results: Iterable[Result], seconds: float, not_run: int = 0) -> str:
     """The last line: how many of each status, the failures first, the time, and how many cases have no result."""
-    counts = Counter(result.status for result in results)
-    order = sorted(Status, key=lambda status: status.green)
-    words = ", ".join(f"{counts[status]} {status}" for status in order if counts[status]) or "no results"
+    words = ", ".join(f"{count} {status}" for status, count in counts_of(results).items()) or "no results"
     left = f"; stopped before the end, {not_run} without a result" if not_run else ""
     return f"{words} in {seconds:.1f} s{left}"
+
+
+def counts_of(results: Iterable[Result]) -> dict[Status, int]:
+    """How many there are of each status that there is, the failures first: the order in which all reports tell them."""
+    counts = Counter(result.status for result in results)
+    return {status: counts[status] for status in sorted(Status, key=lambda one: one.green) if counts[status]}
+
+
+def count(number: int, noun: str) -> str:
+    """``1 case``, ``2 cases``."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -60,9 +60,17 @@ def select_tags(cases: Iterable[Case], expression: str) -> list[Case]:
     """The cases whose tags fit ``-t``: words are whole tags.
 
     Raises:
-        SelectionError: the expression is not well formed.
+        SelectionError: the expression is not well formed, or no scenario has one of its tags.
     """
-    fits = _Expression(expression, "-t").parse()
+    parsed = _Expression(expression, "-t")
+    fits = parsed.parse()
+    cases = list(cases)
+    known = {tag for case in cases for tag in case.scenario.tags}
+    for word in parsed.words():
+        if cases and word not in known:
+            near = difflib.get_close_matches(word, sorted(known), 1)
+            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(sorted(known)) or 'none'}"
+            raise SelectionError(f"-t {expression!r}: no scenario has the tag {word!r}; {hint}")
     return [case for case in cases if fits(case.scenario.tags.__contains__)]
 
 
@@ -91,6 +99,10 @@ class _Expression:
         if self.token:
             raise self.expected("and, or, or the end")
         return whole
+
+    def words(self) -> list[str]:
+        """The words that are no operators."""
+        return [token for token in self.tokens if token not in ("and", "or", "not", "(", ")")]
 
     @property
     def token(self) -> str:

@@ -21,13 +21,26 @@ _APART = (
 )
 
 
-def backend_entries(scenario: Node, text: SpecText) -> Iterator[list[Node]]:
+def backend_entries(scenario: Node) -> Iterator[list[Node]]:
     """For each backend that a scenario speaks of, what it says of its versions."""
+    for _, value in scenario.mapping("backends").entries.values():
+        yield [one for one in (value.items or [value]) if one.kind == "mapping"]
+
+
+def check_backends(scenario: Node, text: SpecText) -> None:
+    """Report what is wrong with the entries of each backend, as far as the model alone cannot tell."""
     for _, value in scenario.mapping("backends").entries.values():
         if value.kind == "sequence" and not value.items:
             message, help = "a backend's expectations must not be empty", "write what is different, or remove it"
             text.report(value.line, value.column, value.width, message, help)
-        yield [one for one in (value.items or [value]) if one.kind == "mapping"]
+    for entries in backend_entries(scenario):
+        check_entries(entries, text)
+
+
+def all_expectations(scenario: Node) -> list[Node | None]:
+    """What a scenario expects, and what it says of each backend: expectations and observations."""
+    entries = [entry for entries in backend_entries(scenario) for entry in entries]
+    return [scenario.get("expect"), *(entry.get(key) for entry in entries for key in ("expect", "observed"))]
 
 
 def check_entries(entries: Sequence[Node], text: SpecText) -> None:

@@ -222,6 +222,10 @@ def _help_for(node: Node, kind: str, path: list[str | int]) -> str:
         return number_help(node)
     if kind == "string_type" and node.kind == "scalar" and value:
         return f'put it in quotes: "{value}"'
+    if kind in ("tuple_type", "list_type") and path[-1:] == ["scenarios"]:
+        return "begin each scenario with a dash: '- id: …'"
+    if kind in ("tuple_type", "list_type") and re.fullmatch(r"\d{1,9}(?: ?[x×*,] ?\d{1,9})+", value or ""):
+        return f"write [{', '.join(re.findall(r'[0-9]+', value))}]"
     if kind in ("tuple_type", "list_type") and node.kind == "scalar" and value:
         return f"write [{value}]" if len(value) <= 40 and "\n" not in value else "write [a, b, …]"
     if kind in ("model_type", "model_attributes_type") and _kind(path)[0] is not model.SpecFile:

@@ -9,7 +9,7 @@ from typing import get_args
 
 from gradcheck.codes import CODES
 from gradcheck.spec import model
-from gradcheck.spec.backend_rules import backend_entries, check_entries
+from gradcheck.spec.backend_rules import all_expectations, check_backends
 from gradcheck.spec.code import check_default_call, check_python
 from gradcheck.spec.diagnostic import listing, quote
 from gradcheck.spec.input_rules import (
@@ -21,6 +21,7 @@ from gradcheck.spec.input_rules import (
     is_differentiable,
 )
 from gradcheck.spec.messages import misspelt, report_unknown_key
+from gradcheck.spec.names import check_call, check_exception, check_parameters, words_of
 from gradcheck.spec.pattern import check_pattern
 from gradcheck.spec.text import SpecText
 from gradcheck.spec.tree import Node, describe
@@ -118,14 +119,15 @@ def _check_scenario(scenario: Node, defaults: Node, text: SpecText) -> None:
         if tag.value in _OPERATORS:
             help = "choose another word: 'and', 'or' and 'not' join tags in a selection"
             text.report(tag.line, tag.column, tag.width, f"{quote(tag.text)} cannot be a tag", help)
-    expectations = [scenario.get("expect")]
-    for entries in backend_entries(scenario, text):
-        check_entries(entries, text)
-        expectations += [entry.get(key) for entry in entries for key in ("expect", "observed")]
+    check_backends(scenario, text)
+    code = words_of(scenario, text)
+    check_parameters(scenario, code, text)
     differentiable = default_verdict(scenario, defaults) == "matches"
-    for expect in expectations:
+    for expect in all_expectations(scenario):
         if expect and expect.kind == "mapping":
             _check_expect(expect, scenario, shapes, differentiable, text)
+            for section in ("raises", "warns"):
+                check_exception(expect, section, code, text)
 
 
 def _check_program(scenario: Node, text: SpecText) -> None:
@@ -154,7 +156,7 @@ def _check_program(scenario: Node, text: SpecText) -> None:
     is_source = layer is not None and isinstance(layer.value, str)
     tree = check_python(layer, text, "the layer", "exec") if layer is not None and is_source else None
     if call:
-        check_python(call, text, "call", "eval")
+        check_call(scenario, call, check_python(call, text, "call", "eval"), tree, text)
     elif layer and tree is not None and not scenario.incomplete:
         check_default_call(layer, tree, text)
 
@@ -166,7 +168,7 @@ def _check_matrix_values(name: str, values: Node, text: SpecText) -> None:
     if not values.items:
         help = "list its values, or remove the parameter"
         text.report(values.line, values.column, values.width, f"matrix: {quote(name)} has no values", help)
-    seen: set[tuple[type, object]] = set()
+    seen: set[str] = set()
     for item in values.items:
         value = item.value
         message = help = ""
@@ -180,12 +182,12 @@ def _check_matrix_values(name: str, values: Node, text: SpecText) -> None:
         elif not _CASE_NAME_PART.fullmatch(str(value)):
             message = f"matrix: {quote(item.text)} cannot be part of a case's name"
             help = "use letters, digits, '.', '_', '+' and '-' only"
-        elif (type(value), value) in seen:
+        elif str(value) in seen:  # 1 and "1" would have the same name
             message, help = f"matrix: {quote(item.text)} is given twice", "remove one of the two"
         if message:
             text.report(item.line, item.column, item.width, message, help)
             item.kind = "unreadable"
-        seen.add((type(value), value))
+        seen.add(str(value))
 
 
 def _check_matrix(scenario: Node, text: SpecText) -> None:

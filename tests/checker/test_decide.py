@@ -169,6 +169,16 @@ def test_a_wider_bar_fails_nothing_more(look: tuple[Claim, Seen, Heard | None], 
     assert decide(said, wide, NOT_HEARD) is not Decision.FAIL or decide(said, seen, NOT_HEARD) is Decision.FAIL
 
 
+@given(looks(), st.floats(0, 1e6))
+def test_what_is_allowed_beside_the_bar_fails_nothing_more_and_is_no_lack_of_power(
+    look: tuple[Claim, Seen, Heard | None], allowed: float
+) -> None:
+    said, seen, _ = look
+    before, after = (decide(said, s, NOT_HEARD) for s in (seen, replace(seen, allowed=allowed)))
+    assert after is not Decision.FAIL or before is Decision.FAIL
+    assert before is not Decision.PASS or after is Decision.PASS
+
+
 @given(looks(), st.integers(-40, 40), st.sampled_from([1, -1]))
 def test_units_and_signs_do_not_matter(look: tuple[Claim, Seen, Heard | None], exponent: int, sign: int) -> None:
     said, seen, heard = look

@@ -104,6 +104,68 @@ LOW += in_paddle(
     "a backward in float32", lambda x: 3 * x, thrice(1), thrice(-1), normal((20,), dtype="float32"), seeds=2
 )
 
+
+# ------------------------------------------------------------------- one row in eight, inputs in float32, no tape
+def one_row(right: Any, size: float) -> Any:
+    """A backward whose gradient is wrong in its third row, by a share of it."""
+
+    def backward(*a: Any) -> Any:
+        d = np.array(right(*a))
+        d[2] *= 1 + size
+        return d
+
+    return backward
+
+
+def in_float32(right: Any) -> Any:
+    """A backward that computes in float32, whatever it is given."""
+    return lambda x, y, g: right(*(a.astype("float32") for a in (x, y, g))).astype(x.dtype)
+
+
+def cumsum_vjp(x: Any, y: Any, g: Any) -> Any:
+    return np.cumsum(g[:, ::-1], 1)[:, ::-1]
+
+
+def np_softmax(x: Any) -> Any:
+    e = np.exp(x - x.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+
+def np_softmax_vjp(x: Any, y: Any, g: Any) -> Any:
+    return y * (g - (g * y).sum(-1, keepdims=True))
+
+
+def product_vjp(x: Any, y: Any, g: Any) -> Any:
+    return g @ MIXING.T.astype(g.dtype)
+
+
+THIRD = 3 * float(np.float32(1 / 3))
+"""What is left of 1 where backward alone takes a constant from float32."""
+MIXING = np.random.default_rng(1).standard_normal((40, 30))
+for title, forward, right in (
+    ("cumsum", lambda x: np.cumsum(x, 1), cumsum_vjp),
+    ("softmax", np_softmax, np_softmax_vjp),
+    ("a product", lambda x: x @ MIXING.astype(x.dtype), product_vjp),
+):
+    LOW += in_numpy(
+        f"float32 {title}, a row of eight",
+        forward,
+        [right, in_float32(right), factor(THIRD, right)],
+        [one_row(right, 1e-3), one_row(in_float32(right), 1e-3)],
+        normal((8, 40), dtype="float32"),
+        seeds=6,
+    )
+for dtype in ("float64", "float32"):
+    LOW += in_numpy(
+        f"{dtype} norm in float32, a row of eight",
+        np_norm,
+        np_norm_vjp(1),
+        one_row(np_norm_vjp(1), 0.05),
+        normal((8, 16), dtype=dtype),
+        seeds=6,
+    )
+
+
 # ------------------------------------------------------------------- tails
 WIDE = normal((32, 64), size=3)
 erf = np.vectorize(math.erf, otypes=[float])

@@ -103,6 +103,12 @@ def test_a_gradient_of_zero_does_not_pass_where_the_function_is_about_to_respond
     assert check(forward, zero, x).verdict not in GREEN
 
 
+@pytest.mark.parametrize(("forward", "x"), [(np.tanh, [20.0]), (sigmoid, [40.0, 60.0])])
+def test_that_the_function_responds_far_away_makes_a_gradient_of_zero_green_for_no_seed(forward: Any, x: Any) -> None:
+    about_to_respond = problem(forward, zero, x)
+    assert all(check_gradient(about_to_respond, seed=seed).verdict not in GREEN for seed in range(12))
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_a_gradient_of_zero_does_not_pass_where_larger_steps_see_a_derivative(seed: int) -> None:
     nearly_1 = problem(lambda x: np.sqrt(np.sqrt(1 + np.log1p(x * x) ** 2)), zero, [2.4e-4])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -45,12 +45,17 @@ def outcome(paddle: Library, function: Callable[..., Any], arguments: Arguments)
             found.facts["error"] = type(error).__name__
             found.message, found.caught_as = str(error), _names(error)
             return found
-        tensors = list(_describe(paddle, "out", result, inputs, found.facts))
-        for k, x in enumerate(inputs):
-            _describe_tensor(f"input {k}", x, found.facts)
-            found.facts[f"input {k} changed"] = x.inplace_version > 0
-        _describe_gradients(paddle, tensors, leaves, found)
+        describe_all(paddle, result, inputs, leaves, found)
     return found
+
+
+def describe_all(paddle: Library, result: Any, inputs: list[Any], leaves: list[Any], found: Outcome) -> None:
+    """Put the result, what became of the inputs, and the gradients of `leaves` among the facts."""
+    tensors = list(_describe(paddle, "out", result, inputs, found.facts))
+    for k, x in enumerate(inputs):
+        _describe_tensor(f"input {k}", x, found.facts)
+        found.facts[f"input {k} changed"] = x.inplace_version > 0
+    _describe_gradients(paddle, tensors, leaves, found)
 
 
 def _describe(paddle: Library, where: str, value: Any, inputs: list[Any], facts: dict[str, Any]) -> Iterator[Any]:
@@ -129,13 +134,17 @@ def _describe_gradients(paddle: Library, tensors: list[Any], leaves: list[Any], 
             found.facts[f"gradient {k} value"] = values_of(leaf.grad)
 
 
-def differences(ours: Outcome, real: Outcome, values: bool = True) -> dict[str, tuple[Any, Any]]:
+def differences(
+    ours: Outcome, real: Outcome, values: bool = True, tolerance: Mapping[str, float] = TOLERANCE
+) -> dict[str, tuple[Any, Any]]:
     """The facts that are not the same: the engine's, Paddle's. Without `values`, what was drawn at random is left out."""
     found = {}
     for key in dict.fromkeys([*ours.facts, *real.facts]):
         a, b = ours.facts.get(key, "nothing"), real.facts.get(key, "nothing")
         if key.endswith(" value"):
-            if values and not _close(a, b, real.facts.get(key.removesuffix("value") + "dtype", "")):
+            if values and not _close(
+                a, b, tolerance.get(real.facts.get(key.removesuffix("value") + "dtype", ""), 3e-5)
+            ):
                 found[key] = (a, b)
         elif key.endswith(" repr"):
             where = key.removesuffix("repr")
@@ -143,7 +152,7 @@ def differences(ours: Outcome, real: Outcome, values: bool = True) -> dict[str, 
             if values and same and a != b:
                 found[key] = (a, b)
         elif type(a) is float and type(b) is float:
-            if values and not _close(np.float64(a), np.float64(b), "float32"):
+            if values and not _close(np.float64(a), np.float64(b), tolerance["float32"]):
                 found[key] = (a, b)
         elif key.endswith("error") and b in ours.caught_as:
             continue  # who catches what Paddle raises catches this
@@ -158,13 +167,12 @@ def _with_message(kind: str, outcome: Outcome) -> str:
     return kind if not outcome.message else f"{kind}: {outcome.message[-300:].strip()}"
 
 
-def _close(a: Any, b: Any, dtype: str) -> bool:
+def _close(a: Any, b: Any, tolerance: float) -> bool:
     if not isinstance(a, (np.ndarray, np.generic)) or not isinstance(b, (np.ndarray, np.generic)):
         return a is b
     if a.shape != b.shape:
         return True  # which is a difference of its own
     if a.dtype.kind in "fc" or b.dtype.kind in "fc":
-        tolerance = TOLERANCE.get(dtype, 3e-5)
         finite = np.abs(b[np.isfinite(b)]).astype("float64")
         scale = max(1.0, float(finite.max())) if finite.size else 1.0
         wide = "complex128" if "c" in (a.dtype.kind, b.dtype.kind) else "float64"

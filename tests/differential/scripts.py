@@ -328,7 +328,7 @@ SCRIPTS: dict[str, Script] = {
     "PyLayer": Script(py_layer, call(X, one(2.0, 3))), "PyLayerContext": Script(py_layer, call(X, one(2.0))),
     "once_differentiable": Script(once, call(X)),
     "saved_tensors_hooks": Script(saved_hooks, call(tensor("float64", (3,), kinds=LEAF))),
-    **{f"Tensor.{n}": Script(lambda p, x, n=n: attribute(p, x, n), call(INDEXED)) for n in "shape dtype ndim size place is_leaf stop_gradient inplace_version grad".split()},
+    **{f"Tensor.{n}": Script(lambda p, x, n=n: attribute(p, x, n), call(INDEXED)) for n in "shape dtype ndim size place is_leaf stop_gradient inplace_version grad persistable".split()},
     "Tensor.grad_fn": Script(lambda p, x: [x.grad_fn is None, (x * 2).grad_fn is None], call(X)),
     "Tensor.name": Script(lambda p, x: [isinstance(x.name, str), assigned(p, x, "name", "other")[0]], call(X)),
     "Tensor.stop_gradient": Script(lambda p, x, v: assigned(p, x, "stop_gradient", v), call(X, one(True, False, 1, None))),

@@ -10,7 +10,10 @@ from typing import Any
 from described import Library
 
 MODULES = (
-    "", "autograd", "autograd.py_layer", "linalg", "nn", "nn.functional", "nn.initializer", "optimizer",
+    "", "amp", "autograd", "autograd.py_layer", "base", "base.core", "base.dygraph", "base.dygraph.base",
+    "base.framework", "base.unique_name", "device", "distributed.fleet.recompute", "distributed.fleet.utils", "fft",
+    "framework", "geometric", "incubate", "incubate.autograd", "jit", "linalg", "nn", "nn.functional",
+    "nn.initializer", "nn.utils", "optimizer", "optimizer.lr", "regularizer", "special", "utils",
 )  # fmt: skip
 """The facade's modules; static mode has a suite of its own."""
 

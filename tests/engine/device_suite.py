@@ -10,8 +10,8 @@ from samples import SAMPLES
 
 import pylayer.paddle as paddle
 from pylayer.op import Op
-from pylayer.op_table import OPS
 from pylayer.tensor import Tensor
+from pylayer.vjp import OPS
 
 CASES = [(op, k) for op in OPS.values() for k in range(len(SAMPLES.get(op.name, [])))]
 

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+from samples_more import more_samples
 from samples_shape import shape_samples
 
 
@@ -69,6 +70,7 @@ def samples(seed: int, sizes: Mapping[int, int] = MappingProxyType({})) -> dict[
 
     return {
         **shape_samples(normal),
+        **more_samples(normal, positive, within, distinct),
         **{name: [(make(2, 3),), (make(),), (make(0, 2),)] for make, names in UNARY.items() for name in names.split()},
         "acosh": [(1 + positive(2, 3),)],
         "round": [(distinct(2, 3), 0), (distinct(2, 3), 1)],
@@ -109,6 +111,7 @@ def samples(seed: int, sizes: Mapping[int, int] = MappingProxyType({})) -> dict[
         "equal_all": [(normal(3), normal(3))],
         "chosen": [(normal(3), normal(3), normal(3))],
         "within": [(normal(3), -1.0, 1.0)],
+        "told": [(normal(2, 3), normal(2))],
         "positions": [(INTS, INTS.shape, 0, True)],
         "add_n": [([normal(2, 3), normal(2, 3), normal(2, 3)],), ([normal(3)],)],
         "nan_to_num": [(normal(2, 3), 0.0, None, None)],

@@ -25,7 +25,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.fixture(autouse=True)
 def device(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     XP[DeviceArray] = DeviceModule()  # type: ignore[assignment]
-    special = SimpleNamespace(erf=on_device(np.vectorize(math.erf, otypes="d")))  # CuPy has it in cupyx.scipy.special
+    functions = {"erf": math.erf, "gammaln": math.lgamma}  # CuPy has them in cupyx.scipy.special
+    special = SimpleNamespace(**{n: on_device(np.vectorize(f, otypes="d")) for n, f in functions.items()})
     monkeypatch.setitem(sys.modules, "devicex.scipy.special", special)  # type: ignore[arg-type]
     yield
     del XP[DeviceArray]

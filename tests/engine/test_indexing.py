@@ -227,10 +227,29 @@ def test_equal_elements_keep_their_order(descending):
 
 def test_sorting_passes_gradients_to_where_the_elements_came_from():
     x = tensor([3.0, 1.0, 2.0], needs_gradient=True)
-    values, positions = paddle.topk(x, 2)
-    assert positions.stop_gradient
+    values, _ = paddle.topk(x, 2)
     (values * tensor([10.0, 20.0])).sum().backward()
     assert x.grad.tolist() == [10, 0, 20]
+
+
+@pytest.mark.parametrize(
+    "find",
+    [
+        paddle.argsort,
+        paddle.count_nonzero,
+        lambda x: paddle.topk(x, 2)[1],
+        lambda x: paddle.kthvalue(x, 1)[1],
+    ],
+)
+def test_positions_need_a_gradient_as_in_paddle_and_it_is_zero(find):
+    x = tensor([3.0, 1.0, 2.0], needs_gradient=True)
+    found = find(x)
+    assert found.dtype == paddle.int64
+    assert not found.stop_gradient
+    assert not found.is_leaf
+    (found.astype("float64").sum() + x.sum()).backward()
+    assert x.grad.tolist() == [1, 1, 1]
+    assert find(x.detach()).stop_gradient
 
 
 @pytest.mark.parametrize(

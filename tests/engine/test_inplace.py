@@ -22,20 +22,25 @@ METHODS = [name for name in IN_PLACE if hasattr(paddle.Tensor, f"{name}_")]
 """The others have a form with an underscore among the functions alone."""
 ARGUMENTS: dict[str, tuple[Any, ...]] = {
     **{n: (t(F64),) for n in ("add", "subtract", "multiply", "divide", "remainder", "mod", "floor_divide")},
+    **{n: (t(F64),) for n in ("copysign", "floor_mod", "hypot")},
     **{n: (t(F64),) for n in IN_PLACE_ANEW if n.partition("_")[0] in ("equal", "not", "less", "greater")},
     "pow": (2,), "scale": (2.0, 1.0), "clip": (0.3, 0.6), "lerp": (t(F64), 0.5), "cumprod": (0,), "cast": ("float32",),
     "masked_fill": (t([True, False]), 5.0), "index_add": (t([0]), 0, t(np.array([5.0]))),
     "index_fill": (t([0]), 0, 5.0), "index_put": ((t([0]),), t(np.array([5.0]))),
     "scatter": (t([0]), t(np.array([5.0]))), "put_along_axis": (t([0]), 5.0, 0),
     "logical_and": (t(F64),), "logical_or": (t(F64),), "logical_xor": (t(F64),),
+    "ldexp": (t([1, 2]),), "masked_scatter": (t([True, False]), t(F64)), "multigammaln": (1,), "polygamma": (1,),
+    "renorm": (2.0, 0, 0.1), "scatter_add": (0, t([0, 1]), t(F64)),
     "reshape": ([2, 1],), "transpose": ([0],), "unsqueeze": (0,),
 }  # fmt: skip
 OTHER_INPUTS: dict[str, Any] = {
-    **{n: t([6, 3]) for n in ("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not")},
+    **{n: t([6, 3]) for n in ("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "bitwise_invert")},
+    **{n: t([6, 3]) for n in ("bitwise_left_shift", "bitwise_right_shift", "gcd", "lcm")},
     "acosh": t(F64 + 1.5), "addmm": t(np.ones((2, 2))), "tril": t(np.ones((2, 2))), "triu": t(np.ones((2, 2))),
 }  # fmt: skip
 OTHER_ARGUMENTS: dict[str, tuple[Any, ...]] = {
     **{n: (t([3, 5]),) for n in ("bitwise_and", "bitwise_or", "bitwise_xor")},
+    **{n: (t([3, 5]),) for n in ("bitwise_left_shift", "bitwise_right_shift", "gcd", "lcm")},
     "addmm": (t(np.ones((2, 2))), t(np.ones((2, 2)))),
 }
 
@@ -87,7 +92,9 @@ def test_augmented_assignment_makes_a_new_tensor() -> None:
 
 
 # --------------------------------------------------------------------------- gradients
-DIFFERENTIABLE = [n for n in METHODS if not n.startswith("bitwise") and n not in ("bernoulli", "floor_divide")]
+DIFFERENTIABLE = [
+    n for n in METHODS if not n.startswith("bitwise") and n not in ("bernoulli", "floor_divide", "gcd", "lcm")
+]
 
 
 @pytest.mark.parametrize("name", DIFFERENTIABLE)
@@ -190,12 +197,12 @@ def test_without_grad_mode_a_result_keeps_its_place_in_the_graph() -> None:
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: t([1.0, 2.0]).add_(t([[1.0], [2.0]])), ValueError, r"add_\(\): the result has shape \[2, 2\]"),
+        (lambda: t([1.0, 2.0]).add_(t([[1.0], [2.0]])), ValueError, r"add_\(\): the result has shape .*\[2, 2\]"),
         (lambda: t([1.0]).fill_([3.0]), TypeError, r"'value' must be int or float, but received list"),
         (lambda: t([1.0]).set_(np.ones(1)), ValueError, r"set_\(\): argument 'source' .* must be Tensor, .* ndarray"),
         (lambda: t([1.0]).set_value([1.0]), AssertionError, "must be a Tensor or an array, but got list"),
         (lambda: t([1.0]).set_value(np.ones(1)), AssertionError, "dtype not match.*float32 but load .* float64"),
-        (lambda: t([1.0]).set_value(t([1.0, 2.0])), AssertionError, r"Shape not match.*\[1\] but load .* \[1?,? ?2\]"),
+        (lambda: t([1.0]).set_value(t([1.0, 2.0])), AssertionError, r"Shape not match.*\[1\].* but load .*\[2\]"),
     ],
 )
 def test_what_does_not_fit_is_refused(call: Any, error: type[Exception], message: str) -> None:

@@ -91,7 +91,7 @@ ones = paddle.ones
         (lambda: paddle.mv(ones([2, 2]), ones([2, 2])), r"mv\(\): The rank"),
         (lambda: paddle.addmm(t(1.0), ones([2, 2]), ones([2, 2])), r"addmm\(\): .*input 1-D or 2-D"),
         (lambda: paddle.addmm(ones([2, 2]), ones([2, 2, 2]), ones([2, 2])), r"addmm\(\): x and y must be 2-D"),
-        (lambda: paddle.addmm(ones([3, 2]), ones([1, 2]), ones([2, 2])), r"\[3, 2\] is not broadcastable .*\[1, 2\]"),
+        (lambda: paddle.addmm(ones([3, 2]), ones([1, 2]), ones([2, 2])), r"\[3, 2\]\) is not broadcastable .*\[1, 2\]"),
         (lambda: paddle.t(ones([1, 2, 3])), r"t\(\): the input must have at most 2 dimensions"),
         (lambda: ones([1]).mT, r"Tensor.ndim\(1\) is required to be greater than or equal to 2"),
     ],
@@ -155,7 +155,7 @@ def test_einsum_takes_its_operands_as_a_list() -> None:
         ("ijk->i", [(2, 2)], r"'ijk' does not fit an operand of 2 dimensions"),
         ("ij->k", [(2, 2)], r"the output 'k' of 'ij->k' repeats an index or has one that no operand has"),
         ("ij->ii", [(2, 2)], r"the output 'ii' of 'ij->ii' repeats an index"),
-        ("ii->i", [(2, 3)], r"index 'i' stands for both 2 and 3 in an operand of shape \[2, 3\]"),
+        ("ii->i", [(2, 3)], r"index 'i' stands for both 2 and 3 in an operand of shape .*\[2, 3\]"),
     ],
 )
 def test_einsum_says_what_does_not_fit(equation: str, shapes: list[tuple[int, ...]], message: str) -> None:

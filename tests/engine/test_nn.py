@@ -195,7 +195,7 @@ def test_state_dict_carries_values_over():
     assert one(x).tolist() == two(x).tolist()
     one.first.weight.array[...] = 0
     assert two.first.weight.numpy().any()
-    with pytest.raises(ValueError, match=r"first.bias receives a shape \[2\], but the expected shape is \[4\]"):
+    with pytest.raises(ValueError, match=r"first.bias receives a shape .*\[2\].*, but the expected shape is .*\[4\]"):
         two.set_state_dict({"first.bias": paddle.ones([2])})
 
 
@@ -373,5 +373,5 @@ def test_optimizer_errors():
         paddle.optimizer.SGD(0.1)
     with pytest.raises(TypeError, match="Put it into a list"):
         paddle.optimizer.SGD(0.1, paddle.ones([1]))
-    with pytest.raises(TypeError, match="no schedulers"):
+    with pytest.raises(TypeError, match="learning rate should be float or LRScheduler"):
         paddle.optimizer.SGD("fast", [])

@@ -21,10 +21,8 @@ from gradcheck.checker.problem import Problem
 from gradcheck.result import Status
 from pylayer.array import XP
 from pylayer.op import Op
-from pylayer.op_table import OPS
 from pylayer.tensor import Tensor
-
-pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
+from pylayer.vjp import OPS
 
 DIFFERENTIABLE = [(op, k) for op in OPS.values() if op.differentiable for k in range(len(SAMPLES.get(op.name, [])))]
 OTHERS = [(op, k) for op in OPS.values() if not op.differentiable for k in range(len(SAMPLES.get(op.name, [])))]

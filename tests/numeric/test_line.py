@@ -12,7 +12,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scans import line_of
 
-from gradcheck.numeric.line import Line, flat, inner, random_direction, real, scale_of, spacing
+from gradcheck.numeric.line import Line, flat, inner, random_direction, real, root_of_squares, scale_of, spacing
 
 FLOATS = st.floats(2.0**-300, 2.0**300).flatmap(lambda x: st.sampled_from([x, -x]))
 
@@ -129,3 +129,10 @@ def test_a_float32_input_moves_in_float32() -> None:
     line = Line(f, [x], [np.array([1.0])], real(x))
     assert line.at(0.5).change.dtype == np.float64
     assert seen == ["float32"]
+
+
+@pytest.mark.parametrize("unit", [0.0, 1.0, 1e-320, 1e-200, 1e300])
+def test_the_root_of_squares_stays_in_the_range_of_float64(unit: float) -> None:
+    assert root_of_squares(unit * np.array([3.0, -4.0])) == pytest.approx(5 * unit, rel=1e-3)
+    assert root_of_squares(unit * np.array([3.0 - 4.0j])) == pytest.approx(5 * unit, rel=1e-3)
+    assert root_of_squares(np.array([])) == 0.0

@@ -221,9 +221,15 @@ def test_a_wrong_schema_and_a_missing_one(diagnose):
         (INPUT + "matrix: {n: [1, 1]}", "3:17 matrix: '1' is given twice", "remove"),
         (INPUT + "matrix: {n: [a b]}", "3:14 matrix: 'a b' cannot be part of a case's name", "use letters"),
         (INPUT + "matrix: {n: [[1]]}", "3:14 matrix: 'n' takes text, numbers and booleans, not a list", ""),
+        (INPUT + 'matrix: {n: [1, "1"]}', "3:17 matrix: '1' is given twice", "remove"),
+        (INPUT + "matrix: {n: [1, 2]}", "3:10 nothing uses the matrix parameter 'n'", "only 'dtype' works by itself"),
+        (INPUT + "call: paddle.tanh(y)", "3:7 call: there is no 'y'", "the inputs are x"),
+        (INPUT + "expect: {raises: {type: ValuError}}", "3:25 there is no exception 'ValuError'", "'ValueError'?"),
+        (INPUT + "expect: {warns: {type: UserWarnin}}", "3:24 there is no warning 'UserWarnin'", "'UserWarning'?"),
+        (LAYER + 'inputs: {x: {shape: "2x3"}}', '2:21 shape must be a list, not the string "2x3"', "write [2, 3]"),
         (INPUT + "matrix: {x: [1]}", "3:10 matrix parameter 'x' has the name of an input", "rename"),
         (
-            INPUT + f"matrix: {{a: {list(range(17))}, b: {list(range(16))}}}",
+            INPUT + f"matrix: {{a: {list(range(17))}, b: {list(range(16))}}}\ncall: paddle.tanh(x * a + b)",
             "3:1 the matrix has 272 combinations, at most 256 are allowed", "split",
         ),
         # expectations
@@ -573,3 +579,19 @@ def test_the_code_of_a_file_is_limited_together(mistakes):
 )
 def test_usual_patterns_are_read(mistakes, pattern):
     assert mistakes(raising(1, pattern, "script: x, ")) == []
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        INPUT + "call: '(lambda y: paddle.tanh(y))(x)'",
+        INPUT + "call: sum([paddle.tanh(x) for _ in range(n)])\nmatrix: {n: [1, 2]}",
+        "layer: |\n  def f(x):\n      raise OwnError\n  class OwnError(Exception): pass\ncall: f(x)\n"
+        "inputs: {x: {shape: [2]}}\nexpect: {raises: {type: OwnError}}",
+        "layer: {ref: 'own.layers:Layer'}\ncall: Layer.apply(x, n)\ninputs: {x: {shape: [2]}}\nmatrix: {n: [1, 2]}",
+        INPUT + "expect: {raises: {type: LinAlgError}}",
+        INPUT + "matrix: {n: [1, 2]}\nexpect: {values: {'out * n': [0, 0]}}",
+    ],
+)
+def test_names_that_are_there_are_no_mistakes(scenario_mistakes, body):
+    assert scenario_mistakes(body) == []

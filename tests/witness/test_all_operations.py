@@ -11,8 +11,8 @@ from taped import problem_of
 
 import pylayer.paddle  # noqa: F401 - fills the table
 from gradcheck.witness.causes import explain
-from pylayer.op_table import OPS
 from pylayer.tensor import Tensor
+from pylayer.vjp import OPS
 
 CALLS = [(name, arguments) for name, rows in SAMPLES.items() if OPS[name].differentiable for arguments in rows]
 

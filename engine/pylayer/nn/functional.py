@@ -7,17 +7,20 @@ from typing import Any
 
 from pylayer.ops import random
 from pylayer.ops.activation import log_softmax, softplus
+from pylayer.ops.arguments import as_ints, normal_axis
 from pylayer.ops.creation import full_like
 from pylayer.ops.elementwise import abs as absolute
 from pylayer.ops.elementwise import exp, log, maximum, rsqrt, sqrt
 from pylayer.ops.gathering import index_select, take_along_axis
 from pylayer.ops.indexing import where_
 from pylayer.ops.linalg import matmul
-from pylayer.ops.reduction import mean
+from pylayer.ops.logic import logical_and
+from pylayer.ops.reduction import mean, norm
 from pylayer.ops.reduction import sum as total
-from pylayer.ops.shape import as_ints, astype, broadcast_tensors, clone, normal_axis, reshape, squeeze, unsqueeze
+from pylayer.ops.shape import astype, broadcast_tensors, clone, reshape, squeeze, unsqueeze
 from pylayer.ops.sorting import one_hot
 from pylayer.tensor import Tensor
+from pylayer.versions import mark_changed
 
 
 # --------------------------------------------------------------------------- layers
@@ -28,14 +31,30 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, name: str | No
 
 
 def embedding(
-    x: Tensor, weight: Tensor, padding_idx: int | None = None, sparse: bool = False, name: str | None = None
+    x: Tensor,
+    weight: Tensor,
+    padding_idx: int | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+    sparse: bool = False,
+    scale_grad_by_freq: bool = False,
+    name: str | None = None,
 ) -> Tensor:
     """The rows `x` of `weight`; those of `padding_idx` are zeros and take no gradient.
 
+    Args:
+        max_norm: rows with a larger `norm_type`-norm are first scaled down to it, in `weight` itself.
+        sparse: a hint that is not taken.
+        scale_grad_by_freq: not part of the bundled engine.
+
     Raises:
-        ValueError: `padding_idx` is out of range.
+        ValueError: `padding_idx` is out of range, or `scale_grad_by_freq`.
         IndexError: an element of `x` is.
     """
+    if scale_grad_by_freq:
+        raise ValueError("embedding(): scale_grad_by_freq=True is not part of the bundled engine.")
+    if max_norm:
+        _hold_rows(weight, x, max_norm, norm_type)
     rows: Tensor = weight[x]
     if padding_idx is None:
         return rows
@@ -43,6 +62,16 @@ def embedding(
         raise ValueError(f"padding_idx must be within [-{weight.shape[0]}, {weight.shape[0]}), but got {padding_idx}.")
     padded = padding_idx % weight.shape[0]
     return where_(unsqueeze(x != padded, -1), rows, 0.0)  # type: ignore[no-any-return]
+
+
+def _hold_rows(weight: Tensor, x: Tensor, max_norm: float, norm_type: float) -> None:
+    """Scale the rows `x` of `weight` down to a norm of `max_norm`, in place and outside the graph."""
+    bare = weight.detach()
+    size = norm(bare, norm_type, 1, True)
+    named = one_hot(reshape(x, [-1]), weight.shape[0]).sum(0) > 0
+    too_large = logical_and(reshape(named, [-1, 1]), size > max_norm)
+    weight.array[...] = where_(too_large, bare * (max_norm / (size + 1e-7)), bare).array
+    mark_changed(weight.array)
 
 
 def dropout(

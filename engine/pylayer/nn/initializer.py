@@ -101,16 +101,20 @@ class Assign(Initializer):
 
 
 class ParamAttr:
-    """How a parameter is to be made: its name, first values, and whether it is trained."""
+    """How a parameter is to be made and trained: name, first values, a factor to the learning rate, weight decay."""
 
     def __init__(
         self,
         name: str | None = None,
         initializer: Initializer | None = None,
         learning_rate: float = 1.0,
+        regularizer: Any = None,
         trainable: bool = True,
+        do_model_average: bool = True,
+        need_clip: bool = True,
     ) -> None:
         self.name, self.initializer, self.learning_rate, self.trainable = name, initializer, learning_rate, trainable
+        self.regularizer, self.do_model_average, self.need_clip = regularizer, do_model_average, need_clip
 
 
 @at_once
@@ -142,6 +146,9 @@ def create_parameter(
     if not isinstance(initializer, Initializer):
         raise TypeError(f"A parameter's initializer must be an Initializer, but got {type(initializer).__name__}.")
     parameter = Parameter(initializer.values(list(shape), dtype).array, attr.trainable)
+    vars(parameter).update(  # for optimizers
+        optimize_attr={"learning_rate": attr.learning_rate}, regularizer=attr.regularizer, need_clip=attr.need_clip
+    )
     if attr.name or name:
         parameter.name = attr.name or str(name)
     return parameter

@@ -72,7 +72,7 @@ class Layer:
         for register in self._registers():
             if name in register:
                 return register[name]
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
 
     def __delattr__(self, name: str) -> None:
         if not self._forget(name):

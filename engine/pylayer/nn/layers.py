@@ -9,7 +9,8 @@ from pylayer.nn import functional
 from pylayer.nn.initializer import Constant
 from pylayer.nn.layer import Layer
 from pylayer.ops import activation, elementwise
-from pylayer.ops.shape import as_ints, flatten
+from pylayer.ops.arguments import as_ints
+from pylayer.ops.shape import flatten
 from pylayer.tensor import Parameter, Tensor
 
 
@@ -46,17 +47,23 @@ class Embedding(Layer):
         num_embeddings: int,
         embedding_dim: int,
         padding_idx: int | None = None,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
         sparse: bool = False,
+        scale_grad_by_freq: bool = False,
         weight_attr: Any = None,
         name: str | None = None,
     ) -> None:
         super().__init__()
         self.num_embeddings, self.embedding_dim, self.padding_idx = num_embeddings, embedding_dim, padding_idx
+        self.max_norm, self.norm_type, self.scale_grad_by_freq = max_norm, norm_type, scale_grad_by_freq
         self.weight = self.create_parameter([num_embeddings, embedding_dim], weight_attr)
 
     def forward(self, x: Tensor) -> Tensor:
         """The rows `x`."""
-        return functional.embedding(x, self.weight, self.padding_idx)
+        return functional.embedding(
+            x, self.weight, self.padding_idx, self.max_norm, self.norm_type, scale_grad_by_freq=self.scale_grad_by_freq
+        )
 
     def extra_repr(self) -> str:
         """What the repr shows."""
@@ -142,7 +149,7 @@ class _Function(Layer):
     function: Callable[..., Any]
     options: tuple[str, ...] = ()
     defaults: tuple[Any, ...] = ()
-    shows_options = True
+    shows: tuple[str, ...] = ()
 
     def __init__(self, *args: Any, name: str | None = None, **kwargs: Any) -> None:
         super().__init__()
@@ -154,6 +161,9 @@ class _Function(Layer):
             **dict(zip(self.options, args, strict=False)),
             **kwargs,
         }
+        missing = [option for option, value in values.items() if value is REQUIRED]
+        if missing:
+            raise TypeError(f"{type(self).__name__} needs {', '.join(missing)}.")
         self.values: dict[str, Any] = values
 
     def forward(self, *inputs: Any) -> Any:
@@ -162,40 +172,49 @@ class _Function(Layer):
 
     def extra_repr(self) -> str:
         """What the repr shows."""
-        return ", ".join(f"{key}={value}" for key, value in self.values.items()) if self.shows_options else ""
+        return ", ".join(f"{key}={self.values[key]}" for key in self.shows)
 
 
-def _layer(name: str, function: Callable[..., Any], shows_options: bool = True, **options: Any) -> type[_Function]:
-    """A layer class over `function`, its options and their defaults given; the repr of a loss does not show them."""
+REQUIRED = object()
+"""The default of an option that has none."""
+
+
+def function_layer(
+    name: str, function: Callable[..., Any], shows: bool | str = True, /, **options: Any
+) -> type[_Function]:
+    """A layer class over `function`, its options and their defaults given; the repr shows all of them, none, or some.
+
+    The repr of a loss shows none.
+    """
     body = {
         "__doc__": f"`nn.functional.{function.__name__}` as a layer.",
         "__module__": __name__,
         "function": staticmethod(function),
         "options": tuple(options),
         "defaults": tuple(options.values()),
-        "shows_options": shows_options,
+        "shows": tuple(shows.split()) if isinstance(shows, str) else tuple(options) if shows else (),
     }
     return type(name, (_Function,), body)
 
 
-ReLU = _layer("ReLU", activation.relu)
-Tanh = _layer("Tanh", elementwise.tanh)
-Sigmoid = _layer("Sigmoid", elementwise.sigmoid)
-Silu = _layer("Silu", activation.silu, inplace=False)
-GELU = _layer("GELU", activation.gelu, approximate=False)
-LeakyReLU = _layer("LeakyReLU", activation.leaky_relu, negative_slope=0.01)
-ELU = _layer("ELU", activation.elu, alpha=1.0)
-Softplus = _layer("Softplus", activation.softplus, beta=1, threshold=20)
-Softmax = _layer("Softmax", activation.softmax, axis=-1)
-LogSoftmax = _layer("LogSoftmax", activation.log_softmax, axis=-1)
-MSELoss = _layer("MSELoss", functional.mse_loss, False, reduction="mean")
-L1Loss = _layer("L1Loss", functional.l1_loss, False, reduction="mean")
-CrossEntropyLoss = _layer(
+ReLU = function_layer("ReLU", activation.relu)
+Tanh = function_layer("Tanh", elementwise.tanh)
+Sigmoid = function_layer("Sigmoid", elementwise.sigmoid)
+Silu = function_layer("Silu", activation.silu, inplace=False)
+GELU = function_layer("GELU", activation.gelu, approximate=False)
+LeakyReLU = function_layer("LeakyReLU", activation.leaky_relu, negative_slope=0.01)
+ELU = function_layer("ELU", activation.elu, alpha=1.0)
+Softplus = function_layer("Softplus", activation.softplus, beta=1, threshold=20)
+Softmax = function_layer("Softmax", activation.softmax, axis=-1)
+LogSoftmax = function_layer("LogSoftmax", activation.log_softmax, axis=-1)
+MSELoss = function_layer("MSELoss", functional.mse_loss, False, reduction="mean")
+L1Loss = function_layer("L1Loss", functional.l1_loss, False, reduction="mean")
+CrossEntropyLoss = function_layer(
     "CrossEntropyLoss", functional.cross_entropy, False, weight=None, ignore_index=-100, reduction="mean",
     soft_label=False,
     axis=-1, use_softmax=True, label_smoothing=0.0,
 )  # fmt: skip
-BCEWithLogitsLoss = _layer(
+BCEWithLogitsLoss = function_layer(
     "BCEWithLogitsLoss",
     functional.binary_cross_entropy_with_logits,
     False,

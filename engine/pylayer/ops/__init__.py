@@ -1,5 +1,6 @@
 """The operations, a file per family. Importing the package gives Tensor its operators and methods."""
 
-from pylayer.ops.methods import attach
+from pylayer.ops import methods, spellings
 
-attach()
+methods.attach()
+spellings.attach()

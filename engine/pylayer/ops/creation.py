@@ -12,10 +12,11 @@ from pylayer.array import XP, default_module, to_numpy
 from pylayer.device import check_place
 from pylayer.dtype import BY_NUMPY, DType, as_dtype, default_dtype
 from pylayer.op import unwrap
-from pylayer.op_table import OPS
-from pylayer.ops.shape import Ints, as_ints, broadcast_to, clone, reshape
+from pylayer.ops.arguments import Ints, as_ints
+from pylayer.ops.shape import broadcast_to, reshape
 from pylayer.symbol import creates
 from pylayer.tensor import Tensor
+from pylayer.vjp import OPS
 from pylayer.watch import records_all
 
 METHODS = ("numel",)
@@ -64,7 +65,7 @@ def to_tensor(data: Any, dtype: Any = None, place: Any = None, stop_gradient: bo
     if XP.get(type(values)) is not xp:
         values = to_numpy(values) if type(values) in XP else values
     wanted = values.dtype if dtype is None else as_dtype(dtype).numpy
-    return Tensor(xp.array(values, dtype=wanted), None, stop_gradient)
+    return Tensor(xp.array(values, dtype=wanted), None, bool(stop_gradient))
 
 
 def _from_lists(data: Any, by_default: bool) -> np.ndarray[Any, Any]:
@@ -94,19 +95,6 @@ def _on_host(data: Any) -> Any:
 
 def _holds_tensor(data: Any) -> bool:
     return isinstance(data, Tensor) or (isinstance(data, (list, tuple)) and any(_holds_tensor(item) for item in data))
-
-
-def assign(x: Any, output: Tensor | None = None) -> Tensor:
-    """A copy of a Tensor, part of the graph; or a new Tensor from data, of the dtype that NumPy gives it; 1-d at least.
-
-    With `output`, that Tensor takes the values on, in place.
-    """
-    copy: Tensor = clone(x) if isinstance(x, Tensor) else to_tensor(np.atleast_1d(x))
-    if output is None:
-        return copy
-    from pylayer.ops.inplace import in_place  # which itself needs this module
-
-    return in_place(lambda _: copy)(output)
 
 
 # --------------------------------------------------------------------------- filled

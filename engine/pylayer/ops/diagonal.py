@@ -9,10 +9,11 @@ from typing import Any
 
 from pylayer.array import Array
 from pylayer.op import op
+from pylayer.ops.arguments import AxisError, as_ints, normal_axis
 from pylayer.ops.creation import full
 from pylayer.ops.indexing import getitem, setitem
 from pylayer.ops.reduction import sum
-from pylayer.ops.shape import AxisError, as_ints, moveaxis, normal_axis, reshape
+from pylayer.ops.shape import moveaxis, reshape
 from pylayer.tensor import Tensor
 
 METHODS = ("as_strided", "diag", "diag_embed", "diagonal", "trace")

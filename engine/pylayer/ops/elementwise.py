@@ -7,11 +7,13 @@ itself.
 from __future__ import annotations
 
 import math
+from importlib import import_module
 from types import ModuleType
 from typing import Any
 
 from pylayer.array import Array
-from pylayer.op import as_floating, binary, op, unary
+from pylayer.op import binary, op, unary
+from pylayer.promotion import as_floating
 from pylayer.tensor import Tensor
 
 METHODS = (
@@ -221,8 +223,6 @@ def _erf(xp: ModuleType) -> Any:
     if xp.__name__ == "numpy":
         vectorised = xp.frompyfunc(math.erf, 1, 1)
         return lambda x: xp.asarray(vectorised(x)).astype(x.dtype)
-    from importlib import import_module
-
     return import_module(f"{xp.__name__}x.scipy.special").erf
 
 

@@ -10,9 +10,10 @@ from typing import Any
 from pylayer.array import Array
 from pylayer.dtype import bool_
 from pylayer.op import op
+from pylayer.ops.arguments import Ints, as_ints, normal_axis
 from pylayer.ops.creation import full, full_like, ones_like, zeros
 from pylayer.ops.indexing import add_at, getitem, parsed, setitem, where_
-from pylayer.ops.shape import Ints, as_ints, broadcast_shape, broadcast_to, normal_axis, reshape
+from pylayer.ops.shape import broadcast_shape, broadcast_to, reshape
 from pylayer.tensor import Tensor
 
 METHODS = (

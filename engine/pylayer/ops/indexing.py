@@ -13,10 +13,11 @@ from types import EllipsisType, ModuleType
 from typing import Any, NamedTuple
 
 from pylayer.array import Array
-from pylayer.op import common_dtype, op
+from pylayer.op import op
 from pylayer.ops.creation import to_tensor
 from pylayer.ops.joining import stack
 from pylayer.ops.shape import astype, reshape
+from pylayer.promotion import common_dtype
 from pylayer.tensor import Tensor
 
 METHODS = ("nonzero", "where")

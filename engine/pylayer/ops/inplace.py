@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-from pylayer.array import Array
-from pylayer.graph import grad_mode
+import numpy as np
+
+from pylayer.array import Array, owner
+from pylayer.grad_mode import grad_mode, grad_mode_set
 from pylayer.op import op
 from pylayer.ops.creation import to_tensor
+from pylayer.ops.shape import clone
 from pylayer.tensor import Tensor
-from pylayer.versions import mark_changed
+from pylayer.versions import mark_changed, version_of
 from pylayer.watch import records_all, take_place
 
 
@@ -33,43 +37,57 @@ def check_not_leaf(x: Tensor, name: str) -> None:
         )
 
 
+def changed_first(name: str, function: Callable[..., Tensor], change: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """The method ``name`` that has `change` write what `function` gives for a Tensor, its first argument, into it."""
+    first = next(iter(inspect.signature(function).parameters))
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Tensor:
+        x, args = (args[0], args[1:]) if args else (kwargs.pop(first, None), ())
+        check_not_leaf(x, name)
+        return change(x, args, kwargs)
+
+    call.__name__ = call.__qualname__ = name
+    return call
+
+
 def in_place(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """The in-place form of an operation on a Tensor, which keeps its shape.
 
     The operation runs on a copy, which is what its vjps read; its result goes into the memory of the Tensor, where
     views and detached Tensors see it. The Tensor then stands where the result stood in the graph; without grad mode
     it stays where it is. A result of another dtype takes the place of the memory, as in Paddle.
+
+    Raises, when called:
+        ValueError: the Tensor is a leaf that needs a gradient (observed rule 83), or the result does not fit into it.
     """
     name = f"{function.__name__}_"
 
-    @functools.wraps(function)
-    def call(x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        """As the operation without the underscore, into the memory of `x`.
-
-        Raises:
-            ValueError: x is a leaf that needs a gradient (observed rule 83), or the result does not fit into it.
-        """
-        check_not_leaf(x, name)
+    def change(x: Tensor, args: Any, kwargs: Any) -> Tensor:
         result = function(Tensor(x.array.copy(), x.node, x._stop_gradient), *args, **kwargs)
         if result.array.shape != x.array.shape:
             raise ValueError(
                 f"(InvalidArgument) {name}(): the result has shape {result.shape}, which does not fit into the "
                 f"Tensor's {x.shape}."
             )
-        if records_all():
-            take_place(x, result.array, result.node, result._stop_gradient)
-            return x
-        if result.array.dtype == x.array.dtype:
-            x.array[...] = result.array
-        else:
-            x.array = result.array
-        mark_changed(x.array)
-        if grad_mode.get():
-            x.node, x._stop_gradient = result.node, result._stop_gradient
-        return x
+        return take_values(x, result)
 
-    call.__name__ = call.__qualname__ = name
-    return call
+    return changed_first(name, function, change)
+
+
+def take_values(x: Tensor, result: Tensor) -> Tensor:
+    """Write the values of `result` into the memory of `x`, which then stands where `result` stands in the graph."""
+    if records_all():
+        take_place(x, result.array, result.node, result._stop_gradient)
+        return x
+    if result.array.dtype == x.array.dtype and result.array.shape == x.array.shape:
+        x.array[...] = result.array
+        mark_changed(x.array)
+    else:
+        replace_memory(x, result.array)
+    if grad_mode.get():
+        x.node, x._stop_gradient = result.node, result._stop_gradient
+    return x
 
 
 def in_place_anew(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
@@ -77,29 +95,32 @@ def in_place_anew(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
     Where the operation returns a view, as a reshape does, the memory stays shared; Tensors that share it keep the shape
     that they had.
+
+    Raises, when called:
+        ValueError: the Tensor is a leaf that needs a gradient (observed rule 83).
     """
-    name = f"{function.__name__}_"
 
-    @functools.wraps(function)
-    def call(x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        """As the operation without the underscore, `x` taking the place of the result.
-
-        Raises:
-            ValueError: x is a leaf that needs a gradient (observed rule 83).
-        """
-        check_not_leaf(x, name)
+    def change(x: Tensor, args: Any, kwargs: Any) -> Tensor:
         result = function(Tensor(x.array, x.node, x._stop_gradient), *args, **kwargs)
         if records_all():
             take_place(x, result.array, result.node, result._stop_gradient)
             return x
-        x.array = result.array
-        mark_changed(x.array)
+        replace_memory(x, result.array)
         if grad_mode.get():
             x.node, x._stop_gradient = result.node, result._stop_gradient
         return x
 
-    call.__name__ = call.__qualname__ = name
-    return call
+    return changed_first(f"{function.__name__}_", function, change)
+
+
+def replace_memory(x: Tensor, array: Array) -> None:
+    """Have `x` lie in `array`, a change in place: of its own memory for those who saved that, and one more of `x`."""
+    version = version_of(x.array)
+    if owner(array) is not owner(x.array):
+        mark_changed(x.array)
+        mark_changed(array, version)
+    x.array = array
+    mark_changed(array)
 
 
 def fills_with(draw: Callable[..., Tensor]) -> Callable[..., Tensor]:
@@ -214,3 +235,15 @@ filled_ = in_place(fill)
 def zero_(x: Tensor) -> Tensor:
     """Set every element to 0."""
     return fill_(x, 0)
+
+
+def assign(x: Any, output: Tensor | None = None) -> Tensor:
+    """A copy of a Tensor, part of the graph; or a new Tensor from data, of the dtype that NumPy gives it; 1-d at least.
+
+    With `output`, that Tensor takes the values on, in place, with their shape and dtype.
+    """
+    copy: Tensor = clone(x) if isinstance(x, Tensor) else to_tensor(np.atleast_1d(x))
+    if output is None:
+        return copy
+    with grad_mode_set(grad_mode.get() and not (output.is_leaf and copy._stop_gradient)):  # a parameter stays one
+        return take_values(output, copy)

@@ -10,7 +10,8 @@ from typing import Any
 
 from pylayer.array import Array
 from pylayer.op import op
-from pylayer.ops.shape import as_ints, normal_axis, reshape
+from pylayer.ops.arguments import as_ints, normal_axis
+from pylayer.ops.shape import reshape
 from pylayer.tensor import Tensor
 
 METHODS = ("chunk", "concat", "split", "stack", "tensor_split", "unbind", "unstack")

@@ -8,10 +8,10 @@ from typing import Any
 
 from pylayer.array import Array
 from pylayer.op import binary, op, unary
-from pylayer.op_table import Function
 from pylayer.ops.creation import to_tensor
 from pylayer.symbol import named
 from pylayer.tensor import Tensor
+from pylayer.vjp import Function
 
 METHODS = (
     "allclose", "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor", "equal", "equal_all", "greater_equal",

@@ -5,46 +5,59 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pylayer.ops.arithmetic as arithmetic
 import pylayer.ops.complexes as complexes
+import pylayer.ops.conversions as conversions
 import pylayer.ops.creation as creation
 import pylayer.ops.describing as describing
 import pylayer.ops.diagonal as diagonal
+import pylayer.ops.distances as distances
 import pylayer.ops.elementwise as elementwise
+import pylayer.ops.factors as factors
 import pylayer.ops.gathering as gathering
 import pylayer.ops.indexing as indexing
 import pylayer.ops.joining as joining
 import pylayer.ops.linalg as linalg
 import pylayer.ops.logic as logic
 import pylayer.ops.random as random
+import pylayer.ops.rearranging as rearranging
 import pylayer.ops.reduction as reduction
+import pylayer.ops.running as running
 import pylayer.ops.shape as shape
 import pylayer.ops.solving as solving
 import pylayer.ops.sorting as sorting
+import pylayer.ops.special as special
+import pylayer.ops.statistics as statistics
 from pylayer.array import XP
+from pylayer.autograd import backward_from
 from pylayer.dtype import bfloat16
-from pylayer.op import beside_number, fast_binary
-from pylayer.op_table import OPS
+from pylayer.fast_calls import beside_number, fast_binary
+from pylayer.hooks import register_hook, retain_grads
 from pylayer.ops.creation import to_tensor
 from pylayer.ops.inplace import copy_, detach_, fill_, fills_with, in_place, in_place_anew, set_, set_value, zero_
 from pylayer.tensor import Tensor
+from pylayer.vjp import OPS
 
 FAMILIES: tuple[Any, ...] = (
-    complexes, creation, describing, diagonal, elementwise, gathering, indexing, joining, linalg, logic, random,
-    reduction, shape, solving, sorting,
+    arithmetic, complexes, creation, describing, diagonal, distances, elementwise, factors, gathering, indexing,
+    joining, linalg, logic, random, rearranging, reduction, running, shape, solving, sorting, special, statistics,
 )  # fmt: skip
 
 IN_PLACE = (
-    "abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atanh", "bitwise_and", "bitwise_not", "bitwise_or",
-    "bitwise_xor", "ceil", "cos", "cosh", "divide", "erf", "exp", "expm1", "floor", "floor_divide", "index_add",
-    "index_fill", "index_put", "lerp", "log", "log10", "log1p", "log2", "masked_fill", "mod", "multiply",
-    "nan_to_num", "neg", "pow", "put_along_axis", "reciprocal", "remainder", "round", "rsqrt", "scale", "scatter",
-    "sigmoid", "sin", "sinh", "sqrt", "square", "subtract", "tan", "tanh", "tril", "triu", "trunc",
+    "abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atanh", "bitwise_and", "bitwise_invert",
+    "bitwise_left_shift", "bitwise_not", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "ceil", "copysign",
+    "cos", "cosh", "digamma", "divide", "erf", "erfinv", "exp", "expm1", "floor", "floor_divide", "floor_mod", "frac",
+    "gammaln", "gcd", "hypot", "i0", "index_add", "index_fill", "index_put", "lcm", "ldexp", "lerp", "lgamma", "log",
+    "log10", "log1p", "log2", "logit", "masked_fill", "masked_scatter", "mod", "multigammaln", "multiply",
+    "nan_to_num", "neg", "polygamma", "pow", "put_along_axis", "reciprocal", "remainder", "renorm", "round", "rsqrt",
+    "scale", "scatter", "scatter_add", "sigmoid", "sin", "sinc", "sinh", "sqrt", "square", "subtract", "tan", "tanh",
+    "tril", "triu", "trunc",
 )  # fmt: skip
 """The methods that have a form with an underscore."""
 
 IN_PLACE_LOGICAL = (
-    "equal", "greater_equal", "greater_than", "less_equal", "less_than", "logical_and", "logical_not", "logical_or",
-    "logical_xor", "not_equal",
+    "equal", "greater_equal", "greater_than", "less", "less_equal", "less_than", "logical_and", "logical_not",
+    "logical_or", "logical_xor", "not_equal",
 )  # fmt: skip
 """Those whose form with an underscore makes the Tensor bool."""
 
@@ -168,7 +181,7 @@ METHODS_ONLY = {
     f"{name}_"
     for name in (
         "add", "ceil", "clip", "exp", "floor", "lerp", "put_along_axis", "reciprocal", "round", "rsqrt", "scale",
-        "sigmoid", "sqrt", "uniform", "exponential",
+        "sigmoid", "sqrt", "uniform", "exponential", "erfinv",
     )
 }  # fmt: skip
 """The forms with an underscore that Paddle has no function for."""
@@ -225,6 +238,9 @@ def attach() -> None:
         if name not in FUNCTIONS_ONLY:
             setattr(Tensor, name, form)
     attributes: dict[str, Any] = {
+        "backward": backward_from,
+        "register_hook": register_hook,
+        "retain_grads": retain_grads,
         "__eq__": equals,
         "__ne__": differs,
         "__neg__": elementwise.neg,
@@ -242,5 +258,5 @@ def attach() -> None:
         "fill_": fill_,
         "zero_": zero_,
     }
-    for name, value in attributes.items():
+    for name, value in {**conversions.ATTRIBUTES, **attributes}.items():
         setattr(Tensor, name, value)

@@ -8,9 +8,9 @@ from typing import Any
 
 from pylayer.array import Array
 from pylayer.op import op
+from pylayer.ops.arguments import as_ints
 from pylayer.ops.gathering import index_select
 from pylayer.ops.indexing import getitem
-from pylayer.ops.shape import as_ints
 from pylayer.tensor import Tensor
 
 METHODS = ("pad",)

@@ -5,16 +5,19 @@ Nothing here is differentiable but `normal`, in its Tensors.
 
 from __future__ import annotations
 
+import copy
 import functools
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from pylayer.array import XP, Array, default_module, get_device
 from pylayer.dtype import as_dtype, default_dtype
 from pylayer.op import unwrap
+from pylayer.ops.arguments import Ints, as_ints
 from pylayer.ops.creation import DTypeLike
-from pylayer.ops.shape import Ints, as_ints, broadcast_shape
+from pylayer.ops.shape import broadcast_shape
 from pylayer.symbol import draws
 from pylayer.tensor import Tensor
 
@@ -25,8 +28,8 @@ METHODS = ("multinomial",)
 class Generator:
     """The random numbers of one device."""
 
-    def __init__(self, seed: int) -> None:
-        self.manual_seed(seed)
+    def __init__(self, seed: int = 0) -> None:
+        self.manual_seed(seed if isinstance(seed, int) else 0)  # Paddle names a device here
 
     def manual_seed(self, seed: int) -> Generator:
         """Start again from `seed`."""
@@ -43,6 +46,25 @@ class Generator:
         """The seed that it started from."""
         return self._seed
 
+    def seed(self) -> int:
+        """Start again from a seed of the operating system's; the seed."""
+        self.manual_seed(int(np.random.SeedSequence().generate_state(1, np.uint32)[0]))
+        return self._seed
+
+    def get_state(self) -> GeneratorState:
+        """Where it stands, for `set_state`."""
+        return GeneratorState(copy.deepcopy(self.source))
+
+    def set_state(self, state: GeneratorState) -> None:
+        """Go on from where it stood."""
+        self.source = copy.deepcopy(state.source)
+
+
+class GeneratorState(NamedTuple):
+    """Where a generator stands."""
+
+    source: Any
+
 
 _generators: dict[str, Generator] = {}
 _seeds = [int(np.random.SeedSequence().generate_state(1, np.uint32)[0])]
@@ -55,6 +77,24 @@ def generator() -> Generator:
     if device not in _generators:
         _generators[device] = Generator(_seeds[-1])
     return _generators[device]
+
+
+def get_rng_state(device: str | None = None) -> list[GeneratorState]:
+    """Where the generator of the current device stands, in a list."""
+    return [generator().get_state()]
+
+
+def set_rng_state(state_list: Sequence[GeneratorState], device: str | None = None) -> None:
+    """Go on from what `get_rng_state` gave.
+
+    Raises:
+        ValueError: it is not one state.
+    """
+    if len(state_list) != 1:
+        raise ValueError(
+            f"Length of state list should be equal to the number of generators, 1, but is {len(state_list)}"
+        )
+    generator().set_state(state_list[0])
 
 
 def seed(seed: int) -> Generator:

@@ -9,12 +9,14 @@ from typing import Any
 from pylayer.array import Array
 from pylayer.dtype import as_dtype
 from pylayer.op import op
+from pylayer.ops.arguments import as_ints, axes_of, kept, normal_axis
 from pylayer.ops.elementwise import abs as abs_
 from pylayer.ops.elementwise import pow, sqrt, square, subtract
 from pylayer.ops.indexing import where_
 from pylayer.ops.joining import concat
 from pylayer.ops.logic import equal
-from pylayer.ops.shape import as_ints, cast, clone, normal_axis, reshape, squeeze, transpose
+from pylayer.ops.positions import of_graph
+from pylayer.ops.shape import cast, clone, reshape, squeeze, transpose
 from pylayer.tensor import Tensor
 
 METHODS = (
@@ -22,33 +24,6 @@ METHODS = (
     "prod", "std", "sum", "var",
 )  # fmt: skip
 """The functions that are methods of Tensor as well."""
-
-
-def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
-    """The axes that an `axis` argument means, counted from the front; None and [] mean all.
-
-    A 0-d Tensor is reduced over its axis 0 or -1 as if it had one.
-
-    Raises:
-        TypeError: it is neither an int, nor a list of ints, nor an integer Tensor.
-        ValueError: an axis is out of range, or named twice.
-    """
-    if axis is None or (isinstance(axis, (list, tuple)) and not axis):
-        return tuple(range(ndim))
-    if isinstance(axis, (str, float)):
-        raise TypeError(
-            f"(InvalidType) axis must be an int, a list or tuple of ints, or a Tensor, but got {type(axis).__name__}."
-        )
-    axes = tuple(normal_axis(k, ndim or 1) for k in as_ints(axis))
-    if len(set(axes)) < len(axes):
-        raise ValueError(f"(InvalidArgument) Axis contains duplicate dimensions: {list(axes)}.")
-    return axes if ndim else ()
-
-
-def kept(shape: tuple[int, ...], axis: Any) -> list[int]:
-    """The shape of a reduction of `shape` with its axes kept."""
-    axes = axes_of(axis, len(shape))
-    return [1 if k in axes else n for k, n in enumerate(shape)]
 
 
 def _spread(g: Any, F: Any, x_shape: tuple[int, ...], axis: Any) -> Any:
@@ -255,6 +230,11 @@ def any(xp: ModuleType, x: Array, axis: Any = None, keepdim: bool = False) -> Ar
 
 
 @op()
-def count_nonzero(xp: ModuleType, x: Array, axis: Any = None, keepdim: bool = False) -> Array:
+def count_nonzero_(xp: ModuleType, x: Array, axis: Any, keepdim: bool) -> Array:
     """How many elements over `axis` are not zero."""
     return xp.sum(x != 0, axis=axes_of(axis, x.ndim), keepdims=keepdim, dtype="int64")
+
+
+def count_nonzero(x: Tensor, axis: Any = None, keepdim: bool = False, name: str | None = None) -> Tensor:
+    """How many elements over `axis` are not zero."""
+    return of_graph(x, count_nonzero_(x, axis, keepdim))

@@ -9,15 +9,17 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
 from pylayer.array import Array
 from pylayer.dtype import DType, as_dtype
 from pylayer.op import op
-from pylayer.op_table import OPS
-from pylayer.tensor import Size, Tensor
+from pylayer.ops.arguments import Ints, as_ints, normal_axis, spread
+from pylayer.size import Size
+from pylayer.tensor import Tensor
+from pylayer.vjp import OPS
 
 METHODS = (
     "astype", "broadcast_to", "cast", "clone", "contiguous", "expand", "expand_as", "flatten", "flip", "is_contiguous",
@@ -25,59 +27,6 @@ METHODS = (
     "unsqueeze", "view",
 )  # fmt: skip
 """The functions that are methods of Tensor as well."""
-
-Ints = int | Sequence[Any] | Array
-"""An int, a list of ints and 0-d integer Tensors, or an integer Tensor."""
-
-
-# --------------------------------------------------------------------------- arguments
-def as_ints(values: Ints) -> list[int]:
-    """A shape or a list of axes as a list of ints, from any of the forms that Paddle takes."""
-    if isinstance(values, int):
-        return [values]
-    if isinstance(values, Sequence):
-        return [as_int(v) for v in values]
-    return [int(v) for v in values.reshape(-1).tolist()]
-
-
-def as_int(value: Any) -> int:
-    """An int, also one in an array or a Tensor of one element.
-
-    Raises:
-        TypeError: it is no integer.
-    """
-    value = value.item() if hasattr(value, "item") else value
-    if isinstance(value, (float, str)):
-        raise TypeError(f"(InvalidType) must be list of int, but got {type(value).__name__} ({value!r}).")
-    return int(value)
-
-
-class AxisError(ValueError, IndexError):
-    """An axis is out of range. Paddle raises the one in some functions, the other in others."""
-
-
-def normal_axis(axis: Any, ndim: int) -> int:
-    """`axis` counted from the front.
-
-    Raises:
-        AxisError: it is outside [-ndim, ndim): a ValueError and an IndexError.
-    """
-    at = int(axis)
-    if not -ndim <= at < ndim:
-        raise AxisError(f"(InvalidArgument) the axis should be in the range of [{-ndim}, {ndim}), but received {at}.")
-    return at % ndim
-
-
-def spread(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Let the list be given as separate ints as well: ``x.reshape(2, 3)``."""
-
-    @functools.wraps(function)
-    def call(x: Tensor, *args: Any, **kwargs: Any) -> Any:
-        if len(args) > 1 and not isinstance(args[0], (list, tuple)) and args[1] is not None:
-            args = (list(args),)
-        return function(x, *args, **kwargs)
-
-    return call
 
 
 # --------------------------------------------------------------------------- dtype

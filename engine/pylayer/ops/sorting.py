@@ -8,9 +8,11 @@ from typing import Any, NamedTuple
 from pylayer.array import XP, Array
 from pylayer.dtype import as_dtype
 from pylayer.op import op
+from pylayer.ops.arguments import normal_axis
 from pylayer.ops.gathering import take_along_axis
 from pylayer.ops.indexing import getitem
-from pylayer.ops.shape import cast, clone, normal_axis, reshape, squeeze
+from pylayer.ops.positions import of_graph
+from pylayer.ops.shape import cast, clone, reshape, squeeze
 from pylayer.tensor import Tensor
 from pylayer.watch import tell_left, watching
 
@@ -43,7 +45,7 @@ def argmin(xp: ModuleType, x: Array, axis: int | None = None, keepdim: bool = Fa
 
 
 @op()
-def argsort(xp: ModuleType, x: Array, axis: int = -1, descending: bool = False, stable: bool = False) -> Array:
+def argsort_(xp: ModuleType, x: Array, axis: int = -1, descending: bool = False, stable: bool = False) -> Array:
     """The positions that sort `x` along `axis`; elements that are equal keep their order either way."""
     if not x.ndim:
         normal_axis(axis, 1)
@@ -55,9 +57,16 @@ def argsort(xp: ModuleType, x: Array, axis: int = -1, descending: bool = False, 
     return x.shape[axis] - 1 - xp.flip(reversed_order, axis)
 
 
+def argsort(
+    x: Tensor, axis: int = -1, descending: bool = False, stable: bool = False, name: str | None = None
+) -> Tensor:
+    """The positions that sort `x` along `axis`; elements that are equal keep their order either way."""
+    return of_graph(x, argsort_(x, axis, descending, stable))
+
+
 def sort(x: Tensor, axis: int = -1, descending: bool = False, stable: bool = False, name: str | None = None) -> Tensor:
     """The elements in order along `axis`."""
-    order = argsort(x, axis, descending)
+    order = argsort_(x, axis, descending)
     return take_along_axis(x, order, axis) if x.ndim else clone(x)
 
 
@@ -85,9 +94,9 @@ def topk(
         raise ValueError(
             f"(InvalidArgument) topk(): k must be from 1 to {x.shape[at]}, the size of axis {at}, but is {count}."
         )
-    order = argsort(x, at, largest)
+    order = argsort_(x, at, largest)
     indices = clone(getitem(order, (slice(None),) * at + (slice(count),)))
-    return TopK(take_along_axis(x, indices, at), indices)
+    return TopK(take_along_axis(x, indices, at), of_graph(x, indices))
 
 
 def kthvalue(x: Tensor, k: int, axis: int | None = None, keepdim: bool = False, name: str | None = None) -> TopK:

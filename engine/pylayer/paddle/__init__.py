@@ -5,37 +5,65 @@ The engine's version is `__version__`; it is not a Paddle release.
 
 from __future__ import annotations
 
+import math as _math
+
 from pylayer import __version__ as __version__
 from pylayer.dtype import DType as _DType
 from pylayer.dtype import bool_ as _bool
 from pylayer.ops.complexes import complex_ as _complex
 from pylayer.ops.methods import functions_in_place as _functions_in_place
+from pylayer.ops.spellings import respelled as _respelled
+from pylayer.paddle import amp as amp
 from pylayer.paddle import autograd as autograd
+from pylayer.paddle import base as base
+from pylayer.paddle import device as device
+from pylayer.paddle import distributed as distributed
+from pylayer.paddle import fft as fft
+from pylayer.paddle import framework as framework
+from pylayer.paddle import geometric as geometric
+from pylayer.paddle import incubate as incubate
+from pylayer.paddle import jit as jit
 from pylayer.paddle import linalg as linalg
 from pylayer.paddle import nn as nn
 from pylayer.paddle import optimizer as optimizer
+from pylayer.paddle import regularizer as regularizer
+from pylayer.paddle import special as special
 from pylayer.paddle import static as static
+from pylayer.paddle import utils as utils
+from pylayer.paddle._names import aliases as _aliases
 from pylayer.paddle._names import exported, missing
 from pylayer.tensor import Tensor as Tensor
 
 _EXPORTS = {
+    "amp": "is_autocast_enabled",
     "array": "get_device set_device",
-    "autograd": "enable_grad grad is_grad_enabled no_grad set_grad_enabled",
+    "autograd": "grad",
+    "grad_mode": "enable_grad is_grad_enabled no_grad set_grad_enabled",
+    "compatibility": "get_flags set_flags",
     "device": "CPUPlace CUDAPlace is_compiled_with_cuda",
     "dtype": (
         "bfloat16 complex128 complex64 float16 float32 float64 get_default_dtype int16 int32 int64 int8 "
         "set_default_dtype uint8"
     ),
+    "limits": "finfo iinfo",
     "nn.initializer": "ParamAttr create_parameter",
+    "ops.conversions": "rand_like randn_like",
+    "saving": "load save",
     "static.recorder": "disable_static enable_static in_dynamic_mode",
-    "tensor": "Size",
+    "size": "Size",
+    "ops.arithmetic": (
+        "angle bitwise_invert bitwise_left_shift bitwise_right_shift copysign deg2rad floor_mod frac frexp gcd "
+        "heaviside hypot isneginf isposinf isreal lcm ldexp less logaddexp negative nextafter polar positive rad2deg "
+        "sgn signbit sinc stanh"
+    ),
     "ops.complexes": "as_complex as_real conj imag real",
     "ops.creation": (
-        "arange assign empty empty_like eye full full_like is_tensor linspace logspace meshgrid numel ones "
+        "arange empty empty_like eye full full_like is_tensor linspace logspace meshgrid numel ones "
         "ones_like rank shape to_tensor tril_indices triu_indices zeros zeros_like"
     ),
     "ops.describing": "is_complex is_floating_point is_integer",
     "ops.diagonal": "as_strided diag diag_embed diagonal trace",
+    "ops.distances": "cdist cross dist pdist renorm tensordot vander",
     "ops.elementwise": (
         "abs acos acosh add asin asinh atan atan2 atanh ceil clip cos cosh divide erf exp expm1 floor "
         "floor_divide fmax fmin lerp log log10 log1p log2 maximum minimum mod multiply nan_to_num neg pow reciprocal "
@@ -46,6 +74,7 @@ _EXPORTS = {
         "put_along_axis repeat_interleave scatter scatter_nd scatter_nd_add take take_along_axis"
     ),
     "ops.indexing": "nonzero where",
+    "ops.inplace": "assign",
     "ops.joining": "add_n chunk concat hstack split stack tensor_split unbind unstack vstack",
     "ops.linalg": "addmm bmm dot einsum inner kron matmul mm mv outer t",
     "ops.logic": (
@@ -54,22 +83,37 @@ _EXPORTS = {
         "not_equal"
     ),
     "ops.random": (
-        "bernoulli multinomial normal rand randint randint_like randn randperm seed standard_normal uniform"
+        "Generator bernoulli get_rng_state multinomial normal rand randint randint_like randn randperm seed "
+        "set_rng_state standard_normal uniform"
+    ),
+    "ops.rearranging": (
+        "argwhere atleast_1d atleast_2d atleast_3d block_diag cartesian_prod cat column_stack combinations concatenate "
+        "crop diagflat diagonal_scatter dsplit dstack hsplit masked_scatter msort multiplex narrow permute ravel "
+        "reduce_as reverse rot90 row_stack scatter_add scatter_reduce select_scatter slice slice_scatter strided_slice "
+        "swapdims take_along_dim unfold view_as view_as_complex view_as_real vsplit"
     ),
     "ops.reduction": ("all amax amin any count_nonzero cumprod cumsum logsumexp max mean min norm prod std sum var"),
+    "ops.running": "cummax cummin cumulative_trapezoid diff logcumsumexp trapezoid",
     "ops.shape": (
         "broadcast_shape broadcast_tensors broadcast_to cast clone expand expand_as flatten flip moveaxis reshape "
         "roll squeeze swapaxes tile transpose tril triu unflatten unsqueeze view"
     ),
     "ops.solving": "inverse",
+    "ops.special": "digamma erfinv gammaln i0 i0e i1 i1e lgamma logit multigammaln polygamma",
+    "ops.statistics": (
+        "bincount histogram histogram_bin_edges isin mode nanmean nanmedian nanquantile nansum quantile "
+        "unique_consecutive"
+    ),
     "ops.sorting": "argmax argmin argsort bucketize kthvalue median searchsorted sort topk unique",
 }
 globals().update(exported(_EXPORTS))
 
 dtype = _DType
 bool = _bool
+inf, nan, pi, e, newaxis = _math.inf, _math.nan, _math.pi, _math.e, None
 complex = _complex
 
-globals().update(_functions_in_place())
+globals().update({name: _respelled(name, form) for name, form in _functions_in_place().items()})
+globals().update(_aliases(globals()))
 
 __getattr__ = missing(__name__)

@@ -8,14 +8,24 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
+from pylayer.ops.spellings import ALIASES, respelled
+
 
 def exported(table: Mapping[str, str]) -> dict[str, Any]:
-    """The objects that a table names: by module of the engine, the names, separated by spaces."""
+    """The objects that a table names: by module of the engine, the names, separated by spaces.
+
+    Functions take Paddle's other words for their arguments, too.
+    """
     return {
-        name: getattr(import_module(f"pylayer.{module}"), name)
+        name: respelled(name, getattr(import_module(f"pylayer.{module}"), name))
         for module, names in table.items()
         for name in names.split()
     }
+
+
+def aliases(found: Mapping[str, Any]) -> dict[str, Any]:
+    """The functions of a module under their other names."""
+    return {alias: found[name] for alias, name in ALIASES.items() if name in found and alias != "mul_"}
 
 
 def missing(module: str) -> Callable[[str], Any]:
@@ -28,6 +38,7 @@ def missing(module: str) -> Callable[[str], Any]:
         public = [n for n in vars(sys.modules[module]) if not n.startswith("_")]
         near = difflib.get_close_matches(name, public, n=3)
         hint = f" Did you mean {' or '.join(f'{shown}.{n}' for n in near)}?" if near else ""
-        raise AttributeError(f"{shown}.{name} is not part of the bundled engine.{hint}")
+        text = f"{shown}.{name} is not part of the bundled engine.{hint}"
+        raise AttributeError(text, name=name, obj=sys.modules[module])
 
     return getattr_

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from pylayer.graph import grad_mode
-from pylayer.op_table import OPS
+from pylayer.grad_mode import grad_mode
 from pylayer.ops.creation import full_like
-from pylayer.static.operators import Operator
-from pylayer.static.program import default_main_program
+from pylayer.static.in_use import default_main_program
+from pylayer.static.program import Operator
 from pylayer.static.recorder import ProgramRecorder, assigned, check_static, current_block_for
 from pylayer.static.update import Update
 from pylayer.static.variable import Variable
 from pylayer.tensor import Parameter, Tensor
+from pylayer.vjp import OPS
 
 
 def gradients(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pylayer.autograd import grad_mode_set
+from pylayer.grad_mode import grad_mode_set
 from pylayer.op_node import OpNode, SeveralOutputs
 from pylayer.static.operators import Call, Gradient
 from pylayer.tensor import Tensor

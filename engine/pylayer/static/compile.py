@@ -13,16 +13,17 @@ from typing import Any, NamedTuple
 
 from pylayer.array import XP
 from pylayer.op_node import unbroadcast
-from pylayer.op_table import Vjp, raw_ops
 from pylayer.static.calls import gradient_of_gradient, node_of, pulled_back
 from pylayer.static.cond import Conditional
-from pylayer.static.operators import Assign, Call, FunctionCall, Gradient, Operator, resolved, tensors_in
-from pylayer.static.program import Program
+from pylayer.static.operators import Assign, Call, FunctionCall, Gradient
+from pylayer.static.program import Operator, Program
 from pylayer.static.pylayer_op import PyLayerCall, PyLayerGradient
 from pylayer.static.sizes import UnknownSize
 from pylayer.static.update import Initialize, Update
+from pylayer.static.values import resolved, tensors_in
 from pylayer.static.variable import Variable
 from pylayer.tensor import Tensor
+from pylayer.vjp import Vjp, raw_ops
 
 Slots = list[Any]
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pylayer.graph import grad_mode
+from pylayer.grad_mode import grad_mode
 from pylayer.ops.creation import to_tensor
 from pylayer.static.backward import filled_like, pull_back
-from pylayer.static.operators import Assign, Operator
-from pylayer.static.program import Block, default_main_program
+from pylayer.static.in_use import default_main_program
+from pylayer.static.operators import Assign
+from pylayer.static.program import Block, Operator
 from pylayer.static.recorder import current_block_for, in_dynamic_mode
 from pylayer.static.sizes import SymbolicSize, UnknownSize
 from pylayer.static.structure import leaves, rebuilt

@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 
 from pylayer.array import _device, default_module, to_numpy
-from pylayer.graph import grad_mode
+from pylayer.device import Place
+from pylayer.grad_mode import grad_mode
 from pylayer.static.compile import FILE, Compiled, compiled
-from pylayer.static.program import Program, default_main_program
+from pylayer.static.in_use import default_main_program
+from pylayer.static.program import Program
 from pylayer.static.variable import Variable
 from pylayer.symbol import recording
-from pylayer.tensor import Place, Tensor
+from pylayer.tensor import Tensor
 
 
 class Executor:

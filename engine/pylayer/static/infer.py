@@ -8,19 +8,17 @@ unknown, read off the result in the run.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from pylayer.array import to_numpy
-from pylayer.static.operators import resolved, tensors_in
 from pylayer.static.sizes import SymbolicSize, UnknownSize, unknowns_in
+from pylayer.static.values import resolved, tensors_in
 from pylayer.static.variable import Shape, Variable
 from pylayer.symbol import named, recording
 from pylayer.tensor import Tensor
-
-if TYPE_CHECKING:
-    from pylayer.op import Op
+from pylayer.vjp import Row
 
 Array = np.ndarray[Any, Any]
 Numbers = dict[int, int]
@@ -67,7 +65,7 @@ class Trial(NamedTuple):
         return np.broadcast_to(row, shape) if shape else row.reshape(())
 
 
-def infer_operation(op: Op, arguments: Sequence[Any]) -> tuple[type | None, list[OutputSpec]]:
+def infer_operation(op: Row, arguments: Sequence[Any]) -> tuple[type | None, list[OutputSpec]]:
     """Whether the results of an operation come as a list or a tuple, None for one alone, and their specs.
 
     Raises:

@@ -10,7 +10,7 @@ from pylayer.ops import activation as activations
 from pylayer.ops import elementwise
 from pylayer.ops.shape import reshape
 from pylayer.static.data import create_parameter
-from pylayer.static.program import default_main_program
+from pylayer.static.in_use import default_main_program
 from pylayer.static.recorder import check_static
 from pylayer.static.variable import Variable
 from pylayer.tensor import Tensor

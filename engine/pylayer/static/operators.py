@@ -2,107 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from pylayer.autograd import grad
-from pylayer.static.place import user_place
-from pylayer.static.sizes import SymbolicSize
+from pylayer.static.in_use import default_main_program
+from pylayer.static.program import Operator
+from pylayer.static.values import show, tensors_in
 from pylayer.static.variable import Variable
 from pylayer.tensor import Tensor
-
-if TYPE_CHECKING:
-    from pylayer.op import Op
-    from pylayer.static.program import Block
-
-
-def tensors_in(value: Any) -> list[Tensor]:
-    """The Tensors in a value, also inside lists, tuples, dicts and slices; of a size those that it is read off."""
-    found: list[Tensor] = []
-    stack = [value]
-    while stack:
-        item = stack.pop()
-        if isinstance(item, Tensor):
-            found.append(item)
-        elif isinstance(item, (list, tuple)):
-            stack.extend(reversed(item))
-        elif isinstance(item, dict):
-            stack.extend(reversed(list(item.values())))
-        elif type(item) is slice:
-            stack.extend((item.step, item.stop, item.start))
-        elif isinstance(item, SymbolicSize):
-            found.extend(u.variable for u in item.unknowns() if u.variable is not None)
-    return found
-
-
-def resolved(value: Any, tensor: Callable[[Tensor], Any], size: Callable[..., int]) -> Any:
-    """`value` with every Tensor and every unknown size in it replaced by what the functions give."""
-    if isinstance(value, Tensor):
-        return tensor(value)
-    if isinstance(value, SymbolicSize):
-        return value.value(size)
-    if isinstance(value, dict):
-        return {key: resolved(item, tensor, size) for key, item in value.items()}
-    if type(value) in (list, tuple) or isinstance(value, list):
-        items = [resolved(item, tensor, size) for item in value]
-        return tuple(items) if isinstance(value, tuple) else items
-    if type(value) is slice:
-        return slice(*(resolved(item, tensor, size) for item in (value.start, value.stop, value.step)))
-    return value
-
-
-class Operator:
-    """A step of a program.
-
-    `inputs` are what a gradient may flow to, None in the place of a number; `outputs` are what it makes.
-    """
-
-    type = ""
-    """What a printed program calls it."""
-
-    def __init__(self, inputs: Sequence[Tensor | None] = ()) -> None:
-        self.inputs = list(inputs)
-        self.outputs: list[Variable] = []
-        self.where = user_place()
-
-    def tensors(self) -> list[Tensor]:
-        """The Tensors and Variables that it reads, blocks inside it left out."""
-        return [t for t in self.inputs if t is not None]
-
-    def blocks(self) -> list[tuple[str, Block]]:
-        """The blocks inside it that it runs, each with its role."""
-        return []
-
-    def expanded(self) -> Iterator[Operator]:
-        """The operators that a gradient goes through in its place: itself, unless it is only a list of others."""
-        yield self
-
-    def differentiated(self, cotangents: Sequence[Tensor | None], wanted: Sequence[int]) -> list[Tensor | None]:
-        """Record the computation of the gradients of the inputs at the positions `wanted`.
-
-        Args:
-            cotangents: one per output, None where it takes no part.
-        """
-        raise NotImplementedError
-
-    def shown(self) -> str:
-        """The arguments, as a printed program shows them."""
-        return ", ".join(show(t) for t in self.inputs)
-
-
-def show(value: Any) -> str:
-    """A value as a printed program shows it."""
-    if isinstance(value, Tensor):
-        return value.name
-    if type(value) is list:
-        return f"[{', '.join(map(show, value))}]"
-    return repr(value)
+from pylayer.vjp import Row
 
 
 class Call(Operator):
     """A call of an operation of the table."""
 
-    def __init__(self, op: Op, arguments: list[Any], several: bool) -> None:
+    def __init__(self, op: Row, arguments: list[Any], several: bool) -> None:
         given = list(arguments[0]) if op.many else [arguments[k] for k in op.positions]
         super().__init__([t if isinstance(t, Tensor) else None for t in given])
         self.op = op
@@ -162,8 +77,6 @@ class Gradient(Operator):
         cls, of: Call | Gradient, cotangents: Sequence[Tensor | None], wanted: Sequence[int]
     ) -> list[Tensor | None]:
         """Record the gradients of the inputs of `of` at the positions `wanted`."""
-        from pylayer.static.program import default_main_program
-
         block = default_main_program().current
         made = cls(of, cotangents, wanted)
         gradients: list[Tensor | None] = [None] * len(of.inputs)

@@ -6,15 +6,69 @@ import difflib
 import itertools
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
 from typing import Any
 
-from pylayer.static.operators import Operator
+from pylayer.static.place import user_place
 from pylayer.static.sizes import UnknownSize
+from pylayer.static.values import show
 from pylayer.static.variable import Shape, Variable
 from pylayer.tensor import Parameter, Tensor
 
 _program_ids = itertools.count()
+
+
+class Operator:
+    """A step of a program.
+
+    `inputs` are what a gradient may flow to, None in the place of a number; `outputs` are what it makes.
+    """
+
+    type = ""
+    """What a printed program calls it."""
+
+    def __init__(self, inputs: Sequence[Tensor | None] = ()) -> None:
+        self.inputs = list(inputs)
+        self.outputs: list[Variable] = []
+        self.where = user_place()
+
+    def tensors(self) -> list[Tensor]:
+        """The Tensors and Variables that it reads, blocks inside it left out."""
+        return [t for t in self.inputs if t is not None]
+
+    def blocks(self) -> list[tuple[str, Block]]:
+        """The blocks inside it that it runs, each with its role."""
+        return []
+
+    def expanded(self) -> Iterator[Operator]:
+        """The operators that a gradient goes through in its place: itself, unless it is only a list of others."""
+        yield self
+
+    def differentiated(self, cotangents: Sequence[Tensor | None], wanted: Sequence[int]) -> list[Tensor | None]:
+        """Record the computation of the gradients of the inputs at the positions `wanted`.
+
+        Args:
+            cotangents: one per output, None where it takes no part.
+        """
+        raise NotImplementedError
+
+    def shown(self) -> str:
+        """The arguments, as a printed program shows them."""
+        return ", ".join(show(t) for t in self.inputs)
+
+    def lines(self, indent: str) -> Iterator[str]:
+        """Its line in a printed program, and those of its blocks."""
+        outs = ", ".join(out.typed() for out in self.outputs)
+        head = f"{indent}{outs}{' = ' if outs else ''}{self.type}({self.shown()})"
+        inner = self.blocks()
+        if not inner:
+            yield head
+            return
+        yield f"{head} {{"
+        for role, block in inner:
+            yield f"{indent}  {role}: block {block.idx} {{"
+            yield from block.lines(indent + "    ")
+            yield f"{indent}  }}"
+        yield f"{indent}}}"
 
 
 class Block:
@@ -73,6 +127,11 @@ class Block:
             yield self
         finally:
             self.program.current = before
+
+    def lines(self, indent: str) -> Iterator[str]:
+        """The lines of its operators in a printed program."""
+        for op in self.ops:
+            yield from op.lines(indent)
 
     @property
     def vars(self) -> dict[str, Variable]:
@@ -179,50 +238,12 @@ class Program:
         return str(self)
 
     def __str__(self) -> str:
-        from pylayer.static.printing import program_text
-
-        return program_text(self)
+        lines = [f"Program {self.number}: {self.num_blocks} blocks {{"]
+        lines += [f"  {variable.typed()} = data()" for variable in self.variables.values() if variable.is_data]
+        for tensor in self.captured():
+            kind = "parameter()" if isinstance(tensor, Parameter) else "constant()"
+            lines.append(f"  {tensor.name} : {tensor.dtype.name}{list(tensor.shape)} = {kind}")
+        return "\n".join([*lines, *self.global_block().lines("  "), "}"])
 
     def __repr__(self) -> str:
         return str(self)
-
-
-# --------------------------------------------------------------------------- the programs in use
-_defaults: ContextVar[tuple[Program, Program] | None] = ContextVar("default_programs", default=None)
-
-
-def _default_programs() -> tuple[Program, Program]:
-    programs = _defaults.get()
-    if programs is None:
-        programs = (Program(), Program())
-        _defaults.set(programs)
-    return programs
-
-
-def default_main_program() -> Program:
-    """The program to which operations are appended."""
-    return _default_programs()[0]
-
-
-def default_startup_program() -> Program:
-    """The program that gives parameters their first values."""
-    return _default_programs()[1]
-
-
-@contextmanager
-def program_guard(main_program: Program, startup_program: Program | None = None) -> Iterator[None]:
-    """Have operations appended to `main_program` within the ``with`` block.
-
-    Raises:
-        TypeError: one is not a Program.
-    """
-    for role, program in (("main_program", main_program), ("startup_program", startup_program)):
-        if not isinstance(program, Program) and not (program is None and role == "startup_program"):
-            raise TypeError(
-                f"The {role} of program_guard should be paddle.static.Program, but received {type(program).__name__}."
-            )
-    token = _defaults.set((main_program, startup_program or default_startup_program()))
-    try:
-        yield
-    finally:
-        _defaults.reset(token)

@@ -6,10 +6,12 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from pylayer.static.backward import filled_like, fits, needs_gradient
-from pylayer.static.operators import Assign, Operator, tensors_in
-from pylayer.static.program import Block, default_main_program
+from pylayer.static.in_use import default_main_program
+from pylayer.static.operators import Assign
+from pylayer.static.program import Block, Operator
 from pylayer.static.recorder import current_block_for, in_dynamic_mode
 from pylayer.static.structure import leaves, rebuilt
+from pylayer.static.values import tensors_in
 from pylayer.static.variable import Variable
 from pylayer.tensor import Tensor
 
@@ -140,10 +142,10 @@ def static_pylayer(
         New Variables in the structure that `forward_fn` returned.
 
     Raises:
-        AssertionError: the mode is dynamic; what `backward_fn` returned has another dtype or shape than its input.
+        AssertionError: the mode is dynamic; `inputs` is no list; what `backward_fn` returned has another dtype or shape
+            than its input.
         ValueError: a function is not callable, an input needs a gradient and there is no `backward_fn`; the number of
             gradients is not that of inputs.
-        TypeError: `inputs` is no list.
     """
     if in_dynamic_mode():  # key phrase: observed rule 55
         raise AssertionError(
@@ -153,8 +155,8 @@ def static_pylayer(
     for role, function in (("forward_fn", forward_fn), ("backward_fn", backward_fn)):
         if not callable(function) and not (function is None and role == "backward_fn"):
             raise ValueError(f"`{role}` should be callable, but got {type(function).__name__}.")
-    if not isinstance(inputs, (list, tuple)):
-        raise TypeError(f"inputs must be a list of Variables, but got {type(inputs).__name__}. Write [x] for one.")
+    if not isinstance(inputs, list):  # observed rule 56
+        raise AssertionError(f"inputs must be a list of Variables, but got {type(inputs).__name__}. Write [x] for one.")
     tensors = tensors_in(list(inputs))
     around = current_block_for(tensors)
     if backward_fn is None:

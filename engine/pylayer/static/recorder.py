@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from pylayer.graph import grad_mode
+from pylayer.grad_mode import grad_mode
+from pylayer.static.in_use import default_main_program
 from pylayer.static.infer import OutputSpec, explained, infer_call, infer_operation
-from pylayer.static.operators import Assign, Call, FunctionCall, Operator, tensors_in
-from pylayer.static.program import Block, default_main_program
+from pylayer.static.operators import Assign, Call, FunctionCall
+from pylayer.static.program import Block, Operator
+from pylayer.static.values import tensors_in
 from pylayer.static.variable import Variable
 from pylayer.symbol import recording
 from pylayer.tensor import Tensor
@@ -43,6 +45,10 @@ class ProgramRecorder:
         specs = infer_call(function, args, kwargs)
         name = function.__name__.strip("_")
         return record(block, FunctionCall(function, args, kwargs), name, specs, stop_gradient=True)[0]
+
+    def detached(self, value: Any) -> Variable:
+        """A Variable of the value of another, with stop_gradient True."""
+        return assigned(value, stop_gradient=True)
 
 
 def record(

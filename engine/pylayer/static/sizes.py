@@ -5,14 +5,11 @@ from __future__ import annotations
 import itertools
 import operator
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from pylayer.ops.creation import to_tensor
 from pylayer.symbol import Symbol, symbols_in
 from pylayer.tensor import Tensor
-
-if TYPE_CHECKING:
-    from pylayer.static.variable import Variable
-
 
 _keys = itertools.count()
 
@@ -64,7 +61,8 @@ class UnknownSize(SymbolicSize):
     def __init__(self) -> None:
         self.key = next(_keys)
         """What tells it from other sizes, all of which it equals."""
-        self.variable: Variable | None = None
+        self.variable: Any = None
+        """The Variable that has it, once there is one."""
         self.axis = 0
 
     def value(self, size_of: Callable[[UnknownSize], int]) -> Any:
@@ -102,8 +100,6 @@ class ComputedSize(SymbolicSize):
 def _computes(function: Callable[..., Any], reflected: bool) -> Callable[[SymbolicSize, Any], Any]:
     def compute(size: SymbolicSize, other: Any) -> Any:
         if isinstance(other, Tensor):
-            from pylayer.ops.creation import to_tensor  # which itself needs the operations
-
             number = to_tensor(size)
             return function(other, number) if reflected else function(number, other)
         if not isinstance(other, (int, float, SymbolicSize)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pylayer.static.operators import Operator
+from pylayer.static.program import Operator
 from pylayer.static.variable import Variable
 from pylayer.tensor import Parameter, Tensor
 

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
 from pylayer.array import XP
 from pylayer.dtype import BY_NUMPY
+from pylayer.size import Size
 from pylayer.static.place import user_place
 from pylayer.static.sizes import SymbolicSize
 from pylayer.symbol import Symbol, recording
-from pylayer.tensor import Size, Tensor
-
-if TYPE_CHECKING:
-    from pylayer.static.program import Block
+from pylayer.tensor import Tensor
 
 Shape = tuple[int | SymbolicSize, ...]
 
@@ -78,10 +76,10 @@ XP[Spec] = np
 class Variable(Tensor, Symbol):
     """A Tensor of a program. Operations on it are recorded; `Executor.run` computes and fetches it.
 
-    Sizes that are known only in the run show as -1 in `shape`.
+    Sizes that are known only in the run show as -1 in `shape`. `block` is the `Block` that it belongs to.
     """
 
-    def __init__(self, block: Block, name: str, shape: Shape, dtype: Any, stop_gradient: bool = True) -> None:
+    def __init__(self, block: Any, name: str, shape: Shape, dtype: Any, stop_gradient: bool = True) -> None:
         self._spec = Spec(self, tuple(shape), np.dtype(dtype))
         self.node = None
         self._stop_gradient = stop_gradient
@@ -139,9 +137,13 @@ class Variable(Tensor, Symbol):
 
     def detach(self) -> Tensor:
         """The same values, with stop_gradient True."""
-        from pylayer.static.recorder import assigned
+        recorder = recording.get()
+        return self.array if recorder is None else recorder.detached(self)  # type: ignore[no-any-return]
 
-        return assigned(self, stop_gradient=True)
+    def typed(self) -> str:
+        """Its name, dtype, shape and, if so, that gradients stop there, as a printed program shows them."""
+        shape = ", ".join(map(str, self._spec.shape))
+        return f"{self.name} : {self.dtype.name}[{shape}]{' stop_gradient' if self._stop_gradient else ''}"
 
     def refuse(self, *_: Any, **__: Any) -> NoReturn:
         """What takes a gradient of a Tensor at once.

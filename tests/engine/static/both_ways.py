@@ -8,9 +8,9 @@ import numpy as np
 from samples import SAMPLES
 
 import pylayer.paddle as paddle
-from pylayer.op_table import OPS
 from pylayer.symbol import recording
 from pylayer.tensor import Tensor
+from pylayer.vjp import OPS
 
 OF_MATRICES = {"inv", "cholesky"}
 """They refuse the arrays of ones and zeros from which shapes are inferred."""
@@ -64,6 +64,10 @@ def at_once(name: str, arguments: Any) -> list[Any]:
     return [None if t is None else t.numpy() for t in [*outs, *found]]
 
 
+WINDOWED = {"conv", "conv_input", "conv_weight"}
+"""Operations of which the batch alone may be unknown: how many windows fit depends on both sizes."""
+
+
 def in_a_program(name: str, arguments: Any, unknown: bool) -> tuple[list[Any], list[Any]]:
     feed: dict[str, Any] = {}
     inputs: list[Any] = []
@@ -71,7 +75,9 @@ def in_a_program(name: str, arguments: Any, unknown: bool) -> tuple[list[Any], l
     def variable(array: Any) -> Any:
         key = f"x{len(feed)}"
         feed[key] = array
-        shape = [None] * array.ndim if unknown else list(array.shape)
+        shape = list(array.shape)
+        if unknown:
+            shape[slice(1 if name in WINDOWED else None)] = [None] * (1 if name in WINDOWED else array.ndim)
         inputs.append(paddle.static.data(key, shape, array.dtype))
         inputs[-1].stop_gradient = not is_floating(array)
         return inputs[-1]

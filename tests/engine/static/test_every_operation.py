@@ -13,8 +13,8 @@ from both_ways import CASES, at_once, in_a_program
 from samples import SAMPLES
 
 import pylayer.paddle as paddle
-from pylayer.op_table import OPS
 from pylayer.static.operators import Call, Gradient
+from pylayer.vjp import OPS
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 

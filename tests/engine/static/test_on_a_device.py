@@ -24,7 +24,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def device(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     module = DeviceModule()
     XP[DeviceArray] = module  # type: ignore[assignment]
-    special = SimpleNamespace(erf=on_device(np.vectorize(math.erf, otypes="d")))
+    functions = {"erf": math.erf, "gammaln": math.lgamma}
+    special = SimpleNamespace(**{n: on_device(np.vectorize(f, otypes="d")) for n, f in functions.items()})
     monkeypatch.setitem(sys.modules, "devicex.scipy.special", special)  # type: ignore[arg-type]
     monkeypatch.setattr(pylayer.array, "_import_cupy", lambda: module)
     token = pylayer.array._device.set("gpu:0")

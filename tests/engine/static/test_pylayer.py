@@ -152,7 +152,11 @@ def backward_mistake(backward_fn: Any, dtype: str = "float32") -> Any:
             AssertionError,
             r"dtype of inp_grad\(paddle.float64\) and fwd_input\(paddle",
         ),
-        (lambda d: (d.sum(0), d), AssertionError, r"shape of inp_grad\(\[3\]\) and fwd_input\(\[-1, 3\]\) should be"),
+        (
+            lambda d: (d.sum(0), d),
+            AssertionError,
+            r"shape of inp_grad\(paddle.Size.* and fwd_input\(.*\[-1, 3\]\)\) should be",
+        ),
         (lambda d, e: (d, e), TypeError, "missing 1 required positional argument"),
         (lambda d: {"x": d}, TypeError, "made of lists and tuples, but got a dict"),
     ],
@@ -183,7 +187,7 @@ def test_a_gradient_whose_size_turns_out_wrong_is_refused_in_the_run() -> None:
     out = static_pylayer(lambda a: a * 1, [x], lambda d: y * 1)
     gradient = gradients(out, x)
     assert fetch(gradient, X=np.ones(2), Y=np.ones(2))[0].shape == (2,)
-    with pytest.raises(AssertionError, match=r"shape of inp_grad\(\[3\]\) and fwd_input\(\[2\]\).*for X"):
+    with pytest.raises(AssertionError, match=r"shape of inp_grad\(.*\[3\].* and fwd_input\(.*\[2\].*for X"):
         fetch(gradient, X=np.ones(2), Y=np.ones(3))
 
 
@@ -192,7 +196,7 @@ def test_a_gradient_whose_size_turns_out_wrong_is_refused_in_the_run() -> None:
     [
         (lambda x: ("exp", [x]), ValueError, "`forward_fn` should be callable"),
         (lambda x: (paddle.exp, [x], 3), ValueError, "`backward_fn` should be callable"),
-        (lambda x: (paddle.exp, x, paddle.exp), TypeError, r"inputs must be a list .* Write \[x\]"),
+        (lambda x: (paddle.exp, x, paddle.exp), AssertionError, r"inputs must be a list .* Write \[x\]"),
         (
             lambda x: (paddle.exp, [x]),
             ValueError,

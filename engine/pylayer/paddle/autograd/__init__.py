@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from pylayer.paddle._names import exported, missing
 from pylayer.paddle.autograd import py_layer as py_layer
+from pylayer.py_layer import PyLayer as _PyLayer
 
 _EXPORTS = {
-    "autograd": "backward enable_grad grad is_grad_enabled no_grad set_grad_enabled",
-    "py_layer": "PyLayer PyLayerContext",
+    "autograd": "backward grad",
+    "derivatives": "hessian jacobian",
+    "grad_mode": "enable_grad is_grad_enabled no_grad set_grad_enabled",
+    "py_layer": "PyLayer",
+    "py_layer_context": "PyLayerContext",
     "saved": "saved_tensors_hooks",
 }
 globals().update(exported(_EXPORTS))
+
+Function = _PyLayer
 
 __getattr__ = missing(__name__)

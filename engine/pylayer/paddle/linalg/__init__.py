@@ -6,12 +6,18 @@ from pylayer.paddle._names import exported, missing
 
 _EXPORTS = {
     "ops.diagonal": "diagonal",
+    "ops.distances": "cross",
+    "ops.factors": (
+        "cholesky_inverse cholesky_solve cond eig eigh eigvals eigvalsh lstsq matrix_exp matrix_rank pinv qr svd "
+        "svdvals"
+    ),
     "ops.linalg": "matmul",
     "ops.reduction": "norm",
     "ops.solving": (
         "cholesky det inv matrix_norm matrix_power matrix_transpose multi_dot slogdet solve triangular_solve vecdot "
         "vector_norm"
     ),
+    "ops.statistics": "corrcoef cov",
 }
 globals().update(exported(_EXPORTS))
 

@@ -7,10 +7,13 @@ from pylayer.paddle.static import nn as nn
 
 _EXPORTS = {
     "device": "CPUPlace CUDAPlace",
+    "jit": "InputSpec",
     "static.backward": "append_backward gradients",
     "static.data": "create_parameter data",
     "static.executor": "Executor",
-    "static.program": "Program default_main_program default_startup_program program_guard",
+    "static.in_use": "default_main_program default_startup_program program_guard",
+    "static.program": "Program",
+    "static.scope": "Scope cpu_places device_guard global_scope name_scope scope_guard",
     "static.variable": "Variable",
 }
 globals().update(exported(_EXPORTS))

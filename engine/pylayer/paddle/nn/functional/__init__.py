@@ -5,9 +5,35 @@ from __future__ import annotations
 from pylayer.paddle._names import exported, missing
 
 _EXPORTS = {
+    "nn.activations": (
+        "alpha_dropout bilinear dropout2d dropout3d gumbel_softmax hardshrink hardtanh_ maxout rrelu sequence_mask "
+        "softmax_ softshrink swiglu thresholded_relu thresholded_relu_ zeropad2d"
+    ),
+    "nn.convolution": "conv1d conv1d_transpose conv2d conv2d_transpose conv3d conv3d_transpose",
     "nn.functional": (
         "binary_cross_entropy binary_cross_entropy_with_logits cosine_similarity cross_entropy dropout embedding "
         "kl_div l1_loss layer_norm linear mse_loss nll_loss normalize smooth_l1_loss"
+    ),
+    "nn.losses": (
+        "cosine_embedding_loss dice_loss gaussian_nll_loss hinge_embedding_loss label_smooth log_loss "
+        "margin_ranking_loss multi_label_soft_margin_loss multi_margin_loss npair_loss pairwise_distance "
+        "poisson_nll_loss sigmoid_focal_loss soft_margin_loss softmax_with_cross_entropy square_error_cost "
+        "triplet_margin_loss triplet_margin_with_distance_loss"
+    ),
+    "nn.normalization": (
+        "batch_norm group_norm instance_norm local_response_norm rms_norm scaled_dot_product_attention"
+    ),
+    "nn.adaptive_pooling": (
+        "adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d adaptive_max_pool2d "
+        "adaptive_max_pool3d"
+    ),
+    "nn.pooling": (
+        "avg_pool1d avg_pool2d avg_pool3d lp_pool1d lp_pool2d max_pool1d max_pool2d max_pool3d max_unpool1d "
+        "max_unpool2d max_unpool3d"
+    ),
+    "nn.vision": (
+        "affine_grid channel_shuffle fold grid_sample interpolate pixel_shuffle pixel_unshuffle temporal_shift "
+        "unfold upsample"
     ),
     "ops.activation": (
         "celu elu elu_ gelu glu hardsigmoid hardswish hardtanh leaky_relu leaky_relu_ log_sigmoid log_softmax "

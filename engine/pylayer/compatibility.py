@@ -1,0 +1,86 @@
+"""Names that programs around layers import from Paddle's inner modules: what the process is, and modes to run in."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections import defaultdict
+from collections.abc import Iterator
+from importlib import import_module
+from typing import Any
+
+from pylayer.dtype import as_dtype
+from pylayer.static.recorder import disable_static, enable_static, in_dynamic_mode
+
+
+def no(*args: Any, **kwargs: Any) -> bool:
+    """False, whatever is asked: what Paddle is compiled with for other devices and compilers, the engine is not."""
+    return False
+
+
+def in_dynamic_or_pir_mode() -> bool:
+    """Whether operations run at once; Paddle's new intermediate representation does not exist here."""
+    return in_dynamic_mode()
+
+
+@contextlib.contextmanager
+def guard(place: Any = None) -> Iterator[None]:
+    """A block in dynamic mode, whatever the mode around it."""
+    static = not in_dynamic_mode()
+    if static:
+        disable_static()
+    try:
+        yield
+    finally:
+        if static:
+            enable_static()
+
+
+_flags: dict[str, Any] = {}
+
+
+def set_flags(flags: dict[str, Any]) -> None:
+    """Keep Paddle's flags, for `get_flags`: none changes what the engine does."""
+    _flags.update(flags)
+
+
+def get_flags(flags: Any) -> dict[str, Any]:
+    """The flags that were set; None for others."""
+    return {name: _flags.get(name) for name in ([flags] if isinstance(flags, str) else flags)}
+
+
+def convert_np_dtype_to_dtype_(np_dtype: Any) -> Any:
+    """The dtype of a NumPy one."""
+    return as_dtype(np_dtype)
+
+
+_counts: dict[str, itertools.count[int]] = defaultdict(itertools.count)
+
+
+def generate(key: str) -> str:
+    """``key_0``, ``key_1`` …: a name not given before."""
+    return f"{key}_{next(_counts[key])}"
+
+
+@contextlib.contextmanager
+def name_guard(new_generator: Any = None) -> Iterator[None]:
+    """A block in which names are counted from the start."""
+    before = dict(_counts)
+    _counts.clear()
+    try:
+        yield
+    finally:
+        _counts.clear()
+        _counts.update(before)
+
+
+def try_import(module_name: str, err_msg: str | None = None) -> Any:
+    """The module of that name.
+
+    Raises:
+        ImportError: there is none; with `err_msg` if given.
+    """
+    try:
+        return import_module(module_name)
+    except ImportError:
+        raise ImportError(err_msg or f"Failed importing {module_name}. Install it first.") from None

@@ -1,0 +1,199 @@
+"""Whole derivatives: Jacobian and Hessian matrices of what was computed, and products with those of a function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pylayer.autograd import grad
+from pylayer.ops.creation import ones_like, zeros_like
+from pylayer.ops.indexing import getitem
+from pylayer.ops.joining import stack
+from pylayer.ops.shape import reshape
+from pylayer.tensor import Tensor
+
+
+class Jacobian:
+    """The derivatives of `ys` by `xs`, computed when they are first used; otherwise as the Tensor of them.
+
+    Its shape is that of `ys` followed by that of `xs`; with `is_batched` the first axis of both is one, and rows do not
+    mix.
+
+    Raises:
+        ValueError: `ys` or `xs` has more than one axis beside that of the batch.
+    """
+
+    def __init__(self, ys: Tensor | Jacobian, xs: Tensor, is_batched: bool = False) -> None:
+        ys = ys.evaluated() if isinstance(ys, Jacobian) else ys
+        least, most = (1, 2) if is_batched else (0, 1)
+        for name, t in (("xs", xs), ("ys", ys)):
+            if not least <= t.ndim <= most:
+                raise ValueError(
+                    f"{name}.ndim should be {least} or {most} when is_batched={is_batched} but got {t.ndim}"
+                )
+        self._ys, self._xs, self._batched = ys, xs, is_batched
+        self._found: Tensor | None = None
+
+    @property
+    def shape(self) -> list[int]:
+        """The shape of the matrix, or of the batch of them."""
+        if self._batched:
+            return [self._xs.shape[0], *self._ys.shape[1:], *self._xs.shape[1:]]
+        return [*self._ys.shape, *self._xs.shape]
+
+    def evaluated(self) -> Tensor:
+        """All of it as a Tensor that can be differentiated again."""
+        if self._found is None:
+            self._found = reshape(stack(self._rows(), 1 if self._batched else 0), self.shape)
+        return self._found
+
+    def _rows(self) -> list[Tensor]:
+        if self._batched:
+            columns = reshape(self._ys, [self._ys.shape[0], -1])
+            return [_row(getitem(columns, (slice(None), k)), self._xs) for k in range(columns.shape[1])]
+        flat = reshape(self._ys, [-1])
+        return [_row(getitem(flat, k), self._xs) for k in range(flat.shape[0])]
+
+    def __getitem__(self, index: Any) -> Tensor:
+        if any(part is Ellipsis for part in (index if isinstance(index, tuple) else (index,))):
+            raise IndexError("Ellipsis index currently is not supported.")
+        return self.evaluated()[index]
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.evaluated(), name)
+
+
+class Hessian(Jacobian):
+    """The second derivatives of `ys` by `xs`."""
+
+
+def _delegated(name: str) -> Callable[..., Any]:
+    def operator(self: Jacobian, other: Any) -> Any:
+        return getattr(self.evaluated(), name)(other.evaluated() if isinstance(other, Jacobian) else other)
+
+    return operator
+
+
+for _name in ("add", "sub", "mul", "truediv", "pow", "mod", "floordiv", "matmul", "eq", "ne", "lt", "le", "gt", "ge"):
+    setattr(Jacobian, f"__{_name}__", _delegated(f"__{_name}__"))
+
+
+def _row(y: Tensor, xs: Tensor) -> Tensor:
+    """The gradient of one output, zeros where it does not depend on `xs`."""
+    (found,) = grad(y, xs, create_graph=True, allow_unused=True) if not y.stop_gradient else (None,)
+    return zeros_like(xs) if found is None else found
+
+
+def jacobian(ys: Any, xs: Any, batch_axis: int | None = None) -> Any:
+    """The `Jacobian` of each of `ys` by each of `xs`: one, a tuple where one is a sequence, of tuples where both are.
+
+    Raises:
+        ValueError: `batch_axis` is neither None nor 0, or a Tensor has too many axes.
+    """
+    if batch_axis not in (None, 0):
+        raise ValueError(f"batch_axis should be None or 0, but got {batch_axis}.")
+    if isinstance(ys, (list, tuple)):
+        return tuple(jacobian(y, xs, batch_axis) for y in ys)
+    if isinstance(xs, (list, tuple)):
+        return tuple(Jacobian(ys, x, batch_axis is not None) for x in xs)
+    return Jacobian(ys, xs, batch_axis is not None)
+
+
+def hessian(ys: Tensor, xs: Any, batch_axis: int | None = None) -> Any:
+    """The second derivatives of a scalar, or of one scalar per entry of the batch; see `jacobian`.
+
+    Raises:
+        ValueError: `ys` has several elements, or `batch_axis` is neither None nor 0.
+    """
+    if batch_axis is None:
+        if ys.size > 1:
+            raise ValueError(f"Only support ys.numel()({ys.size})==1 when batch_axis is None.")
+        ys = reshape(ys, [])
+    elif batch_axis == 0:
+        if ys[0].size > 1:
+            raise ValueError(f"Only support ys[0].numel()({ys[0].size})==1 when batch_axis is int")
+        ys = reshape(ys, [-1])
+    else:
+        raise ValueError("Only support batch_axis=0 yet.")
+    batched = batch_axis is not None
+    if isinstance(xs, (list, tuple)):
+        return tuple(tuple(Hessian(Jacobian(ys, x, batched), z, batched) for z in xs) for x in xs)
+    return Hessian(Jacobian(ys, xs, batched), xs, batched)
+
+
+# --------------------------------------------------------------------------- products
+def _apart(value: Any) -> Any:
+    """Leaves of the same values that need a gradient: what comes out belongs to no other graph."""
+    if isinstance(value, (list, tuple)):
+        return tuple(_apart(v) for v in value)
+    leaf = value.detach()
+    leaf.stop_gradient = value.stop_gradient
+    return leaf
+
+
+def _listed(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+def _check_shapes(v: Any, like: Any) -> None:
+    if v is None:
+        return
+    wanted, given = [list(t.shape) for t in _listed(like)], [list(t.shape) for t in _listed(v)]
+    if wanted != given:
+        raise RuntimeError(
+            f"The v should have the same shapes as what it is multiplied with, {wanted}, but has {given}."
+        )
+
+
+def _gradients(ys: Any, xs: Any, v: Any, create_graph: bool = False) -> Any:
+    cotangents = None if v is None else _listed(v)
+    found = grad(_listed(ys), _listed(xs), cotangents, create_graph=create_graph, allow_unused=True)
+    filled = [zeros_like(x) if g is None else g for x, g in zip(_listed(xs), found, strict=True)]
+    return tuple(filled) if isinstance(xs, (list, tuple)) else filled[0]
+
+
+def vjp(func: Callable[..., Any], xs: Any, v: Any = None) -> tuple[Any, Any]:
+    """``func(xs)`` and the product of `v`, ones unless given, with its Jacobian.
+
+    Raises:
+        RuntimeError: the shapes of `v` are not those of what `func` returns.
+    """
+    inputs = _apart(xs)
+    ys = func(*inputs) if isinstance(inputs, tuple) else func(inputs)
+    _check_shapes(v, ys)
+    return ys, _gradients(ys, inputs, v)
+
+
+def jvp(func: Callable[..., Any], xs: Any, v: Any = None) -> tuple[Any, Any]:
+    """``func(xs)`` and the product of its Jacobian with `v`, ones unless given: a vjp of a vjp.
+
+    Raises:
+        RuntimeError: the shapes of `v` are not those of `xs`.
+    """
+    inputs = _apart(xs)
+    ys = func(*inputs) if isinstance(inputs, tuple) else func(inputs)
+    _check_shapes(v, inputs)
+    cotangents: Sequence[Tensor] = [zeros_like(y) for y in _listed(ys)]
+    for cotangent in cotangents:
+        cotangent.stop_gradient = False
+    backward = _gradients(ys, inputs, cotangents, create_graph=True)
+    directions = [ones_like(x) for x in _listed(inputs)] if v is None else _listed(v)
+    found = _gradients(_listed(backward), list(cotangents), directions)
+    return ys, found if isinstance(ys, (list, tuple)) else found[0]
+
+
+def jacobian_of(func: Callable[..., Any], xs: Any, is_batched: bool = False) -> Jacobian:
+    """The `Jacobian` of a function at `xs`: `paddle.incubate.autograd.Jacobian`."""
+    inputs = _apart(xs)
+    return Jacobian(func(*inputs) if isinstance(inputs, tuple) else func(inputs), inputs, is_batched)
+
+
+def hessian_of(func: Callable[..., Any], xs: Any, is_batched: bool = False) -> Hessian:
+    """The `Hessian` of a function at `xs`: `paddle.incubate.autograd.Hessian`."""
+    inputs = _apart(xs)
+    found: Hessian = hessian(
+        func(*inputs) if isinstance(inputs, tuple) else func(inputs), inputs, 0 if is_batched else None
+    )
+    return found

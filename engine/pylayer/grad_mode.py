@@ -1,0 +1,74 @@
+"""Grad mode: whether operations are recorded, and the switches that users turn."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from contextvars import ContextVar, Token
+from types import TracebackType
+from typing import Any, TypeVar
+
+from pylayer.watch import records_all
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+grad_mode: ContextVar[bool] = ContextVar("grad_mode", default=True)
+"""Whether operations are recorded. A context variable, so threads and tasks do not see each other's."""
+
+
+class grad_mode_set:  # noqa: N801 - a function in use
+    """Set grad mode for a ``with`` block, or for each call of a decorated function or generator."""
+
+    def __init__(self, enabled: bool) -> None:
+        self.enabled = enabled
+        self._tokens: list[Token[bool]] = []
+
+    def __enter__(self) -> None:
+        self._tokens.append(grad_mode.set(self.enabled or records_all()))
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        grad_mode.reset(self._tokens.pop())
+
+    def __call__(self, function: F) -> F:
+        if inspect.isgeneratorfunction(function):
+            raise TypeError("no_grad and enable_grad cannot decorate a generator; use them in a with block inside it.")
+
+        @functools.wraps(function)
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
+            with grad_mode_set(self.enabled):
+                return function(*args, **kwargs)
+
+        return wrapper  # type: ignore[return-value]
+
+
+class no_grad(grad_mode_set):  # noqa: N801
+    """Record nothing: a context manager, and a decorator with parentheses."""
+
+    def __init__(self) -> None:
+        super().__init__(False)
+
+
+class enable_grad(grad_mode_set):  # noqa: N801
+    """Record again inside `no_grad`."""
+
+    def __init__(self) -> None:
+        super().__init__(True)
+
+
+class set_grad_enabled(grad_mode_set):  # noqa: N801
+    """Set grad mode at once; in a ``with`` block, until its end."""
+
+    def __init__(self, mode: bool) -> None:
+        super().__init__(mode)
+        self._tokens.append(grad_mode.set(mode or records_all()))
+
+    def __enter__(self) -> None:
+        pass
+
+
+def is_grad_enabled() -> bool:
+    """Whether operations are recorded."""
+    return grad_mode.get()

@@ -1,0 +1,70 @@
+"""Hooks on gradients: functions that see, and may replace, the accumulated gradient of a Tensor."""
+
+from __future__ import annotations
+
+import itertools
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from pylayer.graph import Cotangent, Node
+from pylayer.tensor import Tensor
+
+_hook_ids = itertools.count()
+
+
+def register_hook(tensor: Tensor, hook: Callable[[Tensor], Tensor | None]) -> HookHandle:
+    """Have `hook` see the accumulated gradient once per backward; what it returns, unless None, takes its place.
+
+    Raises:
+        RuntimeError: gradients stop at this Tensor (observed rule 85).
+    """
+    if tensor._stop_gradient:
+        raise RuntimeError("Cannot register hook on a tensor that stop gradient.")
+    holder: Any = tensor.node if isinstance(tensor.node, Node) else tensor
+    attribute = "hooks" if holder is tensor.node else "_hooks"
+    hooks = getattr(holder, attribute)
+    if hooks is None:
+        hooks = {}
+        setattr(holder, attribute, hooks)
+    return HookHandle(hooks, lambda cotangent: _run_hook(hook, cotangent))
+
+
+def retain_grads(tensor: Tensor) -> None:
+    """Keep the gradient of this result in `grad`, as for a leaf."""
+    if tensor.is_leaf or tensor._stop_gradient:
+        return
+    this = weakref.ref(tensor)
+
+    def keep(gradient: Tensor) -> None:
+        kept = this()
+        if kept is not None:
+            kept.accumulate(gradient.array.copy())
+
+    register_hook(tensor, keep)
+
+
+class HookHandle:
+    """Returned by `register_hook`; `remove` takes the hook out again."""
+
+    def __init__(
+        self, hooks: dict[int, Callable[[Cotangent], Cotangent]], hook: Callable[[Cotangent], Cotangent]
+    ) -> None:
+        self._key = next(_hook_ids)
+        self._hooks = hooks
+        hooks[self._key] = hook
+
+    def remove(self) -> bool:
+        """Remove the hook; False if it was removed before."""
+        return self._hooks.pop(self._key, None) is not None
+
+
+def _run_hook(hook: Callable[[Tensor], Tensor | None], cotangent: Cotangent) -> Cotangent:
+    recorded = isinstance(cotangent, Tensor)
+    given = cotangent if recorded else Tensor(cotangent.copy(), None, False)  # a hook may change it in place
+    result = hook(given)
+    if result is None:
+        result = given
+    if not isinstance(result, Tensor):
+        raise TypeError(f"A gradient hook must return a Tensor or None, but got {type(result).__name__}.")
+    return result if recorded else result.array

@@ -1,0 +1,96 @@
+"""`paddle.nn.functional`'s adaptive pooling: as many windows as are asked for, of sizes that fit."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from pylayer.array import XP
+from pylayer.nn.spatial import channels_back, channels_first, check_space
+from pylayer.ops.gathering import take_along_axis
+from pylayer.ops.indexing import getitem
+from pylayer.ops.linalg import matmul
+from pylayer.ops.shape import moveaxis, reshape
+from pylayer.ops.sorting import argmax
+from pylayer.tensor import Tensor
+
+Space = Sequence[int]
+
+
+def _sizes(output_size: Any, ndim: int, space: Space) -> list[int]:
+    given = output_size if isinstance(output_size, (list, tuple)) else [output_size] * ndim
+    return [n if size is None else int(size) for size, n in zip(given, space, strict=True)]
+
+
+def _spans(size: int, count: int) -> list[range]:
+    """Where each of `count` windows over an axis begins and ends."""
+    return [range(k * size // count, -(-(k + 1) * size // count)) for k in range(count)]
+
+
+def _adaptive_avg(name: str, ndim: int, x: Tensor, output_size: Any, data_format: str) -> Tensor:
+    """Means over windows, axis by axis: a product with a matrix that averages each span."""
+    check_space(name, x, ndim)
+    x = channels_first(x, data_format)
+    xp = XP[type(x.array)]
+    for axis, count in enumerate(_sizes(output_size, ndim, x.shape[2:]), start=2):
+        size = x.shape[axis]
+        rows = [[1 / len(span) if k in span else 0.0 for span in _spans(size, count)] for k in range(size)]
+        x = moveaxis(matmul(moveaxis(x, axis, -1), Tensor(xp.asarray(rows, x.array.dtype))), -1, axis)
+    return channels_back(x, data_format)
+
+
+def adaptive_avg_pool1d(x: Tensor, output_size: Any, name: str | None = None) -> Tensor:
+    """The means of `output_size` windows that cover the axis."""
+    return _adaptive_avg("adaptive_avg_pool1d", 1, x, output_size, "NCL")
+
+
+def adaptive_avg_pool2d(x: Tensor, output_size: Any, data_format: str = "NCHW", name: str | None = None) -> Tensor:
+    """`adaptive_avg_pool1d` over two axes; a size of None keeps the axis."""
+    return _adaptive_avg("adaptive_avg_pool2d", 2, x, output_size, data_format)
+
+
+def adaptive_avg_pool3d(x: Tensor, output_size: Any, data_format: str = "NCDHW", name: str | None = None) -> Tensor:
+    """`adaptive_avg_pool1d` over three axes."""
+    return _adaptive_avg("adaptive_avg_pool3d", 3, x, output_size, data_format)
+
+
+def _adaptive_max(name: str, ndim: int, x: Tensor, output_size: Any, return_mask: bool) -> Any:
+    """The largest element per window: spans of one length, the last position repeated where one is shorter."""
+    check_space(name, x, ndim)
+    space = x.shape[2:]
+    counts = _sizes(output_size, ndim, space)
+    xp = XP[type(x.array)]
+    steps = [math.prod(space[k + 1 :]) for k in range(ndim)]
+    flat: Any = 0
+    for k, (size, count) in enumerate(zip(space, counts, strict=True)):
+        spans = _spans(size, count)
+        longest = max(map(len, spans))
+        rows = xp.asarray([[span[min(j, len(span) - 1)] * steps[k] for j in range(longest)] for span in spans])
+        shape = [1] * (2 * ndim)
+        shape[k], shape[ndim + k] = count, longest
+        flat = flat + rows.reshape(shape)
+    places = flat.reshape(math.prod(counts), -1)
+    candidates = getitem(reshape(x, [*x.shape[:2], -1]), (..., Tensor(places)))
+    chosen = argmax(candidates, -1, True)
+    out = reshape(take_along_axis(candidates, chosen, -1), [*x.shape[:2], *counts])
+    if not return_mask:
+        return out
+    rows = xp.arange(math.prod(counts))
+    where = places[rows, chosen.array[..., 0]]
+    return out, Tensor(where.reshape(out.shape).astype("int32"))
+
+
+def adaptive_max_pool1d(x: Tensor, output_size: Any, return_mask: bool = False, name: str | None = None) -> Any:
+    """The largest elements of `output_size` windows that cover the axis, and with `return_mask` their positions."""
+    return _adaptive_max("adaptive_max_pool1d", 1, x, output_size, return_mask)
+
+
+def adaptive_max_pool2d(x: Tensor, output_size: Any, return_mask: bool = False, name: str | None = None) -> Any:
+    """`adaptive_max_pool1d` over two axes."""
+    return _adaptive_max("adaptive_max_pool2d", 2, x, output_size, return_mask)
+
+
+def adaptive_max_pool3d(x: Tensor, output_size: Any, return_mask: bool = False, name: str | None = None) -> Any:
+    """`adaptive_max_pool1d` over three axes."""
+    return _adaptive_max("adaptive_max_pool3d", 3, x, output_size, return_mask)

@@ -1,0 +1,245 @@
+"""Activations, losses and the like as layers: one row each, with its options and what its repr shows."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pylayer.nn import activations, functional, losses
+from pylayer.nn.initializer import Constant
+from pylayer.nn.layer import Layer
+from pylayer.nn.layers import REQUIRED, function_layer
+from pylayer.ops import activation
+from pylayer.tensor import Tensor
+
+CELU = function_layer("CELU", activation.celu, alpha=1.0)
+GLU = function_layer("GLU", activation.glu, axis=-1)
+Hardshrink = function_layer("Hardshrink", activations.hardshrink, threshold=0.5)
+Hardsigmoid = function_layer("Hardsigmoid", activation.hardsigmoid)
+Hardswish = function_layer("Hardswish", activation.hardswish)
+Hardtanh = function_layer("Hardtanh", activation.hardtanh, min=-1.0, max=1.0)
+LogSigmoid = function_layer("LogSigmoid", activation.log_sigmoid)
+Maxout = function_layer("Maxout", activations.maxout, groups=REQUIRED, axis=1)
+Mish = function_layer("Mish", activation.mish)
+ReLU6 = function_layer("ReLU6", activation.relu6)
+SELU = function_layer("SELU", activation.selu, scale=1.0507009873554805, alpha=1.6732632423543772)
+Softshrink = function_layer("Softshrink", activations.softshrink, threshold=0.5)
+Softsign = function_layer("Softsign", activation.softsign)
+Swish = function_layer("Swish", activation.swish)
+Tanhshrink = function_layer("Tanhshrink", activation.tanhshrink)
+ThresholdedReLU = function_layer("ThresholdedReLU", activations.thresholded_relu, threshold=1.0, value=0.0)
+CosineSimilarity = function_layer("CosineSimilarity", functional.cosine_similarity, axis=1, eps=1e-8)
+
+
+def _pairwise(x: Tensor, y: Tensor, p: float, epsilon: float, keepdim: bool) -> Tensor:
+    return losses.pairwise_distance(x, y, p, epsilon, keepdim)
+
+
+PairwiseDistance = function_layer("PairwiseDistance", _pairwise, "p", p=2.0, epsilon=1e-6, keepdim=False)
+
+BCELoss = function_layer("BCELoss", functional.binary_cross_entropy, False, weight=None, reduction="mean")
+KLDivLoss = function_layer("KLDivLoss", functional.kl_div, False, reduction="mean", log_target=False)
+NLLLoss = function_layer("NLLLoss", functional.nll_loss, False, weight=None, ignore_index=-100, reduction="mean")
+SmoothL1Loss = function_layer(
+    "SmoothL1Loss", functional.smooth_l1_loss, False, reduction="mean", delta=1.0, is_huber=True
+)
+MarginRankingLoss = function_layer("MarginRankingLoss", losses.margin_ranking_loss, False, margin=0.0, reduction="mean")
+HingeEmbeddingLoss = function_layer(
+    "HingeEmbeddingLoss", losses.hinge_embedding_loss, False, margin=1.0, reduction="mean"
+)
+CosineEmbeddingLoss = function_layer(
+    "CosineEmbeddingLoss", losses.cosine_embedding_loss, False, margin=0, reduction="mean"
+)
+TripletMarginLoss = function_layer(
+    "TripletMarginLoss", losses.triplet_margin_loss, False, margin=1.0, p=2.0, epsilon=1e-6, swap=False,
+    reduction="mean",
+)  # fmt: skip
+TripletMarginWithDistanceLoss = function_layer(
+    "TripletMarginWithDistanceLoss", losses.triplet_margin_with_distance_loss, False, distance_function=None,
+    margin=1.0, swap=False, reduction="mean",
+)  # fmt: skip
+PoissonNLLLoss = function_layer(
+    "PoissonNLLLoss", losses.poisson_nll_loss, False, log_input=True, full=False, epsilon=1e-8, reduction="mean"
+)
+GaussianNLLLoss = function_layer(
+    "GaussianNLLLoss", losses.gaussian_nll_loss, False, full=False, epsilon=1e-6, reduction="mean"
+)
+SoftMarginLoss = function_layer("SoftMarginLoss", losses.soft_margin_loss, False, reduction="mean")
+MultiLabelSoftMarginLoss = function_layer(
+    "MultiLabelSoftMarginLoss", losses.multi_label_soft_margin_loss, False, weight=None, reduction="mean"
+)
+MultiMarginLoss = function_layer(
+    "MultiMarginLoss", losses.multi_margin_loss, False, p=1, margin=1.0, weight=None, reduction="mean"
+)
+
+
+class Softmax2D(Layer):
+    """The softmax over channels of images, with or without a batch."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The output, of the shape of `x`."""
+        if x.ndim not in (3, 4):
+            raise AssertionError(f"Softmax2D requires a 3D or 4D tensor as input. Received: {x.ndim}D.")
+        return activation.softmax(x, -3)
+
+
+class _InTraining(Layer):
+    """A function that is the identity outside training."""
+
+    function: Any
+
+    def __init__(self, p: float = 0.5, data_format: str | None = None, name: str | None = None) -> None:
+        super().__init__()
+        self.p, self.data_format = p, data_format or self.usual_format
+
+    usual_format: str | None = None
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The input, some of it dropped."""
+        options = {} if self.data_format is None else {"data_format": self.data_format}
+        found: Tensor = type(self).function(input, self.p, self.training, **options)
+        return found
+
+    def extra_repr(self) -> str:
+        """What the repr shows."""
+        return f"p={self.p}" + ("" if self.data_format is None else f", data_format={self.data_format}")
+
+
+class AlphaDropout(_InTraining):
+    """`nn.functional.alpha_dropout`, in training mode only."""
+
+    function = staticmethod(activations.alpha_dropout)
+
+
+class Dropout2D(_InTraining):
+    """`nn.functional.dropout2d`, in training mode only."""
+
+    function = staticmethod(activations.dropout2d)
+    usual_format = "NCHW"
+
+
+class Dropout3D(_InTraining):
+    """`nn.functional.dropout3d`, in training mode only."""
+
+    function = staticmethod(activations.dropout3d)
+    usual_format = "NCDHW"
+
+
+class RReLU(Layer):
+    """`nn.functional.rrelu`, its slopes drawn in training mode only."""
+
+    def __init__(self, lower: float = 1.0 / 8.0, upper: float = 1.0 / 3.0, name: str | None = None) -> None:
+        super().__init__()
+        self.lower, self.upper = lower, upper
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The output, of the shape of `x`."""
+        return activations.rrelu(x, self.lower, self.upper, self.training)
+
+    def extra_repr(self) -> str:
+        """What the repr shows."""
+        return f"lower={self.lower}, upper={self.upper}, training={self.training}, dtype={self._dtype.name}"
+
+
+class PReLU(Layer):
+    """`nn.functional.prelu` with one slope, or one per channel, `init` to start with."""
+
+    def __init__(
+        self,
+        num_parameters: int = 1,
+        init: float = 0.25,
+        weight_attr: Any = None,
+        data_format: str = "NCHW",
+        name: str | None = None,
+    ) -> None:
+        super().__init__()
+        self.num_parameters, self.init, self.data_format = num_parameters, init, data_format
+        self._weight = self.create_parameter([num_parameters], weight_attr, default_initializer=Constant(init))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The output, of the shape of `x`."""
+        return activation.prelu(x, self._weight, self.data_format)
+
+    def extra_repr(self) -> str:
+        """What the repr shows."""
+        return (
+            f"num_parameters={self.num_parameters}, data_format={self.data_format}, init={self.init}, "
+            f"dtype={self._dtype.name}"
+        )
+
+
+class LayerDict(Layer):
+    """A dict of layers."""
+
+    def __init__(self, sublayers: Any = None) -> None:
+        super().__init__()
+        self.update(sublayers or {})
+
+    def update(self, sublayers: Any) -> None:
+        """Take on the layers of a mapping, or of (name, layer) pairs."""
+        for key, layer in sublayers.items() if isinstance(sublayers, (Mapping, LayerDict)) else sublayers:
+            self.add_sublayer(key, layer)
+
+    def __getitem__(self, key: str) -> Layer:
+        return self._sub_layers[key]  # type: ignore[no-any-return]
+
+    def __setitem__(self, key: str, sublayer: Layer) -> None:
+        self.add_sublayer(key, sublayer)
+
+    def __delitem__(self, key: str) -> None:
+        del self._sub_layers[key]
+
+    def __len__(self) -> int:
+        return len(self._sub_layers)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._sub_layers)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._sub_layers
+
+    def keys(self) -> Any:
+        """The names."""
+        return self._sub_layers.keys()
+
+    def values(self) -> Any:
+        """The layers."""
+        return self._sub_layers.values()
+
+    def items(self) -> Any:
+        """The pairs."""
+        return self._sub_layers.items()
+
+    def pop(self, key: str) -> Layer:
+        """Take a layer out."""
+        return self._sub_layers.pop(key)  # type: ignore[no-any-return]
+
+    def clear(self) -> None:
+        """Take all layers out."""
+        self._sub_layers.clear()
+
+
+class ParameterDict(Layer):
+    """A dict of parameters."""
+
+    def __init__(self, parameters: Any = None) -> None:
+        super().__init__()
+        self.update(parameters or OrderedDict())
+
+    def update(self, parameters: Any) -> None:
+        """Take on the parameters of a mapping, or of (name, parameter) pairs."""
+        for key, parameter in parameters.items() if hasattr(parameters, "items") else parameters:
+            self.add_parameter(key, parameter)
+
+    def __getitem__(self, key: str) -> Any:
+        return self._parameters[key]
+
+    def __setitem__(self, key: str, parameter: Any) -> None:
+        self.add_parameter(key, parameter)
+
+    def __len__(self) -> int:
+        return len(self._parameters)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._parameters)

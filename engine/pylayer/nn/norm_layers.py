@@ -1,0 +1,170 @@
+"""Layers that normalise, and the bilinear one: those with parameters that are no convolution."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from pylayer.nn import activations
+from pylayer.nn.initializer import Constant, ParamAttr, Uniform
+from pylayer.nn.layer import Layer
+from pylayer.nn.normalization import batch_norm, group_norm, instance_norm
+from pylayer.tensor import Tensor
+
+
+class _BatchNorm(Layer):
+    """`nn.functional.batch_norm`: weight of ones, bias of zeros, running mean 0 and variance 1 to start with."""
+
+    usual_format = "NCHW"
+
+    def __init__(
+        self,
+        num_features: int,
+        momentum: float = 0.9,
+        epsilon: float = 1e-5,
+        weight_attr: Any = None,
+        bias_attr: Any = None,
+        data_format: str | None = None,
+        use_global_stats: bool | None = None,
+        name: str | None = None,
+    ) -> None:
+        super().__init__()
+        self.num_features, self.momentum, self.epsilon = num_features, momentum, epsilon
+        self.data_format, self.use_global_stats = data_format or self.usual_format, use_global_stats
+        self.weight = self.create_parameter([num_features], weight_attr, default_initializer=Constant(1.0))
+        self.bias = self.create_parameter([num_features], bias_attr, is_bias=True)
+        # In Paddle the running statistics are parameters that are not trained.
+        fixed = ParamAttr(trainable=False)
+        self._mean = self.create_parameter([num_features], fixed, default_initializer=Constant(0.0))
+        self._variance = self.create_parameter([num_features], fixed, default_initializer=Constant(1.0))
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The normalised input."""
+        return batch_norm(
+            input, self._mean, self._variance, self.weight, self.bias, self.training, self.momentum, self.epsilon,
+            "NHWC" if self.data_format.endswith("C") and len(self.data_format) > 2 else "NCHW", self.use_global_stats,
+        )  # fmt: skip
+
+    def extra_repr(self) -> str:
+        """What the repr shows."""
+        shown = f"num_features={self.num_features}, momentum={self.momentum}, epsilon={self.epsilon}"
+        return f"{shown}, data_format={self.data_format}" if self.data_format.endswith("C") else shown
+
+
+class BatchNorm1D(_BatchNorm):
+    """`batch_norm` of [batch, channels] or [batch, channels, length]."""
+
+    usual_format = "NCL"
+
+
+class BatchNorm2D(_BatchNorm):
+    """`batch_norm` of images."""
+
+
+class BatchNorm3D(_BatchNorm):
+    """`batch_norm` of volumes."""
+
+    usual_format = "NCDHW"
+
+
+class SyncBatchNorm(_BatchNorm):
+    """`BatchNorm2D`: there is one process, with which nothing need be in step."""
+
+
+class GroupNorm(Layer):
+    """`nn.functional.group_norm` with a weight of ones and a bias of zeros to start with."""
+
+    def __init__(
+        self,
+        num_groups: int,
+        num_channels: int,
+        epsilon: float = 1e-5,
+        weight_attr: Any = None,
+        bias_attr: Any = None,
+        data_format: str = "NCHW",
+        name: str | None = None,
+        *,
+        affine: bool = True,
+    ) -> None:
+        super().__init__()
+        weight_attr, bias_attr = (weight_attr, bias_attr) if affine else (False, False)
+        self.num_groups, self.num_channels, self.epsilon = num_groups, num_channels, epsilon
+        self.data_format = data_format
+        self.weight = self.create_parameter([num_channels], weight_attr, default_initializer=Constant(1.0))
+        self.bias = self.create_parameter([num_channels], bias_attr, is_bias=True)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The normalised input."""
+        return group_norm(input, self.num_groups, self.epsilon, self.weight, self.bias, self.data_format)
+
+    def extra_repr(self) -> str:
+        """What the repr shows."""
+        return f"num_groups={self.num_groups}, num_channels={self.num_channels}, epsilon={self.epsilon}"
+
+
+class _InstanceNorm(Layer):
+    """`nn.functional.instance_norm` with a scale of ones and a bias of zeros to start with."""
+
+    def __init__(
+        self,
+        num_features: int,
+        epsilon: float = 1e-5,
+        momentum: float = 0.9,
+        weight_attr: Any = None,
+        bias_attr: Any = None,
+        data_format: str = "NCHW",
+        name: str | None = None,
+    ) -> None:
+        super().__init__()
+        self.num_features, self.epsilon, self.momentum = num_features, epsilon, momentum
+        self.scale = self.create_parameter([num_features], weight_attr, default_initializer=Constant(1.0))
+        self.bias = self.create_parameter([num_features], bias_attr, is_bias=True)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The normalised input."""
+        return instance_norm(input, None, None, self.scale, self.bias, True, self.momentum, self.epsilon)
+
+    def extra_repr(self) -> str:
+        """What the repr shows."""
+        return f"num_features={self.num_features}, epsilon={self.epsilon}"
+
+
+class InstanceNorm1D(_InstanceNorm):
+    """`instance_norm` of sequences."""
+
+
+class InstanceNorm2D(_InstanceNorm):
+    """`instance_norm` of images."""
+
+
+class InstanceNorm3D(_InstanceNorm):
+    """`instance_norm` of volumes."""
+
+
+class Bilinear(Layer):
+    """`nn.functional.bilinear` with a weight of [out, in1, in2], within 1 / √in1 to start with."""
+
+    def __init__(
+        self,
+        in1_features: int,
+        in2_features: int,
+        out_features: int,
+        weight_attr: Any = None,
+        bias_attr: Any = None,
+        name: str | None = None,
+    ) -> None:
+        super().__init__()
+        self.sizes = (in1_features, in2_features, out_features)
+        first = Uniform(-1 / math.sqrt(in1_features), 1 / math.sqrt(in1_features))
+        shape = [out_features, in1_features, in2_features]
+        self.weight = self.create_parameter(shape, weight_attr, default_initializer=first)
+        self.bias = self.create_parameter([1, out_features], bias_attr, is_bias=True, default_initializer=first)
+
+    def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
+        """The output, [batch, out]."""
+        return activations.bilinear(x1, x2, self.weight, self.bias)
+
+    def extra_repr(self) -> str:
+        """What the repr shows."""
+        one, two, out = self.sizes
+        return f"in1_features={one}, in2_features={two}, out_features={out}, dtype={self._dtype.name}"

@@ -1,0 +1,200 @@
+"""`paddle.nn.functional`'s normalisations beside `layer_norm`, and attention."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from pylayer.array import XP
+from pylayer.nn.functional import dropout
+from pylayer.nn.spatial import channels_back, channels_first
+from pylayer.ops.activation import softmax
+from pylayer.ops.arguments import as_ints
+from pylayer.ops.creation import full_like
+from pylayer.ops.elementwise import pow, rsqrt
+from pylayer.ops.gathering import repeat_interleave
+from pylayer.ops.indexing import where_
+from pylayer.ops.linalg import matmul
+from pylayer.ops.reduction import mean
+from pylayer.ops.shape import reshape, transpose
+from pylayer.ops.windows import window_sum
+from pylayer.symbol import Symbol
+from pylayer.tensor import Tensor
+from pylayer.versions import mark_changed
+
+
+def _scaled(x: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
+    """`x`, channels second, times `weight` plus `bias`, a number per channel each."""
+    shape = [1, -1, *[1] * (x.ndim - 2)]
+    x = x if weight is None else x * reshape(weight, shape)
+    return x if bias is None else x + reshape(bias, shape)
+
+
+def _moved_towards(running: Tensor, value: Tensor, momentum: float) -> None:
+    """A running statistic, in place: ``momentum · running + (1 − momentum) · value``."""
+    running.array[...] = running.array * momentum + value.array.reshape(running.array.shape) * (1 - momentum)
+    mark_changed(running.array)
+
+
+def batch_norm(
+    x: Tensor,
+    running_mean: Tensor,
+    running_var: Tensor,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    training: bool = False,
+    momentum: float = 0.9,
+    epsilon: float = 1e-5,
+    data_format: str = "NCHW",
+    use_global_stats: bool | None = None,
+    name: str | None = None,
+) -> Tensor:
+    """Mean 0 and variance 1 per channel, over batch and space; times `weight` plus `bias` (Ioffe and Szegedy, 2015).
+
+    In training the statistics are those of `x`, and the running ones move towards them by 1 − `momentum`, in place;
+    else the running ones are used. `use_global_stats`, if given, decides which.
+
+    Raises:
+        NotImplementedError: in training, on a Variable of static mode.
+    """
+    if training and isinstance(x, Symbol):
+        raise NotImplementedError("batch_norm() in training is not part of the bundled engine in static mode.")
+    x = channels_first(x, data_format)
+    shape = [1, -1, *[1] * (x.ndim - 2)]
+    if not training if use_global_stats is None else use_global_stats:
+        centred = x - reshape(running_mean, shape)
+        out = centred * rsqrt(reshape(running_var, shape) + epsilon)
+    else:
+        axes = [k for k in range(x.ndim) if k != 1]
+        average = mean(x, axes, True)
+        centred = x - average
+        variance = mean(centred * centred, axes, True)
+        out = centred * rsqrt(variance + epsilon)
+        if training:
+            _moved_towards(running_mean, average, momentum)
+            _moved_towards(running_var, variance, momentum)
+    return channels_back(_scaled(out, weight, bias), data_format)
+
+
+def _normalised(x: Tensor, axes: Sequence[int], epsilon: float) -> Tensor:
+    centred = x - mean(x, list(axes), True)
+    return centred * rsqrt(mean(centred * centred, list(axes), True) + epsilon)  # type: ignore[no-any-return]
+
+
+def group_norm(
+    x: Tensor,
+    num_groups: int,
+    epsilon: float = 1e-5,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    data_format: str = "NCHW",
+    name: str | None = None,
+) -> Tensor:
+    """Mean 0 and variance 1 per sample and group of channels; times `weight` plus `bias` (Wu and He, 2018).
+
+    Raises:
+        ValueError: the channels do not divide into the groups.
+    """
+    x = channels_first(x, data_format)
+    if x.shape[1] % num_groups:
+        raise ValueError(f"group_norm(): {x.shape[1]} channels do not divide into {num_groups} groups.")
+    groups = reshape(x, [x.shape[0], num_groups, -1])
+    out = reshape(_normalised(groups, [2], epsilon), x.shape)
+    return channels_back(_scaled(out, weight, bias), data_format)
+
+
+def instance_norm(
+    x: Tensor,
+    running_mean: Tensor | None = None,
+    running_var: Tensor | None = None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    use_input_stats: bool = True,
+    momentum: float = 0.9,
+    eps: float = 1e-5,
+    data_format: str = "NCHW",
+    name: str | None = None,
+) -> Tensor:
+    """Mean 0 and variance 1 per sample and channel; times `weight` plus `bias` (Ulyanov et al., 2016)."""
+    x = channels_first(x, data_format)
+    out = _normalised(x, range(2, x.ndim), eps)
+    return channels_back(_scaled(out, weight, bias), data_format)
+
+
+def rms_norm(
+    input: Tensor, normalized_shape: Any, weight: Tensor | None = None, eps: float = 1e-5, name: str | None = None
+) -> tuple[Tensor, Tensor]:
+    """`input` over the root of its mean square over the last axes, times `weight` (Zhang and Sennrich, 2019).
+
+    Returns:
+        The result, and the reciprocal of that root.
+
+    Raises:
+        ValueError: the last axes are not those of `normalized_shape`.
+    """
+    sizes = as_ints(normalized_shape)
+    if list(input.shape[input.ndim - len(sizes) :]) != sizes:
+        raise ValueError(f"rms_norm(): the last axes should be {sizes}, but the shape is {input.shape}.")
+    axes = list(range(input.ndim - len(sizes), input.ndim))
+    inverse = rsqrt(mean(input * input, axes, True) + eps)
+    out = input * inverse
+    if weight is not None:
+        out = out * reshape(weight, sizes)
+    return out, reshape(inverse, input.shape[: axes[0]])
+
+
+def local_response_norm(
+    x: Tensor,
+    size: int,
+    alpha: float = 1e-4,
+    beta: float = 0.75,
+    k: float = 1.0,
+    data_format: str = "NCHW",
+    name: str | None = None,
+) -> Tensor:
+    """`x` over (k + alpha · the mean of squares of `size` channels around)^beta (Krizhevsky et al., 2012)."""
+    x = channels_first(x, data_format)
+    squares = reshape(x * x, [x.shape[0], 1, x.shape[1], -1])
+    sums = window_sum(squares, [size, 1], [1, 1], [(size // 2, (size - 1) // 2), (0, 0)])
+    out = x / pow(reshape(sums, x.shape) * (alpha / size) + k, beta)
+    return channels_back(out, data_format)
+
+
+def scaled_dot_product_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    training: bool = True,
+    backend: str | None = None,
+    scale: float | None = None,
+    enable_gqa: bool = True,
+    name: str | None = None,
+) -> Tensor:
+    """softmax(Q Kᵀ · scale + mask) V per head (Vaswani et al., 2017); all are [batch, length, heads, size].
+
+    Args:
+        attn_mask: added to the scores; or bool, True where attention is allowed.
+        is_causal: no attention to what comes later.
+        scale: 1 / √size unless given.
+        enable_gqa: keys and values of fewer heads serve several heads of the query each.
+    """
+    if enable_gqa and key.shape[2] != query.shape[2]:
+        times = query.shape[2] // key.shape[2]
+        key, value = repeat_interleave(key, times, 2), repeat_interleave(value, times, 2)
+    q, k, v = (transpose(t, [0, 2, 1, 3]) for t in (query, key, value))
+    scores = matmul(q, k, transpose_y=True) * (1 / math.sqrt(query.shape[-1]) if scale is None else scale)
+    if is_causal:
+        rows, columns = scores.shape[-2:]
+        allowed = XP[type(scores.array)].tri(rows, columns, dtype=bool)
+        scores = where_(Tensor(allowed), scores, -math.inf)
+    if attn_mask is not None:
+        if attn_mask.dtype.name == "bool":
+            scores = where_(attn_mask, scores, full_like(scores, -math.inf))
+        else:
+            scores = scores + attn_mask
+    weights = dropout(softmax(scores, -1), dropout_p, training=training)
+    return transpose(matmul(weights, v), [0, 2, 1, 3])  # type: ignore[no-any-return]

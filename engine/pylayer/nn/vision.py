@@ -1,0 +1,304 @@
+"""`paddle.nn.functional`'s resampling of images: interpolation, grids, windows as columns, shuffled pixels."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from typing import Any
+
+from pylayer.array import XP
+from pylayer.nn.adaptive_pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
+from pylayer.nn.spatial import channels_back, channels_first, pads_of, per_axis
+from pylayer.ops.arguments import as_ints
+from pylayer.ops.creation import linspace, meshgrid, ones_like
+from pylayer.ops.elementwise import abs as absolute
+from pylayer.ops.elementwise import clip, floor, minimum, round
+from pylayer.ops.gathering import take_along_axis
+from pylayer.ops.joining import concat, stack
+from pylayer.ops.linalg import matmul
+from pylayer.ops.shape import astype, broadcast_to, moveaxis, reshape, transpose, unsqueeze
+from pylayer.ops.windows import fold_, unfold_
+from pylayer.tensor import Tensor
+
+
+# --------------------------------------------------------------------------- interpolation
+def _nearest(at: float) -> dict[int, float]:
+    return {math.floor(at): 1.0}
+
+
+def _linear(at: float) -> dict[int, float]:
+    low = math.floor(max(at, 0.0))
+    share = max(at, 0.0) - low
+    return {low: 1.0 - share, low + 1: share}
+
+
+def _cubic(at: float) -> dict[int, float]:
+    """Cubic convolution with a = −3/4 (Keys, 1981, equation 4)."""
+    a, low = -0.75, math.floor(at)
+    t = at - low
+
+    def near(d: float) -> float:
+        return ((a + 2) * d - (a + 3)) * d * d + 1
+
+    def far(d: float) -> float:
+        return ((a * d - 5 * a) * d + 8 * a) * d - 4 * a
+
+    return {low - 1: far(t + 1), low: near(t), low + 1: near(1 - t), low + 2: far(2 - t)}
+
+
+_TAPS: dict[str, Callable[[float], dict[int, float]]] = {
+    "nearest": _nearest, "linear": _linear, "bilinear": _linear, "trilinear": _linear, "bicubic": _cubic,
+}  # fmt: skip
+"""Per mode, the elements that a position takes its value from, and their shares."""
+
+_NDIM = {"linear": 1, "bilinear": 2, "bicubic": 2, "trilinear": 3}
+_AVERAGES: dict[int, Callable[..., Tensor]] = {1: adaptive_avg_pool1d, 2: adaptive_avg_pool2d, 3: adaptive_avg_pool3d}
+
+
+def _resampled(x: Tensor, axis: int, size: int, ratio: float, mode: str, centred: bool) -> Tensor:
+    """One axis resampled: a product with the matrix of shares."""
+    length = x.shape[axis]
+    rows = [[0.0] * size for _ in range(length)]
+    for k in range(size):
+        at = ratio * (k + 0.5) - 0.5 if centred else ratio * k
+        for position, share in _TAPS[mode](at).items():
+            rows[min(max(position, 0), length - 1)][k] += share
+    weights = Tensor(XP[type(x.array)].asarray(rows, x.array.dtype))
+    return moveaxis(matmul(moveaxis(x, axis, -1), weights), -1, axis)
+
+
+def interpolate(
+    x: Tensor,
+    size: Any = None,
+    scale_factor: Any = None,
+    mode: str = "nearest",
+    align_corners: bool = False,
+    align_mode: int = 0,
+    data_format: str | None = None,
+    recompute_scale_factor: bool | None = None,
+    antialias: bool = False,
+    name: str | None = None,
+) -> Tensor:
+    """`x`, [batch, channels, *space], resampled to `size`, or to its own sizes times `scale_factor`.
+
+    Args:
+        mode: nearest, linear (one axis), bilinear, bicubic (two), trilinear (three), or area (means).
+        align_corners: the centres of the outermost elements stay where they are, else their edges.
+        align_mode: 1 counts positions from the edge of the first element in the linear modes.
+        data_format: with C last, channels are the last axis.
+
+    Raises:
+        ValueError: another mode, one for another number of axes, both or neither of size and factor; or `antialias`,
+            which the engine lacks.
+    """
+    data_format = data_format or "NCHW"
+    ndim = x.ndim - 2
+    mode = mode.lower()
+    if mode not in (*_TAPS, "area") or not 1 <= ndim <= 3 or _NDIM.get(mode, ndim) != ndim:
+        raise ValueError(
+            f"interpolate(): mode {mode!r} is not for {ndim} spatial axes; the modes are {', '.join(_TAPS)} and area."
+        )
+    if (size is None) == (scale_factor is None):
+        raise ValueError("interpolate(): one of size and scale_factor should be set, and not both.")
+    if align_corners and mode in ("nearest", "area"):
+        raise ValueError(
+            "align_corners option can only be set with the interpolating modes: linear | bilinear | bicubic | trilinear"
+        )
+    if antialias:
+        raise ValueError("interpolate(): antialias=True is not part of the bundled engine.")
+    x = channels_first(x, data_format)
+    space = x.shape[2:]
+    factors: list[float | None] = [None] * ndim
+    if size is not None:
+        sizes = per_axis(size, ndim, "size")
+    else:
+        given = scale_factor.tolist() if isinstance(scale_factor, Tensor) else scale_factor
+        given = list(given) if isinstance(given, (list, tuple)) else [given] * ndim
+        factors = [float(f) for f in given]
+        sizes = [int(n * float(f)) for n, f in zip(space, given, strict=True)]
+        if recompute_scale_factor:
+            factors = [None] * ndim
+    if mode == "area":
+        return channels_back(_AVERAGES[ndim](x, sizes if ndim > 1 else sizes[0]), data_format)
+    centred = mode != "nearest" and not align_corners and (align_mode == 0 or mode == "bicubic")
+    for k, (n, wanted, factor) in enumerate(zip(space, sizes, factors, strict=True)):
+        if align_corners:
+            ratio = (n - 1) / (wanted - 1) if wanted > 1 else 0.0
+        else:
+            ratio = 1 / factor if factor else n / wanted
+        x = _resampled(x, k + 2, wanted, ratio, mode, centred)
+    return channels_back(x, data_format)
+
+
+def upsample(
+    x: Tensor,
+    size: Any = None,
+    scale_factor: Any = None,
+    mode: str = "nearest",
+    align_corners: bool = False,
+    align_mode: int = 0,
+    data_format: str | None = None,
+    name: str | None = None,
+) -> Tensor:
+    """`interpolate` by its other name."""
+    return interpolate(x, size, scale_factor, mode, align_corners, align_mode, data_format)
+
+
+# --------------------------------------------------------------------------- grids
+def affine_grid(theta: Tensor, out_shape: Any, align_corners: bool = True, name: str | None = None) -> Tensor:
+    """Where the affine maps `theta`, [batch, n, n + 1], take a grid over [-1, 1]: [batch, *space, n]."""
+    space = as_ints(out_shape)[2:]
+    axes = [linspace(-1.0, 1.0, n, theta.dtype) * (1.0 if align_corners else (n - 1) / n) for n in space]
+    points = meshgrid(axes)[::-1]
+    homogeneous = stack([*points, ones_like(points[0])], -1)
+    flat = reshape(homogeneous, [1, -1, len(space) + 1])
+    moved = matmul(broadcast_to(flat, [theta.shape[0], *flat.shape[1:]]), theta, transpose_y=True)
+    return reshape(moved, [theta.shape[0], *space, len(space)])  # type: ignore[no-any-return]
+
+
+def _reflected(at: Tensor, size: int, aligned: bool) -> Tensor:
+    """A position mirrored at both ends until it lies between them."""
+    span = 2.0 * (size - 1 if aligned else size)
+    if not span:
+        return at * 0.0
+    distance = absolute(at if aligned else at + 0.5)
+    rest = distance - floor(distance / span).detach() * span
+    folded = minimum(rest, span - rest)
+    return folded if aligned else clip(folded - 0.5, 0.0, float(size - 1))
+
+
+def grid_sample(
+    x: Tensor,
+    grid: Tensor,
+    mode: str = "bilinear",
+    padding_mode: str = "zeros",
+    align_corners: bool = True,
+    name: str | None = None,
+) -> Tensor:
+    """`x`, [batch, channels, *space], at the points `grid`, [batch, *out, n], in [-1, 1], the last axis first.
+
+    Args:
+        mode: bilinear or nearest.
+        padding_mode: what lies outside: zeros, the border, or the reflection.
+
+    Raises:
+        ValueError: another mode.
+    """
+    if mode not in ("bilinear", "nearest"):
+        raise ValueError(f"The mode of grid sample function should be in ['bilinear', 'nearest'], but got: {mode}")
+    if padding_mode not in ("zeros", "reflection", "border"):
+        raise ValueError(
+            f"The padding mode of grid sample function should be in ['zeros', 'reflection', 'border'], but got: "
+            f"{padding_mode}"
+        )
+    batch, channels, *space = x.shape
+    ndim = len(space)
+    ats = []
+    for k, size in enumerate(space):
+        unit = grid[..., ndim - 1 - k]
+        at = (unit + 1.0) * (0.5 * (size - 1)) if align_corners else ((unit + 1.0) * size - 1.0) * 0.5
+        if padding_mode == "border":
+            at = clip(at, 0.0, float(size - 1))
+        elif padding_mode == "reflection":
+            at = _reflected(at, size, align_corners)
+        ats.append(at)
+    rows = reshape(x, [batch, channels, -1])
+    total: Any = None
+    lows = [round(at).detach() if mode == "nearest" else floor(at).detach() for at in ats]
+    for corner in itertools.product((0,) if mode == "nearest" else (0, 1), repeat=ndim):
+        weight: Any = 1.0
+        flat: Any = 0
+        for at, low, step, size in zip(ats, lows, corner, space, strict=True):
+            position = low + float(step)
+            inside = astype((position >= 0) & (position <= size - 1), x.dtype)
+            share = inside if mode == "nearest" else inside * (at - low if step else 1.0 - (at - low))
+            weight = share * weight
+            flat = flat * size + astype(clip(position, 0.0, float(size - 1)), "int64")
+        picked = take_along_axis(
+            rows, broadcast_to(reshape(flat, [batch, 1, -1]), [batch, channels, math.prod(grid.shape[1:-1])]), 2
+        )
+        term = reshape(picked, [batch, channels, *grid.shape[1:-1]]) * unsqueeze(weight, 1)
+        total = term if total is None else total + term
+    return total  # type: ignore[no-any-return]
+
+
+# --------------------------------------------------------------------------- windows as columns
+def _two(value: Any) -> list[int]:
+    return per_axis(value, 2, "the size")
+
+
+def _around(paddings: Any) -> list[tuple[int, int]]:
+    """Pads from one int, two, or four in the order top, left, bottom, right."""
+    numbers = as_ints(paddings)
+    if len(numbers) == 4:
+        return [(numbers[0], numbers[2]), (numbers[1], numbers[3])]
+    return pads_of(numbers, 2, "NCHW", [], [], [])
+
+
+def unfold(
+    x: Tensor,
+    kernel_sizes: Any,
+    strides: Any = 1,
+    paddings: Any = 0,
+    dilations: Any = 1,
+    name: str | None = None,
+) -> Tensor:
+    """The windows of images, [batch, channels, height, width], as columns: [batch, channels · kernel, windows]."""
+    return unfold_(x, _two(kernel_sizes), _two(strides), _around(paddings), _two(dilations))  # type: ignore[no-any-return]
+
+
+def fold(
+    x: Tensor,
+    output_sizes: Any,
+    kernel_sizes: Any,
+    strides: Any = 1,
+    paddings: Any = 0,
+    dilations: Any = 1,
+    name: str | None = None,
+) -> Tensor:
+    """The adjoint of `unfold`: columns added up in images of `output_sizes`."""
+    kernel = _two(kernel_sizes)
+    return fold_(x, _two(output_sizes), kernel, _two(strides), _around(paddings), _two(dilations))  # type: ignore[no-any-return]
+
+
+# --------------------------------------------------------------------------- pixels and channels
+def pixel_shuffle(x: Tensor, upscale_factor: int, data_format: str = "NCHW", name: str | None = None) -> Tensor:
+    """Channels made pixels: [N, C·r², H, W] to [N, C, H·r, W·r] (Shi et al., 2016)."""
+    x = channels_first(x, data_format)
+    r, (batch, channels, height, width) = upscale_factor, x.shape
+    apart = reshape(x, [batch, channels // (r * r), r, r, height, width])
+    mixed = transpose(apart, [0, 1, 4, 2, 5, 3])
+    return channels_back(reshape(mixed, [batch, channels // (r * r), height * r, width * r]), data_format)
+
+
+def pixel_unshuffle(x: Tensor, downscale_factor: int, data_format: str = "NCHW", name: str | None = None) -> Tensor:
+    """The inverse of `pixel_shuffle`."""
+    x = channels_first(x, data_format)
+    r, (batch, channels, height, width) = downscale_factor, x.shape
+    apart = reshape(x, [batch, channels, height // r, r, width // r, r])
+    mixed = transpose(apart, [0, 1, 3, 5, 2, 4])
+    return channels_back(reshape(mixed, [batch, channels * r * r, height // r, width // r]), data_format)
+
+
+def channel_shuffle(x: Tensor, groups: int, data_format: str = "NCHW", name: str | None = None) -> Tensor:
+    """Channels of all groups in turn (Zhang et al., 2018)."""
+    x = channels_first(x, data_format)
+    batch, channels, height, width = x.shape
+    apart = reshape(x, [batch, groups, channels // groups, height, width])
+    return channels_back(reshape(transpose(apart, [0, 2, 1, 3, 4]), [batch, channels, height, width]), data_format)
+
+
+def temporal_shift(
+    x: Tensor, seg_num: int, shift_ratio: float = 0.25, name: str | None = None, data_format: str = "NCHW"
+) -> Tensor:
+    """Some channels of a video's frames from the frame before, some from the one after (Lin et al., 2019)."""
+    x = channels_first(x, data_format)
+    channels = x.shape[1]
+    frames = reshape(x, [-1, seg_num, *x.shape[1:]])
+    back, forth = int(channels * shift_ratio), int(channels * 2 * shift_ratio)
+    nothing = frames[:, :1] * 0.0
+    before = concat([nothing, frames[:, :-1]], 1)
+    after = concat([frames[:, 1:], nothing], 1)
+    shifted = concat([before[:, :, :back], after[:, :, back:forth], frames[:, :, forth:]], 2)
+    return channels_back(reshape(shifted, x.shape), data_format)

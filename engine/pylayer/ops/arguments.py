@@ -1,0 +1,89 @@
+"""The forms in which Paddle takes shapes and axes."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pylayer.array import Array
+from pylayer.tensor import Tensor
+
+Ints = int | Sequence[Any] | Array
+"""An int, a list of ints and 0-d integer Tensors, or an integer Tensor."""
+
+
+def as_ints(values: Ints) -> list[int]:
+    """A shape or a list of axes as a list of ints, from any of the forms that Paddle takes."""
+    if isinstance(values, int):
+        return [values]
+    if isinstance(values, Sequence):
+        return [as_int(v) for v in values]
+    return [int(v) for v in values.reshape(-1).tolist()]
+
+
+def as_int(value: Any) -> int:
+    """An int, also one in an array or a Tensor of one element.
+
+    Raises:
+        TypeError: it is no integer.
+    """
+    value = value.item() if hasattr(value, "item") else value
+    if isinstance(value, (float, str)):
+        raise TypeError(f"(InvalidType) must be list of int, but got {type(value).__name__} ({value!r}).")
+    return int(value)
+
+
+class AxisError(ValueError, IndexError):
+    """An axis is out of range. Paddle raises the one in some functions, the other in others."""
+
+
+def normal_axis(axis: Any, ndim: int) -> int:
+    """`axis` counted from the front.
+
+    Raises:
+        AxisError: it is outside [-ndim, ndim): a ValueError and an IndexError.
+    """
+    at = int(axis)
+    if not -ndim <= at < ndim:
+        raise AxisError(f"(InvalidArgument) the axis should be in the range of [{-ndim}, {ndim}), but received {at}.")
+    return at % ndim
+
+
+def spread(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Let the list be given as separate ints as well: ``x.reshape(2, 3)``."""
+
+    @functools.wraps(function)
+    def call(x: Tensor, *args: Any, **kwargs: Any) -> Any:
+        if len(args) > 1 and not isinstance(args[0], (list, tuple)) and args[1] is not None:
+            args = (list(args),)
+        return function(x, *args, **kwargs)
+
+    return call
+
+
+def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
+    """The axes that an `axis` argument means, counted from the front; None and [] mean all.
+
+    A 0-d Tensor is reduced over its axis 0 or -1 as if it had one.
+
+    Raises:
+        TypeError: it is neither an int, nor a list of ints, nor an integer Tensor.
+        ValueError: an axis is out of range, or named twice.
+    """
+    if axis is None or (isinstance(axis, (list, tuple)) and not axis):
+        return tuple(range(ndim))
+    if isinstance(axis, (str, float)):
+        raise TypeError(
+            f"(InvalidType) axis must be an int, a list or tuple of ints, or a Tensor, but got {type(axis).__name__}."
+        )
+    axes = tuple(normal_axis(k, ndim or 1) for k in as_ints(axis))
+    if len(set(axes)) < len(axes):
+        raise ValueError(f"(InvalidArgument) Axis contains duplicate dimensions: {list(axes)}.")
+    return axes if ndim else ()
+
+
+def kept(shape: tuple[int, ...], axis: Any) -> list[int]:
+    """The shape of a reduction of `shape` with its axes kept."""
+    axes = axes_of(axis, len(shape))
+    return [1 if k in axes else n for k, n in enumerate(shape)]

@@ -1,0 +1,152 @@
+"""What a Tensor can become: other dtypes, new Tensors like it, its attributes in other words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pylayer.array import owner
+from pylayer.ops.arguments import as_ints
+from pylayer.ops.creation import empty, full, ones, zeros
+from pylayer.ops.inplace import in_place
+from pylayer.ops.random import randn, uniform
+from pylayer.ops.shape import astype
+from pylayer.tensor import Tensor
+
+DTYPE_METHODS = {
+    "bfloat16": "bfloat16", "bool": "bool", "byte": "uint8", "cdouble": "complex128", "cfloat": "complex64",
+    "char": "int8", "double": "float64", "float": "float32", "half": "float16", "int": "int32", "long": "int64",
+    "short": "int16",
+}  # fmt: skip
+"""Methods without arguments that give the Tensor in a dtype."""
+
+
+def _in_dtype(name: str, dtype: str) -> Callable[[Tensor], Tensor]:
+    def convert(x: Tensor) -> Tensor:
+        return astype(x, dtype)
+
+    convert.__name__ = convert.__qualname__ = name
+    convert.__doc__ = f"The Tensor in {dtype}; itself if it is."
+    return convert
+
+
+def _new(name: str, make: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    def new(
+        x: Tensor,
+        size: Any,
+        *args: Any,
+        dtype: Any = None,
+        device: Any = None,
+        requires_grad: bool = False,
+        pin_memory: bool = False,
+    ) -> Tensor:
+        sizes = as_ints(size)
+        made = make(sizes, *args, x.dtype if dtype is None else dtype)
+        made.stop_gradient = not requires_grad
+        return made
+
+    new.__name__ = new.__qualname__ = name
+    new.__doc__ = f"`{make.__name__}` of the dtype of the Tensor, unless another is given."
+    return new
+
+
+def apply(x: Tensor, func: Callable[[Tensor], Tensor]) -> Tensor:
+    """``func`` of the Tensor.
+
+    Raises:
+        RuntimeError: it needs a gradient.
+    """
+    if not x.stop_gradient:
+        raise RuntimeError("Cannot apply function on a tensor that required gradient.")
+    return func(x)
+
+
+def apply_(x: Tensor, func: Callable[[Tensor], Tensor]) -> Tensor:
+    """`apply`, in place.
+
+    Raises:
+        RuntimeError: it needs a gradient.
+    """
+    if not x.stop_gradient:
+        raise RuntimeError("Cannot apply function on a tensor that required gradient.")
+    return in_place(lambda t: func(t))(x)
+
+
+def _set_data(x: Tensor, value: Tensor) -> None:
+    x.array = value.array
+
+
+def requires_grad_(x: Tensor, requires_grad: bool = True) -> Tensor:
+    """Set whether a gradient is wanted; the Tensor."""
+    x.stop_gradient = not requires_grad
+    return x
+
+
+def _set_requires_grad(x: Tensor, value: bool) -> None:
+    x.stop_gradient = not value
+
+
+def strides(x: Tensor) -> list[int]:
+    """How many elements lie between neighbours along each axis."""
+    return [n // x.array.dtype.itemsize for n in x.array.strides]
+
+
+def shares_memory(x: Tensor, other: Tensor) -> bool:
+    """Whether both are views of the same memory."""
+    return owner(x.array) is owner(other.array)
+
+
+def share_buffer_to(x: Tensor, other: Tensor) -> None:
+    """Give `other` the memory of this Tensor; it keeps its shape, which must hold no more elements."""
+    other.array = x.array.reshape(-1)[: other.size].reshape(other.array.shape)
+
+
+def register_backward_hook(x: Tensor, hook: Callable[[], Any]) -> None:
+    """Have `hook` called, without arguments, when the gradient of this leaf has been accumulated.
+
+    It is called once per backward, with the gradient that arrives on its way to `grad`.
+    """
+
+    def call(gradient: Tensor) -> None:
+        hook()
+
+    x.register_hook(call)
+
+
+def pin_memory(x: Tensor, blocking: bool = True) -> Tensor:
+    """The Tensor itself: host memory is host memory."""
+    return x
+
+
+def randn_like(x: Tensor, dtype: Any = None, name: str | None = None, **options: Any) -> Tensor:
+    """`randn` of the shape and, unless given, the dtype of `x`."""
+    return randn(x.shape, x.dtype if dtype is None else dtype)
+
+
+def rand_like(x: Tensor, dtype: Any = None, name: str | None = None, **options: Any) -> Tensor:
+    """`rand` of the shape and, unless given, the dtype of `x`."""
+    return uniform(x.shape, x.dtype if dtype is None else dtype)
+
+
+ATTRIBUTES: dict[str, Any] = {
+    **{name: _in_dtype(name, dtype) for name, dtype in DTYPE_METHODS.items()},
+    **{f"new_{make.__name__}": _new(f"new_{make.__name__}", make) for make in (zeros, ones, empty, full)},
+    "apply": apply,
+    "apply_": apply_,
+    "data": property(Tensor.detach, _set_data),
+    "requires_grad": property(lambda x: not x.stop_gradient, _set_requires_grad),
+    "requires_grad_": requires_grad_,
+    "itemsize": property(lambda x: x.array.dtype.itemsize),
+    "strides": property(strides),
+    "get_strides": strides,
+    "is_cuda": property(lambda x: x.place.is_gpu_place()),
+    "pin_memory": pin_memory,
+    "_is_shared_buffer_with": shares_memory,
+    "_share_buffer_to": share_buffer_to,
+    "_register_backward_hook": register_backward_hook,
+    "_is_initialized": lambda x: True,
+    "_numel": lambda x: x.size,
+    "_inplace_version": lambda x: x.inplace_version,
+    "_grad_ivar": lambda x: x.grad,
+}
+"""What `ops.methods` gives Tensor."""

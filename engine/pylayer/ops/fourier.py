@@ -1,0 +1,215 @@
+"""Discrete Fourier transforms: `paddle.fft`.
+
+One operation, the complex transform along an axis, and its adjoint, the other direction, carry the derivatives; the
+transforms of real numbers are made of it, and of their other half by symmetry.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from types import ModuleType
+from typing import Any
+
+from pylayer.array import Array, default_module
+from pylayer.op import op
+from pylayer.ops.arguments import as_ints, normal_axis
+from pylayer.ops.complexes import conj, real
+from pylayer.ops.creation import _wanted
+from pylayer.ops.indexing import getitem
+from pylayer.ops.joining import concat
+from pylayer.ops.padding import pad_
+from pylayer.ops.shape import cast, roll
+from pylayer.tensor import Tensor
+
+METHODS: tuple[str, ...] = ()
+"""The functions that are methods of Tensor as well."""
+
+
+@op(x=lambda g, F, axis, inverse: F.fourier(g, axis, not inverse))
+def fourier(xp: ModuleType, x: Array, axis: int, inverse: bool) -> Array:
+    """Σ exp(∓2πi j k / n) x_k along an axis, without a factor: the adjoint of either direction is the other."""
+    found = xp.fft.ifft(x, axis=axis, norm="forward") if inverse else xp.fft.fft(x, axis=axis)
+    return found.astype(x.dtype)
+
+
+_NORMS = ("backward", "ortho", "forward")
+
+
+def _checked(norm: str, n: int | None) -> None:
+    if norm not in _NORMS:
+        raise ValueError(f"Unexpected norm: {norm!r}. Norm should be forward, backward or ortho")
+    if n is not None and (not isinstance(n, int) or n <= 0):
+        raise ValueError(f"Invalid FFT argument n({n}), it should be a positive integer.")
+
+
+def _complex(x: Tensor) -> Tensor:
+    if x.dtype.is_complex:
+        return x
+    return cast(x, "complex128" if x.dtype.name == "float64" else "complex64")  # type: ignore[no-any-return]
+
+
+def _sized(x: Tensor, n: int, at: int) -> Tensor:
+    """Cut off, or filled up with zeros, along an axis."""
+    size = x.shape[at]
+    if n < size:
+        return getitem(x, (*(slice(None),) * at, slice(n)))  # type: ignore[no-any-return]
+    return x if n == size else pad_(x, [(0, n - size if k == at else 0) for k in range(x.ndim)], 0.0)
+
+
+def _scaled(x: Tensor, sizes: Sequence[int], inverse: bool, norm: str) -> Tensor:
+    """By n where the transform is normalised, by √n for ortho."""
+    count = math.prod(sizes)
+    if norm == "ortho":
+        return x * (1 / math.sqrt(count))
+    return x * (1 / count) if (norm == "backward") == inverse else x
+
+
+def _transform(x: Tensor, n: int | None, axis: int, norm: str, inverse: bool) -> Tensor:
+    _checked(norm, n)
+    at = normal_axis(axis, x.ndim)
+    x = _complex(x) if n is None else _sized(_complex(x), n, at)
+    return _scaled(fourier(x, at, inverse), [x.shape[at]], inverse, norm)
+
+
+def _half(x: Tensor, at: int) -> Tensor:
+    """The frequencies that are not the mirror of others."""
+    return getitem(x, (*(slice(None),) * at, slice(x.shape[at] // 2 + 1)))  # type: ignore[no-any-return]
+
+
+def _mirrored(x: Tensor, n: int, at: int) -> Tensor:
+    """All `n` frequencies of real numbers, from the half of them; the imaginary parts of the first, and of the middle
+    one, are not read."""
+    half = _sized(x, n // 2 + 1, at)
+    before = (slice(None),) * at
+    first = getitem(half, (*before, slice(1)))
+    rest = getitem(half, (*before, slice(1, (n + 1) // 2)))
+    parts = [cast(real(first), x.dtype), rest]
+    if n % 2 == 0:
+        parts.append(cast(real(getitem(half, (*before, slice(n // 2, n // 2 + 1)))), x.dtype))
+    parts.append(conj(getitem(rest, (*before, slice(None, None, -1)))))
+    return concat(parts, at)
+
+
+# --------------------------------------------------------------------------- one axis
+def fft(x: Tensor, n: int | None = None, axis: int = -1, norm: str = "backward", name: str | None = None) -> Tensor:
+    """The transform along `axis`, of `x` cut off or filled up to `n`.
+
+    Args:
+        norm: what divides by n: backward, the inverse; forward, this; ortho, both by √n.
+
+    Raises:
+        ValueError: another `norm`, or an `n` that is not positive.
+    """
+    return _transform(x, n, axis, norm, False)
+
+
+def ifft(x: Tensor, n: int | None = None, axis: int = -1, norm: str = "backward", name: str | None = None) -> Tensor:
+    """The inverse of `fft`."""
+    return _transform(x, n, axis, norm, True)
+
+
+def rfft(x: Tensor, n: int | None = None, axis: int = -1, norm: str = "backward", name: str | None = None) -> Tensor:
+    """The first n // 2 + 1 elements of the `fft` of real numbers: the others mirror them."""
+    return _half(_transform(x, n, axis, norm, False), normal_axis(axis, x.ndim))
+
+
+def irfft(x: Tensor, n: int | None = None, axis: int = -1, norm: str = "backward", name: str | None = None) -> Tensor:
+    """The inverse of `rfft`: `n` real numbers, an even number unless given."""
+    _checked(norm, n)
+    at = normal_axis(axis, x.ndim)
+    count = 2 * (x.shape[at] - 1) if n is None else n
+    return real(_transform(_mirrored(_complex(x), count, at), None, at, norm, True))  # type: ignore[no-any-return]
+
+
+_OTHER = {"backward": "forward", "forward": "backward", "ortho": "ortho"}
+
+
+def hfft(x: Tensor, n: int | None = None, axis: int = -1, norm: str = "backward", name: str | None = None) -> Tensor:
+    """The `fft`, real, of what mirrors itself, from the first half of it."""
+    _checked(norm, n)
+    return irfft(conj(_complex(x)), n, axis, _OTHER[norm])
+
+
+def ihfft(x: Tensor, n: int | None = None, axis: int = -1, norm: str = "backward", name: str | None = None) -> Tensor:
+    """The inverse of `hfft`."""
+    _checked(norm, n)
+    return conj(rfft(x, n, axis, _OTHER[norm]))  # type: ignore[no-any-return]
+
+
+# --------------------------------------------------------------------------- several axes
+def _axes(x: Tensor, s: Any, axes: Any) -> tuple[list[int], list[int | None]]:
+    """The axes, and the sizes to which they are brought, from what is given of both."""
+    if axes is None:
+        named = list(range(x.ndim)) if s is None else list(range(x.ndim - len(as_ints(s)), x.ndim))
+    else:
+        named = [normal_axis(k, x.ndim) for k in as_ints(axes)]
+    sizes: list[int | None] = [None] * len(named) if s is None else list(as_ints(s))
+    if len(sizes) != len(named):
+        raise ValueError(f"Length of s ({len(sizes)}) and length of axes ({len(named)}) does not match.")
+    return named, sizes
+
+
+def _over(x: Tensor, s: Any, axes: Any, norm: str, one: Callable[..., Tensor], last: Callable[..., Tensor]) -> Tensor:
+    """`last` along the last axis, then `one` along the others; `last` at the end if it gives real numbers."""
+    named, sizes = _axes(x, s, axes)
+    pairs = list(zip(named, sizes, strict=True))
+    ends = pairs[-1:]
+    if last in (irfft, hfft):
+        for axis, size in pairs[:-1]:
+            x = one(x, size, axis, norm)
+        return last(x, ends[0][1], ends[0][0], norm)
+    x = last(x, ends[0][1], ends[0][0], norm)
+    for axis, size in pairs[:-1]:
+        x = one(x, size, axis, norm)
+    return x
+
+
+def _families(name: str, one: Callable[..., Tensor], last: Callable[..., Tensor]) -> tuple[Any, Any]:
+    def over_all(x: Tensor, s: Any = None, axes: Any = None, norm: str = "backward", name: str | None = None) -> Tensor:
+        return _over(x, s, axes, norm, one, last)
+
+    def over_two(
+        x: Tensor, s: Any = None, axes: Any = (-2, -1), norm: str = "backward", name: str | None = None
+    ) -> Tensor:
+        return _over(x, s, axes, norm, one, last)
+
+    over_all.__name__ = over_all.__qualname__ = f"{name}n"
+    over_two.__name__ = over_two.__qualname__ = f"{name}2"
+    over_all.__doc__ = f"`{name}` along `axes`, all unless given; `s` are the sizes to which they are brought."
+    over_two.__doc__ = f"`{name}` along two axes, the last unless given."
+    return over_all, over_two
+
+
+fftn, fft2 = _families("fft", fft, fft)
+ifftn, ifft2 = _families("ifft", ifft, ifft)
+rfftn, rfft2 = _families("rfft", fft, rfft)
+irfftn, irfft2 = _families("irfft", ifft, irfft)
+hfftn, hfft2 = _families("hfft", fft, hfft)
+ihfftn, ihfft2 = _families("ihfft", ifft, ihfft)
+
+
+# --------------------------------------------------------------------------- frequencies
+def fftfreq(n: int, d: float = 1.0, dtype: Any = None, name: str | None = None) -> Tensor:
+    """The frequencies of `fft`, of samples `d` apart."""
+    return Tensor((default_module().fft.fftfreq(n) / d).astype(_wanted(dtype)))
+
+
+def rfftfreq(n: int, d: float = 1.0, dtype: Any = None, name: str | None = None) -> Tensor:
+    """The frequencies of `rfft`, of samples `d` apart."""
+    return Tensor((default_module().fft.rfftfreq(n) / d).astype(_wanted(dtype)))
+
+
+def _moved(x: Tensor, axes: Any, by: Callable[[int], int]) -> Tensor:
+    named = list(range(x.ndim)) if axes is None else [normal_axis(k, x.ndim) for k in as_ints(axes)]
+    return roll(x, [by(x.shape[k]) for k in named], named)  # type: ignore[no-any-return]
+
+
+def fftshift(x: Tensor, axes: Any = None, name: str | None = None) -> Tensor:
+    """The frequency 0 moved to the middle."""
+    return _moved(x, axes, lambda n: n // 2)
+
+
+def ifftshift(x: Tensor, axes: Any = None, name: str | None = None) -> Tensor:
+    """The inverse of `fftshift`."""
+    return _moved(x, axes, lambda n: -(n // 2))

@@ -1,0 +1,331 @@
+"""Putting Tensors together and taking them apart in other ways: compositions of joins, reshapes and indices."""
+
+from __future__ import annotations
+
+import builtins
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pylayer.ops.arguments import as_ints, normal_axis
+from pylayer.ops.complexes import as_complex, as_real
+from pylayer.ops.creation import meshgrid, zeros
+from pylayer.ops.diagonal import _diagonal, diag
+from pylayer.ops.gathering import put_along_axis, take_along_axis
+from pylayer.ops.indexing import getitem, nonzero, setitem
+from pylayer.ops.joining import concat, hstack, stack, tensor_split, vstack
+from pylayer.ops.shape import broadcast_shape, broadcast_to, flip, moveaxis, reshape, swapaxes, transpose
+from pylayer.ops.sorting import sort
+from pylayer.tensor import Tensor
+
+METHODS = (
+    "argwhere", "atleast_1d", "atleast_2d", "atleast_3d", "diagflat", "diagonal_scatter", "dsplit",
+    "fill_diagonal_tensor", "hsplit", "masked_scatter", "msort", "multiplex", "narrow", "permute", "ravel", "reduce_as",
+    "reverse", "rot90", "scatter_add", "scatter_reduce", "select_scatter", "slice", "slice_scatter", "strided_slice",
+    "swapdims", "take_along_dim", "unfold", "view_as", "vsplit",
+)  # fmt: skip
+"""The functions that are methods of Tensor as well."""
+
+cat, concatenate, row_stack, swapdims, take_along_dim = concat, concat, vstack, swapaxes, take_along_axis
+view_as_complex, view_as_real = as_complex, as_real
+
+
+# --------------------------------------------------------------------------- together
+def dstack(x: Sequence[Tensor], name: str | None = None) -> Tensor:
+    """Joined along the third axis."""
+    return concat([atleast_3d(t) for t in x], 2)
+
+
+def column_stack(x: Sequence[Tensor], name: str | None = None) -> Tensor:
+    """Joined along the second axis, Tensors of one axis as columns."""
+    return hstack([reshape(t, [t.size, 1]) if t.ndim < 2 else t for t in x])
+
+
+def block_diag(inputs: Sequence[Tensor], name: str | None = None) -> Tensor:
+    """Matrices along the diagonal of one, zeros elsewhere.
+
+    Raises:
+        ValueError: one has more than two axes.
+    """
+    blocks = [atleast_2d(t) for t in inputs]
+    if any(t.ndim != 2 for t in blocks):
+        raise ValueError("Input tensors for block_diag must have at most 2 dimensions.")
+    width = sum(t.shape[1] for t in blocks)
+    rows, before = [], 0
+    for t in blocks:
+        left, right = (zeros([t.shape[0], n], t.dtype) for n in (before, width - before - t.shape[1]))
+        rows.append(concat([left, t, right], 1))
+        before += t.shape[1]
+    return concat(rows, 0)
+
+
+def cartesian_prod(x: Sequence[Tensor], name: str | None = None) -> Tensor:
+    """All ways to take one element of each 1-d Tensor, a row each."""
+    if len(x) == 1:
+        return x[0]
+    return stack([reshape(t, [-1]) for t in meshgrid(list(x))], 1)  # type: ignore[no-any-return]
+
+
+def combinations(x: Tensor, r: int = 2, with_replacement: bool = False, name: str | None = None) -> Tensor:
+    """All ways to take `r` elements of a 1-d Tensor in order, a row each.
+
+    Raises:
+        TypeError: it is not 1-d.
+        ValueError: `r` is negative.
+    """
+    if x.ndim != 1:
+        raise TypeError(f"Expect a 1-D vector, but got x shape {x.shape}")
+    if not isinstance(r, int) or r < 0:
+        raise ValueError(f"Expect a non-negative int, but got r={r}")
+    choose: Callable[..., Any] = itertools.combinations_with_replacement if with_replacement else itertools.combinations
+    rows = [list(row) for row in choose(range(x.shape[0]), r)] if r else []
+    return getitem(x, rows) if rows else zeros([0, r] if r else [0], x.dtype)
+
+
+def multiplex(inputs: Sequence[Tensor], index: Tensor, name: str | None = None) -> Tensor:
+    """Row k of the Tensor that `index` names for it."""
+    rows = list(range(index.shape[0]))
+    return getitem(stack(list(inputs), 0), (reshape(index, [-1]), rows))  # type: ignore[no-any-return]
+
+
+def _at_least(ndim: int, shape: Callable[[list[int]], list[int]]) -> Callable[..., Any]:
+    def at_least(*inputs: Any, name: str | None = None) -> Any:
+        given = inputs[0] if len(inputs) == 1 and isinstance(inputs[0], (list, tuple)) else inputs
+        found = [reshape(t, shape(list(t.shape))) if t.ndim < ndim else t for t in given]
+        return found[0] if len(inputs) == 1 and isinstance(inputs[0], Tensor) else found
+
+    at_least.__name__ = at_least.__qualname__ = f"atleast_{ndim}d"
+    at_least.__doc__ = f"The Tensors with at least {ndim} axes; a list of them, or the one."
+    return at_least
+
+
+atleast_1d = _at_least(1, lambda shape: [1])
+atleast_2d = _at_least(2, lambda shape: [1, *shape] if shape else [1, 1])
+atleast_3d = _at_least(3, lambda shape: {0: [1, 1, 1], 1: [1, *shape, 1]}.get(len(shape), [*shape, 1]))
+
+
+# --------------------------------------------------------------------------- apart
+def _needs(x: Tensor, ndim: int) -> None:
+    if x.ndim < ndim:
+        raise ValueError(f"The input tensor's dimension must be greater than {ndim - 1}, but got {x.ndim}")
+
+
+def hsplit(x: Tensor, num_or_indices: Any, name: str | None = None) -> list[Tensor]:
+    """Taken apart along the second axis, or the only one.
+
+    Raises:
+        ValueError: there is no axis.
+    """
+    _needs(x, 1)
+    return tensor_split(x, num_or_indices, 1 if x.ndim > 1 else 0)
+
+
+def vsplit(x: Tensor, num_or_indices: Any, name: str | None = None) -> list[Tensor]:
+    """Taken apart along the first axis.
+
+    Raises:
+        ValueError: there are less than two axes.
+    """
+    _needs(x, 2)
+    return tensor_split(x, num_or_indices, 0)
+
+
+def dsplit(x: Tensor, num_or_indices: Any, name: str | None = None) -> list[Tensor]:
+    """Taken apart along the third axis.
+
+    Raises:
+        ValueError: there are less than three axes.
+    """
+    _needs(x, 3)
+    return tensor_split(x, num_or_indices, 2)
+
+
+def _slices(x: Tensor, axes: Any, starts: Any, ends: Any, strides: Any = None) -> tuple[Any, ...]:
+    """The index from `starts` to `ends` along `axes`, in steps of `strides`."""
+    index: list[Any] = [builtins.slice(None)] * x.ndim
+    named = as_ints(axes)
+    steps = [1] * len(named) if strides is None else as_ints(strides)
+    for axis, start, end, step in zip(named, as_ints(starts), as_ints(ends), steps, strict=True):
+        before_the_start = step < 0 and end < -x.shape[axis]
+        index[normal_axis(axis, x.ndim)] = builtins.slice(start, None if before_the_start else end, step)
+    return tuple(index)
+
+
+def slice(input: Tensor, axes: Any, starts: Any, ends: Any) -> Tensor:
+    """The elements from `starts` to `ends` along `axes`."""
+    return getitem(input, _slices(input, axes, starts, ends))  # type: ignore[no-any-return]
+
+
+def strided_slice(x: Tensor, axes: Any, starts: Any, ends: Any, strides: Any, name: str | None = None) -> Tensor:
+    """The elements from `starts` to `ends` along `axes`, in steps of `strides`."""
+    return getitem(x, _slices(x, axes, starts, ends, strides))  # type: ignore[no-any-return]
+
+
+def crop(x: Tensor, shape: Any = None, offsets: Any = None, name: str | None = None) -> Tensor:
+    """The part of size `shape` from `offsets` on; -1 stands for what is left."""
+    first = [0] * x.ndim if offsets is None else as_ints(offsets)
+    sizes = list(x.shape) if shape is None else as_ints(shape)
+    last = [n if wanted == -1 else f + wanted for n, f, wanted in zip(x.shape, first, sizes, strict=True)]
+    return getitem(x, tuple(builtins.slice(f, e) for f, e in zip(first, last, strict=True)))  # type: ignore[no-any-return]
+
+
+def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
+    """`length` slices along `dim`, from `start` on."""
+    at = normal_axis(dim, input.ndim)
+    first = int(start) + (input.shape[at] if int(start) < 0 else 0)
+    return getitem(input, (*(builtins.slice(None),) * at, builtins.slice(first, first + length)))  # type: ignore[no-any-return]
+
+
+def unfold(x: Tensor, axis: int, size: int, step: int, name: str | None = None) -> Tensor:
+    """All windows of `size` along `axis`, `step` apart, along a new last axis."""
+    at = normal_axis(axis, x.ndim)
+    windows = [list(range(k, k + size)) for k in range(0, x.shape[at] - size + 1, step)]
+    return moveaxis(getitem(x, (*(builtins.slice(None),) * at, windows)), at + 1, -1)
+
+
+# --------------------------------------------------------------------------- order
+def rot90(x: Tensor, k: int = 1, axes: Sequence[int] = (0, 1), name: str | None = None) -> Tensor:
+    """Turned by `k` quarters, from the first of `axes` to the second.
+
+    Raises:
+        ValueError: there are not two different axes.
+    """
+    if len(axes) != 2 or x.ndim < 2 or normal_axis(axes[0], x.ndim) == normal_axis(axes[1], x.ndim):
+        raise ValueError(f"expected total rotation axes == 2 of different axes of the Tensor, but got {list(axes)}.")
+    first, second = axes
+    if k % 4 == 0:
+        return x
+    if k % 4 == 2:
+        return flip(x, [first, second])  # type: ignore[no-any-return]
+    return swapaxes(flip(x, second), first, second) if k % 4 == 1 else flip(swapaxes(x, first, second), second)
+
+
+def reverse(x: Tensor, axis: Any, name: str | None = None) -> Tensor:
+    """`flip` by its other name."""
+    return flip(x, axis)  # type: ignore[no-any-return]
+
+
+def permute(input: Tensor, *dims: Any) -> Tensor:
+    """`transpose` by its other name; the axes may be separate arguments."""
+    return transpose(input, list(dims[0] if len(dims) == 1 and isinstance(dims[0], (list, tuple)) else dims))  # type: ignore[no-any-return]
+
+
+def ravel(input: Tensor) -> Tensor:
+    """All elements along one axis."""
+    return reshape(input, [-1])  # type: ignore[no-any-return]
+
+
+def view_as(x: Tensor, other: Tensor, name: str | None = None) -> Tensor:
+    """The same elements in the shape of `other`."""
+    return reshape(x, other.shape)  # type: ignore[no-any-return]
+
+
+def msort(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Sorted along the first axis."""
+    return sort(input, 0)
+
+
+def argwhere(input: Tensor) -> Tensor:
+    """The positions of the elements that are not zero, a row each."""
+    return nonzero(input)  # type: ignore[no-any-return]
+
+
+# --------------------------------------------------------------------------- written to
+def select_scatter(x: Tensor, values: Tensor, axis: int, index: int, name: str | None = None) -> Tensor:
+    """A copy of `x` with `values` as slice `index` along `axis`.
+
+    Raises:
+        RuntimeError: the shape of `values` is another.
+    """
+    at = normal_axis(axis, x.ndim)
+    expected = [n for k, n in enumerate(x.shape) if k != at]
+    if list(values.shape) != expected:
+        raise RuntimeError(
+            f"expected values to have shape {expected}, but got {list(values.shape)}: x.shape is {list(x.shape)}"
+        )
+    return setitem(x, (*(builtins.slice(None),) * at, index), values)
+
+
+def slice_scatter(
+    x: Tensor, value: Tensor, axes: Any, starts: Any, ends: Any, strides: Any, name: str | None = None
+) -> Tensor:
+    """A copy of `x` with `value` at the places that `strided_slice` reads."""
+    return setitem(x, _slices(x, axes, starts, ends, strides), value)
+
+
+def fill_diagonal_tensor(
+    x: Tensor, y: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1, name: str | None = None
+) -> Tensor:
+    """A copy of `x` with `y` along a diagonal of two axes."""
+    moved = moveaxis(x, [dim1, dim2], [-2, -1])
+    written = setitem(moved, _diagonal(offset, *moved.shape[-2:]), y)
+    return moveaxis(written, [-2, -1], [normal_axis(dim1, x.ndim), normal_axis(dim2, x.ndim)])
+
+
+def diagonal_scatter(
+    x: Tensor, y: Tensor, offset: int = 0, axis1: int = 0, axis2: int = 1, name: str | None = None
+) -> Tensor:
+    """`fill_diagonal_tensor` by its other name."""
+    return fill_diagonal_tensor(x, y, offset, axis1, axis2)
+
+
+def diagflat(x: Tensor, offset: int = 0, name: str | None = None) -> Tensor:
+    """A matrix with the elements of `x` along a diagonal."""
+    return diag(reshape(x, [-1]), offset)
+
+
+def masked_scatter(x: Tensor, mask: Tensor, value: Tensor, name: str | None = None) -> Tensor:
+    """A copy of `x` with the elements of `value`, in order, where `mask` holds.
+
+    Raises:
+        AssertionError: `value` has too few or another dtype, the mask is not bool, or does not broadcast to `x`.
+    """
+    if mask.dtype.name != "bool":
+        raise AssertionError("The mask must be bool")
+    if value.dtype is not x.dtype:
+        raise AssertionError(
+            f"x and value must have the same dtype, but got x dtype is {x.dtype}, value dtype is {value.dtype}"
+        )
+    if broadcast_shape(x.shape, mask.shape) != list(x.shape):
+        raise AssertionError(f"The mask of shape {mask.shape} does not broadcast to {x.shape}.")
+    mask = broadcast_to(mask, x.shape)
+    count = int(mask.array.sum().item())
+    if count > value.size:
+        raise AssertionError(
+            f"mask true nums must be <= value size, but got mask true nums is {count}, value size is {value.size}"
+        )
+    return setitem(x, mask, getitem(reshape(value, [-1]), builtins.slice(count)))
+
+
+_REDUCTIONS = {"sum": "add", "prod": "mul", "mean": "mean", "amin": "amin", "amax": "amax"}
+
+
+def scatter_reduce(
+    input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
+) -> Tensor:
+    """`put_along_axis` without broadcasting, and with `reduce` one of sum, prod, mean, amin and amax.
+
+    Raises:
+        ValueError: another `reduce`.
+    """
+    if reduce not in _REDUCTIONS:
+        raise ValueError(f"scatter_reduce(): reduce is one of {', '.join(_REDUCTIONS)}, but got {reduce!r}.")
+    return put_along_axis(input, index, src, dim, _REDUCTIONS[reduce], include_self, False)
+
+
+def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
+    """A copy of `input` with `src` added at the positions `index` along `dim`."""
+    return scatter_reduce(input, dim, index, src, "sum")
+
+
+def reduce_as(x: Tensor, target: Tensor, name: str | None = None) -> Tensor:
+    """`x` summed to the shape of `target`, which broadcasts to that of `x`.
+
+    Raises:
+        ValueError: it does not.
+    """
+    if broadcast_shape(x.shape, target.shape) != list(x.shape):
+        raise ValueError(f"(InvalidArgument) reduce_as(): {target.shape} does not broadcast to {x.shape}.")
+    extra = x.ndim - target.ndim
+    axes = [*range(extra), *(k + extra for k, n in enumerate(target.shape) if n == 1 != x.shape[k + extra])]
+    return reshape(x.sum(axes, keepdim=True), target.shape) if axes else x

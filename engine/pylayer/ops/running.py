@@ -1,0 +1,147 @@
+"""Running extremes, sums and integrals along an axis."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+from pylayer.array import Array
+from pylayer.op import op
+from pylayer.ops.arguments import normal_axis
+from pylayer.ops.gathering import take_along_axis
+from pylayer.ops.indexing import getitem
+from pylayer.ops.joining import concat
+from pylayer.ops.logic import check_same_dtype
+from pylayer.ops.reduction import cumsum
+from pylayer.ops.reduction import sum as total
+from pylayer.ops.shape import astype, reshape
+from pylayer.ops.sorting import index_dtype
+from pylayer.tensor import Tensor
+
+METHODS = ("cummax", "cummin", "cumulative_trapezoid", "diff", "logcumsumexp", "trapezoid")
+"""The functions that are methods of Tensor as well."""
+
+
+@op()
+def extreme_positions(xp: ModuleType, x: Array, axis: int, largest: bool, dtype: Any) -> Array:
+    """The position of the extreme so far, of equal ones the last, and the first NaN stays: by doubling strides."""
+    best = xp.moveaxis(x, axis, -1)
+    n = best.shape[-1]
+    found = xp.broadcast_to(xp.arange(n), best.shape)
+    stride = 1
+    while stride < n:
+        earlier, later = best[..., :-stride], best[..., stride:]
+        better = (later >= earlier) if largest else (later <= earlier)
+        keep = (better | (later != later)) & (earlier == earlier)
+        chosen = xp.where(keep, found[..., stride:], found[..., :-stride])
+        found = xp.concatenate([found[..., :stride], chosen], -1)
+        best = xp.concatenate([best[..., :stride], xp.where(keep, later, earlier)], -1)
+        stride *= 2
+    return xp.moveaxis(found, -1, axis).astype(index_dtype(dtype))
+
+
+def _extreme(x: Tensor, axis: int | None, dtype: Any, largest: bool) -> tuple[Tensor, Tensor]:
+    if axis is None:
+        x, axis = reshape(x, [-1]), 0
+    at = normal_axis(axis, x.ndim)
+    found = extreme_positions(x, at, largest, dtype)
+    return take_along_axis(x, found, at), found
+
+
+def cummax(x: Tensor, axis: int | None = None, dtype: Any = "int64", name: str | None = None) -> tuple[Tensor, Tensor]:
+    """The largest element so far along `axis`, or in the flat Tensor, and its position, of equal ones the last."""
+    return _extreme(x, axis, dtype, True)
+
+
+def cummin(x: Tensor, axis: int | None = None, dtype: Any = "int64", name: str | None = None) -> tuple[Tensor, Tensor]:
+    """The smallest element so far, and its position; see `cummax`."""
+    return _extreme(x, axis, dtype, False)
+
+
+def _logcumsumexp_vjp(g: Any, F: Any, x: Any, out: Any, axis: int) -> Any:
+    """Σ over later places of g · exp(x − out), in which a shift by the largest x cancels."""
+    largest = F.max(x, axis, True)
+    later = F.flip(F.cumsum(F.flip(g * F.exp(largest - out), [axis]), axis, None), [axis])
+    return F.exp(x - largest) * later
+
+
+@op(floating=True, x=_logcumsumexp_vjp)
+def logcumsumexp_(xp: ModuleType, x: Array, axis: int) -> Array:
+    """log Σ exp of the elements so far, without overflow."""
+    out = xp.moveaxis(x, axis, -1)
+    stride = 1
+    while stride < out.shape[-1]:
+        out = xp.concatenate([out[..., :stride], xp.logaddexp(out[..., stride:], out[..., :-stride])], -1)
+        stride *= 2
+    return xp.moveaxis(out, -1, axis).copy()
+
+
+def logcumsumexp(x: Tensor, axis: int | None = None, dtype: Any = None, name: str | None = None) -> Tensor:
+    """log Σ exp of the elements so far along `axis`, or in the flat Tensor."""
+    x = x if dtype is None else astype(x, dtype)
+    if axis is None:
+        x, axis = reshape(x, [-1]), 0
+    return logcumsumexp_(x, normal_axis(axis, x.ndim))  # type: ignore[no-any-return]
+
+
+def diff(
+    x: Tensor,
+    n: int = 1,
+    axis: int = -1,
+    prepend: Tensor | None = None,
+    append: Tensor | None = None,
+    name: str | None = None,
+) -> Tensor:
+    """Differences of neighbours along `axis`, `n` times over; bools give whether they differ.
+
+    Raises:
+        ValueError: `n` is less than 1.
+    """
+    if n < 1:
+        raise ValueError(f"The n should be greater than or equal to 1, but got {n}.")
+    at = normal_axis(axis, x.ndim)
+    parts = [t for t in (prepend, x, append) if t is not None]
+    x = concat(parts, at) if len(parts) > 1 else x
+    before = (slice(None),) * at
+    for _ in range(n):
+        later, earlier = getitem(x, (*before, slice(1, None))), getitem(x, (*before, slice(None, -1)))
+        x = later != earlier if x.dtype.name == "bool" else later - earlier
+    return x
+
+
+def _slabs(y: Tensor, x: Tensor | None, dx: float | None, axis: int) -> tuple[Tensor, int]:
+    """The areas between neighbours along `axis`."""
+    if x is not None and dx is not None:
+        raise ValueError("Not permitted to specify both x and dx input args.")
+    if y.dtype.rank < 2:
+        raise TypeError(f"The data type of input must be one of ['float16', 'float32', 'float64'], but got {y.dtype}")
+    at = normal_axis(axis, y.ndim)
+    before = (slice(None),) * at
+    sums = getitem(y, (*before, slice(1, None))) + getitem(y, (*before, slice(None, -1)))
+    if x is None:
+        return sums * (1.0 if dx is None else dx) / 2.0, at
+    check_same_dtype("trapezoid", (y, x))
+    steps = diff(x) if x.ndim == 1 else diff(x, axis=axis)
+    if x.ndim == 1:
+        steps = reshape(steps, [-1 if k == at else 1 for k in range(y.ndim)])
+    return sums * steps / 2.0, at
+
+
+def trapezoid(
+    y: Tensor, x: Tensor | None = None, dx: float | None = None, axis: int = -1, name: str | None = None
+) -> Tensor:
+    """The integral of `y` along `axis`, by straight lines between the points `x`, or points `dx` apart, 1 unless given.
+
+    Raises:
+        ValueError: both `x` and `dx` are given.
+    """
+    slabs, at = _slabs(y, x, dx, axis)
+    return total(slabs, at)  # type: ignore[no-any-return]
+
+
+def cumulative_trapezoid(
+    y: Tensor, x: Tensor | None = None, dx: float | None = None, axis: int = -1, name: str | None = None
+) -> Tensor:
+    """The integral from the start to each later point; see `trapezoid`."""
+    slabs, at = _slabs(y, x, dx, axis)
+    return cumsum(slabs, at)  # type: ignore[no-any-return]

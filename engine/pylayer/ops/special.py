@@ -1,0 +1,209 @@
+"""Special functions: gamma, Bessel, the inverse of the error function.
+
+Each is computed from its series with the array module's own arithmetic, to a few units in the last place.
+"""
+
+from __future__ import annotations
+
+import math
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+from pylayer.array import Array
+from pylayer.op import op, unary
+from pylayer.ops.elementwise import clip, erf, log
+from pylayer.ops.shape import cast
+from pylayer.tensor import Tensor
+
+METHODS = (
+    "digamma", "erfinv", "gammaln", "i0", "i0e", "i1", "i1e", "lgamma", "logit", "multigammaln", "polygamma",
+)  # fmt: skip
+"""The functions that are methods of Tensor as well."""
+
+_BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)
+"""B₂, B₄ … B₁₆: with arguments above `_FAR`, the terms of Stirling's series left out are below 1e-17."""
+_FAR = 16.0
+_LEAST = -1000.0
+
+
+def _wide(xp: ModuleType, function: Any) -> Any:
+    """A function of float64 arrays as one that keeps the dtype of its input."""
+    return lambda x, *rest: function(xp, x.astype("float64"), *rest).astype(x.dtype)
+
+
+# --------------------------------------------------------------------------- gamma
+def _polygamma(xp: ModuleType, x: Array, n: int) -> Array:
+    """ψ⁽ⁿ⁾ by its recurrence up to `_FAR`, then Stirling's series (Abramowitz and Stegun, 6.3.18 and 6.4.11).
+
+    ψ of what is not positive by reflection (6.3.7); the others by the recurrence, down to `_LEAST`.
+    """
+    sign = (-1.0) ** (n + 1)
+    reflected = x <= 0
+    pole = reflected & (x == xp.floor(x))
+    at = xp.where(reflected, 1 - x, x) if n == 0 else xp.where(pole | (x < _LEAST), math.nan, x)
+    total = xp.zeros_like(x)
+    while bool((near := at < _FAR).any().item()):
+        total = total + xp.where(near, sign * math.factorial(n) / xp.where(near, at, 1.0) ** (n + 1), 0.0)
+        at = xp.where(near, at + 1, at)
+    if n:
+        series = math.factorial(n - 1) / at**n + math.factorial(n) / (2 * at ** (n + 1))
+        for k, b in enumerate(_BERNOULLI, 1):
+            series = series + b * math.factorial(2 * k + n - 1) / math.factorial(2 * k) / at ** (2 * k + n)
+        return total + sign * series
+    found = total + xp.log(at) - 0.5 / at
+    for k, b in enumerate(_BERNOULLI, 1):
+        found = found - b / (2 * k * at ** (2 * k))
+    mirrored = found - math.pi / xp.tan(math.pi * xp.where(reflected & ~pole, x, 0.5))
+    return xp.where(pole, math.nan, xp.where(reflected, mirrored, found))
+
+
+@op(floating=True, x=lambda g, F, x, n: g * F.polygamma(x, n + 1))
+def polygamma_(xp: ModuleType, x: Array, n: int) -> Array:
+    """The n-th derivative of `digamma`."""
+    return _wide(xp, _polygamma)(x, n)
+
+
+def polygamma(x: Tensor, n: int, name: str | None = None) -> Tensor:
+    """The `n`-th derivative of `digamma`; NaN at poles, and below −1000, where it is not computed.
+
+    Raises:
+        TypeError: `n` is no int.
+        ValueError: it is negative.
+    """
+    if not isinstance(n, int):
+        raise TypeError(f"The input of n must be int type, but received: {type(n)} ")
+    if n < 0:
+        raise ValueError(f"The input of n must be greater than or equal to 0. But received n = {n}")
+    return polygamma_(x, n)  # type: ignore[no-any-return]
+
+
+def _lgamma_of_one(x: float) -> float:
+    if math.isnan(x) or math.isinf(x) or (x <= 0 and x == math.floor(x)):
+        return x if math.isnan(x) else math.inf
+    return math.lgamma(x)
+
+
+def _lgamma(xp: ModuleType) -> Any:
+    """NumPy has no gamma function, so Python's is called; CuPy has SciPy's."""
+    if xp.__name__ == "numpy":
+        vectorised = xp.frompyfunc(_lgamma_of_one, 1, 1)
+        return lambda x: xp.asarray(vectorised(x)).astype(x.dtype)
+    return import_module(f"{xp.__name__}x.scipy.special").gammaln
+
+
+lgamma = unary("lgamma", lambda g, F, x: g * F.digamma(x), _lgamma, floating=True)
+digamma = unary(
+    "digamma", lambda g, F, x: g * F.polygamma(x, 1), lambda xp: lambda x: _wide(xp, _polygamma)(x, 0), floating=True
+)
+
+
+def gammaln(x: Tensor, name: str | None = None) -> Tensor:
+    """`lgamma` by its other name."""
+    return lgamma(x)  # type: ignore[no-any-return]
+
+
+def multigammaln(x: Tensor, p: int, name: str | None = None) -> Tensor:
+    """The logarithm of the multivariate gamma function of dimension `p`.
+
+    Raises:
+        AssertionError: `p` is less than 1.
+    """
+    if p < 1:
+        raise AssertionError(f"The p must be greater than or equal to 1, But received p is {p}")
+    total: Any = p * (p - 1) / 4 * math.log(math.pi)
+    for k in range(p):
+        total = total + lgamma(x - k / 2)
+    return total  # type: ignore[no-any-return]
+
+
+# --------------------------------------------------------------------------- Bessel functions
+_LARGE = 30.0
+"""Where the asymptotic series takes over: its 30th term is below 1e-17 there, and the power series needs 80."""
+
+
+def _bessel(xp: ModuleType, x: Array, order: int) -> Array:
+    """exp(−|x|) · I₀ or I₁: the power series, of positive terms, or the asymptotic one (A. and S., 9.6.10, 9.7.1)."""
+    size = xp.abs(x)
+    large = size > _LARGE
+    near, far = xp.where(large, 1.0, size), xp.where(large, size, _LARGE)
+    quarter = near * near / 4
+    term = xp.ones_like(x) if order == 0 else near / 2
+    total = term
+    for k in range(1, 80):
+        term = term * quarter / (k * (k + order))
+        total = total + term
+    part, series = xp.ones_like(x), xp.ones_like(x)
+    for k in range(1, 30):
+        part = part * -(4 * order * order - (2 * k - 1) ** 2) / (8 * k * far)
+        series = series + part
+    found = xp.where(large, series / xp.sqrt(2 * math.pi * far), total * xp.exp(-near))
+    return xp.sign(x) * found if order else found
+
+
+def _bessel_forward(order: int, scaled: bool) -> Any:
+    def function(xp: ModuleType, x: Array) -> Array:
+        found = _bessel(xp, x, order)
+        return found if scaled else found * xp.exp(xp.abs(x))
+
+    return lambda xp: _wide(xp, function)
+
+
+i0 = unary("i0", lambda g, F, x: g * F.i1(x), _bessel_forward(0, False), floating=True)
+i0e = unary("i0e", lambda g, F, x, out: g * (F.i1e(x) - F.sign(x) * out), _bessel_forward(0, True), floating=True)
+i1 = unary("i1", lambda g, F, x: g * (F.i0(x) - F.i1_over(x)), _bessel_forward(1, False), floating=True)
+i1e = unary(
+    "i1e",
+    lambda g, F, x, out: g * (F.i0e(x) - F.sign(x) * out - F.i1_over(x) * F.exp(-F.abs(x))),
+    _bessel_forward(1, True),
+    floating=True,
+)
+
+
+def _i1_over(xp: ModuleType, x: Array) -> Array:
+    zero = x == 0
+    return xp.where(zero, 0.5, _bessel(xp, x, 1) * xp.exp(xp.abs(x)) / xp.where(zero, 1.0, x))
+
+
+def _i1_over_vjp(g: Any, F: Any, x: Any, out: Any) -> Any:
+    """(I₀ − 2 I₁ / x) / x, and 0 at 0."""
+    zero = x == 0
+    return g * F.where(zero, 0, (F.i0(x) - 2 * out) / F.where(zero, 1, x))
+
+
+i1_over = unary("i1_over", _i1_over_vjp, lambda xp: _wide(xp, _i1_over), floating=True)
+
+
+# --------------------------------------------------------------------------- the inverse of the error function
+_WINITZKI = 8 / (3 * math.pi) * (math.pi - 3) / (4 - math.pi)
+
+
+def _erfinv(xp: ModuleType, x: Array) -> Array:
+    """Winitzki's approximation, then Halley's steps, each of which triples the number of digits: 2, 6, 18."""
+    inside = xp.where(xp.abs(x) < 1, x, 0.0)
+    logarithm = xp.log1p(-inside * inside)
+    middle = 2 / (math.pi * _WINITZKI) + logarithm / 2
+    y = xp.sign(inside) * xp.sqrt(xp.sqrt(middle * middle - logarithm / _WINITZKI) - middle)
+    kernel = erf.op.kernels[type(x)]  # type: ignore[attr-defined]
+    for _ in range(3):
+        step = (kernel(y) - inside) / (2 / math.sqrt(math.pi) * xp.exp(-y * y))
+        y = y - step / (1 + y * step)
+    edge = xp.where(xp.abs(x) == 1, xp.sign(x) * math.inf, math.nan)
+    return xp.where(xp.abs(x) < 1, y, edge)
+
+
+erfinv = unary(
+    "erfinv",
+    lambda g, F, out: g * (math.sqrt(math.pi) / 2) * F.exp(out * out),
+    lambda xp: _wide(xp, _erfinv),
+    floating=True,
+)
+
+
+def logit(x: Tensor, eps: float | None = None, name: str | None = None) -> Tensor:
+    """log(x / (1 − x)), x first held between `eps` and 1 − `eps`; without, NaN outside [0, 1]."""
+    if x.dtype.rank < 2:
+        x = cast(x, "float32")
+    if eps:
+        x = clip(x, eps, 1 - eps)
+    return log(x / (1 - x))  # type: ignore[no-any-return]

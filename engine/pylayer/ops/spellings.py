@@ -1,0 +1,109 @@
+"""The other spellings that Paddle takes: of arguments (``dim=`` for ``axis=``), and of whole functions (``gt``).
+
+The tables are those of Paddle 3.3.1's own decorators.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from pylayer.tensor import Tensor
+
+_ARGUMENTS: dict[str, str] = {
+    "input=x": (
+        "abs adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d ceil clip conv1d conv2d conv3d cos cumprod "
+        "dropout embedding empty_like exp floor frac full_like is_complex is_floating_point isfinite isnan log "
+        "log_sigmoid logical_not masked_select multinomial nonzero one_hot ones_like pad randn_like round rsqrt "
+        "sigmoid sign silu sin sqrt tanh trace zeros_like"
+    ),
+    "input=x other=y": (
+        "add bitwise_or divide equal floor_divide gcd greater_equal greater_than lcm less_equal less_than multiply "
+        "not_equal remainder subtract where"
+    ),
+    "input=x dim=axis": (
+        "all amax amin any argmax argmin argsort chunk cumsum diff fft glu hfft ifft ihfft irfft logsumexp mean median "
+        "prod quantile repeat_interleave rfft softmax squeeze sum topk unique_consecutive unsqueeze var index_select"
+    ),
+    "input=x dim=axis keepdims=keepdim": "std",
+    "input=x dim=axes": "fftn fftshift ifftn ifftshift rfftn irfftn hfftn ihfftn fft2 ifft2 rfft2 irfft2 hfft2 ihfft2",
+    "input=x A=x ord=p dim=axis": "norm",
+    "ord=p dim=axis": "vector_norm",
+    "A=x B=y": "solve",
+    "dim=axis": "cosine_similarity cross unbind",
+    "tensors=x dim=axis": "concat stack",
+    "input=x dim=axis eps=epsilon": "normalize",
+    "input=arr dim=axis": "take_along_axis",
+    "input=x dim=axis sizes=shape": "unflatten",
+    "dimension=axis": "unfold",
+    "input=x dims=repeat_times": "tile",
+    "elements=x test_elements=test_x": "isin",
+    "end=stop steps=num": "linspace",
+    "input=x start_dim=start_axis end_dim=stop_axis": "flatten",
+    "input=x eps=epsilon": "layer_norm",
+    "x1=x x2=y eps=epsilon": "pairwise_distance",
+    "input=x exponent=y": "pow",
+    "input=values": "searchsorted",
+    "input=x boundaries=sorted_sequence": "bucketize",
+    "input=x lambd=threshold": "hardshrink softshrink",
+    "input=x return_indices=return_mask": "adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d",
+    "input=x size=shape": "broadcast_to",
+    "input=x vec2=y": "outer",
+    "n=num_rows m=num_columns": "eye",
+    "obj=x": "is_tensor",
+    "size=shape": "full normal",
+    "target=label": "cross_entropy",
+    (
+        "input=x output_size=output_sizes kernel_size=kernel_sizes dilation=dilations padding=paddings stride=strides"
+    ): "fold",
+}
+"""Other words for arguments, and the functions that take them."""
+
+SPELLINGS = {
+    name: dict(pair.split("=") for pair in words.split())
+    for words, names in _ARGUMENTS.items()
+    for name in names.split()
+}
+"""By function, other words for its arguments."""
+
+DEFAULTS: dict[tuple[str, str], dict[str, Any]] = {("median", "dim"): {"mode": "min"}}
+"""By function and word, what else its use means in Paddle unless it is said."""
+
+ALIASES = {
+    "clamp": "clip", "div": "divide", "div_": "divide_", "eq": "equal", "ge": "greater_equal",
+    "greater": "greater_than", "gt": "greater_than", "le": "less_equal", "lt": "less_than", "mul": "multiply",
+    "mul_": "multiply_", "ne": "not_equal", "sub": "subtract", "sub_": "subtract_", "true_divide": "divide",
+}  # fmt: skip
+"""Other names of functions."""
+
+
+@functools.cache
+def respelled(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that takes the other words for its arguments too; itself if there are none.
+
+    An argument given in both words is one too many: a TypeError, from the function.
+    """
+    words = SPELLINGS.get(name) or SPELLINGS.get(name.removesuffix("_"))
+    if words is None or isinstance(function, type):
+        return function
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if kwargs:
+            for word in kwargs.keys() & words.keys():
+                if words[word] not in kwargs:
+                    kwargs[words[word]] = kwargs.pop(word)
+                    kwargs = DEFAULTS.get((name, word), {}) | kwargs
+        return function(*args, **kwargs)
+
+    return call
+
+
+def attach() -> None:
+    """Give the methods of Tensor their other names, and their arguments the other words."""
+    for name in [n for n in dir(Tensor) if n in SPELLINGS or n.removesuffix("_") in SPELLINGS]:
+        setattr(Tensor, name, respelled(name, getattr(Tensor, name)))
+    for alias, name in ALIASES.items():
+        if hasattr(Tensor, name):
+            setattr(Tensor, alias, getattr(Tensor, name))

@@ -1,0 +1,320 @@
+"""Statistics: without NaN, quantiles, the most frequent, covariance, and counts."""
+
+from __future__ import annotations
+
+import math
+from types import ModuleType
+from typing import Any
+
+from pylayer.array import XP, Array
+from pylayer.op import op
+from pylayer.ops.arguments import axes_of, kept, normal_axis
+from pylayer.ops.creation import full_like, to_tensor
+from pylayer.ops.elementwise import clip, divide, lerp, sqrt
+from pylayer.ops.gathering import take_along_axis
+from pylayer.ops.indexing import getitem, where_
+from pylayer.ops.joining import stack
+from pylayer.ops.linalg import matmul
+from pylayer.ops.logic import isnan, logical_not
+from pylayer.ops.reduction import mean
+from pylayer.ops.reduction import sum as total
+from pylayer.ops.shape import astype, moveaxis, reshape, squeeze, transpose, unsqueeze
+from pylayer.ops.sorting import sort
+from pylayer.tensor import Tensor
+from pylayer.watch import tell_left, watching
+
+METHODS = (
+    "bincount", "corrcoef", "cov", "histogram", "isin", "mode", "nanmean", "nanmedian", "nanquantile", "nansum",
+    "quantile", "unique_consecutive",
+)  # fmt: skip
+"""The functions that are methods of Tensor as well."""
+
+
+# --------------------------------------------------------------------------- without NaN
+def nansum(x: Tensor, axis: Any = None, dtype: Any = None, keepdim: bool = False, name: str | None = None) -> Tensor:
+    """The sum of what is not NaN."""
+    return total(where_(isnan(x), full_like(x, 0), x), axis, dtype, keepdim)  # type: ignore[no-any-return]
+
+
+def nanmean(x: Tensor, axis: Any = None, keepdim: bool = False, name: str | None = None) -> Tensor:
+    """The mean of what is not NaN."""
+    counts = total(astype(logical_not(isnan(x)), x.dtype), axis, None, keepdim)
+    return divide(nansum(x, axis, None, keepdim), counts)  # type: ignore[no-any-return]
+
+
+# --------------------------------------------------------------------------- quantiles
+def _between(ordered: Tensor, at: Tensor, interpolation: str) -> Tensor:
+    """What lies at a position between two elements along the last axis."""
+    low, high = at.floor(), at.ceil()
+
+    def element(position: Tensor) -> Tensor:
+        return take_along_axis(ordered, astype(position, "int64"), -1)
+
+    if interpolation in ("lower", "higher", "nearest"):
+        return element({"lower": low, "higher": high, "nearest": at.round()}[interpolation])
+    if interpolation == "midpoint":
+        return (element(low) + element(high)) / 2
+    return lerp(element(low), element(high), at - low)
+
+
+def _shares(q: Any) -> tuple[list[float], bool]:
+    """The shares that are asked for, and whether there are several.
+
+    Raises:
+        ValueError: there are none, or one is outside [0, 1].
+    """
+    several = isinstance(q, (list, tuple)) or (isinstance(q, Tensor) and q.ndim > 0)
+    given = q.tolist() if isinstance(q, Tensor) else q
+    shares = list(given) if several else [given]
+    if not shares:
+        raise ValueError("q should not be empty")
+    if any(not 0 <= share <= 1 for share in shares):
+        raise ValueError("q should be in range [0, 1]")
+    return shares, several
+
+
+def _quantile(x: Tensor, q: Any, axis: Any, keepdim: bool, interpolation: str, ignore_nan: bool) -> Tensor:
+    if interpolation not in ("linear", "lower", "higher", "nearest", "midpoint"):
+        raise ValueError(
+            f"interpolation must be one of 'linear', 'lower', 'higher', 'midpoint' or 'nearest', but got "
+            f"{interpolation}"
+        )
+    shares, several = _shares(q)
+    if x.dtype.rank < 2:
+        raise TypeError(f"quantile(): the Tensor must be of floating-point numbers, but is {x.dtype.name}.")
+    axes = axes_of(axis, x.ndim)
+    rest = [k for k in range(x.ndim) if k not in axes]
+    count = math.prod(x.shape[k] for k in axes)
+    flat = reshape(transpose(x, [*rest, *axes]), [*(x.shape[k] for k in rest), count])
+    ordered = sort(flat, -1)  # NaN at the end
+    missing = total(astype(isnan(flat), "int64"), -1, None, True)
+    valid = count - missing if ignore_nan else full_like(missing, count)
+    undefined = valid == 0 if ignore_nan else missing > 0
+    shape = kept(tuple(x.shape), axis) if keepdim else [x.shape[k] for k in rest]
+    out = []
+    for share in shares:
+        at = clip(astype(valid - 1, x.dtype) * share, 0.0, float(max(count - 1, 0)))
+        out.append(reshape(where_(undefined, math.nan, _between(ordered, at, interpolation)), shape))
+    return stack(out, 0) if several else out[0]  # type: ignore[no-any-return]
+
+
+def quantile(
+    x: Tensor,
+    q: Any,
+    axis: Any = None,
+    keepdim: bool = False,
+    interpolation: str = "linear",
+    name: str | None = None,
+    *,
+    out: Tensor | None = None,
+) -> Tensor:
+    """The value below which a share `q` of the elements over `axis` lies; for several shares along a new first axis.
+
+    Args:
+        interpolation: what lies between two elements: linear, lower, higher, nearest or midpoint.
+
+    Raises:
+        ValueError: a share outside [0, 1], or another `interpolation`.
+        TypeError: `x` is not of floating-point numbers.
+    """
+    return _quantile(x, q, axis, keepdim, interpolation, False)
+
+
+def nanquantile(x: Tensor, q: Any, axis: Any = None, keepdim: bool = False, interpolation: str = "linear") -> Tensor:
+    """`quantile` of what is not NaN."""
+    return _quantile(x, q, axis, keepdim, interpolation, True)
+
+
+def nanmedian(x: Tensor, axis: Any = None, keepdim: bool = False, mode: str = "avg", name: str | None = None) -> Any:
+    """The middle of what is not NaN: the mean of two, or the smaller with mode ``min``.
+
+    Raises:
+        ValueError: another mode.
+    """
+    if mode not in ("avg", "min"):
+        raise ValueError(f"Mode {mode} is not supported. Must be avg or min.")
+    return _quantile(x, 0.5, axis, keepdim, "midpoint" if mode == "avg" else "lower", True)
+
+
+# --------------------------------------------------------------------------- the most frequent
+@op()
+def mode_positions(xp: ModuleType, x: Array) -> Array:
+    """The last position, along the last axis, of the most frequent element, of several the smallest."""
+    counts = (x[..., :, None] == x[..., None, :]).sum(-1)
+    frequent = counts == counts.max(-1, keepdims=True)
+    smallest = xp.where(frequent, x, x.max()).min(-1, keepdims=True)
+    return xp.where(frequent & (x == smallest), xp.arange(x.shape[-1]), -1).max(-1, keepdims=True)
+
+
+def mode(x: Tensor, axis: int = -1, keepdim: bool = False, name: str | None = None) -> tuple[Tensor, Tensor]:
+    """The most frequent element along `axis`, of several the smallest, and its last position."""
+    at = normal_axis(axis, x.ndim or 1)
+    if not x.ndim:
+        return x + 0, to_tensor(0)
+    found = moveaxis(mode_positions(moveaxis(x, at, -1)), -1, at)
+    value = take_along_axis(x, found, at)
+    return (value, found) if keepdim else (squeeze(value, at), squeeze(found, at))
+
+
+# --------------------------------------------------------------------------- covariance
+def cov(
+    x: Tensor,
+    rowvar: bool = True,
+    ddof: bool = True,
+    fweights: Tensor | None = None,
+    aweights: Tensor | None = None,
+    name: str | None = None,
+) -> Tensor:
+    """The covariances of variables, one per row (or column): over n − 1, or n without `ddof`.
+
+    Args:
+        fweights: how often each observation counts.
+        aweights: its weight.
+
+    Raises:
+        ValueError: `x` has more than two axes or none.
+    """
+    if x.ndim > 2 or x.ndim < 1:
+        raise ValueError(
+            f"Input(x) only support N-D (1<=N<=2) tensor in cov, but received length of Input(input) is {x.ndim}."
+        )
+    rows = reshape(x, [1, -1]) if x.ndim == 1 else x
+    rows = rows if rowvar or rows.shape[0] == 1 else transpose(rows, [1, 0])
+    if fweights is None and aweights is None:
+        centred = rows - mean(rows, 1, True)
+        return squeeze(matmul(centred, centred.conj(), transpose_y=True) / (rows.shape[1] - int(ddof)))
+    given = [astype(w, x.dtype) for w in (fweights, aweights) if w is not None]
+    weights = given[0] * given[1] if len(given) == 2 else given[0]
+    size = total(weights)
+    centred = rows - total(rows * weights, 1, None, True) / size
+    lost = total(weights * given[-1]) / size if aweights is not None else 1
+    product = matmul(centred, (centred * weights).conj(), transpose_y=True)
+    return squeeze(product / (size - int(ddof) * lost))
+
+
+def corrcoef(x: Tensor, rowvar: bool = True, name: str | None = None) -> Tensor:
+    """The coefficients of correlation of variables, one per row (or column)."""
+    found = cov(x, rowvar)
+    if not found.ndim:
+        return found / found
+    places = list(range(found.shape[0]))
+    deviation = sqrt(getitem(found, (places, places)))
+    return clip(found / unsqueeze(deviation, 1) / unsqueeze(deviation, 0), -1.0, 1.0)
+
+
+# --------------------------------------------------------------------------- counts
+@op()
+def bincount_(xp: ModuleType, x: Array, minlength: int) -> Array:
+    """How often each number occurs."""
+    return xp.bincount(x, minlength=minlength).astype("int64")
+
+
+@op(inputs=("x", "weights"))
+def bincount_weighted(xp: ModuleType, x: Array, weights: Array, minlength: int) -> Array:
+    """The sum of the weights of each number."""
+    return xp.bincount(x, weights, minlength).astype(weights.dtype if weights.dtype.kind == "f" else "float64")
+
+
+def bincount(x: Tensor, weights: Tensor | None = None, minlength: int = 0, name: str | None = None) -> Tensor:
+    """How often each integer from 0 on occurs in a 1-d Tensor, or the sum of its `weights`.
+
+    Raises:
+        TypeError: `x` is not of integers.
+        ValueError: one is negative.
+    """
+    if x.dtype.rank != 1:
+        raise TypeError("Elements in Input(x) should all be integers")
+    if x.size and int(x.array.min().item()) < 0:
+        raise ValueError("(InvalidArgument) The elements in input tensor must be non-negative ints.")
+    return bincount_(x, minlength) if weights is None else bincount_weighted(x, weights, minlength)  # type: ignore[no-any-return]
+
+
+def _bounds(x: Tensor, low: float, high: float) -> tuple[float, float]:
+    """Where the bins begin and end: at the extremes if both numbers are 0."""
+    if low == high == 0 and x.size:
+        low, high = float(x.array.min().item()), float(x.array.max().item())
+    return (low - 1, high + 1) if low == high else (low, high)
+
+
+def histogram_bin_edges(
+    input: Tensor, bins: int = 100, min: float = 0.0, max: float = 0.0, name: str | None = None
+) -> Tensor:
+    """The edges of the bins that `histogram` counts in, float32."""
+    low, high = _bounds(input, min, max)
+    return Tensor(XP[type(input.array)].linspace(low, high, bins + 1).astype("float32"))
+
+
+@op(inputs=("x",))
+def histogram_(xp: ModuleType, x: Array, bins: int, low: float, high: float, weight: Any, density: bool) -> Array:
+    """How many elements lie in each of equal bins, the last closed."""
+    flat = x.reshape(-1).astype("float64")
+    inside = (flat >= low) & (flat <= high)
+    places = xp.minimum(((flat[inside] - low) * bins / (high - low)).astype("int64"), bins - 1)
+    weights = None if weight is None else weight.reshape(-1)[inside].astype("float64")
+    counts = xp.bincount(places, weights, bins)
+    if density:
+        return (counts / (counts.sum() * ((high - low) / bins))).astype("float32")
+    return counts.astype("int64" if weight is None else weight.dtype)
+
+
+def histogram(
+    input: Tensor,
+    bins: int = 100,
+    min: float = 0.0,
+    max: float = 0.0,
+    weight: Tensor | None = None,
+    density: bool = False,
+    name: str | None = None,
+) -> Tensor:
+    """How many elements lie in each of `bins` between `min` and `max`, or between the extremes if both are 0.
+
+    Raises:
+        ValueError: `max` is below `min`.
+    """
+    if max < min:
+        raise ValueError(
+            f"(InvalidArgument) max must be larger or equal to min. But received max is {max}, min is {min}"
+        )
+    return histogram_(input, bins, *_bounds(input, min, max), weight, density)  # type: ignore[no-any-return]
+
+
+@op(inputs=("x", "test_x"))
+def isin_(xp: ModuleType, x: Array, test_x: Array) -> Array:
+    """Whether elements of `x` are in `test_x`."""
+    return xp.isin(x, test_x)
+
+
+def isin(
+    x: Tensor, test_x: Tensor, assume_unique: bool = False, invert: bool = False, name: str | None = None
+) -> Tensor:
+    """Whether elements of `x` are in `test_x` (or are not, with `invert`)."""
+    found = isin_(x, test_x)
+    return logical_not(found) if invert else found  # type: ignore[no-any-return]
+
+
+def unique_consecutive(
+    x: Tensor,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    axis: int | None = None,
+    dtype: Any = "int64",
+    name: str | None = None,
+) -> Any:
+    """The elements (or slices along `axis`) that differ from the one before, and what else is asked for."""
+    if watching:
+        tell_left(x, "unique_consecutive()")
+    xp = XP[type(x.array)]
+    at = 0 if axis is None else normal_axis(axis, x.ndim)
+    array: Array = x.array.reshape(-1) if axis is None else xp.moveaxis(x.array, at, 0)
+    n = array.shape[0]
+    new = xp.ones((n,), bool)
+    if n > 1:
+        new[1:] = (array[1:] != array[:-1]).reshape(n - 1, -1).any(-1)
+    starts = xp.nonzero(new)[0]
+    found = [Tensor(xp.moveaxis(array[new], 0, at))]
+    if return_inverse:
+        found.append(Tensor((xp.cumsum(new.astype("int64")) - 1).astype(dtype)))
+    if return_counts:
+        ends = xp.concatenate([starts[1:], xp.asarray([n])])
+        found.append(Tensor((ends - starts).astype(dtype)))
+    return found[0] if len(found) == 1 else tuple(found)

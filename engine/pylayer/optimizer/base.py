@@ -1,0 +1,203 @@
+"""What all optimizers do: which parameters, at what rate, decay and clipping, and the state that goes with each."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pylayer.array import XP, Array, to_numpy
+from pylayer.optimizer.clip import GradientClip
+from pylayer.optimizer.regularizer import L1Decay, L2Decay, Regularizer
+from pylayer.optimizer.schedules import LRScheduler
+from pylayer.static.backward import minimized
+from pylayer.symbol import Symbol, recording
+from pylayer.tensor import Tensor
+from pylayer.versions import mark_changed
+
+State = dict[str, Any]
+"""What a rule keeps for one parameter, by name: arrays and numbers."""
+
+Parameters = Iterable[Any] | None
+"""Tensors, or groups of them."""
+
+
+def step_number(state: State) -> int:
+    """The number of this step, from 1."""
+    state["step"] = int(state.get("step", 0)) + 1
+    return int(state["step"])
+
+
+class Optimizer:
+    """Changes parameters by their gradients. A subclass says by what rule in `update`.
+
+    Args:
+        learning_rate: a number, or a schedule from `paddle.optimizer.lr`.
+        parameters: Tensors; or groups, dicts with ``params`` and what is to differ for them: ``learning_rate``, a
+            factor to the optimizer's, and ``weight_decay``.
+        weight_decay: a number is the coefficient of `L2Decay`: `weight_decay` times the parameter is added to its
+            gradient. A parameter's own regularizer takes its place.
+        grad_clip: `ClipGradByNorm`, `ClipGradByGlobalNorm` or `ClipGradByValue`.
+
+    Raises:
+        ValueError: no parameters are given.
+        TypeError: the learning rate is no number and no schedule, or the parameters are a single Tensor.
+    """
+
+    def __init__(
+        self,
+        learning_rate: float | LRScheduler | Tensor,
+        parameters: Parameters = None,
+        weight_decay: float | Regularizer | None = None,
+        grad_clip: GradientClip | None = None,
+        name: str | None = None,
+    ) -> None:
+        if isinstance(parameters, Tensor):
+            raise TypeError(
+                "The optimizer's parameters should be an iterable of Tensors, but got a Tensor. Put it into a list."
+            )
+        if parameters is None and recording.get() is None:
+            raise ValueError("parameters argument given to the optimizer should not be None in dygraph mode.")
+        if grad_clip is not None and not isinstance(grad_clip, GradientClip):
+            raise TypeError("'grad_clip' should be an instance of GradientClipBase's derived class")
+        given = list(parameters or ())
+        self._groups: dict[int, Mapping[str, Any]] = {}
+        self._parameters: list[Tensor] = []
+        for group in given if given and isinstance(given[0], dict) else [{"params": given}]:
+            for parameter in group["params"]:
+                self._parameters.append(parameter)
+                self._groups[id(parameter)] = group
+        self._weight_decay = weight_decay
+        self._grad_clip = grad_clip
+        self._states: dict[int, State] = defaultdict(dict)
+        self._saved: dict[str, Any] = {}
+        if not isinstance(learning_rate, (int, float, LRScheduler, Tensor)):
+            raise TypeError(f"learning rate should be float or LRScheduler, got {type(learning_rate)} here")
+        self._learning_rate = float(learning_rate) if isinstance(learning_rate, (int, Tensor)) else learning_rate
+
+    # ----------------------------------------------------------------- the rate
+    def get_lr(self) -> float:
+        """The learning rate."""
+        rate = self._learning_rate
+        return rate() if isinstance(rate, LRScheduler) else rate
+
+    def set_lr(self, value: float) -> None:
+        """Set the learning rate.
+
+        Raises:
+            TypeError: it is no number.
+            RuntimeError: a schedule sets it.
+        """
+        if not isinstance(value, (int, float)):
+            raise TypeError(f"The type of 'value' in optimizer.set_lr must be float, but received {type(value)}.")
+        if isinstance(self._learning_rate, LRScheduler):
+            raise RuntimeError(
+                "optimizer's learning rate can't be LRScheduler when invoke this API, because this will lead to "
+                "conflict."
+            )
+        self._learning_rate = float(value)
+
+    def set_lr_scheduler(self, scheduler: LRScheduler) -> None:
+        """Have a schedule set the learning rate.
+
+        Raises:
+            TypeError: it is none.
+        """
+        if not isinstance(scheduler, LRScheduler):
+            raise TypeError(
+                f"The type of 'scheduler' in optimizer.set_lr_schduler must be LRScheduler, but received "
+                f"{type(scheduler)}."
+            )
+        self._learning_rate = scheduler
+
+    # ----------------------------------------------------------------- the step
+    def update(self, parameter: Tensor, gradient: Array, rate: float, state: State) -> None:
+        """Change the parameter's array in place, by its gradient, of the same dtype."""
+        raise NotImplementedError(f"{type(self).__name__} must override update().")
+
+    def decayed(self, parameter: Tensor, gradient: Array) -> Array:
+        """The gradient with weight decay."""
+        own = getattr(parameter, "regularizer", None)
+        decay = own if own is not None else self._group(parameter).get("weight_decay", self._weight_decay)
+        if decay is None:
+            return gradient
+        regularizer = decay if isinstance(decay, (L1Decay, L2Decay)) else L2Decay(float(decay))
+        return gradient + regularizer.gradient(parameter.array)
+
+    def _group(self, parameter: Tensor) -> Mapping[str, Any]:
+        return self._groups.get(id(parameter), {})
+
+    def step(self) -> None:
+        """Change the parameters, in place."""
+        self.step_on(self._parameters)
+
+    def step_on(self, parameters: Iterable[Tensor]) -> None:
+        """Change `parameters`, in place: those of `step`, or those that a static program found."""
+        pairs = [
+            (p, p.grad.array.astype(p.array.dtype, copy=False))
+            for p in parameters
+            if not p._stop_gradient and p.grad is not None
+        ]
+        if self._grad_clip is not None:
+            pairs = self._grad_clip.clipped(pairs)
+        for parameter, gradient in pairs:
+            factor = self._group(parameter).get("learning_rate", 1.0)
+            factor *= getattr(parameter, "optimize_attr", {}).get("learning_rate", 1.0)
+            state = self._states[id(parameter)]
+            if self._saved:
+                self._restore(parameter, state)
+            self.update(parameter, self.decayed(parameter, gradient), self.get_lr() * factor, state)
+            mark_changed(parameter.array)
+
+    def minimize(
+        self,
+        loss: Tensor,
+        startup_program: Any = None,
+        parameters: Iterable[Any] | None = None,
+        no_grad_set: Any = None,
+    ) -> Any:
+        """`step`. As in Paddle the gradients must be there: ``loss.backward()`` comes first.
+
+        Of a Variable: add its gradients and the step to the program, for `parameters` or else those of the optimizer,
+        or all that the program uses.
+        """
+        if isinstance(loss, Symbol):
+            return minimized(loss, self, list(parameters or self._parameters) or None)
+        return self.step()
+
+    def clear_grad(self, set_to_zero: bool = True) -> None:
+        """Clear the gradients of the parameters: zeros, or None."""
+        for parameter in self._parameters:
+            parameter.clear_grad(set_to_zero)
+
+    clear_gradients = clear_grad
+
+    # ----------------------------------------------------------------- the state
+    def state_dict(self) -> dict[str, Any]:
+        """What the rule keeps, as Tensors by ``<parameter's name>_<what>_0``; and the schedule's state."""
+        saved: dict[str, Any] = {}
+        for parameter in self._parameters:
+            for key, value in self._states.get(id(parameter), {}).items():
+                array = value if type(value) in XP else XP[type(parameter.array)].asarray([value])
+                saved[f"{parameter.name}_{key}_0"] = Tensor(array.copy())
+        if isinstance(self._learning_rate, LRScheduler):
+            saved["LR_Scheduler"] = self._learning_rate.state_dict()
+        return saved
+
+    def set_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Take a `state_dict` on; parameters are told apart by their names."""
+        if isinstance(self._learning_rate, LRScheduler) and "LR_Scheduler" in state_dict:
+            self._learning_rate.set_state_dict(state_dict["LR_Scheduler"])
+        self._saved = {key: value for key, value in state_dict.items() if key != "LR_Scheduler"}
+        self._states.clear()
+
+    set_dict = set_state_dict
+
+    def _restore(self, parameter: Tensor, state: State) -> None:
+        """Move what was saved for a parameter into its state."""
+        start = f"{parameter.name}_"
+        for key in [key for key in self._saved if key.startswith(start) and key.endswith("_0")]:
+            value = self._saved.pop(key)
+            array = value.array if isinstance(value, Tensor) else XP[type(parameter.array)].asarray(value)
+            number = array.size == 1 and array.shape != parameter.array.shape
+            state[key[len(start) : -2]] = to_numpy(array).item() if number else array.copy()

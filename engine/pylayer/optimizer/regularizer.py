@@ -1,0 +1,36 @@
+"""Weight decay: what is added to a gradient for the size of its parameter."""
+
+from __future__ import annotations
+
+from pylayer.array import XP, Array
+
+
+class Regularizer:
+    """A penalty on a parameter."""
+
+    def __init__(self, coeff: float = 0.0) -> None:
+        self.coeff = float(coeff)
+
+    def gradient(self, array: Array) -> Array:
+        """Its derivative."""
+        raise NotImplementedError(f"{type(self).__name__} must override gradient().")
+
+
+class L1Decay(Regularizer):
+    """``coeff · Σ|p|``."""
+
+    def gradient(self, array: Array) -> Array:
+        return self.coeff * XP[type(array)].sign(array)
+
+    def __str__(self) -> str:
+        return f"L1Decay, coeff={self.coeff:f}"
+
+
+class L2Decay(Regularizer):
+    """``coeff / 2 · Σp²``."""
+
+    def gradient(self, array: Array) -> Array:
+        return self.coeff * array
+
+    def __str__(self) -> str:
+        return f"L2Decay, coeff={self.coeff:f}"

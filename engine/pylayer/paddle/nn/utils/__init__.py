@@ -1,0 +1,13 @@
+"""`paddle.nn.utils`."""
+
+from __future__ import annotations
+
+from pylayer.paddle._names import exported, missing
+
+_EXPORTS = {
+    "optimizer.clip": "clip_grad_norm_ clip_grad_value_",
+    "nn.vectors": "parameters_to_vector vector_to_parameters",
+}
+globals().update(exported(_EXPORTS))
+
+__getattr__ = missing(__name__)

@@ -1,0 +1,45 @@
+"""The shape of a Tensor as users see it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class Size(list[int]):
+    """A shape, as ``Tensor.shape`` gives it: a list of ints that compares with tuples too (observed rule 72)."""
+
+    __hash__ = None
+
+    def __repr__(self) -> str:
+        return f"paddle.Size({list.__repr__(self)})"
+
+    __str__ = __repr__
+
+    def __format__(self, spec: str) -> str:
+        return format(str(self), spec)
+
+    def __eq__(self, other: object) -> bool:
+        return list.__eq__(self, list(other) if isinstance(other, tuple) else other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __add__(self, other: Any) -> Size:  # type: ignore[override]
+        return Size([*self, *other])
+
+    def __radd__(self, other: Any) -> Size:
+        return Size([*other, *self])
+
+    def __mul__(self, count: Any) -> Size:
+        return Size(super().__mul__(count))
+
+    def __getitem__(self, index: Any) -> Any:
+        found = super().__getitem__(index)
+        return Size(found) if isinstance(index, slice) else found
+
+    def numel(self) -> int:
+        """The number of elements."""
+        count = 1
+        for n in self:
+            count *= n
+        return count

@@ -1,0 +1,166 @@
+"""Rows of the op table as data: the kernels of an operation, what its vjps read, and the other operations they use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import repeat
+from types import ModuleType
+from typing import Any
+
+from pylayer.array import XP
+from pylayer.quiet import quiet
+
+Function = Callable[..., Any]
+
+OPS: dict[str, Row] = {}
+"""The op table, by name."""
+
+
+class Kernels(dict[type, Function]):
+    """Array type to the forward on arrays of that type, bound to their module on first use."""
+
+    def __init__(self, bind: Callable[[ModuleType], Function]) -> None:
+        super().__init__()
+        self.bind = bind
+
+    def __missing__(self, array_type: type) -> Function:
+        kernel = self[array_type] = self.bind(XP[array_type])
+        return kernel
+
+
+class RawOps:
+    """`F` on raw arrays of one type."""
+
+    def __init__(self, array_type: type) -> None:
+        self._array_type = array_type
+
+    def __getattr__(self, name: str) -> Function:
+        kernel = OPS[name].kernels[self._array_type]
+        setattr(self, name, kernel)
+        return kernel
+
+
+class RecordedOps:
+    """`F` on Tensors."""
+
+    def __getattr__(self, name: str) -> Function:
+        return OPS[name].function
+
+
+class _RawOpsByType(dict[type, RawOps]):
+    def __missing__(self, array_type: type) -> RawOps:
+        ops = self[array_type] = RawOps(array_type)
+        return ops
+
+
+raw_ops = _RawOpsByType()
+recorded_ops = RecordedOps()
+
+
+class Vjp:
+    """One input's vjp: ``function(g, [F,] *pick(*arguments, out, i))``."""
+
+    __slots__ = ("function", "pick", "picked", "reads", "takes_ops")
+
+    def __init__(self, function: Function, arguments: Sequence[str]) -> None:
+        names = argument_names(function)[1:]
+        self.function = function
+        self.takes_ops = names[:1] == ("F",)
+        self.reads = names[self.takes_ops :]
+        sources = [self.source(name, arguments) for name in self.reads]
+        self.picked = f"({''.join(s + ',' for s in sources)})"
+        self.pick = picker(self.picked, arguments)
+
+    @staticmethod
+    def source(name: str, arguments: Sequence[str]) -> str:
+        """The expression for what a vjp calls `name`: an argument, ``out``, ``i``, or an argument's shape or dtype."""
+        base, _, attribute = name.rpartition("_")
+        return f"{base}.{attribute}" if name not in arguments and base in arguments else name
+
+
+# Source text, compiled once per operation, picks or pulls in one call. In a chain of 1000 small operations each takes
+# 2.29 µs, forward and backward; 2.55 with closures in place of `picker`, 2.59 in place of `puller`, 2.90 in place of
+# both (NumPy 2.4, Python 3.11, one thread, the least of 60 runs).
+def picker(picked: str, arguments: Sequence[str]) -> Function:
+    """The function of a forward's arguments, ``out`` and ``i`` that gives what vjps read."""
+    return eval(f"lambda {', '.join(dict.fromkeys((*arguments, 'out', 'i')))}: {picked}")  # type: ignore[no-any-return]
+
+
+def puller(vjps: Sequence[Vjp]) -> Function:
+    """The function of a raw cotangent, parents and what the vjps have saved that gives each parent its cotangent."""
+    calls = []
+    for k, vjp in enumerate(vjps):
+        values = [f"saved[{k}][{j}]" for j in range(len(vjp.reads))]
+        call = f"vjp{k}({', '.join(['g', *(['raw_ops[type(g)]'] if vjp.takes_ops else []), *values])})"
+        calls.append(f"(parents[{k}], {call})")
+    names = {f"vjp{k}": vjp.function for k, vjp in enumerate(vjps)} | {"raw_ops": raw_ops}
+    return eval(f"lambda g, parents, saved: ({''.join(c + ',' for c in calls)})", names)  # type: ignore[no-any-return]
+
+
+def argument_names(function: Function) -> tuple[str, ...]:
+    """The names of the positional parameters of a plain function."""
+    return function.__code__.co_varnames[: function.__code__.co_argcount]
+
+
+class Row:
+    """What is known of an operation, and how it is called: by `apply`, or by the function that users call.
+
+    Args:
+        name: Paddle's name of the operation.
+        bind: given an array module, returns the forward on its arrays.
+        arguments: the forward's argument names, in order.
+        vjps: by input name; inputs without one get no gradient.
+        many: the first argument is a list of Tensors, each of which the one vjp serves.
+        floating: integer inputs are computed in the default floating dtype.
+        promote: inputs of different dtypes are reconciled (see `promotion`).
+        inputs: the arguments that must be Tensors (or a number beside one), if not those with a vjp; else the first.
+    """
+
+    apply: Function
+    """The general call, all arguments given in order."""
+
+    def __init__(
+        self,
+        name: str,
+        bind: Callable[[ModuleType], Function],
+        arguments: Sequence[str],
+        vjps: dict[str, Function],
+        *,
+        many: bool = False,
+        floating: bool = False,
+        promote: bool = False,
+        inputs: Sequence[str] = (),
+    ) -> None:
+        self.name = name
+        self.kernels = Kernels(bind)
+        self.arguments = tuple(arguments)
+        self.inputs = tuple(vjps or inputs) or self.arguments[:1]
+        self.positions = tuple(self.arguments.index(name) for name in self.inputs)
+        compiled = tuple(Vjp(vjp, self.arguments) for vjp in vjps.values())
+        self.vjps: Iterable[Vjp] = repeat(compiled[0]) if many else compiled
+        self.pick = picker(f"({''.join(vjp.picked + ',' for vjp in compiled)})", self.arguments)
+        self.pull = puller(compiled)
+        self.differentiable = bool(vjps)
+        self.many = many
+        self.floating = floating
+        self.promote = promote
+        self.function: Function = self.apply
+        OPS[name] = self
+
+    def __repr__(self) -> str:
+        return f"<op {self.name}({', '.join(self.arguments)})>"
+
+    def compute(self, kernel: Function, raw: Sequence[Any]) -> Any:
+        """The forward on raw arrays, with errors that name the operation and the shapes."""
+        try:
+            return quiet.run(kernel, *raw)
+        except (ValueError, IndexError) as error:
+            text = str(error).removeprefix("(InvalidArgument) ").removesuffix(".")
+            if "broadcast" in text:
+                text = "Broadcast dimension mismatch: the shapes do not broadcast together"
+            shapes = [
+                list(a.shape) for value in raw for a in (value if type(value) is list else [value]) if type(a) in XP
+            ]
+            raise type(error)(
+                f"(InvalidArgument) {self.name}(): {text} (shapes {', '.join(map(str, shapes))})."
+            ) from None

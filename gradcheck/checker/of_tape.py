@@ -1,0 +1,60 @@
+"""What the tape says of a claim: entry by entry, beyond the rounding of both."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gradcheck.checker.decide import Heard
+from gradcheck.checker.point import Point
+from gradcheck.numeric.line import Array, inner, module_of
+
+Masks = Sequence[Array | None]
+
+QUICKLY = 2.0**-40
+"""Entries of claim and tape that agree as well as this, relative to themselves, agree whatever the rounding of both."""
+HEARD = 0.5
+"""A tape of whose gradient more than this share is rounding (a chaotic recurrence) is not heard."""
+
+
+@dataclass
+class OfTape:
+    """What the tape says for one cotangent."""
+
+    heard: Heard | None
+    """None where the gradient is mostly rounding."""
+    rejected: list[Array] | None
+    """Per moved input, the entries in which claim and tape differ by more than both round; None if there are none."""
+    gradients: Sequence[Array] = ()
+    """Per moved input; not kept where claim and tape agree so well that their rounding was not asked."""
+    rounding: Sequence[Array] = ()
+    """Per moved input, how far both may be apart by rounding; as above."""
+
+
+def of_tape(
+    point: Point, direction: Masks, cotangent: Array, claimed: Sequence[Array], masks: Masks | None, rtol: float
+) -> OfTape:
+    """What the tape says of the gradients `claimed` for a cotangent, and of their projection; it rejects entries in
+    `masks` alone."""
+    taped = point.by_tape(cotangent)
+    apart = []
+    for k, (g, t) in enumerate(zip(claimed, taped, strict=True)):
+        mask = ~(abs(g - t) <= (QUICKLY + rtol) * module_of(g).maximum(abs(g), abs(t)))
+        mask &= module_of(g).isfinite(t)  # where the tape is not finite it is not heard
+        if masks is not None:
+            own = masks[k]
+            mask = mask & (own if own is not None else False)
+        apart.append(mask)
+    moves = [(taped[k], d) for k, d in enumerate(direction) if d is not None]
+    value = sum(inner(t, d) for t, d in moves)
+    if not any(bool(mask.any()) for mask in apart):
+        return OfTape(Heard(value, False), None)
+    bars = point.rounding(cotangent)
+    found = [m & ~(abs(g - t) <= b) for m, g, t, b in zip(apart, claimed, taped, bars, strict=True)]
+    rejected = found if any(bool(mask.any()) for mask in found) else None
+    lost = sum(
+        float((abs(t * scale) * (m & (b > abs(t)))).sum())
+        for m, t, b, scale in zip(apart, taped, bars, point.scales, strict=True)
+    )
+    known = lost <= HEARD * sum(float(abs(t * d).sum()) for t, d in moves)
+    return OfTape(Heard(value, rejected is not None) if known else None, rejected, taped, bars)

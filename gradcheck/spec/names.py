@@ -1,0 +1,110 @@
+"""Names that code in a spec uses: each must be one that is there. Nothing is executed."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import difflib
+from collections.abc import Iterator
+from typing import Literal
+
+from gradcheck.spec.backend_rules import all_expectations
+from gradcheck.spec.code import check_python
+from gradcheck.spec.diagnostic import listing, quote
+from gradcheck.spec.text import SpecText
+from gradcheck.spec.tree import Node
+
+GIVEN = frozenset({"np", "paddle", "PyLayer", "out"})
+"""What code finds without importing it; ``out`` is what the layer returned."""
+EXCEPTIONS = frozenset(
+    name for name, value in vars(builtins).items() if isinstance(value, type) and issubclass(value, BaseException)
+)
+MISSPELT = 0.85
+"""How alike two names are, as difflib tells, of which one is the other misspelt: a letter or two in ten differ."""
+NAMING = ("id", "attr", "name", "asname", "arg")
+"""Fields of Python's syntax trees that hold a name."""
+WARNINGS = frozenset(name for name in EXCEPTIONS if name.endswith("Warning"))
+
+
+def used(tree: ast.AST | None) -> Iterator[ast.Name]:
+    """The names that code reads."""
+    for node in ast.walk(tree) if tree is not None else ():
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+            yield node
+
+
+def words(tree: ast.AST | None) -> set[str]:
+    """All names that stand in code, whatever for."""
+    found: set[str] = set()
+    for node in ast.walk(tree) if tree is not None else ():
+        found.update(str(value) for field, value in ast.iter_fields(node) if field in NAMING)
+        if isinstance(node, (ast.Global, ast.Nonlocal)):
+            found.update(node.names)
+    return found
+
+
+def check_call(scenario: Node, call: Node, tree: ast.AST | None, layer: ast.AST | None, text: SpecText) -> None:
+    """Report the first name in ``call`` that neither the inputs, the matrix nor the layer's source give."""
+    if tree is None or scenario.incomplete or "script" in scenario.entries or "*" in words(layer):
+        return
+    reference = scenario.mapping("layer").string("ref") or ""
+    known = {*scenario.mapping("inputs").entries, *scenario.mapping("matrix").entries, *words(layer), *GIVEN}
+    known |= {reference.rpartition(":")[2].rpartition(".")[2], *words_bound(tree)}
+    for name in used(tree):
+        if name.id not in known and not hasattr(builtins, name.id):
+            own = [*scenario.mapping("inputs").entries, *scenario.mapping("matrix").entries]
+            help = text.suggest(name.id, sorted(known)) or (f"the inputs are {listing(own, 'and')}" if own else "")
+            text.report(call.line, call.column, call.width, f"call: there is no {quote(name.id)}", help)
+            return
+
+
+def words_of(scenario: Node, text: SpecText) -> set[str] | None:
+    """All names in the code of a scenario; None where there is code that cannot be seen, or is no Python."""
+    layer, script, call = scenario.get("layer"), scenario.get("script"), scenario.get("call")
+    if layer is not None and layer.get("ref"):
+        return None
+    found = set[str]()
+    sources: list[tuple[Node, str, Literal["exec", "eval"]]] = [
+        *((one, "the layer", "exec") for one in (layer, script) if one is not None and isinstance(one.value, str)),
+        *((one, "call", "eval") for one in (call,) if one is not None),
+    ]
+    for expect in all_expectations(scenario):
+        keys = expect.mapping("values").entries.values() if expect is not None else ()
+        sources += [(key, "the expression", "eval") for key, _ in keys]
+    for node, what, mode in sources:
+        tree = check_python(node, text, what, mode)
+        if tree is None:
+            return None
+        found |= words(tree)
+    return found
+
+
+def words_bound(tree: ast.AST) -> set[str]:
+    """The names that an expression binds itself: arguments of lambdas, targets of comprehensions."""
+    bound = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)}
+    return bound | {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
+
+
+def check_exception(expect: Node, section: str, code: set[str] | None, text: SpecText) -> None:
+    """Report the name of an exception or warning that looks like a misspelt one of Python's.
+
+    Others may come from libraries. `code` are the names in the scenario's code; None where that cannot be seen.
+    """
+    known = sorted(WARNINGS if section == "warns" else EXCEPTIONS)
+    type = expect.mapping(section).get("type")
+    if type is None or not isinstance(type.value, str) or code is None or type.value in {*known, *code}:
+        return
+    if near := difflib.get_close_matches(type.value, known, 1, MISSPELT):
+        kind = "warning" if section == "warns" else "exception"
+        help = f"did you mean '{near[0]}'?"
+        text.report(type.line, type.column, type.width, f"there is no {kind} {quote(type.value)}", help)
+
+
+def check_parameters(scenario: Node, code: set[str] | None, text: SpecText) -> None:
+    """Report the parameters of the matrix that no code uses: all their values would run the same case."""
+    inputs = scenario.mapping("inputs").entries
+    for name, (key, values) in scenario.mapping("matrix").entries.items():
+        reported = name in inputs or any(value.kind == "unreadable" for value in values.items) or not values.items
+        if name != "dtype" and code is not None and not scenario.incomplete and not reported and name not in code:
+            help = "use it in the layer, the call or an expression; only 'dtype' works by itself"
+            text.report(key.line, key.column, key.width, f"nothing uses the matrix parameter {quote(name)}", help)

@@ -1,0 +1,121 @@
+"""What Paddle has and the engine lacks: a status of its own, with the name, wherever code asks for it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from textwrap import dedent, indent
+
+import pytest
+
+from gradcheck.case.execute import execute
+from gradcheck.result import Result, Status
+from gradcheck.run.plan import plan
+from gradcheck.spec.read import read
+
+pytestmark = pytest.mark.usefixtures("process_as_before")
+
+
+METHOD = "paddle.Tensor.to_sparse_coo"
+X = "inputs: {x: {shape: [2]}}\n"
+
+
+def layer(forward: str = "return x * 2", backward: str = "return dy * 2", before: str = "") -> str:
+    """The keys of a scenario with a PyLayer with these bodies."""
+    code = (
+        f"{before}\nclass L(PyLayer):\n    @staticmethod\n    def forward(ctx, x):\n{indent(forward, ' ' * 8)}\n\n"
+        f"    @staticmethod\n    def backward(ctx, dy):\n{indent(backward, ' ' * 8)}\n"
+    )
+    return f"layer: |\n{indent(code, '  ')}\n{X}"
+
+
+def run(tmp_path: Path, body: str) -> Result:
+    """The result of the one scenario with this body."""
+    head = "schema: gradcheck/v1\nscenarios:\n  - id: mine\n    title: Mine\n    source: {document: none}\n"
+    file = tmp_path / "mine.grad.yaml"
+    file.write_text(head + indent(body, " " * 4) + "\n", encoding="utf-8")
+    return execute(plan([read(file)], ["numpy"])[0])
+
+
+BODIES = {
+    "a script": ("script: |\n  paddle.vision.models\n", "paddle.vision"),
+    "a script that expects an error": (
+        "script: |\n  paddle.onnx.export\nexpect: {raises: {type: ValueError, message: no}}\n", "paddle.onnx"
+    ),
+    "an import": ("script: |\n  import paddle.audio.functional\n", "paddle.audio"),
+    "a name imported": ("script: |\n  from paddle import sparse\n", "paddle.sparse"),
+    "a name of a package imported": ("script: |\n  from paddle.nn import quant\n", "paddle.nn.quant"),
+    "a method of Tensor": ("script: |\n  paddle.ones([1]).to_sparse_coo(1)\n", METHOD),
+    "a method of the class Tensor": ("script: |\n  paddle.Tensor.to_sparse_coo\n", METHOD),
+    "a method of Layer": (
+        "script: |\n  paddle.nn.Linear(1, 1).to_static_state_dict()\n", "paddle.nn.Layer.to_static_state_dict"
+    ),
+    "a layer's forward": (layer("return paddle.sparse.add(x, x)"), "paddle.sparse"),
+    "a layer's backward": (layer(backward="return dy.to_sparse_coo(1)"), METHOD),
+    "a layer's module": (layer(before="from paddle.vision import ops"), "paddle.vision"),
+    "an operation": (f"layer: {{op: sparse.add}}\n{X}", "paddle.sparse"),
+    "a call": (f"{layer()}call: L.apply(x).to_sparse_coo(1)\n", METHOD),
+    "a reference into Paddle": (f"layer: {{ref: 'paddle.nn:quant.Stub'}}\n{X}", "paddle.nn.quant"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("body", "name"), BODIES.values(), ids=BODIES)
+def test_a_name_that_the_engine_lacks_is_unsupported(tmp_path: Path, body: str, name: str) -> None:
+    result = run(tmp_path, body)
+    assert (result.status, result.message.partition(" (line ")[0]) == (
+        Status.UNSUPPORTED,
+        f"{name} is not part of the bundled engine",
+    )
+
+
+MODULE = """
+import paddle
+from paddle.autograd import PyLayer
+{before}
+class L(PyLayer):
+    @staticmethod
+    def forward(ctx, x):
+        {forward}
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, dy):
+        return dy * 2
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "forward"),
+    [("at_import", "paddle.sparse.nn", ""), ("in_forward", "", "x.to_sparse_coo(1)")],
+)
+def test_so_it_is_in_a_module_of_the_users_own(tmp_path: Path, name: str, before: str, forward: str) -> None:
+    (tmp_path / f"user_module_{name}.py").write_text(MODULE.format(before=before, forward=forward))
+    result = run(tmp_path, f"layer: {{ref: 'user_module_{name}:L'}}\n{X}")
+    assert result.status is Status.UNSUPPORTED
+    assert ("paddle.Tensor.to_sparse_coo" if forward else "paddle.sparse") in result.message
+
+
+MISTAKES = {
+    "a name that Paddle has not": "script: |\n  paddle.tahn\n",
+    "a method that Paddle has not": "script: |\n  paddle.ones([1]).reshap([1])\n",
+    "a module that Paddle has not": "script: |\n  import paddle.visoin\n",
+    "a module of somebody else": "script: |\n  import no_such_module\n",
+    "an attribute of something else": "script: |\n  [].vision\n",
+}
+
+
+@pytest.mark.parametrize("body", MISTAKES.values(), ids=MISTAKES)
+def test_a_mistake_stays_an_error(tmp_path: Path, body: str) -> None:
+    assert run(tmp_path, body).status is Status.ERROR
+
+
+def test_code_that_asks_first_goes_on(tmp_path: Path) -> None:
+    body = dedent(
+        """
+        script: |
+          x = paddle.ones([1])
+          found = hasattr(paddle, "sparse"), getattr(x, "to_sparse_coo", None)
+        expect: {values: {"found": [false, null]}}
+        """
+    )
+    result = run(tmp_path, body.strip() + "\n")
+    assert result.status is not Status.UNSUPPORTED

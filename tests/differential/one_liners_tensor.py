@@ -1,0 +1,87 @@
+"""Programs of `paddle`'s functions and of Tensor's methods; see `one_liners`."""
+
+from __future__ import annotations
+
+_UNARY = {
+    "x": "digamma i0 i0e i1 i1e frac positive negative deg2rad rad2deg stanh sinc sgn angle signbit isneginf isposinf isreal",
+    "p": "lgamma gammaln digamma polygamma,1 polygamma,2 multigammaln,1",
+    "x * 0.98": "erfinv",
+    "(p / 4)": "logit",
+    "z": "sgn angle isreal",
+    "i": "positive negative deg2rad rad2deg isreal",
+}  # fmt: skip
+
+
+def _unary() -> dict[str, str]:
+    found = {}
+    for argument, names in _UNARY.items():
+        for name in names.split():
+            function, _, more = name.partition(",")
+            found[f"{function} of {argument}{' ' + more if more else ''}"] = (
+                f"paddle.{function}({argument}{', ' + more if more else ''})"
+            )
+    return found
+
+
+PROGRAMS: dict[str, str] = {
+    **_unary(),
+    # ------------------------------------------------------------------- special functions
+    "i0 large": "paddle.i0(x * 60)", "i1e large": "paddle.i1e(x * 60)", "i1 zero": "paddle.i1(x * 0)",
+    "lgamma negative": "paddle.lgamma(x * 3)", "digamma negative": "paddle.digamma(x * 3)", "logit eps": "paddle.logit(x, 0.1)",
+    "erfinv edges": "paddle.erfinv(paddle.to_tensor([-1.0, 0.0, 1.0, 1.5], 'float64'))",
+    "polygamma raises": "paddle.polygamma(p, -1)",
+    # ------------------------------------------------------------------- arithmetic
+    "copysign": "paddle.copysign(x, y)", "copysign number": "paddle.copysign(x, -2.0)", "hypot": "paddle.hypot(x, y)", "hypot raises": "paddle.hypot(x, 2.0)",
+    "nextafter": "paddle.nextafter(x.detach(), y.detach())", "heaviside": "paddle.heaviside(paddle.round(x), y)", "logaddexp": "paddle.logaddexp(x, y * 20)",
+    "gcd": "paddle.gcd(i * 6, i * 4 + 2)", "lcm": "paddle.lcm(i * 6, i * 4 + 2)",
+    "bitwise_left_shift": "paddle.bitwise_left_shift(i, i)", "bitwise_right_shift": "paddle.bitwise_right_shift(i * 100 - 250, i)",
+    "bitwise_right_shift logical": "paddle.bitwise_right_shift(i * 100 - 250, i, is_arithmetic=False)", "bitwise_invert": "paddle.bitwise_invert(i)",
+    "ldexp": "paddle.ldexp(x, i)", "ldexp integers": "paddle.ldexp(i, i)", "frexp": "paddle.frexp(x.detach() * 20)", "less": "paddle.less(x, y)",
+    "floor_mod": "paddle.floor_mod(x, p)", "polar": "paddle.polar(p, x)",
+    # ------------------------------------------------------------------- along an axis
+    "cummax": "paddle.cummax(x)", "cummax axis": "paddle.cummax(seq, 1)", "cummax ties": "paddle.cummax(paddle.round(seq * 2), -1, 'int32')", "cummin": "paddle.cummin(x, 1)",
+    "logcumsumexp": "paddle.logcumsumexp(x)", "logcumsumexp axis": "paddle.logcumsumexp(seq * 30, 1)", "diff": "paddle.diff(x)", "diff more": "paddle.diff(seq, 2, 1)",
+    "diff joined": "paddle.diff(x, prepend=y, append=p)", "diff bools": "paddle.diff(b)",
+    "trapezoid": "paddle.trapezoid(x)", "trapezoid steps": "paddle.trapezoid(x, dx=0.5, axis=0)", "trapezoid points": "paddle.trapezoid(x, v)", "trapezoid both": "paddle.trapezoid(x, y)",
+    "cumulative_trapezoid": "paddle.cumulative_trapezoid(seq, axis=1)", "cumulative_trapezoid points": "paddle.cumulative_trapezoid(x, v)",
+    # ------------------------------------------------------------------- put together, taken apart
+    "block_diag": "paddle.block_diag([x, v, m])", "cartesian_prod": "paddle.cartesian_prod([v, w[:2]])", "combinations": "paddle.combinations(v)",
+    "combinations replaced": "paddle.combinations(v, 2, True)", "multiplex": "paddle.multiplex([x, y], paddle.to_tensor([[1], [0]], 'int32'))",
+    "dstack": "paddle.dstack([x, y])", "column_stack": "paddle.column_stack([v, w])", "row_stack": "paddle.row_stack([v, w])", "cat": "paddle.cat([x, y], 1)", "concatenate": "paddle.concatenate([x, y])",
+    "atleast_1d": "paddle.atleast_1d(s)", "atleast_2d": "paddle.atleast_2d(v, s)", "atleast_3d": "paddle.atleast_3d(x, v, s)",
+    "hsplit": "paddle.hsplit(x, 3)", "vsplit": "paddle.vsplit(m, [1])", "dsplit": "paddle.dsplit(seq, [2, 5])", "vsplit raises": "paddle.vsplit(v, 3)",
+    "slice": "paddle.slice(seq, [1, 2], [0, -3], [2, 100])", "strided_slice": "paddle.strided_slice(seq, [1, 2], [0, 5], [4, 1], [2, -2])", "crop": "paddle.crop(seq, [1, 2, -1], [1, 1, 2])",
+    "narrow": "paddle.narrow(seq, 2, 1, 3)", "unfold": "paddle.unfold(v, 0, 2, 1)", "unfold axis": "paddle.unfold(seq, 1, 2, 2)",
+    "rot90": "paddle.rot90(x)", "rot90 back": "paddle.rot90(seq, -1, [0, 2])", "rot90 half": "paddle.rot90(x, 2)", "reverse": "paddle.reverse(x, [0])",
+    "permute": "paddle.permute(seq, [2, 0, 1])", "swapdims": "paddle.swapdims(seq, 0, 2)", "ravel": "paddle.ravel(x)", "view_as": "paddle.view_as(x, y.reshape([3, 2]))",
+    "msort": "paddle.msort(seq)", "argwhere": "paddle.argwhere(b)", "view_as_real": "paddle.view_as_real(z)", "view_as_complex": "paddle.view_as_complex(x.reshape([3, 2]))",
+    "select_scatter": "paddle.select_scatter(x, v, 0, 1)", "slice_scatter": "paddle.slice_scatter(seq, seq[:, :2, :2] * 2, [1, 2], [0, 1], [4, 6], [2, 3])",
+    "diagonal_scatter": "paddle.diagonal_scatter(m, v)", "diagonal_scatter offset": "paddle.diagonal_scatter(x, v[:2], 1)", "diagflat": "paddle.diagflat(x, 1)",
+    "masked_scatter": "paddle.masked_scatter(x, b, y)", "masked_scatter rows": "paddle.masked_scatter(x, b[0], y)", "scatter_add": "paddle.scatter_add(x, 1, i % 3, y)",
+    **{f"scatter_reduce {kind}": f"paddle.scatter_reduce(x, 1, i % 3, y, '{kind}')" for kind in ("sum", "prod", "mean", "amin", "amax")},
+    "reduce_as": "paddle.reduce_as(x, v)", "take_along_dim": "paddle.take_along_dim(x, i % 3, 1)",
+    # ------------------------------------------------------------------- statistics
+    "nansum": "paddle.nansum(paddle.where(b, x, x * float('nan')), 1)", "nanmean": "paddle.nanmean(paddle.where(b, x, x * float('nan')), 1)",
+    "nanmedian": "paddle.nanmedian(paddle.where(b, x, paddle.full_like(x, float('nan'))), 1)", "quantile": "paddle.quantile(x, 0.3)",
+    "quantile several": "paddle.quantile(seq, [0.25, 0.6], axis=1)", **{f"quantile {kind}": f"paddle.quantile(seq, 0.4, axis=[1, 2], keepdim=True, interpolation='{kind}')" for kind in ("lower", "higher", "nearest", "midpoint")},
+    "nanquantile": "paddle.nanquantile(paddle.where(b, x, paddle.full_like(x, float('nan'))), 0.3, axis=1)", "mode": "paddle.mode(paddle.round(seq))", "mode kept": "paddle.mode(paddle.round(seq), 1, True)",
+    "linalg.cov": "paddle.linalg.cov(x)", "linalg.cov columns": "paddle.linalg.cov(x, rowvar=False, ddof=False)", "linalg.corrcoef": "paddle.linalg.corrcoef(m)",
+    "linalg.cov weights": "paddle.linalg.cov(m, fweights=k + 1, aweights=paddle.abs(v).detach())",
+    "cross": "paddle.cross(x, y)", "cross axis": "paddle.cross(m, m * m, axis=0)", "linalg.cross": "paddle.linalg.cross(m, m * 2 + v)", "tensordot": "paddle.tensordot(x, y)",
+    "tensordot axes": "paddle.tensordot(seq, img, [[0, 1], [0, 1]])", "tensordot one": "paddle.tensordot(m, x, [[0], [1]])", "dist": "paddle.dist(x, y)", "dist one": "paddle.dist(x, v, 1)", "dist infinity": "paddle.dist(x, y, float('inf'))",
+    "cdist": "paddle.cdist(x, m)", "cdist three": "paddle.cdist(x, m, 3.0)", "pdist": "paddle.pdist(m)", "renorm": "paddle.renorm(x, 2.0, 0, 0.5)", "vander": "paddle.vander(v)", "vander increasing": "paddle.vander(v, 2, True)",
+    "bincount": "paddle.bincount(i.reshape([-1]))", "bincount weights": "paddle.bincount(k, v.detach(), minlength=5)", "histogram": "paddle.histogram(x, 4)", "histogram between": "paddle.histogram(x, 4, -0.5, 0.5)",
+    "histogram density": "paddle.histogram(x, 4, density=True)", "histogram_bin_edges": "paddle.histogram_bin_edges(f, 4)", "isin": "paddle.isin(i, k)", "isin not": "paddle.isin(i, k, invert=True)",
+    "unique_consecutive": "paddle.unique_consecutive(k // 2, return_inverse=True, return_counts=True)", "unique_consecutive axis": "paddle.unique_consecutive(paddle.stack([k, k, i[0]]), axis=0)",
+}  # fmt: skip
+
+POSITIONS = "An integer result has no gradient; Paddle marks it as if it had."
+
+DIFFERS: dict[str, tuple[str, str]] = {
+    "stanh of x": (r".* value", "Paddle holds its constants in single precision."),
+    "erfinv edges": ("out value", "Paddle gives infinity beyond 1; there is no such number."),
+    **dict.fromkeys(("cummax", "cummax axis", "cummax ties", "cummin", "mode", "mode kept"), (r"out\[1\] (stop_gradient|is_leaf|repr)", POSITIONS)),
+    "unfold": ("gradient 2 value", "Paddle loses the gradients of elements that are in several windows."),
+    **dict.fromkeys(("diagonal_scatter", "diagonal_scatter offset"), ("gradient 2 .*", "Paddle gives what is written along the diagonal no gradient.")),
+    **dict.fromkeys(("cdist three", "renorm"), (".* value", "Paddle takes powers in single precision.")),
+}  # fmt: skip

@@ -1,0 +1,76 @@
+"""Arguments on which windows, convolutions, factors of matrices, transforms and special functions are checked.
+
+By operation name: arguments in order. Floating-point arrays among them become Tensors, also inside lists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+Make = Callable[..., np.ndarray[Any, Any]]
+
+
+def more_samples(normal: Make, positive: Make, within: Make, distinct: Make) -> dict[str, list[tuple[Any, ...]]]:
+    """The table; the functions make an array of a shape, see `samples`."""
+    INTS = np.array([[1, 2, 3], [4, 0, 6]])
+    SQUARE = normal(3, 3) / 2
+    SQUARE = SQUARE + np.diag(np.arange(1.0, len(SQUARE) + 1))
+    # strides, pads, dilations, groups
+    PLAIN = ([1], [(0, 0)], [1], 1)
+    MIXED = ([2, 1], [(1, 0), (0, 2)], [1, 2], 2)
+    ONES = ([1, 1], [(1, 1), (0, 1)], [1, 1], 1)
+    # kernel, strides, pads
+    POOL = ([2, 3], [2, 1], [(0, 1), (1, 1)])
+    return {
+        "conv": [
+            (normal(2, 2, 5), normal(3, 2, 2), *PLAIN),
+            (normal(1, 4, 4, 5), normal(2, 2, 3, 2), *MIXED),
+            (normal(1, 2, 3, 3), normal(2, 2, 2, 2), *ONES),
+        ],
+        "conv_input": [
+            (normal(2, 3, 4), normal(3, 2, 2), [5], *PLAIN),
+            (normal(1, 2, 2, 5), normal(2, 2, 3, 2), [4, 5], *MIXED),
+            (normal(1, 2, 4, 3), normal(2, 2, 2, 2), [3, 3], *ONES),
+        ],
+        "conv_weight": [
+            (normal(2, 3, 4), normal(2, 2, 5), [2], *PLAIN),
+            (normal(1, 2, 2, 5), normal(1, 4, 4, 5), [3, 2], *MIXED),
+        ],
+        "unfold": [(normal(1, 2, 4, 3), *POOL, [1, 1])],
+        "fold": [(normal(1, 12, 6), [4, 3], *POOL, [1, 1])],
+        "window_sum": [(normal(1, 2, 4, 3), *POOL)],
+        "window_spread": [(normal(1, 2, 2, 3), [4, 3], *POOL)],
+        "window_argmax": [(normal(1, 2, 4, 3), *POOL)],
+        "qr": [(SQUARE,), (np.concatenate([SQUARE, SQUARE[:1]]),)],
+        "qr_complete": [(normal(4, 2),)],
+        "svd": [(SQUARE,), (normal(2, 4),), (normal(4, 2),)],
+        "svd_full": [(normal(4, 2),)],
+        "eigh": [(SQUARE + SQUARE.T,)],
+        "eig": [(SQUARE + 0.25j * SQUARE.T,)],
+        "diagonal_ones": [(normal(3),)],
+        "largest_components": [(normal(3, 3) + 1j * normal(3, 3),)],
+        "fourier": [(normal(2, 3) + 1j * normal(2, 3), 1, inverse) for inverse in (False, True)],
+        "logcumsumexp": [(normal(2, 3), 1), (normal(2, 3), 0)],
+        "extreme_positions": [(normal(2, 3), 1, True, "int64")],
+        "mode_positions": [(np.array([[1.0, 2.0, 1.0], [3.0, 3.0, 0.0]]),)],
+        "lgamma": [(positive(2, 3),)],
+        "digamma": [(positive(2, 3),), (np.array([-0.3, -1.6]),)],
+        "polygamma": [(positive(2, 3), 1), (positive(2, 3), 2)],
+        **{name: [(normal(2, 3) * 2,)] for name in ("i0", "i0e", "i1", "i1e", "i1_over")},
+        "erfinv": [(within(2, 3),)],
+        "copysign": [(distinct(2, 3), normal(3)), (distinct(3), -2.0)],
+        "hypot": [(normal(2, 3), normal(3))],
+        "logaddexp": [(normal(2, 3), normal(3))],
+        "heaviside": [(distinct(2, 3), normal(3))],
+        "nextafter": [(normal(3), normal(3))],
+        "frexp": [(normal(2, 3),)],
+        "signbit": [(normal(2, 3),)],
+        **{name: [(INTS, INTS)] for name in ("gcd", "lcm", "left_shift", "right_shift", "logical_right_shift")},
+        "bincount": [(np.array([1, 2, 2]), 4)],
+        "bincount_weighted": [(np.array([1, 2, 2]), normal(3), 4)],
+        "histogram": [(normal(2, 3), 4, -1.0, 1.0, None, False)],
+        "isin": [(INTS, np.array([1, 6]))],
+    }

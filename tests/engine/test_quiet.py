@@ -1,0 +1,103 @@
+"""No operation warns: what NumPy says of infinities and NaN concerns those who call NumPy."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Thread
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from samples import SAMPLES
+
+import pylayer.paddle as paddle
+from pylayer.op import Op
+from pylayer.tensor import Tensor
+from pylayer.vjp import OPS
+
+EDGES = [0.0, -0.0, 1.0, -1.0, 2.0, np.inf, -np.inf, np.nan, 1e308, -1e308, 5e-324]
+ROWS = [(op, k) for op in OPS.values() for k in range(len(SAMPLES[op.name]))]
+
+
+@contextmanager
+def warnings_raised() -> Iterator[None]:
+    """Every warning is an error; what an operation refuses, it may refuse."""
+    with warnings.catch_warnings(), np.errstate(all="warn"):
+        warnings.simplefilter("error")
+        try:
+            yield
+        except (ValueError, TypeError, IndexError, OverflowError, np.linalg.LinAlgError) as error:
+            if isinstance(error, Warning):
+                raise
+
+
+def as_inputs(value: Any, draw: Any) -> Any:
+    """Floating arrays as leaves of values at the edges; other arrays as they are."""
+    if isinstance(value, list) and any(isinstance(v, np.ndarray) for v in value):
+        return [as_inputs(v, draw) for v in value]
+    if not isinstance(value, np.ndarray):
+        return value
+    if value.dtype.kind not in "fc":
+        return Tensor(value)
+    edges = [draw(st.sampled_from(EDGES)) for _ in range(value.size)]
+    return Tensor(np.array(edges, value.dtype).reshape(value.shape), None, False)
+
+
+@pytest.mark.parametrize(("op", "sample"), ROWS, ids=lambda v: v.name if isinstance(v, Op) else str(v))
+def test_no_operation_warns(op: Op, sample: int) -> None:
+    @settings(max_examples=8, deadline=None, derandomize=True, database=None)
+    @given(data=st.data())
+    def run(data: Any) -> None:
+        arguments = [as_inputs(v, data.draw) for v in SAMPLES[op.name][sample]]
+        leaves = [t for v in arguments for t in (v if isinstance(v, list) else [v]) if isinstance(t, Tensor)]
+        leaves = [t for t in leaves if not t.stop_gradient]
+        with warnings_raised():
+            out = op.apply(*arguments)
+            outs = [t for t in (out if isinstance(out, (list, tuple)) else [out]) if not t.stop_gradient]
+            if outs:
+                paddle.autograd.backward(outs, retain_graph=True)
+                found = paddle.grad(outs, leaves, create_graph=True, allow_unused=True)
+                again = [g for g in found if g is not None and not g.stop_gradient]
+                paddle.grad(again, leaves, allow_unused=True)
+
+    run()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: paddle.sqrt(x), lambda x: 1 / x, lambda x: x / 0.0, lambda x: x * 1e308 * 1e308, lambda x: x.log(),
+        lambda x: x**-1.0, lambda x: x.std(), lambda x: (x / x).mean(), lambda x: paddle.nn.functional.softmax(x / x),
+    ],
+)  # fmt: skip
+def test_no_call_warns_forward_or_backward(call: Any) -> None:
+    x = paddle.to_tensor([0.0], dtype="float64", stop_gradient=False)
+    with warnings_raised():
+        call(x).sum().backward()
+
+
+def test_no_thread_of_its_own_warns() -> None:
+    found: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            paddle.log(paddle.zeros([1]))
+        except BaseException as error:
+            found.append(error)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        thread = Thread(target=run)
+        thread.start()
+        thread.join()
+    assert found == []
+
+
+def test_numpy_warns_its_own_callers_as_before() -> None:
+    paddle.log(paddle.zeros([1]))
+    with pytest.warns(RuntimeWarning):
+        np.log(np.zeros(1))

@@ -1,0 +1,202 @@
+"""What surrounds layers: saving, recomputing, whole derivatives, transforms, factors, optimizers, other spellings."""
+
+from __future__ import annotations
+
+import io
+import math
+import pickle
+
+import numpy as np
+import pytest
+
+import pylayer.paddle as paddle
+
+RANDOM = np.random.default_rng(7)
+M = RANDOM.standard_normal((4, 3))
+
+
+def leaf(values):
+    return paddle.to_tensor(values, stop_gradient=False)
+
+
+# --------------------------------------------------------------------------- saving
+def test_a_state_is_loaded_as_it_was_saved(tmp_path):
+    layer = paddle.nn.Linear(2, 2)
+    state = {
+        "layer": layer.state_dict(),
+        "step": 3,
+        "rate": 0.5,
+        "low": paddle.ones([2], "bfloat16"),
+        "more": [(1, "a")],
+    }
+    paddle.save(state, str(tmp_path / "new" / "state.pdparams"))
+    found = paddle.load(str(tmp_path / "new" / "state.pdparams"))
+    assert found["step"] == 3
+    assert found["rate"] == 0.5
+    assert found["more"] == [(1, "a")]
+    assert found["low"].dtype is paddle.bfloat16
+    other = paddle.nn.Linear(2, 2)
+    assert other.set_state_dict(found["layer"]) == ([], [])
+    np.testing.assert_array_equal(other.weight.numpy(), layer.weight.numpy())
+
+
+class Trap:
+    def __reduce__(self):
+        return (open, ("ran", "w"))
+
+
+def test_a_pickle_is_refused_and_does_not_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "trap").write_bytes(pickle.dumps({"w": Trap()}))
+    with pytest.raises(ValueError, match="pickles, which can run code"):
+        paddle.load("trap")
+    inside = io.BytesIO()
+    np.savez(inside, structure=np.array([Trap()], dtype=object))
+    inside.seek(0)
+    with pytest.raises(ValueError, match="was not written by the engine"):
+        paddle.load(inside)
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("content", [b"", b"nonsense", b"PK\x03\x04"])
+def test_what_is_no_saved_state_is_refused(tmp_path, content):
+    (tmp_path / "state").write_bytes(content)
+    with pytest.raises(ValueError, match="was not written by the engine"):
+        paddle.load(str(tmp_path / "state"))
+
+
+def test_what_cannot_be_saved_is_said():
+    with pytest.raises(TypeError, match="cannot save a Linear"):
+        paddle.save(paddle.nn.Linear(1, 1), io.BytesIO())
+
+
+# --------------------------------------------------------------------------- derivatives
+def test_recomputing_gives_the_same_gradients_and_runs_twice():
+    recompute = paddle.distributed.fleet.utils.recompute
+    calls = []
+    layer = paddle.nn.Linear(3, 3).to(dtype="float64")
+
+    def block(x, scale):
+        calls.append(1)
+        return paddle.tanh(layer(x)) * scale
+
+    x = leaf(M)
+    block(x, 2.0).sum().backward()
+    expected = x.grad.numpy(), layer.weight.grad.numpy()
+    x.clear_grad(), layer.clear_gradients()
+    calls.clear()
+    recompute(block, x, 2.0).sum().backward()
+    assert len(calls) == 2
+    np.testing.assert_allclose(x.grad.numpy(), expected[0])
+    np.testing.assert_allclose(layer.weight.grad.numpy(), expected[1])
+
+
+def test_recomputing_draws_the_same_numbers_again():
+    x = leaf(np.ones(1000))
+    out = paddle.distributed.fleet.utils.recompute(lambda t: paddle.nn.functional.dropout(t, 0.5), x)
+    out.sum().backward()
+    np.testing.assert_array_equal(x.grad.numpy(), out.numpy())
+
+
+def test_whole_derivatives():
+    v = leaf(np.array([0.5, -1.0, 2.0]))
+    np.testing.assert_allclose(paddle.autograd.jacobian(paddle.sin(v), v)[:].numpy(), np.diag(np.cos(v.numpy())))
+    np.testing.assert_allclose(paddle.autograd.hessian((v * v * v).sum(), v)[:].numpy(), np.diag(6 * v.numpy()))
+    direction = np.array([1.0, 2.0, 3.0])
+    for product in (paddle.incubate.autograd.vjp, paddle.incubate.autograd.jvp):
+        _, found = product(paddle.exp, v, paddle.to_tensor(direction))
+        np.testing.assert_allclose(found.numpy(), np.exp(v.numpy()) * direction)
+
+
+def test_a_function_made_static_runs_eagerly():
+    seen = []
+
+    @paddle.jit.to_static
+    def f(x):
+        seen.append(float(x.sum()))
+        return x * 2
+
+    assert f(paddle.ones([2])).numpy().tolist() == [2.0, 2.0]
+    assert seen == [2.0]
+    assert "eagerly" in paddle.jit.to_static.__doc__
+
+
+# --------------------------------------------------------------------------- against NumPy
+Z = M + 1j * RANDOM.standard_normal((4, 3))
+TRANSFORMS = {
+    **dict.fromkeys(("fft", "ifft", "fft2", "ifft2", "fftn", "ifftn", "irfft", "irfft2", "irfftn", "hfft"), Z),
+    **dict.fromkeys(("rfft", "rfft2", "rfftn", "ihfft"), M),
+}
+
+
+@pytest.mark.parametrize("norm", ["backward", "ortho", "forward"])
+@pytest.mark.parametrize("name", TRANSFORMS)
+def test_transforms(name, norm):
+    values = TRANSFORMS[name]
+    found = getattr(paddle.fft, name)(paddle.to_tensor(values), norm=norm).numpy()
+    np.testing.assert_allclose(found, getattr(np.fft, name)(values, norm=norm), atol=1e-12)
+
+
+def test_factors_multiply_to_the_matrix():
+    for values in (M, M.T, M[:3]):
+        x = paddle.to_tensor(values)
+        q, r = paddle.linalg.qr(x)
+        np.testing.assert_allclose((q @ r).numpy(), values, atol=1e-12)
+        u, s, vh = paddle.linalg.svd(x)
+        np.testing.assert_allclose(((u * s) @ vh).numpy(), values, atol=1e-12)
+        np.testing.assert_allclose(paddle.linalg.pinv(x).numpy(), np.linalg.pinv(values), atol=1e-12)
+    square = M[:3] @ M[:3].T
+    w, v = paddle.linalg.eigh(paddle.to_tensor(square))
+    np.testing.assert_allclose(((v * w) @ v.T).numpy(), square, atol=1e-12)
+    w, v = paddle.linalg.eig(paddle.to_tensor(M[:3]))
+    np.testing.assert_allclose(M[:3] @ v.numpy(), v.numpy() * w.numpy(), atol=1e-12)
+
+
+@pytest.mark.parametrize("x", [0.1, 0.7, 1.0, 2.5, 17.3])
+def test_special_functions_by_what_defines_them(x):
+    def of(name, *rest):
+        return float(getattr(paddle, name)(paddle.to_tensor(np.array(x)), *rest))
+
+    def at(name, value, *rest):
+        return float(getattr(paddle, name)(paddle.to_tensor(np.array(value)), *rest))
+
+    assert at("digamma", x + 1) == pytest.approx(of("digamma") + 1 / x, rel=1e-13)  # A. and S., 6.3.5
+    assert at("polygamma", x + 1, 2) == pytest.approx(of("polygamma", 2) + 2 / x**3, rel=1e-12)  # 6.4.6
+    assert of("lgamma") == pytest.approx(math.lgamma(x), rel=1e-13, abs=1e-15)
+    assert of("i0") == pytest.approx(
+        np.mean(np.exp(x * np.cos(np.pi * (np.arange(200) + 0.5) / 200))), rel=1e-13
+    )  # 9.6.16
+    assert of("i0e") == pytest.approx(of("i0") * math.exp(-x), rel=1e-13)
+    assert math.erf(at("erfinv", math.tanh(x) * 0.99)) == pytest.approx(math.tanh(x) * 0.99, rel=1e-14)
+
+
+# --------------------------------------------------------------------------- training
+OPTIMIZERS = "SGD Momentum Adam AdamW Adamax NAdam RAdam Lamb Adagrad RMSProp Adadelta ASGD Rprop"
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS.split())
+def test_every_optimizer_descends_and_goes_on_from_its_state(name):
+    def trained(steps, saved=None):
+        weight = paddle.create_parameter([2], "float64", default_initializer=paddle.nn.initializer.Assign([3.0, -2.0]))
+        weight.name = "w"
+        optimizer = getattr(paddle.optimizer, name)(learning_rate=0.05, parameters=[weight])
+        if saved is not None:
+            weight.set_value(saved[0])
+            optimizer.set_state_dict(saved[1])
+        for _ in range(steps):
+            (weight * weight).sum().backward()
+            optimizer.step()
+            optimizer.clear_grad()
+        return weight.numpy(), optimizer.state_dict()
+
+    whole, _ = trained(6)
+    assert (whole**2).sum() < 13
+    np.testing.assert_allclose(trained(3, trained(3))[0], whole, rtol=1e-12)
+
+
+def test_other_words_for_arguments():
+    x = paddle.to_tensor(M)
+    np.testing.assert_array_equal(paddle.mean(input=x, dim=1, keepdim=True).numpy(), M.mean(1, keepdims=True))
+    np.testing.assert_array_equal(x.sum(dim=0).numpy(), M.sum(0))
+    with pytest.raises(TypeError, match="dim"):
+        x.sum(axis=0, dim=1)

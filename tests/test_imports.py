@@ -1,0 +1,66 @@
+"""The house stands on its floors: what imports what has no circles, under TYPE_CHECKING and in functions included."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = {"pylayer": ROOT / "engine", "gradcheck": ROOT}
+
+Imports = dict[str, set[str]]
+
+
+def modules(package: str) -> dict[str, Path]:
+    """The files of a package by the names of their modules."""
+    root = PACKAGES[package]
+    found = (root / package).rglob("*.py")
+    return {".".join(f.relative_to(root).with_suffix("").parts).removesuffix(".__init__"): f for f in found}
+
+
+def imported(tree: ast.AST, known: set[str]) -> Iterator[str]:
+    """The modules among `known` that code imports, anywhere in it."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name in known)
+        elif isinstance(node, ast.ImportFrom) and node.module in known:
+            below = [f"{node.module}.{alias.name}" for alias in node.names]
+            yield from (name for name in below if name in known)
+            if any(name not in known for name in below):
+                yield node.module
+
+
+def imports_of(package: str) -> Imports:
+    """By module of a package, those of its own that it imports."""
+    files = modules(package)
+    return {name: {*imported(ast.parse(file.read_text()), set(files))} - {name} for name, file in files.items()}
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_imports_go_one_way(package: str) -> None:
+    TopologicalSorter(imports_of(package)).prepare()  # raises CycleError with the circle
+
+
+def test_a_circle_is_found() -> None:
+    known = {"a", "a.b", "a.c"}
+    assert {*imported(ast.parse("def f():\n    from a import b, x\n    import a.c"), known)} == {"a", "a.b", "a.c"}
+
+
+@pytest.mark.parametrize("name", modules("pylayer"))
+def test_no_module_of_the_engine_imports_another_inside_a_function(name: str) -> None:
+    known = set(modules("pylayer"))
+    functions = (
+        node
+        for node in ast.walk(ast.parse(modules("pylayer")[name].read_text()))
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+    )
+    assert [found for function in functions for found in imported(function, known)] == []
+
+
+def test_the_core_of_the_engine_is_small() -> None:
+    core = ("op", "vjp", "graph", "tensor", "autograd")
+    assert sum(len((ROOT / f"engine/pylayer/{name}.py").read_text().splitlines()) for name in core) <= 1000
