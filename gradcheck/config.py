@@ -9,11 +9,29 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+
+from gradcheck.backends.environments import check_name
 
 
 class ConfigError(ValueError):
     """A configuration that cannot be used; the message says where, what is wrong, and what to write."""
+
+
+def _backend(name: str) -> str:
+    if problem := check_name(name):
+        raise ValueError(problem)
+    return name
+
+
+def _release(name: str) -> str:
+    if "@" not in name:
+        raise ValueError(f"{name} has no version")
+    return name
+
+
+Backend = Annotated[str, AfterValidator(_backend)]
+Release = Annotated[Backend, AfterValidator(_release)]
 
 
 class Config(BaseModel):
@@ -25,18 +43,27 @@ class Config(BaseModel):
     """Run code in spec files, as --allow-code does: holds where the user trusts the project (`gradcheck.trusted`)."""
     paths: tuple[Annotated[str, Field(min_length=1)], ...] = Field(default=(), strict=False)
     """Spec files and folders to read where the command line names none; in the file, relative to it."""
-    backends: tuple[Literal["numpy", "cupy", "paddle"], ...] = Field(default=(), strict=False)
+    backends: tuple[Backend, ...] = Field(default=(), strict=False)
     """Backends to run on where the command line names none."""
+    environments: dict[Release, Annotated[str, Field(min_length=1)]] = {}
+    """Backend with its version → the interpreter of an environment that has it; in the file, relative to it. Holds
+    where the project is trusted."""
     jobs: Annotated[int, Field(ge=1)] | Literal["auto"] = "auto"
     """Cases at a time."""
     timeout: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
     """Seconds that a case may take whose scenario sets no limit."""
 
+    @property
+    def needs_trust(self) -> bool:
+        """Whether something is asked for that holds only where the user trusts the project."""
+        return self.allow_code or bool(self.environments)
+
 
 _EXPECTED = {
     "allow-code": "true or false",
     "paths": 'a list of files and folders, such as ["specs"]',
-    "backends": 'a list of backends, such as ["numpy", "cupy", "paddle"]',
+    "backends": 'a list of backends, such as ["numpy", "cupy", "paddle", "paddle@3.0.0"]',
+    "environments": 'a table of interpreters, such as {"paddle@3.0.0" = "/opt/paddle-3.0.0/bin/python"}',
     "jobs": '"auto" or a number from 1 on',
     "timeout": "a number of seconds above 0",
 }
@@ -64,7 +91,7 @@ def load_project(start: Path | None = None) -> Project:
     A folder with ``.git`` is the last one that is looked into: what lies above a clone is none of its business, nor is
     the clone below what lies there.
 
-    `paths` are then relative to the current folder no more: they begin with the folder of the file.
+    `paths` and `environments` are then relative to the current folder no more: they begin with the folder of the file.
 
     Raises:
         ConfigError: the file is unreadable or no TOML, or ``[tool.gradcheck]`` has a key or value that there is not.
@@ -87,7 +114,9 @@ def load_project(start: Path | None = None) -> Project:
     except ValidationError as error:
         keys = dict.fromkeys(str(mistake["loc"][0]) for mistake in error.errors())
         raise ConfigError("\n".join(f"{file}: [tool.gradcheck] {_mistake(key, table[key])}" for key in keys)) from None
-    config = config.model_copy(update={"paths": tuple(str(file.parent / path) for path in config.paths)})
+    paths = tuple(str(file.parent / path) for path in config.paths)
+    interpreters = {name: str(file.parent / Path(path).expanduser()) for name, path in config.environments.items()}
+    config = config.model_copy(update={"paths": paths, "environments": interpreters})
     return Project(config, file, table)
 
 

@@ -6,7 +6,7 @@ own, and its code is allowed as the test code beside it is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
@@ -18,12 +18,14 @@ if TYPE_CHECKING:
 
     from _pytest._code.code import TerminalRepr
 
+    from gradcheck.backends.environments import Place
     from gradcheck.case.case import Case
     from gradcheck.result import Result
     from gradcheck.run.pool import Pool
 
 SUFFIX = ".grad.yaml"
 _pool = pytest.StashKey["Pool"]()
+_places = pytest.StashKey[dict[tuple[str, str], "Place"]]()
 _markers = pytest.StashKey[set[str]]()
 
 
@@ -76,26 +78,30 @@ class SpecCollector(pytest.File):
         Raises:
             CollectError: the file has mistakes; they are shown as `gradcheck validate` shows them.
         """
+        from gradcheck.backends.environments import check_name
         from gradcheck.config import ConfigError, load_config
         from gradcheck.run.plan import plan
         from gradcheck.spec.diagnostic import SpecError
         from gradcheck.spec.read import read
 
         try:
-            wanted = self.config.getini("gradcheck_backends") or load_config(self.path.parent).backends or ["numpy"]
+            project = load_config(self.path.parent)
+            wanted = list(self.config.getini("gradcheck_backends") or project.backends or ["numpy"])
             spec = read(self.path)
         except (SpecError, ConfigError) as error:
             raise self.CollectError(str(error)) from None
-        for case in plan([spec], list(wanted)):
-            yield CaseItem.from_parent(self, name=case.name, case=case)
+        if problem := next(filter(None, map(check_name, wanted)), ""):
+            raise self.CollectError(problem)
+        for case in plan([spec], wanted):
+            yield CaseItem.from_parent(self, name=case.name, case=case, environments=project.environments)
 
 
 class CaseItem(pytest.Item):
     """A case of a scenario."""
 
-    def __init__(self, *, case: Case, **kwargs: Any) -> None:
+    def __init__(self, *, case: Case, environments: Mapping[str, str], **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.case = case
+        self.case, self.environments = case, environments
         for tag in case.scenario.tags:
             self.add_marker(marker(self.config, tag.replace("-", "_")))
 
@@ -107,7 +113,9 @@ class CaseItem(pytest.Item):
         """
         from gradcheck.result import Status
 
-        result = pool_of(self.config).submit(self.case).result()
+        place = place_for(self.config, self.case.backend, self.environments)
+        case = self.case.model_copy(update={"interpreter": place.interpreter, "unavailable": place.problem})
+        result = pool_of(self.config).submit(case).result()
         if result.output:
             self.add_report_section("call", "stdout", result.output)
         if result.status in (Status.SKIP, Status.UNSUPPORTED):
@@ -140,6 +148,17 @@ def marker(config: pytest.Config, tag: str) -> pytest.MarkDecorator:
         config.addinivalue_line("markers", f"{tag}: a tag of gradcheck scenarios")
     found: pytest.MarkDecorator = getattr(pytest.mark, tag)
     return found
+
+
+def place_for(config: pytest.Config, backend: str, environments: Mapping[str, str]) -> Place:
+    """Where a backend runs; an interpreter is asked once, and none while tests are collected."""
+    from gradcheck.backends.environments import place_of
+
+    known = config.stash.setdefault(_places, {})
+    key = backend, environments.get(backend, "")
+    if key not in known:
+        known[key] = place_of(backend, environments)
+    return known[key]
 
 
 def pool_of(config: pytest.Config) -> Pool:

@@ -31,6 +31,7 @@ class Status(StrEnum):
 
 
 GREEN = frozenset({Status.PASS, Status.KINK, Status.SKIP, Status.UNSUPPORTED, Status.XFAIL})
+NOT_RUN = frozenset({Status.SKIP, Status.UNSUPPORTED})
 
 
 class _Record(BaseModel):
@@ -177,6 +178,8 @@ class Result(_Record):
     gradient: GradientSummary | None = None
     output: str = ""
     """The end of what the case printed, for a panel."""
+    signal: str = ""
+    """The signal that killed the process, such as ``SIGSEGV``; empty if none did."""
     seconds: float = 0.0
     internal_error: str = ""
     """The traceback of a bug of ours; empty otherwise."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from releases import make_environment
 
 from gradcheck import pytest_plugin
 
@@ -151,3 +152,19 @@ def test_an_ini_setting_lets_test_files_import_such_modules_at_their_top(run, py
     }
     (pytester.path / "pytest.ini").write_text("[pytest]\ngradcheck_engine = true\n")
     run(**files).assert_outcomes(passed=1)
+
+
+def test_a_release_runs_in_its_interpreter_which_is_not_started_while_tests_are_collected(run, tmp_path) -> None:
+    python = tmp_path / "python"
+    python.write_text(
+        f'#!/bin/sh\ntouch {tmp_path}/started\nexec {make_environment(tmp_path / "nine", "9.0.0")} "$@"\n'
+    )
+    python.chmod(0o755)
+    text = (
+        f'[tool.gradcheck]\nbackends = ["paddle@9.0.0"]\n[tool.gradcheck.environments]\n"paddle@9.0.0" = "{python}"\n'
+    )
+    Path("pyproject.toml").write_text(text)
+    run("--collect-only", "-q", a_yaml=HEAD + GOOD).stdout.fnmatch_lines(["*good/dtype=float32@paddle@9.0.0"])
+    assert not (tmp_path / "started").exists()
+    run(a_yaml=HEAD + GOOD).assert_outcomes(passed=2)
+    assert (tmp_path / "started").exists()

@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from types import CodeType, ModuleType
 from typing import Any, NamedTuple, Protocol, runtime_checkable
@@ -97,9 +98,18 @@ class Backend(Protocol):
         outputs: list[Tensor],
         inputs: list[Tensor],
         cotangents: list[Tensor],
+        held: Sequence[Tensor] = (),
         create_graph: bool = False,
     ) -> list[Tensor | None]:
-        """As ``paddle.grad`` gives them; None for an input that no output depends on."""
+        """As ``paddle.grad`` gives them for `inputs`, leaves made for this; None where no output depends on one.
+
+        `held` are the other leaves that need a gradient; their ``grad`` stays as it is.
+        """
+
+    def static_gradients(
+        self, outputs: list[Tensor], inputs: list[Tensor], cotangents: list[Tensor]
+    ) -> list[Tensor | None]:
+        """In a static program: as ``paddle.static.gradients`` gives them."""
 
     def overlap(self, a: Tensor, b: Tensor) -> bool:
         """Whether two Tensors share memory; False where the backend cannot tell."""
@@ -134,6 +144,7 @@ class Backend(Protocol):
 class Entry(NamedTuple):
     """Where a backend is implemented, what it needs, and how to get that.
 
+    `distributions` are the packages that may bring it: their version is the backend's.
     `preload` are modules that a worker imports before it forks the first case of the backend: they cost a case nothing.
     `warm_up`: a worker may run it before it forks, which a device forbids.
     """
@@ -141,6 +152,7 @@ class Entry(NamedTuple):
     implementation: str
     needs: tuple[str, ...]
     extra: str
+    distributions: tuple[str, ...]
     preload: tuple[str, ...]
     warm_up: bool
 
@@ -148,29 +160,59 @@ class Entry(NamedTuple):
 ENGINE = ("gradcheck.backends.bundled", "pylayer.paddle")
 
 BACKENDS: dict[str, Entry] = {
-    "numpy": Entry("gradcheck.backends.bundled:numpy_backend", ("numpy", "pylayer"), "", ENGINE, True),
-    "cupy": Entry("gradcheck.backends.bundled:cupy_backend", ("cupy", "pylayer"), "cupy", ENGINE, False),
-    "paddle": Entry("gradcheck.backends.paddle:paddle_backend", ("paddle",), "paddle", ("paddle", *ENGINE), False),
-}
-"""The table of backends, by the name that the command line and specs use."""
+    "numpy": Entry("gradcheck.backends.bundled:numpy_backend", ("numpy", "pylayer"), "", ("numpy",), ENGINE, True),
+    "cupy": Entry(
+        "gradcheck.backends.bundled:cupy_backend", ("cupy", "pylayer"), "cupy",
+        ("cupy", "cupy-cuda12x", "cupy-cuda13x"), ENGINE, False,
+    ),
+    "paddle": Entry(
+        "gradcheck.backends.paddle:paddle_backend", ("paddle",), "paddle",
+        ("paddlepaddle", "paddlepaddle-gpu"), ("paddle", *ENGINE), False,
+    ),
+}  # fmt: skip
+"""The table of backends, by the name that the command line and specs use.
+
+Where it has a version, as ``paddle@3.0.0``, it is a release in an environment of its own, see `backends.environments`.
+"""
+
+
+def kind_of(name: str) -> str:
+    """The row of the table that a backend belongs to: ``paddle`` for ``paddle@3.0.0``."""
+    return name.partition("@")[0]
+
+
+def version_of(name: str) -> str:
+    """The version of a backend: the one in its name, or else that of what is installed here; empty if none is."""
+    return name.partition("@")[2] or _installed_version(name)
+
+
+@functools.cache
+def _installed_version(kind: str) -> str:
+    for distribution in BACKENDS[kind].distributions:
+        try:
+            return version(distribution)
+        except PackageNotFoundError:
+            continue
+    return ""
 
 
 @functools.cache  # asked once for every case, and what is installed does not change during a run
 def missing(name: str) -> str:
-    """Why the backend cannot be used here, in one line; empty if it can. Imports nothing."""
-    entry = BACKENDS[name]
+    """Why the backend cannot be used by this interpreter, in one line; empty if it can. Imports nothing."""
+    entry = BACKENDS[kind_of(name)]
     absent = [module for module in entry.needs if find_spec(module) is None]
     return f'not installed: {", ".join(absent)}; pip install "gradcheck[{entry.extra}]"' if absent else ""
 
 
 def unsupported(name: str) -> str:
     """Why this version has no such backend although what it needs may be installed; empty if it has."""
-    return "" if BACKENDS[name].implementation else f"this version does not run scenarios on {name} yet"
+    implemented = BACKENDS[kind_of(name)].implementation
+    return "" if implemented else f"this version does not run scenarios on {name} yet"
 
 
 def load(name: str) -> Backend:
     """The backend, ready in this process: ``import paddle`` gives it from now on."""
-    module, _, attribute = BACKENDS[name].implementation.partition(":")
+    module, _, attribute = BACKENDS[kind_of(name)].implementation.partition(":")
     make: Callable[[], Backend] = getattr(import_module(module), attribute)
     return make()
 

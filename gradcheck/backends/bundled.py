@@ -39,12 +39,19 @@ class BundledBackend:
         outputs: list[Tensor],
         inputs: list[Tensor],
         cotangents: list[Tensor],
+        held: Sequence[Tensor] = (),
         create_graph: bool = False,
     ) -> list[Tensor | None]:
         """As ``paddle.grad`` gives them."""
         return self.paddle.grad(  # type: ignore[no-any-return]
             outputs, inputs, cotangents, create_graph=create_graph, allow_unused=True
         )
+
+    def static_gradients(
+        self, outputs: list[Tensor], inputs: list[Tensor], cotangents: list[Tensor]
+    ) -> list[Tensor | None]:
+        """As ``paddle.static.gradients`` gives them."""
+        return self.paddle.static.gradients(outputs, inputs, cotangents)  # type: ignore[no-any-return]
 
     def overlap(self, a: Tensor, b: Tensor) -> bool:
         """Told of arrays on the host."""

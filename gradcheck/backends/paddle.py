@@ -38,29 +38,64 @@ class PaddleBackend:
         outputs: list[Tensor],
         inputs: list[Tensor],
         cotangents: list[Tensor],
+        held: Sequence[Tensor] = (),
         create_graph: bool = False,
     ) -> list[Tensor | None]:
-        """As ``paddle.grad`` gives them, or ``backward`` where a PyLayer's own backward calls ``paddle.grad``.
+        """As ``backward`` leaves them in the leaves; from ``paddle.grad`` where the graph of the gradients is wanted.
 
-        The 3.3.1 release dies of a segmentation fault in a ``paddle.grad`` within another. `backward` also adds to
-        the ``grad`` of other leaves, such as the parameters of an ``nn.Layer``.
+        Before 3.3 Paddle dies of a segmentation fault in a ``paddle.grad`` of some of a PyLayer's outputs, and in all
+        releases in one within another, which is what a backward that calls ``paddle.grad`` comes to.
 
         Raises:
             NotImplementedError: there is such a call, and the graph of the gradients is wanted.
         """
+        if create_graph:
+            return self.grad_with_graph(outputs, inputs, cotangents, held)
+        before = [leaf.grad.clone() if leaf.grad is not None else None for leaf in held]
+        self.paddle.autograd.backward(outputs, cotangents, retain_graph=True)
+        found = [leaf.grad for leaf in inputs]
+        for leaf, gradient in zip(held, before, strict=True):
+            if gradient is not None:
+                leaf.grad = gradient
+            elif leaf.grad is not None and not any(self.overlap(leaf.grad, other) for other in (*inputs, *held)):
+                leaf.clear_gradient(False)  # it frees the memory, which may be that of a Tensor that backward returned
+        return found
+
+    def grad_with_graph(
+        self, outputs: list[Tensor], inputs: list[Tensor], cotangents: list[Tensor], held: Sequence[Tensor]
+    ) -> list[Tensor | None]:
+        """The gradients, to be derived once more.
+
+        Those of `held` are asked for as well: ``paddle.grad`` tells a PyLayer that an argument nobody asked for needs
+        no gradient, and refuses the one that its backward gives.
+
+        Raises:
+            NotImplementedError: see `grad`.
+        """
         nested: list[str] = []
         with refusing_within(self.paddle.base.core.eager, "run_partial_grad", nested):
             try:
-                return self.paddle.grad(  # type: ignore[no-any-return]
-                    outputs, inputs, cotangents, retain_graph=True, create_graph=create_graph, allow_unused=True
+                found: list[Tensor | None] = self.paddle.grad(
+                    outputs, [*inputs, *held], cotangents, retain_graph=True, create_graph=True, allow_unused=True
                 )
+                return found[: len(inputs)]
             except OSError:  # what Paddle makes of an exception in a backward
                 if not nested:
                     raise
-        if create_graph:
-            raise NotImplementedError("Paddle takes no second derivative of a backward that calls paddle.grad")
-        self.paddle.autograd.backward(outputs, cotangents)
-        return [leaf.grad for leaf in inputs]
+        raise NotImplementedError("Paddle takes no second derivative of a backward that calls paddle.grad")
+
+    def static_gradients(
+        self, outputs: list[Tensor], inputs: list[Tensor], cotangents: list[Tensor]
+    ) -> list[Tensor | None]:
+        """As ``paddle.static.gradients`` gives them.
+
+        Before 3.0 it finds no cotangents that are given for the outputs of a static_pylayer: there they come from the
+        sum of the products of both.
+        """
+        if int(self.paddle.__version__.partition(".")[0]) < 3:
+            outputs = [(out * cotangent).sum() for out, cotangent in zip(outputs, cotangents, strict=True)]
+            return self.paddle.static.gradients(outputs, inputs)  # type: ignore[no-any-return]
+        return self.paddle.static.gradients(outputs, inputs, cotangents)  # type: ignore[no-any-return]
 
     def overlap(self, a: Tensor, b: Tensor) -> bool:
         """Told of contiguous Tensors by where they begin and end."""

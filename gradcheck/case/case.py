@@ -6,9 +6,9 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from gradcheck.backends.base import missing, unsupported
+from gradcheck.backends.base import kind_of, missing, unsupported, version_of
 from gradcheck.result import Result, Status
-from gradcheck.spec.model import Scenario
+from gradcheck.spec.model import BackendExpectation, Expect, Scenario
 
 TIMEOUT = 60.0
 """Seconds that a case may take where nobody says otherwise."""
@@ -24,6 +24,10 @@ class Case(BaseModel):
 
     scenario: Scenario
     backend: str
+    interpreter: str = ""
+    """The path of the interpreter that runs it; empty for this one."""
+    unavailable: str = ""
+    """Why its backend cannot run, as far as that is known beforehand."""
     parameters: dict[str, Any] = {}
     seed: int = 0
     mode: Literal["auto", "probe", "full"] = "auto"
@@ -40,6 +44,23 @@ class Case(BaseModel):
         """``id@backend``, or ``id/dtype=float32@backend``: no brackets, no colons, no spaces."""
         point = ",".join(f"{key}={value}" for key, value in self.parameters.items())
         return f"{self.scenario.id}{'/' if point else ''}{point}@{self.backend}"
+
+    @property
+    def entry(self) -> BackendExpectation | None:
+        """What the scenario says to be different on this version of the backend, if anything."""
+        kind = kind_of(self.backend)
+        return self.scenario.on(kind, version_of(self.backend)) if self.scenario.entries_of(kind) else None
+
+    @property
+    def expect(self) -> Expect:
+        """What must hold."""
+        entry = self.entry
+        return entry.expect if entry and entry.expect else self.scenario.expect
+
+    def expecting(self, observed: Expect) -> Case:
+        """The same case as if `observed` were what is documented."""
+        kept = {"expect": observed, "backends": {}}
+        return self.model_copy(update={"scenario": self.scenario.model_copy(update=kept)})
 
     def result(self, status: Status, message: str, **fields: Any) -> Result:
         """A result of this case, for those who cannot or need not run it; `fields` are further ones of Result."""
@@ -58,10 +79,10 @@ class Case(BaseModel):
 
     def not_run(self) -> Result | None:
         """SKIP or UNSUPPORTED with the reason why this is not run at all; None if it is."""
-        entry = self.scenario.on(self.backend)
+        entry = self.entry
         if entry is not None and entry.skip is not None:
             return self.result(Status.SKIP, entry.skip.reason)
-        if reason := missing(self.backend):
+        if reason := self.unavailable or ("" if self.interpreter else missing(self.backend)):
             return self.result(Status.SKIP, reason)
         if reason := unsupported(self.backend):
             return self.result(Status.UNSUPPORTED, reason)

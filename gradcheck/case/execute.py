@@ -93,7 +93,7 @@ def execute(case: Case) -> Result:
 
 def with_known_failure(case: Case, status: Status, messages: list[str]) -> tuple[Status, list[str]]:
     """XFAIL and XPASS for a case whose scenario expects it to fail on this backend. ERROR stays ERROR."""
-    entry = case.scenario.on(case.backend)
+    entry = case.entry
     if entry is None or entry.xfail is None:
         return status, messages
     if status is Status.FAIL:
@@ -109,7 +109,7 @@ class Run:
     def __init__(self, case: Case, backend: Backend, started: float) -> None:
         self.case = case
         self.scenario: Scenario = case.scenario
-        self.expect: Expect = case.scenario.expect_for(case.backend)
+        self.expect: Expect = case.expect
         self.backend = backend
         self.started = started
         """When, by ``time.perf_counter``."""

@@ -156,9 +156,8 @@ class TensorFunction:
     def grad(
         self, outputs: list[Tensor], inputs: list[Tensor], cotangents: list[Tensor], create_graph: bool = False
     ) -> list[Tensor | None]:
-        """The gradients of leaves. Those of the held ones are asked for as well: ``paddle.grad`` 3.3.1 tells a PyLayer
-        that an argument nobody asked for needs no gradient, and refuses the one that its backward gives."""
-        return self.backend.grad(outputs, [*inputs, *self.held], cotangents, create_graph)[: len(inputs)]
+        """The gradients of leaves that were made for this."""
+        return self.backend.grad(outputs, inputs, cotangents, self.held, create_graph)
 
     def fitting(self, gradients: list[Array | None], arrays: Sequence[Array]) -> list[Array | None]:
         """The gradients, if each has the shape of its input and a dtype that fits. Raises NoGradient."""

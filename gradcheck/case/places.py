@@ -12,8 +12,8 @@ from pathlib import Path
 Frame = tuple[str, int]
 """A file and a line of it."""
 
-LIBRARIES = frozenset({"cupy", "numpy", "paddle", "scipy"})
-"""Installed packages in which nobody looks for a mistake in a layer."""
+LIBRARIES = frozenset({"cupy", "decorator", "numpy", "paddle", "scipy"})
+"""Installed packages in which nobody looks for a mistake in a layer; Paddle wrapped its functions by `decorator`."""
 MOST_SHOWN = 5
 """Calls that are shown of a chain, from the innermost."""
 
@@ -34,7 +34,7 @@ def is_users(file: str) -> bool:
     for folder in ("site-packages", "dist-packages"):
         if folder in path.parts:
             below = path.parts[path.parts.index(folder) + 1 :]
-            return below[0] not in LIBRARIES | {"gradcheck", "pylayer"} if below else True
+            return Path(below[0]).stem not in LIBRARIES | {"gradcheck", "pylayer"} if below else True
     return not any(path.is_relative_to(root) for root in _roots())
 
 

@@ -67,13 +67,13 @@ class StaticLayer(Layer):
         ends = [out for k, out in enumerate(checked) if active is None or active[k]]
         starts = [self.cotangent_data(f"cotangent_{k}", out, order == 1) for k, out in enumerate(ends)]
         wanted = [v for v in inputs.values() if not v.stop_gradient]
-        first = paddle.static.gradients(ends, wanted, starts)
+        first = self.backend.static_gradients(ends, wanted, starts)
         feeds = [*inputs, *(s.name for s in starts)]
         if order == 1:
             return feeds, first
         present = [(k, g) for k, g in enumerate(first) if g is not None and not g.stop_gradient]
         seconds = [self.cotangent_data(f"second_{k}", g, True) for k, g in present]
-        found = paddle.static.gradients([g for _, g in present], [*wanted, *starts], seconds)
+        found = self.backend.static_gradients([g for _, g in present], [*wanted, *starts], seconds)
         return [*feeds, *(s.name for s in seconds)], found
 
     def cotangent_data(self, name: str, like: Any, stop_gradient: bool) -> Any:

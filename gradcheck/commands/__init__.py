@@ -30,6 +30,7 @@ COMMANDS = {
     "show": ("gradcheck.commands.show:show", "Show one scenario: its source, code and expectations."),
     "compare": ("gradcheck.commands.compare:compare", "Show what has changed from one JSON report to another."),
     "explain": ("gradcheck.commands.explain:explain", "Explain a diagnosis code, such as GC104."),
+    "backends": ("gradcheck.commands.backends:backends", "What scenarios can run on; add releases of Paddle."),
     "trust": ("gradcheck.commands.trust:trust", "Believe what a project's pyproject.toml allows; --list, --revoke."),
     "surface": ("gradcheck.commands.surface:surface", "List names that a file uses and the bundled engine lacks."),
     "schema": ("gradcheck.commands.schema:schema", "Print the JSON Schema of spec files."),

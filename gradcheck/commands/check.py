@@ -12,8 +12,9 @@ import click
 
 from gradcheck.backends.base import BACKENDS
 from gradcheck.case.case import TIMEOUT
+from gradcheck.commands.choose import chosen_backends
 from gradcheck.commands.conduct import exit_code, make_pool, run_all, write_reports
-from gradcheck.commands.run_options import chosen_backends, report_file
+from gradcheck.commands.run_options import report_file
 from gradcheck.commands.screen import make_screen
 from gradcheck.commands.specs import fail
 from gradcheck.config import Config
@@ -76,10 +77,13 @@ def check(
     except SpecError as error:
         said = "; ".join(" ".join(filter(None, [one.message, one.help])) for one in error.diagnostics)
         raise fail(f"{reference}: {said}") from None
-    chosen = chosen_backends(backends, [], Config.model_construct(), True)
+    places = chosen_backends(backends, [], Config.model_construct(), {}, True)
     scenario = spec.scenarios[0].model_copy(update={"line": signature.line, "column": 1})
     spec = spec.model_copy(update={"scenarios": (scenario,)})
-    cases = plan([spec], chosen, seed=seed, mode=mode, effort=effort, timeout=timeout, default_timeout=TIMEOUT)
+    cases = plan(
+        [spec], list(places), seed=seed, mode=mode, effort=effort,
+        timeout=timeout, default_timeout=TIMEOUT, places=places,
+    )  # fmt: skip
     files = [report_file(report) for report in reports]
     again = shlex.join(["gradcheck", *sys.argv[1:]])
     screen, began = make_screen("auto", color, False, False, again), datetime.now(UTC)

@@ -18,11 +18,11 @@ import click
 from gradcheck.case.case import Case
 from gradcheck.commands import INTERRUPTED, stop_for_bug
 from gradcheck.commands.screen import Screen, header
-from gradcheck.commands.specs import fail
+from gradcheck.commands.specs import NOTHING_SELECTED, fail
 from gradcheck.escape import safe
 from gradcheck.report.files import written
 from gradcheck.report.record import Report
-from gradcheck.result import Result
+from gradcheck.result import NOT_RUN, Result
 from gradcheck.run import journal
 from gradcheck.run.baseline import Baseline
 from gradcheck.run.compact import Results
@@ -202,4 +202,7 @@ def exit_code(results: Sequence[Result], interrupted: bool) -> int:
         stop_for_bug("\n\n".join(bugs))
     if interrupted:
         return INTERRUPTED
+    if results and all(result.status in NOT_RUN for result in results):
+        reasons = dict.fromkeys(result.message for result in results)
+        raise fail(f"nothing was run: {'; '.join(list(reasons)[:3])}", NOTHING_SELECTED)
     return 0 if all(result.status.green for result in results) else 1

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import click
 
 from gradcheck.case.case import Case
+from gradcheck.commands.choose import environments_of, place_again
 from gradcheck.commands.conduct import exit_code, run_all
 from gradcheck.commands.screen import make_screen
 from gradcheck.commands.show import source
@@ -42,7 +43,7 @@ def replay(name: str | None, seed: int | None, allow_code: bool) -> None:
         record = chosen_record(last.records, name)
     except (ConfigError, journal.JournalError) as error:
         raise fail(str(error)) from None
-    spec, case = case_of(record, seed)
+    spec, case = case_of(record, seed, environments_of(leave))
     require_trust([case], leave)
     click.echo(f"# {shown_path(record.result.path)}\n{safe(source(case.scenario, spec))}\n")
     screen = make_screen("plain", "auto", True, False, f"--seed {case.seed}" + " --allow-code" * allow_code)
@@ -69,16 +70,17 @@ def chosen_record(records: Sequence[journal.Record], name: str | None) -> journa
     raise journal.JournalError("nothing failed in the last run; name a case to replay it all the same")
 
 
-def case_of(record: journal.Record, seed: int | None) -> tuple[SpecFile, Case]:
+def case_of(record: journal.Record, seed: int | None, environments: Mapping[str, str]) -> tuple[SpecFile, Case]:
     """The recorded case and its spec file, read as that is now.
 
     Raises:
-        SystemExit: the file has mistakes, or the case is no longer in it.
+        SystemExit: the file has mistakes, the case is no longer in it, or its backend cannot run.
     """
     result = record.result
     specs, _ = read_specs([result.path])
     used = record.seed if seed is None else seed
-    cases = plan(specs, [result.backend], seed=used, timeout=record.timeout, memory=record.memory)
+    at = place_again(result.backend, environments)
+    cases = plan(specs, list(at), seed=used, timeout=record.timeout, memory=record.memory, places=at)
     found = next((case for case in cases if case.name == result.name), None)
     if found is None:
         raise fail(f"{result.name} is no longer in {result.path}")

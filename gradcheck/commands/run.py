@@ -11,8 +11,9 @@ import click
 
 from gradcheck.backends.base import BACKENDS
 from gradcheck.case.case import MEMORY, TIMEOUT, Case
+from gradcheck.commands.choose import chosen_backends, environments_of
 from gradcheck.commands.conduct import exit_code, make_pool, run_all, settle, write_reports
-from gradcheck.commands.run_options import chosen_backends, number_of_jobs, report_file, shard_numbers
+from gradcheck.commands.run_options import number_of_jobs, report_file, shard_numbers
 from gradcheck.commands.screen import make_screen
 from gradcheck.commands.specs import NOTHING_SELECTED, fail, is_path, read_specs, selection_options
 from gradcheck.commands.trust import allow_code_option, leave_of, require_trust
@@ -28,7 +29,10 @@ from gradcheck.run.supervisor import ExecutorError
 
 @click.command()
 @click.argument("names", nargs=-1, metavar="[PATH|ID]...")
-@click.option("-b", "--backend", "backends", multiple=True, metavar="NAME", help=f"{', '.join(BACKENDS)}; repeatable.")
+@click.option(
+    "-b", "--backend", "backends", multiple=True, metavar="NAME",
+    help=f"{', '.join(BACKENDS)}, or a release such as paddle@3.0.0 (see `gradcheck backends`); repeatable.",
+)  # fmt: skip
 @selection_options
 @click.option("-j", "--jobs", metavar="N", help="Cases at a time; auto (the default) is one per core.")
 @click.option("-x", "--exitfirst", is_flag=True, help="Stop after the first failure.")
@@ -117,12 +121,13 @@ def run(
         if lf and not config.paths and not any(map(is_path, names)):
             names = (*names, *dict.fromkeys(failed.values()))
         specs, ids = read_specs(names, config.paths)
-        chosen = chosen_backends(backends, [*ids, *(failed if lf else ())], config, require_backend)
+        in_cases = [*ids, *(failed if lf else ())]
+        places = chosen_backends(backends, in_cases, config, environments_of(leave), require_backend)
         size = parse_size(memory) if memory else MEMORY
         default_timeout = config.timeout or TIMEOUT
         cases = plan(
-            specs, chosen, seed=seed, mode=mode, effort=effort,
-            timeout=timeout, default_timeout=default_timeout, memory=size,
+            specs, list(places), seed=seed, mode=mode, effort=effort,
+            timeout=timeout, default_timeout=default_timeout, memory=size, places=places,
         )  # fmt: skip
         cases = select(cases, ids, keywords, tags)
         cases = shard(cases, *shard_numbers(part)) if part else cases

@@ -2,36 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
-from collections.abc import Sequence
 from pathlib import Path
 
-from gradcheck.backends.base import BACKENDS, missing, unsupported
 from gradcheck.commands.specs import fail
-from gradcheck.config import Config
 from gradcheck.report.files import FORMATS
-
-
-def chosen_backends(names: Sequence[str], ids: Sequence[str], config: Config, required: bool) -> list[str]:
-    """Those of ``-b``, or of the case names among `ids`, or of the configuration, or numpy; commas separate as well.
-
-    Raises:
-        SystemExit: there is no such backend, or one that is required, or the bundled engine itself, cannot be used.
-    """
-    wanted = [name.strip() for word in names for name in word.split(",")]
-    in_cases = [name for name in (id.rpartition("@")[2] for id in ids if "@" in id) if name in BACKENDS]
-    chosen = list(dict.fromkeys(wanted or in_cases or config.backends or ["numpy"]))
-    for name in chosen:
-        if name not in BACKENDS:
-            near = difflib.get_close_matches(name, BACKENDS, 1)
-            hint = f"did you mean {near[0]}?" if near else f"the backends are {', '.join(BACKENDS)}"
-            raise fail(f"there is no backend {name!r}; {hint}")
-        reason = missing(name) or unsupported(name)
-        if reason and (required or not BACKENDS[name].extra):
-            raise fail(f"backend {name}: {reason}")
-    return chosen
 
 
 def report_file(text: str) -> tuple[str, Path]:

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 REFUSALS_SHOWN = 20
 VARIABLE = "GRADCHECK_ALLOW_CODE"
 SECTION = "[tool.gradcheck]"
+NEEDS_TRUST = ("allow-code", "environments")
+"""The keys of the section that hold only where the user trusts the project."""
 
 allow_code_option = click.option(
     "--allow-code",
@@ -44,11 +46,12 @@ allow_code_option = click.option(
 @click.option("--list", "listed", is_flag=True, help="List the projects that are trusted.")
 @click.option("--revoke", is_flag=True, help="Trust the project no more.")
 def trust(path: Path, listed: bool, revoke: bool) -> None:
-    """Trust a project: believe `allow-code` in its pyproject.toml.
+    """Trust a project: believe `allow-code` and `environments` in its pyproject.toml.
 
     PATH is a folder of the project, by default the current one; its pyproject.toml is the nearest one upward, no
-    further than a folder with .git. Code in the spec files of that project then runs without --allow-code, until its
-    [tool.gradcheck] changes. Read them first: such code can do what you can do.
+    further than a folder with .git. Code in the spec files of that project then runs without --allow-code, and the
+    interpreters that it names are started, until its [tool.gradcheck] changes. Read them first: such code can do what
+    you can do.
     """
     if listed and revoke:
         raise fail("--list shows what is trusted, and --revoke ends it: use one of them")
@@ -103,10 +106,14 @@ def give_trust(path: Path) -> None:
     project = load_project(path)
     if project.file is None:
         raise fail(f"{safe(str(path))}: there is no pyproject.toml with {SECTION} to trust")
-    if not project.config.allow_code:
+    if not project.config.needs_trust:
         raise fail(f"{shown_path(str(project.file))}: {SECTION} asks for nothing that needs trust")
     trusted.trust(project)
-    click.echo(f"{asking(project)}\n{safe(str(project.file.parent))}: trusted until {SECTION} changes")
+    if project.config.allow_code:
+        click.echo(asking(project))
+    for name, interpreter in project.config.environments.items():
+        click.echo(f"{shown_path(str(project.file))}: {name} is run by {safe(interpreter)}")
+    click.echo(f"{safe(str(project.file.parent))}: trusted until {SECTION} changes")
 
 
 # --------------------------------------------------------------------------------------- the leave
@@ -120,9 +127,14 @@ class Leave(NamedTuple):
     standing: Standing | None
     """How a project stands that asks for leave; None if it does not."""
 
+    @property
+    def trusted(self) -> bool:
+        """Whether the project's word counts."""
+        return self.standing is Standing.TRUSTED
+
     def covers(self, path: Path) -> bool:
         """Whether code of the spec file may run: a project speaks for files in its folder, and those it names."""
-        if self.for_all or self.standing is not Standing.TRUSTED or self.project.file is None:
+        if self.for_all or not self.trusted or self.project.file is None or not self.project.config.allow_code:
             return self.for_all
         places = [self.project.file.parent, *map(Path, self.project.config.paths)]
         return any(path.resolve().is_relative_to(place.resolve()) for place in places)
@@ -131,14 +143,16 @@ class Leave(NamedTuple):
         """What of the project and of the environment is believed, in one line; empty if they say nothing."""
         parts = [f"code allowed by {VARIABLE}"] * self.by_variable
         if self.project.file is not None:
-            keys = [key for key in self.project.table if not (key == "allow-code" and self.standing)]
-            asked = [f"allow-code {self.holds()}: the project is {self.standing}"] * (self.standing is not None)
+            asking = [key for key in NEEDS_TRUST if self.project.table.get(key)]
+            keys = [key for key in self.project.table if key not in asking]
+            asked = [f"{key} {self.holds(key)}: the project is {self.standing}" for key in asking]
             parts += [f"{shown_path(str(self.project.file))}: {' · '.join([', '.join(keys)] * bool(keys) + asked)}"]
         return " · ".join(parts)
 
-    def holds(self) -> str:
-        """Whether the project's word counts."""
-        return "holds" if self.standing is Standing.TRUSTED else "does not hold"
+    def holds(self, key: str) -> str:
+        """Whether the project's word counts, of a key."""
+        plural = key.endswith("s")
+        return ("hold" if plural else "holds") if self.trusted else ("do not hold" if plural else "does not hold")
 
 
 def leave_of(project: Project, allow_code: bool) -> Leave:
@@ -149,7 +163,7 @@ def leave_of(project: Project, allow_code: bool) -> Leave:
     """
     source = click.get_current_context().get_parameter_source("allow_code")
     by_variable = allow_code and source is ParameterSource.ENVIRONMENT
-    return Leave(allow_code, by_variable, project, trusted.standing(project) if project.config.allow_code else None)
+    return Leave(allow_code, by_variable, project, trusted.standing(project) if project.config.needs_trust else None)
 
 
 def asking(project: Project) -> str:
@@ -178,10 +192,12 @@ def require_trust(cases: Sequence[Case], leave: Leave) -> None:
     if len(refused) > REFUSALS_SHOWN:
         click.echo(f"and {len(refused) - REFUSALS_SHOWN} more", err=True)
     how = f", or for this project with `allow-code = true` under {SECTION} in its pyproject.toml and `gradcheck trust`"
-    if leave.standing is Standing.TRUSTED:
+    if not leave.project.config.allow_code:
+        pass
+    elif leave.trusted:
         how = ": the trusted project speaks only for files in its folder, and for those that it names"
-    elif leave.standing:
-        click.echo(f"{asking(leave.project)} {leave.holds()}: the project is {leave.standing}", err=True)
+    else:
+        click.echo(f"{asking(leave.project)} {leave.holds('allow-code')}: the project is {leave.standing}", err=True)
         how = ", or for this project with `gradcheck trust`"
     raise fail(f"this code is not from gradcheck, so it was not run. Read it; then allow it with --allow-code{how}")
 
@@ -197,7 +213,10 @@ def code_in(scenario: Scenario) -> Iterator[tuple[int, str]]:
     if scenario.call is not None:
         yield scenario.line_of("call"), f"call: {one_line(scenario.call)[:100]}"
     expectations = [("expect", scenario.expect)]
-    expectations += [(f"backends.{name}.expect", one.expect) for name, one in scenario.backends.items() if one.expect]
+    for name in scenario.backends:
+        for one in scenario.entries_of(name):
+            places = (("expect", one.expect), ("observed", one.observed))
+            expectations += [(f"backends.{name}.{key}", expect) for key, expect in places if expect]
     for place, expect in expectations:
         for expression in expect.values:
             yield scenario.line_of(f"{place}.values.{expression}"), f"the expression {one_line(expression)[:100]}"

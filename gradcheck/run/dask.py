@@ -18,6 +18,7 @@ from typing import Any
 from gradcheck import __version__
 from gradcheck.case.case import Case
 from gradcheck.result import Result, Status
+from gradcheck.run.observed import settled
 from gradcheck.run.pool import EXECUTE, START, WORKERS, Worker
 from gradcheck.run.supervisor import ExecutorError
 
@@ -47,15 +48,19 @@ def run_case(text: str, version: str, execute: str = EXECUTE) -> str:
     if version != __version__:
         raise RuntimeError(f"the cluster has gradcheck {__version__}, this machine {version}: install the same version")
     case = Case.model_validate_json(text)
-    return (case.not_run() or worker_for(case.backend, execute).run(case)).model_dump_json()
+
+    def run(one: Case) -> Result:
+        return worker_for(one.backend, one.interpreter, execute).run(one)
+
+    return (case.not_run() or settled(case, run)).model_dump_json()
 
 
-def worker_for(backend: str, execute: str) -> Worker:
+def worker_for(backend: str, interpreter: str, execute: str) -> Worker:
     """The worker of this thread for a backend: a new one if there is none, or if it has died."""
-    workers: dict[tuple[str, str], Worker] = vars(_local).setdefault("workers", {})
-    worker = workers.get((backend, execute))
+    workers: dict[tuple[str, str, str], Worker] = vars(_local).setdefault("workers", {})
+    worker = workers.get((execute, backend, interpreter))
     if worker is None or not worker.alive:
-        worker = workers[backend, execute] = WORKERS[START](execute, backend)
+        worker = workers[execute, backend, interpreter] = WORKERS[START](execute, backend, interpreter)
         atexit.register(worker.end)
     return worker
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-import signal
+import signal as signals
 from contextlib import suppress
 from pathlib import Path
 
@@ -37,7 +37,8 @@ def result_of(case: Case, outcome: Outcome) -> Result:
     else:
         message = how_it_ended(outcome.exit_code)
     where = f", at {at}" if at else ""
-    return case.result(status, message + where, output=output, seconds=outcome.seconds)
+    signal = "" if outcome.stopped else signal_of(outcome.exit_code)
+    return case.result(status, message + where, output=output, seconds=outcome.seconds, signal=signal)
 
 
 def cut_trace(printed: str, path: str) -> tuple[str, str]:
@@ -59,11 +60,18 @@ def cut_trace(printed: str, path: str) -> tuple[str, str]:
 
 def how_it_ended(exit_code: int | None) -> str:
     """What became of a process: `exit_code` is negative for a signal."""
-    if exit_code is None or exit_code >= 0:
+    name = signal_of(exit_code)
+    if not name:
         return f"the process exited with status {exit_code} before the case was done"
-    try:
-        name = signal.Signals(-exit_code).name
-    except ValueError:
-        name = f"signal {-exit_code}"
     cause = " (the system does that when memory runs out)" if name == "SIGKILL" else ""
     return f"the process was killed by {name}{cause}"
+
+
+def signal_of(exit_code: int | None) -> str:
+    """The name of the signal that killed a process; empty if it ended otherwise."""
+    if exit_code is None or exit_code >= 0:
+        return ""
+    try:
+        return signals.Signals(-exit_code).name
+    except ValueError:
+        return f"signal {-exit_code}"

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
+from gradcheck.backends.environments import Place
 from gradcheck.case.case import MEMORY, TIMEOUT, Case
 from gradcheck.spec.model import SpecFile
 
@@ -21,18 +22,22 @@ def plan(
     timeout: float | None = None,
     default_timeout: float = TIMEOUT,
     memory: int = MEMORY,
+    places: Mapping[str, Place] = {},
 ) -> list[Case]:
     """All cases in order: file, scenario, matrix point, backend.
 
     `seed` and `timeout` (seconds), if given, go before the scenarios' own; `default_timeout` is for those without.
-    `memory` is the limit of each in bytes.
+    `memory` is the limit of each in bytes. Backends that are not in `places` run with this interpreter.
     """
+    at = {backend: places.get(backend) or Place(backend) for backend in backends}
     fields = set(Case.model_fields)
     return [
         Case.model_construct(
             fields,  # one set for all: a run may have very many cases
             scenario=scenario,
             backend=backend,
+            interpreter=at[backend].interpreter,
+            unavailable=at[backend].problem,
             parameters=dict(zip(scenario.matrix, point, strict=True)),
             seed=scenario.seed if seed is None else seed,
             mode=mode,

@@ -20,8 +20,10 @@ from gradcheck.case.case import Case
 from gradcheck.result import Result, Status
 from gradcheck.run.child import PR_SET_CHILD_SUBREAPER, READY, Outcome, is_subreaper, prctl
 from gradcheck.run.limits import children, kill_marked
+from gradcheck.run.observed import settled
 from gradcheck.run.outcome import how_it_ended, result_of
 from gradcheck.run.spawn import SpawningWorker, environment, python
+from gradcheck.run.supervisor import ExecutorError
 
 EXECUTE = "gradcheck.case.execute:execute"
 """The function that runs a case, as ``module:function``."""
@@ -72,22 +74,23 @@ class Worker(Protocol):
 class ForkingWorker:
     """One worker process for a backend, and the pipes to it. It ends when its pipe closes, so it never outlives us.
 
-    It finds modules where this process does, so that a checkout runs its own code.
+    It finds modules where this process does, so that a checkout runs its own code; with another `interpreter`, see
+    `gradcheck.run.spawn.python`.
     """
 
-    def __init__(self, execute: str, backend: str) -> None:
+    def __init__(self, execute: str, backend: str, interpreter: str = "") -> None:
         self.backend = backend
         self.mark = uuid.uuid4().hex
         self.ready = False
         self.printed = ""
         self.log = tempfile.TemporaryFile()  # noqa: SIM115 - closed by end()
         self.process = subprocess.Popen(
-            [*python("gradcheck.run.worker"), execute, backend],
+            [*python("gradcheck.run.worker", interpreter), execute, backend],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self.log,
             encoding="utf-8",
-            env={**environment(), MARK: self.mark},
+            env={**environment(interpreter), MARK: self.mark},
             start_new_session=True,
         )
         assert self.process.stdin is not None
@@ -201,12 +204,13 @@ class Pool:
 
     def submit(self, case: Case) -> Future[Result]:
         """The result of `case`, as soon as a worker is free and done with it; of one that is not run at all, too."""
-        return self.threads.submit(lambda: case.not_run() or self.run(case))
+        return self.threads.submit(lambda: case.not_run() or settled(case, self.run))
 
     def run(self, case: Case) -> Result:
         """The result of `case` from an idle worker or a new one; one that died is not used again.
 
         Raises:
+            ExecutorError: the worker of another interpreter could not start.
             RuntimeError: the worker could not start, or the pool is closed.
         """
         with self.lock:
@@ -216,9 +220,14 @@ class Pool:
             if worker is not None:
                 self.idle.remove(worker)
             else:
-                worker = WORKERS[self.start](self.execute, case.backend)
+                worker = WORKERS[self.start](self.execute, case.backend, case.interpreter)
                 self.workers.append(worker)
-        result = worker.run(case)
+        try:
+            result = worker.run(case)
+        except RuntimeError as error:
+            if not case.interpreter:
+                raise
+            raise ExecutorError(f"{case.backend} does not run in {case.interpreter}: {error}") from None
         if worker.alive:
             with self.lock:
                 self.idle.append(worker)

@@ -15,8 +15,10 @@ import threading
 import time
 from contextlib import suppress
 from importlib import import_module
+from importlib.util import find_spec
 from typing import IO
 
+from gradcheck.backends.environments import without_our_paths
 from gradcheck.case.case import Case
 from gradcheck.result import Result
 from gradcheck.run.child import ABORT_GRACE, MOST_ANSWER, OUTPUT_KEPT, READY, Outcome, write_all
@@ -26,16 +28,50 @@ PIPES = 2.0
 """Seconds to read on after a process has ended: one that it started may hold its pipes open for ever."""
 
 
-def python(module: str) -> list[str]:
-    """The command that runs ``main`` of a module, which finds modules where this process does."""
-    program = f"import sys; sys.path[:] = {sys.path!r}; from {module} import main; main()"
-    return [sys.executable, "-P", "-c", program]
+def python(module: str, interpreter: str = "") -> list[str]:
+    """The command that runs ``main`` of a module with this interpreter, finding modules where this process does.
+
+    Another `interpreter` has packages of its own. It is shown gradcheck and the engine where they lie, and the user's
+    folders, but none in which packages of this one are installed.
+    """
+    if not interpreter:
+        program = f"import sys; sys.path[:] = {sys.path!r}; from {module} import main; main()"
+        return [sys.executable, "-P", "-c", program]
+    program = f"import sys\nsys.path += {users_folders()!r}\nours = {our_packages()!r}\n{_OURS}"
+    return [interpreter, "-P", "-c", f"{program}from {module} import main; main()"]
 
 
-def environment() -> dict[str, str]:
+_OURS = """
+from importlib.util import module_from_spec, spec_from_file_location
+for name, folder in ours.items():
+    spec = spec_from_file_location(name, folder + "/__init__.py", submodule_search_locations=[folder])
+    sys.modules[name] = module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+"""
+
+
+def our_packages() -> dict[str, str]:
+    """The folders of gradcheck and of the engine, by name."""
+    found = {name: find_spec(name) for name in ("gradcheck", "pylayer")}
+    return {name: os.path.dirname(spec.origin) for name, spec in found.items() if spec and spec.origin}
+
+
+def users_folders() -> list[str]:
+    """The folders in which this process finds modules, without those of its installation."""
+    installed = (sys.prefix, sys.base_prefix, sys.exec_prefix)
+    real = [os.path.realpath(path or os.curdir) for path in sys.path]
+    return [
+        path
+        for path in dict.fromkeys(real)
+        if not path.endswith(("site-packages", "dist-packages"))
+        and not any(path.startswith(os.path.realpath(prefix) + os.sep) for prefix in installed)
+    ]
+
+
+def environment(interpreter: str = "") -> dict[str, str]:
     """The environment of a worker: this one's, with one thread per case and the same hashes in every run."""
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-    return {**threads, "PYTHONHASHSEED": "0", **os.environ}
+    return {**threads, "PYTHONHASHSEED": "0", **(without_our_paths() if interpreter else os.environ)}
 
 
 class Reader(threading.Thread):
@@ -61,13 +97,13 @@ class Reader(threading.Thread):
 class Interpreter:
     """A process that runs one case: it reads the case from its stdin and writes the result to its stdout."""
 
-    def __init__(self, execute: str, backend: str) -> None:
+    def __init__(self, execute: str, backend: str, interpreter: str = "") -> None:
         self.process = subprocess.Popen(
-            [*python("gradcheck.run.spawn"), execute, backend],
+            [*python("gradcheck.run.spawn", interpreter), execute, backend],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env=environment(),
+            env=environment(interpreter),
             start_new_session=True,
         )
         assert self.process.stdin
@@ -132,10 +168,10 @@ class SpawningWorker:
 
     alive, pid = True, None
 
-    def __init__(self, execute: str, backend: str) -> None:
-        self.execute, self.backend = execute, backend
+    def __init__(self, execute: str, backend: str, interpreter: str = "") -> None:
+        self.backend, self.started_as = backend, (execute, backend, interpreter)
         self.present: Interpreter | None = None
-        self.next: Interpreter | None = Interpreter(execute, backend)
+        self.next: Interpreter | None = Interpreter(*self.started_as)
         self.closed = False
 
     def run(self, case: Case) -> Result:
@@ -144,9 +180,9 @@ class SpawningWorker:
         Raises:
             RuntimeError: the interpreter could not even start.
         """
-        self.present, self.next = self.next or Interpreter(self.execute, self.backend), None
+        self.present, self.next = self.next or Interpreter(*self.started_as), None
         if not self.closed:
-            self.next = Interpreter(self.execute, self.backend)
+            self.next = Interpreter(*self.started_as)
         return result_of(case, self.present.run(case.model_dump_json(), case.timeout))
 
     def close(self) -> None:
@@ -165,14 +201,14 @@ def main() -> None:
     """The interpreter's side: import everything, read a case from stdin, write its result to stdout, and leave."""
     import faulthandler
 
-    from gradcheck.backends.base import BACKENDS
+    from gradcheck.backends.base import BACKENDS, kind_of
     from gradcheck.run.inside import answer_and_leave
     from gradcheck.run.judges import Judges
     from gradcheck.run.worker import function_named, take_pipes
 
     cases, answers = take_pipes()
     execute = function_named(sys.argv[1])
-    for module in BACKENDS[sys.argv[2]].preload:
+    for module in BACKENDS[kind_of(sys.argv[2])].preload:
         import_module(module)
     faulthandler.enable(file=2, all_threads=False)
     judges = Judges()

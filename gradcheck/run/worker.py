@@ -16,7 +16,7 @@ import time
 from importlib import import_module
 from typing import IO, NoReturn
 
-from gradcheck.backends.base import BACKENDS
+from gradcheck.backends.base import BACKENDS, kind_of
 from gradcheck.case.case import Case
 from gradcheck.run.child import ABORT_GRACE, PR_SET_CHILD_SUBREAPER, READY, Child, MemoryExceededError, Outcome, prctl
 from gradcheck.run.inside import Execute, answer_and_leave, run_here, warm_up_case
@@ -67,7 +67,7 @@ class Runner:
 
     def __init__(self, execute: Execute, backend: str, private: tuple[int, int]) -> None:
         self.execute, self.private = execute, private
-        entry = BACKENDS[backend]
+        entry = BACKENDS[kind_of(backend)]
         for module in entry.preload:
             import_module(module)
         if entry.warm_up:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from gradcheck.spec.diagnostic import listing
-from gradcheck.spec.text import SpecText
-from gradcheck.spec.tree import Node
+
+if TYPE_CHECKING:  # a worker has no need of what reads YAML
+    from gradcheck.spec.text import SpecText
+    from gradcheck.spec.tree import Node
 
 MAX_CHARACTERS = 20_000
 """Of one piece of code: some work of Python's compiler grows with the square (names times scopes: 35 ms here)."""

@@ -27,6 +27,7 @@ _KINDS: dict[str, tuple[type[BaseModel], str]] = {
     "defaults": (model.Defaults, "defaults"),
     "source": (model.Source, "source"),
     "expect": (model.Expect, "expect"),
+    "observed": (model.Observed, "observed"),
     "raises": (model.Raises, "raises"),
     "warns": (model.Warns, "warns"),
     "calls": (model.Calls, "calls"),
@@ -58,6 +59,8 @@ _PATTERNS = {
     "url": "write an address that begins with https://",
     "type": "write the name of the exception's class, such as ValueError",
     "reason": "say why",
+    "issue": "write an address that begins with https://",
+    "crash": "write the name of a signal, such as SIGSEGV",
     "title": "write one line",
 }
 _UNIONS = {
@@ -130,6 +133,8 @@ def _find(root: Node, loc: tuple[int | str, ...]) -> tuple[Node, list[str | int]
 
 def _kind(path: list[str | int]) -> tuple[type[BaseModel], str]:
     """Model and noun of the mapping at `path`."""
+    if len(path) > 2 and path[-3] == "backends" and isinstance(path[-1], int):
+        return _KINDS["backends"]
     if len(path) > 1 and path[-2] in _NAMED:
         return _KINDS[str(path[-2])]
     return _KINDS.get(str(path[-1]) if path else "", _KINDS[""])

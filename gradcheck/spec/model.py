@@ -16,6 +16,7 @@ from typing_extensions import TypeAliasType
 
 from gradcheck.codes import CODES
 from gradcheck.spec.operations import OPERATIONS
+from gradcheck.spec.versions import within
 
 DType = Literal[
     "float16", "float32", "float64", "bfloat16", "int8", "int16", "int32", "int64", "uint8", "bool",
@@ -248,15 +249,54 @@ class Skip(_Format):
     reason: Reason = Field(description=_REASON)
 
 
-class BackendExpectation(_Format):
-    """What is different on one backend."""
+Signal = Annotated[str, Field(pattern=r"^SIG[A-Z0-9]+$")]
 
+
+class Observed(Expect):
+    """What a backend does in place of what is documented: as `expect`, by itself, or how the case ends.
+
+    The gradient is unchecked here where nothing is said of it.
+    """
+
+    crash: Annotated[tuple[Signal, ...], _Lax] = Field(
+        default=(), description="The signals of which one kills the process, such as [SIGSEGV]; which, may be chance."
+    )
+    hang: Annotated[bool, Field(description="It does not come to an end within the timeout.")] = False
+
+
+class BackendExpectation(_Format):
+    """What is different on one backend, or on some of its versions."""
+
+    versions: str | None = Field(
+        default=None,
+        min_length=1,
+        description="The versions that this is about, by PEP 440, such as '>=3.0,<3.3'; by default all.",
+    )
     xfail: Xfail | None = Field(default=None, description="The case is known to fail here.")
     skip: Skip | None = Field(default=None, description="The case is not run here.")
     expect: Expect | None = Field(
         default=None,
         description="Expectations that replace, key by key, those of the scenario; read as the complete ones.",
     )
+    observed: Observed | None = Field(
+        default=None,
+        description="What the backend does in place of what is documented. The case must fail as documented, and do "
+        "exactly this: an XFAIL; doing what is documented it is an XPASS, anything else a FAIL.",
+    )
+    reason: Reason | None = Field(default=None, description="Why, in one sentence; needed beside `observed`.")
+    issue: str | None = Field(default=None, pattern=r"^https?://\S+$", description="Where it is discussed.")
+
+
+def _entries_kind(value: object) -> str:
+    return "(several)" if isinstance(value, (list, tuple)) else "(one)"
+
+
+BackendEntries = Annotated[
+    Annotated[BackendExpectation, Tag("(one)")]
+    | Annotated[tuple[BackendExpectation, ...], _Lax, Tag("(several)"), Field(json_schema_extra={"minItems": 1})],
+    Discriminator(_entries_kind),
+]
+"""What is different on a backend: for all of its versions, or a list of entries, each with versions of its own."""
 
 
 def _layer_kind(value: object) -> str | None:
@@ -271,7 +311,7 @@ Layer = Annotated[
     Annotated[str, Tag("(source)")] | Annotated[LayerRef, Tag("(ref)")] | Annotated[LayerOp, Tag("(op)")],
     Discriminator(_layer_kind),
 ]
-Backends = dict[BackendName, BackendExpectation]
+Backends = dict[BackendName, BackendEntries]
 MatrixValue = TypeAliasType("MatrixValue", "bool | int | float | str")
 
 
@@ -337,13 +377,18 @@ class Scenario(_Format):
             key = key.rpartition(".")[0]
         return self.line
 
-    def on(self, backend: str) -> BackendExpectation | None:
-        """What is different on `backend`, if anything."""
-        return next((entry for name, entry in self.backends.items() if name == backend), None)
+    def entries_of(self, backend: str) -> tuple[BackendExpectation, ...]:
+        """All that is different on the versions of `backend`."""
+        entries = next((entries for name, entries in self.backends.items() if name == backend), ())
+        return (entries,) if isinstance(entries, BackendExpectation) else entries
 
-    def expect_for(self, backend: str) -> Expect:
+    def on(self, backend: str, version: str = "") -> BackendExpectation | None:
+        """What is different on a version of `backend`, if anything."""
+        return next((entry for entry in self.entries_of(backend) if within(version, entry.versions)), None)
+
+    def expect_for(self, backend: str, version: str = "") -> Expect:
         """What must hold on `backend`: its own complete expectations, or else the scenario's."""
-        special = self.on(backend)
+        special = self.on(backend, version)
         return special.expect if special and special.expect else self.expect
 
     def dtype_of(self, name: str, parameters: dict[str, Any]) -> str:

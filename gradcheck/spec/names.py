@@ -8,6 +8,7 @@ import difflib
 from collections.abc import Iterator
 from typing import Literal
 
+from gradcheck.spec.backend_rules import all_expectations
 from gradcheck.spec.code import check_python
 from gradcheck.spec.diagnostic import listing, quote
 from gradcheck.spec.text import SpecText
@@ -67,10 +68,7 @@ def words_of(scenario: Node, text: SpecText) -> set[str] | None:
         *((one, "the layer", "exec") for one in (layer, script) if one is not None and isinstance(one.value, str)),
         *((one, "call", "eval") for one in (call,) if one is not None),
     ]
-    for expect in [
-        scenario.get("expect"),
-        *(b.get("expect") for _, b in scenario.mapping("backends").entries.values()),
-    ]:
+    for expect in all_expectations(scenario):
         keys = expect.mapping("values").entries.values() if expect is not None else ()
         sources += [(key, "the expression", "eval") for key, _ in keys]
     for node, what, mode in sources:

@@ -168,13 +168,15 @@ def _complete(scenario: dict[str, Any], node: Node, defaults: Node, path: str) -
             values["dtype_written"] = "dtype" in values
             values.setdefault("dtype", rules.default_dtype(defaults))
     verdict = rules.default_verdict(node, defaults)
-    expectations = [scenario.setdefault("expect", {})]
+    expectations = [(scenario.setdefault("expect", {}), verdict)]
     for backend in node.mapping("backends").entries:
-        special = scenario["backends"][backend]
-        expectations += [special["expect"]] if isinstance(special, dict) and "expect" in special else []
-    for expect in expectations:
+        entries = scenario["backends"][backend]
+        for entry in [entries] if isinstance(entries, dict) else entries if isinstance(entries, tuple) else []:
+            if isinstance(entry, dict):
+                expectations += [(entry.get("expect"), verdict), (entry.get("observed"), "unchecked")]
+    for expect, usual in expectations:
         if isinstance(expect, dict):
-            default = "unchecked" if "raises" in expect else "differs" if expect.get("differs") else verdict
+            default = "unchecked" if "raises" in expect else "differs" if expect.get("differs") else usual
             expect.setdefault("gradient", default)
 
 
@@ -185,3 +187,5 @@ def _positions(node: Node, prefix: str, depth: int) -> Iterable[tuple[str, tuple
         yield here, first_line(value) if code else (key.line, key.column)
         if depth < _POSITION_DEPTH:
             yield from _positions(value, here + ".", depth + 1)
+            for index, item in enumerate(value.items if prefix == "backends." else ()):
+                yield from _positions(item, f"{here}.{index}.", depth + 1)

@@ -17,8 +17,9 @@ _REPLACES = {
     "differs": {"raises", "gradient"},
     "grads": {"raises"},
     "order": {"raises"},
-    "xfail": {"skip"},
-    "skip": {"xfail"},
+    "xfail": {"skip", "observed", "reason", "issue"},
+    "skip": {"xfail", "observed", "reason", "issue"},
+    "observed": {"xfail", "skip", "expect"},
     "shape": {"values"},
     "values": {"shape", "init", "low", "high", "near"},
 }
@@ -154,13 +155,23 @@ def _complete_backends(item: Node) -> None:
     backends = _copy(item.mapping("backends"))
     expect = item.mapping("expect")
     for name, (at, value) in backends.entries.items():
-        special = value.get("expect") if value.kind == "mapping" else None
-        if special and special.kind == "mapping":
-            whole = _copy(value)
-            whole.entries["expect"] = (value.entries["expect"][0], merge(expect, special))
-            backends.entries[name] = (at, whole)
+        whole = _copy(value)
+        if value.kind == "sequence":
+            whole.items = [_completed(one, expect) for one in value.items]
+        else:
+            whole = _completed(value, expect)
+        backends.entries[name] = (at, whole)
     if backends.entries:
         item.entries["backends"] = (item.entries["backends"][0], backends)
+
+
+def _completed(entry: Node, expect: Node) -> Node:
+    """A backend's entry, what it expects completed from the scenario's; what was `observed` is complete by itself."""
+    whole = _copy(entry)
+    special = entry.get("expect") if entry.kind == "mapping" else None
+    if special and special.kind == "mapping":
+        whole.entries["expect"] = (entry.entries["expect"][0], merge(expect, special))
+    return whole
 
 
 def _size(node: Node, known: dict[int, int]) -> int:

@@ -9,6 +9,7 @@ from typing import get_args
 
 from gradcheck.codes import CODES
 from gradcheck.spec import model
+from gradcheck.spec.backend_rules import all_expectations, check_backends
 from gradcheck.spec.code import check_default_call, check_python
 from gradcheck.spec.diagnostic import listing, quote
 from gradcheck.spec.input_rules import (
@@ -118,17 +119,11 @@ def _check_scenario(scenario: Node, defaults: Node, text: SpecText) -> None:
         if tag.value in _OPERATORS:
             help = "choose another word: 'and', 'or' and 'not' join tags in a selection"
             text.report(tag.line, tag.column, tag.width, f"{quote(tag.text)} cannot be a tag", help)
-    expectations = [scenario.get("expect")]
-    for _, backend in scenario.mapping("backends").entries.values():
-        if "xfail" in backend.entries and "skip" in backend.entries:
-            key = backend.entries["skip"][0]
-            message = "both 'xfail' and 'skip' for one backend"
-            text.report(key.line, key.column, key.width, message, "keep one: a case that is skipped cannot fail")
-        expectations.append(backend.get("expect"))
+    check_backends(scenario, text)
     code = words_of(scenario, text)
     check_parameters(scenario, code, text)
     differentiable = default_verdict(scenario, defaults) == "matches"
-    for expect in expectations:
+    for expect in all_expectations(scenario):
         if expect and expect.kind == "mapping":
             _check_expect(expect, scenario, shapes, differentiable, text)
             for section in ("raises", "warns"):

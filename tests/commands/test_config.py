@@ -26,14 +26,16 @@ def test_without_settings_there_are_defaults(project):
 def test_every_key_is_read_and_paths_begin_at_the_file(project):
     folder = project(
         '[tool.gradcheck]\nallow-code = true\npaths = ["specs", "/abs"]\n'
-        'backends = ["cupy", "numpy"]\njobs = 3\ntimeout = 5\n'
+        'backends = ["cupy", "numpy", "paddle@3.0.0"]\njobs = 3\ntimeout = 5\n'
+        '[tool.gradcheck.environments]\n"paddle@3.0.0" = "env/bin/python"\n"paddle@3.1.1" = "/abs/python"\n'
     )
     below = folder / "deep" / "down"
     below.mkdir(parents=True)
     config = load_config(below)
     assert config.allow_code
     assert config.paths == (str(folder / "specs"), "/abs")
-    assert (config.backends, config.jobs, config.timeout) == (("cupy", "numpy"), 3, 5)
+    assert (config.backends, config.jobs, config.timeout) == (("cupy", "numpy", "paddle@3.0.0"), 3, 5)
+    assert config.environments == {"paddle@3.0.0": str(folder / "env/bin/python"), "paddle@3.1.1": "/abs/python"}
 
 
 def test_the_nearest_file_alone_counts(project):
@@ -64,14 +66,20 @@ def test_no_file_above_a_clone_counts(project, kind):
     [
         ("allow-cod = true", "has no key 'allow-cod'; did you mean allow-code?"),
         ("allow_code = true", "has no key 'allow_code'; did you mean allow-code?"),
-        ("x = 1", "has no key 'x'; the keys are allow-code, paths, backends, jobs, timeout"),
+        ("x = 1", "has no key 'x'; the keys are allow-code, paths, backends, environments, jobs, timeout"),
         ('allow-code = "yes"', "allow-code must be true or false, not 'yes'"),
         ("allow-code = 1", "allow-code must be true or false, not 1"),
         ('paths = "specs"', """paths must be a list of files and folders, such as ["specs"], not 'specs'"""),
         ("paths = [1]", 'paths must be a list of files and folders, such as ["specs"], not [1]'),
         (
             'backends = ["torch"]',
-            """backends must be a list of backends, such as ["numpy", "cupy", "paddle"], not ['torch']""",
+            """backends must be a list of backends, such as ["numpy", "cupy", "paddle", "paddle@3.0.0"], """
+            "not ['torch']",
+        ),
+        (
+            'environments = {"paddle" = "/bin/python"}',
+            'environments must be a table of interpreters, such as {"paddle@3.0.0" = "/opt/paddle-3.0.0/bin/python"}, '
+            "not {'paddle': '/bin/python'}",
         ),
         ("jobs = 0", 'jobs must be "auto" or a number from 1 on, not 0'),
         ("jobs = true", 'jobs must be "auto" or a number from 1 on, not True'),

@@ -174,7 +174,8 @@ def test_what_needs_no_code_and_what_is_not_selected_needs_no_leave(spec, gradch
 def test_code_that_is_skipped_needs_no_leave(spec, gradcheck):
     spec(GOOD + "    backends: {numpy: {skip: {reason: not today}}}\n")
     done = gradcheck("run", "a.grad.yaml")
-    assert (done.code, summary_of(done)) == (0, "1 SKIP")
+    assert (done.code, summary_of(done)) == (5, "1 SKIP")
+    assert done.err == "gradcheck: nothing was run: not today\n"
 
 
 def test_a_long_list_of_refusals_is_cut_and_counted(spec, gradcheck):
@@ -268,14 +269,25 @@ def test_a_case_name_names_its_backend(spec, gradcheck):
 
 # --------------------------------------------------------------------------------------- backends
 @pytest.mark.skipif(find_spec("cupy") is not None, reason="cupy is installed")
-def test_a_missing_backend_is_a_skip_that_is_counted_and_shown(spec, gradcheck):
+def test_a_missing_backend_that_is_asked_for_is_an_error_with_the_way_to_get_it(spec, gradcheck):
     spec(OP)
     done = gradcheck("run", "a.grad.yaml", "-b", "numpy,cupy")
-    assert (done.code, summary_of(done)) == (0, "1 PASS, 1 SKIP")
-    assert 'SKIP op@cupy a.grad.yaml:3:5 not installed: cupy; pip install "gradcheck[cupy]" 0.00s' in done.out
-    done = gradcheck("run", "a.grad.yaml", "-b", "cupy", "-b", "numpy", "--require-backend")
     assert (done.code, done.out) == (2, "")
     assert done.err == 'gradcheck: backend cupy: not installed: cupy; pip install "gradcheck[cupy]"\n'
+
+
+@pytest.mark.skipif(find_spec("cupy") is not None, reason="cupy is installed")
+def test_a_missing_backend_of_the_configuration_is_a_skip_that_is_counted_and_shown(spec, gradcheck, folder):
+    spec(OP)
+    (folder / "pyproject.toml").write_text('[tool.gradcheck]\nbackends = ["numpy", "cupy"]\n')
+    done = gradcheck("run", "a.grad.yaml")
+    assert (done.code, summary_of(done)) == (0, "1 PASS, 1 SKIP")
+    assert 'SKIP op@cupy a.grad.yaml:3:5 not installed: cupy; pip install "gradcheck[cupy]" 0.00s' in done.out
+    assert gradcheck("run", "a.grad.yaml", "--require-backend").code == 2
+    (folder / "pyproject.toml").write_text('[tool.gradcheck]\nbackends = ["cupy"]\n')
+    done = gradcheck("run", "a.grad.yaml", "-q")
+    said = 'gradcheck: nothing was run: not installed: cupy; pip install "gradcheck[cupy]"\n'
+    assert (done.code, done.err) == (5, said)
 
 
 def test_the_engine_itself_cannot_be_skipped(spec, gradcheck, monkeypatch):

@@ -311,3 +311,28 @@ def test_declared_backwards(real: Any) -> None:
     assert gradcheck.check(rounded, 3 * X, expect="straight-through").verdict is Status.PASS
     assert gradcheck.check(rounded, 3 * X, expect="differs").verdict is Status.PASS
     assert gradcheck.check(rounded, 3 * X, expect="zero").verdict is Status.FAIL
+
+
+def test_the_gradients_of_a_parameter_are_the_user_s(real: Any) -> None:
+    linear = real.nn.Linear(4, 2)
+    gradcheck.assert_gradients(linear, X.astype("float32"))
+    assert linear.weight.grad is None
+    linear(real.ones([1, 4])).sum().backward()
+    gradcheck.assert_gradients(linear, X.astype("float32"))
+    assert linear.weight.grad.numpy().tolist() == [[1.0, 1.0]] * 4
+
+
+def test_some_outputs_of_a_layer_are_looked_at_without_paddle_grad(real: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before 3.3 that dies."""
+
+    class Both(real.autograd.PyLayer):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            return x * 2, x * 3
+
+        @staticmethod
+        def backward(ctx: Any, dy: Any, dz: Any) -> Any:
+            return dy * 2 + dz * 3
+
+    monkeypatch.setattr(real, "grad", None)
+    gradcheck.assert_gradients(Both, X)

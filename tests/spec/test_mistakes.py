@@ -276,6 +276,45 @@ def test_a_wrong_schema_and_a_missing_one(diagnose):
             "3:40 both 'xfail' and 'skip' for one backend", "keep one",
         ),
         (INPUT + "backends: {numpy: {expect: {raises: {typ: E}}}}", "3:38 unknown key 'typ' in raises", "'type'"),
+        (INPUT + "backends: {paddle: []}", "3:20 a backend's expectations must not be empty", "or remove it"),
+        (INPUT + "backends: {paddle: [3]}", "3:21 a backend's expectations 'paddle'[0] must be", "keys are"),
+        (INPUT + "backends: {paddle: {reason: a}}", "3:21 'reason' is of no use without 'observed'", "have their own"),
+        (
+            INPUT + "backends: {paddle: [{observd: {hang: true}, reason: a}]}",
+            "3:22 unknown key 'observd' in a backend's expectations", "did you mean 'observed'?",
+        ),
+        (
+            INPUT + "backends: {paddle: {versions: '3.0', skip: {reason: a}}}",
+            "3:31 versions: '3.0' is no range of versions", "write '>=3.0,<3.3' or '==3.0.0'",
+        ),
+        (
+            INPUT + "backends: {paddle: [{versions: '>=3', skip: {reason: a}}, {versions: '<4', skip: {reason: b}}]}",
+            "3:70 two entries are about version 3", "end where another begins",
+        ),
+        (
+            INPUT + "backends: {paddle: [{versions: '>=3', skip: {reason: a}}, {skip: {reason: b}}]}",
+            "3:59 two entries are about version 3", "an entry without 'versions' is about all",
+        ),
+        # observed
+        (INPUT + "backends: {paddle: {observed: {grads: {x: null}}}}", "3:21 'observed' needs a 'reason'", "add"),
+        (INPUT + "backends: {paddle: {observed: {}, reason: a}}", "3:31 observed must not be empty", "what is seen"),
+        (
+            INPUT + "backends: {paddle: {observed: {crash: [segfault]}, reason: a}}",
+            "3:40 crash[0] 'segfault' is not well formed", "such as SIGSEGV",
+        ),
+        (
+            INPUT + "backends: {paddle: {observed: {crash: [SIGSEGV], gradient: matches}, reason: a}}",
+            "3:50 'gradient' cannot be seen of a case that ends by 'crash'", "keep one",
+        ),
+        (INPUT + "backends: {paddle: {observed: {hang: false}, reason: a}}", "3:32 'hang: false' says nothing", ""),
+        (
+            INPUT + "backends: {paddle: {observed: {hang: true}, reason: a, xfail: {reason: b}}}",
+            "3:56 both 'observed' and 'xfail' for one backend", "says in what way",
+        ),
+        (
+            INPUT + "backends: {paddle: {observed: {grads: {y: null}}, reason: a}}",
+            "3:40 grads: there is no input 'y'", "the inputs are x",
+        ),
         # extends
         ("extends: on\n" + INPUT, "1:10 extends 'on', but this file has no scenario of that id", "mean 'one'?"),
         ("extends: one\n" + INPUT, "1:10 extends goes in a circle: it extends itself", "remove 'extends'"),

@@ -90,6 +90,32 @@ def test_a_backend_s_expectations_are_complete(accept):
     assert (special.order, special.grads, special.gradient) == (2, tanh.expect.grads, "matches")
 
 
+def test_each_version_of_a_backend_has_what_is_said_of_it(accept):
+    text = """
+        schema: gradcheck/v1
+        scenarios:
+          - id: a
+            title: A
+            source: {document: d}
+            layer: {op: tanh}
+            inputs: {x: {shape: [1]}}
+            expect: {order: 2, grads: {x: [3.0]}}
+            backends:
+              paddle:
+                - {versions: "<3.0", observed: {grads: {x: null}}, reason: old}
+                - {versions: ">=3.0,<3.3", expect: {grads: {x: [4.0]}}}
+        """
+    scenario = accept(text).scenarios[0]
+    old, new = scenario.on("paddle", "2.6.2"), scenario.on("paddle", "3.2.2")
+    assert (old.reason, old.observed.grads) == ("old", {"x": None})
+    assert (old.observed.order, old.observed.gradient) == (1, "unchecked")  # complete by itself
+    assert (new.expect.order, new.expect.grads, new.expect.gradient) == (2, {"x": (4.0,)}, "matches")
+    assert scenario.on("paddle", "3.3.1") is None
+    assert scenario.on("paddle", "") is None  # a version that is not known is in no range
+    assert scenario.on("numpy", "3.0") is None
+    assert ">=3.0,<3.3" in text.split("\n")[scenario.line_of("backends.paddle.1.expect") - 1]
+
+
 def test_positions_lead_back_to_the_file(accept):
     tanh, script = accept(FULL).scenarios
     lines = FULL.split("\n")

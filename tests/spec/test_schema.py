@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from gradcheck.spec.model import READER_FIELDS, BackendExpectation, Expect, Input, Scenario, SpecFile, json_schema
+from gradcheck.spec.model import (
+    READER_FIELDS,
+    BackendExpectation,
+    Expect,
+    Input,
+    Observed,
+    Scenario,
+    SpecFile,
+    json_schema,
+)
 
 
 def properties() -> list[tuple[str, str, dict[str, object]]]:
@@ -23,7 +32,7 @@ def test_the_reader_s_own_fields_are_no_part_of_the_format():
 
 def test_every_key_of_the_model_is_in_the_schema():
     found = {(kind, name) for kind, name, _ in properties()}
-    for model in (SpecFile, Scenario, Input, Expect, BackendExpectation):
+    for model in (SpecFile, Scenario, Input, Expect, BackendExpectation, Observed):
         for name, field in model.model_fields.items():
             assert ((model.__name__, field.alias or name) in found) is (name not in READER_FIELDS)
 

@@ -1,0 +1,244 @@
+"""Releases of a backend in environments of their own: other interpreters, with which their workers are started.
+
+``paddle@3.0.0`` is such a one. ``gradcheck backends add`` makes it in the user's cache folder; a project may name
+interpreters that exist already. Nothing of gradcheck is installed there: workers find it by path (`run.spawn`).
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from packaging.version import InvalidVersion, Version
+
+from gradcheck.backends.base import BACKENDS, kind_of, missing, unsupported, version_of
+
+KINDS = {"paddle": ("paddlepaddle", "setuptools")}
+"""The backends that have releases to install: the package, and what it imports beside what it asks for.
+
+Paddle imports setuptools, which a new environment has no longer (Python 3.12, uv).
+"""
+
+WORKER_NEEDS = ("ml-dtypes>=0.5", "numpy>=1.26", "packaging>=24", "pydantic>=2.9")
+"""What a worker imports beside the backend itself."""
+
+BELOW: tuple[tuple[str, str, tuple[str, ...]], ...] = (("paddle", "3.0", ("numpy<2", "setuptools<81")),)
+"""What releases below a version of a backend need beside that.
+
+Paddle 2.6.2 is compiled against NumPy 1 and imports ``pkg_resources``, which setuptools had up to version 80; it
+accepts any version of both.
+"""
+
+FOLDER = "GRADCHECK_ENVIRONMENTS"
+"""Environment variable that names the folder of the environments, in place of that in the user's cache."""
+COMPLETE = "gradcheck-environment"
+"""The file that an environment has once everything is installed."""
+LOOK = 30.0
+"""Seconds that an interpreter has to say what is installed there: a question of file names, seen to take 0.1."""
+
+_QUESTION = """
+import importlib.metadata as m, importlib.util as u, json, platform, sys
+def version(name):
+    try:
+        return m.version(name)
+    except m.PackageNotFoundError:
+        return ""
+distributions, modules = json.loads(sys.argv[1])
+print(json.dumps([platform.python_version(), next(filter(None, map(version, distributions)), ""),
+                  [name for name in modules if u.find_spec(name) is None]]))
+"""
+_MODULES = ("ml_dtypes", "numpy", "packaging", "pydantic")
+
+
+class Place(NamedTuple):
+    """A backend, the interpreter that runs it, and why that cannot be."""
+
+    backend: str
+    interpreter: str = ""
+    """Its path; empty for this one."""
+    problem: str = ""
+    """Why the backend cannot run, and how to get it; empty if it can."""
+    python: str = ""
+    """The version of that interpreter, where it was asked."""
+
+
+class NotMadeError(Exception):
+    """An environment cannot be made; the message says why and what to do."""
+
+
+def place_of(backend: str, configured: Mapping[str, str]) -> Place:
+    """Where a backend runs: here, in the interpreter that `configured` names, or in an environment that was made."""
+    if "@" not in backend:
+        return Place(backend, problem=missing(backend) or unsupported(backend))
+    if backend in configured:
+        return looked_at(backend, configured[backend])
+    made = folder_of(backend)
+    if not (made / COMPLETE).is_file():
+        state = "its environment was not finished" if made.exists() else "it has no environment"
+        return Place(backend, problem=f"{state}: `gradcheck backends add {backend}` makes it")
+    return looked_at(backend, str(python_in(made)))
+
+
+def places(backends: Iterable[str], configured: Mapping[str, str]) -> dict[str, Place]:
+    """Where each of the backends runs, by its name."""
+    return {backend: place_of(backend, configured) for backend in backends}
+
+
+def looked_at(backend: str, interpreter: str) -> Place:
+    """The place of a backend with an interpreter, which is asked what is installed there; nothing is imported."""
+    kind, _, wanted = backend.partition("@")
+    distributions = BACKENDS[kind].distributions
+    question = json.dumps([distributions, [*_MODULES, *(set(BACKENDS[kind].needs) - {"pylayer"})]])
+    try:
+        asked = subprocess.run(
+            [interpreter, "-P", "-c", _QUESTION, question],
+            stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+            timeout=LOOK, env=without_our_paths(),
+        )  # fmt: skip
+        python, found, absent = json.loads(asked.stdout)
+    except OSError as error:
+        return Place(backend, interpreter, f"{interpreter} cannot be started: {error.strerror or error}")
+    except subprocess.TimeoutExpired:
+        return Place(backend, interpreter, f"{interpreter} does not answer within {LOOK:g} s")
+    except ValueError:
+        last = (asked.stderr.strip().splitlines() or ["it says nothing"])[-1]
+        why = f"{interpreter} is no Python that can be used (3.11 or later is): {last}"
+        return Place(backend, interpreter, why)
+    problem = ""
+    if absent:
+        problem = f"{interpreter} has not installed: {', '.join(absent)}"
+    elif wanted and not same_version(found, wanted):
+        problem = f"{interpreter} has {kind} {found or 'of no known version'}, not {wanted}"
+    return Place(backend, interpreter, problem, python)
+
+
+def same_version(one: str, other: str) -> bool:
+    """Whether two versions are the same; what stands behind a ``+`` does not count."""
+    try:
+        return Version(one).public == Version(other).public
+    except InvalidVersion:
+        return False
+
+
+def without_our_paths() -> dict[str, str]:
+    """The variables of this process, without those that would show another interpreter the packages of this one."""
+    return {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")}
+
+
+# ------------------------------------------------------------------------------------ names
+def check_name(backend: str) -> str:
+    """What is wrong with the name of a backend, in one line; empty if nothing is. The version must be exact."""
+    kind, at, wanted = backend.partition("@")
+    if kind not in BACKENDS or not at:
+        return "" if kind in BACKENDS else f"there is no backend {backend!r}"
+    if kind not in KINDS:
+        return f"{kind} has no versions to choose from: write {kind} for the one that is installed"
+    try:
+        Version(wanted)
+    except InvalidVersion:
+        return f"{backend}: write a release behind the @, such as {kind}@3.0.0"
+    return ""
+
+
+def requirements(backend: str) -> list[str]:
+    """What is installed for a backend with a version, as pip reads it."""
+    kind, _, wanted = backend.partition("@")
+    older = [needs for name, limit, needs in BELOW if name == kind and Version(wanted) < Version(limit)]
+    package, *beside = KINDS[kind]
+    return [f"{package}=={wanted}", *WORKER_NEEDS, *beside, *itertools.chain(*older)]
+
+
+# ------------------------------------------------------------------------------------ environments that we make
+def folder() -> Path:
+    """Where environments are made: the user's cache folder, as the system has it."""
+    if named := os.environ.get(FOLDER):
+        return Path(named).expanduser().absolute()
+    if sys.platform == "win32":
+        cache = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
+    elif sys.platform == "darwin":
+        cache = Path.home() / "Library" / "Caches"
+    else:
+        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return cache / "gradcheck" / "environments"
+
+
+def folder_of(backend: str) -> Path:
+    """The folder of one environment."""
+    return folder() / backend
+
+
+def made() -> list[str]:
+    """The backends that have an environment, finished or not, in the order of their versions."""
+    names = [path.name for path in folder().iterdir() if path.is_dir()] if folder().is_dir() else []
+    known = [name for name in names if "@" in name and not check_name(name)]
+    return sorted(known, key=lambda name: (kind_of(name), Version(version_of(name))))
+
+
+def python_in(environment: Path) -> Path:
+    """The interpreter of an environment."""
+    return environment / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+
+
+def make(backend: str, say: Callable[[str], object], try_out: Callable[[Place], str]) -> Place:
+    """Make the environment of a backend, in place of one that was not finished.
+
+    uv is used if it is there: it keeps what it downloads, and shares files between environments. `say` is told each
+    command; what the commands print, progress included, goes to stderr. `try_out` says what goes wrong with it.
+
+    Raises:
+        NotMadeError: a command failed, or the environment cannot be used.
+    """
+    target = folder_of(backend)
+    remove(backend)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    uv = shutil.which("uv")
+    version = "{}.{}".format(*sys.version_info)
+    python, needs = str(python_in(target)), requirements(backend)
+    steps: list[Sequence[str]] = [
+        [uv, "venv", "--python", version, str(target)] if uv else [sys.executable, "-m", "venv", str(target)],
+        [uv, "pip", "install", "--python", python, *needs]
+        if uv
+        else [python, "-m", "pip", "--disable-pip-version-check", "install", *needs],
+    ]
+    try:
+        for step in steps:
+            say(" ".join(step))
+            run(step, backend)
+        place = looked_at(backend, python)
+        if problem := place.problem or try_out(place):
+            raise NotMadeError(f"{backend} was installed, but does not run, and is removed again: {problem}")
+    except BaseException:
+        remove(backend)
+        raise
+    (target / COMPLETE).write_text("\n".join(needs) + "\n", encoding="utf-8")
+    return place
+
+
+def run(command: Sequence[str], backend: str) -> None:
+    """Run a command that prints to stderr. Raises NotMadeError."""
+    try:
+        status = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=sys.stderr.fileno(), check=False).returncode
+    except OSError as error:
+        raise NotMadeError(f"{command[0]} cannot be started: {error.strerror or error}") from None
+    if status:
+        version = "{}.{}".format(*sys.version_info)
+        raise NotMadeError(
+            f"{backend} was not installed: {Path(command[0]).name} ended with status {status}, see above; the release "
+            f"may not exist, or not for Python {version} on this system"
+        )
+
+
+def remove(backend: str) -> bool:
+    """Remove an environment; whether there was one."""
+    there = folder_of(backend).exists()
+    if there:
+        (folder_of(backend) / COMPLETE).unlink(missing_ok=True)  # from here on it is not believed
+        shutil.rmtree(folder_of(backend))
+    return there

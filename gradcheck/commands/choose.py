@@ -1,0 +1,73 @@
+"""Which backends a run is on, and where each runs."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping, Sequence
+
+from gradcheck.backends.base import BACKENDS, kind_of
+from gradcheck.backends.environments import Place, check_name, place_of, places
+from gradcheck.commands.specs import fail
+from gradcheck.commands.trust import Leave
+from gradcheck.config import Config
+
+_IN_CASE = re.compile(rf"@(({'|'.join(BACKENDS)})(@[^@]+)?)$")
+
+
+def environments_of(leave: Leave) -> Mapping[str, str]:
+    """The interpreters that the project names, if its word counts: they are started, and may be any program."""
+    return leave.project.config.environments if leave.for_all or leave.trusted else {}
+
+
+def chosen_backends(
+    names: Sequence[str], ids: Sequence[str], config: Config, environments: Mapping[str, str], required: bool
+) -> dict[str, Place]:
+    """Those of ``-b``, or of the case names among `ids`, or of the configuration, or numpy; commas separate as well.
+
+    Raises:
+        SystemExit: there is no such backend, or one that ``-b`` names, that is `required`, or that needs nothing
+            further, cannot be used.
+    """
+    named = [name.strip() for word in names for name in word.split(",") if name.strip()]
+    in_cases = [match[1] for match in map(_IN_CASE.search, ids) if match]
+    chosen = list(dict.fromkeys(named or in_cases or config.backends or ["numpy"]))
+    for name in chosen:
+        check_backend(name)
+    found = places(chosen, environments)
+    for name, place in found.items():
+        if place.problem and (named or required or not BACKENDS[kind_of(name)].extra):
+            raise fail(f"backend {name}: {place.problem}{untrusted(name, config, environments)}")
+    return found
+
+
+def check_backend(name: str) -> None:
+    """See that a name is that of a backend.
+
+    Raises:
+        SystemExit: it is none.
+    """
+    problem = check_name(name)
+    if problem and kind_of(name) not in BACKENDS:
+        near = difflib.get_close_matches(kind_of(name), BACKENDS, 1)
+        problem += f"; did you mean {near[0]}?" if near else f"; the backends are {', '.join(BACKENDS)}"
+    if problem:
+        raise fail(problem)
+
+
+def untrusted(name: str, config: Config, environments: Mapping[str, str]) -> str:
+    """What to add where the project names an interpreter for a backend, and its word does not count."""
+    named = name in config.environments and name not in environments
+    return "; the project names an interpreter, which counts once `gradcheck trust` says so" if named else ""
+
+
+def place_again(name: str, environments: Mapping[str, str]) -> dict[str, Place]:
+    """Where the backend of a case that ran before runs now.
+
+    Raises:
+        SystemExit: it cannot run.
+    """
+    place = place_of(name, environments)
+    if place.problem:
+        raise fail(f"backend {name}: {place.problem}")
+    return {name: place}

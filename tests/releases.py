@@ -1,0 +1,40 @@
+"""Environments of releases that are none: this interpreter, and the bundled engine under the name of a Paddle."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+FACADE = """
+import sys
+del sys.modules["paddle"]
+import pylayer
+from pylayer.tensor import Tensor
+pylayer.install_paddle()
+Tensor.data_ptr = lambda self: self.array.ctypes.data
+Tensor.element_size = lambda self: self.array.itemsize
+"""
+"""The engine as ``import paddle``, with what Paddle has beside it and `gradcheck.backends.paddle` needs."""
+
+
+def make_environment(folder: Path, version: str, code: str = FACADE, *, packages: bool = True) -> Path:
+    """The interpreter of an environment in which a Paddle of that version seems to be installed.
+
+    Its ``import paddle`` runs `code`. It has this interpreter's packages, unless `packages` is false.
+    """
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
+    python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+    ask = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    site = Path(subprocess.run([str(python), "-c", ask], check=True, capture_output=True, text=True).stdout.strip())
+    (site / "paddle").mkdir()
+    (site / "paddle" / "__init__.py").write_text(code)
+    distribution = site / f"paddlepaddle-{version}.dist-info"
+    distribution.mkdir()
+    (distribution / "METADATA").write_text(f"Metadata-Version: 2.1\nName: paddlepaddle\nVersion: {version}\n")
+    if packages:
+        paths = dict.fromkeys(sysconfig.get_path(name) for name in ("purelib", "platlib"))
+        (site / "packages.pth").write_text("\n".join(paths) + "\n")
+    return python
