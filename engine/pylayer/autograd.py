@@ -77,7 +77,7 @@ def run_backward(outputs: Sequence[Tensor], cotangents: Sequence[Tensor | None],
         for leaf, cotangent in found.leaves.items():
             final = run_leaf_hooks(leaf, cotangent)
             array = final if leaf in found.owned and final is cotangent else final.copy()
-            leaf.accumulate(array, leaf in found.stopped)
+            leaf.accumulate(array)
 
 
 def grad(

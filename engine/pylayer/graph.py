@@ -90,8 +90,6 @@ class Gradients(NamedTuple):
     leaves: dict[Target, Cotangent]
     nodes: dict[Node, Cotangent]
     owned: set[Target]
-    stopped: set[Target]
-    """The leaves to which a PyLayer gave a gradient with stop_gradient True."""
     barred: Collection[Target]
     """What no gradient flows through."""
 
@@ -115,7 +113,7 @@ def walk(
     Raises:
         RuntimeError: a node was released by an earlier walk, or something it saved was changed in place.
     """
-    found = Gradients({}, dict.fromkeys(capture), set(), set(), barred)
+    found = Gradients({}, dict.fromkeys(capture), set(), barred)
     pending, captured, owned = found[:3]
     heap: list[tuple[int, Node]] = []
 

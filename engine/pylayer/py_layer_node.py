@@ -65,12 +65,7 @@ class PyLayerNode(Node):
             raise
         pairs = zip(self.parents, self.checked(returned, found.barred if found else ()), strict=True)
         given = [(parent, gradient) for parent, gradient in pairs if parent is not None and gradient is not None]
-        if create_graph:
-            return given
-        if found:
-            new = (parent for parent, gradient in given if gradient._stop_gradient and parent not in found.leaves)
-            found.stopped.update(new)  # of several gradients the first decides, as in Paddle
-        return [(parent, gradient.array) for parent, gradient in given]
+        return given if create_graph else [(parent, gradient.array) for parent, gradient in given]
 
     # ----------------------------------------------------------------- what backward gets
     def cotangent_arguments(self, cotangents: Sequence[Cotangent | None], ctx: PyLayerContext) -> list[Any]:

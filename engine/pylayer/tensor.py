@@ -243,10 +243,10 @@ class Tensor:
 
     clear_gradient = clear_grad
 
-    def accumulate(self, gradient: Array, stopped: bool = False) -> None:
+    def accumulate(self, gradient: Array) -> None:
         """Add `gradient`, an array nobody else holds, to `grad`: the same Tensor object, so that old handles see it."""
         if self._grad is None:
-            self._grad = Tensor(gradient, None, stopped)
+            self._grad = Tensor(gradient, None, False)
         else:
             self._grad = self._grad._replaced(self._grad.array + gradient)
 
