@@ -24,6 +24,7 @@ COMMANDS = {
     "list": ("gradcheck.commands.list:list_scenarios", "List scenarios."),
     "show": ("gradcheck.commands.show:show", "Show one scenario: its source, code and expectations."),
     "explain": ("gradcheck.commands.explain:explain", "Explain a diagnosis code, such as GC104."),
+    "rules": ("gradcheck.commands.rules:rules", "List the rules of the documents and the scenarios that assert them."),
     "schema": ("gradcheck.commands.schema:schema", "Print the JSON Schema of spec files."),
 }
 """Name → where the command is, and the line that ``--help`` shows for it without loading it."""

@@ -5,10 +5,10 @@
     python tests/bench/engine_mutants.py not-inplace     # those whose id or rules hold the text
 
 A mutation is an entry of ``engine_mutations/*.yaml``: its `id`, the rules that it `breaks` (ids of the rule catalogue),
-the `file` below ``engine/pylayer``, a text `old` that stands there once, and what takes its place. It is applied to a
+a text `old` that stands once in ``engine/pylayer``, whatever the file, and what takes its place. It is applied to a
 copy of the engine in a temporary folder, on which a process of its own runs the scenarios, those of the broken rules
-first, until one is not as expected. `equivalent` says why no scenario can tell a mutation from the engine: it is listed,
-not run. Exit status 1 if a mutation survives.
+first, until one is not as expected. `equivalent` says why no scenario can tell a mutation from the engine: it is
+listed, not run. Exit status 1 if a mutation survives.
 """
 
 from __future__ import annotations
@@ -52,22 +52,21 @@ class Mutation(NamedTuple):
 
     id: str
     breaks: Sequence[str]
-    file: str
     old: str
     new: str
     equivalent: str = ""
 
-    def applied(self, folder: Path) -> None:
-        """Change the copy of the engine in `folder`.
+    def applied(self, folder: Path) -> tuple[Path, str]:
+        """The file of the engine in `folder` that it changes, and its text then.
 
         Raises:
-            ValueError: the text does not stand there once, so that the mutation has to be written anew.
+            ValueError: the old text does not stand there once, so that the mutation has to be written anew.
         """
-        path = folder / self.file
-        text = path.read_text(encoding="utf-8")
-        if (count := text.count(self.old)) != 1:
-            raise ValueError(f"{self.id}: the old text stands {count} times in engine/pylayer/{self.file}, not once")
-        path.write_text(text.replace(self.old, self.new), encoding="utf-8")
+        texts = {path: path.read_text(encoding="utf-8") for path in folder.rglob("*.py")}
+        if (count := sum(text.count(self.old) for text in texts.values())) != 1:
+            raise ValueError(f"{self.id}: the old text stands {count} times in the engine, not once: {self.old!r}")
+        path = next(path for path, text in texts.items() if self.old in text)
+        return path, texts[path].replace(self.old, self.new)
 
 
 class Outcome(NamedTuple):
@@ -127,7 +126,8 @@ def tried(mutation: Mutation) -> Outcome:
     current = ""
     with copied_engine() as place, contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        mutation.applied(place)
+        path, text = mutation.applied(place)
+        path.write_text(text, encoding="utf-8")
         try:
             pylayer = import_module("pylayer")
         except Exception as error:
