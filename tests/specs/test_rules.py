@@ -20,7 +20,7 @@ from gradcheck.spec.model import Scenario
 from gradcheck.spec.read import load
 
 STATEMENTS = 60
-"""Normative statements of the five documents: 18 of PyLayer, 23 of PyLayerContext, 7 of the guide, 11 of static_pylayer,
+"""Normative statements of the documents: 18 of PyLayer, 23 of PyLayerContext, 7 of the guide, 11 of static_pylayer,
 and that their examples run."""
 SAMPLE = 8
 """Mutants tried here; ``-m long`` tries them all."""
