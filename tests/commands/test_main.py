@@ -57,7 +57,10 @@ def test_version(gradcheck):
 
 @pytest.mark.parametrize(
     ("name", "hint"),
-    [("rnu", "Did you mean 'run'?"), ("xyzzy", "The commands are run, replay, validate, list, show, explain, rules, schema.")],
+    [
+        ("rnu", "Did you mean 'run'?"),
+        ("xyzzy", "The commands are run, replay, validate, list, show, explain, rules, schema."),
+    ],
 )
 def test_an_unknown_command_brings_up_the_nearest_one(gradcheck, name, hint):
     done = gradcheck(name)
