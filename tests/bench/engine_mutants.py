@@ -8,7 +8,8 @@ A mutation is an entry of ``engine_mutations/*.yaml``: its `id`, the rules that 
 a text `old` that stands once in ``engine/pylayer``, whatever the file, and what takes its place. It is applied to a
 copy of the engine in a temporary folder, on which a process of its own runs the scenarios, those of the broken rules
 first, until one is not as expected. `equivalent` says why no scenario can tell a mutation from the engine: it is
-listed, not run. Exit status 1 if a mutation survives.
+listed, not run. Exit status 1 if a mutation survives; 2 if the engine itself is not as the scenarios expect, for then
+every mutant would seem to be caught.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ from gradcheck.spec.read import load  # noqa: E402
 
 AS_EXPECTED = (Status.PASS, Status.KINK, Status.XFAIL, Status.SKIP)
 LONGEST = 120
-"""Seconds after which a mutant counts as hanging; the whole suite takes a tenth."""
+"""Seconds of processor time after which a mutant counts as hanging; the whole suite takes a tenth."""
 
 
 class Mutation(NamedTuple):
@@ -67,6 +68,10 @@ class Mutation(NamedTuple):
             raise ValueError(f"{self.id}: the old text stands {count} times in the engine, not once: {self.old!r}")
         path = next(path for path, text in texts.items() if self.old in text)
         return path, texts[path].replace(self.old, self.new)
+
+
+UNCHANGED = Mutation("unchanged", (), "", "")
+"""The engine as it is, on which every scenario must be as expected."""
 
 
 class Outcome(NamedTuple):
@@ -121,13 +126,14 @@ def tried(mutation: Mutation) -> Outcome:
     def stop(number: int, frame: FrameType | None) -> None:
         raise Hanging
 
-    signal.signal(signal.SIGALRM, stop)
-    signal.alarm(LONGEST)
+    signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, LONGEST)
     current = ""
     with copied_engine() as place, contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        path, text = mutation.applied(place)
-        path.write_text(text, encoding="utf-8")
+        if mutation != UNCHANGED:
+            path, text = mutation.applied(place)
+            path.write_text(text, encoding="utf-8")
         try:
             pylayer = import_module("pylayer")
         except Exception as error:
@@ -139,7 +145,7 @@ def tried(mutation: Mutation) -> Outcome:
                 current = case.name
                 result = contextvars.copy_context().run(execute, case)  # a program of one case is not the next one's
                 if result.status not in AS_EXPECTED:
-                    return Outcome(mutation, case.name, f"{result.status}: {result.message.splitlines()[0][:160]}")
+                    return Outcome(mutation, case.name, f"{result.status}: {result.message[:160]}".replace("\n", " "))
         except Hanging:
             return Outcome(mutation, current, "it hangs")
         except Exception as error:  # the harness itself cannot go on
@@ -170,6 +176,10 @@ def main() -> int:
     wanted = selected(arguments)
     outcomes: list[Outcome] = []
     with multiprocessing.get_context("fork").Pool(arguments.jobs, maxtasksperchild=1) as pool:
+        as_it_is = pool.apply(tried, [UNCHANGED])
+        if as_it_is.caught_by:
+            print(f"the engine itself fails {as_it_is.caught_by}: {as_it_is.how}")
+            return 2
         for outcome in pool.imap(tried, [m for m in wanted if not m.equivalent], chunksize=1):
             outcomes.append(outcome)
             if outcome.caught_by and not arguments.survivors:
