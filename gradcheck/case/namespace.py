@@ -13,7 +13,7 @@ from gradcheck.case.places import frames_of, is_in
 
 Namespace = dict[str, Any]
 
-GRADIENT_FUNCTIONS = frozenset({"backward", "run_backward", "grad", "gradients", "append_backward"})
+GRADIENT_FUNCTIONS = frozenset({"append_backward", "backward", "backward_from", "grad", "gradients", "run_backward"})
 ENGINES = frozenset({"pylayer", "paddle"})
 
 

@@ -1,0 +1,72 @@
+"""The rule catalogue: the statements that the bundled scenarios hold implementations to, and which scenarios do.
+
+A file of ``specs/rules/`` holds the rules of one document. A scenario cites a rule by carrying its id among its tags:
+``gradcheck run -t RULE`` runs what asserts it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Annotated
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, Strict
+
+from gradcheck.resources import bundled_specs
+from gradcheck.spec.model import Scenario, TagName
+
+
+class _Entry(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+
+class Rule(_Entry):
+    """One statement of a document, or one observation."""
+
+    id: TagName
+    says: str = Field(min_length=1)
+    """The statement in our words."""
+    section: str
+    """Where in the document it stands."""
+    quote: str = Field(min_length=1)
+    """The sentence itself, verbatim but for line breaks."""
+    decided: str = ""
+    """What holds where documents contradict one another, or the engine and the release differ."""
+
+
+class Document(_Entry):
+    """A file of the catalogue: the rules of one document."""
+
+    document: str
+    url: str = ""
+    verified: str
+    """Digest of the quotes, written when they were last looked up in the document (tests/specs/quotes.py)."""
+    rules: Annotated[tuple[Rule, ...], Strict(False)]
+
+
+def catalogue() -> list[Document]:
+    """The files of the bundled catalogue, in the order of their names.
+
+    Raises:
+        pydantic.ValidationError: a file is not as the model says.
+    """
+    files = sorted((bundled_specs() / "rules").glob("*.yaml"))
+    return [read(file) for file in files]
+
+
+def read(file: Path) -> Document:
+    """One file of a catalogue. Raises pydantic.ValidationError."""
+    return Document.model_validate(yaml.safe_load(file.read_text(encoding="utf-8")))
+
+
+def rules_of(documents: Iterable[Document]) -> Iterator[tuple[Rule, Document]]:
+    """All rules, each with its document."""
+    for document in documents:
+        for rule in document.rules:
+            yield rule, document
+
+
+def citing(rule: Rule, scenarios: Iterable[Scenario]) -> list[Scenario]:
+    """The scenarios that cite a rule."""
+    return [scenario for scenario in scenarios if rule.id in scenario.tags]

@@ -1,0 +1,203 @@
+"""Mutation score of the bundled scenarios: the engine broken rule by rule, and whether a scenario notices.
+
+    python tests/bench/engine_mutants.py                 # every mutation of engine_mutations/*.yaml
+    python tests/bench/engine_mutants.py --sample 12     # so many of them, evenly spread
+    python tests/bench/engine_mutants.py not-inplace     # those whose id or rules hold the text
+
+A mutation is an entry of ``engine_mutations/*.yaml``: its `id`, the rules that it `breaks` (ids of the rule catalogue),
+a text `old` that stands once in ``engine/pylayer``, whatever the file, and what takes its place. It is applied to a
+copy of the engine in a temporary folder, on which a process of its own runs the scenarios, those of the broken rules
+first, until one is not as expected. `equivalent` says why no scenario can tell a mutation from the engine: it is
+listed, not run. Exit status 1 if a mutation survives; 2 if the engine itself is not as the scenarios expect, for then
+every mutant would seem to be caught.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import contextvars
+import io
+import multiprocessing
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Iterator, Sequence
+from importlib import import_module
+from pathlib import Path
+from types import FrameType
+from typing import NamedTuple
+
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+ENGINE = ROOT / "engine" / "pylayer"
+sys.path.insert(0, str(ROOT))
+
+from gradcheck.case.case import Case  # noqa: E402
+from gradcheck.result import Status  # noqa: E402
+from gradcheck.run.plan import plan  # noqa: E402
+from gradcheck.spec.read import load  # noqa: E402
+
+AS_EXPECTED = (Status.PASS, Status.KINK, Status.XFAIL, Status.SKIP)
+LONGEST = 120
+"""Seconds of processor time after which a mutant counts as hanging; the whole suite takes a tenth."""
+
+
+class Mutation(NamedTuple):
+    """One way in which the engine breaks a rule."""
+
+    id: str
+    breaks: Sequence[str]
+    old: str
+    new: str
+    equivalent: str = ""
+
+    def applied(self, folder: Path) -> tuple[Path, str]:
+        """The file of the engine in `folder` that it changes, and its text then.
+
+        Raises:
+            ValueError: the old text does not stand there once, so that the mutation has to be written anew.
+        """
+        texts = {path: path.read_text(encoding="utf-8") for path in folder.rglob("*.py")}
+        if (count := sum(text.count(self.old) for text in texts.values())) != 1:
+            raise ValueError(f"{self.id}: the old text stands {count} times in the engine, not once: {self.old!r}")
+        path = next(path for path, text in texts.items() if self.old in text)
+        return path, texts[path].replace(self.old, self.new)
+
+
+UNCHANGED = Mutation("unchanged", (), "", "")
+"""The engine as it is, on which every scenario must be as expected."""
+
+
+class Outcome(NamedTuple):
+    """What became of a mutant: the case that caught it and how, or nothing."""
+
+    mutation: Mutation
+    caught_by: str
+    how: str
+
+    @property
+    def by_its_rule(self) -> bool:
+        """Whether a scenario caught it that cites a rule that it breaks."""
+        return self.caught_by in {case.name for case in ordered(self.mutation) if cites(case, self.mutation)}
+
+
+class Hanging(BaseException):
+    """The mutant took too long."""
+
+
+def mutations() -> list[Mutation]:
+    """All of them, in the order of the files."""
+    files = sorted((Path(__file__).parent / "engine_mutations").glob("*.yaml"))
+    return [Mutation(**entry) for file in files for entry in yaml.safe_load(file.read_text(encoding="utf-8"))]
+
+
+CASES: list[Case] = []
+
+
+def ordered(mutation: Mutation) -> list[Case]:
+    """The cases of the suite, those first that cite a rule that the mutation breaks."""
+    return sorted(CASES, key=lambda case: not cites(case, mutation))
+
+
+def cites(case: Case, mutation: Mutation) -> bool:
+    """Whether a case cites a rule that the mutation breaks."""
+    return not set(mutation.breaks).isdisjoint(case.scenario.tags)
+
+
+@contextlib.contextmanager
+def copied_engine() -> Iterator[Path]:
+    """A copy of the engine that goes before the checkout's; compiled files are kept, so that it starts as fast."""
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder) / "pylayer"
+        shutil.copytree(ENGINE, place)
+        sys.path.insert(0, folder)
+        yield place
+
+
+def tried(mutation: Mutation) -> Outcome:
+    """Run the suite on the mutant in this process, which serves for nothing else."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise Hanging
+
+    signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, LONGEST)
+    current = ""
+    with copied_engine() as place, contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if mutation != UNCHANGED:
+            path, text = mutation.applied(place)
+            path.write_text(text, encoding="utf-8")
+        try:
+            pylayer = import_module("pylayer")
+        except Exception as error:
+            raise ValueError(f"{mutation.id}: the mutant cannot be imported, which tells nothing: {error}") from None
+        assert Path(str(pylayer.__file__)).parent == place
+        execute = import_module("gradcheck.case.execute").execute  # only now: it imports the engine
+        try:
+            for case in ordered(mutation):
+                current = case.name
+                result = contextvars.copy_context().run(execute, case)  # a program of one case is not the next one's
+                if result.status not in AS_EXPECTED:
+                    return Outcome(mutation, case.name, f"{result.status}: {result.message[:160]}".replace("\n", " "))
+        except Hanging:
+            return Outcome(mutation, current, "it hangs")
+        except Exception as error:  # the harness itself cannot go on
+            return Outcome(mutation, current, f"{type(error).__name__}: {error}")
+    return Outcome(mutation, "", "")
+
+
+def selected(arguments: argparse.Namespace) -> list[Mutation]:
+    """The mutations that the command line asks for."""
+    found = mutations()
+    if arguments.words:
+        found = [m for m in found if any(w in text for w in arguments.words for text in (m.id, *m.breaks))]
+    if arguments.sample:
+        found = found[:: max(1, len(found) // arguments.sample)][: arguments.sample]
+    return found
+
+
+def main() -> int:
+    """Print what became of each mutation, and how many were caught."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("words", nargs="*", metavar="TEXT", help="only mutations whose id or rules hold one of these")
+    parser.add_argument("--sample", type=int, default=0, metavar="N", help="only N mutations, evenly spread")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), metavar="N", help="processes at a time")
+    parser.add_argument("--survivors", action="store_true", help="print only what survives")
+    arguments = parser.parse_args()
+    started = time.monotonic()
+    CASES.extend(plan(load([ROOT / "specs"]), ["numpy"]))
+    wanted = selected(arguments)
+    outcomes: list[Outcome] = []
+    with multiprocessing.get_context("fork").Pool(arguments.jobs, maxtasksperchild=1) as pool:
+        as_it_is = pool.apply(tried, [UNCHANGED])
+        if as_it_is.caught_by:
+            print(f"the engine itself fails {as_it_is.caught_by}: {as_it_is.how}")
+            return 2
+        for outcome in pool.imap(tried, [m for m in wanted if not m.equivalent], chunksize=1):
+            outcomes.append(outcome)
+            if outcome.caught_by and not arguments.survivors:
+                beside = "" if outcome.by_its_rule else " (not one of its rules)"
+                print(f"caught    {outcome.mutation.id}: {outcome.caught_by}{beside}: {outcome.how}", flush=True)
+            elif not outcome.caught_by:
+                print(f"SURVIVED  {outcome.mutation.id}: breaks {', '.join(outcome.mutation.breaks)}", flush=True)
+    for mutation in wanted:
+        if mutation.equivalent:
+            print(f"equivalent {mutation.id}: {mutation.equivalent}")
+    caught = sum(bool(outcome.caught_by) for outcome in outcomes)
+    own = sum(outcome.by_its_rule for outcome in outcomes)
+    print(
+        f"{caught} of {len(outcomes)} mutants caught, {own} by a scenario of a rule that they break; "
+        f"{len(CASES)} cases, {time.monotonic() - started:.0f} s"
+    )
+    return int(caught < len(outcomes))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,96 @@
+"""The rule catalogue, and that the scenarios bite: the engine broken in many ways, each of which a scenario notices."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import engine_mutants
+import pytest
+from engine_mutants import ENGINE, Mutation, mutations
+from quotes import digest
+
+from gradcheck.resources import bundled_specs
+from gradcheck.rules import Document, catalogue, citing, rules_of
+from gradcheck.spec.model import Scenario
+from gradcheck.spec.read import load
+
+STATEMENTS = 60
+"""Normative statements of the documents: 18 of PyLayer, 23 of PyLayerContext, 7 of the guide, 11 of static_pylayer,
+and that their examples run."""
+SAMPLE = 8
+"""Mutants tried here; ``-m long`` tries them all."""
+
+
+@pytest.fixture(scope="module")
+def scenarios() -> list[Scenario]:
+    return [scenario for spec in load([bundled_specs()]) for scenario in spec.scenarios]
+
+
+def test_every_statement_of_the_documents_is_a_rule() -> None:
+    assert sum(len(document.rules) for document in catalogue() if document.url) == STATEMENTS
+
+
+def test_a_rule_has_an_id_of_its_own() -> None:
+    counts = Counter(rule.id for rule, _ in rules_of(catalogue()))
+    assert [id for id, count in counts.items() if count > 1] == []
+
+
+@pytest.mark.parametrize("document", catalogue(), ids=lambda document: document.document)
+def test_no_quote_was_changed_since_it_was_looked_up(document: Document) -> None:
+    # tests/specs/quotes.py looks them up and prints the new digest
+    assert document.verified == digest(rule.quote for rule in document.rules)
+
+
+def test_every_rule_has_a_scenario(scenarios: list[Scenario]) -> None:
+    assert [rule.id for rule, _ in rules_of(catalogue()) if not citing(rule, scenarios)] == []
+
+
+def test_every_scenario_cites_a_rule(scenarios: list[Scenario]) -> None:
+    ids = {rule.id for rule, _ in rules_of(catalogue())}
+    assert [scenario.id for scenario in scenarios if ids.isdisjoint(scenario.tags)] == []
+
+
+def test_an_observation_that_a_scenario_cites_is_in_the_catalogue(scenarios: list[Scenario]) -> None:
+    ids = {rule.id for rule, _ in rules_of(catalogue())}
+    cited = {tag for scenario in scenarios for tag in scenario.tags if tag.startswith("observed-")}
+    assert cited - ids == set()
+
+
+def test_every_rule_has_a_mutation_that_breaks_it() -> None:
+    broken = {rule for mutation in mutations() for rule in mutation.breaks}
+    assert {rule.id for rule, _ in rules_of(catalogue())} ^ broken == set()
+
+
+def test_mutations_have_ids_of_their_own() -> None:
+    counts = Counter(mutation.id for mutation in mutations())
+    assert [id for id, count in counts.items() if count > 1] == []
+
+
+@pytest.mark.parametrize("mutation", mutations(), ids=lambda mutation: mutation.id)
+def test_a_mutation_applies_to_the_engine_as_it_is(mutation: Mutation) -> None:
+    path, text = mutation.applied(ENGINE)
+    assert ast.dump(ast.parse(text)) != ast.dump(ast.parse(path.read_text(encoding="utf-8")))
+
+
+def bench(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """The bench in a process of its own, where no engine is imported yet."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, str(Path(engine_mutants.__file__)), "--jobs", "2", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, env=environment)
+
+
+def test_a_sample_of_mutants_is_caught() -> None:
+    done = bench("--sample", str(SAMPLE))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"{SAMPLE} of {SAMPLE} mutants caught" in done.stdout
+
+
+@pytest.mark.long
+def test_every_mutant_is_caught() -> None:
+    done = bench("--survivors")
+    assert done.returncode == 0, done.stdout + done.stderr
