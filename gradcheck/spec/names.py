@@ -104,7 +104,12 @@ def check_parameters(scenario: Node, code: set[str] | None, text: SpecText) -> N
     """Report the parameters of the matrix that no code uses: all their values would run the same case."""
     inputs = scenario.mapping("inputs").entries
     for name, (key, values) in scenario.mapping("matrix").entries.items():
-        reported = name in inputs or any(value.kind == "unreadable" for value in values.items) or not values.items
+        reported = (
+            name in inputs
+            or not name.isidentifier()
+            or any(value.kind == "unreadable" for value in values.items)
+            or not values.items
+        )
         if name != "dtype" and code is not None and not scenario.incomplete and not reported and name not in code:
             help = "use it in the layer, the call or an expression; only 'dtype' works by itself"
             text.report(key.line, key.column, key.width, f"nothing uses the matrix parameter {quote(name)}", help)

@@ -107,6 +107,7 @@ SPEC = """
         source: {document: d}
         tags: [apply, smooth]
         layer: {op: tanh}
+        call: paddle.tanh(x) * flag
         inputs: {x: {shape: [2]}}
         matrix: {dtype: [float32, float64], flag: [true, false]}
         seed: 7

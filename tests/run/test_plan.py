@@ -55,7 +55,7 @@ def test_a_skip_carries_its_reason(specs):
     tanh, *_, skipped = plan(specs, ["numpy"])
     assert tanh.not_run() is None
     result = skipped.not_run()
-    assert (result.status, result.message, result.line) == (Status.SKIP, "not yet", 13)
+    assert (result.status, result.message, result.line) == (Status.SKIP, "not yet", 14)
 
 
 @pytest.mark.parametrize(
