@@ -88,9 +88,10 @@ class Derivative:
 
 
 def derivative_of(scan: Scan, noise: Array) -> Derivative:
-    """The derivative of every row, given the noise of every row."""
+    """The derivative of every row, given the noise of every row, or one that all have."""
     xp, sizes = module_of(noise), scan.line.sizes
     steps = sorted(scan.samples)
+    noise = xp.broadcast_to(noise, scan.samples[steps[0]][0].change.shape)
     usual = sum(exponent <= USUAL_LARGEST for exponent in steps)
     h = xp.asarray([[RATIO**k] for k in steps])
     # from here on, one row per step and one column per row of the function; first all ahead, then all behind

@@ -256,7 +256,7 @@ SEES = """
 class Sees(PyLayer):
     @staticmethod
     def forward(ctx, x):
-        seen.append((x.is_contiguous(), x.shape, x.stop_gradient))
+        seen.append((x.is_contiguous(), list(x.shape), x.stop_gradient))
         return x * 2
 
     @staticmethod

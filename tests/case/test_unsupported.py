@@ -52,7 +52,6 @@ BODIES = {
     "a layer's forward": (layer("return paddle.sparse.add(x, x)"), "paddle.sparse"),
     "a layer's backward": (layer(backward="return dy.to_sparse_coo(1)"), METHOD),
     "a layer's module": (layer(before="from paddle.vision import ops"), "paddle.vision"),
-    "an operation": (f"layer: {{op: sparse.add}}\n{X}", "paddle.sparse"),
     "a call": (f"{layer()}call: L.apply(x).to_sparse_coo(1)\n", METHOD),
     "a reference into Paddle": (f"layer: {{ref: 'paddle.nn:quant.Stub'}}\n{X}", "paddle.nn.quant"),
 }  # fmt: skip
