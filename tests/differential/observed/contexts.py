@@ -150,6 +150,16 @@ def make(x):
 
 print(build(make)[0][0].tolist())
 """),
+    Rule(68, "In static mode outputs need a gradient if one of the inputs does.", """
+def make(x):
+    y = pylayer(lambda t: t * 2, [x], lambda dy: dy * 2)
+    x.stop_gradient = True
+    z = pylayer(lambda t: t * 2, [x], lambda dy: dy * 2)
+    print(y.stop_gradient, z.stop_gradient)
+    return [y]
+
+build(make)
+"""),
     Rule(69, "static.data has stop_gradient True; None and -1 are sizes that are known in the run.", """
 paddle.enable_static()
 x = paddle.static.data("x", [None, 2], "float32")
@@ -166,5 +176,11 @@ def make(x):
     return gradients(x * 2, x)
 
 print(build(make)[0][0].tolist())
+"""),
+    Rule(54, "The context's name is that of the node, in backward.", """
+def backward(ctx, dy):
+    print(ctx.name())
+    return dy
+layer(lambda ctx, x: x * 2, backward).apply(leaf(1.0)).backward()
 """),
 ]  # fmt: skip

@@ -112,11 +112,19 @@ y = layer(lambda ctx, x: x, lambda ctx, dy: dy).apply(h)
 print(y is h, h.inplace_version)
 layer(lambda ctx, x: x, lambda ctx, dy: dy).apply(leaf(1.0))
 """),
+    Rule(19, "An input changed in place in forward and returned counts two changes: the operation's and the layer's.", """
+h = leaf(2.0) * 1
+y = layer(lambda ctx, x: x.scale_(3.0), lambda ctx, dy: dy * 3).apply(h)
+print(y is h, h.inplace_version)
+"""),
     Rule(21, "A layer applied inside a forward builds no graph: only the outer backward runs.", """
 inner = layer(lambda ctx, x: x * 2, lambda ctx, dy: print("inner"))
 x = leaf(1.0)
 layer(lambda ctx, x: inner.apply(x), lambda ctx, dy: dy * 7).apply(x).backward()
 print(x.grad.item())
+"""),
+    Rule(22, "0-d Tensors and Tensors without elements go through apply.", """
+print(Square.apply(paddle.to_tensor(3.0)).shape, Square.apply(paddle.zeros([0, 2])).shape)
 """),
     Rule(23, "backward gets one cotangent per Tensor output.", """
 L = layer(lambda ctx, x: (x * 2, 5, x * 3), lambda ctx, *dy: (print(len(dy)), dy[0])[1])
@@ -238,5 +246,18 @@ print(x.grad.item())
 x = leaf(3.0)
 layer(lambda ctx, x: x * 2, lambda ctx, dy: dy.scale_(2.0)).apply(x).backward()
 print(x.grad.item())
+"""),
+    Rule(44, "The context and what it saved are released after backward, and at once where no gradient is needed.", """
+import gc, weakref
+kept = []
+def forward(ctx, x):
+    kept.append(weakref.ref(ctx))
+    return x * 2
+y = layer(forward, lambda ctx, dy: dy * 2).apply(leaf(1.0))
+y.backward()
+layer(forward, lambda ctx, dy: dy * 2).apply(paddle.to_tensor([1.0]))
+del y
+gc.collect()
+print([one() is None for one in kept])
 """),
 ]  # fmt: skip

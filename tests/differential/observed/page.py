@@ -11,7 +11,7 @@ from typing import Any
 from observed import contexts, layers, tensors
 from observed.rule import HELPERS, Rule, printed
 
-RULES: list[Rule] = [*layers.RULES, *contexts.RULES, *tensors.RULES]
+RULES: list[Rule] = sorted([*layers.RULES, *contexts.RULES, *tensors.RULES], key=lambda rule: rule.number)
 PAGE = Path(__file__).parents[3] / "docs/observed.md"
 
 HEAD = f"""# What Paddle 3.3.1 does
