@@ -94,7 +94,7 @@ UNINITIALISED = "Paddle reads memory that it did not write."
 LABELS = "Paddle gives labels, targets and weights of a loss no gradient; the engine differentiates in all inputs."
 
 KNOWN: tuple[Known, ...] = (
-    Known("PyLayer PyLayerContext once_differentiable", r"gradient \d stop_gradient", "The guide prints the gradient that a layer gave with stop_gradient False; Paddle 3.3.1 gives True.", args(leaf(1.0)), path="autograd.PyLayer"),
+    Known("PyLayer PyLayerContext once_differentiable", r"gradient \d stop_gradient", "The guide prints the gradient that a layer gave with stop_gradient False; Paddle 3.3.1 gives True.", args(leaf(1.5), 2.0), path="autograd.PyLayer"),
     # ------------------------------------------------------------------- all names
     Known("*", rf"error nothing\|RuntimeError|backward error|{GRADIENT}", "The CPU build has no kernel for this dtype; the engine computes.", args(f64(1.0, dtype="float16")), no_kernel, "nn.functional.relu"),
     Known("*", r"error \w+\|RuntimeError", "The CPU build has no kernel for this dtype; the engine refuses the call for another reason.", args(i64(1, 2), axis=3), no_kernel, "nn.functional.softmax"),
