@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import tomllib
 from collections.abc import Mapping
@@ -12,6 +11,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from gradcheck.backends.environments import check_name
+from gradcheck.hint import hint
 
 
 class ConfigError(ValueError):
@@ -133,6 +133,5 @@ def nearest_file(start: Path) -> Path | None:
 def _mistake(key: str, value: Any) -> str:
     if key in _EXPECTED:
         return f"{key} must be {_EXPECTED[key]}, not {value!r}"
-    near = difflib.get_close_matches(key, _EXPECTED, 1)
-    hint = f"did you mean {near[0]}?" if near else f"the keys are {', '.join(_EXPECTED)}"
-    return f"has no key {key!r}; {hint}"
+    otherwise = f"the keys are {', '.join(_EXPECTED)}"
+    return f"has no key {key!r}; {hint(key, _EXPECTED, otherwise)}"

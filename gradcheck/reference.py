@@ -13,18 +13,26 @@ from typing import Any
 from gradcheck.config import nearest_file
 
 
+def roots(folder: Path | None = None) -> list[Path]:
+    """The folders in which a user's modules are looked for: `folder`, the current one, the project's root and its src.
+
+    The root is where the pyproject.toml is that is the nearest to `folder`.
+    """
+    here = folder.absolute() if folder is not None else Path.cwd()
+    project = nearest_file(here)
+    above = [project.parent, project.parent / "src"] if project else []
+    return list(dict.fromkeys([here, Path.cwd(), *above]))
+
+
 def import_reference(reference: str, folder: Path | None = None) -> Any:
     """The object that ``package.module:name`` names.
 
-    It is looked for from `folder`, the current folder, and the project's root (where its pyproject.toml is) on.
+    It is looked for along `roots`.
 
     Raises:
         ImportError: there is no such module or name.
     """
-    here = folder.absolute() if folder is not None else Path.cwd()
-    project = nearest_file(here)
-    roots = dict.fromkeys([str(here), str(Path.cwd()), *([str(project.parent)] if project else [])])
-    sys.path[:0] = [root for root in roots if root not in sys.path]
+    sys.path[:0] = [str(root) for root in roots(folder) if str(root) not in sys.path]
     module_name, _, name = reference.partition(":")
     value: Any = import_module(module_name)
     for part in name.split("."):

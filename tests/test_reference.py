@@ -61,6 +61,14 @@ def test_a_layer_is_checked_by_its_name_from_any_folder_of_the_project(
     assert python(code, project / folder) == verdict
 
 
+def test_a_layer_below_src_is_found(project: Path) -> None:
+    (project / "src" / "own").mkdir(parents=True)
+    (project / "src" / "own" / "__init__.py").touch()
+    (project / "mine" / "right.py").rename(project / "src" / "own" / "layers.py")
+    code = "import gradcheck, numpy as np\nprint(gradcheck.check('own.layers:Square', np.ones(3)).verdict)"
+    assert python(code, project / "docs") == "PASS"
+
+
 def test_within_the_block_a_module_finds_the_engine_and_afterwards_nobody_else_does(project: Path) -> None:
     code = (
         "import gradcheck, numpy as np, importlib.util\n"

@@ -13,7 +13,10 @@ from gradcheck.case.places import frames_of, is_in
 
 Namespace = dict[str, Any]
 
-GRADIENT_FUNCTIONS = frozenset({"append_backward", "backward", "backward_from", "grad", "gradients", "run_backward"})
+GRADIENT_FUNCTIONS = frozenset({"append_backward", "backward", "grad", "gradients"})
+"""Paddle's public functions that take gradients."""
+GRADIENT_MODULE = "pylayer.autograd"
+"""Where the engine takes them, whatever its own functions are called."""
 ENGINES = frozenset({"pylayer", "paddle"})
 
 
@@ -71,7 +74,8 @@ def package_of(frame: FrameType) -> str:
 def phase_of(error: BaseException) -> str:
     """``backward`` if the error was raised while gradients were taken, else ``forward``."""
     for frame, _ in traceback.walk_tb(error.__traceback__):
-        if package_of(frame) in ENGINES and frame.f_code.co_name in GRADIENT_FUNCTIONS:
+        public = package_of(frame) in ENGINES and frame.f_code.co_name in GRADIENT_FUNCTIONS
+        if public or frame.f_globals.get("__name__") == GRADIENT_MODULE:
             return "backward"
     return "forward"
 

@@ -20,6 +20,7 @@ from gradcheck.commands.specs import fail
 from gradcheck.config import Config
 from gradcheck.report.files import FORMATS
 from gradcheck.run.plan import plan
+from gradcheck.run.supervisor import ExecutorError
 from gradcheck.spec.diagnostic import SpecError
 from gradcheck.spec.draft import DraftError, draft, shape_of, signature_of
 from gradcheck.spec.read import read_bytes
@@ -87,6 +88,9 @@ def check(
     files = [report_file(report) for report in reports]
     again = shlex.join(["gradcheck", *sys.argv[1:]])
     screen, began = make_screen("auto", color, False, False, again), datetime.now(UTC)
-    results, interrupted = run_all(cases, make_pool("local", 1, True), screen)
+    try:
+        results, interrupted = run_all(cases, make_pool("local", 1, True), screen)
+    except ExecutorError as error:
+        raise fail(str(error)) from None
     write_reports(files, cases, results, began, again)
     raise SystemExit(exit_code(results, interrupted))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Mapping, Sequence
 
@@ -11,6 +10,7 @@ from gradcheck.backends.environments import Place, check_name, place_of, places
 from gradcheck.commands.specs import fail
 from gradcheck.commands.trust import Leave
 from gradcheck.config import Config
+from gradcheck.hint import hint
 
 _IN_CASE = re.compile(rf"@(({'|'.join(BACKENDS)})(@[^@]+)?)$")
 
@@ -49,8 +49,8 @@ def check_backend(name: str) -> None:
     """
     problem = check_name(name)
     if problem and kind_of(name) not in BACKENDS:
-        near = difflib.get_close_matches(kind_of(name), BACKENDS, 1)
-        problem += f"; did you mean {near[0]}?" if near else f"; the backends are {', '.join(BACKENDS)}"
+        otherwise = f"the backends are {', '.join(BACKENDS)}"
+        problem += f"; {hint(kind_of(name), BACKENDS, otherwise)}"
     if problem:
         raise fail(problem)
 

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from gradcheck.commands.specs import fail
 from gradcheck.escape import one_line
 from gradcheck.report.record import Report
+from gradcheck.report.text import count
 from gradcheck.result import Result
 
 
@@ -31,7 +32,7 @@ def compare(before: str, after: str) -> None:
         said = f"  {one_line(right.message)}" if right is not None and right.message else ""
         click.echo(f"{was} → {now}  {one_line(name)}{said}")
     same = sum(1 for name in one if name in other and one[name].status is other[name].status)
-    click.echo(f"{worse} new failure{'' if worse == 1 else 's'}, {same} the same of {len({*one, *other})}")
+    click.echo(f"{count(worse, 'new failure')}, {same} the same of {len({*one, *other})}")
     raise SystemExit(1 if worse else 0)
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
-
 import click
 
 from gradcheck.codes import CODES, explained
+from gradcheck.hint import hint
 
 
 @click.command()
@@ -20,9 +19,8 @@ def explain(codes: tuple[str, ...]) -> None:
     for number, code in enumerate(codes):
         name = code.upper()
         if name not in CODES:
-            near = difflib.get_close_matches(name, CODES, 1)
-            hint = f"did you mean {near[0]}?" if near else "gradcheck explain lists all codes"
-            raise click.UsageError(f"there is no code {code!r}; {hint}")
+            meant = hint(name, CODES, "gradcheck explain lists all codes")
+            raise click.UsageError(f"there is no code {code!r}; {meant}")
         if number:
             click.echo()
         click.echo("\n".join(explained(name)))

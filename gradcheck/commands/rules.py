@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from gradcheck.commands.specs import fail, read_specs
+from gradcheck.report.text import count
 from gradcheck.rules import Document, Rule, catalogue, citing, rules_of
 
 if TYPE_CHECKING:
@@ -41,8 +42,7 @@ def rules(names: tuple[str, ...], uncovered: bool) -> None:
         return
     width = max(map(len, known))
     for rule, document in known.values():
-        count = len(citing(rule, scenarios))
-        number = f"{count} scenario{'' if count == 1 else 's'}"
+        number = count(len(citing(rule, scenarios)), "scenario")
         click.echo(f"{rule.id:<{width}}  {rule.says}  [{document.document}]  {number}")
 
 

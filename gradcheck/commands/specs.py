@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gradcheck.escape import safe
+from gradcheck.report.text import count
 from gradcheck.resources import bundled_specs
 from gradcheck.spec.diagnostic import SpecError
 from gradcheck.spec.read import load
@@ -40,8 +41,7 @@ def read_specs(names: Sequence[str], paths: Sequence[str] = ()) -> tuple[list[Sp
     except SpecError as error:
         for diagnostic in error.diagnostics:
             click.echo(diagnostic.render(), err=True)
-        count = len(error.diagnostics)
-        click.echo(f"{count} mistake{'s' if count > 1 else ''} in spec files; nothing was run", err=True)
+        click.echo(f"{count(len(error.diagnostics), 'mistake')} in spec files; nothing was run", err=True)
         raise SystemExit(USAGE) from None
 
 

@@ -19,6 +19,7 @@ def surface(context: click.Context, targets: tuple[str, ...]) -> None:
     """
     import pylayer.paddle as facade
     from gradcheck.escape import escape
+    from gradcheck.report.text import count
     from gradcheck.surface import files_of, missing_in, uses_in
 
     files = []
@@ -51,10 +52,9 @@ def surface(context: click.Context, targets: tuple[str, ...]) -> None:
             places += 1
             lacking[name] = lacking.get(name, 0) + 1
     read = len(dict.fromkeys(files)) - unread
-    counted = f"{read} file{'' if read == 1 else 's'} read"
+    counted = f"{count(read, 'file')} read"
     if lacking:
-        names = f"{len(lacking)} name{'' if len(lacking) == 1 else 's'}"
-        click.echo(f"{names} missing, used in {places} place{'' if places == 1 else 's'}; {counted}")
+        click.echo(f"{count(len(lacking), 'name')} missing, used in {count(places, 'place')}; {counted}")
     elif read:
         click.echo(f"the bundled engine has all names; {counted}")
     context.exit(USAGE if unread else 1 if lacking else 0)

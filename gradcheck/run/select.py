@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable, Iterable
 
 from gradcheck.case.case import Case
+from gradcheck.hint import hint
 
 
 class SelectionError(ValueError):
@@ -38,9 +38,8 @@ def select_ids(cases: Iterable[Case], ids: Iterable[str]) -> list[Case]:
     known = {name for case in found for name in (case.scenario.id, case.name)}
     problems = []
     for name in sorted(wanted - known):
-        near = difflib.get_close_matches(name, sorted(known), 1)
-        hint = f"did you mean {near[0]}?" if near else "`gradcheck list` shows what there is"
-        problems.append(f"no file, folder or scenario is called {name!r}; {hint}")
+        meant = hint(name, sorted(known), "`gradcheck list` shows what there is")
+        problems.append(f"no file, folder or scenario is called {name!r}; {meant}")
     if problems:
         raise SelectionError("\n".join(problems))
     return [case for case in found if case.scenario.id in wanted or case.name in wanted]
@@ -68,9 +67,8 @@ def select_tags(cases: Iterable[Case], expression: str) -> list[Case]:
     known = {tag for case in cases for tag in case.scenario.tags}
     for word in parsed.words():
         if cases and word not in known:
-            near = difflib.get_close_matches(word, sorted(known), 1)
-            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(sorted(known)) or 'none'}"
-            raise SelectionError(f"-t {expression!r}: no scenario has the tag {word!r}; {hint}")
+            meant = hint(word, sorted(known), f"there are {', '.join(sorted(known)) or 'none'}")
+            raise SelectionError(f"-t {expression!r}: no scenario has the tag {word!r}; {meant}")
     return [case for case in cases if fits(case.scenario.tags.__contains__)]
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from gradcheck.config import nearest_file
+from gradcheck.reference import roots
 
 _REFERENCE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 _INPUT = re.compile(r"([A-Za-z_]\w*)=(\d+(?:x\d+)*|scalar)(?::([a-z]+\d*))?")
@@ -72,13 +72,11 @@ def signature_of(reference: str) -> Signature:
     if not _REFERENCE.fullmatch(reference):
         raise DraftError(f"{reference!r} names no layer: write package.module:Layer, such as mypkg.layers:OwnTanh")
     module, _, name = reference.partition(":")
-    project = nearest_file(Path.cwd())
-    roots = dict.fromkeys([Path.cwd(), *([project.parent, project.parent / "src"] if project else [])])
     below = Path(*module.split("."))
-    files = [root / form for root in roots for form in (below.with_suffix(".py"), below / "__init__.py")]
+    files = [root / form for root in roots() for form in (below.with_suffix(".py"), below / "__init__.py")]
     file = next((one for one in files if one.is_file()), None)
     if file is None:
-        looked = " or ".join(str(root) for root in roots)
+        looked = " or ".join(map(str, roots()))
         raise DraftError(f"there is no module {module} below {looked}")
     try:
         tree = ast.parse(file.read_bytes(), str(file))

@@ -68,6 +68,13 @@ def test_a_function_is_checked_too(gradcheck, package):
     assert gradcheck("check", "own_package.layers:double", "-i", "x=scalar").code == 0
 
 
+def test_a_package_below_src_is_found_and_imported(gradcheck, package, folder):
+    (folder / "pyproject.toml").write_text("")
+    (folder / "src").mkdir()
+    (folder / "own_package").rename(folder / "src" / "own_package")
+    assert gradcheck("check", "own_package.layers:double", "-i", "x=2").code == 0
+
+
 def test_how_it_is_called_can_be_said(gradcheck, package):
     done = gradcheck("check", "own_package.layers:Scale", "-i", "x=2", "-i", "w=2", "--call", "Scale.apply(x, w, 3.0)")
     assert done.code == 0

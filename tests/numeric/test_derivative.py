@@ -12,8 +12,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scans import ALL, USUAL, Array, brief, line_of, look
 
-from gradcheck.numeric.derivative import quick
+from gradcheck.numeric.derivative import derivative_of, quick
 from gradcheck.numeric.line import random_direction, scale_of
+from gradcheck.numeric.scan import Scan
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
@@ -72,6 +73,15 @@ def test_below_rounding_to_a_coarse_grid_the_derivative_is_seen(f: Function, slo
     seen = found.bar <= 1e-2 * slope(x)
     assert outside.mean() <= 0.005
     assert seen.mean() >= 0.9
+
+
+def test_one_noise_stands_for_that_of_every_output() -> None:
+    points = np.linspace(0.5, 2, 7)
+    scan = Scan(line_of(np.exp, points))
+    scan.extend(USUAL)
+    one, each = (derivative_of(scan, np.full(size, 1e-16)).both for size in (1, points.size))
+    np.testing.assert_array_equal(one.value, each.value)
+    np.testing.assert_array_equal(one.bar, each.bar)
 
 
 def test_every_output_has_a_bar_of_its_own() -> None:
