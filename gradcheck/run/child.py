@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import NamedTuple, NoReturn
 
-from gradcheck.run.limits import Used, children, used_below
+from gradcheck.run.limits import Used, kill_children, used_below
 
 READY = "ready\n"
 """What a worker says first: the imports went well."""
@@ -146,7 +146,7 @@ class Child:
         if self.exit_code is None:
             os.kill(self.pid, signal.SIGKILL)  # it may not have made its session yet
             self.exit_code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
-        kill_adopted()
+        kill_children()  # what the case left outside its own session
         os.close(self.answer_fd)
         os.close(self.printed_fd)
 
@@ -164,15 +164,6 @@ def enter(printed_fd: int, private: Iterable[int]) -> None:
     os.dup2(printed_fd, 1)
     os.dup2(printed_fd, 2)
     os.close(printed_fd)
-
-
-def kill_adopted() -> None:
-    """Kill the processes that a case left outside its own session: on Linux they are this process's children then."""
-    while pids := children("self"):
-        for pid in pids:
-            with suppress(ProcessLookupError, ChildProcessError):
-                os.kill(pid, signal.SIGKILL)
-                os.waitpid(pid, 0)
 
 
 _libc = ctypes.CDLL(None) if sys.platform == "linux" else None

@@ -8,7 +8,7 @@ import re
 import shutil
 import signal
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -108,6 +108,18 @@ def children(pid: int | str) -> list[int]:
     return found
 
 
+def kill_children(but: Collection[int | None] = ()) -> None:
+    """Kill the processes below this one, except those in `but` and what is below them.
+
+    What one of them started is this process's child in its turn, on Linux, where this process takes orphans up.
+    """
+    while pids := [pid for pid in children("self") if pid not in but]:
+        for pid in pids:
+            with suppress(ProcessLookupError, ChildProcessError):
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)
+
+
 def descendants(pid: int | str) -> Iterator[int]:
     """All processes below a process."""
     waiting = children(pid)
@@ -128,7 +140,7 @@ _own_shared_memory = False
 def own_shared_memory() -> bool:
     """Give this process, and those it will start, a ``/dev/shm`` and System V segments that nobody else has.
 
-    What cases leave there is then counted (`shared_memory`) and removed (`empty_shared_memory`). Linux only, and only
+    What cases leave there is then counted (`in_shared_files`) and removed (`empty_shared_memory`). Linux only, and only
     before this process has a second thread; False where the system does not permit it.
     """
     global _own_shared_memory
@@ -143,7 +155,8 @@ def own_shared_memory() -> bool:
             Path("/proc/self/setgroups").write_text("deny")
             Path("/proc/self/uid_map").write_text(f"{user} {user} 1")
             Path("/proc/self/gid_map").write_text(f"{group} {group} 1")
-    libc.mount(b"none", b"/", None, MS_REC | MS_PRIVATE, None)
+    if libc.mount(b"none", b"/", None, MS_REC | MS_PRIVATE, None) != 0:  # else the system would see our mount
+        return False
     options = MS_NOSUID | MS_NODEV
     _own_shared_memory = bool(libc.mount(b"tmpfs", SHARED.encode(), b"tmpfs", options, b"mode=1777") == 0)
     return _own_shared_memory

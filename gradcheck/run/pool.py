@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import selectors
-import signal
 import subprocess
 import sys
 import tempfile
@@ -19,7 +18,7 @@ from typing import Protocol
 from gradcheck.case.case import Case
 from gradcheck.result import Result, Status
 from gradcheck.run.child import PR_SET_CHILD_SUBREAPER, READY, Outcome, is_subreaper, prctl
-from gradcheck.run.limits import children, kill_marked
+from gradcheck.run.limits import children, kill_children, kill_marked
 from gradcheck.run.observed import settled
 from gradcheck.run.outcome import how_it_ended, result_of
 from gradcheck.run.spawn import SpawningWorker, environment, python
@@ -236,14 +235,6 @@ class Pool:
         return result
 
     def kill_orphans(self) -> None:
-        """Kill every process below this one that is no worker and was not there before: a dead worker's cases left it.
-
-        Those that one of them started become orphans in turn, and are found by the next look.
-        """
+        """Kill every process below this one that is no worker and was not there before: a dead worker left it."""
         with self.lock:
-            known = self.not_ours | {worker.pid for worker in self.workers}
-            while orphans := set(children("self")) - known:
-                for pid in orphans:
-                    with suppress(ProcessLookupError, ChildProcessError):
-                        os.kill(pid, signal.SIGKILL)
-                        os.waitpid(pid, 0)
+            kill_children(but=self.not_ours | {worker.pid for worker in self.workers})
