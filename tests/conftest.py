@@ -1,10 +1,19 @@
-"""What every test gets: a home of its own, so that none reads or writes what the user has decided."""
+"""What every test gets: a home of its own, so that none reads or writes what the user has decided, and drawn inputs
+that are the same in every run, so that a failure is of the change at hand. To hunt with inputs drawn anew:
+
+    pytest --hypothesis-profile=hunt
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("suite", derandomize=True, database=None, deadline=None)
+settings.register_profile("hunt", deadline=None)
+settings.load_profile("suite")
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -48,6 +48,10 @@ COMPLEX = [
 ]  # fmt: skip
 """Operations that take complex numbers."""
 
+STEPS = {"floor", "ceil", "trunc", "round", "sign", "floor_divide"}
+"""Operations that are flat between jumps. Without a tape of its own, flat is not told from saturated: nothing need be
+seen."""
+
 LAYOUTS = ["C", "F", "every second", "backwards", "read-only"]
 
 
@@ -98,13 +102,14 @@ def check_family(name: str, examples: int) -> Counter[str]:
     """Check drawn calls of a family in first and second order, and count them."""
     counts: Counter[str] = Counter()
 
-    @settings(max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+    @settings(max_examples=examples, suppress_health_check=list(HealthCheck))
     @given(call=calls(name))
     def check(call: Call) -> None:
         for order, problem in (("first", first_order(call)), ("second", second_order(call))):
             found = check_gradient(problem)
             counts[f"{order} order: {found.verdict}"] += 1
-            assert found.verdict in (expected(problem), Status.KINK), (
+            flat = [Status.INCONCLUSIVE] if call.op.name in STEPS else []
+            assert found.verdict in (expected(problem), Status.KINK, *flat), (
                 order,
                 call.op,
                 call.arguments,

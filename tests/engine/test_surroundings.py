@@ -137,6 +137,15 @@ def test_transforms(name, norm):
     np.testing.assert_allclose(found, getattr(np.fft, name)(values, norm=norm), atol=1e-12)
 
 
+@pytest.mark.parametrize("full", [False, True])
+@pytest.mark.parametrize("entry", [np.inf, -np.inf, np.nan])
+def test_singular_values_of_an_infinite_matrix_are_refused_where_lapack_never_ends(entry, full):
+    values = np.ones((3, 4))
+    values[1, 2] = entry
+    with pytest.raises(ValueError, match="finite entries"):
+        paddle.linalg.svd(paddle.to_tensor(values), full_matrices=full)
+
+
 def test_factors_multiply_to_the_matrix():
     for values in (M, M.T, M[:3]):
         x = paddle.to_tensor(values)

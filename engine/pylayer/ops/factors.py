@@ -117,16 +117,27 @@ def _svd_vjp(g: Any, F: Any, out: Any) -> Any:
     return found
 
 
+def _finite(xp: ModuleType, x: Array) -> Array:
+    """The matrices as they are: LAPACK's decomposition (gesdd) need not end on one with an infinite entry.
+
+    Raises:
+        ValueError: an entry is not finite, as the release raises there.
+    """
+    if not xp.isfinite(x).all().item():
+        raise ValueError("singular values need a matrix of finite entries, and this one has an infinity or a NaN")
+    return x
+
+
 @op(x=_svd_vjp)
 def svd_(xp: ModuleType, x: Array) -> list[Array]:
     """U, the singular values from the largest on, and the adjoint of V, without what belongs to none."""
-    return list(xp.linalg.svd(x, full_matrices=False))
+    return list(xp.linalg.svd(_finite(xp, x), full_matrices=False))
 
 
 @op()
 def svd_full(xp: ModuleType, x: Array) -> list[Array]:
     """As `svd_`, U and V square."""
-    return list(xp.linalg.svd(x, full_matrices=True))
+    return list(xp.linalg.svd(_finite(xp, x), full_matrices=True))
 
 
 def svd(
