@@ -53,7 +53,7 @@ def elsewhere(looker: Looker, look: Look, anyway: bool = False) -> Found:
             cause = Diagnosis.of("GC121", why)
             return Found(Status.INCONCLUSIVE, why, diagnosis=(cause,), wrong_elsewhere=True, doubted=True)
     silent = held and not bool((look.derivative.around > 0).any()) and not look.seen.noisy
-    if silent and not any(bool((g != 0).any()) for g in looker.point.vjp(looker.even_weights())):
+    if silent and look.claim.size <= look.seen.bar < float("inf"):  # what backward gives is no more than rounding
         return Found(Status.PASS, marks=("nothing changes here",))
     why = UNSEEN.format(looker.point.raised)
     return Found(Status.INCONCLUSIVE, why, diagnosis=(Diagnosis.of("GC121", why),), doubted=not held)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from gradcheck.backends.base import is_differentiable
@@ -21,22 +22,26 @@ SPREAD = 6
 """How many times the root mean square of the error there the error may be: rounding varies from point to point, a wrong
 formula is off by the same everywhere, so that its error is one root mean square. By Student's t, 6 neighbours' is
 exceeded 6 times once in 1,000."""
-ZERO = 2.0**-46
-"""A gradient in float64 so small beside its natural size is nothing but the rounding errors of a zero."""
+OF_OUTPUTS = 2.0
+"""Units in the last place of the outputs, over the scale of the inputs, that a gradient may be off at least: the
+difference of two numbers as large as the outputs, each rounded. A forward shows nothing smaller either."""
 
 
 def wrong_in_low_precision(point: Point, random: np.random.Generator, rtol: float) -> list[Entry]:
     """The elements on which the gradients of a random signed sum of the outputs differ too much; none if there is no
     lower dtype.
 
-    The bound per element is the larger of `UNITS` of the dtype, of the largest gradient or of its natural size where
-    that is zero, and of how much the error varies between points close by.
+    The bound per element is the sum of `UNITS` of the dtype, of the largest gradient; of `OF_OUTPUTS`, of its natural
+    size; and of how much the error varies between points close by. What the dtype cannot hold is not compared.
     """
     if point.as_given:
         return []
     low_inputs = list(point.problem.inputs)
     low_outputs = Outputs(point.problem.forward(low_inputs), point.outputs.active)
     eps = max(spacing(low_inputs[k]) for k in point.moved)
+    smallest, largest = range_of(low_inputs, point.moved)
+    if not bool((abs(low_outputs.vector) <= largest).all()):  # they overflow there
+        return []
     signs = random.integers(0, 2, point.outputs.vector.shape) * 2.0 - 1
     cotangent = module_of(point.outputs.vector).asarray(signs)
 
@@ -63,14 +68,18 @@ def wrong_in_low_precision(point: Point, random: np.random.Generator, rtol: floa
     for number, ((a, b), square) in enumerate(zip(here, squares, strict=True)):
         if not a.size:
             continue
-        size, natural = float(abs(b).max()), natural_size(point, number)
-        if size <= ZERO * natural:
-            size = natural
-        bar = UNITS * eps * size + SPREAD * (square / NEIGHBOURS) ** 0.5 + rtol * abs(b)
-        for i in module_of(a).flatnonzero(~(abs(a - b) <= bar)).tolist():
+        size = UNITS * float(abs(b).max()) + OF_OUTPUTS * natural_size(point, number)
+        bar = smallest + eps * size + SPREAD * (square / NEIGHBOURS) ** 0.5 + rtol * abs(b)
+        for i in module_of(a).flatnonzero(~(abs(a - b) <= bar) & (abs(b) <= largest)).tolist():
             values = [float(v.reshape(-1)[i].real) for v in (a, b, bar)]
             wrong.append(Entry(number, i, SUM_OF_OUTPUTS, *values))
     return wrong
+
+
+def range_of(inputs: Sequence[Array], moved: Sequence[int]) -> tuple[float, float]:
+    """The smallest normal number and the largest one of the dtype among them that holds least."""
+    limits: list[Any] = [ml_dtypes.finfo(inputs[k].real.dtype) for k in moved]  # type: ignore[no-untyped-call]
+    return max(float(f.smallest_normal) for f in limits), min(float(f.max) for f in limits)
 
 
 def natural_size(point: Point, number: int) -> float:

@@ -35,6 +35,12 @@ APART = 4.0
 a kink stays at every step."""
 
 
+CANCELLED = 4.0
+"""A derivative that may be 0 is told to be near 0 to so many times the noise of the function, over the scale of the
+inputs, though steps beyond that scale may see it to be nearer: a right backward computes with numbers as large as the
+outputs, and where all of them cancel (the sum of a softmax) their rounding is left."""
+
+
 @dataclass(frozen=True)
 class Interval:
     """Per row, a value and how far the truth may be from it; a bar of inf knows nothing."""
@@ -105,6 +111,8 @@ def derivative_of(scan: Scan, noise: Array) -> Derivative:
     central, square = (ahead - behind) / (2 * h), RATIO * RATIO
     both_bars = (square + 1 / RATIO) / (square - 1) * xp.maximum(noises[:-1], noises[1:]) / h[:-1]
     both, chosen = balanced(xp, (square * central[:-1] - central[1:]) / (square - 1), both_bars)
+    zero = abs(both.value) <= both.bar
+    both = Interval(both.value, xp.where(zero, xp.maximum(both.bar, CANCELLED * noise), both.bar))
     slopes, near = one_sided(sides, h), sum(exponent <= SIDES for exponent in steps[2:])
     slopes[:, noise.size :] *= -1
     side_bars = (RATIO * 5 / 3 + 5 / 12) / 3 * xp.maximum(noises[:-2], noises[2:]) / h[:-2]

@@ -107,7 +107,71 @@ SHARES = [
 ]  # fmt: skip
 
 
-KINDS = (RANGE, SHARES)
+# ------------------------------------------------------------------- constants: all of the gradient cancels
+def np_sum_vjp(rows: float) -> Any:
+    """Of the sum of a softmax: `rows` of the row sum's share."""
+
+    def backward(x: Any, y: Any, g: Any) -> Any:
+        s, wide = np_softmax(x), g[..., None]
+        return s * (wide - rows * (wide * s).sum(-1, keepdims=True))
+
+    return backward
+
+
+def np_normed(x: Any) -> Any:
+    return x / np.sqrt((x * x).sum(-1, keepdims=True))
+
+
+def np_length_vjp(along: float) -> Any:
+    """Of the squared length of a normed vector: `along` of the share of the norm."""
+
+    def backward(x: Any, y: Any, g: Any) -> Any:
+        n = np_normed(x)
+        wide = 2 * n * g[..., None]
+        return (wide - along * n * (n * wide).sum(-1, keepdims=True)) / np.sqrt((x * x).sum(-1, keepdims=True))
+
+    return backward
+
+
+CONSTANTS = [
+    *in_numpy("the sum of a softmax", lambda x: np_softmax(x).sum(-1), np_sum_vjp(1), [np_sum_vjp(0), np_sum_vjp(0.99)],
+              normal((5, 7)), seeds=4),
+    *in_numpy("the sum of a softmax in float32", lambda x: np_softmax(x).sum(-1), np_sum_vjp(1), np_sum_vjp(0),
+              normal((5, 7), dtype="float32"), seeds=4),
+    *in_numpy("the length of a normed vector", lambda x: (np_normed(x) ** 2).sum(-1), np_length_vjp(1),
+              [np_length_vjp(0), np_length_vjp(1.01)], normal((5, 7)), seeds=4),
+    *in_numpy("x / x", lambda x: x / x, lambda x, y, g: g / x - g * x / x**2, lambda x, y, g: g / x, normal((9,)),
+              seeds=4),
+    *in_paddle("correlations, those with oneself too", paddle.linalg.corrcoef,
+               lambda x, y, g: corrcoef_vjp(x, g), lambda x, y, g: 2 * corrcoef_vjp(x, g),
+               normal((4, 6), size=0.3), seeds=4),
+]  # fmt: skip
+
+
+def corrcoef_vjp(x: Any, g: Any) -> Any:
+    """By the engine's own derivatives, the limits at ±1 left out."""
+    centred = x - x.mean(1, keepdim=True)
+    length = (centred * centred).sum(1, keepdim=True).sqrt()
+    n = centred / length
+    wide = (g + g.T) @ n
+    wide = wide - n * (n * wide).sum(1, keepdim=True)
+    return (wide - wide.mean(1, keepdim=True)) / length
+
+
+# ------------------------------------------------------------------- what float32 cannot hold, or a float32 row cancels
+SINGLE: dict[str, Any] = {"dtype": "float32"}
+IN_FLOAT32 = [
+    *in_paddle("a product of 16 that underflows", paddle.prod, lambda x, y, g: g * y / x, lambda x, y, g: g * (y + x),
+               normal((4, 4), size=1e-4, **SINGLE), seeds=2),
+    *in_paddle("a running product that overflows", lambda x: paddle.cumprod(x, 0),
+               lambda x, y, g: ((g * y).flip(0).cumsum(0).flip(0)) / x, lambda x, y, g: g * y / x,
+               normal((16,), size=1e3, **SINGLE), seeds=2),
+    *in_numpy("a saturated softmax", np_softmax, lambda x, y, g: y * (g - (g * y).sum(-1, keepdims=True)),
+              lambda x, y, g: y * g, normal((5, 7), size=30, **SINGLE), seeds=6),
+]  # fmt: skip
+
+
+KINDS = (RANGE, SHARES, CONSTANTS, IN_FLOAT32)
 
 
 test_a_right_backward_is_green, test_a_wrong_backward_is_not = judging(*KINDS)
