@@ -21,9 +21,9 @@ ALIKE = {"ERROR": "FAIL"}
 
 HEAD = """# Findings in released packages
 
-gradcheck was run on the PyLayers that released packages of Paddle's ecosystem define. Everything on this page is written by one
-run of [`docs/examples/findings/run.py`](examples/findings/run.py), which installs
-the packages and the releases of Paddle from the package index and checks each class by its name; no code of theirs is kept here:
+gradcheck was run on the PyLayers that released packages of Paddle's ecosystem define. Everything on this page is
+written by one run of [`docs/examples/findings/run.py`](examples/findings/run.py), which installs the packages and the
+releases of Paddle from the package index and checks each class by its name; no code of theirs is kept here:
 
 ```text
 python docs/examples/findings/run.py
@@ -36,9 +36,9 @@ Inputs and expectations are in [`released.grad.yaml`](examples/findings/released
 
 """
 AFTER = """
-**Right**: the gradient is the derivative of the forward. **By design**: it is not, and is not meant to be (straight-through
-quantisation, gradient reversal, an added loss); the scenario says so, and what is held is that it differs. **Not checked**: by
-reading, not by running; the reasons are in
+**Right**: the gradient is the derivative of the forward. **By design**: it is not, and is not meant to be
+(straight-through quantisation, gradient reversal, an added loss); the scenario says so, and what is held is that it
+differs. **Not checked**: for the reasons above, found by reading and kept in
 [`not_checked.yaml`](examples/findings/not_checked.yaml). Layers were checked on a CPU, in one process.
 """
 

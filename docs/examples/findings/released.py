@@ -1,8 +1,8 @@
 """Layers of released packages, as `ref:` names them: `released:ReverseSort`.
 
-A layer is taken out of the file in which its package ships it: each statement of that file is executed as it stands, and
-statements that fail, such as an import of a package that is not installed, are left out. So one layer can be checked without
-the dozens of packages that the rest of its package asks for, and no code of others is kept here.
+A layer is taken out of the file in which its package ships it: each statement of that file is executed as it stands,
+and statements that fail, such as an import of a package that is not installed, are left out. So one layer can be checked
+without the dozens of packages that the rest of its package asks for, and no code of others is kept here.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ PACKAGES = Path(__file__).parents[3] / "build" / "findings" / "packages"
 """Where `run.py` installs the packages."""
 
 NLP, DIFFUSERS, SPEECH, FORMERS = "paddlenlp/transformers", "ppdiffusers", "paddlespeech", "paddleformers"
+VISION = f"{FORMERS}/transformers/ernie4_5_moe_vl/model"
 ERNIE, DEEPSEEK = f"{FORMERS}/cli/train/ernie_pretrain/models", f"{FORMERS}/cli/train/deepseek_v3_pretrain"
 FILES = {
     "ReverseSort": f"{NLP}/reformer/modeling.py",
@@ -41,17 +42,17 @@ FILES = {
     "ReshapeKeepGradDtype": f"{ERNIE}/moe/moe_layer.py",
     "GateMatmulOfErnie": f"{ERNIE}/moe/top2_gate.py:FusedGateDetachMatmul",
     "GateMatmul": f"{FORMERS}/nn/moe/topk_gate.py:FusedGateDetachMatmul",
-    "GateMatmulOfVision": f"{FORMERS}/transformers/ernie4_5_moe_vl/model/moe/topk_gate.py:FusedGateDetachMatmul",
+    "GateMatmulOfVision": f"{VISION}/moe/topk_gate.py:FusedGateDetachMatmul",
     "FakeClone": f"{FORMERS}/nn/moe/utils.py",
-    "FakeCloneOfVision": f"{FORMERS}/transformers/ernie4_5_moe_vl/model/moe/moe_layer.py:FakeClone",
+    "FakeCloneOfVision": f"{VISION}/moe/moe_layer.py:FakeClone",
     "AuxiliaryLoss": f"{FORMERS}/nn/moe_deepep/moe_loss.py:AddAuxiliaryLoss",
     "AuxiliaryLossOfDeepSeek": f"{FORMERS}/transformers/deepseek_v3/modeling.py:AddAuxiliaryLoss",
     "AuxiliaryLossOfGlm": f"{FORMERS}/transformers/glm4_moe/modeling.py:AddAuxiliaryLoss",
     "FakeGate": f"{FORMERS}/transformers/deepseek_v3/modeling.py",
     "RouterLoss": f"{FORMERS}/transformers/ernie4_5_moe/modeling.py:FakeMoERouterLoss",
-    "RouterLossOfVision": f"{FORMERS}/transformers/ernie4_5_moe_vl/model/modeling_moe.py:FakeMoERouterLoss",
+    "RouterLossOfVision": f"{VISION}/modeling_moe.py:FakeMoERouterLoss",
     "NoopSaveInputs": f"{FORMERS}/transformers/refined_recompute.py:_NoopSaveInputs",
-    "NoopSaveInputsOfVision": f"{FORMERS}/transformers/ernie4_5_moe_vl/model/refined_recompute/utils.py:_NoopSaveInputs",
+    "NoopSaveInputsOfVision": f"{VISION}/refined_recompute/utils.py:_NoopSaveInputs",
 }
 """Name here → file in its package, and behind a colon the name there if it is another one."""
 

@@ -1,8 +1,8 @@
 """Checks the layers of released packages, from an empty environment: python docs/examples/findings/run.py
 
-Installs gradcheck, the packages and five releases of Paddle below build/findings (the releases where `gradcheck backends`
-keeps them; those that are there are used), runs `released.grad.yaml` and `mended.grad.yaml`, prints the summary and writes
-docs/findings.md. Needs a package index, 8 GB of disk and, the first time, about 15 minutes.
+Installs gradcheck and the packages below build/findings, and five releases of Paddle where `gradcheck backends` keeps
+them (those that are there are used); runs `released.grad.yaml` and `mended.grad.yaml`, prints the summary and writes
+docs/findings.md. Needs a package index and, with the releases still to be installed, 8 GB of disk.
 """
 
 from __future__ import annotations
@@ -24,10 +24,22 @@ PACKAGES = PLACE / "packages"
 RELEASES = ("2.6.2", "3.0.0", "3.1.1", "3.2.2", "3.3.1")
 """Of Paddle, oldest first. All layers are checked on the last one, the findings on each."""
 VERSIONS = {
-    "paddlenlp": "2.8.1", "paddleformers": "1.2.0", "ppdiffusers": "0.29.0", "paddlespeech": "1.5.0", "paddleseg": "2.8.0",
-    "paddledet": "2.6.0", "paddle3d": "1.0.0", "paddleclas": "2.6.0", "paddlers": "1.0b0", "paddleslim": "2.6.0",
-    "paddlesci": "1.4.0", "paddlesde": "0.2.5", "erniekit": "1.3.0", "paddle_quantum": "2.4.0", "insightface_paddle": "2.0.0",
-}  # fmt: skip
+    "paddlenlp": "2.8.1",
+    "paddleformers": "1.2.0",
+    "ppdiffusers": "0.29.0",
+    "paddlespeech": "1.5.0",
+    "paddleseg": "2.8.0",
+    "paddledet": "2.6.0",
+    "paddle3d": "1.0.0",
+    "paddleclas": "2.6.0",
+    "paddlers": "1.0b0",
+    "paddleslim": "2.6.0",
+    "paddlesci": "1.4.0",
+    "paddlesde": "0.2.5",
+    "erniekit": "1.3.0",
+    "paddle_quantum": "2.4.0",
+    "insightface_paddle": "2.0.0",
+}
 """The packages, and the latest of each that Python 3.11 can install."""
 
 
