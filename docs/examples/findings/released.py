@@ -1,7 +1,7 @@
 """Layers of released packages, as `ref:` names them: `released:ReverseSort`.
 
 A layer is taken out of the file in which its package ships it: each statement of that file is executed as it stands,
-and statements that fail, such as an import of a package that is not installed, are left out. So one layer can be checked
+and statements that fail, such as an import of a package that is not installed, are left out. So a layer can be checked
 without the dozens of packages that the rest of its package asks for, and no code of others is kept here.
 """
 

@@ -2,7 +2,7 @@
 
 Installs gradcheck and the packages below build/findings, and five releases of Paddle where `gradcheck backends` keeps
 them (those that are there are used); runs `released.grad.yaml` and `mended.grad.yaml`, prints the summary and writes
-docs/findings.md. Needs a package index and, with the releases still to be installed, 8 GB of disk.
+docs/findings.md. Needs a package index and, with the releases still to be installed, 5 GB of disk.
 """
 
 from __future__ import annotations
