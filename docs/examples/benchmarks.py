@@ -22,8 +22,8 @@ COUNTED = {"mutants.py": r"caught|false alarms", "causes.py": r"", "compositions
 
 def main() -> None:
     """Run them, one after the other."""
-    cores = os.cpu_count()
-    machine = f"{platform.system()} on {platform.machine()}, {cores} cores, Python {platform.python_version()}, NumPy {version('numpy')}"
+    system = f"{platform.system()} on {platform.machine()}, {os.cpu_count()} cores"
+    machine = f"{system}, Python {platform.python_version()}, NumPy {version('numpy')}"
     parts = [f"Measured on {machine}.\n"]
     for name, wanted in COUNTED.items():
         started = time.monotonic()

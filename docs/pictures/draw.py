@@ -37,7 +37,8 @@ class Plot:
 
     def __init__(self, title: str, across: str, up: str) -> None:
         self.parts = [
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif" font-size="13">',
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}"',
+            ' font-family="sans-serif" font-size="13">',
             f"<title>{title}</title>",
             f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#ffffff"/>',
             text(LEFT, 20, title, weight="bold"),
@@ -112,7 +113,7 @@ def steps() -> None:
     plot.line([(k, share(abs(value - truth))) for k, value in pairs], BLUE, "")
     taken, bar = int(found.step[0]), float(found.both.bar[0])
     plot.parts += [
-        f'<circle cx="{plot.x(taken):.1f}" cy="{plot.y(share(bar)):.1f}" r="6" fill="none" stroke="{RED}" stroke-width="2"/>',
+        f'<circle cx="{plot.x(taken):.1f}" cy="{plot.y(share(bar)):.1f}" r="6" fill="none" stroke="{RED}"/>',
         text(plot.x(taken), plot.y(share(bar)) - 34, f"taken: ± {bar:.0e}", "middle", colour=RED),
         text(plot.x(-15), plot.y(share(1e-11)), "error of that step", colour=BLUE),
     ]

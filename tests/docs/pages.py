@@ -2,8 +2,8 @@
 
 What the first line of a block says decides what is done with it:
 
-- ``python``: executed, all blocks of a page in one namespace; with ``title="file"`` written to that file instead, and with
-  ``replaces="line"`` put in the place of that line of it
+- ``python``: executed, all blocks of a page in one namespace; with ``title="file"`` written to that file instead, and
+  with ``replaces="line"`` put in the place of that line of it
 - ``yaml``, ``toml``, ``json``: read; a scenario file is validated; with a title written as well
 - ``console``: the commands behind ``$`` are run, and print what the block shows, where ``…`` stands for anything
 - ``sh``: for another place (an installation, a cluster): the options of each gradcheck command are looked up
