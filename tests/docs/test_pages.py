@@ -81,3 +81,10 @@ def test_what_a_page_links_to_is_there(page: str) -> None:
     for target in re.findall(r"\]\(([^)#\s]+)(?:#[\w-]*)?\)", text):
         if "://" not in target and not target.startswith("reference/"):  # pages that the site makes
             assert (ROOT / page).parent.joinpath(target).exists(), target
+
+
+@pytest.mark.parametrize("page", [*PAGES, "SECURITY.md", "CONTRIBUTING.md"])
+def test_files_that_a_page_names_are_there(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    for name in re.findall(r"`(?:python )?((?:tests|docs|gradcheck|engine)/[\w./*-]*\w)", text):
+        assert list(ROOT.glob(f"{name}*")), name
