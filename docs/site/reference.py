@@ -31,7 +31,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Links to files at the root of the repository, which are pages of the site; mkdocs calls this."""
     for name, source in OUTSIDE.items():
-        markdown = markdown.replace(f"]({source})", f"]({name})").replace(f"](../{source})", f"]({name})")
+        markdown = markdown.replace(f"]({source}", f"]({name}").replace(f"](../{source}", f"]({name}")
     return markdown.replace("](../", "](") if page.file.src_uri in OUTSIDE else markdown
 
 
