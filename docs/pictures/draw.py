@@ -1,0 +1,189 @@
+"""The pictures of the documentation, drawn from real runs: python docs/pictures/draw.py
+
+- steps.svg: the error and the bar of the differences of tanh at every step, and the step that is taken
+- kink.svg: the slopes of relu and of tanh on both sides of 0, at every step
+- wrong.svg: the screen of a wrong backward
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT), str(ROOT / "engine"), str(ROOT / "tests" / "docs")]
+
+from gradcheck.numeric.derivative import derivative_of  # noqa: E402
+from gradcheck.numeric.line import Line  # noqa: E402
+from gradcheck.numeric.scan import RATIO, SMALLEST, USUAL_LARGEST, Scan  # noqa: E402
+
+HERE = Path(__file__).parent
+WIDTH, HEIGHT, LEFT, BOTTOM, TOP = 640, 360, 70, 52, 34
+BLUE, RED, GREY = "#1565c0", "#c62828", "#777777"
+STEPS = range(SMALLEST, USUAL_LARGEST + 1)
+Points = Sequence[tuple[float, float]]
+
+
+class Plot:
+    """A plot as SVG: across are the exponents of the steps, upward 0 to 1, to which the caller scales."""
+
+    def __init__(self, title: str, across: str, up: str) -> None:
+        self.parts = [
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}"',
+            ' font-family="sans-serif" font-size="13">',
+            f"<title>{title}</title>",
+            f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#ffffff"/>',
+            text(LEFT, 20, title, weight="bold"),
+            text((LEFT + WIDTH) / 2, HEIGHT - 10, across, anchor="middle"),
+            f'<text transform="translate(16 {HEIGHT / 2}) rotate(-90)" text-anchor="middle">{up}</text>',
+            f'<path d="M{LEFT} {TOP}V{HEIGHT - BOTTOM}H{WIDTH - 20}" fill="none" stroke="{GREY}"/>',
+        ]
+        for k in STEPS:
+            if k % 3 == 0:
+                self.parts.append(
+                    text(self.x(k), HEIGHT - BOTTOM + 18, f"4<tspan dy='-5' font-size='10'>{k}</tspan>", "middle")
+                )
+
+    def x(self, k: float) -> float:
+        """Where a step is."""
+        return LEFT + 20 + (k - STEPS[0]) / (STEPS[-1] - STEPS[0]) * (WIDTH - LEFT - 60)
+
+    def y(self, share: float) -> float:
+        """Where a share of the height is."""
+        return HEIGHT - BOTTOM - share * (HEIGHT - BOTTOM - TOP - 10)
+
+    def mark(self, share: float, label: str) -> None:
+        """A label on the upright axis."""
+        self.parts.append(text(LEFT - 6, self.y(share) + 4, label, "end"))
+
+    def line(self, points: Points, colour: str, label: str, dashed: bool = False) -> None:
+        """A line with its name at its last point."""
+        shown = [(self.x(k), self.y(share)) for k, share in points if 0 <= share <= 1]
+        path = "L".join(f"{x:.1f} {y:.1f}" for x, y in shown)
+        dash = ' stroke-dasharray="5 4"' if dashed else ""
+        self.parts.append(f'<path d="M{path}" fill="none" stroke="{colour}" stroke-width="2"{dash}/>')
+        self.parts += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>' for x, y in shown if not dashed]
+        x, y = shown[0]
+        self.parts.append(text(x + 4, y - 9, label, colour=colour))
+
+    def write(self, name: str) -> None:
+        """Into the folder of this file."""
+        (HERE / name).write_text("\n".join([*self.parts, "</svg>"]) + "\n", encoding="utf-8")
+
+
+def text(
+    x: float, y: float, content: str, anchor: str = "start", weight: str = "normal", colour: str = "#222222"
+) -> str:
+    """A text."""
+    return (
+        f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" font-weight="{weight}" fill="{colour}">{content}</text>'
+    )
+
+
+def scan(f: Callable[[np.ndarray], np.ndarray], at: float) -> Scan:
+    """A function of one number looked at with every usual step, 4^-16 to 1/4."""
+    x = np.array([at])
+    line = Line(lambda v: [f(v[0])], [x], [np.ones(1)], f(x), None)
+    looked = Scan(line)
+    looked.extend(STEPS)
+    return looked
+
+
+def steps() -> None:
+    """What every step says of tanh at 0.5, beside the truth."""
+    looked, truth = scan(np.tanh, 0.5), 1 - math.tanh(0.5) ** 2
+    noise = np.array([np.finfo(float).eps * math.tanh(0.5)])
+    found = derivative_of(looked, noise)
+    centrals = {
+        k: (ahead.change[0] - behind.change[0]) / (2 * RATIO**k) for k, (ahead, behind) in looked.samples.items()
+    }
+    pairs = [(k, (RATIO**2 * centrals[k] - centrals[k + 1]) / (RATIO**2 - 1)) for k in sorted(centrals)[:-1]]
+    plot = Plot("The derivative of tanh at 0.5, from every step", "step h", "error, and noise / h (powers of 10)")
+    for exponent in range(-15, 1, 3):
+        plot.mark(share(10.0**exponent), f"10<tspan dy='-5' font-size='10'>{exponent}</tspan>")
+    plot.line([(k, share(noise[0] / RATIO**k)) for k, _ in pairs], GREY, "noise / h: the bar of that step", dashed=True)
+    plot.line([(k, share(abs(value - truth))) for k, value in pairs], BLUE, "")
+    taken, bar = int(found.step[0]), float(found.both.bar[0])
+    plot.parts += [
+        f'<circle cx="{plot.x(taken):.1f}" cy="{plot.y(share(bar)):.1f}" r="6" fill="none" stroke="{RED}"/>',
+        text(plot.x(taken), plot.y(share(bar)) - 34, f"taken: ± {bar:.0e}", "middle", colour=RED),
+        text(plot.x(-15), plot.y(share(1e-11)), "error of that step", colour=BLUE),
+    ]
+    plot.write("steps.svg")
+
+
+def share(error: float) -> float:
+    """10^-16 to 1 as 0 to 1."""
+    return (math.log10(max(error, 1e-16)) + 16) / 16
+
+
+def kink() -> None:
+    """The one-sided slopes of relu and tanh at 0."""
+    plot = Plot("Slopes at 0, on the left and on the right", "step h", "slope")
+    for value in (0.0, 0.5, 1.0):
+        plot.mark(0.1 + 0.8 * value, f"{value:g}")
+    for f, colour, name in ((lambda v: np.maximum(v, 0), RED, "relu"), (np.tanh, BLUE, "tanh")):
+        for side, sign in (("right", 0), ("left", 1)):
+            slopes = [
+                (k, 0.1 + 0.8 * abs(samples[sign].change[0]) / RATIO**k)
+                for k, samples in sorted(scan(f, 0.0).samples.items())
+            ]
+            shown = f"{name}, {side}" if name == "relu" else ("tanh, both sides" if sign else "")
+            if name == "tanh":
+                slopes = [(k, y - 0.015) for k, y in slopes]  # beside the line of relu, not below it
+            plot.line(slopes, colour, "" if name == "tanh" else shown, dashed=name == "tanh")
+    plot.parts.append(text(plot.x(-12), plot.y(0.8), "tanh, both sides: they agree, a derivative", colour=BLUE))
+    plot.parts.append(text(plot.x(-12), plot.y(0.5), "relu: disjoint at every step, a kink", colour=RED))
+    plot.write("kink.svg")
+
+
+def screen() -> None:
+    """What the command shows of README's own example."""
+    from pages import blocks
+    from rich.console import Console
+    from rich.text import Text
+
+    example = next(block for block in blocks("README.md") if block.options.get("title") == "own.grad.yaml")
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "own.grad.yaml").write_text(example.text, encoding="utf-8")
+        command = [
+            sys.executable,
+            str(ROOT / "cli.py"),
+            "run",
+            "own.grad.yaml",
+            "--allow-code",
+            "--format",
+            "rich",
+            "--color",
+            "always",
+        ]
+        shown = subprocess.run(
+            command, cwd=folder, capture_output=True, text=True, check=False, env=os.environ | {"COLUMNS": "100"}
+        ).stdout
+    panel = from_panel(shown.splitlines())
+    console = Console(record=True, width=100, file=open(os.devnull, "w"), color_system="truecolor", force_terminal=True)  # noqa: SIM115
+    console.print(Text.from_ansi("\n".join(panel)))
+    drawn = console.export_svg(title="gradcheck run own.grad.yaml --allow-code")
+    drawn = re.sub(r"@font-face \{.*?\}\s*", "", drawn, flags=re.S)  # fonts are not fetched from elsewhere
+    drawn = re.sub(r"terminal-\d+", "terminal", drawn)
+    (HERE / "wrong.svg").write_text("\n".join(line.rstrip() for line in drawn.splitlines()) + "\n", encoding="utf-8")
+
+
+def from_panel(lines: Iterable[str]) -> list[str]:
+    """The lines from the panel on, less the last, which says how long it took."""
+    lines = list(lines)
+    return lines[next(number for number, line in enumerate(lines) if "╭" in line) : -1]
+
+
+if __name__ == "__main__":
+    steps()
+    kink()
+    screen()
