@@ -34,6 +34,8 @@ class StaticLayer(Layer):
         super().__init__(*args)
         self.namespace.setdefault("backward_fn", None)
         self.programs: dict[Any, Program] = {}
+        self.executor = self.backend.paddle.static.Executor()
+        """One for all runs: it keeps what it compiled."""
 
     # ----------------------------------------------------------------- building
     def build(self, signature: Signature, order: int, active: tuple[bool, ...] | None) -> Program:
@@ -93,7 +95,7 @@ class StaticLayer(Layer):
         live = [f for f in program.fetches if f is not None]
         feed = {name: to_host(value) for name, value in zip(program.feeds, values, strict=True)}
         with static_mode(paddle):
-            found = iter(paddle.static.Executor().run(program.program, feed=feed, fetch_list=live))
+            found = iter(self.executor.run(program.program, feed=feed, fetch_list=live))
         fetched = [None if f is None else next(found) for f in program.fetches]
         return [None if v is None else backend.array(backend.tensor(v, v.dtype.name, True)) for v in fetched]
 
