@@ -2,38 +2,26 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from installed import RELEASES, gradcheck, lacking
 
-from gradcheck.backends.environments import place_of
 from gradcheck.resources import bundled_specs
-
-RELEASES = ("2.6.2", "3.0.0", "3.1.1", "3.2.2", "3.3.1")
-
-
-def gradcheck(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(os.path.abspath, filter(None, sys.path)))}
-    command = [sys.executable, "-m", "gradcheck", *arguments, "--format", "plain"]
-    return subprocess.run(command, capture_output=True, text=True, env=environment, cwd=folder, check=False)
 
 
 @pytest.fixture(params=RELEASES)
 def release(request: pytest.FixtureRequest) -> str:
     """A release that has an environment here."""
-    name = f"paddle@{request.param}"
-    if problem := place_of(name, {}).problem:
+    if problem := lacking(request.param):
         pytest.skip(problem)
-    return name
+    return f"paddle@{request.param}"
 
 
 @pytest.mark.long
 def test_each_release_does_what_is_pinned_of_it(release: str, tmp_path: Path) -> None:
-    done = gradcheck("run", "-b", f"numpy,{release}", folder=tmp_path)
+    done = gradcheck("run", "--format", "plain", "-b", f"numpy,{release}", folder=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -58,7 +46,7 @@ def test_a_broken_pin_is_a_failure(
     before, start, rest = file.read_text(encoding="utf-8").partition(f"  - id: {scenario}\n")
     copy = tmp_path / file.name
     copy.write_text(before + start + rest, encoding="utf-8")
-    arguments = ("run", str(copy), scenario, "-b", release, "--allow-code")
+    arguments = ("run", "--format", "plain", str(copy), scenario, "-b", release, "--allow-code")
     held = gradcheck(*arguments, folder=tmp_path)
     assert (held.returncode, held.stdout.split()[0]) == (0, "XFAIL"), held.stdout + held.stderr
     body, end, others = rest.partition("\n  - id: ")
