@@ -8,6 +8,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, field_validator
 
+from gradcheck.values import Value
+
 
 class Status(StrEnum):
     """The outcome of a case, always shown as this word."""
@@ -180,6 +182,18 @@ class Result(_Record):
     """The end of what the case printed, for a panel."""
     signal: str = ""
     """The signal that killed the process, such as ``SIGSEGV``; empty if none did."""
+    values: tuple[Value, ...] = ()
+    """Outputs and gradients, where they are to be compared with those of other backends."""
+    beside: str = ""
+    """Of a comparison, the other backend; empty for the result of a case."""
     seconds: float = 0.0
     internal_error: str = ""
     """The traceback of a bug of ours; empty otherwise."""
+
+    @property
+    def cases(self) -> tuple[str, ...]:
+        """The names of the cases that it is about: one, or the two that were compared."""
+        if not self.beside:
+            return (self.name,)
+        stem = self.name.removesuffix(f"@{self.beside},{self.backend}")
+        return f"{stem}@{self.beside}", f"{stem}@{self.backend}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -112,6 +112,13 @@ class StaticLayer(Layer):
             starts[0] = np.array(cotangent, dtype=starts[0].dtype)
         found = self.run(self.build(self.signature(arrays), 1, None), [*arrays, *starts])
         return {**dict.fromkeys(self.inputs), **dict(zip(needed, found, strict=True))}
+
+    def results(self, gradients: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+        outs = self.namespace["out"]
+        for k, out in enumerate(outs if isinstance(outs, list) else [outs]):
+            yield "out" if not isinstance(outs, list) else f"out[{k}]", out
+        for name, gradient in gradients.items():
+            yield f"gradient of {name}", gradient
 
     def needed(self, name: str, array: Array) -> bool:
         """Whether an input takes a gradient."""
