@@ -8,8 +8,6 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, field_validator
 
-from gradcheck.values import Value
-
 
 class Status(StrEnum):
     """The outcome of a case, always shown as this word."""
@@ -78,6 +76,17 @@ class WrongEntry(_Record):
     def error(self) -> float:
         """|analytic − numeric|; inf where one is not finite."""
         return distance(self.analytic, self.numeric)
+
+
+class Value(_Record):
+    """One output or gradient, as `gradcheck.values` makes it: dtype, shape, and elements in row-major order."""
+
+    name: str
+    dtype: str = ""
+    """Empty: there is none."""
+    shape: tuple[int, ...] = ()
+    data: str = ""
+    """The bytes of the elements, or of some, in base64."""
 
 
 class Diagnosis(_Record):

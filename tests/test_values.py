@@ -9,19 +9,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from gradcheck.values import MOST, RTOL, Value, differences
+from gradcheck.result import Value
+from gradcheck.values import MOST, RTOL, differences, elements, value_of
 
 NAMES = ("numpy", "paddle@3.0.0")
 
 
 def compared(one, other):
-    return differences([Value.of("y", one)], [Value.of("y", other)], NAMES)
+    return differences([value_of("y", one)], [value_of("y", other)], NAMES)
 
 
 @given(arrays(np.float64, array_shapes(min_dims=0, min_side=0), elements=st.floats(width=64)))
 def test_what_travels_is_what_was_there(array):
-    value = Value.model_validate_json(Value.of("y", array).model_dump_json())
-    assert (value.shape, value.elements().tobytes()) == (array.shape, array.tobytes())
+    value = Value.model_validate_json(value_of("y", array).model_dump_json())
+    assert (value.shape, elements(value).tobytes()) == (array.shape, array.tobytes())
     assert compared(array, array) == []
 
 
@@ -61,16 +62,16 @@ def test_a_difference_is_told_with_both_sides(one, other, said):
 
 
 def test_what_only_one_has_is_a_difference():
-    assert differences([Value.of("y", None)], [], NAMES) == ["y: there is none on paddle@3.0.0"]
-    assert differences([], [Value.of("y", None)], NAMES) == ["y: there is none on numpy"]
+    assert differences([value_of("y", None)], [], NAMES) == ["y: there is none on paddle@3.0.0"]
+    assert differences([], [value_of("y", None)], NAMES) == ["y: there is none on numpy"]
 
 
 def test_of_a_large_tensor_a_sample_travels_that_has_both_ends():
     large = np.arange(10 * MOST, dtype=np.float64)
-    elements = Value.of("y", large).elements()
-    assert (elements.size, elements[0], elements[-1]) == (MOST, 0.0, large[-1])
+    sample = elements(value_of("y", large))
+    assert (sample.size, sample[0], sample[-1]) == (MOST, 0.0, large[-1])
 
 
 def test_bfloat16_travels():
     one = np.array([1.5], ml_dtypes.bfloat16)
-    assert Value.of("y", one).elements() == one
+    assert elements(value_of("y", one)) == one

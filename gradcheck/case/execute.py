@@ -31,9 +31,9 @@ from gradcheck.case.static_layer import StaticLayer
 from gradcheck.case.twin import speaking_for
 from gradcheck.case.verdict import Settings
 from gradcheck.codes import CODES
-from gradcheck.result import GradientSummary, Result, Status
+from gradcheck.result import GradientSummary, Result, Status, Value
 from gradcheck.spec.code import is_static
-from gradcheck.values import Value
+from gradcheck.values import value_of
 
 if TYPE_CHECKING:
     from gradcheck.case.case import Case
@@ -177,7 +177,7 @@ class Run:
         with self.expected_exception() as found:
             gradients = layer.documented(self.expect.cotangent)
             if self.case.compared:
-                self.values = tuple(Value.of(name, self.on_host(value)) for name, value in layer.results(gradients))
+                self.values = tuple(value_of(name, self.on_host(value)) for name, value in layer.results(gradients))
         if found or self.expect.raises:
             return found
         grads = [

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from gradcheck.case.case import Case
 from gradcheck.result import Result, Status
-from gradcheck.values import differences
 
 COMPARED = (Status.PASS, Status.KINK)
 """What does as documented. That others differ their own results say, with what was observed in place of it."""
@@ -36,6 +35,8 @@ class SideBySide:
 
     def between(self, group: Sequence[Result]) -> Iterator[Result]:
         """A result for each backend whose values are not those of the first one that does as documented."""
+        from gradcheck.values import differences  # it needs NumPy, which is not imported where nothing is compared
+
         sound = [one for one in group if one.status in COMPARED and one.values]
         for other in sound[1:]:
             self.compared += 1

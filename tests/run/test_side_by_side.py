@@ -9,7 +9,7 @@ from gradcheck.result import Status
 from gradcheck.run.plan import plan
 from gradcheck.run.side_by_side import SideBySide
 from gradcheck.spec.read import read_bytes
-from gradcheck.values import Value
+from gradcheck.values import value_of
 
 SPEC = b"""
 schema: gradcheck/v1
@@ -32,7 +32,7 @@ def cases():
 def seen(cases, answers, side_by_side=None):
     """Names and statuses of what comes, where each case answers with a status and a number, or none."""
     results = [
-        case.result(status, "", values=() if number is None else (Value.of("out", np.float64(number)),))
+        case.result(status, "", values=() if number is None else (value_of("out", np.float64(number)),))
         for case, (status, number) in zip(cases, answers, strict=True)
     ]
     return list((side_by_side or SideBySide()).beside(cases, results))
@@ -72,5 +72,5 @@ def test_the_first_that_does_as_documented_is_what_others_are_held_against(cases
 
 
 def test_a_run_that_is_stopped_compares_what_is_there(cases):
-    results = [case.result(P, "", values=(Value.of("out", np.float64(k)),)) for k, case in enumerate(cases[:2])]
+    results = [case.result(P, "", values=(value_of("out", np.float64(k)),)) for k, case in enumerate(cases[:2])]
     assert len(list(SideBySide().beside(cases, results))) == 2
