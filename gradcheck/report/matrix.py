@@ -18,6 +18,12 @@ GRAVE = "Crashes and other gradients"
 HEADING = "What each release of Paddle does with each rule of the documents"
 
 
+INTRODUCTION = """\
+Each rule is a statement of Paddle's documents, or an observation where they are silent, and has scenarios that
+assert it. `gradcheck matrix` runs them on each release (CPU) and on the bundled engine; what a release does otherwise
+is pinned, and anything else fails."""
+
+
 def note_line(note: Note, matrix: Matrix) -> str:
     """``3.0.0 to 3.2.2: crash: why it does``, without the scenarios."""
     return f"{span(note.backends, matrix.backends)}: {note.does}: {one_line(note.reason)}"
@@ -90,7 +96,7 @@ def as_json(matrix: Matrix) -> str:
 
 def as_markdown(matrix: Matrix) -> str:
     """A page with a table for each section, the notes in its last column."""
-    parts = [f"# {HEADING}"]
+    parts = [f"# {HEADING}", INTRODUCTION]
     if matrix.grave:
         parts += [f"## {GRAVE}", "\n".join(f"- {markdown_note(note, matrix)}" for note in matrix.grave)]
     parts += ["## The words", "\n".join(f"- {does}: {meaning}" for does, meaning in legend(matrix))]
@@ -132,6 +138,7 @@ def as_html(matrix: Matrix) -> str:
     return environment.get_template("matrix.html.jinja").render(
         heading=HEADING,
         grave=GRAVE,
+        introduction=INTRODUCTION.replace("`", ""),
         matrix=matrix,
         names=[title(backend) for backend in matrix.backends],
         legend=legend(matrix),
