@@ -78,6 +78,17 @@ class WrongEntry(_Record):
         return distance(self.analytic, self.numeric)
 
 
+class Value(_Record):
+    """One output or gradient, as `gradcheck.values` makes it: dtype, shape, and elements in row-major order."""
+
+    name: str
+    dtype: str = ""
+    """Empty: there is none."""
+    shape: tuple[int, ...] = ()
+    data: str = ""
+    """The bytes of the elements, or of some, in base64."""
+
+
 class Diagnosis(_Record):
     """A likely cause of a wrong gradient, or a broken contract: a code of `gradcheck.codes`, and what was seen."""
 
@@ -180,6 +191,18 @@ class Result(_Record):
     """The end of what the case printed, for a panel."""
     signal: str = ""
     """The signal that killed the process, such as ``SIGSEGV``; empty if none did."""
+    values: tuple[Value, ...] = ()
+    """Outputs and gradients, where they are to be compared with those of other backends."""
+    beside: str = ""
+    """Of a comparison, the other backend; empty for the result of a case."""
     seconds: float = 0.0
     internal_error: str = ""
     """The traceback of a bug of ours; empty otherwise."""
+
+    @property
+    def cases(self) -> tuple[str, ...]:
+        """The names of the cases that it is about: one, or the two that were compared."""
+        if not self.beside:
+            return (self.name,)
+        stem = self.name.removesuffix(f"@{self.beside},{self.backend}")
+        return f"{stem}@{self.beside}", f"{stem}@{self.backend}"

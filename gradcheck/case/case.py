@@ -36,6 +36,8 @@ class Case(BaseModel):
     """How much is spent on naming what is wrong about a gradient."""
     timeout: float = TIMEOUT
     """Wall-clock limit in seconds."""
+    compared: bool = False
+    """Whether its outputs and gradients are wanted, to be compared with those of other backends."""
     memory: int = MEMORY
     """Limit in bytes of what the case may allocate."""
 

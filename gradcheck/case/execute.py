@@ -31,8 +31,9 @@ from gradcheck.case.static_layer import StaticLayer
 from gradcheck.case.twin import speaking_for
 from gradcheck.case.verdict import Settings
 from gradcheck.codes import CODES
-from gradcheck.result import GradientSummary, Result, Status
+from gradcheck.result import GradientSummary, Result, Status, Value
 from gradcheck.spec.code import is_static
+from gradcheck.values import value_of
 
 if TYPE_CHECKING:
     from gradcheck.case.case import Case
@@ -87,6 +88,7 @@ def execute(case: Case) -> Result:
         messages[0] if messages else "",
         details=tuple(messages[1:]),
         gradient=gradient,
+        values=run.values,
         seconds=time.perf_counter() - started,
     )
 
@@ -113,6 +115,8 @@ class Run:
         self.backend = backend
         self.started = started
         """When, by ``time.perf_counter``."""
+        self.values: tuple[Value, ...] = ()
+        """Outputs and gradients of the documented run, where they are wanted."""
         self.calls: Counter[str] = Counter()
         self.namespace: Namespace = new_namespace(backend.paddle)
         self.namespace.update(case.parameters)
@@ -172,6 +176,8 @@ class Run:
         gradients: dict[str, Any] = {}
         with self.expected_exception() as found:
             gradients = layer.documented(self.expect.cotangent)
+            if self.case.compared:
+                self.values = tuple(value_of(name, self.on_host(value)) for name, value in layer.results(gradients))
         if found or self.expect.raises:
             return found
         grads = [
@@ -248,6 +254,12 @@ class Run:
     def to_numpy(self, value: Any) -> Any:
         """A Tensor's values on the host; anything else unchanged."""
         return value.numpy() if isinstance(value, self.backend.paddle.Tensor) else value
+
+    def on_host(self, value: Any) -> Any:
+        """A Tensor or an array of the backend as an array of NumPy; None as it is."""
+        if isinstance(value, self.backend.paddle.Tensor):
+            value = self.backend.array(value)
+        return value.get() if hasattr(value, "get") else value
 
     # ----------------------------------------------------------------- the gradient
     def check(self, layer: Layer) -> GradientSummary:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import CodeType
 from typing import TYPE_CHECKING, Any
@@ -83,6 +84,14 @@ class Layer(TensorFunction):
         leaf = view.detach()
         leaf.stop_gradient = stop_gradient
         return leaf
+
+    def results(self, gradients: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+        """The outputs of the documented call, and the gradients that it gave, each with what reports call it."""
+        outputs = self.outputs(self.namespace["out"])
+        for k, output in enumerate(outputs):
+            yield "out" if len(outputs) == 1 else f"out[{k}]", output
+        for name, gradient in gradients.items():
+            yield f"gradient of {name}", gradient
 
     def documented(self, cotangent: Any) -> dict[str, Tensor | None]:
         """Call the layer once as its users do and take gradients, if there are any, from ones or from `cotangent`.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -34,6 +34,8 @@ class StaticLayer(Layer):
         super().__init__(*args)
         self.namespace.setdefault("backward_fn", None)
         self.programs: dict[Any, Program] = {}
+        self.executor = self.backend.paddle.static.Executor()
+        """One for all runs: it keeps what it compiled."""
 
     # ----------------------------------------------------------------- building
     def build(self, signature: Signature, order: int, active: tuple[bool, ...] | None) -> Program:
@@ -93,7 +95,7 @@ class StaticLayer(Layer):
         live = [f for f in program.fetches if f is not None]
         feed = {name: to_host(value) for name, value in zip(program.feeds, values, strict=True)}
         with static_mode(paddle):
-            found = iter(paddle.static.Executor().run(program.program, feed=feed, fetch_list=live))
+            found = iter(self.executor.run(program.program, feed=feed, fetch_list=live))
         fetched = [None if f is None else next(found) for f in program.fetches]
         return [None if v is None else backend.array(backend.tensor(v, v.dtype.name, True)) for v in fetched]
 
@@ -110,6 +112,13 @@ class StaticLayer(Layer):
             starts[0] = np.array(cotangent, dtype=starts[0].dtype)
         found = self.run(self.build(self.signature(arrays), 1, None), [*arrays, *starts])
         return {**dict.fromkeys(self.inputs), **dict(zip(needed, found, strict=True))}
+
+    def results(self, gradients: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+        outs = self.namespace["out"]
+        for k, out in enumerate(outs if isinstance(outs, list) else [outs]):
+            yield "out" if not isinstance(outs, list) else f"out[{k}]", out
+        for name, gradient in gradients.items():
+            yield f"gradient of {name}", gradient
 
     def needed(self, name: str, array: Array) -> bool:
         """Whether an input takes a gradient."""

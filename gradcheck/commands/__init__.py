@@ -33,6 +33,7 @@ COMMANDS = {
     "backends": ("gradcheck.commands.backends:backends", "What scenarios can run on; add releases of Paddle."),
     "trust": ("gradcheck.commands.trust:trust", "Believe what a project's pyproject.toml allows; --list, --revoke."),
     "surface": ("gradcheck.commands.surface:surface", "List names that a file uses and the bundled engine lacks."),
+    "matrix": ("gradcheck.commands.matrix:matrix", "Show what each release of Paddle does with each rule."),
     "rules": ("gradcheck.commands.rules:rules", "List the rules of the documents and the scenarios that assert them."),
     "schema": ("gradcheck.commands.schema:schema", "Print the JSON Schema of spec files."),
 }

@@ -22,10 +22,12 @@ from gradcheck.commands.specs import NOTHING_SELECTED, fail
 from gradcheck.escape import safe
 from gradcheck.report.files import written
 from gradcheck.report.record import Report
+from gradcheck.report.text import count
 from gradcheck.result import NOT_RUN, Result
 from gradcheck.run import journal
 from gradcheck.run.baseline import Baseline
 from gradcheck.run.compact import Results
+from gradcheck.run.side_by_side import SideBySide
 from gradcheck.run.supervisor import Executor, ExecutorError, Supervisor
 
 STOPPING = ("SIGINT", "SIGTERM", "SIGHUP")
@@ -83,16 +85,27 @@ def run_all(
             record.append(case, result)
         screen.count(result)
 
-    supervisor = Supervisor(pool, on_done)
+    supervisor, side_by_side = Supervisor(pool, on_done), SideBySide()
     with stopped_by_signals(supervisor), screen.running(header(cases, pool.slots), len(cases), believed), pool:
-        for result in map(baseline.judged if baseline else as_it_is, supervisor.run(cases, known)):
+        all_results = side_by_side.beside(cases, supervisor.run(cases, known))
+        for result in map(baseline.judged if baseline else as_it_is, all_results):
             results.append(result)
             screen.show(result)
+            if result.beside and record is not None:
+                record.append(next(case for case in cases if case.name in result.cases), result)
             failures += not result.status.green
             if failures == limit:
                 break
-    screen.finish(results, time.perf_counter() - started, len(cases) - len(results))
+    screen.finish(results, time.perf_counter() - started, left(cases, results))
+    if side_by_side.compared:
+        what = count(side_by_side.compared, "pair")
+        click.echo(f"gradcheck: outputs and gradients of {what} of cases compared across backends", err=True)
     return results, supervisor.stopped
+
+
+def left(cases: Sequence[Case], results: Sequence[Result]) -> int:
+    """How many cases have no result."""
+    return len(cases) - sum(not result.beside for result in results)
 
 
 def as_it_is(result: Result) -> Result:
@@ -159,7 +172,7 @@ def write_reports(
         seeds=tuple(sorted({case.seed for case in cases})),
         started=began.isoformat(timespec="seconds"),
         seconds=(datetime.now(UTC) - began).total_seconds(),
-        not_run=len(cases) - len(results),
+        not_run=left(cases, results),
         results=tuple(results),
     )
     for name, path in files:

@@ -117,7 +117,8 @@ def run(
         project = load_project()
         config, leave = project.config, leave_of(project, allow_code)
         last = journal.read() if lf or resume else journal.NOTHING
-        failed = {one.result.name: one.result.path for one in last.records if not one.result.status.green}
+        red = [one.result for one in last.records if not one.result.status.green]
+        failed = {name: result.path for result in red for name in result.cases}
         if lf and not config.paths and not any(map(is_path, names)):
             names = (*names, *dict.fromkeys(failed.values()))
         specs, ids = read_specs(names, config.paths)

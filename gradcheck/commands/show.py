@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,15 +18,21 @@ from gradcheck.run.select import SelectionError, select_ids
 from gradcheck.spec.text import read_text
 
 if TYPE_CHECKING:
+    from gradcheck.case.case import Case
     from gradcheck.spec.model import Scenario, SpecFile
 
 
 @click.command()
 @click.argument("names", nargs=-1, required=True, metavar="[PATH]... ID...")
-def show(names: tuple[str, ...]) -> None:
+@click.option(
+    "--reproduce", is_flag=True, help="Print a program that shows without gradcheck what releases do instead."
+)
+def show(names: tuple[str, ...], reproduce: bool) -> None:
     """Show scenarios as their files have them: source, code and expectations.
 
-    What a scenario takes over from another one and from the file's defaults is shown as well.
+    What a scenario takes over from another one and from the file's defaults is shown as well. With --reproduce, a
+    program for each scenario of which it is pinned that a release of Paddle does not do what is asked for: it ends
+    well where that is done, and dies or raises on such a release.
     """
     try:
         specs, ids = read_specs(names, load_config().paths)
@@ -34,6 +41,9 @@ def show(names: tuple[str, ...]) -> None:
         cases = select_ids(plan(specs, ["numpy"]), ids)
     except (ConfigError, SelectionError) as error:
         raise fail(str(error)) from None
+    if reproduce:
+        show_programs({case.scenario.id: case for case in reversed(cases)}.values())
+        return
     scenarios = {case.scenario.id: case.scenario for case in cases}
     for spec in specs:
         known = {scenario.id: scenario for scenario in spec.scenarios}
@@ -44,6 +54,22 @@ def show(names: tuple[str, ...]) -> None:
                 while chain is not None:
                     click.echo(f"# {shown_path(chain.path)}:{chain.line}:{chain.column}\n{safe(source(chain, spec))}")
                     chain = known.get(chain.extends or "")
+
+
+def show_programs(cases: Iterable[Case]) -> None:
+    """The program of each case.
+
+    Raises:
+        SystemExit: there is none.
+    """
+    # It needs NumPy, which `show` is otherwise quicker without.
+    from gradcheck.reproduce import NoProgramError, reproducer
+
+    for case in cases:
+        try:
+            click.echo(safe(reproducer(case)), nl=False)
+        except NoProgramError as error:
+            raise fail(str(error)) from None
 
 
 def show_defaults(spec: SpecFile) -> None:

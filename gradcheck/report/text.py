@@ -179,7 +179,7 @@ def again(result: Result, options: str) -> str:
     if options.startswith("gradcheck "):
         return options
     path = shown_path(result.path)
-    words = [*([] if path.startswith(f"specs{os.sep}") else [path]), result.name]
+    words = [*([] if path.startswith(f"specs{os.sep}") else [path]), *result.cases]
     return " ".join(["gradcheck run", *map(shlex.quote, words), *filter(None, [options]), "-v"])
 
 

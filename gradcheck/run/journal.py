@@ -127,7 +127,7 @@ def record_in(line: bytes, seal: Seal) -> Record | None:
 
 def known_results(cases: Iterable[Case], records: Iterable[Record]) -> dict[str, Result]:
     """Name → result of the cases that are recorded just as they are now."""
-    recorded = {record.key: record.result for record in records}
+    recorded = {record.key: record.result for record in records if not record.result.beside}
     found = ((case.name, recorded.get(key(case))) for case in cases)
     return {name: result for name, result in found if result is not None}
 

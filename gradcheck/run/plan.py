@@ -43,6 +43,7 @@ def plan(
             mode=mode,
             effort=effort,
             timeout=timeout or scenario.timeout or default_timeout,
+            compared=len(backends) > 1,
             memory=memory,
         )
         for spec in specs

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import getpass
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from releases import make_environment
+from releases import FACADE, make_environment
 
 from gradcheck.backends import environments
 
@@ -67,6 +68,30 @@ def test_a_release_runs_in_its_own_interpreter_beside_the_engine_here(spec, grad
         ["PASS", "tanh@numpy"],
         ["PASS", "tanh@paddle@9.0.0"],
     ]
+
+
+def test_what_two_backends_compute_differently_is_a_failure_of_its_own(spec, gradcheck, cache):
+    made = cache / "paddle@9.0.0"
+    other = "\nimport paddle\nours = paddle.tanh\npaddle.tanh = lambda x: ours(x) * 2\n"
+    make_environment(made, "9.0.0", FACADE + other)
+    (made / environments.COMPLETE).write_text("")
+    spec(OP)
+    done = gradcheck(
+        "run", "a.grad.yaml", "-b", "numpy,paddle@9.0.0", "--report", "json:a.json", "--report", "junit:a.xml"
+    )
+    assert done.code == 1
+    words = [line.split()[:2] for line in done.out.splitlines()[:3]]
+    assert words == [["PASS", "tanh@numpy"], ["PASS", "tanh@paddle@9.0.0"], ["FAIL", "tanh@numpy,paddle@9.0.0"]]
+    assert "both do as documented, but out: " in done.out
+    assert "    gradient of x: " in done.out
+    assert "again: gradcheck run a.grad.yaml tanh@numpy tanh@paddle@9.0.0 -v" in done.out
+    report = json.loads(Path("a.json").read_text())
+    assert (report["not_run"], [one["beside"] for one in report["results"]]) == (0, ["", "", "numpy"])
+    assert 'tests="3"' in Path("a.xml").read_text()
+    again = gradcheck("run", "--lf", "-b", "numpy,paddle@9.0.0")
+    assert (again.code, [line.split()[0] for line in again.out.splitlines()[:3]]) == (1, ["PASS", "PASS", "FAIL"])
+    resumed = gradcheck("run", "a.grad.yaml", "--resume", "-b", "numpy,paddle@9.0.0")
+    assert (resumed.code, "2 of 2 results are there" in resumed.err) == (1, True)
 
 
 def test_code_sees_the_release_s_interpreter_and_its_packages(spec, gradcheck, release):

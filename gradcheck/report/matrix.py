@@ -1,0 +1,148 @@
+"""The matrix of rules and backends as text, Markdown, JSON, or a page."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections.abc import Iterator
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from gradcheck.escape import one_line
+from gradcheck.matrix import MEANING, NOT_OTHERWISE, Does, Matrix, Note, Row, span, title
+from gradcheck.report.markdown import text as escaped
+
+WIDTH = 120
+"""Columns of the text where no terminal says otherwise."""
+GRAVE = "Crashes and other gradients"
+HEADING = "What each release of Paddle does with each rule of the documents"
+
+
+INTRODUCTION = """\
+Each rule is a statement of Paddle's documents, or an observation where they are silent, and has scenarios that
+assert it. `gradcheck matrix` runs them on each release (CPU) and on the bundled engine; what a release does otherwise
+is pinned, and anything else fails."""
+
+
+def note_line(note: Note, matrix: Matrix) -> str:
+    """``3.0.0 to 3.2.2: crash: why it does``, without the scenarios."""
+    return f"{span(note.backends, matrix.backends)}: {note.does}: {one_line(note.reason)}"
+
+
+def legend(matrix: Matrix) -> list[tuple[Does, str]]:
+    """The words that there are, and what they mean."""
+    used = {does for row in matrix.rows for does in row.cells.values()}
+    return [(does, meaning) for does, meaning in MEANING.items() if does in used]
+
+
+def as_text(matrix: Matrix, width: int = WIDTH) -> str:
+    """A table for a terminal: the rules, a column for each backend, below each rule what is done otherwise."""
+    names = [title(backend) for backend in matrix.backends]
+    columns = [
+        max([len(name), *(len(row.cells[backend]) for row in matrix.rows)])
+        for name, backend in zip(names, matrix.backends, strict=True)
+    ]
+    first = max(24, width - sum(columns) - 2 * len(columns))
+
+    def line(what: str, words: list[str]) -> Iterator[str]:
+        parts = textwrap.wrap(what, first) or [""]
+        tail = "  ".join(f"{word:<{w}}" for word, w in zip(words, columns, strict=True))
+        yield f"{parts[0]:<{first}}  {tail}".rstrip()
+        yield from parts[1:]
+
+    def told(note: Note) -> list[str]:
+        said = f"{note_line(note, matrix)} ({', '.join(note.scenarios)})"
+        return textwrap.wrap(
+            said, width, initial_indent="    ", subsequent_indent="      ", break_on_hyphens=False
+        )  # fmt: skip
+
+    lines = [f"{does}: {meaning}" for does, meaning in legend(matrix)]
+    lines += ["", *[GRAVE.upper()] * bool(matrix.grave), *(part for note in matrix.grave for part in told(note))]
+    for heading, rows in matrix.sections():
+        if rows:
+            lines += ["", *line(heading.upper(), names)]
+        for row in rows:
+            lines += line(row.rule.says, [str(row.cells[backend]) for backend in matrix.backends])
+            lines += (part for note in row.notes for part in told(note))
+    return "\n".join(lines) + "\n"
+
+
+def as_json(matrix: Matrix) -> str:
+    """An object for programs: for each rule its statement, cells and notes."""
+    names = {backend: title(backend) for backend in matrix.backends}
+    rows = [
+        {
+            "rule": row.rule.id,
+            "says": row.rule.says,
+            "document": row.document.document,
+            "quote": row.rule.quote,
+            "cells": {backend: "as documented" if d is Does.HOLDS else str(d) for backend, d in row.cells.items()},
+            "notes": [
+                {
+                    "does": str(note.does),
+                    "backends": list(note.backends),
+                    "reason": note.reason,
+                    "scenarios": list(note.scenarios),
+                    "reproduce": [f"gradcheck show {scenario} --reproduce" for scenario in note.scenarios],
+                }
+                for note in row.notes
+            ],
+        }
+        for row in matrix.rows
+    ]
+    whole = {"format": "gradcheck-matrix/1", "backends": names, "rules": rows}
+    return json.dumps(whole, indent=1, ensure_ascii=False) + "\n"
+
+
+def as_markdown(matrix: Matrix) -> str:
+    """A page with a table for each section, the notes in its last column."""
+    parts = [f"# {HEADING}", INTRODUCTION]
+    if matrix.grave:
+        parts += [f"## {GRAVE}", "\n".join(f"- {markdown_note(note, matrix)}" for note in matrix.grave)]
+    parts += ["## The words", "\n".join(f"- {does}: {meaning}" for does, meaning in legend(matrix))]
+    for heading, rows in matrix.sections():
+        if not rows:
+            continue
+        parts.append(f"## {heading}")
+        if heading.startswith("As documented"):
+            parts.append("\n".join(f"- {escaped(row.rule.says)} (`{row.rule.id}`)" for row in rows))
+            continue
+        names = [title(backend) for backend in matrix.backends]
+        table = [["rule", *names, "what is done instead"], ["---"] * (len(names) + 2)]
+        table += [markdown_row(row, matrix) for row in rows]
+        parts.append("\n".join(f"| {' | '.join(cells)} |" for cells in table))
+    parts.append(
+        "`gradcheck rules RULE` shows what a document says. `gradcheck show SCENARIO --reproduce` prints a "
+        "program that shows what a release does without gradcheck."
+    )
+    return "\n\n".join(parts) + "\n"
+
+
+def markdown_row(row: Row, matrix: Matrix) -> list[str]:
+    """The cells of one row of a table."""
+    words = [str(d) if d in NOT_OTHERWISE else f"**{d}**" for d in (row.cells[one] for one in matrix.backends)]
+    notes = "<br>".join(markdown_note(note, matrix) for note in row.notes)
+    return [f"{escaped(row.rule.says)} (`{row.rule.id}`)", *words, notes]
+
+
+def markdown_note(note: Note, matrix: Matrix) -> str:
+    """``**3.0.0 to 3.2.2**, crash: why it does (`scenario`)``."""
+    scenarios = ", ".join(f"`{scenario}`" for scenario in note.scenarios)
+    return f"**{span(note.backends, matrix.backends)}**, {note.does}: {escaped(note.reason)} ({scenarios})"
+
+
+def as_html(matrix: Matrix) -> str:
+    """A page by itself, readable without a network and without JavaScript."""
+    loader = PackageLoader("gradcheck.report", "templates")
+    environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True)
+    return environment.get_template("matrix.html.jinja").render(
+        heading=HEADING,
+        grave=GRAVE,
+        introduction=INTRODUCTION.replace("`", ""),
+        matrix=matrix,
+        names=[title(backend) for backend in matrix.backends],
+        legend=legend(matrix),
+        usual=NOT_OTHERWISE,
+        span=span,
+        one_line=one_line,
+    )

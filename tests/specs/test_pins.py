@@ -1,0 +1,58 @@
+"""What is pinned of each release holds there, and a pin that does not hold is a failure."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from installed import RELEASES, gradcheck, lacking
+
+from gradcheck.resources import bundled_specs
+
+
+@pytest.fixture(params=RELEASES)
+def release(request: pytest.FixtureRequest) -> str:
+    """A release that has an environment here."""
+    if problem := lacking(request.param):
+        pytest.skip(problem)
+    return f"paddle@{request.param}"
+
+
+@pytest.mark.long
+def test_each_release_does_what_is_pinned_of_it(release: str, tmp_path: Path) -> None:
+    done = gradcheck("run", "--format", "plain", "-b", f"numpy,{release}", folder=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+# A scenario, a part of what is pinned of it on all releases, what to put in its place, and what then is said.
+BROKEN = [
+    ("backward-rules-hook-on-output", '{"x.grad": [2.0]}', '{"x.grad": [3.0]}', "expected 3.0 at [0], got 2.0"),
+    (
+        "error-names-input", "{a: [1.0, 1.0], b: null}", "{a: [1.0, 1.0], b: [0.0, 0.0]}",
+        "gradient of b: expected (0.0, 0.0), got None",
+    ),
+    ("error-extra-none-help", '"should be 1, but received 2"', '"should be 1, but received 3"', "but received 3"),
+    ("backward-rules-twice-with-retain-graph", "[SIGSEGV, SIGABRT]", "[SIGFPE]", "expected SIGFPE, but"),
+]  # fmt: skip
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("scenario", "pinned", "other", "said"), BROKEN, ids=[one[0] for one in BROKEN])
+def test_a_broken_pin_is_a_failure(
+    release: str, tmp_path: Path, scenario: str, pinned: str, other: str, said: str
+) -> None:
+    [file] = [path for path in bundled_specs().glob("*.grad.yaml") if f"id: {scenario}\n" in path.read_text()]
+    before, start, rest = file.read_text(encoding="utf-8").partition(f"  - id: {scenario}\n")
+    copy = tmp_path / file.name
+    copy.write_text(before + start + rest, encoding="utf-8")
+    arguments = ("run", "--format", "plain", str(copy), scenario, "-b", release, "--allow-code")
+    held = gradcheck(*arguments, folder=tmp_path)
+    assert (held.returncode, held.stdout.split()[0]) == (0, "XFAIL"), held.stdout + held.stderr
+    body, end, others = rest.partition("\n  - id: ")
+    observed, count = re.subn(r"(?s)(observed: .*?)" + re.escape(pinned), lambda m: m[1] + other, body, count=1)
+    assert count == 1
+    copy.write_text(before + start + observed + end + others, encoding="utf-8")
+    broken = gradcheck(*arguments, folder=tmp_path)
+    assert broken.returncode == 1, broken.stdout + broken.stderr
+    assert said in broken.stdout
