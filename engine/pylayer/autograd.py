@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from pylayer.grad_arguments import (
+    check_distinct,
     check_switch,
     checked_barred,
     checked_cotangents,
@@ -105,7 +106,7 @@ def grad(
     Raises:
         AssertionError: an argument is of another kind, or a cotangent of another size.
         ValueError: an input is not in the graph and `allow_unused` is False (observed rule 79).
-        RuntimeError: as for `backward`.
+        RuntimeError: an output or an input is given twice; or as for `backward`.
     """
     ends = checked_tensors("outputs", outputs)
     wanted = checked_tensors("inputs", inputs)
@@ -116,6 +117,8 @@ def grad(
     check_switch("allow_unused", allow_unused)
     if only_inputs is not True:
         raise AssertionError("only_inputs=False is not supported yet")
+    check_distinct("outputs", ends)
+    check_distinct("inputs", wanted)
     if watching:
         tell_left(ends[0], "grad()")
     targets = {target_of(t) for t in wanted if not t._stop_gradient}

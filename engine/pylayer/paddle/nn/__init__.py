@@ -8,6 +8,7 @@ from pylayer.paddle.nn import initializer as initializer
 from pylayer.paddle.nn import utils as utils
 
 _EXPORTS = {
+    "nn.attention": "MultiHeadAttention",
     "nn.function_layers": (
         "AlphaDropout BCELoss CELU CosineEmbeddingLoss CosineSimilarity Dropout2D Dropout3D GLU "
         "GaussianNLLLoss Hardshrink Hardsigmoid Hardswish Hardtanh HingeEmbeddingLoss KLDivLoss LayerDict "
@@ -34,6 +35,11 @@ _EXPORTS = {
         "LayerNorm LeakyReLU Linear LogSoftmax MSELoss ParameterList ReLU Sequential Sigmoid Silu Softmax "
         "Softplus Tanh"
     ),
+    "nn.recurrent": "BiRNN RNN",
+    "nn.recurrent_cells": "GRUCell LSTMCell RNNCellBase SimpleRNNCell",
+    "nn.recurrent_layers": "GRU LSTM SimpleRNN",
+    "nn.transformer": "Transformer TransformerDecoder TransformerEncoder",
+    "nn.transformer_layers": "TransformerDecoderLayer TransformerEncoderLayer",
     "optimizer.clip": "ClipGradByGlobalNorm ClipGradByNorm ClipGradByValue",
     "tensor": "Parameter",
 }
