@@ -7,12 +7,15 @@ from typing import Any
 
 import pylayer.ops.arithmetic as arithmetic
 import pylayer.ops.complexes as complexes
+import pylayer.ops.conditioning as conditioning
 import pylayer.ops.conversions as conversions
 import pylayer.ops.creation as creation
 import pylayer.ops.describing as describing
 import pylayer.ops.diagonal as diagonal
 import pylayer.ops.distances as distances
+import pylayer.ops.eigenvalues as eigenvalues
 import pylayer.ops.elementwise as elementwise
+import pylayer.ops.elimination as elimination
 import pylayer.ops.factors as factors
 import pylayer.ops.gathering as gathering
 import pylayer.ops.indexing as indexing
@@ -39,8 +42,9 @@ from pylayer.tensor import Tensor
 from pylayer.vjp import OPS
 
 FAMILIES: tuple[Any, ...] = (
-    arithmetic, complexes, creation, describing, diagonal, distances, elementwise, factors, gathering, indexing,
-    joining, linalg, logic, random, rearranging, reduction, running, shape, solving, sorting, special, statistics,
+    arithmetic, complexes, conditioning, creation, describing, diagonal, distances, eigenvalues, elementwise,
+    elimination, factors, gathering, indexing, joining, linalg, logic, random, rearranging, reduction, running, shape,
+    solving, sorting, special, statistics,
 )  # fmt: skip
 
 IN_PLACE = (
