@@ -99,7 +99,7 @@ def _lu_vjp(g: Any, F: Any, out: Any) -> Any:
         g_lower = g_lower - F.tril(F.matmul(rest, _adjoint(F, part(out, False, True))), -1)
     middle = F.tril(F.matmul(_adjoint(F, lower), g_lower), -1) + F.triu(F.matmul(g_upper, _adjoint(F, upper)), 0)
     found = F.matmul(F.matmul(over_lower, middle), over_upper)
-    axis = -2 if rows > k else -1
+    axis = out.ndim - (2 if rows > k else 1)
     return found if rest is None else F.concat([found, rest], axis, _bounds([found, rest], axis))
 
 
