@@ -10,7 +10,7 @@ from pylayer.paddle.nn import utils as utils
 _EXPORTS = {
     "nn.attention": "MultiHeadAttention",
     "nn.function_layers": (
-        "AlphaDropout BCELoss CELU CosineEmbeddingLoss CosineSimilarity Dropout2D Dropout3D GLU "
+        "AlphaDropout BCELoss CELU CTCLoss CosineEmbeddingLoss CosineSimilarity Dropout2D Dropout3D GLU "
         "GaussianNLLLoss Hardshrink Hardsigmoid Hardswish Hardtanh HingeEmbeddingLoss KLDivLoss LayerDict "
         "LogSigmoid MarginRankingLoss Maxout Mish MultiLabelSoftMarginLoss MultiMarginLoss NLLLoss PReLU "
         "PairwiseDistance ParameterDict PoissonNLLLoss RReLU ReLU6 SELU SmoothL1Loss SoftMarginLoss "

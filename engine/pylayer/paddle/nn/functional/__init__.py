@@ -10,6 +10,7 @@ _EXPORTS = {
         "softmax_ softshrink swiglu thresholded_relu thresholded_relu_ zeropad2d"
     ),
     "nn.convolution": "conv1d conv1d_transpose conv2d conv2d_transpose conv3d conv3d_transpose",
+    "nn.ctc": "ctc_loss",
     "nn.functional": (
         "binary_cross_entropy binary_cross_entropy_with_logits cosine_similarity cross_entropy dropout embedding "
         "kl_div l1_loss layer_norm linear mse_loss nll_loss normalize smooth_l1_loss"
