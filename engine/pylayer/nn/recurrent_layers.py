@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from pylayer.nn.containers import LayerList
 from pylayer.nn.functional import dropout
-from pylayer.nn.layers import LayerList
 from pylayer.nn.recurrent import RNN, BiRNN, run
 from pylayer.nn.recurrent_cells import GRUCell, LSTMCell, SimpleRNNCell
 from pylayer.ops.creation import zeros

@@ -7,8 +7,9 @@ from typing import Any
 
 from pylayer.dtype import default_dtype
 from pylayer.nn.attention import as_added
+from pylayer.nn.containers import LayerList
 from pylayer.nn.layer import Layer
-from pylayer.nn.layers import LayerList, LayerNorm
+from pylayer.nn.layers import LayerNorm
 from pylayer.nn.transformer_layers import TransformerDecoderLayer, TransformerEncoderLayer
 from pylayer.ops.creation import full
 from pylayer.ops.shape import triu
