@@ -19,6 +19,7 @@ from pylayer.grad_arguments import (
 from pylayer.grad_mode import grad_mode_set
 from pylayer.graph import Cotangent, Node, Target, nodes_between, walk
 from pylayer.tensor import Tensor
+from pylayer.vjp import recorded_ops
 from pylayer.watch import tell_left, watching
 
 
@@ -151,7 +152,11 @@ def grad(
                 f"{', because its stop_gradient is True' if tensor._stop_gradient else ''}. "
                 f"Pass allow_unused=True to get None for it."
             )
-        if cotangent is None or isinstance(cotangent, Tensor):
+        given_back = isinstance(cotangent, Tensor) and cotangent.is_leaf and not any(tensor is end for end in ends)
+        if given_back or (cotangent is not None and any(cotangent is earlier for earlier in results)):
+            with grad_mode_set(True):  # a Tensor of its own, also where it is a cotangent or another gradient
+                results.append(recorded_ops.clone(cotangent))
+        elif cotangent is None or isinstance(cotangent, Tensor):
             results.append(cotangent)
         else:
             results.append(Tensor(cotangent.copy()))
