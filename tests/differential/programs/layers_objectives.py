@@ -119,7 +119,7 @@ def contrastive_loss_with_shared_negatives(paddle: Library) -> Any:
     F = paddle.nn.functional
 
     def run(a: Any, b: Any, temperature: Any) -> Any:
-        a, b = F.normalize(a, axis=-1), F.normalize(b, axis=-1)
+        a, b = (t * paddle.rsqrt((t * t).sum(-1, keepdim=True)) for t in (a, b))
         logits = paddle.matmul(a, b, transpose_y=True) * temperature.exp().clip(max=100)
         labels = paddle.arange(a.shape[0])
         loss = (F.cross_entropy(logits, labels) + F.cross_entropy(logits.T, labels, label_smoothing=0.125)) / 2
