@@ -106,7 +106,10 @@ def interpolate(
     else:
         given = scale_factor.tolist() if isinstance(scale_factor, Tensor) else scale_factor
         given = list(given) if isinstance(given, (list, tuple)) else [given] * ndim
-        factors = [float(f) for f in given]
+        scales = [float(f) for f in given]
+        factors = [*scales]
+        if not all(math.isfinite(n * f) for n, f in zip(space, scales, strict=True)):
+            raise ValueError(f"interpolate(): scale_factor should be finite, but is {given}.")
         sizes = [int(n * float(f)) for n, f in zip(space, given, strict=True)]
         if recompute_scale_factor:
             factors = [None] * ndim

@@ -123,8 +123,8 @@ def cholesky_inverse(x: Tensor, upper: bool = False, name: str | None = None) ->
 def matrix_exp(x: Tensor, name: str | None = None) -> Tensor:
     """Σ xᵏ / k!: scaled to a norm of at most ½, summed to 18 terms (the rest is below 1e-21), and squared again."""
     size = float(XP[type(x.array)].abs(x.array).sum(-1).max().item()) if x.size else 0.0
-    halvings = max(0, math.ceil(math.log2(size)) + 1) if size > 0.5 else 0
-    scaled = x / 2.0**halvings
+    halvings = max(0, math.ceil(math.log2(size)) + 1) if 0.5 < size < math.inf else 0
+    scaled = x * math.ldexp(1.0, -halvings)
     found = term = eye(x.shape[-1], dtype=x.dtype) + x * 0
     for k in range(1, 18):
         term = matmul(term, scaled) / k

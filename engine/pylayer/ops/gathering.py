@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
-from pylayer.array import Array
+import numpy as np
+
+from pylayer.array import XP, Array
 from pylayer.dtype import bool_
 from pylayer.op import op
 from pylayer.ops.arguments import as_ints, normal_axis
@@ -118,11 +120,12 @@ def repeat_interleave(x: Tensor, repeats: int | Tensor, axis: int | None = None,
         x, axis = reshape(x, [-1]), 0
     size = x.shape[axis]
     counts = [repeats] * size if isinstance(repeats, int) else as_ints(repeats)
-    if len(counts) != size:
+    if len(counts) != size or min(counts, default=0) < 0:
         raise ValueError(
-            f"(InvalidArgument) repeat_interleave(): {len(counts)} repeats for the {size} slices along axis {axis}."
+            f"(InvalidArgument) repeat_interleave(): the {size} slices along axis {axis} need as many repeats, none "
+            f"negative, but got {counts}."
         )
-    return index_select(x, [k for k, n in zip(range(size), counts, strict=True) for _ in range(n)], axis)
+    return index_select(x, Tensor(XP[type(x.array)].asarray(np.repeat(np.arange(size), counts))), axis)
 
 
 @op()
