@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from pylayer.grad_arguments import (
+    check_distinct,
     check_switch,
     checked_barred,
     checked_cotangents,
@@ -18,6 +19,7 @@ from pylayer.grad_arguments import (
 from pylayer.grad_mode import grad_mode_set
 from pylayer.graph import Cotangent, Node, Target, nodes_between, walk
 from pylayer.tensor import Tensor
+from pylayer.vjp import recorded_ops
 from pylayer.watch import tell_left, watching
 
 
@@ -105,7 +107,7 @@ def grad(
     Raises:
         AssertionError: an argument is of another kind, or a cotangent of another size.
         ValueError: an input is not in the graph and `allow_unused` is False (observed rule 79).
-        RuntimeError: as for `backward`.
+        RuntimeError: an output or an input is given twice; or as for `backward`.
     """
     ends = checked_tensors("outputs", outputs)
     wanted = checked_tensors("inputs", inputs)
@@ -116,6 +118,8 @@ def grad(
     check_switch("allow_unused", allow_unused)
     if only_inputs is not True:
         raise AssertionError("only_inputs=False is not supported yet")
+    check_distinct("outputs", ends)
+    check_distinct("inputs", wanted)
     if watching:
         tell_left(ends[0], "grad()")
     targets = {target_of(t) for t in wanted if not t._stop_gradient}
@@ -148,7 +152,11 @@ def grad(
                 f"{', because its stop_gradient is True' if tensor._stop_gradient else ''}. "
                 f"Pass allow_unused=True to get None for it."
             )
-        if cotangent is None or isinstance(cotangent, Tensor):
+        given_back = isinstance(cotangent, Tensor) and cotangent.is_leaf and not any(tensor is end for end in ends)
+        if given_back or (cotangent is not None and any(cotangent is earlier for earlier in results)):
+            with grad_mode_set(True):  # a Tensor of its own, also where it is a cotangent or another gradient
+                results.append(recorded_ops.clone(cotangent))
+        elif cotangent is None or isinstance(cotangent, Tensor):
             results.append(cotangent)
         else:
             results.append(Tensor(cotangent.copy()))

@@ -29,6 +29,22 @@ def checked_tensors(name: str, value: Any) -> list[Tensor]:
     return tensors
 
 
+def check_distinct(name: str, tensors: Sequence[Tensor]) -> None:
+    """Check that none of the Tensors is given twice.
+
+    Raises:
+        RuntimeError: one is.
+    """
+    seen: set[int] = set()
+    for tensor in tensors:
+        if id(tensor) in seen:
+            raise RuntimeError(
+                f"(AlreadyExists) {name} contain duplicate tensor {tensor.name}, please check {name} carefully. "
+                f"Give each Tensor once."
+            )
+        seen.add(id(tensor))
+
+
 def checked_cotangents(name: str, own: str, outputs: Sequence[Tensor], value: Any) -> list[Tensor | None]:
     """One cotangent or None per output, of the argument `own`; none at all for None and an empty list.
 

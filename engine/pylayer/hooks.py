@@ -45,11 +45,9 @@ def retain_grads(tensor: Tensor) -> None:
 
 
 class HookHandle:
-    """Returned by `register_hook`; `remove` takes the hook out again."""
+    """Returned where a hook is registered; `remove` takes the hook out again."""
 
-    def __init__(
-        self, hooks: dict[int, Callable[[Cotangent], Cotangent]], hook: Callable[[Cotangent], Cotangent]
-    ) -> None:
+    def __init__(self, hooks: dict[int, Callable[..., Any]], hook: Callable[..., Any]) -> None:
         self._key = next(_hook_ids)
         self._hooks = hooks
         hooks[self._key] = hook

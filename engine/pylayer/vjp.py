@@ -154,13 +154,12 @@ class Row:
         """The forward on raw arrays, with errors that name the operation and the shapes."""
         try:
             return quiet.run(kernel, *raw)
-        except (ValueError, IndexError) as error:
+        except (ValueError, IndexError, OverflowError) as error:
             text = str(error).removeprefix("(InvalidArgument) ").removesuffix(".")
             if "broadcast" in text:
                 text = "Broadcast dimension mismatch: the shapes do not broadcast together"
             shapes = [
                 list(a.shape) for value in raw for a in (value if type(value) is list else [value]) if type(a) in XP
             ]
-            raise type(error)(
-                f"(InvalidArgument) {self.name}(): {text} (shapes {', '.join(map(str, shapes))})."
-            ) from None
+            kind = ValueError if isinstance(error, OverflowError) else type(error)
+            raise kind(f"(InvalidArgument) {self.name}(): {text} (shapes {', '.join(map(str, shapes))}).") from None

@@ -14,11 +14,19 @@ import one_liners_layers
 import one_liners_modules
 import one_liners_names
 import one_liners_nn
+import one_liners_sequences
 import one_liners_tensor
 from described import Library
 from outcome import TOLERANCE, Outcome, _names, describe_all
 
-_FILES = (one_liners_tensor, one_liners_nn, one_liners_layers, one_liners_modules, one_liners_names)
+_FILES = (
+    one_liners_tensor,
+    one_liners_nn,
+    one_liners_layers,
+    one_liners_modules,
+    one_liners_sequences,
+    one_liners_names,
+)
 
 PROGRAMS: dict[str, str] = {name: source for file in _FILES for name, source in file.PROGRAMS.items()}
 """By path of the name that is shown; a word after it tells several programs of one name apart."""

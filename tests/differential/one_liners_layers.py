@@ -17,6 +17,23 @@ out = [p.detach() for p in ps] + [o.get_lr()]
 """
 
 
+def _fitted(options: str, steps: int = 2) -> str:
+    """What L-BFGS makes of a curved valley (Rosenbrock's function) and a bowl, from the start on."""
+    return f"""
+ps = [paddle.create_parameter([2], "float64", default_initializer=paddle.nn.initializer.Assign(np.array(a))) for a in ([-1.5, 2.0], [0.25, 4.0])]
+o = paddle.optimizer.LBFGS({options}parameters=ps)
+seen = []
+def closure():
+    o.clear_grad()
+    a, b = ps
+    loss = ((1 - a[0]) ** 2 + 10 * (a[1] - a[0] * a[0]) ** 2) + (b * b * paddle.to_tensor([1.0, 3.0], "float64")).sum() + (a[1] - b[0]) ** 2
+    loss.backward()
+    seen.append(float(loss))
+    return loss
+out = [o.step(closure).detach() for _ in range({steps})] + [p.detach() for p in ps] + [len(seen), o.state_dict()["state"]["n_iter"], o.state_dict()["state"]["func_evals"], sorted(set(o.state_dict()["state"]) - {{'al'}}), o.get_lr()]
+"""
+
+
 def _rates(made: str, steps: int = 12) -> str:
     """The rates that a schedule goes through."""
     return f"s = paddle.optimizer.lr.{made}\nout = []\nfor k in range({steps}):\n    out.append(float(s()))\n    s.step()\nout.append(sorted(s.state_dict()))"
@@ -88,12 +105,16 @@ def _name(made: str) -> str:
 PROGRAMS: dict[str, str] = {
     **{f"nn.{_name(made)}": _layer(made.rpartition(")")[0] + ")", inputs) for made, inputs in _LAYERS.items()},
     "nn.BatchNorm2D training": "l = paddle.nn.BatchNorm2D(4)\nh = l(img.astype('float32').detach())\nout = [h.shape, l._mean.shape, l.training]",
+    "nn.CTCLoss": "paddle.nn.CTCLoss(1, 'sum')(seq.transpose([2, 0, 1]), paddle.to_tensor([[2, 3], [0, 0]], 'int32'), paddle.to_tensor([7, 5]), paddle.to_tensor([2, 2]), norm_by_times=True)",
     "nn.LayerDict": "l = paddle.nn.LayerDict({'a': paddle.nn.Tanh()}); l['b'] = paddle.nn.ReLU(); out = [repr(l), len(l), list(l.keys()), 'a' in l, [k for k, _ in l.items()], type(l.pop('a')).__name__, len(l)]",
     "nn.ParameterDict": "l = paddle.nn.ParameterDict({'a': paddle.create_parameter([2], 'float32')}); out = [len(l), list(l), [n for n, _ in l.named_parameters()], list(l['a'].shape)]",
     "nn.Conv2D raises": "paddle.nn.Conv2D(3, 4, 3, groups=2)",
     "nn.ClipGradByNorm": "g = paddle.nn.ClipGradByNorm(0.5)([(f, f * 2)])[0][1]; out = g.detach()", "nn.ClipGradByGlobalNorm": "g = paddle.nn.ClipGradByGlobalNorm(0.5)([(f, f * 2), (f, f)]); out = [t.detach() for _, t in g]",
     "nn.ClipGradByValue": "g = paddle.nn.ClipGradByValue(0.5)([(f, f * 2)])[0][1]; out = g.detach()",
     **{f"optimizer.{name}": _optimizer(name, options) for name, options in _OPTIMIZERS.items()},
+    "optimizer.LBFGS": _fitted("0.125, max_iter=4, "), "optimizer.LBFGS search": _fitted("max_iter=6, line_search_fn='strong_wolfe', ", 3), "optimizer.LBFGS short": _fitted("0.25, max_iter=8, history_size=2, ", 1), "optimizer.LBFGS evaluations": _fitted("0.125, max_iter=9, max_eval=3, "),
+    "optimizer.LBFGS done": _fitted("1.0, 100, tolerance_grad=1e-3, line_search_fn='strong_wolfe', ", 2), "optimizer.LBFGS unchanged": _fitted("0.125, tolerance_change=1e-2, "), "optimizer.LBFGS far": _fitted("64.0, 3, line_search_fn='strong_wolfe', ", 1),
+    "optimizer.LBFGS search raises": _fitted("line_search_fn='other', "), "optimizer.LBFGS minimize raises": "paddle.optimizer.LBFGS(parameters=[v]).minimize((v * v).sum())", "optimizer.LBFGS without raises": "o = paddle.optimizer.LBFGS(parameters=[v]); o.step()", "optimizer.LBFGS parameters raises": "paddle.optimizer.LBFGS(parameters=v)",
     "optimizer.Optimizer": "issubclass(paddle.optimizer.Adam, paddle.optimizer.Optimizer)",
     **{f"optimizer.lr.{made.partition('(')[0]}{tail}": _rates(made) for made, tail in {
         "NoamDecay(16, 4)": "", "PiecewiseDecay([3, 6], [0.5, 0.25, 0.125])": "", "NaturalExpDecay(0.5, 0.1)": "", "InverseTimeDecay(0.5, 0.1)": "",

@@ -20,7 +20,7 @@ def _methods() -> dict[str, str]:
     return found
 
 
-_NO_METHODS = "combinations concatenate pdist svdvals matrix_exp cholesky_inverse view_as_complex view_as_real randn_like rand_like histogram_bin_edges slice_scatter narrow positive crop matrix_rank svd eigh".split()
+_NO_METHODS = "lu_solve combinations concatenate pdist svdvals matrix_exp cholesky_inverse view_as_complex view_as_real randn_like rand_like histogram_bin_edges slice_scatter narrow positive crop matrix_rank svd eigh".split()
 
 _PAIRS = "div eq ge greater gt le lt mul ne sub true_divide".split()
 
@@ -67,7 +67,7 @@ DEVICES = "base.core.is_compiled_with_cinn device.is_compiled_with_distribute ba
 PROGRAMS: dict[str, str] = {
     **_methods(), **_in_place(),
     # ------------------------------------------------------------------- methods whose function is called on something else
-    "Tensor.erfinv": "(x * 0.98).erfinv()", "Tensor.logit": "(p / 4).logit()", "Tensor.argwhere": "b.argwhere()", "Tensor.nextafter": "x.detach().nextafter(y.detach())", "Tensor.heaviside": "paddle.round(x).heaviside(y)",
+    "Tensor.lu": "m.lu()[0]", "Tensor.lu_unpack": "m.lu()[0].lu_unpack(m.lu()[1])", "Tensor.erfinv": "(x * 0.98).erfinv()", "Tensor.logit": "(p / 4).logit()", "Tensor.argwhere": "b.argwhere()", "Tensor.nextafter": "x.detach().nextafter(y.detach())", "Tensor.heaviside": "paddle.round(x).heaviside(y)",
     "Tensor.gcd": "(i * 6).gcd(i * 4 + 2)", "Tensor.lcm": "(i * 6).lcm(i * 4 + 2)", "Tensor.bitwise_right_shift": "(i * 100).bitwise_right_shift(i)", "Tensor.frexp": "(x.detach() * 20).frexp()", "Tensor.bincount": "i.reshape([-1]).bincount()",
     "Tensor.nansum": "paddle.where(b, x, x * float('nan')).nansum(1)", "Tensor.nanmean": "paddle.where(b, x, x * float('nan')).nanmean(1)", "Tensor.nanmedian": "x.nanmedian(1)", "Tensor.nanquantile": "x.nanquantile(0.3)", "Tensor.mode": "paddle.round(seq).mode()[0]",
     "Tensor.polar": "p.polar(x)", "Tensor.multiplex": "callable(paddle.Tensor.multiplex)", "Tensor.slice": "seq.slice([1], [0], [2])", "Tensor.narrow": "seq.narrow(2, 1, 3)", "Tensor.slice_scatter": "seq.slice_scatter(seq[:, :2] * 2, [1], [0], [4], [2])",

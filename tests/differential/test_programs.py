@@ -12,7 +12,10 @@ import programs.gradients
 import programs.inplace
 import programs.layers
 import programs.layers_composed
+import programs.layers_images
 import programs.layers_later
+import programs.layers_objectives
+import programs.layers_sequences
 import programs.rules
 import programs.tensors  # noqa: F401 - they fill the table
 import pytest

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pylayer.nn import activations, functional, losses
+from pylayer.nn import activations, common_losses, functional, losses
+from pylayer.nn.ctc import ctc_loss
 from pylayer.nn.initializer import Constant
 from pylayer.nn.layer import Layer
 from pylayer.nn.layers import REQUIRED, function_layer
@@ -38,11 +37,11 @@ def _pairwise(x: Tensor, y: Tensor, p: float, epsilon: float, keepdim: bool) -> 
 
 PairwiseDistance = function_layer("PairwiseDistance", _pairwise, "p", p=2.0, epsilon=1e-6, keepdim=False)
 
-BCELoss = function_layer("BCELoss", functional.binary_cross_entropy, False, weight=None, reduction="mean")
-KLDivLoss = function_layer("KLDivLoss", functional.kl_div, False, reduction="mean", log_target=False)
-NLLLoss = function_layer("NLLLoss", functional.nll_loss, False, weight=None, ignore_index=-100, reduction="mean")
+BCELoss = function_layer("BCELoss", common_losses.binary_cross_entropy, False, weight=None, reduction="mean")
+KLDivLoss = function_layer("KLDivLoss", common_losses.kl_div, False, reduction="mean", log_target=False)
+NLLLoss = function_layer("NLLLoss", common_losses.nll_loss, False, weight=None, ignore_index=-100, reduction="mean")
 SmoothL1Loss = function_layer(
-    "SmoothL1Loss", functional.smooth_l1_loss, False, reduction="mean", delta=1.0, is_huber=True
+    "SmoothL1Loss", common_losses.smooth_l1_loss, False, reduction="mean", delta=1.0, is_huber=True
 )
 MarginRankingLoss = function_layer("MarginRankingLoss", losses.margin_ranking_loss, False, margin=0.0, reduction="mean")
 HingeEmbeddingLoss = function_layer(
@@ -72,6 +71,26 @@ MultiLabelSoftMarginLoss = function_layer(
 MultiMarginLoss = function_layer(
     "MultiMarginLoss", losses.multi_margin_loss, False, p=1, margin=1.0, weight=None, reduction="mean"
 )
+
+
+class CTCLoss(Layer):
+    """`nn.functional.ctc_loss`."""
+
+    def __init__(self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False) -> None:
+        super().__init__()
+        self.blank, self.reduction, self.zero_infinity = blank, reduction, zero_infinity
+
+    def forward(
+        self,
+        log_probs: Tensor,
+        labels: Tensor,
+        input_lengths: Tensor,
+        label_lengths: Tensor,
+        norm_by_times: bool = False,
+    ) -> Tensor:
+        """The loss."""
+        options = (self.blank, self.reduction, norm_by_times, self.zero_infinity)
+        return ctc_loss(log_probs, labels, input_lengths, label_lengths, *options)
 
 
 class Softmax2D(Layer):
@@ -167,79 +186,3 @@ class PReLU(Layer):
             f"num_parameters={self.num_parameters}, data_format={self.data_format}, init={self.init}, "
             f"dtype={self._dtype.name}"
         )
-
-
-class LayerDict(Layer):
-    """A dict of layers."""
-
-    def __init__(self, sublayers: Any = None) -> None:
-        super().__init__()
-        self.update(sublayers or {})
-
-    def update(self, sublayers: Any) -> None:
-        """Take on the layers of a mapping, or of (name, layer) pairs."""
-        for key, layer in sublayers.items() if isinstance(sublayers, (Mapping, LayerDict)) else sublayers:
-            self.add_sublayer(key, layer)
-
-    def __getitem__(self, key: str) -> Layer:
-        return self._sub_layers[key]  # type: ignore[no-any-return]
-
-    def __setitem__(self, key: str, sublayer: Layer) -> None:
-        self.add_sublayer(key, sublayer)
-
-    def __delitem__(self, key: str) -> None:
-        del self._sub_layers[key]
-
-    def __len__(self) -> int:
-        return len(self._sub_layers)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._sub_layers)
-
-    def __contains__(self, key: object) -> bool:
-        return key in self._sub_layers
-
-    def keys(self) -> Any:
-        """The names."""
-        return self._sub_layers.keys()
-
-    def values(self) -> Any:
-        """The layers."""
-        return self._sub_layers.values()
-
-    def items(self) -> Any:
-        """The pairs."""
-        return self._sub_layers.items()
-
-    def pop(self, key: str) -> Layer:
-        """Take a layer out."""
-        return self._sub_layers.pop(key)  # type: ignore[no-any-return]
-
-    def clear(self) -> None:
-        """Take all layers out."""
-        self._sub_layers.clear()
-
-
-class ParameterDict(Layer):
-    """A dict of parameters."""
-
-    def __init__(self, parameters: Any = None) -> None:
-        super().__init__()
-        self.update(parameters or OrderedDict())
-
-    def update(self, parameters: Any) -> None:
-        """Take on the parameters of a mapping, or of (name, parameter) pairs."""
-        for key, parameter in parameters.items() if hasattr(parameters, "items") else parameters:
-            self.add_parameter(key, parameter)
-
-    def __getitem__(self, key: str) -> Any:
-        return self._parameters[key]
-
-    def __setitem__(self, key: str, parameter: Any) -> None:
-        self.add_parameter(key, parameter)
-
-    def __len__(self) -> int:
-        return len(self._parameters)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._parameters)

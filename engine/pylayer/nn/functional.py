@@ -1,23 +1,20 @@
-"""Compositions of operations for `paddle.nn.functional`: linear maps, normalisation, dropout, losses."""
+"""Compositions of operations for `paddle.nn.functional`: linear maps, normalisation, dropout, likeness."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from pylayer.ops import random
-from pylayer.ops.activation import log_softmax, softplus
 from pylayer.ops.arguments import as_ints, normal_axis
 from pylayer.ops.creation import full_like
 from pylayer.ops.elementwise import abs as absolute
-from pylayer.ops.elementwise import exp, log, maximum, rsqrt, sqrt
-from pylayer.ops.gathering import index_select, take_along_axis
+from pylayer.ops.elementwise import maximum, rsqrt, sqrt
 from pylayer.ops.indexing import where_
 from pylayer.ops.linalg import matmul
 from pylayer.ops.logic import logical_and
 from pylayer.ops.reduction import mean, norm
 from pylayer.ops.reduction import sum as total
-from pylayer.ops.shape import astype, broadcast_tensors, clone, reshape, squeeze, unsqueeze
+from pylayer.ops.shape import astype, broadcast_tensors, clone, reshape, unsqueeze
 from pylayer.ops.sorting import one_hot
 from pylayer.tensor import Tensor
 from pylayer.versions import mark_changed
@@ -143,159 +140,3 @@ def cosine_similarity(x1: Tensor, x2: Tensor, axis: int = 1, eps: float = 1e-8) 
     x1, x2 = broadcast_tensors([x1, x2])
     size = sqrt(total(x1 * x1, axis) * total(x2 * x2, axis))
     return total(x1 * x2, axis) / maximum(size, full_like(size, eps))  # type: ignore[no-any-return]
-
-
-# --------------------------------------------------------------------------- losses
-def _reduced(loss: Tensor, reduction: str) -> Tensor:
-    if reduction == "mean":
-        return mean(loss)  # type: ignore[no-any-return]
-    if reduction == "sum":
-        return total(loss)  # type: ignore[no-any-return]
-    if reduction == "none":
-        return loss
-    raise ValueError(f"The value of 'reduction' should be 'sum', 'mean' or 'none', but received {reduction}.")
-
-
-def mse_loss(input: Tensor, label: Tensor, reduction: str = "mean", name: str | None = None) -> Tensor:
-    """The squared difference: its mean, sum, or as it is (none)."""
-    difference = input - label
-    return _reduced(difference * difference, reduction)
-
-
-def l1_loss(input: Tensor, label: Tensor, reduction: str = "mean", name: str | None = None) -> Tensor:
-    """The absolute difference: its mean, sum, or as it is (none)."""
-    return _reduced(absolute(input - label), reduction)
-
-
-def smooth_l1_loss(
-    input: Tensor,
-    label: Tensor,
-    reduction: str = "mean",
-    delta: float = 1.0,
-    is_huber: bool = True,
-    name: str | None = None,
-) -> Tensor:
-    """Huber's loss: half the square up to `delta`, linear beyond; divided by `delta` unless `is_huber`."""
-    size = absolute(input - label)
-    loss = where_(size < delta, size * size * 0.5, size * delta - 0.5 * delta * delta)
-    return _reduced(loss if is_huber else loss / delta, reduction)
-
-
-def kl_div(
-    input: Tensor, label: Tensor, reduction: str = "mean", log_target: bool = False, name: str | None = None
-) -> Tensor:
-    """label · (log label - input), `input` being logarithms; batchmean is the sum by the size of the first axis."""
-    if log_target:
-        loss = exp(label) * (label - input)
-    else:
-        positive = label > 0
-        loss = where_(positive, label * (log(where_(positive, label, 1.0)) - input), 0.0)
-    if reduction == "batchmean":
-        return _reduced(loss, "sum") / (input.shape[0] if input.ndim else 1)
-    return _reduced(loss, reduction)
-
-
-def _bounded_log(x: Tensor) -> Tensor:
-    """log x, and -100 where that is less."""
-    positive = x > 0
-    logarithm = where_(positive, log(where_(positive, x, 1.0)), -100.0)
-    return maximum(logarithm, full_like(logarithm, -100.0))  # type: ignore[no-any-return]
-
-
-def binary_cross_entropy(
-    input: Tensor, label: Tensor, weight: Tensor | None = None, reduction: str = "mean", name: str | None = None
-) -> Tensor:
-    """-(label · log input + (1 - label) · log(1 - input)), the logarithms held above -100 as in Paddle."""
-    loss = -(label * _bounded_log(input) + (1 - label) * _bounded_log(1 - input))
-    return _reduced(loss if weight is None else loss * weight, reduction)
-
-
-def binary_cross_entropy_with_logits(
-    logit: Tensor,
-    label: Tensor,
-    weight: Tensor | None = None,
-    reduction: str = "mean",
-    pos_weight: Tensor | None = None,
-    name: str | None = None,
-) -> Tensor:
-    """`binary_cross_entropy` of the sigmoid of `logit`, computed without overflow."""
-    positive = label if pos_weight is None else label * pos_weight
-    loss = positive * softplus(-logit) + (1 - label) * softplus(logit)
-    return _reduced(loss if weight is None else loss * weight, reduction)
-
-
-def nll_loss(
-    input: Tensor,
-    label: Tensor,
-    weight: Tensor | None = None,
-    ignore_index: int = -100,
-    reduction: str = "mean",
-    name: str | None = None,
-) -> Tensor:
-    """Minus the element `label` of log-probabilities, classes along the second axis; see `cross_entropy`."""
-    return _picked(input, label, weight, ignore_index, reduction, 1 if input.ndim > 1 else 0)
-
-
-def cross_entropy(
-    input: Tensor,
-    label: Tensor,
-    weight: Tensor | None = None,
-    ignore_index: int = -100,
-    reduction: str = "mean",
-    soft_label: bool = False,
-    axis: int = -1,
-    use_softmax: bool = True,
-    label_smoothing: float = 0.0,
-    name: str | None = None,
-) -> Tensor:
-    """Minus the log of the softmax of `input` at `label`, or averaged over the distribution `label` (`soft_label`).
-
-    Args:
-        label: classes, of the shape of `input` without `axis` or with size 1 there; or probabilities.
-        weight: of each class; the mean is then weighted.
-        ignore_index: the class whose entries add nothing, and if not negative do not count in the mean either.
-        reduction: mean, sum or none; none keeps the label's shape.
-        use_softmax: False if `input` holds probabilities already.
-
-    Raises:
-        ValueError: shapes that do not fit, or another `reduction`.
-        IndexError: a class is out of range.
-    """
-    at = normal_axis(axis, input.ndim)
-    logarithms = log_softmax(input, at) if use_softmax else log(input)
-    if label_smoothing and not soft_label:
-        label = one_hot(squeeze(label, at) if label.ndim == input.ndim else label, input.shape[at])
-        label, soft_label = astype(label, input.dtype), True
-    if not soft_label:
-        return _picked(logarithms, label, weight, ignore_index, reduction, at)
-    if label_smoothing:
-        label = label * (1 - label_smoothing) + label_smoothing / input.shape[at]
-    loss = -total(logarithms * label, at, None, True)
-    if weight is None:
-        return _reduced(loss, reduction)
-    shape = [-1 if k == at else 1 for k in range(input.ndim)]
-    weights = total(label * reshape(weight, shape), at, None, True)
-    return total(loss * weights) / total(weights) if reduction == "mean" else _reduced(loss * weights, reduction)
-
-
-def _picked(
-    logarithms: Tensor, label: Tensor, weight: Tensor | None, ignored: int, reduction: str, axis: int
-) -> Tensor:
-    """Minus the labelled element along `axis`, weighted and reduced."""
-    kept_axis = label.ndim == logarithms.ndim
-    classes = label if kept_axis else unsqueeze(label, axis)
-    expected: Sequence[int] = [1 if k == axis else n for k, n in enumerate(logarithms.shape)]
-    if list(classes.shape) != expected:
-        raise ValueError(
-            f"The label should have shape {expected}, but has {label.shape} (input {logarithms.shape}, axis {axis})."
-        )
-    counts: Any = classes != ignored  # type: ignore[comparison-overlap]
-    classes = where_(counts, classes, 0)
-    weights = astype(counts, logarithms.dtype)
-    if weight is not None:
-        weights = weights * reshape(index_select(weight, reshape(classes, [-1])), classes.shape)
-    loss = -take_along_axis(logarithms, classes, axis) * weights
-    if reduction == "mean" and (weight is not None or ignored >= 0):
-        counted = total(weights)
-        return total(loss) / (counted + astype(counted == 0, counted.dtype))  # type: ignore[no-any-return]
-    return _reduced(loss if kept_axis else squeeze(loss, axis), reduction)

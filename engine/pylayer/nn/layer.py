@@ -9,22 +9,10 @@ from typing import Any
 from pylayer.array import XP
 from pylayer.device import check_place
 from pylayer.dtype import as_dtype, default_dtype
+from pylayer.hooks import HookHandle
 from pylayer.nn.initializer import create_parameter
 from pylayer.ops.creation import to_tensor
 from pylayer.tensor import Parameter, Tensor
-
-
-class HookRemover:
-    """Returned by the register methods; `remove` takes the hook out again."""
-
-    def __init__(self, hooks: dict[int, Callable[..., Any]], hook: Callable[..., Any]) -> None:
-        self._hooks = hooks
-        self._key = max(hooks, default=-1) + 1
-        hooks[self._key] = hook
-
-    def remove(self) -> None:
-        """Remove the hook."""
-        self._hooks.pop(self._key, None)
 
 
 class Layer:
@@ -145,13 +133,13 @@ class Layer:
             outputs = outputs if changed is None else changed
         return outputs
 
-    def register_forward_pre_hook(self, hook: Callable[..., Any]) -> HookRemover:
+    def register_forward_pre_hook(self, hook: Callable[..., Any]) -> HookHandle:
         """Have ``hook(layer, inputs)`` see, and unless it returns None replace, the inputs of each call."""
-        return HookRemover(self._pre_hooks, hook)
+        return HookHandle(self._pre_hooks, hook)
 
-    def register_forward_post_hook(self, hook: Callable[..., Any]) -> HookRemover:
+    def register_forward_post_hook(self, hook: Callable[..., Any]) -> HookHandle:
         """Have ``hook(layer, inputs, outputs)`` see, and unless it returns None replace, the outputs of each call."""
-        return HookRemover(self._post_hooks, hook)
+        return HookHandle(self._post_hooks, hook)
 
     # ----------------------------------------------------------------- what is in it
     def named_sublayers(self, prefix: str = "", include_self: bool = False) -> Iterator[tuple[str, Layer]]:

@@ -1,17 +1,17 @@
-"""The common layers."""
+"""The common layers, and how a function becomes one."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from typing import Any
 
-from pylayer.nn import functional
+from pylayer.nn import common_losses, functional
 from pylayer.nn.initializer import Constant
 from pylayer.nn.layer import Layer
 from pylayer.ops import activation, elementwise
 from pylayer.ops.arguments import as_ints
 from pylayer.ops.shape import flatten
-from pylayer.tensor import Parameter, Tensor
+from pylayer.tensor import Tensor
 
 
 class Linear(Layer):
@@ -207,103 +207,18 @@ ELU = function_layer("ELU", activation.elu, alpha=1.0)
 Softplus = function_layer("Softplus", activation.softplus, beta=1, threshold=20)
 Softmax = function_layer("Softmax", activation.softmax, axis=-1)
 LogSoftmax = function_layer("LogSoftmax", activation.log_softmax, axis=-1)
-MSELoss = function_layer("MSELoss", functional.mse_loss, False, reduction="mean")
-L1Loss = function_layer("L1Loss", functional.l1_loss, False, reduction="mean")
+MSELoss = function_layer("MSELoss", common_losses.mse_loss, False, reduction="mean")
+L1Loss = function_layer("L1Loss", common_losses.l1_loss, False, reduction="mean")
 CrossEntropyLoss = function_layer(
-    "CrossEntropyLoss", functional.cross_entropy, False, weight=None, ignore_index=-100, reduction="mean",
+    "CrossEntropyLoss", common_losses.cross_entropy, False, weight=None, ignore_index=-100, reduction="mean",
     soft_label=False,
     axis=-1, use_softmax=True, label_smoothing=0.0,
 )  # fmt: skip
 BCEWithLogitsLoss = function_layer(
     "BCEWithLogitsLoss",
-    functional.binary_cross_entropy_with_logits,
+    common_losses.binary_cross_entropy_with_logits,
     False,
     weight=None,
     reduction="mean",
     pos_weight=None,
 )
-
-
-# --------------------------------------------------------------------------- containers
-class Sequential(Layer):
-    """Layers called one after the other. Given as arguments, or as (name, layer) pairs."""
-
-    def __init__(self, *layers: Any) -> None:
-        super().__init__()
-        if len(layers) == 1 and isinstance(layers[0], list):
-            layers = tuple(layers[0])
-        for k, layer in enumerate(layers):
-            name, member = layer if isinstance(layer, tuple) else (str(k), layer)
-            self.add_sublayer(name, member)
-
-    def __getitem__(self, index: int | slice | str) -> Any:
-        if isinstance(index, slice):
-            return Sequential(*list(self._sub_layers.values())[index])
-        return self._sub_layers[index] if isinstance(index, str) else list(self._sub_layers.values())[index]
-
-    def __len__(self) -> int:
-        return len(self._sub_layers)
-
-    def __iter__(self) -> Iterator[Layer]:
-        return iter(self._sub_layers.values())
-
-    def forward(self, input: Any) -> Any:
-        """What the last layer returns."""
-        for layer in self:
-            input = layer(input)
-        return input
-
-
-class LayerList(Layer):
-    """A list of layers."""
-
-    def __init__(self, sublayers: Iterable[Layer] | None = None) -> None:
-        super().__init__()
-        self.extend(sublayers or [])
-
-    def append(self, sublayer: Layer) -> LayerList:
-        """Add a layer at the end."""
-        self.add_sublayer(str(len(self)), sublayer)
-        return self
-
-    def extend(self, sublayers: Iterable[Layer]) -> LayerList:
-        """Add layers at the end."""
-        for sublayer in sublayers:
-            self.append(sublayer)
-        return self
-
-    def __getitem__(self, index: int | slice) -> Any:
-        layers = list(self._sub_layers.values())
-        return LayerList(layers[index]) if isinstance(index, slice) else layers[index]
-
-    def __setitem__(self, index: int, sublayer: Layer) -> None:
-        self.add_sublayer(str(range(len(self))[index]), sublayer)
-
-    def __len__(self) -> int:
-        return len(self._sub_layers)
-
-    def __iter__(self) -> Iterator[Layer]:
-        return iter(self._sub_layers.values())
-
-
-class ParameterList(Layer):
-    """A list of parameters."""
-
-    def __init__(self, parameters: Iterable[Parameter] | None = None) -> None:
-        super().__init__()
-        for parameter in parameters or []:
-            self.append(parameter)
-
-    def append(self, parameter: Parameter) -> ParameterList:
-        """Add a parameter at the end."""
-        self.add_parameter(str(len(self)), parameter)
-        return self
-
-    def __getitem__(self, index: int) -> Any:
-        return list(self._parameters.values())[index]
-
-    def __len__(self) -> int:
-        return len(self._parameters)
-
-    def __iter__(self) -> Iterator[Parameter]:
-        return iter(self._parameters.values())

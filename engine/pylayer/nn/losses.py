@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from pylayer.nn.functional import _reduced, cross_entropy
+from pylayer.nn.common_losses import _reduced, cross_entropy
 from pylayer.ops.activation import log_sigmoid, relu, softmax, softplus
 from pylayer.ops.creation import full_like
 from pylayer.ops.elementwise import exp, log, maximum, minimum, pow, sigmoid, square

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pylayer.device import check_place
-from pylayer.nn import adaptive_pooling, convolution, pooling, vision
+from pylayer.nn import adaptive_pooling, convolution, interpolation, pooling, vision
 from pylayer.nn.initializer import Normal
 from pylayer.nn.layer import Layer
 from pylayer.nn.layers import REQUIRED, function_layer
@@ -243,7 +243,7 @@ Pad1D, Pad2D, Pad3D = (_padding(n, _Padding) for n in (1, 2, 3))
 ZeroPad1D, ZeroPad2D, ZeroPad3D = (_padding(n, _ZeroPadding) for n in (1, 2, 3))
 
 Upsample = function_layer(
-    "Upsample", vision.interpolate, True, size=None, scale_factor=None, mode="nearest", align_corners=False,
+    "Upsample", interpolation.interpolate, True, size=None, scale_factor=None, mode="nearest", align_corners=False,
     align_mode=0, data_format=None, recompute_scale_factor=None,
 )  # fmt: skip
 

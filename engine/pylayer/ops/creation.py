@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -65,7 +65,13 @@ def to_tensor(data: Any, dtype: Any = None, place: Any = None, stop_gradient: bo
     if XP.get(type(values)) is not xp:
         values = to_numpy(values) if type(values) in XP else values
     wanted = values.dtype if dtype is None else as_dtype(dtype).numpy
-    return Tensor(xp.array(values, dtype=wanted), None, bool(stop_gradient))
+    return Tensor(_quiet_cast(values, wanted, xp.array), None, bool(stop_gradient))
+
+
+def _quiet_cast(values: Any, dtype: Any, make: Callable[..., Any] = np.array) -> Any:
+    """A copy in another dtype: what it cannot hold becomes infinite without a warning."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return make(values, dtype=dtype)
 
 
 def _from_lists(data: Any, by_default: bool) -> np.ndarray[Any, Any]:
@@ -75,9 +81,9 @@ def _from_lists(data: Any, by_default: bool) -> np.ndarray[Any, Any]:
     except ValueError as error:
         raise ValueError(f"Failed to convert input data to a regular ndarray: {error}") from None
     if by_default and values.dtype.kind == "f" and not _holds_tensor(data):
-        values = values.astype(default_dtype().numpy)
+        values = _quiet_cast(values, default_dtype().numpy)
     if by_default and values.dtype.kind == "c":
-        values = values.astype("complex128" if default_dtype().itemsize == 8 else "complex64")
+        values = _quiet_cast(values, "complex128" if default_dtype().itemsize == 8 else "complex64")
     if values.dtype.kind in "OUS":
         raise TypeError(
             f"Can't constructs a 'paddle.Tensor' with elements of data type {values.dtype}; they must be numbers."
@@ -108,7 +114,10 @@ def _filled(shape: Ints, value: Any, dtype: Any) -> Tensor:
     wanted = _wanted(dtype)
     if wanted.kind == "b" and value not in (0, 1):
         raise ValueError(f"(InvalidArgument) the fill_value for bool should be from 0 to 1, but is {value}.")
-    return Tensor(default_module().full(sizes, value, dtype=wanted))
+    try:
+        return Tensor(default_module().full(sizes, value, dtype=wanted))
+    except OverflowError as error:
+        raise ValueError(f"(InvalidArgument) the value or a size is too large for {wanted.name} ({error}).") from None
 
 
 def zeros(shape: Ints, dtype: DTypeLike = None, name: str | None = None) -> Tensor:
@@ -197,6 +206,10 @@ def arange(start: Any = 0, end: Any = None, step: Any = 1, dtype: DTypeLike = No
         first, stop, by = int(first), int(stop), int(by)
         if not by:
             raise ValueError("(InvalidArgument) arange(): the step must not be 0, also as an integer.")
+    if not math.isfinite((stop - first) / by):
+        raise ValueError(
+            f"(InvalidArgument) arange(): start, end and step must be finite, but are {first}, {stop}, {by}."
+        )
     count = max(0, math.ceil((stop - first) / by))
     xp = default_module()
     steps = xp.arange(count, dtype="int64" if isinstance(first, int) and isinstance(by, int) else "float64")

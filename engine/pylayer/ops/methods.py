@@ -7,22 +7,28 @@ from typing import Any
 
 import pylayer.ops.arithmetic as arithmetic
 import pylayer.ops.complexes as complexes
+import pylayer.ops.conditioning as conditioning
 import pylayer.ops.conversions as conversions
+import pylayer.ops.counting as counting
 import pylayer.ops.creation as creation
 import pylayer.ops.describing as describing
 import pylayer.ops.diagonal as diagonal
 import pylayer.ops.distances as distances
+import pylayer.ops.eigenvalues as eigenvalues
 import pylayer.ops.elementwise as elementwise
+import pylayer.ops.elimination as elimination
 import pylayer.ops.factors as factors
 import pylayer.ops.gathering as gathering
 import pylayer.ops.indexing as indexing
 import pylayer.ops.joining as joining
 import pylayer.ops.linalg as linalg
 import pylayer.ops.logic as logic
+import pylayer.ops.overwriting as overwriting
 import pylayer.ops.random as random
 import pylayer.ops.rearranging as rearranging
 import pylayer.ops.reduction as reduction
 import pylayer.ops.running as running
+import pylayer.ops.scattering as scattering
 import pylayer.ops.shape as shape
 import pylayer.ops.solving as solving
 import pylayer.ops.sorting as sorting
@@ -39,8 +45,9 @@ from pylayer.tensor import Tensor
 from pylayer.vjp import OPS
 
 FAMILIES: tuple[Any, ...] = (
-    arithmetic, complexes, creation, describing, diagonal, distances, elementwise, factors, gathering, indexing,
-    joining, linalg, logic, random, rearranging, reduction, running, shape, solving, sorting, special, statistics,
+    arithmetic, complexes, conditioning, counting, creation, describing, diagonal, distances, eigenvalues, elementwise,
+    elimination, factors, gathering, indexing, joining, linalg, logic, overwriting, random, rearranging, reduction,
+    running, scattering, shape, solving, sorting, special, statistics,
 )  # fmt: skip
 
 IN_PLACE = (

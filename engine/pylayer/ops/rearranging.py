@@ -10,21 +10,20 @@ from typing import Any
 from pylayer.ops.arguments import as_ints, normal_axis
 from pylayer.ops.complexes import as_complex, as_real
 from pylayer.ops.creation import meshgrid, zeros
-from pylayer.ops.diagonal import _diagonal, diag
-from pylayer.ops.gathering import put_along_axis, take_along_axis
-from pylayer.ops.indexing import getitem, nonzero, setitem
+from pylayer.ops.gathering import take_along_axis
+from pylayer.ops.indexing import getitem, nonzero
 from pylayer.ops.joining import concat, hstack, stack, tensor_split, vstack
-from pylayer.ops.shape import broadcast_shape, broadcast_to, flip, moveaxis, reshape, swapaxes, transpose
+from pylayer.ops.shape import broadcast_shape, flip, moveaxis, reshape, swapaxes, transpose
 from pylayer.ops.sorting import sort
 from pylayer.tensor import Tensor
 
 METHODS = (
-    "argwhere", "atleast_1d", "atleast_2d", "atleast_3d", "diagflat", "diagonal_scatter", "dsplit",
-    "fill_diagonal_tensor", "hsplit", "masked_scatter", "msort", "multiplex", "narrow", "permute", "ravel", "reduce_as",
-    "reverse", "rot90", "scatter_add", "scatter_reduce", "select_scatter", "slice", "slice_scatter", "strided_slice",
-    "swapdims", "take_along_dim", "unfold", "view_as", "vsplit",
+    "argwhere", "atleast_1d", "atleast_2d", "atleast_3d", "dsplit", "hsplit", "msort", "multiplex", "narrow",
+    "permute", "ravel", "reduce_as", "reverse", "rot90", "slice", "strided_slice", "swapdims", "take_along_dim",
+    "unfold", "view_as", "vsplit",
 )  # fmt: skip
 """The functions that are methods of Tensor as well."""
+
 
 cat, concatenate, row_stack, swapdims, take_along_dim = concat, concat, vstack, swapaxes, take_along_axis
 view_as_complex, view_as_real = as_complex, as_real
@@ -228,94 +227,6 @@ def msort(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 def argwhere(input: Tensor) -> Tensor:
     """The positions of the elements that are not zero, a row each."""
     return nonzero(input)  # type: ignore[no-any-return]
-
-
-# --------------------------------------------------------------------------- written to
-def select_scatter(x: Tensor, values: Tensor, axis: int, index: int, name: str | None = None) -> Tensor:
-    """A copy of `x` with `values` as slice `index` along `axis`.
-
-    Raises:
-        RuntimeError: the shape of `values` is another.
-    """
-    at = normal_axis(axis, x.ndim)
-    expected = [n for k, n in enumerate(x.shape) if k != at]
-    if list(values.shape) != expected:
-        raise RuntimeError(
-            f"expected values to have shape {expected}, but got {list(values.shape)}: x.shape is {list(x.shape)}"
-        )
-    return setitem(x, (*(builtins.slice(None),) * at, index), values)
-
-
-def slice_scatter(
-    x: Tensor, value: Tensor, axes: Any, starts: Any, ends: Any, strides: Any, name: str | None = None
-) -> Tensor:
-    """A copy of `x` with `value` at the places that `strided_slice` reads."""
-    return setitem(x, _slices(x, axes, starts, ends, strides), value)
-
-
-def fill_diagonal_tensor(
-    x: Tensor, y: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1, name: str | None = None
-) -> Tensor:
-    """A copy of `x` with `y` along a diagonal of two axes."""
-    moved = moveaxis(x, [dim1, dim2], [-2, -1])
-    written = setitem(moved, _diagonal(offset, *moved.shape[-2:]), y)
-    return moveaxis(written, [-2, -1], [normal_axis(dim1, x.ndim), normal_axis(dim2, x.ndim)])
-
-
-def diagonal_scatter(
-    x: Tensor, y: Tensor, offset: int = 0, axis1: int = 0, axis2: int = 1, name: str | None = None
-) -> Tensor:
-    """`fill_diagonal_tensor` by its other name."""
-    return fill_diagonal_tensor(x, y, offset, axis1, axis2)
-
-
-def diagflat(x: Tensor, offset: int = 0, name: str | None = None) -> Tensor:
-    """A matrix with the elements of `x` along a diagonal."""
-    return diag(reshape(x, [-1]), offset)
-
-
-def masked_scatter(x: Tensor, mask: Tensor, value: Tensor, name: str | None = None) -> Tensor:
-    """A copy of `x` with the elements of `value`, in order, where `mask` holds.
-
-    Raises:
-        AssertionError: `value` has too few or another dtype, the mask is not bool, or does not broadcast to `x`.
-    """
-    if mask.dtype.name != "bool":
-        raise AssertionError("The mask must be bool")
-    if value.dtype is not x.dtype:
-        raise AssertionError(
-            f"x and value must have the same dtype, but got x dtype is {x.dtype}, value dtype is {value.dtype}"
-        )
-    if broadcast_shape(x.shape, mask.shape) != list(x.shape):
-        raise AssertionError(f"The mask of shape {mask.shape} does not broadcast to {x.shape}.")
-    mask = broadcast_to(mask, x.shape)
-    count = int(mask.array.sum().item())
-    if count > value.size:
-        raise AssertionError(
-            f"mask true nums must be <= value size, but got mask true nums is {count}, value size is {value.size}"
-        )
-    return setitem(x, mask, getitem(reshape(value, [-1]), builtins.slice(count)))
-
-
-_REDUCTIONS = {"sum": "add", "prod": "mul", "mean": "mean", "amin": "amin", "amax": "amax"}
-
-
-def scatter_reduce(
-    input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
-) -> Tensor:
-    """`put_along_axis` without broadcasting, and with `reduce` one of sum, prod, mean, amin and amax.
-
-    Raises:
-        ValueError: another `reduce`.
-    """
-    if reduce not in _REDUCTIONS:
-        raise ValueError(f"scatter_reduce(): reduce is one of {', '.join(_REDUCTIONS)}, but got {reduce!r}.")
-    return put_along_axis(input, index, src, dim, _REDUCTIONS[reduce], include_self, False)
-
-
-def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
-    """A copy of `input` with `src` added at the positions `index` along `dim`."""
-    return scatter_reduce(input, dim, index, src, "sum")
 
 
 def reduce_as(x: Tensor, target: Tensor, name: str | None = None) -> Tensor:

@@ -103,7 +103,7 @@ def diff(
     parts = [t for t in (prepend, x, append) if t is not None]
     x = concat(parts, at) if len(parts) > 1 else x
     before = (slice(None),) * at
-    for _ in range(n):
+    for _ in range(min(n, x.shape[at])):  # beyond, nothing is left
         later, earlier = getitem(x, (*before, slice(1, None))), getitem(x, (*before, slice(None, -1)))
         x = later != earlier if x.dtype.name == "bool" else later - earlier
     return x

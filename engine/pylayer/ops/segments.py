@@ -6,8 +6,8 @@ from typing import Any
 
 from pylayer.ops.arguments import as_int
 from pylayer.ops.creation import full, zeros
-from pylayer.ops.gathering import put_reduced
 from pylayer.ops.indexing import add_at, getitem, where_
+from pylayer.ops.scattering import put_reduced
 from pylayer.ops.shape import reshape
 from pylayer.tensor import Tensor
 

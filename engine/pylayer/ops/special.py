@@ -25,6 +25,8 @@ _BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617
 """B₂, B₄ … B₁₆: with arguments above `_FAR`, the terms of Stirling's series left out are below 1e-17."""
 _FAR = 16.0
 _LEAST = -1000.0
+_LAST_FACTORIAL = 170
+"""The largest number whose factorial, by which a derivative is multiplied, is within float64."""
 
 
 def _wide(xp: ModuleType, function: Any) -> Any:
@@ -39,6 +41,8 @@ def _polygamma(xp: ModuleType, x: Array, n: int) -> Array:
     ψ of what is not positive by reflection (6.3.7); the others by the recurrence, down to `_LEAST`.
     """
     sign = (-1.0) ** (n + 1)
+    if n > _LAST_FACTORIAL:
+        return xp.where(x > 0, sign * math.inf, math.nan)
     reflected = x <= 0
     pole = reflected & (x == xp.floor(x))
     at = xp.where(reflected, 1 - x, x) if n == 0 else xp.where(pole | (x < _LEAST), math.nan, x)
@@ -81,7 +85,10 @@ def polygamma(x: Tensor, n: int, name: str | None = None) -> Tensor:
 def _lgamma_of_one(x: float) -> float:
     if math.isnan(x) or math.isinf(x) or (x <= 0 and x == math.floor(x)):
         return x if math.isnan(x) else math.inf
-    return math.lgamma(x)
+    try:
+        return math.lgamma(x)
+    except OverflowError:  # from 2.6e305 on
+        return math.inf
 
 
 def _lgamma(xp: ModuleType) -> Any:

@@ -233,6 +233,8 @@ class CosineAnnealingWarmRestarts(LRScheduler):
 
     def get_lr(self) -> float:
         at, length = self.last_epoch, self.T_0
+        if self.T_mult == 1 or at == math.inf:  # which no number of cycles would reach
+            at %= length
         while at >= length:
             at, length = at - length, length * self.T_mult
         return self.eta_min + (self.base_lr - self.eta_min) * (1 + math.cos(math.pi * at / length)) / 2

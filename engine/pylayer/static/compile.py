@@ -19,6 +19,7 @@ from pylayer.static.operators import Assign, Call, FunctionCall, Gradient
 from pylayer.static.program import Operator, Program
 from pylayer.static.pylayer_op import PyLayerCall, PyLayerGradient
 from pylayer.static.sizes import UnknownSize
+from pylayer.static.steps import Step, free
 from pylayer.static.update import Initialize, Update
 from pylayer.static.values import resolved, tensors_in
 from pylayer.static.variable import Variable
@@ -26,36 +27,6 @@ from pylayer.tensor import Tensor
 from pylayer.vjp import Vjp, raw_ops
 
 Slots = list[Any]
-
-
-class Step:
-    """Lines to run. `uses` are the slots that they read or fill; `branches` the steps of an if and its else."""
-
-    __slots__ = ("branches", "freed", "lines", "op", "uses")
-
-    def __init__(self, op: Operator, line: str, uses: Sequence[int], branches: Sequence[list[Step]] = ()) -> None:
-        self.op = op
-        self.lines = line.splitlines()
-        self.uses = set(uses)
-        self.branches = list(branches)
-        self.freed: list[int] = []
-
-    def all_uses(self) -> set[int]:
-        """With those of its branches."""
-        return self.uses.union(*(step.all_uses() for branch in self.branches for step in branch))
-
-    def source(self, indent: str = "    ") -> Iterator[tuple[str, Operator]]:
-        """Its lines as Python, each with the operator that it belongs to."""
-        for line in self.lines:
-            yield indent + line, self.op
-        for number, branch in enumerate(self.branches):
-            if number:
-                yield f"{indent}else:", self.op
-            yield f"{indent}    pass", self.op
-            for step in branch:
-                yield from step.source(indent + "    ")
-        if self.freed:
-            yield f"{indent}{''.join(f's[{slot}] = ' for slot in self.freed)}None", self.op
 
 
 class Compiled(NamedTuple):
@@ -96,30 +67,6 @@ def compiled(program: Program, fetches: Sequence[Tensor], array_type: type) -> C
         operators=[op for _, op in lines],
         fetched=fetched,
     )
-
-
-def free(steps: Sequence[Step], keep: set[int]) -> None:
-    """Give each step the slots that are not used after it, `keep` apart."""
-    last: dict[int, int] = {}
-    first: dict[int, int] = {}
-    for k, step in enumerate(steps):
-        for slot in step.all_uses():
-            last[slot] = k
-            first.setdefault(slot, k)
-    inner: dict[int, set[int]] = {}
-    for slot, k in last.items():
-        if slot in keep:
-            continue
-        step = steps[k]
-        within = [number for number, branch in enumerate(step.branches) if any(slot in s.all_uses() for s in branch)]
-        if first[slot] == k and slot not in step.uses and len(within) == 1:
-            inner.setdefault(k, set()).add(slot)  # it lives in one branch only, and is freed there
-        else:
-            step.freed.append(slot)
-    for k, step in enumerate(steps):
-        for branch in step.branches:
-            used = set[int]().union(*(s.all_uses() for s in branch))
-            free(branch, keep=used - inner.get(k, set()))
 
 
 class Compiler:

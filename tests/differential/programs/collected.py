@@ -76,8 +76,13 @@ def trained(paddle: Library, function: Any, *inputs: Any) -> list[Any]:
     """What a function gives for leaves, and their gradients from cotangents that are all different."""
     out = function(*inputs)
     outs = list(out) if isinstance(out, (list, tuple)) else [out]
-    for k, one in enumerate(outs):
-        if not one.stop_gradient:
-            weights = np.cos(np.arange(one.numel().item()) + k).reshape(one.shape)
-            one.backward(paddle.to_tensor(weights.astype(str(one.dtype).partition(".")[2])), retain_graph=True)
+    roots = [(k, one) for k, one in enumerate(outs) if not one.stop_gradient]
+    weights = [np.cos(np.arange(one.numel().item()) + k).reshape(one.shape) for k, one in roots]
+    paddle.autograd.backward(
+        [one for _, one in roots],
+        [
+            paddle.to_tensor(w.astype(str(one.dtype).partition(".")[2]))
+            for w, (_, one) in zip(weights, roots, strict=True)
+        ],
+    )  # at once: the release crashes in a second backward through a PyLayer (observed rule 38)
     return [*(one.detach() for one in outs), *(x.grad for x in inputs)]

@@ -201,3 +201,23 @@ def the_output_among_no_grad_vars(paddle: Library) -> Any:
 def several_outputs_and_inputs(paddle: Library) -> Any:
     x, y = leaf(paddle, [2.0, 1.0]), leaf(paddle, [3.0, 5.0])
     return paddle.grad([x * y, x + y], [x, y], [constant(paddle, [1.0, 2.0]), None])
+
+
+@program
+def grad_of_an_output_given_twice(paddle: Library) -> Any:
+    x = leaf(paddle, [1.0, 2.0])
+    y = x * 2
+    return paddle.grad([y, y], x)
+
+
+@program
+def grad_for_an_input_given_twice(paddle: Library) -> Any:
+    x = leaf(paddle, [1.0, 2.0])
+    return paddle.grad(x * 2, [x, x])
+
+
+@program
+def gradients_that_are_the_same_are_two_tensors(paddle: Library) -> Any:
+    x, y, g = leaf(paddle, [1.0, 2.0]), leaf(paddle, [3.0, 4.0]), leaf(paddle, [0.5, 0.25])
+    dx, dy = paddle.grad(x + y, [x, y], g, create_graph=True)
+    return [dx, dy, dx is dy, *paddle.grad([dx, dy], g)]

@@ -7,10 +7,10 @@ from pylayer.paddle._names import exported, missing
 _EXPORTS = {
     "ops.diagonal": "diagonal",
     "ops.distances": "cross",
-    "ops.factors": (
-        "cholesky_inverse cholesky_solve cond eig eigh eigvals eigvalsh lstsq matrix_exp matrix_rank pinv qr svd "
-        "svdvals"
-    ),
+    "ops.conditioning": "cholesky_inverse cholesky_solve cond lstsq matrix_exp matrix_rank pinv",
+    "ops.eigenvalues": "eig eigh eigvals eigvalsh",
+    "ops.elimination": "lu lu_solve lu_unpack",
+    "ops.factors": "qr svd svdvals",
     "ops.linalg": "matmul",
     "ops.reduction": "norm",
     "ops.solving": (

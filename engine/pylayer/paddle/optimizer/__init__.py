@@ -8,6 +8,7 @@ from pylayer.paddle.optimizer import lr as lr
 _EXPORTS = {
     "optimizer.adam": "Adam AdamW Adamax Lamb NAdam RAdam",
     "optimizer.base": "Optimizer",
+    "optimizer.lbfgs": "LBFGS",
     "optimizer.rules": "ASGD Adadelta Adagrad Momentum RMSProp Rprop SGD",
 }
 globals().update(exported(_EXPORTS))
