@@ -67,7 +67,7 @@ def more_samples(normal: Make, positive: Make, within: Make, distinct: Make) -> 
         "lgamma": [(positive(2, 3),)],
         "digamma": [(positive(2, 3),), (np.array([-0.3, -1.6]),)],
         "polygamma": [(positive(2, 3), 1), (positive(2, 3), 2)],
-        **{name: [(normal(2, 3) * 2,)] for name in ("i0", "i0e", "i1", "i1e", "i1_over")},
+        **{name: [(normal(2, 3) * 2,)] for name in ("i0", "i0e", "i1", "i1e", "i1e_over")},
         "erfinv": [(within(2, 3),)],
         "copysign": [(distinct(2, 3), normal(3)), (distinct(3), -2.0)],
         "hypot": [(normal(2, 3), normal(3))],

@@ -101,3 +101,19 @@ def test_numpy_warns_its_own_callers_as_before() -> None:
     paddle.log(paddle.zeros([1]))
     with pytest.warns(RuntimeWarning):
         np.log(np.zeros(1))
+
+
+@pytest.mark.parametrize(
+    ("call", "values", "gradient"),
+    [
+        # log Σ exp of (345, −1200, 1500, 3000, 10): the later ones are the largest, or 0 beside the first
+        (paddle.logcumsumexp, [345.0, -1200.0, 1500.0, 3000.0, 10.0], [2.0, 0.0, 1.0, 2.0, 0.0]),
+        # exp(−|x|) I₁ ~ ±(1 − 3 / 8|x|) / √(2π|x|), which falls like −1/2 |x|^(−3/2) / √2π (A. and S., 9.7.1)
+        (paddle.i1e, [1000.0, -3000.0], [-6.3007e-06, -1.21349e-06]),
+        (paddle.i0e, [1000.0, -3000.0], [-6.3102e-06, 1.21409e-06]),
+    ],
+)
+def test_gradients_far_out_do_not_overflow_on_the_way(call: Any, values: Any, gradient: Any) -> None:
+    x = paddle.to_tensor(values, dtype="float64", stop_gradient=False)
+    call(x).sum().backward()
+    np.testing.assert_allclose(x.grad.numpy(), gradient, rtol=1e-4, atol=1e-12)

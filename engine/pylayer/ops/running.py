@@ -59,10 +59,15 @@ def cummin(x: Tensor, axis: int | None = None, dtype: Any = "int64", name: str |
 
 
 def _logcumsumexp_vjp(g: Any, F: Any, x: Any, out: Any, axis: int) -> Any:
-    """Σ over later places of g · exp(x − out), in which a shift by the largest x cancels."""
-    largest = F.max(x, axis, True)
-    later = F.flip(F.cumsum(F.flip(g * F.exp(largest - out), [axis]), axis, None), [axis])
-    return F.exp(x - largest) * later
+    """Σ over later places of g · exp(x − out), in doubling strides; no factor exp(outᵢ − outⱼ) is more than 1."""
+    before = (slice(None),) * (axis % x.ndim)
+    total, stride = g, 1
+    while stride < x.shape[axis]:
+        here, there = (*before, slice(None, -stride)), (*before, slice(stride, None))
+        far = F.exp(F.getitem(out, here) - F.getitem(out, there)) * F.getitem(total, there)
+        total = total + F.getitem_adjoint(far, total.shape, here)
+        stride *= 2
+    return F.exp(x - out) * total
 
 
 @op(floating=True, x=_logcumsumexp_vjp)

@@ -158,27 +158,30 @@ def _bessel_forward(order: int, scaled: bool) -> Any:
 
 i0 = unary("i0", lambda g, F, x: g * F.i1(x), _bessel_forward(0, False), floating=True)
 i0e = unary("i0e", lambda g, F, x, out: g * (F.i1e(x) - F.sign(x) * out), _bessel_forward(0, True), floating=True)
-i1 = unary("i1", lambda g, F, x: g * (F.i0(x) - F.i1_over(x)), _bessel_forward(1, False), floating=True)
+i1 = unary(
+    "i1", lambda g, F, x: g * (F.i0(x) - F.i1e_over(x) * F.exp(F.abs(x))), _bessel_forward(1, False), floating=True
+)
 i1e = unary(
     "i1e",
-    lambda g, F, x, out: g * (F.i0e(x) - F.sign(x) * out - F.i1_over(x) * F.exp(-F.abs(x))),
+    lambda g, F, x, out: g * (F.i0e(x) - F.sign(x) * out - F.i1e_over(x)),
     _bessel_forward(1, True),
     floating=True,
 )
 
 
-def _i1_over(xp: ModuleType, x: Array) -> Array:
+def _i1e_over(xp: ModuleType, x: Array) -> Array:
+    """exp(−|x|) · I₁ / x, and 1/2 at 0."""
     zero = x == 0
-    return xp.where(zero, 0.5, _bessel(xp, x, 1) * xp.exp(xp.abs(x)) / xp.where(zero, 1.0, x))
+    return xp.where(zero, 0.5, _bessel(xp, x, 1) / xp.where(zero, 1.0, x))
 
 
-def _i1_over_vjp(g: Any, F: Any, x: Any, out: Any) -> Any:
-    """(I₀ − 2 I₁ / x) / x, and 0 at 0."""
+def _i1e_over_vjp(g: Any, F: Any, x: Any, out: Any) -> Any:
+    """exp(−|x|) · (I₀ ∓ I₁ − 2 I₁ / x) / x, and 0 at 0, where it is ∓1/2 on either side."""
     zero = x == 0
-    return g * F.where(zero, 0, (F.i0(x) - 2 * out) / F.where(zero, 1, x))
+    return g * F.where(zero, 0, (F.i0e(x) - F.abs(x) * out - 2 * out) / F.where(zero, 1, x))
 
 
-i1_over = unary("i1_over", _i1_over_vjp, lambda xp: _wide(xp, _i1_over), floating=True)
+i1e_over = unary("i1e_over", _i1e_over_vjp, lambda xp: _wide(xp, _i1e_over), floating=True)
 
 
 # --------------------------------------------------------------------------- the inverse of the error function
