@@ -16,7 +16,8 @@ from typing import Any, Protocol
 import click
 
 from gradcheck.case.case import Case
-from gradcheck.commands import INTERRUPTED, stop_for_bug
+from gradcheck.commands import INTERRUPTED
+from gradcheck.commands.bug import stop_for_bug
 from gradcheck.commands.screen import Screen, header
 from gradcheck.commands.specs import NOTHING_SELECTED, fail
 from gradcheck.escape import safe

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import tomllib
 from pathlib import Path
 
 import click
 
 from gradcheck.commands.specs import fail
+from gradcheck.resources import schema_text
 
 EXAMPLE = """\
 # yaml-language-server: $schema=./gradcheck.schema.json
@@ -58,7 +58,7 @@ def init(github: bool) -> None:
     try:
         files = {
             Path("specs/example.grad.yaml"): EXAMPLE,
-            Path("specs/gradcheck.schema.json"): schema(),
+            Path("specs/gradcheck.schema.json"): schema_text("spec"),
             **({Path(".github/workflows/gradcheck.yml"): WORKFLOW} if github else {}),
         }
         for path, text in files.items():
@@ -67,13 +67,6 @@ def init(github: bool) -> None:
     except OSError as error:
         raise fail(f"{error.filename}: {error.strerror or error}") from None
     click.echo("next: gradcheck run --allow-code; gradcheck trust allows the code of this project once and for all")
-
-
-def schema() -> str:
-    """The schema of spec files."""
-    from gradcheck.spec.model import json_schema
-
-    return json.dumps(json_schema(), indent=2, ensure_ascii=False) + "\n"
 
 
 def write(path: Path, text: str) -> None:
