@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 
 
+@functools.cache
 def bundled_specs() -> Path:
     """The folder of the bundled ``*.grad.yaml`` files.
 

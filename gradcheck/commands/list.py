@@ -10,9 +10,9 @@ import click
 from gradcheck.commands.specs import NOTHING_SELECTED, fail, read_specs, selection_options
 from gradcheck.config import ConfigError, load_config
 from gradcheck.escape import one_line
-from gradcheck.report.text import shown_path
 from gradcheck.run.plan import plan
 from gradcheck.run.select import SelectionError, select
+from gradcheck.shown import shown_path
 
 if TYPE_CHECKING:
     from gradcheck.spec.model import Scenario

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Protocol
 from gradcheck import __version__
 from gradcheck.case.case import Case
 from gradcheck.report.record import versions as installed
-from gradcheck.report.text import count
 from gradcheck.result import Result
+from gradcheck.shown import count
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager

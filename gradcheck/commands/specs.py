@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gradcheck.escape import safe
-from gradcheck.report.text import count
 from gradcheck.resources import bundled_specs
+from gradcheck.shown import count
 from gradcheck.spec.diagnostic import SpecError
 from gradcheck.spec.read import load
 

@@ -18,8 +18,8 @@ from gradcheck.case.case import Case
 from gradcheck.commands.specs import fail
 from gradcheck.config import ConfigError, Project, load_project, nearest_file
 from gradcheck.escape import one_line, safe
-from gradcheck.report.text import shown_path
 from gradcheck.resources import bundled_specs
+from gradcheck.shown import shown_path
 from gradcheck.trusted import Standing
 
 if TYPE_CHECKING:

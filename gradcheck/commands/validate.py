@@ -54,7 +54,7 @@ def validate(context: click.Context, paths: tuple[str, ...], layout: str) -> Non
 def show_text(results: dict[str, list[Diagnostic]], counts: dict[str, int], context: click.Context) -> None:
     """Each mistake with its line, a line for each file, and the sum."""
     from gradcheck.escape import escape
-    from gradcheck.report.text import count
+    from gradcheck.shown import count
 
     color = context.color if context.color is not None else sys.stdout.isatty()
     for path, mistakes in results.items():

@@ -19,17 +19,9 @@ from rich.text import Text
 
 from gradcheck.escape import one_line
 from gradcheck.report.plain import color_of
-from gradcheck.report.text import (
-    ALL_ENTRIES,
-    ENTRIES_SHOWN,
-    counts_of,
-    failure_block,
-    marks,
-    place,
-    shown_path,
-    summary,
-)
+from gradcheck.report.text import ALL_ENTRIES, ENTRIES_SHOWN, counts_of, failure_block, marks, place, summary
 from gradcheck.result import Result, Status
+from gradcheck.shown import shown_path
 
 PANEL_FRAME = 4
 """Columns of a panel that are border and padding."""

@@ -10,8 +10,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from gradcheck.escape import one_line
 from gradcheck.report.record import Report
-from gradcheck.report.text import counts_of, failure_block, marks, number, place, shown_path, summary, worst_first
+from gradcheck.report.text import counts_of, failure_block, marks, number, place, summary, worst_first
 from gradcheck.result import Result, WrongEntry, element
+from gradcheck.shown import shown_path
 
 MOST_CELLS = 40
 """Rows and columns of a heat map: more are too small to see."""

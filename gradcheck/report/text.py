@@ -8,12 +8,11 @@ import shlex
 import textwrap
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 
 from gradcheck.codes import FIRST_CONTRACT
 from gradcheck.escape import escape, one_line, safe
-from gradcheck.resources import bundled_specs
 from gradcheck.result import Diagnosis, GradientSummary, Result, Status, WrongEntry, element
+from gradcheck.shown import shown_path
 
 ENTRIES_SHOWN = 5
 ALL_ENTRIES = 1_000_000
@@ -22,15 +21,6 @@ WORST = "  ◀ worst"
 OUTPUT_LINES_SHOWN = 15
 LEAST_EXCERPT = 20
 """Columns that the line of an excerpt gets on the narrowest screen."""
-
-
-def shown_path(path: str) -> str:
-    """A path as briefly as it can be told: bundled specs as ``specs/…``, others relative to the current folder."""
-    bundled, full = bundled_specs(), Path(path).absolute()
-    if full.is_relative_to(bundled):
-        return escape(str(Path("specs") / full.relative_to(bundled)))
-    relative = os.path.relpath(full)
-    return escape(relative if len(relative) < len(path) else path)
 
 
 def place(result: Result) -> str:
@@ -194,8 +184,3 @@ def counts_of(results: Iterable[Result]) -> dict[Status, int]:
     """How many there are of each status that there is, the failures first: the order in which all reports tell them."""
     counts = Counter(result.status for result in results)
     return {status: counts[status] for status in sorted(Status, key=lambda one: one.green) if counts[status]}
-
-
-def count(number: int, noun: str) -> str:
-    """``1 case``, ``2 cases``."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"

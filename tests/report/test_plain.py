@@ -9,17 +9,10 @@ import pytest
 
 from gradcheck.report import plain
 from gradcheck.report.plain import PlainScreen, result_line
-from gradcheck.report.text import (
-    again,
-    failure_block,
-    folded,
-    gradient_lines,
-    shown_path,
-    summary,
-    worst_first,
-)
+from gradcheck.report.text import again, failure_block, folded, gradient_lines, summary, worst_first
 from gradcheck.resources import bundled_specs
 from gradcheck.result import Diagnosis, GradientSummary, Result, Status, WrongEntry
+from gradcheck.shown import shown_path
 
 
 def make_result(status: Status = Status.PASS, **fields) -> Result:
