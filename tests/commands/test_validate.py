@@ -73,7 +73,7 @@ def test_an_empty_folder_does_not_hide_the_other_paths(folder):
 
 
 def test_without_a_path_the_bundled_specs_are_checked(folder, monkeypatch):
-    monkeypatch.setattr("gradcheck.resources.bundled_specs", lambda: folder)
+    monkeypatch.setattr("gradcheck.commands.validate.bundled_specs", lambda: folder)
     assert run() == (0, f"{folder / 'good.grad.yaml'}: ok, 1 scenario\n1 file, 1 scenario: all valid\n")
 
 
