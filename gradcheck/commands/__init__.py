@@ -24,7 +24,7 @@ COMMANDS = {
     "list": ("gradcheck.commands.list:list_scenarios", "List scenarios."),
     "show": ("gradcheck.commands.show:show", "Show one scenario: its source, code and expectations."),
     "compare": ("gradcheck.commands.compare:compare", "Show what has changed from one JSON report to another."),
-    "explain": ("gradcheck.commands.explain:explain", "Explain a diagnosis code, such as GC104."),
+    "explain": ("gradcheck.commands.explain:explain", "Explain a diagnosis code such as GC104, a scenario, or a rule."),
     "backends": ("gradcheck.commands.backends:backends", "What scenarios can run on; add releases of Paddle."),
     "trust": ("gradcheck.commands.trust:trust", "Believe what a project's pyproject.toml allows; --list, --revoke."),
     "surface": ("gradcheck.commands.surface:surface", "List names that a file uses and the bundled engine lacks."),

@@ -85,7 +85,8 @@ def run_all(
         screen.count(result)
 
     supervisor = Supervisor(pool, on_done)
-    with stopped_by_signals(supervisor), screen.running(header(cases, pool.slots), len(cases), believed), pool:
+    shown = screen.running(header(cases, pool.slots), len(cases), believed, supervisor.at_work)
+    with stopped_by_signals(supervisor), shown, pool:
         for result in map(baseline.judged if baseline else as_it_is, supervisor.run(cases, known)):
             results.append(result)
             screen.show(result)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from gradcheck import __version__
@@ -20,8 +20,13 @@ if TYPE_CHECKING:
 class Screen(Protocol):
     """Shows a run: `report.plain.PlainScreen` or `report.console.RichScreen`."""
 
-    def running(self, header: str, total: int, believed: str = "") -> AbstractContextManager[None]:
-        """While cases run. The `header` tells what runs, `believed` what of the project's settings counts."""
+    def running(
+        self, header: str, total: int, believed: str = "", at_work: Callable[[], Sequence[str]] = tuple
+    ) -> AbstractContextManager[None]:
+        """While cases run. The `header` tells what runs, `believed` what of the project's settings counts.
+
+        `at_work` gives the names of the cases that run at the moment.
+        """
 
     def count(self, result: Result) -> None:
         """A result is there; called in the order in which they come, from any thread, one at a time."""

@@ -6,15 +6,24 @@ All text from specs and layers goes into ``rich.text.Text``, which reads no mark
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import groupby
 
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.panel import Panel
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-from rich.table import Table
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    SpinnerColumn,
+    Task,
+    TextColumn,
+    TimeElapsedColumn,
+)
+from rich.table import Column, Table
 from rich.text import Text
 
 from gradcheck.escape import one_line
@@ -37,6 +46,16 @@ class OpenConsole(Console):
         raise
 
 
+class AtWork(ProgressColumn):
+    """The names of the cases that run at the moment, as many as there is room for."""
+
+    names: Callable[[], Sequence[str]] = tuple
+
+    def render(self, task: Task) -> Text:
+        """The names, dim."""
+        return Text(one_line(" ".join(self.names())), "dim")
+
+
 class RichScreen:
     """Shows a header and a transient progress bar while cases run, and everything else at the end."""
 
@@ -51,20 +70,25 @@ class RichScreen:
     ) -> None:
         self.console, self.verbose, self.quiet, self.again_options = console, verbose, quiet, again_options
         self.counts: Counter[Status] = Counter()
+        self.at_work = AtWork(table_column=Column(no_wrap=True, overflow="ellipsis"))
         self.progress = Progress(
             SpinnerColumn(),
             BarColumn(),
             MofNCompleteColumn(),
             TextColumn("{task.description}"),
             TimeElapsedColumn(),
+            self.at_work,
             console=progress_console,
             transient=True,
             disable=quiet or not progress_console.is_terminal,
         )
 
     @contextmanager
-    def running(self, header: str, total: int, believed: str = "") -> Iterator[None]:
+    def running(
+        self, header: str, total: int, believed: str = "", at_work: Callable[[], Sequence[str]] = tuple
+    ) -> Iterator[None]:
         """Print the `header` and what is `believed`; show the progress bar while cases run."""
+        self.at_work.names = at_work
         for line in (header, believed):
             if line and not self.quiet:
                 self.console.print(Text(line, "dim"))

@@ -271,6 +271,15 @@ def test_a_long_run_gives_signs_of_life_on_stderr(capsys, monkeypatch):
     assert "gradcheck: 1 of 7 cases done after 0 s\n" in output
 
 
+def test_a_sign_of_life_names_the_cases_that_run(capsys, monkeypatch):
+    monkeypatch.setattr(plain, "HEARTBEAT", 0.01)
+    output = ""
+    with PlainScreen().running("", 2, at_work=lambda: ["slow@numpy", "other@numpy"]):
+        while "running" not in output:
+            output += capsys.readouterr().err
+    assert "gradcheck: 0 of 2 cases done after 0 s; running: slow@numpy, other@numpy\n" in output
+
+
 def test_reports_import_neither_numpy_nor_a_backend():
     import subprocess
     import sys
