@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from gradcheck.codes import FIRST_CONTRACT
 from gradcheck.escape import escape, one_line, safe
-from gradcheck.result import Diagnosis, GradientSummary, Result, Status, WrongEntry, element
+from gradcheck.result import Diagnosis, GradientSummary, Result, Status, StepScan, WrongEntry, element
 from gradcheck.shown import shown_path
 
 ENTRIES_SHOWN = 5
@@ -60,6 +60,8 @@ def gradient_lines(
             if not any(found.text in line for line in said):
                 lines.append(f"{'likely' if found.code < FIRST_CONTRACT else 'broken'}: {found.text}")
             lines += excerpt(found, width)
+    if shown > ENTRIES_SHOWN and gradient.scan is not None:
+        lines += step_lines(gradient.scan)
     codes = " ".join(dict.fromkeys(found.code for found in gradient.diagnosis))
     return [*lines, f"why: gradcheck explain {codes}"] if codes and gradient.verdict is not Status.KINK else lines
 
@@ -89,6 +91,16 @@ def entry_table(gradient: GradientSummary, width: int | None = None, shown: int 
     more = sum(wrong for wrong, _ in gradient.wrong_counts.values()) - len(elements)
     at_least = "" if gradient.exhaustive else "at least "
     return [*lines, *([f"  … and {at_least}{more} more"] if more > 0 else [])]
+
+
+def step_lines(scan: StepScan) -> list[str]:
+    """The differences of an entry, a line for each step, and which one the numerical value was taken from."""
+    what = f"d {element(scan.output, scan.output_index)} / d {element(scan.input, scan.index)}"
+    lines = [f"{what} by central differences:", f"  {'step':<8} {'difference':<15} rounding"]
+    for step, difference, rounding in zip(scan.steps, scan.differences, scan.rounding, strict=True):
+        chosen = "  ◀ chosen" if step == scan.chosen else ""
+        lines.append(f"  {step:<8.1e} {number(difference):<15} ± {rounding:.0e}{chosen}")
+    return [*lines, f"  extrapolated from there: {number(scan.value)} ± {scan.bar:.0e}"]
 
 
 def excerpt(found: Diagnosis, width: int | None = None) -> list[str]:

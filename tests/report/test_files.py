@@ -16,7 +16,7 @@ from sarif_pydantic import Sarif
 
 from gradcheck.report.files import FORMATS, written
 from gradcheck.report.record import Report, schema
-from gradcheck.result import Diagnosis, GradientSummary, Result, Status, WrongEntry
+from gradcheck.result import Diagnosis, GradientSummary, Result, Status, StepScan, WrongEntry
 
 NASTY = (
     "[red]x[/red] %0A::error::y\n::warning::z ]]> <script>alert(1)</script> ``` | <!-- \x1b[2J \x00 \u202e @me &amp;"
@@ -28,6 +28,11 @@ def wrong(k: int = 0, numeric: float = 3.0, bar: float = 1e-12) -> WrongEntry:
     return WrongEntry(input="x", index=(k,), output="out", output_index=(k,), analytic=2.0, numeric=numeric, bar=bar)
 
 
+SCAN = StepScan(
+    input="x", index=(0,), output="out", output_index=(0,), analytic=2.0,
+    steps=(1e-8, 1e-6, 1e-4, 1e-2), differences=(3.0 + 1e-8, 3.0 - 1e-10, 3.0 + 1e-12, 3.001),
+    rounding=(1e-7, 1e-9, 1e-11, 1e-13), chosen=1e-4, value=3.0, bar=1e-11,
+)  # fmt: skip
 CAUSE = Diagnosis(
     code="GC102",
     text="backward has the wrong sign",
@@ -52,7 +57,7 @@ def gradient(**fields: Any) -> GradientSummary:
 RESULTS = (
     result("good", Status.PASS),
     result("wrong", Status.FAIL, "gradient of x: 7 of 9 entries wrong", output="said\n",
-           gradient=gradient(wrong=tuple(wrong(k) for k in range(7)), diagnosis=(CAUSE,))),
+           gradient=gradient(wrong=tuple(wrong(k) for k in range(7)), diagnosis=(CAUSE,), scan=SCAN)),
     result("infinite", Status.FAIL, "no number",
            gradient=gradient(wrong=(wrong(numeric=math.inf), wrong(1, math.nan, math.inf)))),
     result("known", Status.XFAIL, "the release differs"),
@@ -182,3 +187,29 @@ def test_the_heat_map_has_a_cell_for_each_wrong_entry_darker_where_the_error_is_
     cells = [one for one in page.iter() if str(one.tag).endswith("rect")]
     shades = {"".join(one.itertext())[6]: float(re.search(r", ([\d.]+)\)", one.get("style"))[1]) for one in cells}
     assert 0 < shades["0"] < shades["1"] < shades["2"] == 1.0
+
+
+def test_the_step_plot_has_a_point_for_each_step_and_shows_what_was_chosen() -> None:
+    page = html5lib.HTMLParser(strict=True, namespaceHTMLElements=False).parse(written("html", REPORT))
+    (drawn,) = [one for one in page.iter() if "plot" in one.get("class", "").split()]
+    assert "taken: 3 ± 1e-11, from the step 1.0e-04; backward: 2, off by 1.0e+00" in drawn.get("aria-label")
+    points = [one for one in drawn.iter() if str(one.tag).endswith("circle")]
+    assert [point[0].text for point in points] == [
+        "step 1.0e-08: off by 1.0e-08",
+        "step 1.0e-06: off by 1.0e-10",
+        "step 1.0e-04: off by 1.0e-12",
+        "step 1.0e-02: off by 1.0e-03",
+    ]
+    across = [float(point.get("cx")) for point in points]
+    assert across == sorted(across)
+    heights = [-float(point.get("cy")) for point in points]
+    assert heights[2] < heights[1] < heights[0] < heights[3]
+    (chosen,) = [one for one in drawn.iter() if one.get("class") == "chosen"]
+    assert chosen.get("d").startswith(f"M{across[2]} ")
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, 0.0, 3.0, 1e-320])
+def test_a_plot_is_drawn_of_whatever_was_scanned(value: float) -> None:
+    odd = SCAN.model_copy(update={"differences": (value,) * 4, "analytic": value, "value": 3.0, "bar": 0.0})
+    report = Report(results=(result("w", Status.FAIL, "m", gradient=gradient(wrong=(wrong(),), scan=odd)),))
+    html5lib.HTMLParser(strict=True, namespaceHTMLElements=False).parse(written("html", report))

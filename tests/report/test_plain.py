@@ -11,7 +11,7 @@ from gradcheck.report import plain
 from gradcheck.report.plain import PlainScreen, result_line
 from gradcheck.report.text import again, failure_block, folded, gradient_lines, summary, worst_first
 from gradcheck.resources import bundled_specs
-from gradcheck.result import Diagnosis, GradientSummary, Result, Status, WrongEntry
+from gradcheck.result import Diagnosis, GradientSummary, Result, Status, StepScan, WrongEntry
 from gradcheck.shown import shown_path
 
 
@@ -248,6 +248,24 @@ def test_verbose_shows_the_details_of_what_is_as_expected_too(capsys):
     result = make_result(Status.XFAIL, message="known", details=("x.grad is\nNone",))
     assert "x.grad" not in shown(capsys, result)
     assert "\n    x.grad is None\n" in shown(capsys, result, verbose=True)
+
+
+def test_verbose_shows_the_steps_of_the_worst_entry(capsys):
+    scan = StepScan(
+        input="x", index=(0,), output="out", output_index=(), analytic=2.0, steps=(1e-6, 1e-4),
+        differences=(3.0, 3.5), rounding=(1e-9, 1e-11), chosen=1e-4, value=3.25, bar=1e-11,
+    )  # fmt: skip
+    result = make_result(Status.FAIL, gradient=GradientSummary(verdict=Status.FAIL, scan=scan))
+    PlainScreen().show(result)
+    assert "central differences" not in capsys.readouterr().out
+    PlainScreen(verbose=True).show(result)
+    assert (
+        "    d out / d x[0] by central differences:\n"
+        "      step     difference      rounding\n"
+        "      1.0e-06  3               ± 1e-09\n"
+        "      1.0e-04  3.5             ± 1e-11  ◀ chosen\n"
+        "      extrapolated from there: 3.25 ± 1e-11\n"
+    ) in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
