@@ -464,6 +464,7 @@ def test_a_terminal_without_the_characters_gets_escapes(spec, cli):
     done = cli("run", "a.grad.yaml", "--allow-code", "--format", "rich", PYTHONIOENCODING="ascii")
     assert done.code == 1
     assert "\\u65e5" in done.out
+    assert "+- ERROR bad@numpy - a.grad.yaml:3:5 -" in done.out  # and ours their likeness
     assert done.err == ""
 
 
