@@ -119,7 +119,7 @@ class RichScreen:
 def panel(result: Result, again_options: str, width: int, entries: int = ENTRIES_SHOWN) -> Panel:
     """What is wrong with one result, and how to run it again, in lines of at most `width`."""
     status = " ".join([str(result.status), *marks(result.gradient)])
-    which = f"{result.name} · {place(result)}"
+    which = f"{one_line(result.name)} · {place(result)}"
     lines = [Text(line) for line in failure_block(result, again_options, width, entries)]
     title = Text.assemble((status, style(result.status)), f" {which}")
     if title.cell_len > width:  # a title is cut where it is too long

@@ -28,7 +28,7 @@ def result_line(result: Result) -> str:
 
     Marks of the verdict stand in brackets before the time: status and name are always the first two words.
     """
-    parts = [str(result.status), result.name, place(result)]
+    parts = [str(result.status), one_line(result.name), place(result)]
     if result.gradient is not None and result.gradient.wrong and result.status is Status.FAIL:
         worst = worst_first(result.gradient.wrong)[0]
         parts.append(f"{element(worst.input, worst.index)} rel={worst.relative_error:.1e} bar={worst.bar:.0e}")

@@ -169,7 +169,7 @@ def failure_block(
     if result.internal_error:
         lines.append("this is a bug in gradcheck, not in the scenario")
     shown = [part for line in lines if line for part in safe(line).split("\n")]
-    shown.append(f"again: {again(result, options)}")
+    shown.append(f"again: {escape(again(result, options))}")
     return shown if width is None else [part for line in shown for part in folded(line, width) or [""]]
 
 

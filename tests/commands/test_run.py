@@ -315,9 +315,11 @@ def test_a_missing_backend_of_the_configuration_is_a_skip_that_is_counted_and_sh
     assert 'SKIP op@cupy a.grad.yaml:3:5 not installed: cupy; pip install "gradcheck[cupy]" 0.00s' in done.out
     assert gradcheck("run", "a.grad.yaml", "--require-backend").code == 2
     (folder / "pyproject.toml").write_text('[tool.gradcheck]\nbackends = ["cupy"]\n')
-    done = gradcheck("run", "a.grad.yaml", "-q")
     said = 'gradcheck: nothing was run: not installed: cupy; pip install "gradcheck[cupy]"\n'
-    assert (done.code, done.err) == (5, said)
+    for options in ([], ["-q"], ["--format", "rich"], ["--format", "rich", "-q"]):
+        done = gradcheck("run", "a.grad.yaml", *options)
+        assert (done.code, summary_of(done)) == (5, "1 SKIP")
+        assert done.err.endswith(said)
 
 
 def test_the_engine_itself_cannot_be_skipped(spec, gradcheck, monkeypatch):

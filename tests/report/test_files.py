@@ -21,7 +21,7 @@ from gradcheck.result import Diagnosis, GradientSummary, Result, Status, StepSca
 NASTY = (
     "[red]x[/red] %0A::error::y\n::warning::z ]]> <script>alert(1)</script> ``` | <!-- \x1b[2J \x00 \u202e @me &amp;"
 )
-"""What a layer may say."""
+"""What a layer may say, and be called."""
 
 
 def wrong(k: int = 0, numeric: float = 3.0, bar: float = 1e-12) -> WrongEntry:
@@ -45,9 +45,9 @@ CAUSE = Diagnosis(
 )
 
 
-def result(name: str, status: Status, message: str = "", **fields: Any) -> Result:
-    known = {"scenario": name, "backend": "numpy", "path": "specs/a.grad.yaml", "line": 12, "column": 5}
-    return Result(**{"name": f"{name}@numpy", "status": status, "message": message, "seconds": 0.25, **known, **fields})
+def result(id: str, status: Status, message: str = "", **fields: Any) -> Result:
+    known = {"scenario": id, "backend": "numpy", "path": "specs/a.grad.yaml", "line": 12, "column": 5}
+    return Result(**{"name": f"{id}@numpy", "status": status, "message": message, "seconds": 0.25, **known, **fields})
 
 
 def gradient(**fields: Any) -> GradientSummary:
@@ -63,7 +63,9 @@ RESULTS = (
     result("known", Status.XFAIL, "the release differs"),
     result("left-out", Status.SKIP, "no such backend"),
     result("crashed", Status.CRASH, "the process was killed by SIGSEGV", path="other.grad.yaml"),
-    result("nasty", Status.ERROR, NASTY, details=(NASTY,), output=NASTY, path=f"{NASTY.partition(chr(10))[0]}.yaml"),
+    result("nasty", Status.ERROR, NASTY, details=(NASTY,), output=NASTY, path=f"{NASTY.partition(chr(10))[0]}.yaml",
+           name=NASTY),
+    result("excused", Status.XFAIL, NASTY, name=f"{NASTY} again", path="other.grad.yaml"),
 )  # fmt: skip
 REPORT = Report(results=RESULTS, command=("run", NASTY), seeds=(3,), started="2026-01-02T03:04:05Z", seconds=1.5)
 BAD = [one for one in RESULTS if not one.status.green]
@@ -105,8 +107,8 @@ def test_junit_has_a_suite_for_each_file_and_a_test_for_each_case(tmp_path: Path
     (tmp_path / "r.xml").write_text(written("junit", REPORT), encoding="utf-8")
     xml = JUnitXml.fromfile(str(tmp_path / "r.xml"))
     suites = list(xml)
-    assert [suite.tests for suite in suites] == [5, 1, 1]
-    assert (xml.tests, xml.failures, xml.errors, xml.skipped) == (7, 2, 2, 2)
+    assert [suite.tests for suite in suites] == [5, 1, 1, 1]
+    assert (xml.tests, xml.failures, xml.errors, xml.skipped) == (8, 2, 2, 3)
     kinds = {case.name: [type(one) for one in case.result] for suite in suites for case in suite}
     assert kinds["good@numpy"] == []
     assert kinds["wrong@numpy"] == [Failure]
@@ -140,7 +142,7 @@ def test_github_is_given_as_many_as_it_shows_and_the_worst_first() -> None:
 # ------------------------------------------------------------------------------------------------ markdown
 def test_markdown_has_the_counts_and_a_fence_that_nothing_closes() -> None:
     text = written("markdown", REPORT)
-    assert text.startswith("## gradcheck: 2 FAIL, 1 ERROR, 1 CRASH, 1 PASS, 1 SKIP, 1 XFAIL in 1.5 s\n")
+    assert text.startswith("## gradcheck: 2 FAIL, 1 ERROR, 1 CRASH, 1 PASS, 1 SKIP, 2 XFAIL in 1.5 s\n")
     assert "| specs/a.grad.yaml | 2 |" in text.replace("\\.", ".").replace("| file | FAIL", "")
     outside = re.sub(r"^(`{3,})text\n.*?^\1$", "", text, flags=re.MULTILINE | re.DOTALL)
     assert "<script>" not in outside

@@ -237,6 +237,17 @@ def test_what_the_line_says_the_block_does_not_repeat(capsys):
     assert shown(capsys, make_result(Status.CRASH, message="was killed")).count("was killed") == 1
 
 
+def test_nothing_in_a_name_or_message_begins_a_line_or_steers_the_terminal(capsys):
+    nasty = "PASS x\nPASS y\r\x1b[2J\u202e]]>"
+    screen = PlainScreen(verbose=True)
+    screen.show(make_result(Status.ERROR, name=nasty, message=nasty, details=(nasty,), output=nasty))
+    screen.show(make_result(Status.XFAIL, name=nasty, message=nasty, details=(nasty,)))
+    output = capsys.readouterr().out
+    assert not {"\x1b", "\r", "\u202e"} & set(output)
+    starts = [line.split()[0] for line in output.splitlines() if not line.startswith("    ")]
+    assert starts == ["ERROR", "XFAIL"]
+
+
 def test_quiet_shows_failures_and_the_summary_only(capsys):
     output = shown(capsys, make_result(), make_result(Status.SKIP), FAILED, quiet=True)
     assert output.startswith("FAIL ")
