@@ -8,6 +8,7 @@ from dataclasses import asdict
 
 import click
 
+from gradcheck import garbage
 from gradcheck.escape import WithoutCommands, escape
 from gradcheck.resources import bundled_specs
 from gradcheck.shown import count
@@ -37,7 +38,8 @@ def validate(context: click.Context, paths: tuple[str, ...], layout: str) -> Non
     for name in [*map(str, files), *("-" for path in paths if path == "-")]:
         results[name] = []
         try:
-            good.append(read(name) if name != "-" else read_bytes(sys.stdin.buffer.read(), "-"))
+            with garbage.kept():
+                good.append(read(name) if name != "-" else read_bytes(sys.stdin.buffer.read(), "-"))
         except SpecError as error:
             results[name] = error.diagnostics
     for shared in shared_ids(good):
