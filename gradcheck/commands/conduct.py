@@ -28,6 +28,7 @@ from gradcheck.run import journal
 from gradcheck.run.baseline import Baseline
 from gradcheck.run.compact import Results
 from gradcheck.run.supervisor import Executor, ExecutorError, Supervisor
+from gradcheck.shown import count
 
 STOPPING = ("SIGINT", "SIGTERM", "SIGHUP")
 """Signals that end a run in order."""
@@ -116,7 +117,7 @@ def settle(baseline: Baseline, results: Sequence[Result], *, update: bool, prune
             baseline.write(results, prune=not update)
         except OSError as error:
             raise fail(f"--baseline {baseline.path}: {error.strerror or error}") from None
-        click.echo(f"gradcheck: {baseline.path}: {len(baseline.known)} known failures", err=True)
+        click.echo(f"gradcheck: {baseline.path}: {count(len(baseline.known), 'known failure')}", err=True)
 
 
 @contextmanager

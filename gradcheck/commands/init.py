@@ -10,8 +10,10 @@ import click
 from gradcheck.commands.specs import fail
 from gradcheck.resources import schema_text
 
+SCHEMA = "gradcheck.schema.json"
+MODELINE = f"# yaml-language-server: $schema=./{SCHEMA}\n"
+"""Tells editors what a spec file may hold."""
 EXAMPLE = """\
-# yaml-language-server: $schema=./gradcheck.schema.json
 schema: gradcheck/v1
 scenarios:
   - id: example-square
@@ -31,7 +33,11 @@ scenarios:
     inputs:
       x: {shape: [2, 3]}
 """
-SETTINGS = '[tool.gradcheck]\npaths = ["specs"]\n'
+SETTINGS = """\
+[tool.gradcheck]
+paths = ["specs"]
+allow-code = true  # for those who have run `gradcheck trust` here
+"""
 WORKFLOW = """\
 name: gradcheck
 on: [push, pull_request]
@@ -57,8 +63,8 @@ def init(github: bool) -> None:
     """
     try:
         files = {
-            Path("specs/example.grad.yaml"): EXAMPLE,
-            Path("specs/gradcheck.schema.json"): schema_text("spec"),
+            Path("specs/example.grad.yaml"): MODELINE + EXAMPLE,
+            Path("specs", SCHEMA): schema_text("spec"),
             **({Path(".github/workflows/gradcheck.yml"): WORKFLOW} if github else {}),
         }
         for path, text in files.items():
@@ -66,7 +72,7 @@ def init(github: bool) -> None:
         settings(Path("pyproject.toml"))
     except OSError as error:
         raise fail(f"{error.filename}: {error.strerror or error}") from None
-    click.echo("next: gradcheck run --allow-code; gradcheck trust allows the code of this project once and for all")
+    click.echo("next: gradcheck trust (the code of this project may run, for you), then gradcheck run")
 
 
 def write(path: Path, text: str) -> None:

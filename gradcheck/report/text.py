@@ -8,9 +8,11 @@ import shlex
 import textwrap
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 from gradcheck.codes import FIRST_CONTRACT
 from gradcheck.escape import escape, one_line, safe
+from gradcheck.resources import bundled_specs
 from gradcheck.result import Diagnosis, GradientSummary, Result, Status, StepScan, WrongEntry, element
 from gradcheck.shown import shown_path
 
@@ -180,8 +182,8 @@ def again(result: Result, options: str) -> str:
     """
     if options.startswith("gradcheck "):
         return options
-    path = shown_path(result.path)
-    words = [*([] if path.startswith(f"specs{os.sep}") else [path]), result.name]
+    bundled = Path(result.path).absolute().is_relative_to(bundled_specs())
+    words = [*([] if bundled else [shown_path(result.path)]), result.name]
     return " ".join(["gradcheck run", *map(shlex.quote, words), *filter(None, [options]), "-v"])
 
 

@@ -194,6 +194,13 @@ def test_a_case_of_another_file_is_run_again_from_that_file(tmp_path, monkeypatc
     assert again(result, "") == "gradcheck run 'my specs/a.grad.yaml' a/dtype=float32@numpy -v"
 
 
+def test_a_folder_called_specs_is_not_taken_for_the_bundled_one(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    own = make_result(path=str(tmp_path / "specs" / "a.grad.yaml"), name="a@numpy")
+    assert again(own, "") == "gradcheck run specs/a.grad.yaml a@numpy -v"
+    assert again(make_result(name="a@numpy"), "") == "gradcheck run a@numpy -v"
+
+
 def test_paths_are_shown_as_briefly_as_possible(tmp_path, monkeypatch):
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
