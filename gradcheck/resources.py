@@ -1,12 +1,25 @@
-"""Where the bundled specs lie: beside the package in a wheel, in ``specs/`` of a checkout or an editable install."""
+"""Files that come with the package: the bundled specs, and the JSON Schemas."""
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 
 
+@functools.cache
 def bundled_specs() -> Path:
-    """The folder of the bundled ``*.grad.yaml`` files."""
+    """The folder of the bundled ``*.grad.yaml`` files.
+
+    It lies in the package where that was installed from a wheel, in ``specs/`` of a checkout or an editable install.
+    """
     package = Path(__file__).resolve().parent
     inside = package / "specs"
     return inside if inside.is_dir() else package.parent / "specs"
+
+
+def schema_text(name: str) -> str:
+    """The JSON Schema ``spec`` or ``report``, as `tests/commands/schemas.py` writes it from the models.
+
+    It is a file so that printing it loads no model.
+    """
+    return (Path(__file__).parent / "schemas" / f"{name}.json").read_text(encoding="utf-8")

@@ -89,6 +89,26 @@ class Value(_Record):
     """The bytes of the elements, or of some, in base64."""
 
 
+class StepScan(_Record):
+    """One entry of the Jacobian by central differences at steps of all sizes: how its numerical value came about."""
+
+    input: str
+    index: tuple[int, ...]
+    output: str
+    output_index: tuple[int, ...]
+    analytic: float
+    steps: tuple[float, ...]
+    """What the element of the input was moved by, the smallest first."""
+    differences: tuple[float, ...]
+    """Per step, (f(x + h) − f(x − h)) / 2h."""
+    rounding: tuple[float, ...]
+    """Per step, how far rounding alone may put that off."""
+    chosen: float
+    """The step from which the value was extrapolated."""
+    value: float
+    bar: float
+
+
 class Diagnosis(_Record):
     """A likely cause of a wrong gradient, or a broken contract: a code of `gradcheck.codes`, and what was seen."""
 
@@ -121,6 +141,8 @@ class GradientSummary(_Record):
 
     verdict: Status
     wrong: tuple[WrongEntry, ...] = ()
+    scan: StepScan | None = None
+    """The differences of the most wrong entry that is listed, where it could be scanned."""
     wrong_counts: dict[str, tuple[int, int]] = {}
     """Per input: elements found wrong, elements in all. With 0 wrong it is right; not listed, it is not known."""
     exhaustive: bool = True

@@ -32,6 +32,8 @@ class Case(BaseModel):
     seed: int = 0
     mode: Literal["auto", "probe", "full"] = "auto"
     """How much of the Jacobian the gradient check looks at."""
+    order: Literal[1, 2] = 1
+    """2: the derivative of the gradient as well, wherever backward is to match the derivative."""
     effort: Literal["usual", "full"] = "usual"
     """How much is spent on naming what is wrong about a gradient."""
     timeout: float = TIMEOUT

@@ -263,13 +263,14 @@ class Run:
 
     # ----------------------------------------------------------------- the gradient
     def check(self, layer: Layer) -> GradientSummary:
-        """The gradient check; of second order too where the scenario asks for it and the first is right."""
+        """The gradient check; of second order too where the scenario or the run asks for it and the first is right."""
         case, wanted = self.case, self.expect.gradient
         if self.backend.name == "paddle" and not isinstance(layer, StaticLayer):
             layer.twin = speaking_for(layer, self.made_on)
         declared: Expectation = wanted if wanted in ("straight-through", "zero") else "matches"
+        order = max(self.expect.order, case.order if wanted == "matches" else 1)
         settings = Settings(
-            seed=case.seed, rtol=self.scenario.rtol, mode=case.mode, order=self.expect.order,
+            seed=case.seed, rtol=self.scenario.rtol, mode=case.mode, order=order,
             effort=case.effort, seconds=TIME_TO_NAME * case.timeout - (time.perf_counter() - self.started),
         )  # fmt: skip
         return as_expected(layer, settings, declared)

@@ -20,6 +20,7 @@ from gradcheck.checker.low_precision import wrong_in_low_precision
 from gradcheck.checker.name import everything, name_wrong
 from gradcheck.checker.point import Point
 from gradcheck.checker.problem import Problem
+from gradcheck.checker.steps import steps_of
 from gradcheck.checker.structure import diagonal
 from gradcheck.numeric.line import Array
 from gradcheck.result import UNFINISHED, Diagnosis, GradientSummary, Status
@@ -114,7 +115,9 @@ class Check:
         named = name_wrong(self.looker, found.look, self.listed, self.effort == "full")
         if named.unfinished:
             found = replace(found, marks=(*found.marks, UNFINISHED))
-        return self.summary(replace(found, wrong=named.entries, diagnosis=(*found.diagnosis, *named.causes)), named)
+        summary = self.summary(replace(found, wrong=named.entries, diagnosis=(*found.diagnosis, *named.causes)), named)
+        scan = steps_of(self.looker, named.entries[0]) if named.entries else None
+        return summary if scan is None else summary.model_copy(update={"scan": scan})
 
     def nothing_to_check(self) -> str:
         """Why there is no gradient to check, if so."""

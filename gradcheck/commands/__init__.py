@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import difflib
 import os
-import platform
 import sys
-import tempfile
-import traceback
 from contextlib import suppress
 from importlib import import_module
-from typing import Any, NoReturn
+from typing import Any
 
 import click
 
-from gradcheck import __version__
+from gradcheck import __version__, garbage
 from gradcheck.commands.system import drop_unwritten, prepare_streams, refusal
-from gradcheck.escape import WithoutCommands
-from gradcheck.run.folder import Folder, FolderError
 
 COMMANDS = {
     "run": ("gradcheck.commands.run:run", "Run scenarios and check their gradients (default: the bundled ones)."),
@@ -29,7 +23,7 @@ COMMANDS = {
     "list": ("gradcheck.commands.list:list_scenarios", "List scenarios."),
     "show": ("gradcheck.commands.show:show", "Show one scenario: its source, code and expectations."),
     "compare": ("gradcheck.commands.compare:compare", "Show what has changed from one JSON report to another."),
-    "explain": ("gradcheck.commands.explain:explain", "Explain a diagnosis code, such as GC104."),
+    "explain": ("gradcheck.commands.explain:explain", "Explain a diagnosis code such as GC104, a scenario, or a rule."),
     "backends": ("gradcheck.commands.backends:backends", "What scenarios can run on; add releases of Paddle."),
     "trust": ("gradcheck.commands.trust:trust", "Believe what a project's pyproject.toml allows; --list, --revoke."),
     "surface": ("gradcheck.commands.surface:surface", "List names that a file uses and the bundled engine lacks."),
@@ -39,8 +33,8 @@ COMMANDS = {
 }
 """Name → where the command is, and the line that ``--help`` shows for it without loading it."""
 
-USAGE, BUG, INTERRUPTED = 2, 3, 130
-"""Exit codes that any command may have."""
+INTERRUPTED = 130
+"""The exit code after Ctrl-C."""
 
 
 class LazyGroup(click.Group):
@@ -55,7 +49,8 @@ class LazyGroup(click.Group):
         if name not in COMMANDS:
             return None
         module, _, attribute = COMMANDS[name][0].partition(":")
-        command: click.Command = getattr(import_module(module), attribute)
+        with garbage.kept():
+            command: click.Command = getattr(import_module(module), attribute)
         return command
 
     def resolve_command(
@@ -63,6 +58,8 @@ class LazyGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """As click does it; a name that is not there brings up the nearest one."""
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            import difflib  # here, and not above: only who needs it pays for it
+
             near = difflib.get_close_matches(args[0], COMMANDS, 1)
             hint = f"Did you mean {near[0]!r}?" if near else f"The commands are {', '.join(COMMANDS)}."
             context.fail(f"No such command {args[0]!r}. {hint}")
@@ -95,6 +92,8 @@ class LazyGroup(click.Group):
         try:
             prepare_streams()
             if os.environ.get("GITHUB_ACTIONS"):  # whose runner takes commands from what it logs
+                from gradcheck.escape import WithoutCommands
+
                 sys.stdout, sys.stderr = map(WithoutCommands, (sys.stdout, sys.stderr))
             status = super().main(*args, **kwargs)
         except click.ClickException as error:
@@ -106,57 +105,12 @@ class LazyGroup(click.Group):
         except Exception as error:
             if os.environ.get("GRADCHECK_TRACEBACK"):
                 raise
-            if isinstance(error, ModuleNotFoundError) and not is_ours(error.name):
-                click.echo(f"gradcheck: the package {error.name} is missing: pip install {error.name}", err=True)
-                sys.exit(USAGE)
-            stop_for_bug("".join(traceback.format_exception(error)))
+            from gradcheck.commands.bug import stop_for
+
+            stop_for(error)
         finally:
             drop_unwritten()
         sys.exit(status if isinstance(status, int) else 0)
-
-
-def is_ours(module: str | None) -> bool:
-    """Whether a module belongs to gradcheck, so that its absence is a bug."""
-    return (module or "gradcheck").partition(".")[0] in ("gradcheck", "pylayer")
-
-
-def stop_for_bug(report: str) -> NoReturn:
-    """Keep the report of a bug of ours in a file, name it, and leave with exit code 3.
-
-    Raises:
-        SystemExit: always.
-    """
-    text = (
-        f"gradcheck {__version__}, Python {platform.python_version()}, {platform.platform()}\n"
-        f"arguments: {sys.argv[1:]}\n\n{report}"
-    )
-    with suppress(OSError):
-        click.echo(f"gradcheck: this is a bug in gradcheck. Please report it {keep(text)}", err=True)
-    sys.exit(BUG)
-
-
-def keep(report: str) -> str:
-    """Keep a report in ``.gradcheck``, else among the temporary files, under a name that nobody can foresee.
-
-    Returns:
-        Where it is; where no file can be had, the report itself.
-    """
-    try:
-        with Folder(create=True) as folder:
-            folder.keep_out_of_git()
-            name = f"bug-{os.urandom(8).hex()}.txt"
-            fd, path = folder.create(name), str(folder.path / name)
-    except (FolderError, OSError):
-        try:
-            fd, path = tempfile.mkstemp(prefix="gradcheck-bug-", suffix=".txt")
-        except OSError:
-            return f"with these lines:\n{report}"
-    try:
-        with open(fd, "w", encoding="utf-8", errors="backslashreplace") as file:
-            file.write(report)
-    except OSError:
-        return f"with these lines:\n{report}"
-    return f"with the file {path}"
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})

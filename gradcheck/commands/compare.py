@@ -11,8 +11,8 @@ from pydantic import ValidationError
 from gradcheck.commands.specs import fail
 from gradcheck.escape import one_line
 from gradcheck.report.record import Report
-from gradcheck.report.text import count
 from gradcheck.result import Result
+from gradcheck.shown import count
 
 
 @click.command()

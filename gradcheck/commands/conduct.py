@@ -16,19 +16,20 @@ from typing import Any, Protocol
 import click
 
 from gradcheck.case.case import Case
-from gradcheck.commands import INTERRUPTED, stop_for_bug
+from gradcheck.commands import INTERRUPTED
+from gradcheck.commands.bug import stop_for_bug
 from gradcheck.commands.screen import Screen, header
 from gradcheck.commands.specs import NOTHING_SELECTED, fail
 from gradcheck.escape import safe
 from gradcheck.report.files import written
 from gradcheck.report.record import Report
-from gradcheck.report.text import count
 from gradcheck.result import NOT_RUN, Result
 from gradcheck.run import journal
 from gradcheck.run.baseline import Baseline
 from gradcheck.run.compact import Results
 from gradcheck.run.side_by_side import SideBySide
 from gradcheck.run.supervisor import Executor, ExecutorError, Supervisor
+from gradcheck.shown import count
 
 STOPPING = ("SIGINT", "SIGTERM", "SIGHUP")
 """Signals that end a run in order."""
@@ -86,7 +87,8 @@ def run_all(
         screen.count(result)
 
     supervisor, side_by_side = Supervisor(pool, on_done), SideBySide()
-    with stopped_by_signals(supervisor), screen.running(header(cases, pool.slots), len(cases), believed), pool:
+    shown = screen.running(header(cases, pool.slots), len(cases), believed, supervisor.at_work)
+    with stopped_by_signals(supervisor), shown, pool:
         all_results = side_by_side.beside(cases, supervisor.run(cases, known))
         for result in map(baseline.judged if baseline else as_it_is, all_results):
             results.append(result)
@@ -127,7 +129,7 @@ def settle(baseline: Baseline, results: Sequence[Result], *, update: bool, prune
             baseline.write(results, prune=not update)
         except OSError as error:
             raise fail(f"--baseline {baseline.path}: {error.strerror or error}") from None
-        click.echo(f"gradcheck: {baseline.path}: {len(baseline.known)} known failures", err=True)
+        click.echo(f"gradcheck: {baseline.path}: {count(len(baseline.known), 'known failure')}", err=True)
 
 
 @contextmanager

@@ -1,26 +1,28 @@
-"""``gradcheck explain``: what a diagnosis code means, or what a scenario expects."""
+"""``gradcheck explain``: what a diagnosis code means, what a scenario asserts, what a rule says."""
 
 from __future__ import annotations
 
 import click
 
 from gradcheck.codes import CODES, explained
-from gradcheck.hint import hint
 
 
 @click.command()
-@click.argument("codes", metavar="[CODE]…", nargs=-1)
-def explain(codes: tuple[str, ...]) -> None:
-    """Explain diagnosis codes: the cause, how to tell it, the fix, an example. Without one, list them all."""
-    if not codes:
+@click.argument("names", metavar="[CODE|ID|RULE]…", nargs=-1)
+def explain(names: tuple[str, ...]) -> None:
+    """Explain diagnosis codes, scenarios and rules; without a name, list the codes.
+
+    A code (GC104): the cause, how to tell it, the fix, an example. A scenario: where its statement comes from, and what
+    must hold. A rule of the documents: its quote, and the scenarios that assert it. Nothing is run.
+    """
+    if not names:
         for code, row in CODES.items():
             click.echo(f"{code}  {row.title}")
         return
-    for number, code in enumerate(codes):
-        name = code.upper()
-        if name not in CODES:
-            meant = hint(name, CODES, "gradcheck explain lists all codes")
-            raise click.UsageError(f"there is no code {code!r}; {meant}")
-        if number:
-            click.echo()
-        click.echo("\n".join(explained(name)))
+    others = [name for name in names if name.upper() not in CODES]
+    texts = {name: "\n".join(explained(name.upper())) for name in names if name not in others}
+    if others:
+        from gradcheck.commands.statements import explain_all  # which reads specs; codes need not wait for that
+
+        texts |= explain_all(others)
+    click.echo("\n\n".join(texts[name] for name in dict.fromkeys(names)))

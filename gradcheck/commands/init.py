@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import tomllib
 from pathlib import Path
 
 import click
 
 from gradcheck.commands.specs import fail
+from gradcheck.resources import schema_text
 
+SCHEMA = "gradcheck.schema.json"
+MODELINE = f"# yaml-language-server: $schema=./{SCHEMA}\n"
+"""Tells editors what a spec file may hold."""
 EXAMPLE = """\
-# yaml-language-server: $schema=./gradcheck.schema.json
 schema: gradcheck/v1
 scenarios:
   - id: example-square
@@ -31,7 +33,11 @@ scenarios:
     inputs:
       x: {shape: [2, 3]}
 """
-SETTINGS = '[tool.gradcheck]\npaths = ["specs"]\n'
+SETTINGS = """\
+[tool.gradcheck]
+paths = ["specs"]
+allow-code = true  # for those who have run `gradcheck trust` here
+"""
 WORKFLOW = """\
 name: gradcheck
 on: [push, pull_request]
@@ -57,8 +63,8 @@ def init(github: bool) -> None:
     """
     try:
         files = {
-            Path("specs/example.grad.yaml"): EXAMPLE,
-            Path("specs/gradcheck.schema.json"): schema(),
+            Path("specs/example.grad.yaml"): MODELINE + EXAMPLE,
+            Path("specs", SCHEMA): schema_text("spec"),
             **({Path(".github/workflows/gradcheck.yml"): WORKFLOW} if github else {}),
         }
         for path, text in files.items():
@@ -66,14 +72,7 @@ def init(github: bool) -> None:
         settings(Path("pyproject.toml"))
     except OSError as error:
         raise fail(f"{error.filename}: {error.strerror or error}") from None
-    click.echo("next: gradcheck run --allow-code; gradcheck trust allows the code of this project once and for all")
-
-
-def schema() -> str:
-    """The schema of spec files."""
-    from gradcheck.spec.model import json_schema
-
-    return json.dumps(json_schema(), indent=2, ensure_ascii=False) + "\n"
+    click.echo("next: gradcheck trust (the code of this project may run, for you), then gradcheck run")
 
 
 def write(path: Path, text: str) -> None:

@@ -10,9 +10,9 @@ import click
 from gradcheck.commands.specs import NOTHING_SELECTED, fail, read_specs, selection_options
 from gradcheck.config import ConfigError, load_config
 from gradcheck.escape import one_line
-from gradcheck.report.text import shown_path
 from gradcheck.run.plan import plan
-from gradcheck.run.select import SelectionError, select
+from gradcheck.run.select import SelectionError, nothing_selected, select
+from gradcheck.shown import shown_path
 
 if TYPE_CHECKING:
     from gradcheck.spec.model import Scenario
@@ -29,12 +29,13 @@ def list_scenarios(names: tuple[str, ...], keywords: str | None, tags: str | Non
     """
     try:
         specs, ids = read_specs(names, load_config().paths)
-        cases = select(plan(specs, ["numpy"]), ids, keywords, tags)
+        everything = plan(specs, ["numpy"])
+        cases = select(everything, ids, keywords, tags)
     except (ConfigError, SelectionError) as error:
         raise fail(str(error)) from None
     scenarios = list({case.scenario.id: case.scenario for case in cases}.values())
     if not scenarios:
-        raise fail("nothing is selected", NOTHING_SELECTED)
+        raise fail(nothing_selected(keywords, everything), NOTHING_SELECTED)
     if as_json:
         click.echo(json.dumps([plain(scenario) for scenario in scenarios], indent=1))
         return

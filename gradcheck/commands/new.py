@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from gradcheck.commands.init import MODELINE, SCHEMA
 from gradcheck.commands.specs import fail
 from gradcheck.spec.draft import DraftError, draft, shape_of, signature_of
 
@@ -26,6 +27,8 @@ def new(reference: str, inputs: tuple[str, ...], output: str | None) -> None:
         return
     if not output.endswith(".grad.yaml"):
         raise fail(f"-o {output}: spec files are named <topic>.grad.yaml")
+    if Path(output).with_name(SCHEMA).is_file():
+        text = MODELINE + text
     try:
         with Path(output).open("x", encoding="utf-8") as file:
             file.write(text)

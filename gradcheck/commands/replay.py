@@ -15,11 +15,12 @@ from gradcheck.commands.specs import fail, read_specs
 from gradcheck.commands.trust import allow_code_option, leave_of, require_trust
 from gradcheck.config import ConfigError, load_project
 from gradcheck.escape import safe
-from gradcheck.report.text import number, shown_path
+from gradcheck.report.text import number
 from gradcheck.result import Result
 from gradcheck.run import journal
 from gradcheck.run.plan import plan
 from gradcheck.run.pool import Pool
+from gradcheck.shown import shown_path
 from gradcheck.spec.model import SpecFile
 
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from gradcheck.commands.specs import fail, read_specs
-from gradcheck.report.text import count
 from gradcheck.rules import Document, Rule, catalogue, citing, rules_of
+from gradcheck.shown import count
 
 if TYPE_CHECKING:
     from gradcheck.spec.model import Scenario

@@ -17,13 +17,14 @@ from gradcheck.commands.run_options import number_of_jobs, report_file, shard_nu
 from gradcheck.commands.screen import make_screen
 from gradcheck.commands.specs import NOTHING_SELECTED, fail, is_path, read_specs, selection_options
 from gradcheck.commands.trust import allow_code_option, leave_of, require_trust
+from gradcheck.commands.watch import run_at_changes
 from gradcheck.config import ConfigError, load_project
 from gradcheck.report.files import FORMATS
 from gradcheck.run import journal
 from gradcheck.run.baseline import Baseline
 from gradcheck.run.limits import parse_size, shown_size
 from gradcheck.run.plan import plan, shard
-from gradcheck.run.select import SelectionError, select
+from gradcheck.run.select import SelectionError, nothing_selected, select
 from gradcheck.run.supervisor import ExecutorError
 
 
@@ -42,6 +43,9 @@ from gradcheck.run.supervisor import ExecutorError
     help="How much of every Jacobian is compared: projections, also the entries of a diagonal one, or all entries.",
 )  # fmt: skip
 @click.option(
+    "--order", type=click.IntRange(1, 2), default=1, help="2: the derivative of every gradient that is checked as well."
+)
+@click.option(
     "--effort", type=click.Choice(["usual", "full"]), default="usual", show_default=True,
     help="How much is spent on naming what is wrong: about ten times the check itself, or what every entry takes.",
 )  # fmt: skip
@@ -54,6 +58,7 @@ from gradcheck.run.supervisor import ExecutorError
 )
 @click.option("--memory", metavar="SIZE", help=f"Limit of a case, such as 512M or 2G (default: {shown_size(MEMORY)}).")
 @click.option("--lf", is_flag=True, help="Only the cases that failed in the last run.")
+@click.option("--watch", is_flag=True, help="Run again whenever a spec file or a Python file changes, until Ctrl-C.")
 @click.option("--resume", is_flag=True, help="Go on with the last run: only cases that have no result yet are run.")
 @click.option("--shard", "part", metavar="I/N", help="Only part I of N; a case is always in the same one.")
 @click.option("--executor", default="local", metavar="local|dask:ADDRESS", help="Where cases run.")
@@ -80,11 +85,13 @@ def run(
     exitfirst: bool,
     max_fail: int | None,
     mode: Literal["auto", "probe", "full"],
+    order: Literal[1, 2],
     effort: Literal["usual", "full"],
     seed: int | None,
     timeout: float | None,
     memory: str | None,
     lf: bool,
+    watch: bool,
     resume: bool,
     part: str | None,
     executor: str,
@@ -110,6 +117,8 @@ def run(
     """
     if (baseline_update or baseline_prune) and not baseline:
         raise fail("--baseline-update and --baseline-prune need --baseline FILE")
+    if watch:
+        raise SystemExit(run_at_changes(names))
     if lf and resume:
         raise fail("--lf runs failed cases again, and --resume takes them over: use one of them")
     try:
@@ -126,11 +135,11 @@ def run(
         places = chosen_backends(backends, in_cases, config, environments_of(leave), require_backend)
         size = parse_size(memory) if memory else MEMORY
         default_timeout = config.timeout or TIMEOUT
-        cases = plan(
-            specs, list(places), seed=seed, mode=mode, effort=effort,
+        everything = plan(
+            specs, list(places), seed=seed, mode=mode, order=order, effort=effort,
             timeout=timeout, default_timeout=default_timeout, memory=size, places=places,
         )  # fmt: skip
-        cases = select(cases, ids, keywords, tags)
+        cases = select(everything, ids, keywords, tags)
         cases = shard(cases, *shard_numbers(part)) if part else cases
     except (ConfigError, SelectionError, journal.JournalError, ValueError) as error:
         raise fail(str(error)) from None
@@ -139,7 +148,7 @@ def run(
     if lf:
         cases = last_failed(cases, failed)
     if not cases:
-        raise fail("nothing is selected", NOTHING_SELECTED)
+        raise fail(nothing_selected(keywords, everything), NOTHING_SELECTED)
     require_trust(cases, leave)
     known = journal.known_results(cases, last.records) if resume else {}
     if last.passed_over:
@@ -147,7 +156,7 @@ def run(
     if resume:
         click.echo(f"gradcheck: {len(known)} of {len(cases)} results are there from the last run", err=True)
     options = [f"--seed {seed}"] * (seed is not None) + [f"--mode {mode}"] * (mode != "auto")
-    options += [f"--effort {effort}"] * (effort != "usual")
+    options += ["--order 2"] * (order == 2) + [f"--effort {effort}"] * (effort != "usual")
     options += ["--allow-code"] * allow_code
     again = " ".join(options)
     screen = make_screen(layout, color, verbose, quiet, again)

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import click
 
+from gradcheck.resources import schema_text
+
 
 @click.command()
 @click.option("--report", is_flag=True, help="That of the reports that --report json:PATH writes.")
 def schema(report: bool) -> None:
     """Print the JSON Schema of *.grad.yaml files."""
-    import json
-
-    from gradcheck.report import record
-    from gradcheck.spec.model import json_schema
-
-    click.echo(json.dumps(record.schema() if report else json_schema(), indent=2, ensure_ascii=False))
+    click.echo(schema_text("report" if report else "spec"), nl=False)

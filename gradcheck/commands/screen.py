@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from gradcheck import __version__
 from gradcheck.case.case import Case
 from gradcheck.report.record import versions as installed
-from gradcheck.report.text import count
 from gradcheck.result import Result
+from gradcheck.shown import count
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -20,8 +20,13 @@ if TYPE_CHECKING:
 class Screen(Protocol):
     """Shows a run: `report.plain.PlainScreen` or `report.console.RichScreen`."""
 
-    def running(self, header: str, total: int, believed: str = "") -> AbstractContextManager[None]:
-        """While cases run. The `header` tells what runs, `believed` what of the project's settings counts."""
+    def running(
+        self, header: str, total: int, believed: str = "", at_work: Callable[[], Sequence[str]] = tuple
+    ) -> AbstractContextManager[None]:
+        """While cases run. The `header` tells what runs, `believed` what of the project's settings counts.
+
+        `at_work` gives the names of the cases that run at the moment.
+        """
 
     def count(self, result: Result) -> None:
         """A result is there; called in the order in which they come, from any thread, one at a time."""

@@ -12,9 +12,9 @@ import click
 from gradcheck.commands.specs import fail, read_specs
 from gradcheck.config import ConfigError, load_config
 from gradcheck.escape import safe
-from gradcheck.report.text import shown_path
 from gradcheck.run.plan import plan
 from gradcheck.run.select import SelectionError, select_ids
+from gradcheck.shown import shown_path
 from gradcheck.spec.text import read_text
 
 if TYPE_CHECKING:

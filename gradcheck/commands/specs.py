@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from gradcheck import garbage
 from gradcheck.escape import safe
-from gradcheck.report.text import count
 from gradcheck.resources import bundled_specs
+from gradcheck.shown import count
 from gradcheck.spec.diagnostic import SpecError
 from gradcheck.spec.read import load
 
@@ -37,7 +38,8 @@ def read_specs(names: Sequence[str], paths: Sequence[str] = ()) -> tuple[list[Sp
     files = [name for name in names if is_path(name)]
     ids = [name for name in names if not is_path(name)]
     try:
-        return load([located(f) for f in files] or list(paths) or [bundled_specs()]), ids
+        with garbage.kept():
+            return load([located(f) for f in files] or list(paths) or [bundled_specs()]), ids
     except SpecError as error:
         for diagnostic in error.diagnostics:
             click.echo(diagnostic.render(), err=True)

@@ -19,7 +19,7 @@ def surface(context: click.Context, targets: tuple[str, ...]) -> None:
     """
     import pylayer.paddle as facade
     from gradcheck.escape import escape
-    from gradcheck.report.text import count
+    from gradcheck.shown import count
     from gradcheck.surface import files_of, missing_in, uses_in
 
     files = []

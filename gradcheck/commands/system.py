@@ -10,6 +10,8 @@ from typing import IO, Any
 
 import click
 
+from gradcheck.signs import HANDLER
+
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 """What a file or stream may answer to being written."""
 REFUSALS = NO_ROOM | {
@@ -76,7 +78,7 @@ def prepare_streams() -> None:
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
         raise Refused("stdout is closed, so nothing can be shown: write >/dev/null if that is meant")
     for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+        stream.reconfigure(errors=HANDLER)  # type: ignore[union-attr]
 
 
 def drop_unwritten() -> None:

@@ -18,8 +18,8 @@ from gradcheck.case.case import Case
 from gradcheck.commands.specs import fail
 from gradcheck.config import ConfigError, Project, load_project, nearest_file
 from gradcheck.escape import one_line, safe
-from gradcheck.report.text import shown_path
 from gradcheck.resources import bundled_specs
+from gradcheck.shown import shown_path
 from gradcheck.trusted import Standing
 
 if TYPE_CHECKING:
@@ -107,7 +107,8 @@ def give_trust(path: Path) -> None:
     if project.file is None:
         raise fail(f"{safe(str(path))}: there is no pyproject.toml with {SECTION} to trust")
     if not project.config.needs_trust:
-        raise fail(f"{shown_path(str(project.file))}: {SECTION} asks for nothing that needs trust")
+        what = f"{SECTION} asks for nothing that needs trust; write `allow-code = true` there first"
+        raise fail(f"{shown_path(str(project.file))}: {what}")
     trusted.trust(project)
     if project.config.allow_code:
         click.echo(asking(project))

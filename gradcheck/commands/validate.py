@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import sys
-from typing import TYPE_CHECKING
+from dataclasses import asdict
 
 import click
 
-from gradcheck.escape import WithoutCommands
-
-if TYPE_CHECKING:
-    from gradcheck.spec.diagnostic import Diagnostic
+from gradcheck import garbage
+from gradcheck.escape import WithoutCommands, escape
+from gradcheck.resources import bundled_specs
+from gradcheck.shown import count
+from gradcheck.spec.diagnostic import Diagnostic, SpecError
+from gradcheck.spec.read import find, read, read_bytes, shared_ids
 
 _MOST_SHOWN = 100
 
@@ -27,12 +30,7 @@ def validate(context: click.Context, paths: tuple[str, ...], layout: str) -> Non
 
     Without a PATH the bundled specs are checked. Exits with 0 if all is well, with 2 if there are mistakes.
     """
-    from gradcheck.spec.diagnostic import SpecError
-    from gradcheck.spec.read import find, read, read_bytes, shared_ids
-
     if not paths:
-        from gradcheck.resources import bundled_specs
-
         paths = (str(bundled_specs()),)
     files, empty = find(path for path in paths if path != "-")
     good = []
@@ -40,7 +38,8 @@ def validate(context: click.Context, paths: tuple[str, ...], layout: str) -> Non
     for name in [*map(str, files), *("-" for path in paths if path == "-")]:
         results[name] = []
         try:
-            good.append(read(name) if name != "-" else read_bytes(sys.stdin.buffer.read(), "-"))
+            with garbage.kept():
+                good.append(read(name) if name != "-" else read_bytes(sys.stdin.buffer.read(), "-"))
         except SpecError as error:
             results[name] = error.diagnostics
     for shared in shared_ids(good):
@@ -53,9 +52,6 @@ def validate(context: click.Context, paths: tuple[str, ...], layout: str) -> Non
 
 def show_text(results: dict[str, list[Diagnostic]], counts: dict[str, int], context: click.Context) -> None:
     """Each mistake with its line, a line for each file, and the sum."""
-    from gradcheck.escape import escape
-    from gradcheck.report.text import count
-
     color = context.color if context.color is not None else sys.stdout.isatty()
     for path, mistakes in results.items():
         for mistake in mistakes[:_MOST_SHOWN]:
@@ -75,9 +71,6 @@ def show_text(results: dict[str, list[Diagnostic]], counts: dict[str, int], cont
 
 def show_json(results: dict[str, list[Diagnostic]], counts: dict[str, int], context: click.Context) -> None:
     """An object for each file: its path, how many scenarios it has, its mistakes."""
-    import json
-    from dataclasses import asdict
-
     files = [
         {"path": path, "scenarios": counts.get(path, 0), "errors": [asdict(one) for one in mistakes]}
         for path, mistakes in results.items()

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from gradcheck.escape import escape, safe, without_commands
 from gradcheck.report.record import Report
-from gradcheck.report.text import failure_block, shown_path
+from gradcheck.report.text import failure_block
 from gradcheck.result import Result
+from gradcheck.shown import shown_path
 
 SHOWN = 10
 """Annotations of a kind that GitHub shows of one step; further ones it drops."""

@@ -9,9 +9,11 @@ from typing import Any, NamedTuple
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from gradcheck.escape import one_line
+from gradcheck.report.plot import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, plot
 from gradcheck.report.record import Report
-from gradcheck.report.text import counts_of, failure_block, marks, number, place, shown_path, summary, worst_first
+from gradcheck.report.text import counts_of, failure_block, marks, number, place, summary, worst_first
 from gradcheck.result import Result, WrongEntry, element
+from gradcheck.shown import shown_path
 
 MOST_CELLS = 40
 """Rows and columns of a heat map: more are too small to see."""
@@ -44,7 +46,18 @@ def as_html(report: Report) -> str:
     loader = PackageLoader("gradcheck.report", "templates")
     environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True)
     environment.globals.update(
-        shown_path=shown_path, place=place, one_line=one_line, number=number, element=element, cell=CELL
+        shown_path=shown_path,
+        place=place,
+        one_line=one_line,
+        number=number,
+        element=element,
+        cell=CELL,
+        width=WIDTH,
+        height=HEIGHT,
+        left=LEFT,
+        right=WIDTH - RIGHT,
+        top=TOP,
+        bottom=HEIGHT - BOTTOM,
     )
     files = [
         (path, counts_of(members), [shown(one, report.again) for one in members])
@@ -70,6 +83,7 @@ def shown(result: Result, again: str) -> dict[str, Any]:
         "marks": " ".join(marks(gradient)),
         "panel": "\n".join(failure_block(result, again)) if red else "",
         "maps": heat_maps(wrong) if red else [],
+        "plot": plot(gradient.scan) if red and gradient is not None and gradient.scan is not None else None,
         "wrong": wrong,
     }
 

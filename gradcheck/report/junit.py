@@ -7,8 +7,9 @@ from xml.etree import ElementTree
 
 from gradcheck.escape import one_line, safe
 from gradcheck.report.record import Report
-from gradcheck.report.text import failure_block, shown_path
+from gradcheck.report.text import failure_block
 from gradcheck.result import Result, Status
+from gradcheck.shown import shown_path
 
 ERRORS = frozenset({Status.ERROR, Status.CRASH, Status.TIMEOUT})
 """What went wrong elsewhere than in what was tested."""

@@ -7,8 +7,9 @@ from itertools import groupby
 
 from gradcheck.escape import one_line
 from gradcheck.report.record import Report
-from gradcheck.report.text import counts_of, failure_block, marks, shown_path, summary
+from gradcheck.report.text import counts_of, failure_block, marks, summary
 from gradcheck.result import Result
+from gradcheck.shown import shown_path
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+\-.!|~&$:@])")
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import click
 
-from gradcheck.escape import one_line
+from gradcheck.escape import one_line, safe
 from gradcheck.report.text import ALL_ENTRIES, ENTRIES_SHOWN, failure_block, marks, place, summary, worst_first
 from gradcheck.result import Result, Status, element
+from gradcheck.shown import count
 
 HEARTBEAT = 30.0
 """Seconds between signs of life."""
@@ -27,7 +28,7 @@ def result_line(result: Result) -> str:
 
     Marks of the verdict stand in brackets before the time: status and name are always the first two words.
     """
-    parts = [str(result.status), result.name, place(result)]
+    parts = [str(result.status), one_line(result.name), place(result)]
     if result.gradient is not None and result.gradient.wrong and result.status is Status.FAIL:
         worst = worst_first(result.gradient.wrong)[0]
         parts.append(f"{element(worst.input, worst.index)} rel={worst.relative_error:.1e} bar={worst.bar:.0e}")
@@ -46,7 +47,9 @@ class PlainScreen:
         self.done = 0
 
     @contextmanager
-    def running(self, header: str, total: int, believed: str = "") -> Iterator[None]:
+    def running(
+        self, header: str, total: int, believed: str = "", at_work: Callable[[], Sequence[str]] = tuple
+    ) -> Iterator[None]:
         """While cases run: signs of life. There is no `header` where one line is one result; on stderr, what counts."""
         if believed and not self.quiet:
             click.echo(f"gradcheck: {believed}", err=True)
@@ -55,7 +58,10 @@ class PlainScreen:
         def beat() -> None:
             while not stop.wait(HEARTBEAT):
                 seconds = time.monotonic() - started
-                click.echo(f"gradcheck: {self.done} of {total} cases done after {seconds:.0f} s", err=True)
+                now = f"; running: {safe(', '.join(names))}" if (names := at_work()) else ""
+                click.echo(
+                    f"gradcheck: {self.done} of {count(total, 'case')} done after {seconds:.0f} s{now}", err=True
+                )
 
         thread = threading.Thread(target=beat, daemon=True)
         thread.start()

@@ -10,8 +10,9 @@ from urllib.parse import quote
 from gradcheck.codes import CODES
 from gradcheck.escape import safe
 from gradcheck.report.record import Report
-from gradcheck.report.text import failure_block, shown_path
+from gradcheck.report.text import failure_block
 from gradcheck.result import Diagnosis, Result
+from gradcheck.shown import shown_path
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/os/schemas/sarif-schema-2.1.0.json"
 NO_CODE = "gradcheck"

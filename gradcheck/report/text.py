@@ -13,7 +13,8 @@ from pathlib import Path
 from gradcheck.codes import FIRST_CONTRACT
 from gradcheck.escape import escape, one_line, safe
 from gradcheck.resources import bundled_specs
-from gradcheck.result import Diagnosis, GradientSummary, Result, Status, WrongEntry, element
+from gradcheck.result import Diagnosis, GradientSummary, Result, Status, StepScan, WrongEntry, element
+from gradcheck.shown import shown_path
 
 ENTRIES_SHOWN = 5
 ALL_ENTRIES = 1_000_000
@@ -22,15 +23,6 @@ WORST = "  ◀ worst"
 OUTPUT_LINES_SHOWN = 15
 LEAST_EXCERPT = 20
 """Columns that the line of an excerpt gets on the narrowest screen."""
-
-
-def shown_path(path: str) -> str:
-    """A path as briefly as it can be told: bundled specs as ``specs/…``, others relative to the current folder."""
-    bundled, full = bundled_specs(), Path(path).absolute()
-    if full.is_relative_to(bundled):
-        return escape(str(Path("specs") / full.relative_to(bundled)))
-    relative = os.path.relpath(full)
-    return escape(relative if len(relative) < len(path) else path)
 
 
 def place(result: Result) -> str:
@@ -70,6 +62,8 @@ def gradient_lines(
             if not any(found.text in line for line in said):
                 lines.append(f"{'likely' if found.code < FIRST_CONTRACT else 'broken'}: {found.text}")
             lines += excerpt(found, width)
+    if shown > ENTRIES_SHOWN and gradient.scan is not None:
+        lines += step_lines(gradient.scan)
     codes = " ".join(dict.fromkeys(found.code for found in gradient.diagnosis))
     return [*lines, f"why: gradcheck explain {codes}"] if codes and gradient.verdict is not Status.KINK else lines
 
@@ -99,6 +93,16 @@ def entry_table(gradient: GradientSummary, width: int | None = None, shown: int 
     more = sum(wrong for wrong, _ in gradient.wrong_counts.values()) - len(elements)
     at_least = "" if gradient.exhaustive else "at least "
     return [*lines, *([f"  … and {at_least}{more} more"] if more > 0 else [])]
+
+
+def step_lines(scan: StepScan) -> list[str]:
+    """The differences of an entry, a line for each step, and which one the numerical value was taken from."""
+    what = f"d {element(scan.output, scan.output_index)} / d {element(scan.input, scan.index)}"
+    lines = [f"{what} by central differences:", f"  {'step':<8} {'difference':<15} rounding"]
+    for step, difference, rounding in zip(scan.steps, scan.differences, scan.rounding, strict=True):
+        chosen = "  ◀ chosen" if step == scan.chosen else ""
+        lines.append(f"  {step:<8.1e} {number(difference):<15} ± {rounding:.0e}{chosen}")
+    return [*lines, f"  extrapolated from there: {number(scan.value)} ± {scan.bar:.0e}"]
 
 
 def excerpt(found: Diagnosis, width: int | None = None) -> list[str]:
@@ -167,7 +171,7 @@ def failure_block(
     if result.internal_error:
         lines.append("this is a bug in gradcheck, not in the scenario")
     shown = [part for line in lines if line for part in safe(line).split("\n")]
-    shown.append(f"again: {again(result, options)}")
+    shown.append(f"again: {escape(again(result, options))}")
     return shown if width is None else [part for line in shown for part in folded(line, width) or [""]]
 
 
@@ -178,8 +182,8 @@ def again(result: Result, options: str) -> str:
     """
     if options.startswith("gradcheck "):
         return options
-    path = shown_path(result.path)
-    words = [*([] if path.startswith(f"specs{os.sep}") else [path]), *result.cases]
+    bundled = Path(result.path).absolute().is_relative_to(bundled_specs())
+    words = [*([] if bundled else [shown_path(result.path)]), *result.cases]
     return " ".join(["gradcheck run", *map(shlex.quote, words), *filter(None, [options]), "-v"])
 
 
@@ -194,8 +198,3 @@ def counts_of(results: Iterable[Result]) -> dict[Status, int]:
     """How many there are of each status that there is, the failures first: the order in which all reports tell them."""
     counts = Counter(result.status for result in results)
     return {status: counts[status] for status in sorted(Status, key=lambda one: one.green) if counts[status]}
-
-
-def count(number: int, noun: str) -> str:
-    """``1 case``, ``2 cases``."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -72,6 +72,17 @@ def select_tags(cases: Iterable[Case], expression: str) -> list[Case]:
     return [case for case in cases if fits(case.scenario.tags.__contains__)]
 
 
+def nothing_selected(keywords: str | None, cases: Iterable[Case]) -> str:
+    """What to say where nothing of `cases` is selected: which words of ``-k`` are in no name, and what is near them."""
+    names = [case.name.lower() for case in cases]
+    known = sorted({part for name in names for part in (name, *re.split("[^a-z0-9.]+", name))})
+    said = ["nothing is selected"]
+    for word in _Expression(keywords or "", "-k").words():
+        if not any(word.lower() in name for name in names):
+            said.append(f"no case has {word!r} in its name; {hint(word.lower(), known, '`gradcheck list` shows them')}")
+    return ": ".join([said[0], "; ".join(said[1:])]).removesuffix(": ")
+
+
 def _contained_in(name: str) -> Callable[[str], bool]:
     return lambda word: word.lower() in name
 

@@ -41,12 +41,17 @@ class Supervisor:
         self.executor, self.on_done = executor, on_done
         self.events: queue.SimpleQueue[tuple[int, Future[Result]] | None] = queue.SimpleQueue()
         self.finished: dict[int, Result] = {}
-        self.running = 0
+        self.submitted: dict[int, str] = {}
+        """Those that have no result yet: the place of a case and its name, in the order in which they were given."""
         self.stopped = False
 
     def stop(self) -> None:
         """End the run at once."""
         self.events.put(None)
+
+    def at_work(self) -> list[str]:
+        """The names of the cases that run now, as far as the executor takes them in turn; from any thread."""
+        return list(self.submitted.values())[: self.executor.slots]
 
     def run(self, cases: Sequence[Case], known: Mapping[str, Result] | None = None) -> Iterator[Result]:
         """The results in the order of `cases`, each as soon as it and all before it are there.
@@ -72,8 +77,8 @@ class Supervisor:
 
     def submit(self, cases: Sequence[Case], waiting: Iterator[int]) -> None:
         """Keep twice as many cases submitted as can run, so that none waits for this thread."""
-        while self.running < 2 * self.executor.slots and (at := next(waiting, None)) is not None:
-            self.running += 1
+        while len(self.submitted) < 2 * self.executor.slots and (at := next(waiting, None)) is not None:
+            self.submitted[at] = cases[at].name
             future = self.executor.submit(cases[at])
             future.add_done_callback(lambda future, at=at: self.events.put((at, future)))  # type: ignore[misc]
 
@@ -81,7 +86,7 @@ class Supervisor:
         """Note a result that is there; False if the event is the end, and then all that are there have been noted."""
         if event is not None:
             at, future = event
-            self.running -= 1
+            del self.submitted[at]
             self.finished[at] = future.result()
             self.on_done(cases[at], self.finished[at], False)
             return True

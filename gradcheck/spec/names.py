@@ -24,6 +24,8 @@ MISSPELT = 0.85
 NAMING = ("id", "attr", "name", "asname", "arg")
 """Fields of Python's syntax trees that hold a name."""
 WARNINGS = frozenset(name for name in EXCEPTIONS if name.endswith("Warning"))
+KNOWN = (("raises", EXCEPTIONS), ("warns", WARNINGS))
+"""Sections of an expectation that name a class, and Python's own of the kind."""
 
 
 def used(tree: ast.AST | None) -> Iterator[ast.Name]:
@@ -37,7 +39,10 @@ def words(tree: ast.AST | None) -> set[str]:
     """All names that stand in code, whatever for."""
     found: set[str] = set()
     for node in ast.walk(tree) if tree is not None else ():
-        found.update(str(value) for field, value in ast.iter_fields(node) if field in NAMING)
+        fields = vars(node)
+        for field in NAMING:
+            if isinstance(value := fields.get(field), str):
+                found.add(value)
         if isinstance(node, (ast.Global, ast.Nonlocal)):
             found.update(node.names)
     return found
@@ -45,10 +50,13 @@ def words(tree: ast.AST | None) -> set[str]:
 
 def check_call(scenario: Node, call: Node, tree: ast.AST | None, layer: ast.AST | None, text: SpecText) -> None:
     """Report the first name in ``call`` that neither the inputs, the matrix nor the layer's source give."""
-    if tree is None or scenario.incomplete or "script" in scenario.entries or "*" in words(layer):
+    if tree is None or scenario.incomplete or "script" in scenario.entries:
+        return
+    of_layer = words(layer)
+    if "*" in of_layer:
         return
     reference = scenario.mapping("layer").string("ref") or ""
-    known = {*scenario.mapping("inputs").entries, *scenario.mapping("matrix").entries, *words(layer), *GIVEN}
+    known = {*scenario.mapping("inputs").entries, *scenario.mapping("matrix").entries, *of_layer, *GIVEN}
     known |= {reference.rpartition(":")[2].rpartition(".")[2], *words_bound(tree)}
     for name in used(tree):
         if name.id not in known and not hasattr(builtins, name.id):

@@ -148,6 +148,23 @@ def test_an_entry_is_what_it_says() -> None:
         assert entry.numeric == pytest.approx(B[j, n] if i == m else 0.0, abs=1e-9)
 
 
+def test_the_steps_of_the_worst_entry_show_truncation_and_rounding() -> None:
+    """The central difference of x^3 at step h is 3 x^2 + h^2."""
+    found = check(lambda x: x**3, lambda x, y, u: 2 * x**2 * u, np.array([1.0, 2.0]))
+    scan = found.scan
+    assert scan is not None
+    assert (scan.input, scan.index, scan.output_index, scan.analytic) == ("x0", (1,), (1,), 8.0)
+    assert abs(scan.value - 12) <= scan.bar < 1e-9
+    assert list(scan.steps) == sorted(scan.steps)
+    assert scan.chosen in scan.steps
+    for step, difference, rounding in zip(scan.steps, scan.differences, scan.rounding, strict=True):
+        assert abs(difference - 12 - step**2) <= rounding + 1e-14 * difference
+
+
+def test_a_right_gradient_has_no_scan() -> None:
+    assert check(lambda x: x**3, lambda x, y, u: 3 * x**2 * u, np.array([1.0, 2.0])).scan is None
+
+
 def test_the_same_seed_gives_the_same_summary() -> None:
     first, second, other = (check(np.tanh, tanh_vjp, NORMAL, seed=seed) for seed in (3, 3, 4))
     assert first == second

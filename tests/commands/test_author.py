@@ -128,11 +128,24 @@ def test_new_never_writes_over_a_file(gradcheck, package, folder):
 def test_init_lays_out_a_project_that_validates_and_runs(gradcheck, folder):
     done = gradcheck("init")
     assert done.code == 0
-    assert tomllib.loads((folder / "pyproject.toml").read_text())["tool"]["gradcheck"] == {"paths": ["specs"]}
+    assert tomllib.loads((folder / "pyproject.toml").read_text())["tool"]["gradcheck"] == {
+        "paths": ["specs"],
+        "allow-code": True,
+    }
     assert json.loads((folder / "specs" / "gradcheck.schema.json").read_text())["title"]
     assert (folder / ".github" / "workflows" / "gradcheck.yml").exists()
     assert gradcheck("validate", "specs").code == 0
-    assert gradcheck("run", "--allow-code").out.startswith("PASS example-square@numpy specs/example.grad.yaml:4:5")
+    assert gradcheck("run").code == 2  # what the file says counts once the user says so
+    assert gradcheck("trust").code == 0
+    assert gradcheck("run").out.startswith("PASS example-square@numpy specs/example.grad.yaml:4:5")
+
+
+def test_beside_the_schema_of_init_a_new_scenario_names_it(gradcheck, package, folder):
+    gradcheck("init", "--no-github")
+    assert gradcheck("new", "own_package.layers:Scale", "-o", "specs/own.grad.yaml").code == 0
+    first = (folder / "specs" / "own.grad.yaml").read_text().splitlines()[0]
+    assert first == (folder / "specs" / "example.grad.yaml").read_text().splitlines()[0]
+    assert gradcheck("validate", "specs").code == 0
 
 
 def test_init_keeps_what_is_there(gradcheck, folder):
@@ -143,7 +156,7 @@ def test_init_keeps_what_is_there(gradcheck, folder):
     assert "kept    specs/example.grad.yaml\n" in done.out
     assert (folder / "specs" / "example.grad.yaml").read_text() == "mine"
     known = tomllib.loads((folder / "pyproject.toml").read_text())
-    assert (known["project"]["name"], known["tool"]["gradcheck"]) == ("mine", {"paths": ["specs"]})
+    assert (known["project"]["name"], known["tool"]["gradcheck"]["paths"]) == ("mine", ["specs"])
     assert not (folder / ".github").exists()
     again = (folder / "pyproject.toml").read_text()
     assert gradcheck("init", "--no-github").code == 0

@@ -64,7 +64,7 @@ def test_list_narrows_down_as_run_does(files, gradcheck, arguments, ids):
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (["-k", "nothing"], 5, "gradcheck: nothing is selected\n"),
+        (["-k", "frist"], 5, "gradcheck: nothing is selected: no case has 'frist' in its name; did you mean first?\n"),
         (["frist"], 2, "gradcheck: no file, folder or scenario is called 'frist'; did you mean first?\n"),
         (["-t", "("], 2, "gradcheck: -t '(': expected a word but found its end;"),
     ],

@@ -115,7 +115,7 @@ def test_results_come_in_the_order_of_the_file_for_any_number_of_jobs(spec, grad
 
 def test_the_bundled_specs_run_where_nothing_else_is_named(spec, gradcheck, folder, monkeypatch):
     spec(GOOD, name="bundle/b.grad.yaml")
-    for module in ("resources", "commands.specs", "commands.trust", "report.text"):
+    for module in ("resources", "commands.specs", "commands.trust", "shown"):
         monkeypatch.setattr(f"gradcheck.{module}.bundled_specs", lambda: folder / "bundle")
     done = gradcheck("run")
     assert (done.code, done.out.split()[:3]) == (0, ["PASS", "good@numpy", "specs/b.grad.yaml:3:5"])
@@ -202,6 +202,35 @@ def test_a_link_into_the_bundled_specs_grants_nothing(spec, gradcheck, folder, m
     assert gradcheck("run", "bundle/link.grad.yaml").code == 2
 
 
+# ----------------------------------------------------------------------------------------- order
+ONCE = """\
+  - id: once
+    title: A gradient that is right, and that cannot be differentiated again
+    source: {document: d}
+    layer: |
+      class Once(PyLayer):
+          @staticmethod
+          def forward(ctx, x):
+              ctx.save_for_backward(x)
+              return x * x
+
+          @staticmethod
+          def backward(ctx, dy):
+              x, = ctx.saved_tensor()
+              return dy * 2 * x.detach()
+    inputs: {x: {shape: [2]}}
+"""
+
+
+def test_the_second_order_is_checked_of_every_gradient_that_is_to_match(spec, gradcheck):
+    spec(ONCE, GOOD)
+    assert gradcheck("run", "a.grad.yaml", "--allow-code").code == 0
+    done = gradcheck("run", "a.grad.yaml", "--allow-code", "--order", "2")
+    assert (done.code, summary_of(done)) == (1, "1 FAIL, 1 PASS")
+    assert "the first derivative is right, the derivative of the gradient is not" in done.out
+    assert "again: gradcheck run a.grad.yaml once@numpy --order 2 --allow-code -v" in done.out
+
+
 # -------------------------------------------------------------------------------------- selection
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
@@ -213,7 +242,8 @@ def test_a_link_into_the_bundled_specs_grants_nothing(spec, gradcheck, folder, m
         ),
         (["goood"], 2, "gradcheck: no file, folder or scenario is called 'goood'; did you mean good?\n"),
         (["nope.grad.yaml"], 2, "nope.grad.yaml: error: there is no such file\n"),
-        (["-k", "nothing"], 5, "gradcheck: nothing is selected\n"),
+        (["-k", "goood"], 5, "gradcheck: nothing is selected: no case has 'goood' in its name; did you mean good?\n"),
+        (["-k", "not good"], 5, "gradcheck: nothing is selected\n"),
         (["-t", "nothing"], 2, "gradcheck: -t 'nothing': no scenario has the tag 'nothing'; "),
         (["test_own.py"], 2, "gradcheck: no file, folder or scenario is called 'test_own.py'"),
         (["-k", "a and"], 2, "gradcheck: -k 'a and': expected a word but found its end;"),
@@ -285,9 +315,11 @@ def test_a_missing_backend_of_the_configuration_is_a_skip_that_is_counted_and_sh
     assert 'SKIP op@cupy a.grad.yaml:3:5 not installed: cupy; pip install "gradcheck[cupy]" 0.00s' in done.out
     assert gradcheck("run", "a.grad.yaml", "--require-backend").code == 2
     (folder / "pyproject.toml").write_text('[tool.gradcheck]\nbackends = ["cupy"]\n')
-    done = gradcheck("run", "a.grad.yaml", "-q")
     said = 'gradcheck: nothing was run: not installed: cupy; pip install "gradcheck[cupy]"\n'
-    assert (done.code, done.err) == (5, said)
+    for options in ([], ["-q"], ["--format", "rich"], ["--format", "rich", "-q"]):
+        done = gradcheck("run", "a.grad.yaml", *options)
+        assert (done.code, summary_of(done)) == (5, "1 SKIP")
+        assert done.err.endswith(said)
 
 
 def test_the_engine_itself_cannot_be_skipped(spec, gradcheck, monkeypatch):
@@ -434,6 +466,7 @@ def test_a_terminal_without_the_characters_gets_escapes(spec, cli):
     done = cli("run", "a.grad.yaml", "--allow-code", "--format", "rich", PYTHONIOENCODING="ascii")
     assert done.code == 1
     assert "\\u65e5" in done.out
+    assert "+- ERROR bad@numpy - a.grad.yaml:3:5 -" in done.out  # and ours their likeness
     assert done.err == ""
 
 
@@ -486,3 +519,33 @@ def test_github_gets_annotations_and_a_summary_and_no_commands_of_others(spec, f
 
 def test_the_schema_of_reports_is_printed_too(gradcheck):
     assert json.loads(gradcheck("schema", "--report").out)["title"] == "A report of gradcheck"
+
+
+def test_watching_runs_again_after_a_change_and_ends_with_ctrl_c(spec, folder):
+    pytest.importorskip("watchfiles")
+    path = spec(OP)
+    process = subprocess.Popen(
+        [sys.executable, str(ROOT / "cli.py"), "run", "a.grad.yaml", "--watch"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+    )  # fmt: skip
+    assert process.stdout is not None
+    assert process.stderr is not None
+    summaries = 0
+    while summaries < 2:
+        line = process.stdout.readline()
+        assert line, process.stderr.read()
+        if line.startswith("1 PASS"):
+            summaries += 1
+            path.write_text(path.read_text() + "# changed\n")
+            (folder / "note.txt").write_text("of no concern")
+    os.killpg(process.pid, signal.SIGINT)
+    process.communicate(timeout=60)
+    assert process.returncode == 130
+
+
+def test_watching_without_its_package_says_how_to_get_it(spec, gradcheck, monkeypatch):
+    spec(OP)
+    monkeypatch.setitem(sys.modules, "watchfiles", None)
+    done = gradcheck("run", "a.grad.yaml", "--watch")
+    said = 'gradcheck: --watch needs the package watchfiles: pip install "gradcheck[watch]"\n'
+    assert done == (2, "", said)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -10,10 +9,10 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from schemas import texts
 
 from gradcheck.commands.schema import schema
 from gradcheck.commands.validate import validate
-from gradcheck.spec.model import json_schema
 
 GOOD = """\
 schema: gradcheck/v1
@@ -74,7 +73,7 @@ def test_an_empty_folder_does_not_hide_the_other_paths(folder):
 
 
 def test_without_a_path_the_bundled_specs_are_checked(folder, monkeypatch):
-    monkeypatch.setattr("gradcheck.resources.bundled_specs", lambda: folder)
+    monkeypatch.setattr("gradcheck.commands.validate.bundled_specs", lambda: folder)
     assert run() == (0, f"{folder / 'good.grad.yaml'}: ok, 1 scenario\n1 file, 1 scenario: all valid\n")
 
 
@@ -112,7 +111,8 @@ def test_nothing_of_a_spec_is_imported_or_run_and_no_backend_is_loaded(folder):
     assert done.stdout.endswith("2 files, 2 scenarios: all valid\n[]\n")
 
 
-def test_schema_prints_the_model_s_schema():
-    result = CliRunner().invoke(schema, [])
+@pytest.mark.parametrize(("option", "name"), [((), "spec"), (("--report",), "report")])
+def test_the_schemas_that_are_printed_are_the_models_own(option, name):
+    result = CliRunner().invoke(schema, option)
     assert result.exit_code == 0
-    assert json.loads(result.output) == json_schema()
+    assert result.output == texts()[name], "a model has changed: python tests/commands/schemas.py"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 
 import pytest
 from rich.console import Console
@@ -44,21 +45,53 @@ RESULTS = [
 def test_passing_rows_are_folded_into_a_row_per_file():
     assert screen_of(*RESULTS) == (
         "the header\n"
-        "scenario                   status           worst error / bar  seconds\n"
-        "/x/a.grad.yaml             3 PASS, 1 XFAIL               0.25     1.00\n"
-        "  known@numpy              XFAIL                                  0.25\n"
+        "scenario        status           worst error / bar  seconds\n"
+        "/x/a.grad.yaml  3 PASS, 1 XFAIL               0.25     1.00\n"
+        "  known@numpy   XFAIL                                  0.25\n"
         "    3.3.1 leaves [x] None\n"
-        "/x/b.grad.yaml             1 SKIP                                 0.25\n"
-        "  other@numpy              SKIP                                   0.25\n"
+        "/x/b.grad.yaml  1 SKIP                                 0.25\n"
+        "  other@numpy   SKIP                                   0.25\n"
         "    not installed\n"
         "3 PASS, 1 SKIP, 1 XFAIL in 2.0 s"
     )
 
 
+KINDS = [
+    make_result("right", gradient=passed(0.25)),
+    make_result("a-scenario-with-a-name-that-no-narrow-screen-has-room-for-in-one-line", Status.FAIL, message="wrong"),
+    make_result("unclear", Status.INCONCLUSIVE, message="the bar is too wide to tell, so nothing could be verified"),
+    make_result("crashed", Status.CRASH, message="the process was killed by SIGSEGV, at line 12 of the spec"),
+    make_result("slow/dtype=float32", Status.TIMEOUT, message="ran longer than 1 s and was stopped"),
+    make_result("left-out", Status.SKIP, message="it takes a machine that is not here, and nobody knows when it comes"),
+    make_result("known", Status.XFAIL, message="the release differs in what it does here, and will go on to do so"),
+    make_result("at-the-corner", Status.KINK, message="not differentiable", gradient=passed(0.5)),
+]
+
+
+@pytest.mark.parametrize("width", [60, 80, 120, 200])
+def test_the_table_keeps_what_belongs_together_at_any_width(width):
+    lines = screen_of(*KINDS, width=width).splitlines()
+    rows = lines[1 : next(number for number, line in enumerate(lines) if line.startswith("╭"))]
+    head, indents = rows[0], [len(line) - len(line.lstrip(" ")) for line in rows]
+    status = head.index("status")
+    for one in KINDS[1:]:
+        whole = "".join(rows).replace(" ", "")
+        assert one.name in whole
+        at = next(number for number, line in enumerate(rows) if line.lstrip().startswith(one.name[: width // 2]))
+        row = next(line for line in rows[at:] if str(one.status) in line)
+        assert row.index(str(one.status)) == status, row  # statuses stand below one another
+        assert row.endswith("0.25")
+        note = " ".join(line.strip() for line in rows[rows.index(row) + 1 :])
+        assert note.startswith(one.message)
+        assert indents[rows.index(row) + 1] == 4  # and notes below names, not within their column
+    for count in ("1 FAIL", "1 INCONCLUSIVE", "1 CRASH", "1 TIMEOUT", "1 PASS", "1 KINK", "1 SKIP", "1 XFAIL"):
+        assert any(re.search(rf"{count}(,|\s|$)", line) for line in rows), count  # a count is never split
+
+
 def test_verbose_shows_every_row():
     output = screen_of(*RESULTS, verbose=True)
-    assert "  one@numpy                PASS                          0.25     0.25\n" in output
-    assert "  two@numpy                PASS                         0.031     0.25\n" in output
+    assert "  one@numpy      PASS                          0.25     0.25\n" in output
+    assert "  two@numpy      PASS                         0.031     0.25\n" in output
 
 
 def test_a_failure_has_a_panel_with_what_is_needed_to_act():

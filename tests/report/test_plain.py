@@ -9,17 +9,10 @@ import pytest
 
 from gradcheck.report import plain
 from gradcheck.report.plain import PlainScreen, result_line
-from gradcheck.report.text import (
-    again,
-    failure_block,
-    folded,
-    gradient_lines,
-    shown_path,
-    summary,
-    worst_first,
-)
+from gradcheck.report.text import again, failure_block, folded, gradient_lines, summary, worst_first
 from gradcheck.resources import bundled_specs
-from gradcheck.result import Diagnosis, GradientSummary, Result, Status, WrongEntry
+from gradcheck.result import Diagnosis, GradientSummary, Result, Status, StepScan, WrongEntry
+from gradcheck.shown import shown_path
 
 
 def make_result(status: Status = Status.PASS, **fields) -> Result:
@@ -201,6 +194,13 @@ def test_a_case_of_another_file_is_run_again_from_that_file(tmp_path, monkeypatc
     assert again(result, "") == "gradcheck run 'my specs/a.grad.yaml' a/dtype=float32@numpy -v"
 
 
+def test_a_folder_called_specs_is_not_taken_for_the_bundled_one(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    own = make_result(path=str(tmp_path / "specs" / "a.grad.yaml"), name="a@numpy")
+    assert again(own, "") == "gradcheck run specs/a.grad.yaml a@numpy -v"
+    assert again(make_result(name="a@numpy"), "") == "gradcheck run a@numpy -v"
+
+
 def test_paths_are_shown_as_briefly_as_possible(tmp_path, monkeypatch):
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
@@ -244,6 +244,17 @@ def test_what_the_line_says_the_block_does_not_repeat(capsys):
     assert shown(capsys, make_result(Status.CRASH, message="was killed")).count("was killed") == 1
 
 
+def test_nothing_in_a_name_or_message_begins_a_line_or_steers_the_terminal(capsys):
+    nasty = "PASS x\nPASS y\r\x1b[2J\u202e]]>"
+    screen = PlainScreen(verbose=True)
+    screen.show(make_result(Status.ERROR, name=nasty, message=nasty, details=(nasty,), output=nasty))
+    screen.show(make_result(Status.XFAIL, name=nasty, message=nasty, details=(nasty,)))
+    output = capsys.readouterr().out
+    assert not {"\x1b", "\r", "\u202e"} & set(output)
+    starts = [line.split()[0] for line in output.splitlines() if not line.startswith("    ")]
+    assert starts == ["ERROR", "XFAIL"]
+
+
 def test_quiet_shows_failures_and_the_summary_only(capsys):
     output = shown(capsys, make_result(), make_result(Status.SKIP), FAILED, quiet=True)
     assert output.startswith("FAIL ")
@@ -255,6 +266,24 @@ def test_verbose_shows_the_details_of_what_is_as_expected_too(capsys):
     result = make_result(Status.XFAIL, message="known", details=("x.grad is\nNone",))
     assert "x.grad" not in shown(capsys, result)
     assert "\n    x.grad is None\n" in shown(capsys, result, verbose=True)
+
+
+def test_verbose_shows_the_steps_of_the_worst_entry(capsys):
+    scan = StepScan(
+        input="x", index=(0,), output="out", output_index=(), analytic=2.0, steps=(1e-6, 1e-4),
+        differences=(3.0, 3.5), rounding=(1e-9, 1e-11), chosen=1e-4, value=3.25, bar=1e-11,
+    )  # fmt: skip
+    result = make_result(Status.FAIL, gradient=GradientSummary(verdict=Status.FAIL, scan=scan))
+    PlainScreen().show(result)
+    assert "central differences" not in capsys.readouterr().out
+    PlainScreen(verbose=True).show(result)
+    assert (
+        "    d out / d x[0] by central differences:\n"
+        "      step     difference      rounding\n"
+        "      1.0e-06  3               ± 1e-09\n"
+        "      1.0e-04  3.5             ± 1e-11  ◀ chosen\n"
+        "      extrapolated from there: 3.25 ± 1e-11\n"
+    ) in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -276,6 +305,15 @@ def test_a_long_run_gives_signs_of_life_on_stderr(capsys, monkeypatch):
             output += captured.err
             assert captured.out == ""
     assert "gradcheck: 1 of 7 cases done after 0 s\n" in output
+
+
+def test_a_sign_of_life_names_the_cases_that_run(capsys, monkeypatch):
+    monkeypatch.setattr(plain, "HEARTBEAT", 0.01)
+    output = ""
+    with PlainScreen().running("", 2, at_work=lambda: ["slow@numpy", "other@numpy"]):
+        while "running" not in output:
+            output += capsys.readouterr().err
+    assert "gradcheck: 0 of 2 cases done after 0 s; running: slow@numpy, other@numpy\n" in output
 
 
 def test_reports_import_neither_numpy_nor_a_backend():

@@ -1,0 +1,105 @@
+"""What a scenario asserts, in words, and what a rule of the documents says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from gradcheck.codes import CODES
+from gradcheck.commands.rules import full
+from gradcheck.commands.specs import fail, read_specs
+from gradcheck.config import ConfigError, load_config
+from gradcheck.escape import one_line, safe
+from gradcheck.hint import hint
+from gradcheck.resources import bundled_specs
+from gradcheck.rules import catalogue, rules_of
+from gradcheck.shown import shown_path
+from gradcheck.spec.model import Expect, Raises, Regex, Scenario, Tolerance, Warns
+from gradcheck.spec.read import load
+
+GRADIENT = {
+    "matches": "backward gives the derivative",
+    "differs": "backward does not give the derivative, and is found out",
+    "straight-through": "backward passes the cotangent on unchanged",
+    "zero": "backward gives zeros",
+}
+
+
+def explain_all(names: Sequence[str]) -> dict[str, str]:
+    """The text for each name of a scenario or rule, of the project's or the bundled specs.
+
+    Raises:
+        SystemExit: a file has mistakes, or nothing has such a name.
+    """
+    try:
+        specs, _ = read_specs((), load_config().paths)
+    except ConfigError as error:
+        raise fail(str(error)) from None
+    bundled = [scenario for spec in load([bundled_specs()]) for scenario in spec.scenarios]
+    scenarios = {scenario.id: scenario for scenario in bundled}
+    scenarios |= {scenario.id: scenario for spec in specs for scenario in spec.scenarios}
+    rules = {rule.id: (rule, document) for rule, document in rules_of(catalogue())}
+    texts = {}
+    for name in names:
+        if name in rules:
+            texts[name] = "\n".join(full(*rules[name], bundled))
+        elif name in scenarios:
+            cited = [f"{rules[tag][0].id}: {rules[tag][0].says}" for tag in scenarios[name].tags if tag in rules]
+            texts[name] = "\n".join([*about(scenarios[name]), *(f"  rule {line}" for line in cited)])
+        else:
+            near = hint(
+                name, [*CODES, *scenarios, *rules], "`gradcheck explain`, `list` and `rules` show what there is"
+            )
+            raise fail(f"there is no code, scenario or rule {name!r}; {near}")
+    return texts
+
+
+def about(scenario: Scenario) -> Iterator[str]:
+    """A scenario: where it stands, what it is held against, what must hold, and what is different where."""
+    source = scenario.source
+    yield f"{scenario.id}: {one_line(scenario.title)}"
+    yield f"  {shown_path(scenario.path)}:{scenario.line}"
+    said = ", ".join(one_line(part) for part in (source.document, source.section) if part)
+    yield f"  {said}" + (f": “{one_line(source.quote)}”" if source.quote else "")
+    if source.url:
+        yield f"  {safe(source.url)}"
+    yield from (f"  holds: {safe(line)}" for line in statements(scenario.expect))
+    for backend in scenario.backends:
+        for entry in scenario.entries_of(backend):
+            where = f"{backend} {entry.versions or ''}".rstrip()
+            if entry.skip is not None:
+                yield f"  on {where}: not run: {one_line(entry.skip.reason)}"
+            if entry.xfail is not None:
+                yield f"  on {where}: expected to fail: {one_line(entry.xfail.reason)}"
+            if entry.expect is not None:
+                yield from (f"  on {where}: {safe(line)}" for line in statements(entry.expect))
+            if entry.observed is not None:
+                yield f"  on {where}, in place of that: {one_line(entry.reason or '')}".rstrip(": ")
+                yield from (f"    {safe(line)}" for line in statements(entry.observed))
+
+
+def statements(expect: Expect) -> Iterator[str]:
+    """What must hold, a line for each."""
+    if expect.gradient in GRADIENT:
+        second = ", and the gradient's own derivative is right" if expect.order == 2 else ""
+        found = f" ({CODES[expect.differs.code].title})" if expect.differs and expect.differs.code else ""
+        yield f"{GRADIENT[expect.gradient]}{found}{second}"
+    for name, grads in expect.grads.items():
+        yield f"the gradient of {name} is {grads}" if grads is not None else f"{name} has no gradient"
+    for name, count in (("forward", expect.calls.forward), ("backward", expect.calls.backward)):
+        if count is not None:
+            yield f"{name} runs {count} time{'' if count == 1 else 's'}"
+    if expect.raises is not None:
+        when = "" if expect.raises.phase == "any" else f" in {expect.raises.phase}"
+        yield f"it ends with {named(expect.raises)}{when}"
+    if expect.warns is not None:
+        yield f"it warns with {named(expect.warns)}"
+    for expression, value in expect.values.items():
+        yield f"{one_line(expression)} is {value.value if isinstance(value, Tolerance) else value}"
+
+
+def named(one: Raises | Warns) -> str:
+    """A class, and what its message must have."""
+    if one.message is None:
+        return one.type
+    message = f"/{one.message.re}/" if isinstance(one.message, Regex) else f"“{one.message}”"
+    return f"{one.type} ({one_line(message)})"

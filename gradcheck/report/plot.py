@@ -1,0 +1,84 @@
+"""The step plot: how far the differences of an entry lie from the value that was taken, against their step."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from gradcheck.report.text import number
+from gradcheck.result import StepScan, distance, element
+
+WIDTH, HEIGHT = 480, 260
+LEFT, RIGHT, TOP, BOTTOM = 64, 12, 12, 40
+"""Pixels around the axes."""
+MOST_TICKS = 6
+LEAST = 1e-300
+
+
+class Mark(NamedTuple):
+    """A tick or a point: where it is, and what it says."""
+
+    at: float
+    text: str
+    y: float = 0.0
+
+
+class Plot(NamedTuple):
+    """The plot in pixels."""
+
+    entry: str
+    points: list[Mark]
+    rounding: str
+    """The points of a line, as SVG has them."""
+    columns: list[Mark]
+    rows: list[Mark]
+    chosen: float
+    bar: float
+    claim: float
+    said: str
+
+
+class Axis:
+    """Decades on a number of pixels."""
+
+    def __init__(self, values: Iterable[float], start: float, end: float) -> None:
+        exponents = [math.log10(max(value, LEAST)) for value in values]
+        self.low, self.high = math.floor(min(exponents)), max(math.ceil(max(exponents)), math.floor(min(exponents)) + 1)
+        self.start, self.end = start, end
+
+    def at(self, value: float) -> float:
+        """Where a value is; at the ends what lies beyond."""
+        share = (math.log10(max(value, LEAST)) - self.low) / (self.high - self.low)
+        return round(self.start + min(max(share, 0.0), 1.0) * (self.end - self.start), 1)
+
+    def ticks(self) -> list[Mark]:
+        """Decades, as many as there is room for."""
+        every = math.ceil((self.high - self.low) / MOST_TICKS)
+        return [Mark(self.at(10.0**k), f"1e{k}") for k in range(self.low, self.high + 1, every)]
+
+
+def plot(scan: StepScan) -> Plot:
+    """The plot of a scan, for the template to draw."""
+    rows = [
+        (step, distance(difference, scan.value), rounding)
+        for step, difference, rounding in zip(scan.steps, scan.differences, scan.rounding, strict=True)
+    ]
+    rows = [row for row in rows if all(map(math.isfinite, row))]
+    off = distance(scan.analytic, scan.value)
+    shown = [error for _, error, _ in rows if error > 0] + [one for one in (scan.bar, off) if 0 < one < math.inf]
+    x = Axis(scan.steps, LEFT, WIDTH - RIGHT)
+    y = Axis(shown or [1.0], HEIGHT - BOTTOM, TOP)
+    entry = f"d {element(scan.output, scan.output_index)} / d {element(scan.input, scan.index)}"
+    return Plot(
+        entry,
+        [Mark(x.at(h), f"step {h:.1e}: off by {error:.1e}", y.at(error)) for h, error, _ in rows],
+        " ".join(f"{x.at(h)},{y.at(rounding)}" for h, _, rounding in rows),
+        x.ticks(),
+        y.ticks(),
+        x.at(scan.chosen),
+        y.at(scan.bar),
+        y.at(off),
+        f"taken: {number(scan.value)} ± {scan.bar:.0e}, from the step {scan.chosen:.1e}; "
+        f"backward: {number(scan.analytic)}, off by {off:.1e}",
+    )

@@ -1,0 +1,73 @@
+"""What other projects' gates read: the GitHub action, the pre-commit hooks, the snippets of the documents."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from gradcheck.commands import COMMANDS, main
+
+ROOT = Path(__file__).parents[1]
+ACTION = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
+HOOKS = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
+GOOD = """\
+schema: gradcheck/v1
+scenarios:
+  - {id: one, title: t, source: {document: d}, layer: {op: tanh}, inputs: {x: {shape: [2]}}}
+"""
+
+
+def test_every_input_of_the_action_reaches_a_step_through_the_environment() -> None:
+    steps = ACTION["runs"]["steps"]
+    text = yaml.safe_dump(steps)
+    for name in ACTION["inputs"]:
+        assert f"${{{{ inputs.{name} }}}}" in text, name
+    for step in steps:  # what stands in a script itself would be code that an input may end
+        assert "${{" not in step.get("run", "")
+
+
+def test_the_last_step_of_the_action_runs_what_its_inputs_say(tmp_path: Path) -> None:
+    (tmp_path / "a.grad.yaml").write_text(GOOD)
+    (tmp_path / "gradcheck").write_text(f'#!/bin/sh\nexec "{sys.executable}" "{ROOT / "cli.py"}" "$@"\n')
+    (tmp_path / "gradcheck").chmod(0o755)
+    step = ACTION["runs"]["steps"][-1]
+    environment = {**os.environ, "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}", "SPECS": "a.grad.yaml"}
+    environment |= {"ARGUMENTS": "-q --seed 3", "REPORT": "r.html", "GRADCHECK_ALLOW_CODE": "1"}
+    done = subprocess.run(
+        ["bash", "-e", "-c", step["run"]], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("1 PASS")
+    assert (tmp_path / "r.html").read_text().startswith("<!doctype html>")
+
+
+@pytest.mark.parametrize("hook", HOOKS, ids=lambda hook: hook["id"])
+def test_a_hook_takes_the_files_that_pre_commit_gives_it(
+    hook: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.grad.yaml").write_text(GOOD)
+    assert re.search(hook["files"], "specs/a.grad.yaml")
+    assert not re.search(hook["files"], "specs/a.yaml")
+    program, *arguments = shlex.split(hook["entry"])
+    assert program == "gradcheck"
+    assert CliRunner().invoke(main, [*arguments, "a.grad.yaml"]).exit_code == 0
+
+
+def test_the_snippets_of_the_documents_are_yaml_and_call_commands_that_there_are() -> None:
+    text = (ROOT / "docs" / "running.md").read_text(encoding="utf-8")
+    snippets = re.findall(r"^```yaml\n(.*?)^```", text, re.M | re.S)
+    assert snippets
+    for snippet in snippets:
+        assert isinstance(yaml.safe_load(snippet), dict | list), snippet
+        for line in re.findall(r"\bgradcheck ([a-z]+)", snippet):
+            assert line in COMMANDS, snippet
