@@ -11,6 +11,7 @@ from typing import Literal
 from gradcheck.spec.backend_rules import all_expectations
 from gradcheck.spec.code import check_python
 from gradcheck.spec.diagnostic import listing, quote
+from gradcheck.spec.input_rules import sizes_named
 from gradcheck.spec.text import SpecText
 from gradcheck.spec.tree import Node
 
@@ -103,6 +104,7 @@ def check_exception(expect: Node, section: str, code: set[str] | None, text: Spe
 def check_parameters(scenario: Node, code: set[str] | None, text: SpecText) -> None:
     """Report the parameters of the matrix that no code uses: all their values would run the same case."""
     inputs = scenario.mapping("inputs").entries
+    sized = {size.text for _, input in inputs.values() for size in sizes_named(input)}
     for name, (key, values) in scenario.mapping("matrix").entries.items():
         reported = (
             name in inputs
@@ -110,6 +112,7 @@ def check_parameters(scenario: Node, code: set[str] | None, text: SpecText) -> N
             or any(value.kind == "unreadable" for value in values.items)
             or not values.items
         )
-        if name != "dtype" and code is not None and not scenario.incomplete and not reported and name not in code:
-            help = "use it in the layer, the call or an expression; only 'dtype' works by itself"
+        known = name in ("dtype", "layout") or name in sized or code is None or name in code
+        if not known and not scenario.incomplete and not reported:
+            help = "use it in a shape, the layer, the call or an expression; 'dtype' and 'layout' work by themselves"
             text.report(key.line, key.column, key.width, f"nothing uses the matrix parameter {quote(name)}", help)

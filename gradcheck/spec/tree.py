@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import yaml
@@ -61,6 +61,8 @@ class Node:
     entries: dict[str, tuple[Node, Node]] = field(default_factory=dict)
     items: list[Node] = field(default_factory=list)
     incomplete: bool = False
+    begins: int = 0
+    """Of a scenario that is one of several cases: the line of what they are cases of."""
 
     @property
     def width(self) -> int:
@@ -96,6 +98,11 @@ class Node:
             yield self
         for item in self.items:
             yield from item.scalars()
+
+
+def copy(node: Node) -> Node:
+    """A node with collections of its own, of the same nodes."""
+    return replace(node, entries=dict(node.entries), items=list(node.items))
 
 
 class _StopReadingError(Exception):
