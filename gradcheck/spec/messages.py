@@ -17,10 +17,11 @@ from gradcheck.spec.tree import Node, describe
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
-# Key -> the model of what is under it, and what to call that; under `_NAMED` keys, of what is under each name.
-_KINDS: dict[str, tuple[type[BaseModel], str]] = {
+# Key -> the model of what is under it, and what to call that; under `NAMED` keys, of what is under each name.
+KINDS: dict[str, tuple[type[BaseModel], str]] = {
     "": (model.SpecFile, "a spec file"),
     "scenarios": (model.Scenario, "a scenario"),
+    "cases": (model.Scenario, "a scenario"),
     "inputs": (model.Input, "an input"),
     "backends": (model.BackendExpectation, "a backend's expectations"),
     "values": (model.Tolerance, "an expected value"),
@@ -31,6 +32,7 @@ _KINDS: dict[str, tuple[type[BaseModel], str]] = {
     "raises": (model.Raises, "raises"),
     "warns": (model.Warns, "warns"),
     "calls": (model.Calls, "calls"),
+    "differs": (model.Differs, "differs"),
     "message": (model.Regex, "message"),
     "xfail": (model.Xfail, "xfail"),
     "skip": (model.Skip, "skip"),
@@ -39,7 +41,7 @@ _KINDS: dict[str, tuple[type[BaseModel], str]] = {
 }
 # Path of a mapping -> keys that an unknown one of it was likely meant to be.
 _Renamed = dict[tuple[str | int, ...], set[str]]
-_NAMED = ("scenarios", "inputs", "backends", "values")
+NAMED = ("scenarios", "cases", "inputs", "backends", "values")
 _WANTED = {
     "string_type": "text", "int_type": "a whole number", "int_from_float": "a whole number", "float_type": "a number",
     "bool_type": "true or false", "tuple_type": "a list", "list_type": "a list", "dict_type": "a mapping",
@@ -138,19 +140,17 @@ def _find(root: Node, loc: tuple[int | str, ...]) -> tuple[Node, list[str | int]
 def _kind(path: list[str | int]) -> tuple[type[BaseModel], str]:
     """Model and noun of the mapping at `path`."""
     if len(path) > 2 and path[-3] == "backends" and isinstance(path[-1], int):
-        return _KINDS["backends"]
-    if len(path) > 1 and path[-2] in _NAMED:
-        return _KINDS[str(path[-2])]
-    if path[-2:-1] == ["cases"]:
-        return _KINDS["scenarios"]
-    return _KINDS.get(str(path[-1]) if path else "", _KINDS[""])
+        return KINDS["backends"]
+    if len(path) > 1 and path[-2] in NAMED:
+        return KINDS[str(path[-2])]
+    return KINDS.get(str(path[-1]) if path else "", KINDS[""])
 
 
 def _label(path: list[str | int]) -> str:
     """What a value is called: its key, with the index for an entry of a list (``shape[1]``)."""
     if path and path[-1] == "scenarios":
         return "scenarios"
-    if len(path) > 1 and path[-2] in _NAMED:
+    if len(path) > 1 and path[-2] in NAMED:
         noun = _kind(path)[1]
         return noun if isinstance(path[-1], int) else f"{noun.removeprefix('an ')} {quote(path[-1])}"
     if path[-2:-1] == ["layers"]:

@@ -105,6 +105,12 @@ def copy(node: Node) -> Node:
     return replace(node, entries=dict(node.entries), items=list(node.items))
 
 
+def is_text(plain: str) -> bool:
+    """Whether a scalar without quotes is text: neither null, a boolean, nor a number."""
+    number = plain[:1] in "+-.0123456789" and (_INT.fullmatch(plain) or _FLOAT.fullmatch(plain))
+    return plain not in _CONSTANTS and not number
+
+
 class _StopReadingError(Exception):
     """Something after which the rest of the file is not looked at; it has been reported."""
 
@@ -217,7 +223,7 @@ class _Builder:
             return
         if node.text in _CONSTANTS:
             node.value = _CONSTANTS[node.text]
-        elif node.text[0] in "+-.0123456789" and (_INT.fullmatch(node.text) or _FLOAT.fullmatch(node.text)):
+        elif not is_text(node.text):
             if len(node.text) > MAX_DIGITS:
                 node.kind = "unreadable"
                 self._report_node(node, f"a number of more than {MAX_DIGITS} characters", "write fewer digits")
