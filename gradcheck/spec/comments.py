@@ -30,7 +30,7 @@ class About:
 
 
 class _Place(NamedTuple):
-    """Where a key with its value, or an entry of a list, begins, and whether all of it is in that line."""
+    """Where a key with its value, or an entry of a list with its dash, begins; whether a comment there is about it."""
 
     line: int
     column: int
@@ -64,12 +64,12 @@ def find(lines: list[str], root: Node) -> list[Comment]:
     return found
 
 
-def attach(comments: list[Comment], root: Node) -> dict[int, About]:
+def attach(comments: list[Comment], lines: list[str], root: Node) -> dict[int, About]:
     """Identity of a key, or of an entry of a list → the comments about it. That of `root` has those behind all.
 
     A comment in a line of its own is about what follows; if it is indented deeper than that, about what it follows.
     """
-    places = sorted(_places(root), key=lambda one: (one.line, one.column))
+    places = sorted(_places(root, lines), key=lambda one: (one.line, one.column))
     about: dict[int, About] = {}
     for comment in comments:
         before = [one for one in places if (one.line, one.column) < comment[:2]]
@@ -95,18 +95,27 @@ def _nodes(node: Node) -> Iterator[Node]:
         yield from _nodes(value)
 
 
-def _places(node: Node) -> Iterator[_Place]:
+def _places(node: Node, lines: list[str]) -> Iterator[_Place]:
     for item in node.items:
-        yield _Place(item.line, item.column, item, item.end_line == item.line)
-        yield from _places(item)
+        before = lines[item.line - 1][: item.column - 1]
+        dash = len(before) - len(before.lstrip()) + 1 if not before.strip(" -") else item.column
+        yield _Place(item.line, dash, item, _last_line(item) == item.line)
+        yield from _places(item, lines)
     for key, value in node.entries.values():
-        in_line = key.line == value.end_line or value.style in ("|", ">") or value.line > key.line
-        yield _Place(key.line, key.column, key, in_line)
-        yield from _places(value)
+        below = value.style in ("|", ">") or value.line > key.line
+        yield _Place(key.line, key.column, key, below or _last_line(value) == key.line)
+        yield from _places(value, lines)
+
+
+def _last_line(node: Node) -> int:
+    """The last line in which something of a value begins or, for text, ends."""
+    if node.kind == "scalar":
+        return node.end_line
+    return max(node.line, *map(_last_line, [*node.items, *(value for _, value in node.entries.values())]), 0)
 
 
 def _block(lines: list[str], node: Node) -> Iterator[int]:
-    """The lines of a block of text: of one that keeps its lines as many; of a folded one, those as deep as the first."""
+    """The lines of a block of text: as many as its text has; of one that is folded, those as deep as the first."""
     first = node.line + 1
     if node.style == "|":
         yield from range(first, first + node.text.count("\n") + (not node.text.endswith("\n")))

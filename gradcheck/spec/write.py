@@ -6,6 +6,7 @@ entries has a line of its own; text of several lines is a block. Scalars keep th
 
 from __future__ import annotations
 
+import json
 import re
 
 from pydantic import BaseModel
@@ -19,6 +20,9 @@ from gradcheck.spec.tree import Node, copy, is_text, parse
 
 WIDTH = 160
 """Characters of a line that holds a mapping or a list."""
+
+MOST_LINES = 3
+"""Lines that such a value may take, before each of its entries has one of its own."""
 
 _IN_LINES = ("scenarios", "cases", "layers")  # what is below these keys never shares their line
 _FIRST = ("id", "extends")
@@ -39,16 +43,16 @@ def formatted(raw: bytes, path: str) -> str:
         SpecError: it is no YAML of the kind that specs are.
         NotKeptError: a value or a comment would be lost.
     """
-    root, comments = _read(raw, path)
-    about = attach(comments, root)
+    root, comments, lines = _read(raw, path)
+    about = attach(comments, lines, root)
     written = "\n".join([*_Writer(about).block(root, 0), *about.get(id(root), About()).after]) + "\n"
-    again, kept = _read(written.encode(), path)
+    again, kept, _ = _read(written.encode(), path)
     if repr(again.data()) != repr(root.data()) or sorted(one.text for one in kept) != sorted(c.text for c in comments):
         raise NotKeptError(path)
     return written
 
 
-def _read(raw: bytes, path: str) -> tuple[Node, list[Comment]]:
+def _read(raw: bytes, path: str) -> tuple[Node, list[Comment], list[str]]:
     text = decode(raw, path)
     root, _ = parse(text)
     text.fail_if_any()
@@ -56,8 +60,7 @@ def _read(raw: bytes, path: str) -> tuple[Node, list[Comment]]:
         text.report(1, 1, 1, "there is nothing to write", "begin it with 'schema: gradcheck/v1' and 'scenarios:'")
         text.fail_if_any()
     assert root is not None
-    comments = find(text.lines, root)
-    return ordered(root, model.SpecFile), comments
+    return ordered(root, model.SpecFile), find(text.lines, root), text.lines
 
 
 def ordered(node: Node, kind: type[BaseModel] | None, each: type[BaseModel] | None = None) -> Node:
@@ -84,7 +87,7 @@ def scalar(node: Node) -> str:
     if plain:
         return text
     if not _IN_BLOCK.fullmatch(text) or "\n" in text:
-        return json.dumps(text)
+        return json.dumps(text, ensure_ascii=False)
     return f'"{text}"' if not re.search(r'["\\]', text) else "'" + text.replace("'", "''") + "'"
 
 
@@ -105,51 +108,77 @@ class _Writer:
     def entry(self, key: str, value: Node, depth: int, *, one_line: bool) -> list[str]:
         """A key with its value."""
         margin = " " * depth
-        if value.kind == "scalar":
-            if text := _block_of(value):
-                return [f"{margin}{key} {text[0]}", *(f"{margin}  {line}" if line else "" for line in text[1:])]
-            return [f"{margin}{key} {scalar(value)}"]
-        short = self.short(value)
-        if short and ((len(margin) + len(key) + 1 + len(short) <= WIDTH and one_line) or short in ("{}", "[]")):
-            return [f"{margin}{key} {short}"]
+        if text := _block_of(value):
+            return [f"{margin}{key} {text[0]}", *(f"{margin}  {line}" if line else "" for line in text[1:])]
+        parts = self.parts(value)
+        lines = _filled(f"{margin}{key} ", parts, depth + 2)
+        if parts and (one_line or not (value.entries or value.items)) and (len(lines) == 1 or _may_go_on(value, lines)):
+            return lines
         return [f"{margin}{key}", *self.block(value, depth + 2)]
 
     def item(self, item: Node, depth: int) -> list[str]:
-        """An entry of a list: of a list of scenarios, which have an id or more, over several lines."""
-        if item.kind == "scalar":
+        """An entry of a list."""
+        parts = self.parts(item)
+        lines = _filled(f"{' ' * depth}- ", parts, depth + 4)
+        if item.kind == "scalar" or (parts and (len(lines) == 1 or (depth > 2 and _may_go_on(item, lines)))):
             return self.entry("-", item, depth, one_line=True)
-        short = self.short(item)
-        if short and depth + 2 + len(short) <= WIDTH and not (depth == 2 and item.entries):
-            return [f"{' ' * depth}- {short}"]
         lines = self.block(item, depth + 2)
         above = next(at for at, line in enumerate(lines) if not line.lstrip().startswith("#"))
         return [*lines[:above], f"{' ' * depth}- {lines[above].lstrip()}", *lines[above + 1 :]]
 
-    def short(self, node: Node) -> str:
-        """A value on one line; empty if it has none, for it holds text of several lines, or comments."""
+    def parts(self, node: Node) -> list[str]:
+        """A value on one line, in parts between which it may go on in the next.
+
+        Empty if it has no such form, for it holds text of several lines, or comments.
+        """
         if node.kind == "scalar":
-            return "" if _block_of(node) else scalar(node)
-        parts = []
+            return [] if _block_of(node) else [scalar(node)]
+        found = []
         for key, value in [*node.entries.values(), *((None, item) for item in node.items)]:
-            text = self.short(value)
-            if not text or id(key or value) in self.about:
-                return ""
-            parts.append(f"{scalar(key)}: {text}" if key else text)
-        whole = ", ".join(parts)
-        return f"{{{whole}}}" if node.kind == "mapping" else f"[{whole}]"
+            parts = self.parts(value)
+            if not parts or id(key or value) in self.about:
+                return []
+            parts[0] = f"{scalar(key)}: {parts[0]}" if key else parts[0]
+            found += [*parts[:-1], f"{parts[-1]}, "]
+        first, last = "{}" if node.kind == "mapping" else "[]"
+        if not found:
+            return [first + last]
+        found[0] = first + found[0]
+        found[-1] = found[-1].removesuffix(", ") + last
+        return found
 
     def with_comments(self, node: Node, lines: list[str], depth: int) -> list[str]:
         """The lines of an entry with the comments about it."""
         about = self.about.get(id(node))
         if about is None:
             return lines
-        first = [f"{lines[0]}  {about.behind[0]}", *lines[1:]] if about.behind else lines
-        margin = " " * depth
-        return [
-            *(margin + one for one in (*about.before, *about.behind[1:])),
-            *first,
-            *(margin + one for one in about.after),
-        ]
+        margin, behind = " " * depth, about.behind[:1]
+        if lines[0].endswith(","):
+            behind = []  # it would be about the part of the value in that line
+        above = [*about.before, *about.behind[len(behind) :]]
+        first = "  ".join([lines[0], *behind])
+        return [*(margin + one for one in above), first, *lines[1:], *(margin + one for one in about.after)]
+
+
+def _filled(start: str, parts: list[str], depth: int) -> list[str]:
+    """As many of `parts` in each line as have room, the first behind `start`, the others indented by `depth`."""
+    lines, line = [], start
+    for at, part in enumerate(parts):
+        if at and len(line) + len(part.rstrip()) > WIDTH:
+            lines.append(line.rstrip())
+            line = " " * depth
+        line += part
+    return [*lines, line]
+
+
+def _may_go_on(node: Node, lines: list[str]) -> bool:
+    """Whether a value may take several lines: not one with a list of mappings, each of which is to begin a line."""
+    return len(lines) <= MOST_LINES and not _lists_mappings(node)
+
+
+def _lists_mappings(node: Node) -> bool:
+    below = [*node.items, *(value for _, value in node.entries.values())]
+    return any(item.entries for item in node.items) or any(map(_lists_mappings, below))
 
 
 def _block_of(node: Node) -> list[str]:
