@@ -97,9 +97,9 @@ def _nodes(node: Node) -> Iterator[Node]:
 
 def _places(node: Node, lines: list[str]) -> Iterator[_Place]:
     for item in node.items:
-        before = lines[item.line - 1][: item.column - 1]
-        dash = len(before) - len(before.lstrip()) + 1 if not before.strip(" -") else item.column
-        yield _Place(item.line, dash, item, _last_line(item) == item.line)
+        before = lines[item.line - 1][: item.column - 1].rstrip()
+        start = len(before) if before.endswith("-") else item.column
+        yield _Place(item.line, start, item, _last_line(item) == item.line)
         yield from _places(item, lines)
     for key, value in node.entries.values():
         below = value.style in ("|", ">") or value.line > key.line

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cache, partial
 from math import prod
 from typing import get_args
 
@@ -131,7 +132,7 @@ def _check_scenario(scenario: Node, defaults: Node, text: SpecText) -> None:
             help = "choose another word: 'and', 'or' and 'not' join tags in a selection"
             text.report(tag.line, tag.column, tag.width, f"{quote(tag.text)} cannot be a tag", help)
     check_backends(scenario, text)
-    code = words_of(scenario, text)
+    code = cache(partial(words_of, scenario, text))  # few scenarios have use for them
     check_parameters(scenario, code, text)
     differentiable = default_verdict(scenario, defaults) == "matches"
     for expect in all_expectations(scenario):

@@ -28,7 +28,7 @@ _IN_LINES = ("scenarios", "cases", "layers")  # what is below these keys never s
 _FIRST = ("id", "extends")
 # Text that YAML takes for nothing else, without quotes, in brackets or outside; and what a block can hold.
 _PLAIN = re.compile(r"[\w(][^\x00-\x1f\x7f-\xa0\u2028\u2029\ud800-\udfff\ufeff,\[\]{}]*(?<![ :])")
-_NOT_PLAIN = re.compile(r":[ ]|[ ]#")
+_NOT_PLAIN = re.compile(r":[^\w/]|[ ]#")
 _IN_BLOCK = re.compile(r"[\t\n\x20-\x7e\xa1-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]*")
 
 

@@ -95,8 +95,9 @@ class TestForm:
 
     @pytest.mark.parametrize(
         "value",
-        ["no", "1e-6", "017", "a: b", "a #b", "'a'", 'a"b', "", " a", "a ", "-", "- a", "[a]", "a,b", "{", "?", "#", "~",
-         "null", "true", "1.5", "0x10", "é", "a:", "@a", "%a", "`a", "*a", "&a", "!a", "|", ">", "\\d", "2020-01-01", "a\tb"],
+        ["no", "1e-6", "017", "a: b", "a #b", "'a'", 'a"b', "", " a", "a ", "-", "- a", "[a]", "a,b", "{", "?", "#",
+         "~", "null", "true", "1.5", "0x10", "é", "a:", "@a", "%a", "`a", "*a", "&a", "!a", "|", ">", "\\d",
+         "2020-01-01", "a\tb"],
     )  # fmt: skip
     def test_text_stays_text(self, value):
         text = yaml.dump({value: [value, {"a": value}]}, default_style='"')
@@ -222,6 +223,8 @@ class NoAliases(yaml.SafeDumper):
     st.lists(st.tuples(st.integers(0, 30), st.integers(0, 8), st.booleans()), max_size=4),
 )
 @example({"id": "a\n\n"}, False, "|", [(3, 2, True)])
+@example({"id": {"1:?": None}}, False, None, [])
+@example({"id": [["1\n"]]}, None, None, [(4, 0, False)])
 def test_it_says_the_same_keeps_all_comments_and_stays_as_it_is(document, flow, style, comments):
     lines = yaml.dump(
         document, Dumper=NoAliases, default_flow_style=flow, default_style=style, allow_unicode=True, width=50
