@@ -50,7 +50,8 @@ def reproducer(case: Case) -> str:
     said = []
     for entry in entries:
         said += comment(f"Paddle {entry.versions or 'in every release'}: {entry.reason}")
-    said += comment(f"Asked for: {scenario.title[0].lower()}{scenario.title[1:]}")
+    title = scenario.title or scenario.id
+    said += comment(f"Asked for: {title[0].lower()}{title[1:]}")
     kept = bundled_specs() / "reproducers" / f"{scenario.id}.py"
     code = kept.read_text(encoding="utf-8") if kept.is_file() else "\n".join(made(case, entries))
     needed = [line for name, line in HEADER.items() if re.search(rf"\b{name}\b", code) and line not in code]
@@ -75,7 +76,8 @@ def made(case: Case, entries: list[BackendExpectation]) -> Iterator[str]:
     scenario, expect = case.scenario, case.scenario.expect
     parameters = [f"{name} = {value!r}" for name, value in case.parameters.items() if name != "dtype"]
     if scenario.script is not None:
-        body = [*parameters, *scenario.script.rstrip().split("\n")]
+        prepared = scenario.layer.rstrip().split("\n") if isinstance(scenario.layer, str) else []
+        body = [*parameters, *prepared, *scenario.script.rstrip().split("\n")]
     elif isinstance(scenario.layer, str) and "forward_fn" not in scenario.layer:
         yield from [*parameters, *scenario.layer.rstrip().split("\n"), ""]
         yield from inputs(case)
@@ -103,8 +105,9 @@ def made(case: Case, entries: list[BackendExpectation]) -> Iterator[str]:
 def inputs(case: Case) -> Iterator[str]:
     """The inputs as Tensors, with the values that the scenario has."""
     random = np.random.default_rng(case.seed)
-    for name, spec in case.scenario.inputs.items():
-        dtype = case.scenario.dtype_of(name, case.parameters)
+    for name, written in case.scenario.inputs.items():
+        spec = written.at(case.parameters)
+        dtype = spec.dtype
         array = make_input(spec, dtype, random)
         stopped = f"stop_gradient={spec.stop_gradient}"
         if 0 < array.size <= MOST_WRITTEN:

@@ -150,6 +150,8 @@ class Run:
         scenario = self.scenario
         assert scenario.script is not None
         with self.expected_exception() as found:
+            if isinstance(scenario.layer, str):
+                run_source(scenario.layer, scenario.path, scenario.line_of("layer"), self.namespace)
             run_source(scenario.script, scenario.path, scenario.line_of("script"), self.namespace)
         return found or [*self.check_values(), *self.check_calls()]
 

@@ -29,7 +29,7 @@ def make_input(spec: Input, dtype: str, random: np.random.Generator) -> Array:
 
 def draw(spec: Input, random: np.random.Generator) -> Array:
     """Values of the input's shape as its `init` says."""
-    shape = tuple(spec.shape or ())
+    shape = tuple(int(size) for size in spec.shape or ())
     match spec.init:
         case "zeros":
             values = np.zeros(shape)

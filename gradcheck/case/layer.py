@@ -32,9 +32,9 @@ class Layer(TensorFunction):
     def __init__(self, case: Case, backend: Backend, namespace: Namespace) -> None:
         scenario = case.scenario
         self.namespace = namespace
-        self.inputs = scenario.inputs
+        self.inputs = {name: one.at(case.parameters) for name, one in scenario.inputs.items()}
         self.layouts = {name: one.layout for name, one in self.inputs.items() if one.layout != "contiguous"}
-        dtypes = {name: scenario.dtype_of(name, case.parameters) for name in self.inputs}
+        dtypes: dict[str, str] = {name: one.dtype for name, one in self.inputs.items()}
         random = np.random.default_rng(case.seed)
         arrays = {name: make_input(spec, dtypes[name], random) for name, spec in self.inputs.items()}
         stopped = [name for name, spec in self.inputs.items() if spec.stop_gradient]

@@ -43,7 +43,7 @@ def list_scenarios(names: tuple[str, ...], keywords: str | None, tags: str | Non
     for scenario in scenarios:
         tag_list = f"  [{', '.join(scenario.tags)}]" if scenario.tags else ""
         where = f"{shown_path(scenario.path)}:{scenario.line}"
-        click.echo(f"{scenario.id:<{width}}  {one_line(scenario.title)}{tag_list}  {where}")
+        click.echo(f"{scenario.id:<{width}}  {one_line(scenario.title or '')}{tag_list}  {where}")
 
 
 def plain(scenario: Scenario) -> dict[str, Any]:

@@ -55,7 +55,7 @@ def full(rule: Rule, document: Document, scenarios: Sequence[Scenario]) -> Itera
     if rule.decided:
         yield f"  decided: {rule.decided}"
     for scenario in citing(rule, scenarios):
-        yield f"  {scenario.id}  {scenario.title}"
+        yield f"  {scenario.id}  {scenario.title or ''}"
 
 
 def gaps(known: Iterable[tuple[Rule, Document]], scenarios: Sequence[Scenario]) -> Iterator[str]:

@@ -50,6 +50,7 @@ def show(names: tuple[str, ...], reproduce: bool) -> None:
         for scenario in known.values():
             if scenario.id in scenarios:
                 show_defaults(spec)
+                show_layer(scenario, spec)
                 chain: Scenario | None = scenario
                 while chain is not None:
                     click.echo(f"# {shown_path(chain.path)}:{chain.line}:{chain.column}\n{safe(source(chain, spec))}")
@@ -79,14 +80,26 @@ def show_defaults(spec: SpecFile) -> None:
         click.echo(safe(f"# defaults: {json.dumps(defaults, ensure_ascii=False)}"))
 
 
+def show_layer(scenario: Scenario, spec: SpecFile) -> None:
+    """The layer's source, if the scenario has it from the file's layers."""
+    if isinstance(scenario.layer, str) and scenario.layer in spec.layers.values():
+        place = f"{shown_path(scenario.path)}:{scenario.line_of('layer')}"
+        click.echo(f"# its layer, {place}\n{safe(scenario.layer.rstrip())}")
+
+
 def source(scenario: Scenario, spec: SpecFile) -> str:
-    """The scenario's lines in its file, without what introduces the next one."""
+    """The scenario's lines in its file, without what introduces the next one; of a case, what it shares before it."""
     lines = read_text(Path(scenario.path), scenario.path).original
-    following = [other.line for other in spec.scenarios if other.line > scenario.line]
-    block = lines[scenario.line - 1 : min(following, default=len(lines) + 1) - 1]
-    while block and is_between(block[-1], scenario.column - 1):
-        block.pop()
-    return "\n".join(block)
+    starts = sorted({line for other in spec.scenarios for line in (other.line, other.begins)} | {len(lines) + 1})
+
+    def block(first: int, column: int) -> list[str]:
+        found = lines[first - 1 : next(line for line in starts if line > first) - 1]
+        while found and is_between(found[-1], column - 1):
+            found.pop()
+        return found
+
+    shared = block(scenario.begins, 1) if scenario.begins != scenario.line else []
+    return "\n".join([*shared, *block(scenario.line, scenario.column)])
 
 
 def is_between(line: str, indentation: int) -> bool:

@@ -55,13 +55,14 @@ def explain_all(names: Sequence[str]) -> dict[str, str]:
 
 def about(scenario: Scenario) -> Iterator[str]:
     """A scenario: where it stands, what it is held against, what must hold, and what is different where."""
-    source = scenario.source
-    yield f"{scenario.id}: {one_line(scenario.title)}"
+    yield f"{scenario.id}: {one_line(scenario.title)}" if scenario.title else scenario.id
     yield f"  {shown_path(scenario.path)}:{scenario.line}"
-    said = ", ".join(one_line(part) for part in (source.document, source.section) if part)
-    yield f"  {said}" + (f": “{one_line(source.quote)}”" if source.quote else "")
-    if source.url:
-        yield f"  {safe(source.url)}"
+    source = scenario.source
+    if source is not None:
+        said = ", ".join(one_line(part) for part in (source.document, source.section) if part)
+        yield f"  {said}" + (f": “{one_line(source.quote)}”" if source.quote else "")
+        if source.url:
+            yield f"  {safe(source.url)}"
     yield from (f"  holds: {safe(line)}" for line in statements(scenario.expect))
     for backend in scenario.backends:
         for entry in scenario.entries_of(backend):

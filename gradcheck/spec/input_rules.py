@@ -71,8 +71,16 @@ def input_shape(input: Node) -> tuple[int, ...] | None:
     return lengths if shape and shape.kind == "sequence" and len(lengths) == len(shape.items) else None
 
 
-def check_input(name: str, input: Node, dtypes: list[str], text: SpecText) -> None:
+def sizes_named(input: Node) -> list[Node]:
+    """The sizes in an input's shape that are names of parameters."""
+    shape = input.get("shape")
+    return [one for one in shape.items if isinstance(one.value, str) and one.value.isidentifier()] if shape else []
+
+
+def check_input(name: str, input: Node, dtypes: list[str], matrix: Node, text: SpecText) -> None:
     """Report what is wrong with one input, whose dtype is one of `dtypes`."""
+    for size in sizes_named(input):
+        _check_parameter(size, matrix, text)
     values, shape = input.entries.get("values"), input.entries.get("shape")
     if values and shape:
         message = f"input {quote(name)} has both 'shape' and 'values'"
@@ -89,12 +97,32 @@ def check_input(name: str, input: Node, dtypes: list[str], text: SpecText) -> No
         if check_numbers(values[1], "a value", text) is not None:
             _check_fit(values[1], dtypes, text)
     elif shape:
-        _check_size(name, shape[1], dtypes, text)
+        _check_size(name, shape[1], dtypes, matrix, text)
         _check_init(name, input, dtypes, text)
 
 
-def _check_size(name: str, shape: Node, dtypes: list[str], text: SpecText) -> None:
-    lengths = [item.value for item in shape.items if isinstance(item.value, int)]
+def _check_parameter(size: Node, matrix: Node, text: SpecText) -> None:
+    """Report a size that is the name of no parameter, or of one that has other values than sizes."""
+    values = matrix.get(size.text)
+    if values is None:
+        help = (
+            text.suggest(size.text, list(matrix.entries)) or f"write a number, or add 'matrix: {{{size.text}: [1, 2]}}'"
+        )
+        text.report(size.line, size.column, size.width, f"shape: the matrix has no parameter {quote(size.text)}", help)
+    for item in values.items if values else ():
+        if item.kind == "scalar" and (not isinstance(item.value, int) or item.value is True or item.value < 0):
+            message = f"{quote(size.text)} is a size, which must be a whole number, not {describe(item)}"
+            text.report(item.line, item.column, item.width, message, "write numbers from 0 on")
+
+
+def _largest(size: Node, matrix: Node) -> object:
+    values = matrix.get(size.text) if isinstance(size.value, str) else None
+    sizes = [item.value for item in values.items if isinstance(item.value, int)] if values else []
+    return max(sizes, default=None) if values else size.value
+
+
+def _check_size(name: str, shape: Node, dtypes: list[str], matrix: Node, text: SpecText) -> None:
+    lengths = [value for item in shape.items if isinstance(value := _largest(item, matrix), int)]
     if len(lengths) != len(shape.items) or any(length < 0 for length in lengths):
         return  # the model reports it
     count, size = prod(lengths), max(model.ITEM_BYTES.get(dtype, 1) for dtype in dtypes)
@@ -210,8 +238,12 @@ def _ragged(node: Node, shape: tuple[int, ...], text: SpecText) -> Node | None:
 
 
 def _is_doubtful(item: Node) -> bool:
-    plain = isinstance(item.value, str) and not item.style and len(item.text) <= 40
-    return plain and _DOUBTFUL.fullmatch(item.text) is not None
+    return isinstance(item.value, str) and not item.style and looks_doubtful(item.text)
+
+
+def looks_doubtful(plain: str) -> bool:
+    """Whether text without quotes looks like a number, boolean, date or null of another notation."""
+    return len(plain) <= 40 and _DOUBTFUL.fullmatch(plain) is not None
 
 
 def check_value(node: Node, text: SpecText) -> None:

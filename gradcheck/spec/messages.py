@@ -17,10 +17,11 @@ from gradcheck.spec.tree import Node, describe
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
-# Key -> the model of what is under it, and what to call that; under `_NAMED` keys, of what is under each name.
-_KINDS: dict[str, tuple[type[BaseModel], str]] = {
+# Key -> the model of what is under it, and what to call that; under `NAMED` keys, of what is under each name.
+KINDS: dict[str, tuple[type[BaseModel], str]] = {
     "": (model.SpecFile, "a spec file"),
     "scenarios": (model.Scenario, "a scenario"),
+    "cases": (model.Scenario, "a scenario"),
     "inputs": (model.Input, "an input"),
     "backends": (model.BackendExpectation, "a backend's expectations"),
     "values": (model.Tolerance, "an expected value"),
@@ -31,6 +32,7 @@ _KINDS: dict[str, tuple[type[BaseModel], str]] = {
     "raises": (model.Raises, "raises"),
     "warns": (model.Warns, "warns"),
     "calls": (model.Calls, "calls"),
+    "differs": (model.Differs, "differs"),
     "message": (model.Regex, "message"),
     "xfail": (model.Xfail, "xfail"),
     "skip": (model.Skip, "skip"),
@@ -39,7 +41,7 @@ _KINDS: dict[str, tuple[type[BaseModel], str]] = {
 }
 # Path of a mapping -> keys that an unknown one of it was likely meant to be.
 _Renamed = dict[tuple[str | int, ...], set[str]]
-_NAMED = ("scenarios", "inputs", "backends", "values")
+NAMED = ("scenarios", "cases", "inputs", "backends", "values")
 _WANTED = {
     "string_type": "text", "int_type": "a whole number", "int_from_float": "a whole number", "float_type": "a number",
     "bool_type": "true or false", "tuple_type": "a list", "list_type": "a list", "dict_type": "a mapping",
@@ -52,7 +54,9 @@ _BOUNDS = {
     "less_than_equal": ("at most", "le"),
 }
 _PATTERNS = {
+    "layers": "a name is kebab-case: small letters and digits, joined by single hyphens",
     "id": "an id is kebab-case: small letters and digits, joined by single hyphens",
+    "rules": "a rule is kebab-case: small letters and digits, joined by single hyphens",
     "tags": "a tag is kebab-case: small letters and digits, joined by single hyphens",
     "ref": "write it as package.module:Class",
     "op": "write the name under paddle, such as tanh or nn.functional.relu",
@@ -64,7 +68,7 @@ _PATTERNS = {
     "title": "write one line",
 }
 _UNIONS = {
-    "layer": ("Python source, {ref: …} or {op: …}", "write 'layer: |' and the code on the lines below"),
+    "layer": ("Python source, a layer's name, {ref: …} or {op: …}", "write 'layer: |' and the code on the lines below"),
     "message": ("text or {re: …}", "put the text that the message must contain in quotes"),
 }
 _SPELLED = {"yes": "true", "on": "true", "true": "true", "no": "false", "off": "false", "false": "false"}
@@ -79,16 +83,18 @@ def report_errors(errors: Sequence[ErrorDetails], root: Node, text: SpecText) ->
         if found is None:
             continue
         node, path, key = found
+        if path[:1] == ["layers"] and len(path) > 1 and error["loc"][-1] != "[key]":
+            continue  # the scenarios that use the layer say so, and there must be one
         if error["type"] == "missing":
             _report_missing(node, str(error["loc"][-1]), path, text, renamed)
         elif error["type"] == "extra_forbidden":
             member = error["loc"][-2] if len(error["loc"]) > 1 else ""
             report_unknown_key(node, key, [member] if member in ("(ref)", "(op)") else path[:-1], text, renamed)
-        elif error["loc"][-1] == "[key]":
+        elif error["loc"][-1] == "[key]" and error["type"] == "literal_error":
             what = "backend" if "backends" in path else "key"
             _report_choice(key or node, what, error, text)
         else:
-            _report_value(node, path, error, text)
+            _report_value(key if key and error["loc"][-1] == "[key]" else node, path, error, text)
 
 
 def report_unknown_key(
@@ -134,19 +140,21 @@ def _find(root: Node, loc: tuple[int | str, ...]) -> tuple[Node, list[str | int]
 def _kind(path: list[str | int]) -> tuple[type[BaseModel], str]:
     """Model and noun of the mapping at `path`."""
     if len(path) > 2 and path[-3] == "backends" and isinstance(path[-1], int):
-        return _KINDS["backends"]
-    if len(path) > 1 and path[-2] in _NAMED:
-        return _KINDS[str(path[-2])]
-    return _KINDS.get(str(path[-1]) if path else "", _KINDS[""])
+        return KINDS["backends"]
+    if len(path) > 1 and path[-2] in NAMED:
+        return KINDS[str(path[-2])]
+    return KINDS.get(str(path[-1]) if path else "", KINDS[""])
 
 
 def _label(path: list[str | int]) -> str:
     """What a value is called: its key, with the index for an entry of a list (``shape[1]``)."""
     if path and path[-1] == "scenarios":
         return "scenarios"
-    if len(path) > 1 and path[-2] in _NAMED:
+    if len(path) > 1 and path[-2] in NAMED:
         noun = _kind(path)[1]
         return noun if isinstance(path[-1], int) else f"{noun.removeprefix('an ')} {quote(path[-1])}"
+    if path[-2:-1] == ["layers"]:
+        return "the name of a layer"
     if path and isinstance(path[-1], int):
         return f"{_label(path[:-1])}[{path[-1]}]"
     return str(path[-1]) if path else "the file"
@@ -167,6 +175,7 @@ def _report_value(node: Node, path: list[str | int], error: ErrorDetails, text: 
     if kind == "literal_error":
         _report_choice(node, label, error, text)
         return
+    field = "layers" if path[-2:-1] == ["layers"] else field
     message, help = f"{label}: {error['msg']}", ""
     if kind == "unknown_operation":
         message, help = f"unknown op {quote(node.text)}", _operation_help(node.text, text)

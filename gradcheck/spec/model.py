@@ -7,9 +7,11 @@ strict: no text passes for a number, no number for a boolean. What takes more th
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Strict, Tag
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Strict, Tag
 from pydantic.json_schema import SkipJsonSchema
 from pydantic_core import PydanticCustomError
 from typing_extensions import TypeAliasType
@@ -23,6 +25,7 @@ DType = Literal[
     "complex64", "complex128",
 ]  # fmt: skip
 BackendName = Literal["numpy", "cupy", "paddle"]
+Layout = Literal["contiguous", "transposed", "strided"]
 Verdict = Literal["matches", "differs", "straight-through", "zero", "unchecked"]
 
 ITEM_BYTES: dict[str, int] = {
@@ -52,6 +55,18 @@ Value = TypeAliasType("Value", "Annotated[tuple[Value, ...], _Lax] | bool | int 
 """What an expression may be expected to give: null, a boolean, a number, text, or nested lists of these."""
 
 TagName = Annotated[str, Field(pattern=_Kebab, max_length=60)]
+
+
+def _size_kind(value: object) -> str:
+    return "(parameter)" if isinstance(value, str) and re.fullmatch(_Name, value) else "(size)"
+
+
+Size = Annotated[
+    Annotated[int, Tag("(size)"), Field(ge=0)] | Annotated[str, Tag("(parameter)"), Field(pattern=rf"^{_Name}$")],
+    Discriminator(_size_kind),
+]
+"""The length of a dimension: a number, or the parameter of the matrix that gives it."""
+Shape = Annotated[tuple[Size, ...], _Lax, Field(max_length=8)]
 Seed = Annotated[int, Field(ge=0, lt=2**32)]
 Timeout = Annotated[float, Field(gt=0, le=3600)]
 Rtol = Annotated[float, Field(gt=0, lt=1)]
@@ -103,8 +118,10 @@ class LayerOp(_Format):
 class Input(_Format):
     """One tensor that goes into the layer: random numbers of a shape, or given values."""
 
-    shape: Annotated[tuple[Annotated[int, Field(ge=0)], ...], _Lax] | None = Field(
-        default=None, max_length=8, description="Lengths of the dimensions; [] is a scalar."
+    shape: Annotated[tuple[Size, ...], _Lax] | None = Field(
+        default=None,
+        max_length=8,
+        description="Lengths of the dimensions, or parameters of the matrix that give them; [] is a scalar.",
     )
     values: Numbers | None = Field(default=None, description="The elements themselves, in place of shape and init.")
     init: Literal["normal", "uniform", "linspace", "zeros", "ones", "integers"] = Field(
@@ -122,11 +139,14 @@ class Input(_Format):
         default="float64", description="Element type; by default that of the matrix, defaults, or float64."
     )
     stop_gradient: bool = Field(default=False, description="Whether the input takes part without a gradient.")
-    layout: Literal["contiguous", "transposed", "strided"] = Field(
-        default="contiguous", description="How the elements lie in memory; the values are the same."
+    layout: Layout = Field(
+        default="contiguous",
+        description="How the elements lie in memory; the values are the same. By default that of the matrix.",
     )
     dtype_written: SkipJsonSchema[bool] = False
     """Set by the reader: the input names its dtype itself, so that a matrix does not change it."""
+    layout_written: SkipJsonSchema[bool] = False
+    """The same for its layout."""
 
     @property
     def differentiable(self) -> bool:
@@ -138,6 +158,24 @@ class Input(_Format):
         """(low, high) of uniform, linspace and integers, defaults filled in. Raises KeyError for other inits."""
         low, high = INIT_LIMITS[self.init]
         return (low if self.low is None else self.low, high if self.high is None else self.high)
+
+    def at(self, parameters: Mapping[str, Any]) -> Input:
+        """The input at a point of the matrix, which gives sizes by name, and dtype and layout where it has none."""
+        known: dict[str, Any] = {}
+        if self.shape is not None:
+            known["shape"] = tuple(parameters[size] if isinstance(size, str) else size for size in self.shape)
+        for key, written in (("dtype", self.dtype_written), ("layout", self.layout_written)):
+            if not written and key in parameters:
+                known[key] = parameters[key]
+        return self.model_copy(update=known)
+
+
+def _written_out(value: object) -> object:
+    return {"shape": value} if isinstance(value, (list, tuple)) else value
+
+
+InputEntry = Annotated[Input, BeforeValidator(_written_out, json_schema_input_type=Input | Shape)]
+"""An input; a list is its shape alone."""
 
 
 class Regex(_Format):
@@ -299,6 +337,20 @@ BackendEntries = Annotated[
 """What is different on a backend: for all of its versions, or a list of entries, each with versions of its own."""
 
 
+def _citation_kind(value: object) -> str:
+    return "(passage)" if isinstance(value, dict) else "(rule)"
+
+
+Citation = Annotated[
+    Annotated[str, Tag("(rule)"), Field(pattern=_Kebab, max_length=60)]
+    | Annotated[
+        dict[TagName, Annotated[str, Field(min_length=1)]], Tag("(passage)"), Field(min_length=1, max_length=1)
+    ],
+    Discriminator(_citation_kind),
+]
+"""A rule of the catalogue; or, under its name, the passage of the rule's document that is meant."""
+
+
 def _layer_kind(value: object) -> str | None:
     if isinstance(value, str):
         return "(source)"
@@ -311,51 +363,90 @@ Layer = Annotated[
     Annotated[str, Tag("(source)")] | Annotated[LayerRef, Tag("(ref)")] | Annotated[LayerOp, Tag("(op)")],
     Discriminator(_layer_kind),
 ]
+LayerName = Annotated[str, Field(pattern=_Kebab, max_length=60)]
 Backends = dict[BackendName, BackendEntries]
 MatrixValue = TypeAliasType("MatrixValue", "bool | int | float | str")
 
 
 def _scenario_schema(schema: dict[str, Any]) -> None:
-    """What `extends` and `defaults` may supply is not required of each scenario."""
-    schema["required"] = ["id"]
-    schema["not"] = {"required": ["layer", "script"]}
-    schema["if"] = {"not": {"required": ["extends"]}}
-    schema["then"] = {"required": ["title"], "anyOf": [{"required": ["layer"]}, {"required": ["script"]}]}
+    """A scenario has code, be it that of the one it extends, or of its cases."""
+    schema["anyOf"] = [{"required": [key]} for key in ("layer", "script", "extends", "cases")]
 
 
-class Scenario(_Format):
-    """One layer or program, where it comes from, and what must hold."""
+def _case_schema(schema: dict[str, Any]) -> None:
+    """The case without an id is called as the scenario."""
+    schema["properties"]["id"].pop("default", None)
 
-    model_config = ConfigDict(json_schema_extra=_scenario_schema)
 
+class _Keys(_Format):
     id: str = Field(pattern=_Kebab, max_length=100, description="Its name everywhere: kebab-case, unique in a run.")
-    title: str = Field(min_length=1, max_length=200, pattern=r"^[^\n]*$", description="One line of plain English.")
-    source: Source = Field(description="What the scenario is held against.")
+    title: str | None = Field(
+        default=None, min_length=1, max_length=200, pattern=r"^[^\n]*$", description="One line of plain English."
+    )
+    source: Source | None = Field(default=None, description="What the scenario is held against.")
+    rules: Annotated[tuple[Citation, ...], _Lax] = Field(
+        default=(),
+        description="Rules of the catalogue that the scenario holds an implementation to, which become tags: a name, "
+        "or {name: the passage of its document that is meant}.",
+    )
     tags: Annotated[tuple[TagName, ...], _Lax] = Field(
         default=(), description="Words to select by; added to the defaults'."
     )
     layer: Layer | None = Field(
         default=None,
         description="The layer: Python source of a PyLayer class, or of forward_fn and backward_fn for static_pylayer; "
-        "{ref: pkg.mod:Class}; or {op: name}.",
+        "the name of one of the file's layers; {ref: pkg.mod:Class}; or {op: name}.",
     )
-    script: str | None = Field(default=None, description="A whole program in Python, run from top to bottom.")
-    inputs: dict[str, Input] = Field(default={}, description="Name → tensor that the layer is applied to.")
+    script: str | None = Field(
+        default=None,
+        description="A whole program in Python, run from top to bottom; beside a layer's source, behind that.",
+    )
+    inputs: dict[str, InputEntry] = Field(
+        default={}, description="Name → tensor that the layer is applied to; a list is its shape alone."
+    )
     call: str | None = Field(
         default=None,
         description="Python expression that applies the layer; by default its only PyLayer class's apply with all "
         "inputs in order, for an op paddle.<op> with them, for forward_fn static_pylayer with a list of them.",
     )
     matrix: dict[str, Annotated[tuple[MatrixValue, ...], _Lax]] = Field(
-        default={}, description="Parameter → its values, such as dtype: [float32, float64]; one case per combination."
+        default={},
+        description="Parameter → its values, such as dtype: [float32, float64]; one case per combination. dtype and "
+        "layout are those of all inputs that name none; others are sizes in shapes, or names in the code.",
     )
     expect: Expect = Field(default_factory=Expect, description="What must hold.")
     backends: Backends = Field(default={}, description="What is different on a backend.")
     seed: Seed = Field(default=0, description=_SEED)
     timeout: Timeout | None = Field(default=None, description=_TIMEOUT)
     rtol: Rtol | None = Field(default=None, description=_RTOL)
+
+
+class ScenarioCase(_Keys):
+    """One of several looks at what a scenario gives: its own keys go before those of the scenario."""
+
+    model_config = ConfigDict(json_schema_extra=_case_schema)
+
+    id: str = Field(
+        default="",
+        pattern=_Kebab,
+        max_length=100,
+        description="Its name, put behind that of the scenario with a hyphen; the case without one has the latter.",
+    )
+
+
+class Scenario(_Keys):
+    """One layer or program, where it comes from, and what must hold."""
+
+    model_config = ConfigDict(json_schema_extra=_scenario_schema)
+
     extends: str | None = Field(
         default=None, description="Id of a scenario of this file whose keys this one takes over."
+    )
+    cases: Annotated[tuple[ScenarioCase, ...], _Lax] = Field(
+        default=(),
+        json_schema_extra={"minItems": 1},
+        description="Several looks at what the scenario gives, each a scenario with what it says itself in its place. "
+        "The reader makes them so; there are none in what it returns.",
     )
 
     path: SkipJsonSchema[str] = ""
@@ -363,6 +454,8 @@ class Scenario(_Format):
     line: SkipJsonSchema[int] = 1
     """1-based line of the scenario's ``- id``."""
     column: SkipJsonSchema[int] = 1
+    begins: SkipJsonSchema[int] = 1
+    """The same, but for one of several `cases`: of the scenario that they are written in."""
     positions: SkipJsonSchema[dict[str, tuple[int, int]]] = {}
     """``expect.gradient`` → (line, column), 1-based. For a block of code: the line of its first line."""
 
@@ -391,11 +484,6 @@ class Scenario(_Format):
         special = self.on(backend, version)
         return special.expect if special and special.expect else self.expect
 
-    def dtype_of(self, name: str, parameters: dict[str, Any]) -> str:
-        """The dtype of input `name` at a point of the matrix: its own if written, else the matrix's, else default."""
-        input = self.inputs[name]
-        return input.dtype if input.dtype_written else str(parameters.get("dtype", input.dtype))
-
 
 class Defaults(_Format):
     """Values for all scenarios of the file that give none of their own."""
@@ -421,6 +509,9 @@ class SpecFile(_Format):
     defaults: Defaults = Field(
         default_factory=Defaults, description="Values for all scenarios that give none of their own."
     )
+    layers: dict[LayerName, Layer] = Field(
+        default={}, description="Name → layer that scenarios of this file name under `layer`."
+    )
     # The reader checks that there is one: pydantic counts only those without mistakes.
     scenarios: Annotated[tuple[Scenario, ...], _Lax] = Field(
         description="The scenarios.", json_schema_extra={"minItems": 1}
@@ -430,7 +521,7 @@ class SpecFile(_Format):
     """The file, set by the reader."""
 
 
-READER_FIELDS = frozenset({"path", "line", "column", "positions", "dtype_written"})
+READER_FIELDS = frozenset({"path", "line", "column", "begins", "positions", "dtype_written", "layout_written"})
 """Fields that the reader sets and no file may give."""
 
 

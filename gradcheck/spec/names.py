@@ -5,12 +5,13 @@ from __future__ import annotations
 import ast
 import builtins
 import difflib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Literal
 
 from gradcheck.spec.backend_rules import all_expectations
 from gradcheck.spec.code import check_python
 from gradcheck.spec.diagnostic import listing, quote
+from gradcheck.spec.input_rules import sizes_named
 from gradcheck.spec.text import SpecText
 from gradcheck.spec.tree import Node
 
@@ -19,6 +20,8 @@ GIVEN = frozenset({"np", "paddle", "PyLayer", "out"})
 EXCEPTIONS = frozenset(
     name for name, value in vars(builtins).items() if isinstance(value, type) and issubclass(value, BaseException)
 )
+Words = Callable[[], set[str] | None]
+"""Gives all names in the code of a scenario; None where there is code that cannot be seen, or is no Python."""
 MISSPELT = 0.85
 """How alike two names are, as difflib tells, of which one is the other misspelt: a letter or two in ten differ."""
 NAMING = ("id", "attr", "name", "asname", "arg")
@@ -52,17 +55,15 @@ def check_call(scenario: Node, call: Node, tree: ast.AST | None, layer: ast.AST 
     """Report the first name in ``call`` that neither the inputs, the matrix nor the layer's source give."""
     if tree is None or scenario.incomplete or "script" in scenario.entries:
         return
-    of_layer = words(layer)
-    if "*" in of_layer:
-        return
     reference = scenario.mapping("layer").string("ref") or ""
-    known = {*scenario.mapping("inputs").entries, *scenario.mapping("matrix").entries, *of_layer, *GIVEN}
-    known |= {reference.rpartition(":")[2].rpartition(".")[2], *words_bound(tree)}
-    for name in used(tree):
-        if name.id not in known and not hasattr(builtins, name.id):
-            own = [*scenario.mapping("inputs").entries, *scenario.mapping("matrix").entries]
-            help = text.suggest(name.id, sorted(known)) or (f"the inputs are {listing(own, 'and')}" if own else "")
-            text.report(call.line, call.column, call.width, f"call: there is no {quote(name.id)}", help)
+    own = [*scenario.mapping("inputs").entries, *scenario.mapping("matrix").entries]
+    known = {*own, *GIVEN, reference.rpartition(":")[2].rpartition(".")[2], *words_bound(tree)}
+    missing = [name.id for name in used(tree) if name.id not in known and not hasattr(builtins, name.id)]
+    given = words(layer) if missing else set()
+    for name in missing if "*" not in given else ():
+        if name not in given:
+            help = text.suggest(name, sorted(known | given)) or (f"the inputs are {listing(own, 'and')}" if own else "")
+            text.report(call.line, call.column, call.width, f"call: there is no {quote(name)}", help)
             return
 
 
@@ -93,24 +94,28 @@ def words_bound(tree: ast.AST) -> set[str]:
     return bound | {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
 
 
-def check_exception(expect: Node, section: str, code: set[str] | None, text: SpecText) -> None:
+def check_exception(expect: Node, section: str, code: Words, text: SpecText) -> None:
     """Report the name of an exception or warning that looks like a misspelt one of Python's.
 
-    Others may come from libraries. `code` are the names in the scenario's code; None where that cannot be seen.
+    Others may come from libraries. `code` gives the names in the scenario's code; None where that cannot be seen.
     """
-    known = sorted(WARNINGS if section == "warns" else EXCEPTIONS)
+    known = WARNINGS if section == "warns" else EXCEPTIONS
     type = expect.mapping(section).get("type")
-    if type is None or not isinstance(type.value, str) or code is None or type.value in {*known, *code}:
+    if type is None or not isinstance(type.value, str) or type.value in known:
         return
-    if near := difflib.get_close_matches(type.value, known, 1, MISSPELT):
+    names = code()
+    if names is None or type.value in names:
+        return
+    if near := difflib.get_close_matches(type.value, sorted(known), 1, MISSPELT):
         kind = "warning" if section == "warns" else "exception"
         help = f"did you mean '{near[0]}'?"
         text.report(type.line, type.column, type.width, f"there is no {kind} {quote(type.value)}", help)
 
 
-def check_parameters(scenario: Node, code: set[str] | None, text: SpecText) -> None:
+def check_parameters(scenario: Node, code: Words, text: SpecText) -> None:
     """Report the parameters of the matrix that no code uses: all their values would run the same case."""
     inputs = scenario.mapping("inputs").entries
+    sized = {size.text for _, input in inputs.values() for size in sizes_named(input)}
     for name, (key, values) in scenario.mapping("matrix").entries.items():
         reported = (
             name in inputs
@@ -118,6 +123,9 @@ def check_parameters(scenario: Node, code: set[str] | None, text: SpecText) -> N
             or any(value.kind == "unreadable" for value in values.items)
             or not values.items
         )
-        if name != "dtype" and code is not None and not scenario.incomplete and not reported and name not in code:
-            help = "use it in the layer, the call or an expression; only 'dtype' works by itself"
+        if reported or scenario.incomplete or name in ("dtype", "layout") or name in sized:
+            continue
+        names = code()
+        if names is not None and name not in names:
+            help = "use it in a shape, the layer, the call or an expression; 'dtype' and 'layout' work by themselves"
             text.report(key.line, key.column, key.width, f"nothing uses the matrix parameter {quote(name)}", help)

@@ -160,12 +160,13 @@ def _build(root: Node, text: SpecText) -> SpecFile | None:
 def _complete(scenario: dict[str, Any], node: Node, defaults: Node, path: str) -> None:
     """Fill in what the reader knows: positions, the inputs' dtypes, the verdict expected by default."""
     scenario["path"], scenario["line"], scenario["column"] = path, node.line, node.column
+    scenario["begins"] = node.begins or node.line
     scenario["positions"] = dict(_positions(node, "", 1))
     inputs = node.mapping("inputs")
     for name, (_, input) in inputs.entries.items():
         if input.kind == "mapping":
             values = scenario["inputs"][name]
-            values["dtype_written"] = "dtype" in values
+            values["dtype_written"], values["layout_written"] = "dtype" in values, "layout" in values
             values.setdefault("dtype", rules.default_dtype(defaults))
     verdict = rules.default_verdict(node, defaults)
     expectations = [(scenario.setdefault("expect", {}), verdict)]

@@ -1,10 +1,17 @@
-"""``extends`` and ``defaults`` worked out on the tree, so that what is taken over keeps its position."""
+"""What scenarios take from elsewhere, worked out on the tree, so that it keeps its position.
+
+That is: what they extend, what they are cases of, the file's layers and defaults.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+
 from gradcheck.spec.diagnostic import listing, quote
 from gradcheck.spec.text import SpecText
-from gradcheck.spec.tree import Node
+from gradcheck.spec.tree import Node, copy, describe
 
 # Keys whose mappings are merged name by name; any other key replaces the inherited one.
 _MERGED = frozenset({"inputs", "expect", "backends", "matrix", "calls"})
@@ -23,7 +30,11 @@ _REPLACES = {
     "shape": {"values"},
     "values": {"shape", "init", "low", "high", "near"},
 }
-_OWN = ("id", "extends")
+# A program that is a case of a scenario runs behind the scenario's layer.
+_REPLACES_IN_CASE = {**_REPLACES, "script": {"call", "inputs"}, "layer": set[str]()}
+_OWN = ("id", "extends", "cases")
+_LAYER_NAME = re.compile(r"[\w.-]+")
+_NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
 MAX_CHAIN = 10
 MAX_RESOLVED_NODES = 200_000
@@ -32,7 +43,8 @@ MAX_RESOLVED_NODES = 200_000
 def resolve(root: Node, text: SpecText) -> Node:
     """`root` with each scenario complete: its own keys, those of the one it extends, the file's defaults.
 
-    An unknown id and a circle in ``extends`` are reported; such a scenario is then taken as it stands.
+    A scenario with ``cases`` becomes one scenario for each, the name of a layer the layer of that name. Unknown ids
+    and layers are reported, as is a circle in ``extends``; such a scenario is then taken as it stands.
     """
     scenarios = root.get("scenarios")
     if scenarios is None or scenarios.kind != "sequence":
@@ -45,7 +57,8 @@ def resolve(root: Node, text: SpecText) -> Node:
     if root.incomplete:  # an id may stand in the part that was not read
         for item in scenarios.items:
             item.incomplete = item.incomplete or "extends" in item.entries
-    items = [_with_defaults(_extended(item, by_id, text), defaults) for item in scenarios.items]
+    looks = [look for item in scenarios.items for look in _cases(_extended(item, by_id, text), item, text)]
+    items = [_with_defaults(look, defaults) for look in _with_layers(looks, root, text)]
     sizes: dict[int, int] = {}
     # No scenario can be larger than the file, which makes the exact count unnecessary for most files.
     at_most = text.nodes * len(items)
@@ -53,17 +66,17 @@ def resolve(root: Node, text: SpecText) -> Node:
         message = f"'extends' and 'defaults' make this more than {MAX_RESOLVED_NODES:,} values"
         text.report(scenarios.line, scenarios.column, 1, message, "split the file by topic")
         items, scenarios.kind = [], "unreadable"
-    resolved = _copy(root)
-    complete = _copy(scenarios)
+    resolved = copy(root)
+    complete = copy(scenarios)
     complete.items = items
     resolved.entries["scenarios"] = (root.entries["scenarios"][0], complete)
     return resolved
 
 
-def merge(inherited: Node, own: Node) -> Node:
-    """The mapping `own` with what it lacks taken from `inherited`."""
-    dropped = {key for mine in own.entries for key in _REPLACES.get(mine, ())}
-    merged = _copy(own)
+def merge(inherited: Node, own: Node, replaces: Mapping[str, set[str]] = _REPLACES) -> Node:
+    """The mapping `own` with what it lacks taken from `inherited`, but for what `replaces` says that it rules out."""
+    dropped = {key for mine in own.entries for key in replaces.get(mine, ())}
+    merged = copy(own)
     merged.entries = {key: entry for key, entry in inherited.entries.items() if key not in dropped}
     merged.incomplete = inherited.incomplete or own.incomplete
     for key, (name, value) in own.entries.items():
@@ -77,7 +90,7 @@ def _merge_names(inherited: Node, own: Node, key: str) -> Node:
     """Merge two mappings of free names; what is under a backend's name is merged in turn."""
     if key in ("expect", "calls"):
         return merge(inherited, own)
-    merged = _copy(own)
+    merged = copy(own)
     merged.entries = dict(inherited.entries)
     for name, (at, value) in own.entries.items():
         before = inherited.get(name) if key == "backends" else None
@@ -118,17 +131,99 @@ def _extended(item: Node, by_id: dict[str, Node], text: SpecText) -> Node:
     result = chain.pop()
     while chain:
         own = chain.pop()
-        base = _copy(result)
+        base = copy(result)
         base.entries = {key: entry for key, entry in result.entries.items() if key not in _OWN}
         result = merge(base, own)
     return result
+
+
+def _cases(whole: Node, written: Node, text: SpecText) -> list[Node]:
+    """The scenarios that `whole` stands for: itself, or one for each of the cases that are `written` in it."""
+    cases = written.get("cases")
+    if cases is None or cases.kind == "unreadable":
+        return [whole]
+    if cases.kind != "sequence" or not cases.items:
+        if cases.kind == "sequence":  # what is no list is the model's to report
+            help = "add one: '- {id: …, expect: …}', or remove 'cases'"
+            text.report(cases.line, cases.column, cases.width, "cases must not be empty", help)
+        whole.incomplete = True
+        return [whole]
+    shared = copy(whole)
+    shared.entries = {key: entry for key, entry in whole.entries.items() if key not in ("extends", "cases")}
+    return [_case(shared, one, text) for one in cases.items if one.kind != "unreadable"]
+
+
+def _case(shared: Node, own: Node, text: SpecText) -> Node:
+    if own.kind != "mapping":
+        message, help = f"a case must be a mapping, not {describe(own)}", "write {id: …, expect: …}"
+        text.report(own.line, own.column, own.width, message, help)
+        return Node("unreadable", own.line, own.column)
+    own = copy(own)
+    for key in ("extends", "cases"):
+        if entry := own.entries.pop(key, None):
+            help = "write the case as a scenario, which can extend another"
+            text.report(entry[0].line, entry[0].column, entry[0].width, f"a case has no {quote(key)}", help)
+    case = merge(shared, own, _REPLACES_IN_CASE)
+    case.begins = shared.line
+    first, last = shared.get("id"), own.get("id")
+    if first is not None and last is None:
+        case.entries["id"] = (own, replace(first, line=own.line, column=own.column, end_line=0))
+    elif first is not None and last is not None and _is_name(first) and _is_name(last):
+        whole = f"{first.value}-{last.value}"
+        case.entries["id"] = (own.entries["id"][0], replace(last, value=whole, text=whole))
+    return case
+
+
+def _is_name(node: Node) -> bool:
+    return isinstance(node.value, str) and _NAME.fullmatch(node.value) is not None
+
+
+def _with_layers(scenarios: list[Node], root: Node, text: SpecText) -> list[Node]:
+    """The scenarios, each with the layer that it names in place of the name."""
+    layers, used = root.mapping("layers").entries, set[str]()
+    for scenario in scenarios:
+        layer = scenario.get("layer")
+        if layer is None or not isinstance(layer.value, str) or not _LAYER_NAME.fullmatch(layer.value):
+            continue
+        used.add(layer.value)
+        if layer.value in layers:
+            scenario.entries["layer"] = (scenario.entries["layer"][0], layers[layer.value][1])
+            continue
+        scenario.entries["layer"] = (scenario.entries["layer"][0], Node("unreadable", layer.line, layer.column))
+        if not root.incomplete:
+            help = text.suggest(layer.value, list(layers)) or (
+                f"the file's layers are {listing(layers, 'and')}"
+                if layers
+                else "write its source, or add it to 'layers:'"
+            )
+            message = f"this file has no layer {quote(layer.value)}"
+            text.report(layer.line, layer.column, layer.width, message, help)
+    for name, (key, _) in layers.items():
+        if name not in used and not root.incomplete and not any(one.incomplete for one in scenarios):
+            help = "name it in a scenario, 'layer: …', or remove it"
+            text.report(key.line, key.column, key.width, f"no scenario uses the layer {quote(name)}", help)
+    return scenarios
+
+
+def _with_rules(item: Node) -> None:
+    """Add the rules that a scenario cites to its tags."""
+    rules = item.get("rules")
+    if rules is None or rules.kind != "sequence":
+        return
+    names = [name for rule in rules.items for name in ([key for key, _ in rule.entries.values()] or [rule])]
+    place, before = item.entries.get("tags") or (item.entries["rules"][0], Node("sequence", rules.line, rules.column))
+    if before.kind == "sequence":
+        known = {tag.value for tag in before.items}
+        tags = copy(before)
+        tags.items += [name for name in names if _is_name(name) and name.value not in known]
+        item.entries["tags"] = (place, tags)
 
 
 def _with_defaults(item: Node, defaults: Node) -> Node:
     """`item` with the file's defaults, and each backend's expectations completed from the scenario's."""
     if item.kind != "mapping":
         return item
-    item = _copy(item)
+    item = copy(item)
     for key in ("seed", "timeout", "rtol"):
         if key in defaults.entries:
             item.entries.setdefault(key, defaults.entries[key])
@@ -139,7 +234,7 @@ def _with_defaults(item: Node, defaults: Node) -> Node:
         inherited = defaults.entries[key][1]
         if value is inherited or value.kind != inherited.kind:
             continue
-        whole = _copy(value)
+        whole = copy(value)
         if key == "tags":
             known = {tag.value for tag in value.items}
             whole.items = [tag for tag in inherited.items if tag.value not in known] + value.items
@@ -147,15 +242,16 @@ def _with_defaults(item: Node, defaults: Node) -> Node:
             # A scenario that names a document of its own has no use for the default's section or url.
             whole.entries = {**inherited.entries, **value.entries}
         item.entries[key] = (name, whole)
+    _with_rules(item)
     _complete_backends(item)
     return item
 
 
 def _complete_backends(item: Node) -> None:
-    backends = _copy(item.mapping("backends"))
+    backends = copy(item.mapping("backends"))
     expect = item.mapping("expect")
     for name, (at, value) in backends.entries.items():
-        whole = _copy(value)
+        whole = copy(value)
         if value.kind == "sequence":
             whole.items = [_completed(one, expect) for one in value.items]
         else:
@@ -167,7 +263,7 @@ def _complete_backends(item: Node) -> None:
 
 def _completed(entry: Node, expect: Node) -> Node:
     """A backend's entry, what it expects completed from the scenario's; what was `observed` is complete by itself."""
-    whole = _copy(entry)
+    whole = copy(entry)
     special = entry.get("expect") if entry.kind == "mapping" else None
     if special and special.kind == "mapping":
         whole.entries["expect"] = (entry.entries["expect"][0], merge(expect, special))
@@ -180,10 +276,3 @@ def _size(node: Node, known: dict[int, int]) -> int:
         children = [*node.items, *(value for _, value in node.entries.values())]
         known[id(node)] = 1 + sum(_size(child, known) for child in children)
     return known[id(node)]
-
-
-def _copy(node: Node) -> Node:
-    return Node(
-        node.kind, node.line, node.column, node.end_line, node.end_column, node.value, node.text, node.style,
-        dict(node.entries), list(node.items), node.incomplete,
-    )  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cache, partial
 from math import prod
 from typing import get_args
 
@@ -21,7 +22,7 @@ from gradcheck.spec.input_rules import (
     is_differentiable,
 )
 from gradcheck.spec.messages import misspelt, report_unknown_key
-from gradcheck.spec.names import KNOWN, check_call, check_exception, check_parameters, words_of
+from gradcheck.spec.names import check_call, check_exception, check_parameters, words_of
 from gradcheck.spec.pattern import check_pattern
 from gradcheck.spec.text import SpecText
 from gradcheck.spec.tree import Node, describe
@@ -29,8 +30,12 @@ from gradcheck.spec.tree import Node, describe
 MAX_COMBINATIONS = 256
 
 _DTYPES = get_args(model.DType)
+# Parameters of a matrix that hold for every input -> their values.
+_OF_ALL_INPUTS = {"dtype": _DTYPES, "layout": get_args(model.Layout)}
 _NULL_ALLOWED = ("values", "grads")  # below these keys null is a value like any other
 _CASE_NAME_PART = re.compile(r"[A-Za-z0-9._+-]+")
+_OF_SCENARIOS = ["path", "line", "column", "begins", "positions"]
+_OF_INPUTS = ["dtype_written", "layout_written"]
 _OPERATORS = ("and", "or", "not")
 
 
@@ -40,9 +45,15 @@ def prepare(root: Node, text: SpecText) -> None:
     _take_reserved(root, ["path"], [], text)
     scenarios = root.get("scenarios")
     for index, scenario in enumerate(scenarios.items if scenarios else ()):
-        _take_reserved(scenario, ["path", "line", "column", "positions"], ["scenarios", index], text)
-        for name, (_, input) in scenario.mapping("inputs").entries.items():
-            _take_reserved(input, ["dtype_written"], ["scenarios", index, "inputs", name], text)
+        cases = scenario.get("cases")
+        for one in (scenario, *(cases.items if cases else ())):
+            _take_reserved(one, _OF_SCENARIOS, ["scenarios", index], text)
+            for name, (key, input) in one.mapping("inputs").entries.items():
+                _take_reserved(input, _OF_INPUTS, ["scenarios", index, "inputs", name], text)
+                if input.kind == "sequence":
+                    long = Node("mapping", input.line, input.column, input.end_line, input.end_column)
+                    long.entries["shape"] = (input, input)
+                    one.mapping("inputs").entries[name] = (key, long)
 
 
 def _report_empty(node: Node, text: SpecText) -> None:
@@ -92,7 +103,8 @@ def default_verdict(scenario: Node, defaults: Node) -> str:
         is_differentiable(input, _dtypes(scenario, input, defaults))
         for _, input in scenario.mapping("inputs").entries.values()
     )
-    return "matches" if differentiable and "layer" in scenario.entries else "unchecked"
+    is_layer = "layer" in scenario.entries and "script" not in scenario.entries
+    return "matches" if differentiable and is_layer else "unchecked"
 
 
 def _dtypes(scenario: Node, input: Node, defaults: Node) -> list[str]:
@@ -110,7 +122,7 @@ def _check_scenario(scenario: Node, defaults: Node, text: SpecText) -> None:
     for name, (key, input) in scenario.mapping("inputs").entries.items():
         check_name(key, "an input", text)
         if input.kind == "mapping":
-            check_input(name, input, _dtypes(scenario, input, defaults), text)
+            check_input(name, input, _dtypes(scenario, input, defaults), scenario.mapping("matrix"), text)
             shapes[name] = input_shape(input)
     for name, (_, values) in scenario.mapping("matrix").entries.items():
         _check_matrix_values(name, values, text)
@@ -120,7 +132,7 @@ def _check_scenario(scenario: Node, defaults: Node, text: SpecText) -> None:
             help = "choose another word: 'and', 'or' and 'not' join tags in a selection"
             text.report(tag.line, tag.column, tag.width, f"{quote(tag.text)} cannot be a tag", help)
     check_backends(scenario, text)
-    code = words_of(scenario, text) if _names_matter(scenario) else None
+    code = cache(partial(words_of, scenario, text))  # few scenarios have use for them
     check_parameters(scenario, code, text)
     differentiable = default_verdict(scenario, defaults) == "matches"
     for expect in all_expectations(scenario):
@@ -130,23 +142,13 @@ def _check_scenario(scenario: Node, defaults: Node, text: SpecText) -> None:
                 check_exception(expect, section, code, text)
 
 
-def _names_matter(scenario: Node) -> bool:
-    """Whether a rule asks for the names that the code uses: finding them takes longer than all other rules."""
-    if scenario.mapping("matrix").entries.keys() - {"dtype"}:
-        return True
-    expected = [one for one in all_expectations(scenario) if one is not None]
-    return any(
-        one.mapping(section).string("type") not in {None, *known} for one in expected for section, known in KNOWN
-    )
-
-
 def _check_program(scenario: Node, text: SpecText) -> None:
-    """Exactly one of layer and script, with code in it that is Python."""
+    """A layer, a script, or a script behind the source of a layer, with code in it that is Python."""
     layer, script, call = scenario.get("layer"), scenario.get("script"), scenario.get("call")
-    if layer and script:
+    if layer and script and layer.kind == "mapping":
         key = scenario.entries["script"][0]
-        message = "both 'layer' and 'script' in one scenario"
-        help = "keep 'layer' to check a gradient, or 'script' to run a whole program"
+        message = "a script beside a layer that has no source here"
+        help = "import the layer in the script, or remove the script to check the layer's gradient"
         text.report(key.line, key.column, key.width, message, help)
     elif (
         not layer
@@ -158,13 +160,15 @@ def _check_program(scenario: Node, text: SpecText) -> None:
         text.report(scenario.line, scenario.column, 1, "a scenario needs 'layer' or 'script'", help)
     if script:
         check_python(script, text, "the script", "exec")
-    for useless in ("inputs", "call") if script and not layer else ():
+    for useless in ("inputs", "call") if script and not (layer and layer.kind == "mapping") else ():
         if entry := scenario.entries.get(useless):
-            help = "remove it, or write the layer's code as 'layer'"
+            help = "remove it, or keep a 'layer' alone to check its gradient"
             message = f"a script has no use for {quote(useless)}"
             text.report(entry[0].line, entry[0].column, entry[0].width, message, help)
     is_source = layer is not None and isinstance(layer.value, str)
     tree = check_python(layer, text, "the layer", "exec") if layer is not None and is_source else None
+    if script:
+        return
     if call:
         check_call(scenario, call, check_python(call, text, "call", "eval"), tree, text)
     elif layer and tree is not None and not scenario.incomplete:
@@ -186,9 +190,9 @@ def _check_matrix_values(name: str, values: Node, text: SpecText) -> None:
             continue
         if item.kind != "scalar" or value is None:
             message, help = f"matrix: {quote(name)} takes text, numbers and booleans, not {describe(item)}", ""
-        elif name == "dtype" and value not in _DTYPES:
-            message = f"unknown dtype {quote(item.text)}"
-            help = text.suggest(item.text, list(_DTYPES)) or f"write {listing(_DTYPES)}"
+        elif (known := _OF_ALL_INPUTS.get(name)) and value not in known:
+            message = f"unknown {name} {quote(item.text)}"
+            help = text.suggest(item.text, list(known)) or f"write {listing(known)}"
         elif not _CASE_NAME_PART.fullmatch(str(value)):
             message = f"matrix: {quote(item.text)} cannot be part of a case's name"
             help = "use letters, digits, '.', '_', '+' and '-' only"
@@ -262,7 +266,7 @@ def _conflicts(expect: Node, scenario: Node, differentiable: bool) -> Iterator[t
         for name, shown in asking:
             help = "remove one of the two: a run that ends with an exception has no gradient to check"
             yield expect.entries[name][0], f"'{shown}' and 'raises' exclude each other", help
-    elif "layer" not in scenario.entries and not scenario.incomplete:
+    elif ("script" in scenario.entries or "layer" not in scenario.entries) and not scenario.incomplete:
         for name, shown in asking:
             help = "write the layer's code as 'layer', with 'inputs'; a script can check 'values: {x.grad: …}'"
             yield expect.entries[name][0], f"'{shown}' needs a layer, this is a script", help

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import yaml
@@ -61,6 +61,8 @@ class Node:
     entries: dict[str, tuple[Node, Node]] = field(default_factory=dict)
     items: list[Node] = field(default_factory=list)
     incomplete: bool = False
+    begins: int = 0
+    """Of a scenario that is one of several cases: the line of what they are cases of."""
 
     @property
     def width(self) -> int:
@@ -96,6 +98,17 @@ class Node:
             yield self
         for item in self.items:
             yield from item.scalars()
+
+
+def copy(node: Node) -> Node:
+    """A node with collections of its own, of the same nodes."""
+    return replace(node, entries=dict(node.entries), items=list(node.items))
+
+
+def is_text(plain: str) -> bool:
+    """Whether a scalar without quotes is text: neither null, a boolean, nor a number."""
+    number = plain[:1] in "+-.0123456789" and (_INT.fullmatch(plain) or _FLOAT.fullmatch(plain))
+    return plain not in _CONSTANTS and not number
 
 
 class _StopReadingError(Exception):
@@ -210,7 +223,7 @@ class _Builder:
             return
         if node.text in _CONSTANTS:
             node.value = _CONSTANTS[node.text]
-        elif node.text[0] in "+-.0123456789" and (_INT.fullmatch(node.text) or _FLOAT.fullmatch(node.text)):
+        elif not is_text(node.text):
             if len(node.text) > MAX_DIGITS:
                 node.kind = "unreadable"
                 self._report_node(node, f"a number of more than {MAX_DIGITS} characters", "write fewer digits")

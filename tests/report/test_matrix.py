@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 from installed import RELEASES, gradcheck, lacking
 
-from gradcheck.backends.base import missing, version_of
+from gradcheck.backends.base import version_of
 from gradcheck.commands import main
 
 PAGE = Path(__file__).parents[2] / "docs" / "matrix.md"
@@ -41,8 +41,8 @@ def does_what_is_pinned(backend: str, column: str, folder: Path) -> None:
 
 @pytest.mark.parametrize("backend", ["numpy", "paddle"])
 def test_what_is_here_does_what_the_page_says(backend: str, tmp_path: Path) -> None:
-    if problem := missing(backend):
-        pytest.skip(problem)
+    if backend == "paddle" and not version_of(backend):  # `import paddle` may be the engine here
+        pytest.skip("not installed: paddle")
     does_what_is_pinned(backend, "numpy" if backend == "numpy" else f"paddle@{version_of(backend)}", tmp_path)
 
 

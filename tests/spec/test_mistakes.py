@@ -8,6 +8,7 @@ from gradcheck.spec.diagnostic import SpecError
 from gradcheck.spec.read import load, read
 
 LAYER = "layer: {op: tanh}\n"
+NO_LAYER = "layer must be Python source, a layer's name, {ref: …} or {op: …}"
 INPUT = LAYER + "inputs: {x: {shape: [2]}}\n"
 
 
@@ -134,10 +135,10 @@ def test_a_wrong_schema_and_a_missing_one(diagnose):
         (INPUT + "tags: [not]", "3:8 'not' cannot be a tag", "choose another word"),
         # programs
         ("seed: 1", "-2:1 a scenario needs 'layer' or 'script'", "add 'layer: |'"),
-        (INPUT + "script: x", "3:1 both 'layer' and 'script' in one scenario", "keep 'layer' to"),
+        (INPUT + "script: x", "3:1 a script beside a layer that has no source here", "import the layer"),
         ("script: x\ncall: x", "2:1 a script has no use for 'call'", "remove it"),
-        ("layer: {}", "1:8 layer must be Python source, {ref: …} or {op: …}, not a mapping", "write 'layer: |'"),
-        ("layer: 3", "1:8 layer must be Python source, {ref: …} or {op: …}, not the number 3", "write 'layer: |'"),
+        ("layer: {}", f"1:8 {NO_LAYER}, not a mapping", "write 'layer: |'"),
+        ("layer: 3", f"1:8 {NO_LAYER}, not the number 3", "write 'layer: |'"),
         ("layer: {ref: pkg.mod}", "1:14 ref 'pkg.mod' is not well formed", "write it as package.module:Class"),
         ("layer: {op: 'tanh()'}", "1:13 op 'tanh()' is not well formed", "write the name under paddle"),
         ("layer: {op: tahn}", "1:13 unknown op 'tahn'", "did you mean 'tanh'?"),
@@ -222,7 +223,7 @@ def test_a_wrong_schema_and_a_missing_one(diagnose):
         (INPUT + "matrix: {n: [a b]}", "3:14 matrix: 'a b' cannot be part of a case's name", "use letters"),
         (INPUT + "matrix: {n: [[1]]}", "3:14 matrix: 'n' takes text, numbers and booleans, not a list", ""),
         (INPUT + 'matrix: {n: [1, "1"]}', "3:17 matrix: '1' is given twice", "remove"),
-        (INPUT + "matrix: {n: [1, 2]}", "3:10 nothing uses the matrix parameter 'n'", "only 'dtype' works by itself"),
+        (INPUT + "matrix: {n: [1, 2]}", "3:10 nothing uses the matrix parameter 'n'", "'layout' work by themselves"),
         (INPUT + "call: paddle.tanh(y)", "3:7 call: there is no 'y'", "the inputs are x"),
         (INPUT + "expect: {raises: {type: ValuError}}", "3:25 there is no exception 'ValuError'", "'ValueError'?"),
         (INPUT + "expect: {warns: {type: UserWarnin}}", "3:24 there is no warning 'UserWarnin'", "'UserWarning'?"),

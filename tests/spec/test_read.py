@@ -62,9 +62,9 @@ def test_every_part_of_the_format(accept):
 def test_defaults_give_the_dtype_and_the_matrix_changes_only_what_does_not_name_its_own(accept):
     tanh = accept(FULL).scenarios[0]
     assert (tanh.inputs["x"].dtype, tanh.inputs["labels"].dtype) == ("float32", "int64")
-    assert tanh.dtype_of("x", {"dtype": "float64"}) == "float64"
-    assert tanh.dtype_of("x", {}) == "float32"
-    assert tanh.dtype_of("labels", {"dtype": "float64"}) == "int64"
+    assert tanh.inputs["x"].at({"dtype": "float64"}).dtype == "float64"
+    assert tanh.inputs["x"].at({}).dtype == "float32"
+    assert tanh.inputs["labels"].at({"dtype": "float64"}).dtype == "int64"
 
 
 @pytest.mark.parametrize(

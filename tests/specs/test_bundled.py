@@ -53,6 +53,10 @@ def test_every_example_of_the_documents_is_there_as_a_program(scenarios: list[Sc
     assert len(programs) == DOCUMENTED_EXAMPLES
 
 
+def test_every_scenario_has_a_title_and_says_what_it_is_held_against(scenarios: list[Scenario]) -> None:
+    assert [s.id for s in scenarios if not s.title or not (s.source or s.rules)] == []
+
+
 def test_every_program_states_what_must_hold_after_it(scenarios: list[Scenario]) -> None:
     silent = [s.id for s in scenarios if s.script is not None and not (s.expect.values or s.expect.raises)]
     assert silent == []
@@ -62,7 +66,7 @@ def test_every_layer_states_what_its_gradient_is_or_what_it_raises(scenarios: li
     silent = [
         s.id
         for s in scenarios
-        if s.layer is not None
+        if s.script is None
         and s.expect.gradient == "unchecked"
         and not (s.expect.raises or s.expect.calls.backward is not None)
     ]

@@ -61,6 +61,12 @@ def test_an_observation_that_a_scenario_cites_is_in_the_catalogue(scenarios: lis
     assert cited - ids == set()
 
 
+def test_what_a_scenario_cites_as_a_rule_is_in_the_catalogue(scenarios: list[Scenario]) -> None:
+    ids = {rule.id for rule, _ in rules_of(catalogue())}
+    cited = {name for s in scenarios for rule in s.rules for name in ([rule] if isinstance(rule, str) else rule)}
+    assert cited - ids == set()
+
+
 def test_every_rule_has_a_mutation_that_breaks_it() -> None:
     broken = {rule for mutation in mutations() for rule in mutation.breaks}
     assert {rule.id for rule, _ in rules_of(catalogue())} ^ broken == set()

@@ -1,0 +1,80 @@
+"""``gradcheck fmt``: spec files in their canonical form."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+import click
+
+USAGE = 2
+
+
+@click.command("fmt")
+@click.argument("paths", nargs=-1, metavar="[PATH]...")
+@click.option("--check", is_flag=True, help="Change nothing; list the files that are not in canonical form.")
+@click.pass_context
+def fmt(context: click.Context, paths: tuple[str, ...], check: bool) -> None:
+    """Write spec files, or all *.grad.yaml files below folders, in canonical form; what they say stays the same.
+
+    Keys stand in the order of `gradcheck schema`, short values on one line, code as a block; comments are kept. Without
+    a PATH, the files of [tool.gradcheck] or those of this folder. A file is replaced as a whole or not at all. Exits
+    with 0; with 1 if --check found something to change; with 2 if a file has mistakes, which are shown as by `gradcheck
+    validate`, and stays as it is.
+    """
+    from gradcheck.commands.specs import fail
+    from gradcheck.config import ConfigError, load_config
+    from gradcheck.escape import escape
+    from gradcheck.shown import count
+    from gradcheck.spec.diagnostic import SpecError
+    from gradcheck.spec.read import find, read
+    from gradcheck.spec.write import NotKeptError, formatted
+
+    try:
+        files, mistakes = find(paths or load_config().paths or ["."])
+    except ConfigError as error:
+        raise fail(str(error)) from None
+    changed = 0
+    for file in files:
+        try:
+            read(file)
+            before = file.read_bytes()
+            after = formatted(before, str(file)).encode()
+            if after != before:
+                changed += 1
+                if not check:
+                    replace(file, after)
+                click.echo(f"{escape(str(file))}: {'is not in canonical form' if check else 'written'}")
+        except SpecError as error:
+            mistakes += error.diagnostics
+        except NotKeptError:
+            raise fail(f"{file} would lose something, which is a bug of gradcheck's; it stays as it is") from None
+        except OSError as error:
+            raise fail(f"{file}: {error.strerror or error}; it stays as it is") from None
+    for mistake in mistakes:
+        click.echo(mistake.render(), err=True)
+    if not mistakes:
+        click.echo(f"{count(len(files), 'file')}, {changed} {'to write' if check else 'written'}")
+    context.exit(USAGE if mistakes else int(check and changed > 0))
+
+
+def replace(file: Path, content: bytes) -> None:
+    """Put `content` in the place of what the file holds, at once; a link stays one.
+
+    Raises:
+        OSError: the system refuses it, and the file is as it was.
+    """
+    target = Path(os.path.realpath(file))
+    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    try:
+        with os.fdopen(handle, "wb") as new:
+            new.write(content)
+        shutil.copymode(target, name)
+        os.replace(name, target)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(name)
+        raise
