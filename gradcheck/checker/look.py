@@ -132,6 +132,8 @@ class Looker:
                 noise = module_of(noise).maximum(noise, floor.noise)
             derivative = self.scanned(scan, noise, whole, AGAIN_STEPS if like is not None else BRIEF)
             cotangent = size * equal_weights(derivative.both, self.slopes(masks), self.random)
+            if not bool(cotangent.any()):  # of no output is anything seen: a cotangent of 0 would have everyone agree
+                cotangent = size * self.even_weights()
             cotangent *= ~(derivative.kinked | derivative.unclear)
         else:
             cotangent = size * self.even_weights()
