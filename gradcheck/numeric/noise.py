@@ -120,5 +120,6 @@ def with_hidden(scan: Scan, noise: Array) -> Array:
     known = size > 0
     if not bool(known.any()):
         return found
-    usual = float(np.median(np.asarray((found[known] / size[known]).tolist())))
+    shares = sorted((found[known] / size[known]).tolist())
+    usual = shares[len(shares) // 2]  # np.median imports numpy.ma, in every case's process anew: 8 ms
     return xp.where(xp.isfinite(found), xp.maximum(found, SHARED * usual * size), found)
