@@ -15,8 +15,8 @@ RTOL = {"float16": 2e-3, "bfloat16": 2e-2, "float32": 1e-6, "complex64": 1e-6, "
 def difference(got: Any, expected: Any, rtol: float | None, to_numpy: Callable[[Any], Any]) -> str:
     """Why `got` is not what was expected, in one line; empty if it is.
 
-    None, booleans and strings are compared by equality, numbers and nested lists elementwise after their shapes:
-    ``|got - expected| <= rtol * |expected|``, NaN equal to NaN.
+    None, booleans and strings are compared by equality, also in lists, and numbers and lists of them elementwise, after
+    their shapes: ``|got - expected| <= rtol * |expected|``, NaN equal to NaN.
     """
     if expected is None or isinstance(expected, (bool, str)):
         plain = got if got is None or isinstance(got, (bool, str)) else to_numpy(got)
@@ -34,6 +34,9 @@ def difference(got: Any, expected: Any, rtol: float | None, to_numpy: Callable[[
         return f"expected {shown(expected)}, got {type(got).__name__} {got!r}"
     if values.dtype == object:
         return "" if got == expected else f"expected {shown(expected)}, got {got!r}"
+    if "U" in (values.dtype.kind, wanted.dtype.kind):  # text among them: nothing is close to it
+        same = values.tolist() == wanted.tolist()
+        return "" if same else f"expected {shown(expected)}, got {shown(values)}"
     if values.shape != wanted.shape:
         return f"expected shape {list(wanted.shape)}, got {list(values.shape)}: {shown(values)}"
     tolerance = RTOL.get(values.dtype.name, 0.0) if rtol is None else rtol

@@ -29,6 +29,7 @@ def identity(value: Any) -> Any:
         (np.array([np.nan, np.inf]), [float("nan"), float("inf")]),
         ([2, 3], [2, 3]),
         (np.array([], dtype=np.float64), []),
+        (["a", "b"], ["a", "b"]),
     ],
 )
 def test_equal(got: Any, expected: Any) -> None:
@@ -48,6 +49,9 @@ def test_equal(got: Any, expected: Any) -> None:
         (np.float64(1.0) + 1e-9, 1.0, "1 of 1 differ"),
         (np.array([0.0, np.nan]), [0.0, 0.0], "got nan"),
         (0.0, 1e-300, "expected 1e-300"),
+        (["a", "b"], ["a", "c"], "expected ['a', 'c'], got ['a', 'b']"),
+        (np.array([1.0, 2.0]), (1.0, "a"), "expected (1.0, 'a'), got [1.0, 2.0]"),
+        (np.array([1.0, 2.0]), [[1.0], [2.0, 3.0]], "expected [[1.0], [2.0, 3.0]], got ndarray"),
     ],
 )
 def test_different(got: Any, expected: Any, said: str) -> None:
