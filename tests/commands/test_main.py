@@ -181,19 +181,29 @@ def test_quick_commands_import_neither_numpy_nor_a_backend_nor_user_code(spec, f
         "  - id: one\n    title: t\n    source: {document: d}\n"
         '    layer: {ref: "trap:L"}\n    inputs: {x: {shape: [1]}}\n'
     )
+    done = loading([*heavy, "trap"], arguments)
+    assert done.stderr == "[]\n"
+    assert done.stdout
+
+
+def test_a_run_on_one_backend_leaves_numpy_to_its_workers(spec):
+    spec("  - {id: one, script: x = 1}\n")
+    assert loading(["numpy", "ml_dtypes"], ["run", "a.grad.yaml", "--allow-code"]).stderr == "[]\n"
+
+
+def loading(modules, arguments):
+    """A command run in a process of its own, which says in the end which of some modules it has imported."""
     program = (
         f"import sys; sys.path[:0] = {[str(ROOT), str(ROOT / 'engine')]!r}; sys.path.append('.')\n"
         "from gradcheck.commands import main\n"
         "try: main(sys.argv[1:])\n"
         "except SystemExit as end: assert not end.code, end.code\n"
-        f"print(sorted(set({[*heavy, 'trap']!r}) & set(sys.modules)), file=sys.stderr)\n"
+        f"print(sorted(set({modules!r}) & set(sys.modules)), file=sys.stderr)\n"
     )
-    done = subprocess.run(
+    return subprocess.run(
         [sys.executable, "-c", program, *arguments],
         capture_output=True,
         text=True,
         env={**os.environ, "NO_COLOR": "1"},
         check=True,
     )
-    assert done.stderr == "[]\n"
-    assert done.stdout
