@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import CodeType
 from typing import TYPE_CHECKING, Any
@@ -85,9 +85,13 @@ class Layer(TensorFunction):
         leaf.stop_gradient = stop_gradient
         return leaf
 
+    def documented_outputs(self) -> Sequence[Any]:
+        """What the documented call gave."""
+        return self.outputs(self.namespace["out"])
+
     def results(self, gradients: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         """The outputs of the documented call, and the gradients that it gave, each with what reports call it."""
-        outputs = self.outputs(self.namespace["out"])
+        outputs = self.documented_outputs()
         for k, output in enumerate(outputs):
             yield "out" if len(outputs) == 1 else f"out[{k}]", output
         for name, gradient in gradients.items():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -113,12 +113,9 @@ class StaticLayer(Layer):
         found = self.run(self.build(self.signature(arrays), 1, None), [*arrays, *starts])
         return {**dict.fromkeys(self.inputs), **dict(zip(needed, found, strict=True))}
 
-    def results(self, gradients: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    def documented_outputs(self) -> Sequence[Any]:
         outs = self.namespace["out"]
-        for k, out in enumerate(outs if isinstance(outs, list) else [outs]):
-            yield "out" if not isinstance(outs, list) else f"out[{k}]", out
-        for name, gradient in gradients.items():
-            yield f"gradient of {name}", gradient
+        return outs if isinstance(outs, list) else [outs]
 
     def needed(self, name: str, array: Array) -> bool:
         """Whether an input takes a gradient."""

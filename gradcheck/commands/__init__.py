@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from gradcheck import __version__, garbage
+from gradcheck.commands.exits import INTERRUPTED
 from gradcheck.commands.system import drop_unwritten, prepare_streams, refusal
 
 COMMANDS = {
@@ -33,9 +34,6 @@ COMMANDS = {
     "schema": ("gradcheck.commands.schema:schema", "Print the JSON Schema of spec files."),
 }
 """Name → where the command is, and the line that ``--help`` shows for it without loading it."""
-
-INTERRUPTED = 130
-"""The exit code after Ctrl-C."""
 
 
 class LazyGroup(click.Group):

@@ -13,10 +13,8 @@ from typing import NoReturn
 import click
 
 from gradcheck import __version__
+from gradcheck.commands.exits import BUG, USAGE
 from gradcheck.run.folder import Folder, FolderError
-
-USAGE, BUG = 2, 3
-"""Exit codes."""
 
 
 def stop_for(error: Exception) -> NoReturn:

@@ -16,10 +16,10 @@ from typing import Any, Protocol
 import click
 
 from gradcheck.case.case import Case
-from gradcheck.commands import INTERRUPTED
 from gradcheck.commands.bug import stop_for_bug
+from gradcheck.commands.exits import INTERRUPTED, NOTHING_SELECTED
 from gradcheck.commands.screen import Screen, header
-from gradcheck.commands.specs import NOTHING_SELECTED, fail
+from gradcheck.commands.specs import fail
 from gradcheck.escape import safe
 from gradcheck.report.files import written
 from gradcheck.report.record import Report

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-USAGE = 2
+from gradcheck.commands.exits import USAGE
 
 
 @click.command("fmt")

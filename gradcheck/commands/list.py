@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gradcheck.commands.specs import NOTHING_SELECTED, fail, read_specs, selection_options
+from gradcheck.commands.exits import NOTHING_SELECTED
+from gradcheck.commands.specs import fail, read_specs, selection_options
 from gradcheck.config import ConfigError, load_config
 from gradcheck.escape import one_line
 from gradcheck.run.plan import plan

@@ -13,9 +13,10 @@ from gradcheck.backends.base import BACKENDS
 from gradcheck.case.case import MEMORY, TIMEOUT, Case
 from gradcheck.commands.choose import chosen_backends, environments_of
 from gradcheck.commands.conduct import exit_code, make_pool, run_all, settle, write_reports
+from gradcheck.commands.exits import NOTHING_SELECTED
 from gradcheck.commands.run_options import number_of_jobs, report_file, shard_numbers
 from gradcheck.commands.screen import make_screen
-from gradcheck.commands.specs import NOTHING_SELECTED, fail, is_path, read_specs, selection_options
+from gradcheck.commands.specs import fail, is_path, read_specs, selection_options
 from gradcheck.commands.trust import allow_code_option, leave_of, require_trust
 from gradcheck.commands.watch import run_at_changes
 from gradcheck.config import ConfigError, load_project

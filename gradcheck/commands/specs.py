@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gradcheck import garbage
+from gradcheck.commands.exits import USAGE
 from gradcheck.escape import safe
 from gradcheck.resources import bundled_specs
 from gradcheck.shown import count
@@ -17,9 +18,6 @@ from gradcheck.spec.read import load
 
 if TYPE_CHECKING:
     from gradcheck.spec.model import SpecFile
-
-USAGE = 2
-NOTHING_SELECTED = 5
 
 
 def read_specs(names: Sequence[str], paths: Sequence[str] = ()) -> tuple[list[SpecFile], list[str]]:

@@ -10,11 +10,9 @@ from gradcheck.commands.specs import fail, read_specs
 from gradcheck.config import ConfigError, load_config
 from gradcheck.escape import one_line, safe
 from gradcheck.hint import hint
-from gradcheck.resources import bundled_specs
 from gradcheck.rules import catalogue, rules_of
-from gradcheck.shown import shown_path
+from gradcheck.shown import count, shown_path
 from gradcheck.spec.model import Expect, Raises, Regex, Scenario, Tolerance, Warns
-from gradcheck.spec.read import load
 
 GRADIENT = {
     "matches": "backward gives the derivative",
@@ -31,12 +29,12 @@ def explain_all(names: Sequence[str]) -> dict[str, str]:
         SystemExit: a file has mistakes, or nothing has such a name.
     """
     try:
-        specs, _ = read_specs((), load_config().paths)
+        paths = load_config().paths
     except ConfigError as error:
         raise fail(str(error)) from None
-    bundled = [scenario for spec in load([bundled_specs()]) for scenario in spec.scenarios]
-    scenarios = {scenario.id: scenario for scenario in bundled}
-    scenarios |= {scenario.id: scenario for spec in specs for scenario in spec.scenarios}
+    bundled = [scenario for spec in read_specs((), ())[0] for scenario in spec.scenarios]
+    own = [scenario for spec in read_specs((), paths)[0] for scenario in spec.scenarios] if paths else []
+    scenarios = {scenario.id: scenario for scenario in [*bundled, *own]}
     rules = {rule.id: (rule, document) for rule, document in rules_of(catalogue())}
     texts = {}
     for name in names:
@@ -86,9 +84,9 @@ def statements(expect: Expect) -> Iterator[str]:
         yield f"{GRADIENT[expect.gradient]}{found}{second}"
     for name, grads in expect.grads.items():
         yield f"the gradient of {name} is {grads}" if grads is not None else f"{name} has no gradient"
-    for name, count in (("forward", expect.calls.forward), ("backward", expect.calls.backward)):
-        if count is not None:
-            yield f"{name} runs {count} time{'' if count == 1 else 's'}"
+    for name, times in (("forward", expect.calls.forward), ("backward", expect.calls.backward)):
+        if times is not None:
+            yield f"{name} runs {count(times, 'time')}"
     if expect.raises is not None:
         when = "" if expect.raises.phase == "any" else f" in {expect.raises.phase}"
         yield f"it ends with {named(expect.raises)}{when}"

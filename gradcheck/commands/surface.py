@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-USAGE = 2
+from gradcheck.commands.exits import USAGE
 
 
 @click.command()

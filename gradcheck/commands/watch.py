@@ -12,7 +12,7 @@ from pathlib import Path
 
 import click
 
-from gradcheck.commands import INTERRUPTED
+from gradcheck.commands.exits import INTERRUPTED
 from gradcheck.commands.specs import fail, is_path
 from gradcheck.config import ConfigError, load_project
 from gradcheck.escape import safe

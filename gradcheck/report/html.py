@@ -6,9 +6,8 @@ import math
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
 from gradcheck.escape import one_line
+from gradcheck.report.page import templates
 from gradcheck.report.plot import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, plot
 from gradcheck.report.record import Report
 from gradcheck.report.text import counts_of, failure_block, marks, number, place, summary, worst_first
@@ -43,8 +42,7 @@ class HeatMap(NamedTuple):
 
 def as_html(report: Report) -> str:
     """The page. The template escapes all that it is given."""
-    loader = PackageLoader("gradcheck.report", "templates")
-    environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True)
+    environment = templates()
     environment.globals.update(
         shown_path=shown_path,
         place=place,

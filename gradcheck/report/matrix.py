@@ -6,11 +6,10 @@ import json
 import textwrap
 from collections.abc import Iterator
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
 from gradcheck.escape import one_line
 from gradcheck.matrix import MEANING, NOT_OTHERWISE, Does, Matrix, Note, Row, span, title
 from gradcheck.report.markdown import text as escaped
+from gradcheck.report.page import templates
 
 WIDTH = 120
 """Columns of the text where no terminal says otherwise."""
@@ -133,9 +132,8 @@ def markdown_note(note: Note, matrix: Matrix) -> str:
 
 def as_html(matrix: Matrix) -> str:
     """A page by itself, readable without a network and without JavaScript."""
-    loader = PackageLoader("gradcheck.report", "templates")
-    environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True)
-    return environment.get_template("matrix.html.jinja").render(
+    page = templates().get_template("matrix.html.jinja")
+    return page.render(
         heading=HEADING,
         grave=GRAVE,
         introduction=INTRODUCTION.replace("`", ""),
