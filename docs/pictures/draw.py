@@ -22,8 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "engine"), str(ROOT / "tests" / "docs")]
 
 from gradcheck.numeric.derivative import derivative_of  # noqa: E402
-from gradcheck.numeric.line import Line  # noqa: E402
-from gradcheck.numeric.scan import RATIO, SMALLEST, USUAL_LARGEST, Scan  # noqa: E402
+from gradcheck.numeric.line import RATIO, SMALLEST, USUAL_LARGEST, Line, Scan  # noqa: E402
 
 HERE = Path(__file__).parent
 WIDTH, HEIGHT, LEFT, BOTTOM, TOP = 640, 360, 70, 52, 34

@@ -11,27 +11,24 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from gradcheck.checker.found import Named
 from gradcheck.checker.hypotheses import HYPOTHESES
 from gradcheck.checker.look import ROUNDING, Look, Looker
 from gradcheck.checker.subject import Subject
 from gradcheck.numeric.derivative import quick
-from gradcheck.numeric.line import Array, module_of, only
+from gradcheck.numeric.line import Array, Scan, module_of, only
 from gradcheck.numeric.noise import measured
-from gradcheck.numeric.scan import Scan
 from gradcheck.result import Diagnosis
 
 COTANGENTS = 2
 """Random ones that a hypothesis has to hold for: with one, any number can be explained."""
 
 
-def causes(looker: Looker, named: Named, look: Look, budget: float) -> Iterator[Diagnosis]:
-    """What explains the wrong gradient: of all inputs at once by the tape, or input by input.
+def causes(looker: Looker, wrong: Sequence[int], look: Look, budget: float) -> Iterator[Diagnosis]:
+    """What explains the gradients of the inputs that are `wrong`: of all at once by the tape, or one by one.
 
     Without a tape the right gradient is found column by column, as long as `budget` evaluations allow it.
     """
     point = looker.point
-    wrong = [number for number, count in named.counts.items() if count]
     known = look.tape if look.tape is not None and look.tape.rounding and not look.by_rows else None
     cotangents = [looker.even_weights() for _ in range(COTANGENTS - (known is not None))]
     claimed = [point.vjp(u) for u in cotangents]

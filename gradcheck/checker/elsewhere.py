@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from gradcheck.checker.decide import Decision
-from gradcheck.checker.found import Found
 from gradcheck.checker.look import Look, Looker
+from gradcheck.checker.point import Entry
 from gradcheck.numeric.line import Array
 from gradcheck.result import Diagnosis, Status
 
@@ -23,6 +23,23 @@ UNSEEN = (
     "so nothing could be verified{}. Choose inputs at which the outputs respond, or a forward that keeps more digits "
     "(expm1, log1p, float64)"
 )
+
+
+@dataclass
+class Found:
+    """What came out of some looks: a verdict, and what it hangs on."""
+
+    verdict: Status
+    why: str = ""
+    look: Look | None = None
+    """A look that shows the gradient wrong."""
+    wrong: Sequence[Entry] = ()
+    diagnosis: tuple[Diagnosis, ...] = ()
+    marks: tuple[str, ...] = ()
+    wrong_elsewhere: bool = False
+    """Nothing is seen here, but where the function responds the gradient is wrong."""
+    doubted: bool = False
+    """Nothing is certain, but something speaks against the gradient."""
 
 
 def elsewhere(looker: Looker, look: Look, anyway: bool = False) -> Found:

@@ -12,12 +12,11 @@ import numpy as np
 from gradcheck.checker.closer import inputs_alone, masks_of, too_small, tried
 from gradcheck.checker.contract import Contracts
 from gradcheck.checker.decide import POWER, Decision
-from gradcheck.checker.elsewhere import contradicted, elsewhere, of_lost_outputs
-from gradcheck.checker.found import Found, Named
+from gradcheck.checker.elsewhere import Found, contradicted, elsewhere, of_lost_outputs
 from gradcheck.checker.kinks import judged, kinked_by_tape
 from gradcheck.checker.look import Look, Looker
 from gradcheck.checker.low_precision import wrong_in_low_precision
-from gradcheck.checker.name import everything, name_wrong
+from gradcheck.checker.name import Named, everything, name_wrong
 from gradcheck.checker.point import Point
 from gradcheck.checker.problem import Problem
 from gradcheck.checker.steps import steps_of

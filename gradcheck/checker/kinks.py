@@ -12,9 +12,8 @@ from gradcheck.checker.elsewhere import beside
 from gradcheck.checker.look import Look, Looker
 from gradcheck.checker.point import Entry, Point
 from gradcheck.numeric.derivative import APART, BRIEF, Derivative, derivative_of
-from gradcheck.numeric.line import Array, Line, inner, module_of
-from gradcheck.numeric.scan import Scan
-from gradcheck.numeric.search import halved, unflat
+from gradcheck.numeric.jacobian import halved
+from gradcheck.numeric.line import Array, Line, Scan, inner, module_of, unflat
 
 DIRECTIONS = 8
 """Along which a gradient has to lie in the hull of both sides: one that is outside for half of the directions, as where

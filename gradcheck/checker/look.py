@@ -8,15 +8,25 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from gradcheck.checker.claim_rounding import claim_rounding
 from gradcheck.checker.cotangents import equal_weights, even_weights
 from gradcheck.checker.decide import Claim, Decision, Heard, Seen, decide
+from gradcheck.checker.low_precision import claim_rounding
 from gradcheck.checker.of_tape import OfTape, of_tape
 from gradcheck.checker.point import Point
 from gradcheck.numeric.derivative import BRIEF, Derivative, derivative_of
-from gradcheck.numeric.line import Array, inner, module_of, root_of_squares
+from gradcheck.numeric.line import (
+    EPS,
+    LARGEST,
+    RATIO,
+    SMALLEST,
+    USUAL_LARGEST,
+    Array,
+    Scan,
+    inner,
+    module_of,
+    root_of_squares,
+)
 from gradcheck.numeric.noise import measured, with_hidden
-from gradcheck.numeric.scan import EPS, LARGEST, RATIO, SMALLEST, USUAL_LARGEST, Scan
 
 ROUNDING = 64 * EPS
 """Rounding granted to a backward in float64, relative to the sum of the absolute shares of its projection: 6 bits for

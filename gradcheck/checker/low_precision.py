@@ -1,7 +1,9 @@
-"""A backward in the inputs' own dtype, held against itself in float64, which was found right before."""
+"""A backward that computes in a lower precision than float64: how much of what it gives may be rounding, and whether
+it is right in the inputs' own dtype."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,8 +13,14 @@ import numpy as np
 from gradcheck.backends.base import is_differentiable
 from gradcheck.checker.outputs import Outputs, widened
 from gradcheck.checker.point import SUM_OF_OUTPUTS, Entry, Point
-from gradcheck.numeric.line import Array, module_of, spacing
+from gradcheck.numeric.line import Array, inner, module_of, random_direction, scale_of, spacing
+from gradcheck.numeric.noise import DEVIATIONS, Table
 
+SPACED = 4
+"""The spacing of the points at which backward is run, in units of the dtype that it may round to: each is rounded
+anew."""
+COARSEST = 2.0**-10
+"""Of float16. Points as far apart as the numbers of a coarser dtype are no longer close."""
 UNITS = 32
 """Units in the last place that a backward in low precision may be off, relative to the largest gradient: 5 bits for
 some ten operations in a row."""
@@ -25,6 +33,40 @@ exceeded 6 times once in 1,000."""
 OF_OUTPUTS = 2.0
 """Units in the last place of the outputs, over the scale of the inputs, that a gradient may be off at least: the
 difference of two numbers as large as the outputs, each rounded. A forward shows nothing smaller either."""
+
+
+@functools.cache
+def table(coarsest: float) -> Table:
+    """12 points and sixth to eighth differences, as for rounding of the forward that hides between close values."""
+    return Table(12, SPACED * coarsest, range(6, 9))
+
+
+def claim_rounding(
+    point: Point, direction: Sequence[Array | None], cotangent: Array, size: float, random: np.random.Generator
+) -> float:
+    """The rounding error of the claimed uᵀJ d, by high differences of it at a few close points and cotangents.
+
+    A backward may compute in the dtype that its inputs were given in, though they are float64 here. No more is granted
+    than `UNITS` of that dtype, relative to `size`, how large the claim can be: more is structure of a wrong backward.
+    """
+    coarsest = point.coarsest
+    if not size > 0 or coarsest > COARSEST:
+        return 0.0
+    moves = point.direction(random)
+    turn = random_direction(cotangent, scale_of(cotangent) * (cotangent != 0), random)
+
+    def claimed(t: float) -> float:
+        moved = [x if d is None else (x + t * d).astype(x.dtype) for x, d in zip(point.x, moves, strict=True)]
+        gradients = point.vjp(cotangent + t * turn, moved)
+        return sum(inner(gradients[k], d) for k, d in enumerate(direction) if d is not None)
+
+    nodes = table(coarsest)
+    try:
+        values = np.array([[claimed(t)] for t in nodes.nodes.tolist()])
+    except Exception:  # it is not asked to work elsewhere
+        return 0.0
+    found = DEVIATIONS * float(nodes.deviation(np, values)[0])
+    return min(found, UNITS * coarsest * size) if found == found else 0.0
 
 
 def wrong_in_low_precision(point: Point, random: np.random.Generator, rtol: float) -> list[Entry]:

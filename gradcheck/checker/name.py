@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from gradcheck.checker.causes import causes
 from gradcheck.checker.decide import Decision
-from gradcheck.checker.found import Named
 from gradcheck.checker.look import ROUNDING, Look, Looker
 from gradcheck.checker.of_tape import of_tape
-from gradcheck.checker.patterns import patterns
 from gradcheck.checker.point import SUM_OF_OUTPUTS, Entry, OutOfTimeError, Point
 from gradcheck.checker.structure import elementwise, shows_diagonal
-from gradcheck.numeric.jacobian import Block, paired_axes, wrong_in_block
+from gradcheck.numeric.jacobian import Block, halved, paired_axes, wrong_in_block
 from gradcheck.numeric.line import Array, module_of, only
-from gradcheck.numeric.search import halved
-from gradcheck.result import distance
+from gradcheck.result import Diagnosis, distance
 
 BUDGET = 10
 """Naming costs at most so many times the evaluations and vjps of the check itself."""
@@ -34,6 +32,20 @@ MOST_ENTRIES = 2**25
 """Entries of a Jacobian that mode ``full`` computes at most."""
 
 
+@dataclass
+class Named:
+    """Wrong entries, those that carry most of the error first; how many elements of which input are wrong; and why."""
+
+    entries: list[Entry] = field(default_factory=list)
+    counts: dict[int, int] = field(default_factory=dict)
+    right: set[int] = field(default_factory=set)
+    exhaustive: bool = True
+    causes: tuple[Diagnosis, ...] = ()
+    patterns: tuple[str, ...] = ()
+    unfinished: bool = False
+    """Whether time was up before all was looked at."""
+
+
 def name_wrong(looker: Looker, look: Look, listed: int, thorough: bool) -> Named:
     """What is wrong about a gradient that a look shows to be wrong, and the likely causes."""
     point = looker.point
@@ -47,7 +59,8 @@ def name_wrong(looker: Looker, look: Look, listed: int, thorough: bool) -> Named
             named = by_columns(looker, look, budget)
         named.entries.sort(key=lambda e: -distance(e.analytic, e.numeric))
         named.patterns = patterns(point, named)
-        named.causes = tuple(causes(looker, named, look, budget - (point.evaluations + point.vjps - spent)))
+        wrong = [number for number, count in named.counts.items() if count]
+        named.causes = tuple(causes(looker, wrong, look, budget - (point.evaluations + point.vjps - spent)))
     except OutOfTimeError:
         named.unfinished = True
     return named
@@ -235,3 +248,35 @@ def searched(looker: Looker, look: Look, number: int) -> list[Entry]:
             )
         )
     return found
+
+
+# --------------------------------------------------------------------------- whole slices
+def patterns(point: Point, named: Named) -> tuple[str, ...]:
+    """Per input whose wrong elements make up whole slices: ``all of x[:, 3]``. Only where all of them are known."""
+    if not named.exhaustive:
+        return ()
+    found = []
+    for number, count in named.counts.items():
+        x = point.x[number]
+        indices = {e.index for e in named.entries if e.input == number}
+        if len(indices) != count or not 1 < count < x.size:
+            continue
+        wrong = np.zeros(x.size, bool)
+        wrong[sorted(indices)] = True
+        text = whole_slices(wrong.reshape(x.shape), point.problem.names[point.moved[number]])
+        if text:
+            found.append(text)
+    return tuple(found)
+
+
+def whole_slices(wrong: np.ndarray[Any, Any], name: str) -> str:
+    """The slices along one axis that are wrong throughout, if they are all that is wrong."""
+    for axis in range(wrong.ndim):
+        others = tuple(k for k in range(wrong.ndim) if k != axis)
+        whole = wrong.all(axis=others)
+        if bool(whole.any()) and int(whole.sum()) * (wrong.size // wrong.shape[axis]) == int(wrong.sum()):
+            places = np.flatnonzero(whole).tolist()
+            run = f"{places[0]}:{places[-1] + 1}" if places == list(range(places[0], places[-1] + 1)) else str(places)
+            shown = str(places[0]) if len(places) == 1 else run
+            return f"all of {name}[{', '.join(shown if k == axis else ':' for k in range(wrong.ndim))}]"
+    return ""

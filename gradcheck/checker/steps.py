@@ -5,8 +5,7 @@ from __future__ import annotations
 from gradcheck.checker.look import Looker
 from gradcheck.checker.point import SUM_OF_OUTPUTS, Entry, OutOfTimeError
 from gradcheck.numeric.derivative import derivative_of
-from gradcheck.numeric.line import module_of, only
-from gradcheck.numeric.scan import RATIO, SMALLEST, USUAL_LARGEST, Scan
+from gradcheck.numeric.line import RATIO, SMALLEST, USUAL_LARGEST, Scan, module_of, only
 from gradcheck.result import StepScan
 
 

@@ -13,6 +13,6 @@ Along a line through the point a computed output is F(t) + e(t): F smooth on eac
 4. The same is done on the left and on the right, with points strictly beside 0. Where the two sides are disjoint there
    is a kink, where the function leaps between them a jump: the derivative is then anything in their hull.
 
-`line` evaluates the function, `scan` keeps its values at all steps, `noise` measures η under both readings,
-`derivative` holds steps 2 to 4, `search` and `jacobian` find entries.
+`line` evaluates the function at steps of all sizes, `noise` measures η under both readings,
+`derivative` holds steps 2 to 4, `jacobian` finds entries.
 """

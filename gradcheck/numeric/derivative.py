@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from gradcheck.numeric.line import Array, Line, module_of
-from gradcheck.numeric.scan import EPS, RATIO, USUAL_LARGEST, Scan
+from gradcheck.numeric.line import EPS, RATIO, USUAL_LARGEST, Array, Line, Scan, module_of
 
 BRIEF = range(-9, -4)
 """The first look: where the rounding and the truncation of a function of the scale of its inputs are both about

@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 
 from gradcheck.numeric.derivative import Interval, derivative_of, quick
-from gradcheck.numeric.line import Array, Line, module_of, only
-from gradcheck.numeric.scan import SMALLEST, USUAL_LARGEST, Scan
+from gradcheck.numeric.line import SMALLEST, USUAL_LARGEST, Array, Line, Scan, module_of, only
 
 STRUCTURE_STEP = 2.0**-6
 MOST_CONFIRMED = 8
@@ -167,3 +166,21 @@ def whole(line: Line, noise: Array) -> Interval:
     scan = Scan(line)
     scan.extend(range(SMALLEST, USUAL_LARGEST + 1))
     return derivative_of(scan, noise).both
+
+
+def halved(xp: Any, size: int, shows: Callable[[Array], bool], most: int) -> Iterator[int]:
+    """The single elements of a mask over `size` for which `shows` holds, found by halving; at most `most`."""
+    stack = [(0, size)]
+    found = 0
+    while stack and found < most:
+        start, stop = stack.pop()
+        mask = xp.zeros(size)
+        mask[start:stop] = 1
+        if not shows(mask):
+            continue
+        if stop - start == 1:
+            found += 1
+            yield start
+        else:
+            middle = (start + stop) // 2
+            stack += [(middle, stop), (start, middle)]

@@ -1,4 +1,4 @@
-"""A function along a line through a point: what differences are taken of."""
+"""A function along a line through a point, and its samples at steps of all sizes: what differences are taken of."""
 
 from __future__ import annotations
 
@@ -16,6 +16,14 @@ Array = Any
 Function = Callable[[Sequence[Array]], list[Array]]
 """Arrays like the inputs to the outputs."""
 
+EPS = 2.0**-52
+"""The spacing of float64 at 1."""
+RATIO = 4.0
+"""Of one step to the next: a power of two, so that steps are exact, and coarse enough for 16 decades in 28 steps."""
+SMALLEST, USUAL_LARGEST, LARGEST = -17, -1, 13
+"""Steps are RATIO ** k, relative to the scale of the inputs. x + h·d is exact in float64 down to -17; up to 1/4 the
+function is seen at the scale of its inputs; larger steps are for what does not stand out of its noise there
+(cos at 1e-6)."""
 MOST_ROWS = 2**14
 """Outputs of which each gets a derivative of its own. Of more, random signed sums do:
 a scan keeps some 60 values a row."""
@@ -86,6 +94,22 @@ class Line:
         return size if self.weights is None else module_of(size).asarray([(abs(self.weights) * size).sum()])
 
 
+class Scan:
+    """The samples of a line at all steps taken so far."""
+
+    def __init__(self, line: Line) -> None:
+        self.line = line
+        self.samples: dict[int, tuple[Sample, Sample]] = {}
+        """Ahead and behind, by the exponents of the steps."""
+
+    def extend(self, steps: Sequence[int]) -> None:
+        """Take the samples at these steps."""
+        for k in steps:
+            if k not in self.samples:
+                h = RATIO**k
+                self.samples[k] = self.line.at(h), self.line.at(-h)
+
+
 def module_of(array: Array) -> Any:
     """The array module (NumPy, CuPy) of an array."""
     return np if isinstance(array, np.ndarray) else import_module(type(array).__module__.partition(".")[0])
@@ -100,6 +124,17 @@ def flat(arrays: Sequence[Array]) -> Array:
     """All elements of `arrays` in one vector; complex if one of them is."""
     xp = module_of(arrays[0])
     return xp.concatenate([a.reshape(-1) for a in arrays]) if len(arrays) > 1 else arrays[0].reshape(-1)
+
+
+def unflat(vector: Array, like: Sequence[Array]) -> list[Array | None]:
+    """A flat vector cut into arrays like those given; None for those that are zero throughout."""
+    parts: list[Array | None] = []
+    start = 0
+    for array in like:
+        part = vector[start : start + array.size].reshape(array.shape)
+        parts.append(part if bool((part != 0).any()) else None)
+        start += array.size
+    return parts
 
 
 def real(vector: Array) -> Array:

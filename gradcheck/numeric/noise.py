@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcheck.numeric.line import Array, Line, module_of
-from gradcheck.numeric.scan import EPS, Scan
+from gradcheck.numeric.line import EPS, Array, Line, Scan, module_of
 
 DEVIATIONS = 6.0
 """What differences estimate is the standard deviation of the error. Rounding to a grid is off by 1.7 of them at most;

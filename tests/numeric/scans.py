@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from gradcheck.numeric.derivative import BRIEF, Derivative, derivative_of
-from gradcheck.numeric.line import Line, flat, random_direction, real, scale_of
+from gradcheck.numeric.line import LARGEST, SMALLEST, USUAL_LARGEST, Line, Scan, flat, random_direction, real, scale_of
 from gradcheck.numeric.noise import measured, with_hidden
-from gradcheck.numeric.scan import LARGEST, SMALLEST, USUAL_LARGEST, Scan
 
 Array = Any
 Function = Callable[[Array], Array]

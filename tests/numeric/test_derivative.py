@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from scans import ALL, USUAL, Array, brief, line_of, look
 
 from gradcheck.numeric.derivative import derivative_of, quick
-from gradcheck.numeric.line import random_direction, scale_of
-from gradcheck.numeric.scan import Scan
+from gradcheck.numeric.line import Scan, random_direction, scale_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 

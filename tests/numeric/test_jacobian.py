@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from scans import Array
 
 from gradcheck.numeric.jacobian import Block, paired_axes, wrong_in_block
-from gradcheck.numeric.line import Line, flat, real, scale_of
+from gradcheck.numeric.line import Line, Scan, flat, real, scale_of
 from gradcheck.numeric.noise import measured
-from gradcheck.numeric.scan import Scan
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 

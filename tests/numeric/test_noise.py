@@ -12,9 +12,8 @@ import numpy as np
 import pytest
 from scans import line_of
 
-from gradcheck.numeric.line import Array, scale_of
+from gradcheck.numeric.line import Array, Scan, scale_of
 from gradcheck.numeric.noise import measured, with_hidden
-from gradcheck.numeric.scan import Scan
 
 Function = Callable[[Array], Array]
 ROUNDING = 2.0**-53
