@@ -22,12 +22,12 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "engine"), str(ROOT / "tests" / "docs")]
 
 from gradcheck.numeric.derivative import derivative_of  # noqa: E402
-from gradcheck.numeric.line import RATIO, SMALLEST, USUAL_LARGEST, Line, Scan  # noqa: E402
+from gradcheck.numeric.line import RATIO, USUAL, Line, Scan  # noqa: E402
 
 HERE = Path(__file__).parent
 WIDTH, HEIGHT, LEFT, BOTTOM, TOP = 640, 360, 70, 52, 34
 BLUE, RED, GREY = "#1565c0", "#c62828", "#777777"
-STEPS = range(SMALLEST, USUAL_LARGEST + 1)
+
 Points = Sequence[tuple[float, float]]
 
 
@@ -45,7 +45,7 @@ class Plot:
             f'<text transform="translate(16 {HEIGHT / 2}) rotate(-90)" text-anchor="middle">{up}</text>',
             f'<path d="M{LEFT} {TOP}V{HEIGHT - BOTTOM}H{WIDTH - 20}" fill="none" stroke="{GREY}"/>',
         ]
-        for k in STEPS:
+        for k in USUAL:
             if k % 3 == 0:
                 self.parts.append(
                     text(self.x(k), HEIGHT - BOTTOM + 18, f"4<tspan dy='-5' font-size='10'>{k}</tspan>", "middle")
@@ -53,7 +53,7 @@ class Plot:
 
     def x(self, k: float) -> float:
         """Where a step is."""
-        return LEFT + 20 + (k - STEPS[0]) / (STEPS[-1] - STEPS[0]) * (WIDTH - LEFT - 60)
+        return LEFT + 20 + (k - USUAL[0]) / (USUAL[-1] - USUAL[0]) * (WIDTH - LEFT - 60)
 
     def y(self, share: float) -> float:
         """Where a share of the height is."""
@@ -92,7 +92,7 @@ def scan(f: Callable[[np.ndarray], np.ndarray], at: float) -> Scan:
     x = np.array([at])
     line = Line(lambda v: [f(v[0])], [x], [np.ones(1)], f(x), None)
     looked = Scan(line)
-    looked.extend(STEPS)
+    looked.extend(USUAL)
     return looked
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from gradcheck.backends.base import Array, is_differentiable
-from gradcheck.checker.outputs import widened
+from gradcheck.numeric.arrays import wide
 
 
 def agree(ours: Sequence[Array], theirs: Sequence[Array], epsilon: float) -> bool:
@@ -24,7 +24,7 @@ def alike(a: Array, b: Array, epsilon: float) -> bool:
         return False
     if not is_differentiable(a):
         return bool((a == b).all())
-    x, y = widened(a), widened(b)
+    x, y = wide(a), wide(b)
     close = abs(x - y) <= epsilon**0.5 * abs(y).max(initial=0.0, where=np.isfinite(abs(y)))
     return bool((close | (x == y) | (np.isnan(x) & np.isnan(y))).all())
 

@@ -11,10 +11,9 @@ from gradcheck.backends.base import is_differentiable
 from gradcheck.case.function import TensorFunction
 from gradcheck.case.no_gradient import refused
 from gradcheck.case.verdict import Settings, gradient_summary
-from gradcheck.checker.outputs import widened
 from gradcheck.checker.problem import Problem
 from gradcheck.codes import FIRST_CONTRACT, LAST_CONTRACT
-from gradcheck.numeric.line import Array
+from gradcheck.numeric.arrays import Array, wide
 from gradcheck.result import GradientSummary, Status, element
 
 Expectation = Literal["matches", "differs", "straight-through", "zero"]
@@ -87,7 +86,7 @@ def not_zero(problem: Problem, random: np.random.Generator) -> str:
     """The first element of a gradient that is not zero."""
     for size in (1, LARGER):
         for name, gradient, _ in gradients(problem, [cotangent(a, size, random) for a in outputs_of(problem)]):
-            place = first(gradient, lambda a: widened(a) != 0)
+            place = first(gradient, lambda a: wide(a) != 0)
             if gradient is not None and place is not None:
                 value = f"the gradient of {element(name, place)} is {gradient[place]:.8g}"
                 return f"expected a gradient of zeros (expect='zero'), but {value}"
@@ -107,7 +106,7 @@ def not_straight_through(problem: Problem, random: np.random.Generator) -> str:
             if gradient is None or given.shape != x.shape:
                 got = "none" if gradient is None else f"one of shape {list(x.shape)}"
                 return f"{expected} {name} gets {got}, where the cotangent has shape {list(given.shape)}"
-            place = first(gradient, lambda a, g=given: widened(a) != widened(g))  # type: ignore[misc]
+            place = first(gradient, lambda a, g=given: wide(a) != wide(g))  # type: ignore[misc]
             if place is not None:
                 values = (
                     f"the gradient of {element(name, place)} is {gradient[place]:.8g}, the cotangent {given[place]:g}"
@@ -133,7 +132,7 @@ def cotangent(output: Array, size: int, random: np.random.Generator) -> Array | 
     if not is_differentiable(output):
         return None
     eighths = random.integers(1, 17, output.shape) * random.choice([-1, 1], output.shape)
-    return (widened(output) * 0 + size * eighths / 8).astype(output.dtype)
+    return (wide(output) * 0 + size * eighths / 8).astype(output.dtype)
 
 
 def gradients(problem: Problem, cotangents: list[Array | None]) -> list[tuple[str, Array | None, Array]]:
@@ -150,15 +149,15 @@ def slope(problem: Problem, random: np.random.Generator) -> tuple[tuple[int, ...
     change, or jump by as much for both; along a slope they change in proportion. Where a function that is in steps
     elsewhere is the identity, as a threshold that lets large values through, the cotangent is passed on rightly.
     """
-    inputs = [widened(x) for x in problem.inputs]
+    inputs = [wide(x) for x in problem.inputs]
     moves = [moved(x, random) if need else x * 0 for x, need in zip(inputs, problem.differentiable, strict=True)]
 
     def change(t: float) -> Array:
         there = [x + t * d if need else x for x, d, need in zip(inputs, moves, problem.differentiable, strict=True)]
-        return widened(problem.forward(there)[0]) - start
+        return wide(problem.forward(there)[0]) - start
 
     try:
-        start = widened(problem.forward(inputs)[0])
+        start = wide(problem.forward(inputs)[0])
         near, far = change(NEAR), change(FAR)
     except Exception:  # it takes its own dtype alone, in which a move so small may be none
         return None, True

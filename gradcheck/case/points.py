@@ -10,7 +10,7 @@ import numpy as np
 from gradcheck.backends.base import Array, is_differentiable
 from gradcheck.case.expectation import agrees
 from gradcheck.case.function import TensorFunction
-from gradcheck.checker.outputs import widened
+from gradcheck.numeric.arrays import wide
 from gradcheck.result import GradientSummary, Status
 
 DTYPES = {"float64": "complex128", "float32": "complex64", "float16": "complex64", "bfloat16": "complex64"}
@@ -91,7 +91,7 @@ def is_defined(function: TensorFunction) -> bool:
             outputs = [function.backend.array(t) for t in function.outputs(function.call(function.tensors()))]
     except Exception:
         return False
-    return all(bool(np.isfinite(abs(widened(a))).all()) for a in outputs if is_differentiable(a))
+    return all(bool(np.isfinite(abs(wide(a))).all()) for a in outputs if is_differentiable(a))
 
 
 def worst(

@@ -14,8 +14,9 @@ import numpy as np
 from gradcheck.checker.hypotheses import HYPOTHESES
 from gradcheck.checker.look import ROUNDING, Look, Looker
 from gradcheck.checker.subject import Subject
+from gradcheck.numeric.arrays import Array, module_of, only
 from gradcheck.numeric.derivative import quick
-from gradcheck.numeric.line import Array, Scan, module_of, only
+from gradcheck.numeric.line import Scan
 from gradcheck.numeric.noise import measured
 from gradcheck.result import Diagnosis
 
@@ -30,14 +31,14 @@ def causes(looker: Looker, wrong: Sequence[int], look: Look, budget: float) -> I
     """
     point = looker.point
     known = look.tape if look.tape is not None and look.tape.rounding and not look.by_rows else None
-    cotangents = [looker.even_weights() for _ in range(COTANGENTS - (known is not None))]
-    claimed = [point.vjp(u) for u in cotangents]
+    claims = [looker.claimed() for _ in range(COTANGENTS - (known is not None))]
     if known is not None:  # what the look has shown needs no second time
-        cotangents, claimed = [look.cotangent, *cotangents], [look.gradients, *claimed]
+        claims = [(look.cotangent, look.gradients), *claims]
+    cotangents, claimed = zip(*claims, strict=True)
     nothing = [number for number in wrong if not any(bool((g[number] != 0).any()) for g in claimed)]
     if point.witnessed and len(nothing) < len(wrong):
         rounding = point.rounding(cotangents[0]) if known is None else known.rounding
-        explained = list(point.explained([*cotangents, looker.even_weights()], rounding))
+        explained = list(point.explained([*claims, looker.claimed()], rounding))
         if explained:
             yield from explained
             return

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from gradcheck.checker.decide import Decision
 from gradcheck.checker.look import Look, Looker
 from gradcheck.checker.point import Entry, Point
-from gradcheck.numeric.line import Array, module_of, only
+from gradcheck.numeric.arrays import Array, module_of, only
 
 MOST_REGROUPED = 8
 """Looks at what was too small to be seen beside the rest, each at its own scale: eight times a factor of 1e9

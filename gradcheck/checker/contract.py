@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from gradcheck.checker.cotangents import even_weights
 from gradcheck.checker.point import Point
 from gradcheck.checker.problem import Observation
-from gradcheck.numeric.line import Array, module_of, spacing
+from gradcheck.numeric.arrays import Array, module_of, spacing
 from gradcheck.result import Diagnosis
 
 Gradients = list[Array | None]
@@ -23,8 +24,8 @@ precision commutes with factors that are powers of two, other non-linear functio
 is granted."""
 LEAST = float(np.finfo("float64").tiny)
 """Below it, digits are lost."""
-FACTOR = -3.0
-POWER_OF_TWO = -4.0
+FACTOR, POWER_OF_TWO = -3.0, -4.0
+"""Of cotangents: neither 0 nor 1, and negative, so that a clipped or a squared cotangent shows."""
 
 
 @dataclass
@@ -35,36 +36,36 @@ class Contracts:
     random: np.random.Generator
     in_place: tuple[str, ...] = ()
     """Inputs that forward changed by in-place operations: allowed, but the cause if the gradient is wrong."""
+    claims: list[tuple[Array, list[Array]]] = field(default_factory=list)
+    """Random cotangents that were run, with the gradients of the moved inputs."""
 
     def broken(self) -> list[Diagnosis]:
         """What is broken, the cause before its consequences."""
-        g = self.cotangents()
-        seen = self.at.problem.observe(g) if self.at.problem.observe else None
-        again = seen if self.at.as_given else None
+        point = self.at
+        g = self.cotangent()
+        seen = point.problem.observe(point.outputs.split(g)) if point.problem.observe else None
         observed = self.observed(seen) if seen else []
+        again = seen if point.as_given else None
         found = self.forward_repeats(again)
         if not found:
-            gradients = self.gradients(g)
-            found = self.backward_repeats(g, gradients, again)
+            of_g = self.gradients(g)
+            found = self.backward_repeats(g, of_g, again)
             del seen, again  # as large as the inputs, the outputs and the gradients
-            found = found or [*self.linear(g, gradients), *self.undefined_cotangents()]
+            found = found or [*self.linear(g, of_g), *self.undefined_cotangents()]
         return [*observed, *found]
 
     # ----------------------------------------------------------------- helpers
-    def cotangents(self) -> list[Array | None]:
-        """A random signed cotangent per output that has a derivative."""
-        xp = module_of(self.at.outputs.vector)
-        drawn = self.random.uniform(-1, 1, self.at.outputs.vector.size)
-        return self.at.outputs.split(xp.asarray(drawn + np.copysign(0.5, drawn)))
+    def cotangent(self) -> Array:
+        """A random signed cotangent of all outputs that have a derivative, flat."""
+        return even_weights(self.at.outputs.vector, self.random)
 
-    def gradients(self, cotangents: Sequence[Array | None]) -> Gradients:
-        """What backward gives at the point."""
-        return self.at.problem.vjp(list(self.at.inputs), list(cotangents))
+    def gradients(self, cotangent: Array) -> Gradients:
+        """What backward gives at the point, in dtypes of its own."""
+        return self.at.problem.vjp(list(self.at.inputs), self.at.outputs.split(cotangent))
 
     def named(self, differ: Callable[[int], bool]) -> tuple[str, ...]:
         """The inputs for which `differ` holds."""
-        wanted = zip(self.at.problem.names, self.at.problem.differentiable, strict=True)
-        return tuple(name for k, (name, need) in enumerate(wanted) if need and differ(k))
+        return tuple(self.at.problem.names[k] for k in self.at.moved if differ(k))
 
     # ----------------------------------------------------------------- the rules
     def forward_repeats(self, seen: Observation | None) -> list[Diagnosis]:
@@ -74,47 +75,45 @@ class Contracts:
         names = [name for a, b, name in pairs if not same(a, b)]
         return [Diagnosis.of("GC131", f"two calls give different values of {', '.join(names)}")] if names else []
 
-    def backward_repeats(
-        self, cotangents: Sequence[Array | None], once: Gradients, seen: Observation | None
-    ) -> list[Diagnosis]:
+    def backward_repeats(self, g: Array, once: Gradients, seen: Observation | None) -> list[Diagnosis]:
         """The same cotangents give the same gradients, bit by bit; what was seen is the second time."""
-        again = seen.gradients if seen and seen.gradients is not None else self.gradients(cotangents)
+        again = seen.gradients if seen and seen.gradients is not None else self.gradients(g)
         names = self.named(lambda k: not same(once[k], again[k]))
-        return [Diagnosis.of("GC132", "two calls with the same cotangent give different gradients", names)] * bool(
-            names
-        )
+        text = "two calls with the same cotangent give different gradients"
+        return [Diagnosis.of("GC132", text, names)] if names else []
 
-    def linear(self, g: Sequence[Array | None], of_g: Gradients) -> list[Diagnosis]:
+    def linear(self, g: Array, of_g: Gradients) -> list[Diagnosis]:
         """b(a·g + h) = a·b(g) + b(h), and b(0) = 0."""
-        h = self.cotangents()
+        h = self.cotangent()
         of_h = self.gradients(h)
+        self.claims = [(u, self.at.of_moved(found)) for u, found in ((g, of_g), (h, of_h))]
         if not all(finite(a) for a in (*of_g, *of_h)):
             return []
-        mixed = [None if a is None or b is None else array_like(FACTOR * a + b, a) for a, b in zip(g, h, strict=True)]
+        mixed = FACTOR * g + h
         whole = self.gradients(mixed)
         if not all(finite(a) for a in whole):  # three times as large is too large for the dtype
             return []
         names = self.named(lambda k: not close(whole[k], of_g[k], FACTOR, of_h[k], self.natural(mixed, k)))
         if names:
-            scaled = self.gradients([None if a is None else array_like(POWER_OF_TWO * a, a) for a in g])
+            scaled = self.gradients(POWER_OF_TWO * g)
             if not self.named(lambda k: not close(scaled[k], of_g[k], POWER_OF_TWO, None)):
                 names = self.named(lambda k: not close(whole[k], of_g[k], FACTOR, of_h[k], 0.0, COARSE))
         if names:
             return [Diagnosis.of("GC110", f"b({FACTOR:g}·g + h) is not {FACTOR:g}·b(g) + b(h)", names)]
-        zero = self.gradients([None if a is None else array_like(a * 0, a) for a in g])
-        names = self.named(lambda k: any(bool((part != 0).any()) for part in [zero[k]] if part is not None))
+        zero = self.gradients(0 * g)
+        names = self.named(lambda k: zero[k] is not None and bool((zero[k] != 0).any()))  # type: ignore[union-attr]
         text = "a cotangent of zeros does not give a gradient of zeros"
         return [Diagnosis.of("GC110", text, names)] if names else []
 
-    def natural(self, cotangents: Sequence[Array | None], k: int) -> float:
+    def natural(self, cotangent: Array, k: int) -> float:
         """The size of an input's gradient if the outputs were proportional to it: beside it rounding errors are small,
         also where the gradient is nothing but rounding errors of a zero."""
         x = self.at.inputs[k]
         size = float(abs(x).max()) if x.size else 0.0
         along = [
-            float(abs(g).max()) * float(abs(y).max())
-            for g, y in zip(cotangents, self.at.outputs.arrays, strict=True)
-            if g is not None and g.size
+            float(abs(u).max()) * float(abs(y).max())
+            for u, y in zip(self.at.outputs.split(cotangent), self.at.outputs.arrays, strict=True)
+            if u is not None and u.size
         ]
         return max(along, default=0.0) / size if size else 0.0
 
@@ -122,25 +121,21 @@ class Contracts:
         """An output that takes no part in the loss counts as one with a cotangent of zeros."""
         if len(self.at.outputs.active) < 2:
             return []
-        g = self.cotangents()
-        active = [k for k in self.at.outputs.active if g[k] is not None]
-        for k in active:
-            name = self.at.problem.output_names[k]
-            alone: list[Array | None] = [c if j == k else None for j, c in enumerate(g)]
-            zeros = [c if j == k or c is None else array_like(c * 0, c) for j, c in enumerate(g)]
+        problem, inputs, whole = self.at.problem, list(self.at.inputs), self.at.outputs.split(self.cotangent())
+        for k in self.at.outputs.active:
+            name = problem.output_names[k]
+            alone = [u if j == k else None for j, u in enumerate(whole)]
+            zeros = [u if j == k or u is None else module_of(u).zeros_like(u) for j, u in enumerate(whole)]
             try:
-                undefined = self.gradients(alone)
+                undefined = problem.vjp(inputs, alone)
             except Exception as error:
                 text = f"backward raises {type(error).__name__} when only {name} takes part in the loss: {error}"
                 return [Diagnosis.of("GC136", text)]
-            with_zeros = self.gradients(zeros)
+            with_zeros = problem.vjp(inputs, zeros)
             names = self.named(lambda i, u=undefined, z=with_zeros: not close(u[i], z[i], 1.0, None))  # type: ignore[misc]
             if names:
-                return [
-                    Diagnosis.of(
-                        "GC136", f"when only {name} takes part in the loss, zeros give another gradient", names
-                    )
-                ]
+                text = f"when only {name} takes part in the loss, zeros give another gradient"
+                return [Diagnosis.of("GC136", text, names)]
         return []
 
     def observed(self, seen: Observation) -> list[Diagnosis]:
@@ -154,14 +149,9 @@ class Contracts:
         return [Diagnosis.of(code, f"{text} {', '.join(names)}", names) for code, names, text in rows if names]
 
 
-def array_like(value: Array, like: Array) -> Array:
-    """A result of arithmetic as an array of the same type and dtype: NumPy turns 0-d ones into scalars."""
-    return module_of(like).asarray(value, dtype=like.dtype)
-
-
 def finite(a: Array | None) -> bool:
     """Whether all elements are finite; None has none."""
-    return a is None or bool(np.isfinite(float(abs(a).astype("float64").sum()))) or bool((abs(a) < np.inf).all())
+    return a is None or bool((abs(a) < np.inf).all())
 
 
 def same(a: Array | None, b: Array | None) -> bool:

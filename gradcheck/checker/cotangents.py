@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from gradcheck.checker.decide import POWER
+from gradcheck.numeric.arrays import Array, module_of
 from gradcheck.numeric.derivative import Interval
-from gradcheck.numeric.line import Array, module_of
 
 STANDS_OUT = 1e6
 """An output counts in a projection as if its derivative were at least so many of its bars: all those lost in noise

@@ -9,7 +9,7 @@ import numpy as np
 
 from gradcheck.checker.subject import Hypothesis, Subject, nice, shown
 from gradcheck.checker.terms import operands, ratio, term
-from gradcheck.numeric.line import module_of
+from gradcheck.numeric.arrays import module_of
 from gradcheck.result import Diagnosis
 
 MOST_ROLLED = 2

@@ -11,9 +11,10 @@ from gradcheck.checker.decide import Decision
 from gradcheck.checker.elsewhere import beside
 from gradcheck.checker.look import Look, Looker
 from gradcheck.checker.point import Entry, Point
+from gradcheck.numeric.arrays import Array, inner, module_of, unflat
 from gradcheck.numeric.derivative import APART, BRIEF, Derivative, derivative_of
 from gradcheck.numeric.jacobian import halved
-from gradcheck.numeric.line import Array, Line, Scan, inner, module_of, unflat
+from gradcheck.numeric.line import Line, Scan
 
 DIRECTIONS = 8
 """Along which a gradient has to lie in the hull of both sides: one that is outside for half of the directions, as where

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -13,19 +13,9 @@ from gradcheck.checker.decide import Claim, Decision, Heard, Seen, decide
 from gradcheck.checker.low_precision import claim_rounding
 from gradcheck.checker.of_tape import OfTape, of_tape
 from gradcheck.checker.point import Point
+from gradcheck.numeric.arrays import EPS, Array, inner, module_of, root_of_squares
 from gradcheck.numeric.derivative import BRIEF, Derivative, derivative_of
-from gradcheck.numeric.line import (
-    EPS,
-    LARGEST,
-    RATIO,
-    SMALLEST,
-    USUAL_LARGEST,
-    Array,
-    Scan,
-    inner,
-    module_of,
-    root_of_squares,
-)
+from gradcheck.numeric.line import LARGE, RATIO, USUAL, Scan
 from gradcheck.numeric.noise import measured, with_hidden
 
 ROUNDING = 64 * EPS
@@ -108,6 +98,8 @@ class Looker:
     fine: bool = False
     """Whether whole scans take the finest structure for the function's own; else it is rounding."""
     slopes_over: tuple[Sequence[Array | None] | None, Array] | None = None
+    claims: list[tuple[Array, list[Array]]] = field(default_factory=list)
+    """Random cotangents that nothing was looked at with yet, and the gradients that backward gives for them."""
 
     def look(
         self,
@@ -145,17 +137,17 @@ class Looker:
             if not bool(cotangent.any()):  # of no output is anything seen: a cotangent of 0 would have everyone agree
                 cotangent = size * self.even_weights()
             cotangent *= ~(derivative.kinked | derivative.unclear)
+            if without is not None:
+                cotangent *= ~without
+            gradients = point.vjp(cotangent)
         else:
-            cotangent = size * self.even_weights()
-        if without is not None:
-            cotangent = cotangent * ~without
-        if not by_rows:
+            cotangent, gradients = self.claimed(size)
             scan = Scan(point.line(direction, cotangent))
             if point.tape is None:
                 derivative = self.scanned(scan, self.noise(scan, whole), whole, BRIEF)
             else:
                 derivative = self.with_known_noise(scan, direction, cotangent, whole)
-        look = self.compared(direction, derivative, cotangent, by_rows)
+        look = self.compared(direction, derivative, cotangent, gradients, by_rows)
         if with_tape:
             look = self.with_tape(look, masks)
         return self.granted(look, measure=point.tape is None)
@@ -165,7 +157,8 @@ class Looker:
         scan = Scan(self.point.line(direction, None if like.by_rows else like.cotangent))
         derivative = self.scanned(scan, like.derivative.noise, whole, BRIEF)
         masks = [None if d is None else d != 0 for d in direction]
-        look = self.with_tape(self.compared(direction, derivative, like.cotangent, like.by_rows), masks)
+        look = self.compared(direction, derivative, like.cotangent, like.gradients, like.by_rows)
+        look = self.with_tape(look, masks)
         return self.granted(look)
 
     def granted(self, look: Look, measure: bool = False) -> Look:
@@ -206,11 +199,11 @@ class Looker:
         if not whole:
             scan.extend(brief)
             return derivative_of(scan, noise)
-        scan.extend(range(SMALLEST, USUAL_LARGEST + 1))
+        scan.extend(USUAL)
         found = derivative_of(scan, noise)
         unresolved = ~(found.both.bar <= 1e-2 * abs(found.both.value))
         if bool((unresolved & ~found.kinked).any()):
-            scan.extend(range(USUAL_LARGEST + 1, LARGEST + 1))
+            scan.extend(LARGE)
             found = derivative_of(scan, noise)
         return found
 
@@ -244,6 +237,13 @@ class Looker:
         """See `cotangents.even_weights`."""
         return even_weights(self.point.outputs.vector, self.random)
 
+    def claimed(self, size: float = 1.0) -> tuple[Array, list[Array]]:
+        """A random cotangent of one size over all outputs, and the gradients that backward gives for it."""
+        if self.claims and size == 1.0:
+            return self.claims.pop()
+        cotangent = size * self.even_weights()
+        return cotangent, self.point.vjp(cotangent)
+
     def slopes(self, masks: Sequence[Array | None] | None) -> Array:
         """How large the slope of every output is along `OTHERS` more directions; taken once for the same elements."""
         if self.slopes_over is None or self.slopes_over[0] is not masks:
@@ -255,9 +255,15 @@ class Looker:
         return self.slopes_over[1]
 
     # ----------------------------------------------------------------- all sides
-    def compared(self, direction: list[Array | None], derivative: Derivative, cotangent: Array, by_rows: bool) -> Look:
+    def compared(
+        self,
+        direction: list[Array | None],
+        derivative: Derivative,
+        cotangent: Array,
+        gradients: list[Array],
+        by_rows: bool,
+    ) -> Look:
         """What backward claims and the differences see for this cotangent."""
-        gradients = self.point.vjp(cotangent)
         moves = [(gradients[k], d) for k, d in enumerate(direction) if d is not None]
         claim = Claim(
             sum(inner(g, d) for g, d in moves),

@@ -11,9 +11,10 @@ import ml_dtypes
 import numpy as np
 
 from gradcheck.backends.base import is_differentiable
-from gradcheck.checker.outputs import Outputs, widened
+from gradcheck.checker.outputs import Outputs
 from gradcheck.checker.point import SUM_OF_OUTPUTS, Entry, Point
-from gradcheck.numeric.line import Array, inner, module_of, random_direction, scale_of, spacing
+from gradcheck.numeric.arrays import Array, inner, module_of, spacing, wide
+from gradcheck.numeric.line import random_direction, scale_of
 from gradcheck.numeric.noise import DEVIATIONS, Table
 
 SPACED = 4
@@ -92,12 +93,10 @@ def wrong_in_low_precision(point: Point, random: np.random.Generator, rtol: floa
         return module_of(x).asarray(x * factor, dtype=x.dtype) if is_differentiable(x) else x
 
     def vjp(inputs: Sequence[Array], outputs: Outputs) -> list[Array]:
-        found = point.problem.vjp(list(inputs), outputs.split(cotangent))
-        return [widened(inputs[k] * 0 if found[k] is None else found[k]) for k in point.moved]
+        return point.of_moved(point.problem.vjp(list(inputs), outputs.split(cotangent)))
 
     def both(inputs: Sequence[Array]) -> list[tuple[Array, Array]]:
-        wide = [widened(x) for x in inputs]
-        return list(zip(vjp(inputs, low_outputs), vjp(wide, point.outputs), strict=True))
+        return list(zip(vjp(inputs, low_outputs), vjp([wide(x) for x in inputs], point.outputs), strict=True))
 
     here = both(low_inputs)
     squares: list[Any] = [0.0 for _ in here]

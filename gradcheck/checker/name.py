@@ -14,8 +14,8 @@ from gradcheck.checker.look import ROUNDING, Look, Looker
 from gradcheck.checker.of_tape import of_tape
 from gradcheck.checker.point import SUM_OF_OUTPUTS, Entry, OutOfTimeError, Point
 from gradcheck.checker.structure import elementwise, shows_diagonal
+from gradcheck.numeric.arrays import Array, module_of, only
 from gradcheck.numeric.jacobian import Block, halved, paired_axes, wrong_in_block
-from gradcheck.numeric.line import Array, module_of, only
 from gradcheck.result import Diagnosis, distance
 
 BUDGET = 10

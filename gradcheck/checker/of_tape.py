@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from gradcheck.checker.decide import Heard
 from gradcheck.checker.point import Point
-from gradcheck.numeric.line import Array, inner, module_of
+from gradcheck.numeric.arrays import Array, inner, module_of
 
 Masks = Sequence[Array | None]
 
@@ -25,10 +25,10 @@ class OfTape:
     """None where the gradient is mostly rounding."""
     rejected: list[Array] | None
     """Per moved input, the entries in which claim and tape differ by more than both round; None if there are none."""
-    gradients: Sequence[Array] = ()
-    """Per moved input; not kept where claim and tape agree so well that their rounding was not asked."""
+    gradients: Sequence[Array]
+    """Per moved input."""
     rounding: Sequence[Array] = ()
-    """Per moved input, how far both may be apart by rounding; as above."""
+    """Per moved input, how far both may be apart by rounding; none where they agree so well that it was not asked."""
 
 
 def of_tape(
@@ -48,7 +48,7 @@ def of_tape(
     moves = [(taped[k], d) for k, d in enumerate(direction) if d is not None]
     value = sum(inner(t, d) for t, d in moves)
     if not any(bool(mask.any()) for mask in apart):
-        return OfTape(Heard(value, False), None)
+        return OfTape(Heard(value, False), None, taped)
     bars = point.rounding(cotangent)
     found = [m & ~(abs(g - t) <= b) for m, g, t, b in zip(apart, claimed, taped, bars, strict=True)]
     rejected = found if any(bool(mask.any()) for mask in found) else None

@@ -8,14 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from gradcheck.backends.base import is_differentiable
-from gradcheck.numeric.line import Array, flat, module_of, real
-
-
-def widened(array: Array) -> Array:
-    """A floating array in float64, a complex one in complex128; others unchanged."""
-    if not is_differentiable(array):
-        return array
-    return array.astype("complex128" if array.dtype.kind == "c" else "float64", copy=False)
+from gradcheck.numeric.arrays import Array, flat, module_of, real, wide
 
 
 @dataclass
@@ -99,7 +92,7 @@ class Outputs:
         """The first element that is inf or NaN, if any."""
         for k in self.active:
             array = self.arrays[k]
-            if array.size and not bool(np.isfinite(abs(widened(array)).max())):
-                bad = np.argwhere(~np.isfinite(np.asarray(abs(widened(array)).tolist())))
+            if array.size and not bool(np.isfinite(abs(wide(array)).max())):
+                bad = np.argwhere(~np.isfinite(np.asarray(abs(wide(array)).tolist())))
                 return k, tuple(int(i) for i in bad[0])
         return None

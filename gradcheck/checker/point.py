@@ -9,9 +9,10 @@ from functools import cached_property
 
 import numpy as np
 
-from gradcheck.checker.outputs import Outputs, widened
+from gradcheck.checker.outputs import Outputs
 from gradcheck.checker.problem import Problem
-from gradcheck.numeric.line import MOST_ROWS, Array, Line, random_direction, scale_of, spacing
+from gradcheck.numeric.arrays import Array, spacing, wide
+from gradcheck.numeric.line import MOST_ROWS, Line, random_direction, scale_of
 from gradcheck.result import Diagnosis, WrongEntry, element
 from gradcheck.witness.causes import explain
 from gradcheck.witness.tape import Tape
@@ -54,7 +55,7 @@ class Point:
         self.evaluations = self.vjps = 0
         self.deadline = np.inf
         """When to stop, by ``time.monotonic``."""
-        self.inputs = [widened(x) for x in problem.inputs]
+        self.inputs = [wide(x) for x in problem.inputs]
         try:
             self.outputs = Outputs.of(self.first_outputs())
         except Exception:
@@ -140,12 +141,14 @@ class Point:
 
     # ----------------------------------------------------------------- what is claimed, and what the tape says
     def vjp(self, cotangent: Array, moved: Sequence[Array] | None = None) -> list[Array]:
-        """The gradients of the moved inputs that the layer claims, None as zeros, in double precision; at others, if
-        these are given."""
+        """The gradients of the moved inputs that the layer claims; at others, if these are given."""
         self.spend(vjps=1)
         inputs = list(self.inputs) if moved is None else self.at(moved)
-        found = self.problem.vjp(inputs, self.outputs.split(cotangent))
-        return [widened(self.inputs[k] * 0 if found[k] is None else found[k]) for k in self.moved]
+        return self.of_moved(self.problem.vjp(inputs, self.outputs.split(cotangent)))
+
+    def of_moved(self, gradients: Sequence[Array | None]) -> list[Array]:
+        """Of the gradients of all inputs those of the moved ones, None as zeros, in double precision."""
+        return [wide(self.inputs[k] * 0 if gradients[k] is None else gradients[k]) for k in self.moved]
 
     @cached_property
     def tape(self) -> Tape | None:
@@ -172,30 +175,31 @@ class Point:
         """The gradients of the moved inputs by the tape."""
         assert self.tape is not None
         found = self.tape.gradient(self.outputs.split(cotangent))
-        return [widened(found[k]) for k in self.moved]
+        return [wide(found[k]) for k in self.moved]
 
     def rounding(self, cotangent: Array) -> list[Array]:
         """Per moved input and element, how far claim and tape together may be off by rounding on the way."""
         assert self.tape is not None
-        total = self.tape.rounding_of_both(self.outputs.split(cotangent))
+        total = self.tape.rounding(self.outputs.split(cotangent))
         return [total[k] for k in self.moved]
 
-    def explained(self, cotangents: Sequence[Array], rounding: Sequence[Array]) -> Sequence[Diagnosis]:
-        """The mistakes on the tape that reproduce what backward gives for these cotangents, each with its line.
+    def explained(
+        self, claims: Sequence[tuple[Array, Sequence[Array]]], rounding: Sequence[Array]
+    ) -> Sequence[Diagnosis]:
+        """The mistakes on the tape that reproduce what backward gives for some cotangents, each with its line.
 
         `rounding` is that for the first of them, per moved input.
         """
         tape = self.recorded(self.inputs, lines=True)
         if tape is None:
             return []
-        draws = [self.outputs.split(u) for u in cotangents]
 
-        def vjp(draw: Sequence[Array | None]) -> list[Array | None]:
-            self.spend(vjps=1)
-            return self.problem.vjp(list(self.inputs), list(draw))
+        def of_all(values: Sequence[Array]) -> list[Array | None]:
+            found = dict(zip(self.moved, values, strict=True))
+            return [found.get(k) for k in range(len(self.inputs))]
 
-        bars = dict(zip(self.moved, rounding, strict=True))
-        return explain(tape, vjp, draws, self.problem.names, [bars.get(k, 0.0) for k in range(len(self.inputs))])
+        pairs = [(self.outputs.split(u), of_all(gradients)) for u, gradients in claims]
+        return explain(tape, pairs, self.problem.names, of_all(rounding))
 
     # ----------------------------------------------------------------- names
     def entries(self, number: int) -> int:

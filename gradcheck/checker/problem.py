@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from gradcheck.numeric.line import Array
+from gradcheck.numeric.arrays import Array
 from gradcheck.witness.tape import Tape
 
 

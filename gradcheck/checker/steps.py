@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from gradcheck.checker.look import Looker
 from gradcheck.checker.point import SUM_OF_OUTPUTS, Entry, OutOfTimeError
+from gradcheck.numeric.arrays import module_of, only
 from gradcheck.numeric.derivative import derivative_of
-from gradcheck.numeric.line import RATIO, SMALLEST, USUAL_LARGEST, Scan, module_of, only
+from gradcheck.numeric.line import RATIO, USUAL, Scan
 from gradcheck.result import StepScan
 
 
@@ -20,7 +21,7 @@ def steps_of(looker: Looker, entry: Entry) -> StepScan | None:
     direction[entry.index] = scale
     moved = only(entry.input, direction.reshape(x.shape), point.x)
     scan = Scan(point.line(moved, point.outputs.unit(entry.output)))
-    exponents = range(SMALLEST, USUAL_LARGEST + 1)
+    exponents = USUAL
     try:
         noise = looker.noise(scan, whole=True)
         scan.extend(exponents)

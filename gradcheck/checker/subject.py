@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gradcheck.checker.outputs import Outputs, widened
-from gradcheck.numeric.line import Array
+from gradcheck.checker.outputs import Outputs
+from gradcheck.numeric.arrays import Array, wide
 from gradcheck.result import Diagnosis
 
 SIMPLE = 12
@@ -51,7 +51,7 @@ class Subject:
     def shaped(self, shape: tuple[int, ...]) -> list[Array]:
         """The cotangents of the one output in its shape."""
         parts = [self.outputs.split(u)[self.outputs.active[0]] for u in self.cotangents]
-        return [widened(part).reshape(shape) for part in parts if part is not None]
+        return [wide(part).reshape(shape) for part in parts if part is not None]
 
     def holds(self, candidates: Sequence[Array]) -> bool:
         """Whether gradients, one per cotangent, are the right ones."""

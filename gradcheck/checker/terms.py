@@ -5,9 +5,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
-from gradcheck.checker.outputs import widened
 from gradcheck.checker.subject import Subject, shown
-from gradcheck.numeric.line import Array, module_of
+from gradcheck.numeric.arrays import Array, module_of, wide
 from gradcheck.result import Diagnosis
 
 
@@ -15,8 +14,7 @@ def functions(s: Subject) -> Iterator[tuple[str, Array]]:
     """Simple functions of input, output and the other inputs, elementwise, of the input's shape."""
     values = [(s.name, s.x)]
     values += [
-        (f"{'out' if len(s.outputs.active) == 1 else f'out[{k}]'}", widened(s.outputs.arrays[k]))
-        for k in s.outputs.active
+        (f"{'out' if len(s.outputs.active) == 1 else f'out[{k}]'}", wide(s.outputs.arrays[k])) for k in s.outputs.active
     ]
     values += [(n, v) for n, v in zip(s.names, s.inputs, strict=True) if n != s.name]
     xp = module_of(s.x)

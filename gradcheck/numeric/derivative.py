@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from gradcheck.numeric.line import EPS, RATIO, USUAL_LARGEST, Array, Line, Scan, module_of
+from gradcheck.numeric.arrays import EPS, Array, module_of
+from gradcheck.numeric.line import RATIO, USUAL, Line, Scan
 
 BRIEF = range(-9, -4)
 """The first look: where the rounding and the truncation of a function of the scale of its inputs are both about
@@ -98,7 +99,7 @@ def derivative_of(scan: Scan, noise: Array) -> Derivative:
     xp, sizes = module_of(noise), scan.line.sizes
     steps = sorted(scan.samples)
     noise = xp.broadcast_to(noise, scan.samples[steps[0]][0].change.shape)
-    usual = sum(exponent <= USUAL_LARGEST for exponent in steps)
+    usual = sum(exponent <= USUAL[-1] for exponent in steps)
     h = xp.asarray([[RATIO**k] for k in steps])
     # from here on, one row per step and one column per row of the function; first all ahead, then all behind
     sides = xp.stack([xp.concatenate([sample.change for sample in scan.samples[k]]) for k in steps])
@@ -131,7 +132,7 @@ def derivative_of(scan: Scan, noise: Array) -> Derivative:
     first, last = (sum(exponent < end for exponent in steps) for end in (BRIEF[0], BRIEF[-1]))
     nearby = seen[first : last + 1].max(axis=0)
     around = seen[last:usual].max(axis=0) if last < usual else 0 * nearby
-    stepped = xp.where(around * RATIO**USUAL_LARGEST > TAIL * sizes, xp.maximum(nearby, around), nearby)
+    stepped = xp.where(around * RATIO ** USUAL[-1] > TAIL * sizes, xp.maximum(nearby, around), nearby)
     jumped &= ~blind  # noise leaps as well
     kinked = apart | jumped
     unclear = ~kinked & ~blind & (nearby > 0) & (both.bar > RESOLVED * xp.maximum(abs(both.value), nearby))

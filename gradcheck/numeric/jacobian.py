@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from gradcheck.numeric.arrays import Array, module_of, only
 from gradcheck.numeric.derivative import Interval, derivative_of, quick
-from gradcheck.numeric.line import SMALLEST, USUAL_LARGEST, Array, Line, Scan, module_of, only
+from gradcheck.numeric.line import USUAL, Line, Scan
 
 STRUCTURE_STEP = 2.0**-6
 MOST_CONFIRMED = 8
@@ -164,7 +165,7 @@ def wrong_in_block(block: Block, pairs: list[tuple[int, int]], noise: Array, rto
 def whole(line: Line, noise: Array) -> Interval:
     """The derivative by a scan over all usual steps."""
     scan = Scan(line)
-    scan.extend(range(SMALLEST, USUAL_LARGEST + 1))
+    scan.extend(USUAL)
     return derivative_of(scan, noise).both
 
 

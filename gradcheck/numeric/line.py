@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-import functools
-import math
 from collections.abc import Callable, Sequence
-from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
 
-Array = Any
-"""An array of the backend at hand (NumPy, CuPy); its own module computes with it."""
+from gradcheck.numeric.arrays import Array, flat, module_of, real
 
 Function = Callable[[Sequence[Array]], list[Array]]
 """Arrays like the inputs to the outputs."""
 
-EPS = 2.0**-52
-"""The spacing of float64 at 1."""
 RATIO = 4.0
 """Of one step to the next: a power of two, so that steps are exact, and coarse enough for 16 decades in 28 steps."""
-SMALLEST, USUAL_LARGEST, LARGEST = -17, -1, 13
+USUAL, LARGE = range(-17, 0), range(14)
 """Steps are RATIO ** k, relative to the scale of the inputs. x + h·d is exact in float64 down to -17; up to 1/4 the
 function is seen at the scale of its inputs; larger steps are for what does not stand out of its noise there
 (cos at 1e-6)."""
 MOST_ROWS = 2**14
-"""Outputs of which each gets a derivative of its own. Of more, random signed sums do:
-a scan keeps some 60 values a row."""
+"""Outputs up to which each gets a derivative of its own; of more, their weighted sum does. A scan keeps some 60 values
+a row: 8 MB of these."""
 DIRECTION_BITS = 16
 """A direction's elements are 1 to 2 times a power of two in steps of 2^-16, so that rounding cannot hide in multiples
 of the step; x + h·d is then exact in float64 for h down to 2^-34."""
@@ -48,7 +42,7 @@ class Line:
         direction: one array per input, None for inputs that stay as they are.
         outputs: f(x).
         weights: one cotangent over the flat real outputs, for a single row: their weighted sum. Without, each output
-            is a row; of more than `MOST_ROWS`, each row is a random signed sum of some.
+            is a row.
     """
 
     def __init__(
@@ -110,58 +104,6 @@ class Scan:
                 self.samples[k] = self.line.at(h), self.line.at(-h)
 
 
-def module_of(array: Array) -> Any:
-    """The array module (NumPy, CuPy) of an array."""
-    return np if isinstance(array, np.ndarray) else import_module(type(array).__module__.partition(".")[0])
-
-
-def only(number: int, value: Array, arrays: Sequence[Array]) -> list[Array | None]:
-    """A direction, or masks, over `arrays` of which one alone takes part."""
-    return [value if k == number else None for k in range(len(arrays))]
-
-
-def flat(arrays: Sequence[Array]) -> Array:
-    """All elements of `arrays` in one vector; complex if one of them is."""
-    xp = module_of(arrays[0])
-    return xp.concatenate([a.reshape(-1) for a in arrays]) if len(arrays) > 1 else arrays[0].reshape(-1)
-
-
-def unflat(vector: Array, like: Sequence[Array]) -> list[Array | None]:
-    """A flat vector cut into arrays like those given; None for those that are zero throughout."""
-    parts: list[Array | None] = []
-    start = 0
-    for array in like:
-        part = vector[start : start + array.size].reshape(array.shape)
-        parts.append(part if bool((part != 0).any()) else None)
-        start += array.size
-    return parts
-
-
-def real(vector: Array) -> Array:
-    """A vector in float64, in memory of its own; of a complex one, real and imaginary parts in turn."""
-    if vector.dtype.kind == "c":
-        return vector.astype("complex128").view("float64")
-    return vector.astype("float64")
-
-
-def inner(a: Array, b: Array) -> float:
-    """Re Σ conj(a)·b: what a gradient and a direction, or a cotangent and a derivative, give together."""
-    if a.dtype.kind == "c" or b.dtype.kind == "c":
-        return float((a.conj() * b).real.sum())
-    return float((a * b).sum())
-
-
-def root_of_squares(terms: Array) -> float:
-    """The root of the sum of squares, also where squares would leave the range of float64."""
-    sizes = abs(terms)
-    unit = float(sizes.max()) if sizes.size else 0.0
-    if not 0 < unit < np.inf:
-        return unit
-    sizes /= unit
-    sizes *= sizes
-    return unit * math.sqrt(float(sizes.sum()))
-
-
 def scale_of(x: Array) -> Array:
     """The natural scale of every element of `x`: the power of two below |x|, and for zeros that of the tensor.
 
@@ -188,13 +130,3 @@ def random_direction(x: Array, scale: Array, random: np.random.Generator, bits: 
 
     values = draw() + 1j * draw() if x.dtype.kind == "c" else draw()
     return xp.asarray(values) * scale
-
-
-def spacing(array: Array) -> float:
-    """The relative spacing of an array's floating dtype; 2^-7 for bfloat16, which is no dtype of NumPy's own."""
-    return _spacing(array.dtype)
-
-
-@functools.cache
-def _spacing(dtype: Any) -> float:
-    return 2.0**-7 if dtype.kind == "V" else float(np.finfo(dtype).eps)

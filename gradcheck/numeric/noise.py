@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from gradcheck.numeric.line import EPS, Array, Line, Scan, module_of
+from gradcheck.numeric.arrays import EPS, Array, module_of
+from gradcheck.numeric.line import Line, Scan
 
 DEVIATIONS = 6.0
 """What differences estimate is the standard deviation of the error. Rounding to a grid is off by 1.7 of them at most;

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from gradcheck.backends.base import Array
+from gradcheck.numeric.arrays import wide
 from gradcheck.witness.edges import Candidate, Edge
-from gradcheck.witness.graph import wide
 
 
 def tried(edge: Edge) -> Iterator[Candidate]:

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
 from gradcheck.backends.base import Array, Spot
+from gradcheck.numeric.arrays import wide
 from gradcheck.result import Diagnosis
 from gradcheck.witness.edges import EXACT_TO, Cause, Claim, Edge
-from gradcheck.witness.graph import wide
 from gradcheck.witness.lines import Place, place_of
 from gradcheck.witness.search import SCREEN, found_causes
 from gradcheck.witness.tape import Tape
-
-Vjp = Callable[[Sequence[Array | None]], Sequence[Array | None]]
 
 LEAST_NUMBERS, LEAST_DIGITS = 3, 12
 """Independent numbers of a wrong gradient, and digits in all of them that are no rounding, below which it is not
@@ -33,26 +30,26 @@ LONGEST = 40
 
 def explain(
     tape: Tape,
-    vjp: Vjp,
-    cotangents: Sequence[Sequence[Array | None]],
+    claims: Sequence[tuple[Sequence[Array | None], Sequence[Array | None]]],
     names: Sequence[str],
-    rounding: Sequence[Any],
+    rounding: Sequence[Array | None],
 ) -> list[Diagnosis]:
     """The mistakes that reproduce a wrong gradient, each with its line; none if no single one, or pair, does.
 
     Args:
         tape: the call, recorded with lines.
-        vjp: the claim at the same point: gradients per input for cotangents per output; None counts as zero.
-        cotangents: three or more draws, random and independent.
+        claims: what is claimed at the same point for three or more independent random draws: cotangents per output,
+            and gradients per input; None counts as zero.
         names: of the inputs.
-        rounding: per input how far claim and tape may be apart by rounding: a number, or one per element.
+        rounding: per input, how far each element of claim and tape may be apart by rounding; None for not at all.
     """
+    cotangents = [draw for draw, _ in claims]
     truth = [tape.gradient(draw) for draw in cotangents]
     errors = [
-        [-t if c is None else wide(c) - t for c, t in zip(vjp(draw), right, strict=True)]
-        for draw, right in zip(cotangents, truth, strict=True)
+        [-t if c is None else wide(c) - t for c, t in zip(claimed, right, strict=True)]
+        for (_, claimed), right in zip(claims, truth, strict=True)
     ]
-    bars = [float(np.max(r, initial=0)) for r in rounding]
+    bars = [0.0 if r is None else float(np.max(r, initial=0)) for r in rounding]
     largest = [max(float(abs(e[k]).max(initial=0)) for e in errors) for k in range(len(names))]
     if not all(np.isfinite(largest)):
         return []

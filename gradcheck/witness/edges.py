@@ -9,7 +9,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from gradcheck.backends.base import Array, Step
-from gradcheck.witness.graph import Graph, wide
+from gradcheck.numeric.arrays import wide
+from gradcheck.witness.graph import Graph
 
 EXACT_TO = 1e-10
 """To what part of the largest error each element must be reproduced, beside the rounding."""

@@ -10,20 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from gradcheck.backends.base import Array, Decision, Recording, Step
+from gradcheck.numeric.arrays import EPSILON, wide
 from gradcheck.witness.lines import Place, place_of
-
-EPSILON = {
-    "float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float64": 2.0**-52,
-    "complex64": 2.0**-23, "complex128": 2.0**-52,
-}  # fmt: skip
-"""The spacing of the numbers of a dtype at 1: 2 to the power of minus the bits after the point."""
-
-
-SMALLEST = {
-    "float16": 2.0**-14, "bfloat16": 2.0**-126, "float32": 2.0**-126, "float64": 2.0**-1022,
-    "complex64": 2.0**-126, "complex128": 2.0**-1022,
-}  # fmt: skip
-"""The smallest normal number of a dtype: below it the spacing of numbers does not shrink."""
 
 EXACT = {
     "reshape", "transpose", "broadcast_view", "broadcast_to", "clone", "tile", "flip", "roll", "tril", "triu", "concat",
@@ -132,11 +120,6 @@ class Graph:
     def filled(self, found: dict[int, Array]) -> list[Array]:
         """One array per input."""
         return [found[k] if k in found else wide(self.recording.arrays[k] * 0) for k in range(self.recording.inputs)]
-
-
-def wide(array: Array) -> Array:
-    """A floating array in float64, a complex one in complex128."""
-    return array.astype("complex128" if array.dtype.kind == "c" else "float64", copy=False)
 
 
 def dead_steps(graph: Graph, cotangents: Sequence[Array | None]) -> frozenset[int]:

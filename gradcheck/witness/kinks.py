@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradcheck.backends.base import Array, Step
-from gradcheck.witness.graph import EPSILON, Graph, Operation, dead_steps, wide
+from gradcheck.numeric.arrays import EPSILON, wide
+from gradcheck.witness.graph import Graph, Operation, dead_steps
 
 FEW = 4
 """Units of rounding within which a value counts as being at a kink: one apiece for the value, for what it is compared

@@ -9,13 +9,13 @@ them. Values that are exact stay as well, so that ties remain ties.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from importlib import import_module
 from typing import Any, Protocol
 
 import numpy as np
 
 from gradcheck.backends.base import Array, Step
-from gradcheck.witness.graph import EPSILON, EXACT, SMALLEST, Graph, wide
+from gradcheck.numeric.arrays import EPSILON, SMALLEST, module_of, wide
+from gradcheck.witness.graph import EXACT, Graph
 
 Mover = Callable[[str, Array, int], None]
 """Changes the fresh output of an operation in place, given its name, the output, and that one's number on the tape, or
@@ -57,8 +57,7 @@ def mover(random: np.random.Generator) -> Mover:
 
 def signs(random: np.random.Generator, like: Array) -> Array:
     """Ones and minus ones at random, in the shape of an array and where it lies."""
-    xp = import_module(type(like).__module__.partition(".")[0])
-    return xp.asarray(random.integers(0, 2, like.shape, dtype=np.int8) * 2 - 1)
+    return module_of(like).asarray(random.integers(0, 2, like.shape, dtype=np.int8) * 2 - 1)
 
 
 def moved(random: np.random.Generator, x: Array) -> Array:

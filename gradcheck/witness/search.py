@@ -15,9 +15,10 @@ from typing import NamedTuple
 import numpy as np
 
 from gradcheck.backends.base import Array, Step
+from gradcheck.numeric.arrays import EPSILON, wide
 from gradcheck.witness.candidates import RULE_FACTORS, plain_factors, tried
 from gradcheck.witness.edges import EXACT_TO, Candidate, Cause, Claim, Trial, edges_of
-from gradcheck.witness.graph import EPSILON, Graph, dead_steps, wide
+from gradcheck.witness.graph import Graph, dead_steps
 from gradcheck.witness.loops import looped
 from gradcheck.witness.rounding import Replays
 

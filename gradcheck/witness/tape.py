@@ -17,7 +17,8 @@ from functools import cached_property
 import numpy as np
 
 from gradcheck.backends.base import Array, Recording, Step
-from gradcheck.witness.graph import EPSILON, EXACT, SMALLEST, Graph, wide
+from gradcheck.numeric.arrays import EPSILON, SMALLEST, wide
+from gradcheck.witness.graph import EXACT, Graph
 from gradcheck.witness.kinks import Kink, kinks, smooth
 from gradcheck.witness.rounding import Replays, claim_rounding, tape_rounding
 
@@ -77,37 +78,25 @@ class Tape(Graph):
 
     def noise(self, cotangents: Sequence[Array | None]) -> float:
         """The rounding error η of Σ cotangent · output, to first order."""
-        return self.noise_and_gradient(cotangents)[0]
-
-    def noise_and_gradient(self, cotangents: Sequence[Array | None]) -> tuple[float, list[Array]]:
-        """Both in one walk."""
         total = 0.0
 
         def add(step: Step, given: Sequence[Array | None], pulled: Sequence[tuple[int, int, Array]]) -> None:
             nonlocal total
-            total += rounding(step, given, pulled, self.recording.arrays)
+            total += rounded(step, given, pulled, self.recording.arrays)
 
-        found = self.filled(self.pulled(self.starts(cotangents), add))
-        return total, found
+        self.pulled(self.starts(cotangents), add)
+        return total
 
-    def gradient_rounding(self, cotangents: Sequence[Array | None]) -> list[Array]:
-        """Per input, how far each element of `gradient` may be off by the rounding of the values on the way."""
-        return tape_rounding(self, cotangents, self.replays)
-
-    def claim_rounding(self, cotangents: Sequence[Array | None]) -> list[Array]:
-        """Per input, how far each element of the layer's own gradient may be off by rounding, forward and backward.
+    def rounding(self, cotangents: Sequence[Array | None]) -> list[Array]:
+        """Per input and element, how far `gradient` and the layer's own may be apart by the rounding of both.
 
         `cotangents` are in the dtypes of the outputs.
         """
-        return claim_rounding(self, cotangents, self.replays)
-
-    def rounding_of_both(self, cotangents: Sequence[Array | None]) -> list[Array]:
-        """Per input, how far `gradient` and the layer's own may be apart by the rounding of both."""
-        both = zip(self.gradient_rounding(cotangents), self.claim_rounding(cotangents), strict=True)
-        return [a + b for a, b in both]
+        both = (of(self, cotangents, self.replays) for of in (tape_rounding, claim_rounding))
+        return [a + b for a, b in zip(*both, strict=True)]
 
 
-def rounding(
+def rounded(
     step: Step, given: Sequence[Array | None], pulled: Sequence[tuple[int, int, Array]], arrays: Sequence[Array]
 ) -> float:
     """What the rounding of one operation adds to the error of the end result."""

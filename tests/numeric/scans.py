@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
+from gradcheck.numeric.arrays import flat, real
 from gradcheck.numeric.derivative import BRIEF, Derivative, derivative_of
-from gradcheck.numeric.line import LARGEST, SMALLEST, USUAL_LARGEST, Line, Scan, flat, random_direction, real, scale_of
+from gradcheck.numeric.line import LARGE, USUAL, Line, Scan, random_direction, scale_of
 from gradcheck.numeric.noise import measured, with_hidden
 
 Array = Any
 Function = Callable[[Array], Array]
 
-USUAL = range(SMALLEST, USUAL_LARGEST + 1)
-ALL = range(SMALLEST, LARGEST + 1)
+ALL = [*USUAL, *LARGE]
 
 
 def line_of(f: Function, x: Array, direction: Array | None = None, weights: Array | None = None) -> Line:

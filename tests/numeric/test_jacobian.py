@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scans import Array
 
+from gradcheck.numeric.arrays import flat, real
 from gradcheck.numeric.jacobian import Block, paired_axes, wrong_in_block
-from gradcheck.numeric.line import Line, Scan, flat, real, scale_of
+from gradcheck.numeric.line import Line, Scan, scale_of
 from gradcheck.numeric.noise import measured
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")

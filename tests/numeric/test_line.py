@@ -12,7 +12,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scans import line_of
 
-from gradcheck.numeric.line import Line, flat, inner, random_direction, real, root_of_squares, scale_of, spacing
+from gradcheck.numeric.arrays import flat, inner, real, root_of_squares, spacing
+from gradcheck.numeric.line import Line, random_direction, scale_of
 
 FLOATS = st.floats(2.0**-300, 2.0**300).flatmap(lambda x: st.sampled_from([x, -x]))
 

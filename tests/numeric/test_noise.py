@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 from scans import line_of
 
-from gradcheck.numeric.line import Array, Scan, scale_of
+from gradcheck.numeric.arrays import Array
+from gradcheck.numeric.line import Scan, scale_of
 from gradcheck.numeric.noise import measured, with_hidden
 
 Function = Callable[[Array], Array]

@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gradcheck.numeric.arrays import unflat
 from gradcheck.numeric.jacobian import halved
-from gradcheck.numeric.line import unflat
 
 
 @given(st.integers(1, 300).flatmap(lambda n: st.tuples(st.just(n), st.sets(st.integers(0, n - 1), max_size=6))))

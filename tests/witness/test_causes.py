@@ -32,8 +32,7 @@ def causes(forward: Callable[..., Any], backward: Callable[..., Any], *arrays: n
         ]
         for k in range(3)
     ]
-    rounding = [a + b for a, b in zip(tape.gradient_rounding(draws[0]), tape.claim_rounding(draws[0]), strict=True)]
-    return explain(tape, lambda u: problem.vjp(problem.inputs, u), draws, problem.names, rounding)
+    return explain(tape, [(u, problem.vjp(problem.inputs, u)) for u in draws], problem.names, tape.rounding(draws[0]))
 
 
 def random(*shape: int, seed: int = 0) -> np.ndarray:
