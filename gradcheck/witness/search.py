@@ -110,7 +110,8 @@ def moved(graph: Graph, replays: Replays, claim: Claim, groups: Sequence[Sequenc
         after, before = (replays.beside(end, hold).recording.arrays for end in ends)
         if not len(after) == len(before) == len(arrays):
             return None
-        rows.append([(wide(a) - wide(b)).reshape(-1) / (2 * step) for a, b in zip(after, before, strict=True)])
+        pairs = zip(after, before, strict=True)  # times 1.0: masks among the inputs count as numbers
+        rows.append([(wide(1.0 * a) - wide(1.0 * b)).reshape(-1) / (2 * step) for a, b in pairs])
     stacked = [np.stack([row[number] for row in rows]) for number in range(len(arrays))]
     tangents = [matrix if matrix.any() else None for matrix in stacked]
     return Probes(groups, np.array(errors), tangents, max(SCREEN, UNITS * graph.coarsest))
