@@ -20,7 +20,7 @@ from gradcheck.checker.name import Named, everything, name_wrong
 from gradcheck.checker.point import Point
 from gradcheck.checker.problem import Problem
 from gradcheck.checker.steps import steps_of
-from gradcheck.checker.structure import diagonal
+from gradcheck.checker.structure import claimed_diagonal, wrong_on_diagonal
 from gradcheck.numeric.arrays import Array
 from gradcheck.result import UNFINISHED, Diagnosis, GradientSummary, Status
 
@@ -280,14 +280,16 @@ class Check:
             for wrong in (inputs_alone(self.looker, look, masks), too_small(self.looker, look)):
                 if wrong is not None:
                     return self.failed(wrong)
-        if self.mode != "probe":
-            known = diagonal(self.looker, look, second)
-            if known is not None:
-                self.certified = not known
-                if known:
-                    confirmed = tried(self.looker, masks_of(self.point, known), look, thoroughly=True)
+        if self.mode != "probe" and len(self.point.x) == 1 and look.rejected is None:
+            if second is None:
+                self.certified = self.point.witnessed and claimed_diagonal(self.looker, look, 0) is not None
+            else:
+                wrong_ones = wrong_on_diagonal(self.looker, look, second, 0)
+                self.certified = wrong_ones == [] and bool((look.derivative.both.bar < np.inf).all())
+                if wrong_ones:
+                    confirmed = tried(self.looker, masks_of(self.point, wrong_ones), look, thoroughly=True)
                     if confirmed is not None and confirmed.decision is Decision.FAIL:
-                        return replace(self.failed(confirmed), wrong=known)
+                        return replace(self.failed(confirmed), wrong=wrong_ones)
         return Found(Status.PASS, marks=marks, look=look)
 
     def in_low_precision(self) -> Found | None:

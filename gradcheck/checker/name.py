@@ -13,7 +13,7 @@ from gradcheck.checker.decide import Decision
 from gradcheck.checker.look import ROUNDING, Look, Looker
 from gradcheck.checker.of_tape import of_tape
 from gradcheck.checker.point import SUM_OF_OUTPUTS, Entry, OutOfTimeError, Point
-from gradcheck.checker.structure import elementwise, shows_diagonal
+from gradcheck.checker.structure import claimed_diagonal, wrong_on_diagonal
 from gradcheck.numeric.arrays import Array, module_of, only
 from gradcheck.numeric.jacobian import Block, halved, paired_axes, wrong_in_block
 from gradcheck.result import Diagnosis, distance
@@ -79,13 +79,11 @@ def by_tape(looker: Looker, look: Look, listed: int) -> Named:
             named.counts[number] = count
         else:
             named.right.add(number)
-    if shows_diagonal(looker, look):
-        u = look.cotangent
-        named.entries = [
-            Entry(0, i, i, float(a), float(t), float(TAPED * abs(t)))
-            for i in module_of(u).flatnonzero(rejected[0].reshape(-1)).tolist()
-            for a, t in [(look.gradients[0].reshape(-1)[i] / u[i], taped[0].reshape(-1)[i] / u[i])]
-        ]
+    diagonal = claimed_diagonal(looker, look, 0) if len(point.x) == 1 else None
+    if diagonal is not None:
+        said = taped[0].reshape(-1) / look.cotangent
+        wrong = module_of(said).flatnonzero(rejected[0].reshape(-1)).tolist()
+        named.entries = [Entry(0, i, i, float(diagonal[i]), float(said[i]), TAPED * abs(float(said[i]))) for i in wrong]
         return named
     if point.outputs.vector.size <= MOST_ROWS_BY_TAPE:
         named.entries = list(rows_by_tape(looker, range(point.outputs.vector.size), listed, rejected))
@@ -162,7 +160,10 @@ def by_columns(looker: Looker, look: Look, budget: float) -> Named:
         if alone.decision is Decision.PASS:
             named.right.add(number)
             continue
-        found = elementwise(looker, alone, number)
+        found = None
+        if 1 < point.x[number].size == point.outputs.vector.size:
+            again = looker.look(only(number, everywhere, point.x), whole=True)
+            found = wrong_on_diagonal(looker, alone, again, number)
         if found is None and not point.complex and point.by_rows:
             before = point.evaluations + point.vjps
             if point.outputs.size + 4 * point.x[number].size <= budget:
