@@ -96,59 +96,71 @@ class Derivative:
 
 def derivative_of(scan: Scan, noise: Array) -> Derivative:
     """The derivative of every row, given the noise of every row, or one that all have."""
-    xp, sizes = module_of(noise), scan.line.sizes
-    steps = sorted(scan.samples)
-    noise = xp.broadcast_to(noise, scan.samples[steps[0]][0].change.shape)
-    usual = sum(exponent <= USUAL[-1] for exponent in steps)
+    xp, sizes, steps = module_of(noise), scan.line.sizes, sorted(scan.samples)
+    usual = sum(k in USUAL for k in steps)
+    # from here on, one row per step and one column per row of the function
     h = xp.asarray([[RATIO**k] for k in steps])
-    # from here on, one row per step and one column per row of the function; first all ahead, then all behind
-    sides = xp.stack([xp.concatenate([sample.change for sample in scan.samples[k]]) for k in steps])
-    ahead, behind = sides[:, : noise.size], sides[:, noise.size :]
+    ahead, behind = (xp.stack([scan.samples[k][side].change for k in steps]) for side in (0, 1))
+    noise = xp.broadcast_to(noise, ahead[0].shape)
     noises = noise + SUM_ROUNDING * xp.stack([xp.maximum(*(sample.size for sample in scan.samples[k])) for k in steps])
     changes = xp.maximum(abs(ahead), abs(behind))
     if usual < len(steps):  # larger steps see another part of a function that is 0 all around
         flat = (changes[:usual] == 0).all(axis=0) & (sizes == 0)
         noises[usual:] = xp.where(flat | (changes[usual:] == 0), xp.inf, noises[usual:])
-    central, square = (ahead - behind) / (2 * h), RATIO * RATIO
-    both_bars = (square + 1 / RATIO) / (square - 1) * xp.maximum(noises[:-1], noises[1:]) / h[:-1]
-    both, chosen = balanced(xp, (square * central[:-1] - central[1:]) / (square - 1), both_bars)
+
+    central, bars = extrapolated((ahead - behind) / (2 * h), noises, h)
+    both, chosen = balanced(xp, central, bars)
     zero = abs(both.value) <= both.bar
     both = Interval(both.value, xp.where(zero, xp.maximum(both.bar, CANCELLED * noise), both.bar))
-    slopes, near = one_sided(sides, h), sum(exponent <= SIDES for exponent in steps[2:])
-    slopes[:, noise.size :] *= -1
-    side_bars = (RATIO * 5 / 3 + 5 / 12) / 3 * xp.maximum(noises[:-2], noises[2:]) / h[:-2]
-    sided = balanced(xp, slopes[:near], xp.concatenate([side_bars, side_bars], axis=1)[:near])[0]
-    right, left = (Interval(sided.value[of], sided.bar[of]) for of in (slice(noise.size), slice(noise.size, None)))
-    gaps = abs(slopes[:, : noise.size] - slopes[:, noise.size :]) + 2 * side_bars
-    gap = xp.where(xp.isfinite(gaps), gaps, xp.inf).min(axis=0)
-    leap = leaps(sides, xp.concatenate([noises, noises], axis=1))
-    jumped = leap[: noise.size] | leap[noise.size :]
-    apart = abs(right.value - left.value) > APART * (right.bar + left.bar)
+    right, left, gap, jumped = each_side(ahead, behind, noises, h, sum(k <= SIDES for k in steps[2:]))
+
     largest = xp.where(xp.isfinite(changes), changes, 0.0)[:usual].max(axis=0)
     blind = (largest > 0) & (noise > BLIND * xp.maximum(sizes, largest))
     both.bar[blind] = left.bar[blind] = right.bar[blind] = xp.inf
+    kinked = (abs(right.value - left.value) > APART * (right.bar + left.bar)) | (jumped & ~blind)  # noise leaps as well
+
     seen = (changes - APART * noises) / h
     seen = xp.where(seen > 0, seen, 0.0)
-    first, last = (sum(exponent < end for exponent in steps) for end in (BRIEF[0], BRIEF[-1]))
+    first, last = (sum(k < end for k in steps) for end in (BRIEF[0], BRIEF[-1]))
     nearby = seen[first : last + 1].max(axis=0)
     around = seen[last:usual].max(axis=0) if last < usual else 0 * nearby
     stepped = xp.where(around * RATIO ** USUAL[-1] > TAIL * sizes, xp.maximum(nearby, around), nearby)
-    jumped &= ~blind  # noise leaps as well
-    kinked = apart | jumped
+
     unclear = ~kinked & ~blind & (nearby > 0) & (both.bar > RESOLVED * xp.maximum(abs(both.value), nearby))
-    unclear &= both.bar > 2 * APART * both_bars[chosen, xp.arange(noise.size)]
+    unclear &= both.bar > 2 * APART * bars[chosen, xp.arange(noise.size)]
     step = xp.asarray(steps)[chosen]
-    return Derivative(both, left, right, gap, kinked, unclear, jumped, blind, nearby, around, stepped, noise, step)
+    return Derivative(
+        both, left, right, gap, kinked, unclear, jumped & ~blind, blind, nearby, around, stepped, noise, step
+    )
 
 
-def one_sided(values: Array, h: Array) -> Array:
-    """Slopes on one side, from points strictly beside 0: at a jump the value at 0 belongs to neither side.
+def extrapolated(central: Array, noises: Array, h: Array) -> tuple[Array, Array]:
+    """Central differences extrapolated once (Richardson 1911), and how far noise alone may put each off: both ends of
+    2 h, RATIO² times over, and of 2 · RATIO h."""
+    square = RATIO * RATIO
+    bars = (square + 1 / RATIO) / (square - 1) * module_of(h).maximum(noises[:-1], noises[1:]) / h[:-1]
+    return (square * central[:-1] - central[1:]) / (square - 1), bars
 
-    Extrapolated once. Each is off by at most (4 · 5/3 + 5/12) / 3 times the noise over its step: both ends of
-    3 h and 12 h.
+
+def each_side(
+    ahead: Array, behind: Array, noises: Array, h: Array, near: int
+) -> tuple[Interval, Interval, Array, Array]:
+    """The derivatives on the right and on the left by the `near` smallest steps, the smallest distance of both at any
+    step, and whether the function leaps at the point.
+
+    Slopes are between points strictly beside 0: at a jump the value at 0 belongs to neither side. They are extrapolated
+    once. Noise alone may put each off by (4 · 5/3 + 5/12) / 3 times itself over the step: both ends of 3 h and of 12 h.
     """
+    xp, rows = module_of(h), noises.shape[1]
+    values = xp.concatenate([ahead, -behind], axis=1)
     slopes = (values[1:] - values[:-1]) / (h[1:] - h[:-1])
-    return (RATIO * slopes[:-1] - slopes[1:]) / (RATIO - 1)
+    slopes = (RATIO * slopes[:-1] - slopes[1:]) / (RATIO - 1)
+    bars = (RATIO * 5 / 3 + 5 / 12) / 3 * xp.maximum(noises[:-2], noises[2:]) / h[:-2]
+    sided = balanced(xp, slopes[:near], xp.concatenate([bars, bars], axis=1)[:near])[0]
+    right, left = (Interval(sided.value[of], sided.bar[of]) for of in (slice(rows), slice(rows, None)))
+    gaps = abs(slopes[:, :rows] - slopes[:, rows:]) + 2 * bars
+    leap = leaps(values, xp.concatenate([noises, noises], axis=1))
+    return right, left, xp.where(xp.isfinite(gaps), gaps, xp.inf).min(axis=0), leap[:rows] | leap[rows:]
 
 
 def leaps(values: Array, noises: Array) -> Array:
