@@ -15,7 +15,7 @@ from gradcheck.checker.of_tape import OfTape, of_tape
 from gradcheck.checker.point import Point
 from gradcheck.numeric.arrays import EPS, Array, inner, module_of, root_of_squares
 from gradcheck.numeric.derivative import BRIEF, Derivative, derivative_of
-from gradcheck.numeric.line import LARGE, RATIO, USUAL, Scan
+from gradcheck.numeric.line import LARGE, RATIO, USUAL, Scan, moved
 from gradcheck.numeric.noise import measured, with_hidden
 
 ROUNDING = 64 * EPS
@@ -227,8 +227,7 @@ class Looker:
         point = self.point
         tape = point.tape
         if t:
-            moved = [x if d is None else (x + t * d).astype(x.dtype) for x, d in zip(point.x, direction, strict=True)]
-            tape = point.recorded(point.at(moved))
+            tape = point.recorded(point.at(moved(point.x, direction, t)))
         noise = np.inf if tape is None else tape.noise(point.outputs.split(cotangent))
         return noise if noise == noise else np.inf
 

@@ -14,7 +14,7 @@ from gradcheck.backends.base import is_differentiable
 from gradcheck.checker.outputs import Outputs
 from gradcheck.checker.point import SUM_OF_OUTPUTS, Entry, Point
 from gradcheck.numeric.arrays import Array, inner, module_of, spacing, wide
-from gradcheck.numeric.line import random_direction, scale_of
+from gradcheck.numeric.line import moved, random_direction, scale_of
 from gradcheck.numeric.noise import DEVIATIONS, Table
 
 SPACED = 4
@@ -57,8 +57,7 @@ def claim_rounding(
     turn = random_direction(cotangent, scale_of(cotangent) * (cotangent != 0), random)
 
     def claimed(t: float) -> float:
-        moved = [x if d is None else (x + t * d).astype(x.dtype) for x, d in zip(point.x, moves, strict=True)]
-        gradients = point.vjp(cotangent + t * turn, moved)
+        gradients = point.vjp(cotangent + t * turn, moved(point.x, moves, t))
         return sum(inner(gradients[k], d) for k, d in enumerate(direction) if d is not None)
 
     nodes = table(coarsest)

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from gradcheck.backends.base import is_differentiable
-from gradcheck.numeric.arrays import Array, flat, module_of, real, wide
+from gradcheck.numeric.arrays import Array, flat, module_of, place_in, real, wide
 
 
 @dataclass
@@ -73,12 +73,9 @@ class Outputs:
 
     def locate(self, position: int) -> tuple[int, tuple[int, ...]]:
         """Which output, and which element of it, an element of the flat outputs is."""
-        for k in self.active:
-            size = self.arrays[k].size
-            if position < size:
-                return k, tuple(int(i) for i in np.unravel_index(position, self.arrays[k].shape))
-            position -= size
-        raise IndexError(position)
+        number, own = place_in([self.arrays[k] for k in self.active], position)
+        k = self.active[number]
+        return k, tuple(int(i) for i in np.unravel_index(own, self.arrays[k].shape))
 
     def starts(self) -> dict[int, int]:
         """Where each active output begins among the flat elements."""

@@ -65,6 +65,15 @@ def unflat(vector: Array, like: Sequence[Array]) -> list[Array | None]:
     return parts
 
 
+def place_in(arrays: Sequence[Array], position: int) -> tuple[int, int]:
+    """Which of the arrays, and which element of it, stands at a position of their flat vector."""
+    for number, array in enumerate(arrays):
+        if position < array.size:
+            return number, position
+        position -= array.size
+    raise IndexError(position)
+
+
 def real(vector: Array) -> Array:
     """A vector in float64, in memory of its own; of a complex one, real and imaginary parts in turn."""
     if vector.dtype.kind == "c":

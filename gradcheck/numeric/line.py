@@ -26,6 +26,14 @@ DIRECTION_BITS = 16
 of the step; x + h·d is then exact in float64 for h down to 2^-34."""
 
 
+def moved(x: Sequence[Array], direction: Sequence[Array | None], t: float) -> list[Array]:
+    """x + t · direction, in the dtypes of x."""
+    return [
+        a if d is None else module_of(a).asarray(a + (t * d).astype(a.dtype, copy=False))
+        for a, d in zip(x, direction, strict=True)
+    ]
+
+
 class Sample(NamedTuple):
     """The change of every row at some t, and the sum of absolute changes in it, on which its rounding depends."""
 
@@ -54,17 +62,13 @@ class Line:
         weights: Array | None = None,
     ) -> None:
         self.f, self.x, self.outputs, self.weights = f, x, outputs, weights
-        self.moves = [(k, d) for k, d in enumerate(direction) if d is not None and d.size]
+        self.direction = direction
         self.evaluations = 0
 
     def values(self, t: float) -> Array:
         """The flat real outputs at x + t · direction, in float64."""
         self.evaluations += 1
-        point = list(self.x)
-        for k, d in self.moves:
-            x = self.x[k]
-            point[k] = module_of(x).asarray(x + (t * d).astype(x.dtype, copy=False))
-        return real(flat(self.f(point)))
+        return real(flat(self.f(moved(self.x, self.direction, t))))
 
     def at(self, t: float) -> Sample:
         """The change of every row."""
