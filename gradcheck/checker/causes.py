@@ -12,7 +12,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from gradcheck.checker.hypotheses import HYPOTHESES
-from gradcheck.checker.look import ROUNDING, Look, Looker
+from gradcheck.checker.look import Look, Looker
+from gradcheck.checker.of_tape import ROUNDING
 from gradcheck.checker.subject import Subject
 from gradcheck.numeric.arrays import Array, module_of, only
 from gradcheck.numeric.derivative import quick

@@ -14,7 +14,7 @@ MOST_REGROUPED = 8
 is all of float64."""
 
 
-def inputs_alone(looker: Looker, like: Look, masks: Sequence[Array | None] | None) -> Look | None:
+def inputs_alone(looker: Looker, like: Look) -> Look | None:
     """Every input by itself: the first look that shows one to be wrong."""
     inputs = looker.point.x
     if len(inputs) < 2:
@@ -22,9 +22,8 @@ def inputs_alone(looker: Looker, like: Look, masks: Sequence[Array | None] | Non
     for number, x in enumerate(inputs):
         if not x.size:
             continue
-        own = None if masks is None else masks[number]
-        alone = module_of(x).ones(x.shape, bool) if own is None else own
-        look = tried(looker, only(number, alone, inputs), like, thoroughly=True)
+        everywhere = module_of(x).ones(x.shape, bool)
+        look = tried(looker, only(number, everywhere, inputs), like, thoroughly=True)
         if look is not None and look.decision is Decision.FAIL:
             return look
     return None
@@ -61,7 +60,7 @@ def tried(looker: Looker, masks: Sequence[Array | None], like: Look, thoroughly:
     if look.decision is Decision.UNSEEN and not look.claim.size and not thoroughly:
         return None
     for _ in range(2):
-        look = looker.look(masks, whole=True, floor=known)
+        look = looker.look(masks, whole=True, like=known)
         if look.kinked or look.decision is not Decision.FAIL:
             return look if look.decision is Decision.PASS else None
     return look

@@ -86,7 +86,7 @@ class Contracts:
         """b(a·g + h) = a·b(g) + b(h), and b(0) = 0."""
         h = self.cotangent()
         of_h = self.gradients(h)
-        self.claims = [(u, self.at.of_moved(found)) for u, found in ((g, of_g), (h, of_h))]
+        self.claims = [(u, self.at.of_moved(found)) for u, found in ((h, of_h), (g, of_g))]
         if not all(finite(a) for a in (*of_g, *of_h)):
             return []
         mixed = FACTOR * g + h

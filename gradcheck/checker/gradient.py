@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
 
-from gradcheck.checker.closer import inputs_alone, masks_of, too_small, tried
+from gradcheck.checker.closer import inputs_alone, masks_of, too_small
 from gradcheck.checker.contract import Contracts
 from gradcheck.checker.decide import POWER, Decision
 from gradcheck.checker.elsewhere import Found, contradicted, elsewhere, of_lost_outputs
@@ -17,11 +18,11 @@ from gradcheck.checker.kinks import judged, kinked_by_tape
 from gradcheck.checker.look import Look, Looker
 from gradcheck.checker.low_precision import wrong_in_low_precision
 from gradcheck.checker.name import Named, everything, name_wrong
-from gradcheck.checker.point import Point
+from gradcheck.checker.point import Entry, Point
 from gradcheck.checker.problem import Problem
 from gradcheck.checker.steps import steps_of
 from gradcheck.checker.structure import claimed_diagonal, wrong_on_diagonal
-from gradcheck.numeric.arrays import Array
+from gradcheck.numeric.arrays import Array, module_of
 from gradcheck.result import UNFINISHED, Diagnosis, GradientSummary, Status
 
 Mode = Literal["auto", "probe", "full"]
@@ -133,12 +134,10 @@ class Check:
     def summary(self, found: Found, named: Named | None = None) -> GradientSummary:
         """The result, with everything that was counted so far."""
         names = [self.problem.names[k] for k in self.point.moved]
-        elements = {(entry.input, entry.index) for entry in found.wrong}
+        elements = Counter(number for number, _ in {(entry.input, entry.index) for entry in found.wrong})
         counts: dict[str, tuple[int, int]] = {}
         for number, name in enumerate(names):
-            count = sum(i == number for i, _ in elements)
-            if named is not None:
-                count = max(count, named.counts.get(number, 0))
+            count = elements[number] if named is None else named.counts.get(number, 0)
             right = named is not None and number in named.right
             if count or right or found.verdict is not Status.FAIL:
                 counts[name] = (count, self.point.x[number].size)
@@ -213,7 +212,7 @@ class Check:
                 return Found(Status.PASS, marks=("the differences against an operation's own rule",))
             return self.failed(look)
         if not look.kinked and look.decision is Decision.PASS:
-            found = self.closer(look, masks)
+            found = self.closer(look)
         else:
             found = self.longer(masks, look.kinked)
         if self.point.tape is not None:
@@ -259,25 +258,25 @@ class Check:
                 return contradicted(self.looker, look)
             case Decision.UNSEEN:
                 return elsewhere(self.looker, look)
-        return self.closer(look, masks)
+        return self.closer(look)
 
     def failed(self, look: Look) -> Found:
         """FAIL for what a look shows."""
         self.worst = look.error
         return Found(Status.FAIL, look=look)
 
-    def closer(self, look: Look, masks: Sequence[Array | None] | None) -> Found:
+    def closer(self, look: Look) -> Found:
         """What one projection cannot show: another cotangent and direction, every input alone, what is too small."""
         self.worst = look.error
         marks = ("by the tape",) if look.decision is Decision.BY_TAPE else ()
         second = None
         if self.point.tape is None:
-            second = self.looker.look(masks, like=look.derivative if look.by_rows else None, size=SECOND_SIZE)
+            second = self.looker.look(like=look.derivative if look.by_rows else None, size=SECOND_SIZE)
             if second.decision is not Decision.PASS:
-                second = self.looker.look(masks, whole=True, size=SECOND_SIZE)
+                second = self.looker.look(whole=True, size=SECOND_SIZE)
                 if second.decision is Decision.FAIL:
                     return self.failed(second)
-            for wrong in (inputs_alone(self.looker, look, masks), too_small(self.looker, look)):
+            for wrong in (inputs_alone(self.looker, look), too_small(self.looker, look)):
                 if wrong is not None:
                     return self.failed(wrong)
         if self.mode != "probe" and len(self.point.x) == 1 and look.rejected is None:
@@ -287,10 +286,21 @@ class Check:
                 wrong_ones = wrong_on_diagonal(self.looker, look, second, 0)
                 self.certified = wrong_ones == [] and bool((look.derivative.both.bar < np.inf).all())
                 if wrong_ones:
-                    confirmed = tried(self.looker, masks_of(self.point, wrong_ones), look, thoroughly=True)
-                    if confirmed is not None and confirmed.decision is Decision.FAIL:
+                    confirmed = self.confirmed(wrong_ones)
+                    if confirmed is not None:
                         return replace(self.failed(confirmed), wrong=wrong_ones)
         return Found(Status.PASS, marks=marks, look=look)
+
+    def confirmed(self, entries: Sequence[Entry]) -> Look | None:
+        """A look at some entries of a diagonal Jacobian alone, if two whole scans show them to be wrong."""
+        masks = masks_of(self.point, entries)
+        others = module_of(self.point.outputs.vector).ones(self.point.outputs.size, bool)
+        others[[entry.output for entry in entries]] = False
+        for _ in range(2):
+            look = self.looker.look(masks, whole=True, by_rows=True, without=others)
+            if look.decision is not Decision.FAIL:
+                return None
+        return look
 
     def in_low_precision(self) -> Found | None:
         """FAIL if the backward in the inputs' own dtype strays from the one in float64, which was just found right."""

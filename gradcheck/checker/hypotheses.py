@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from gradcheck.checker.subject import Hypothesis, Subject, nice, shown
+from gradcheck.checker.subject import Hypothesis, Subject, shown
 from gradcheck.checker.terms import operands, ratio, term
 from gradcheck.numeric.arrays import module_of
 from gradcheck.result import Diagnosis
@@ -58,7 +58,7 @@ def factor(s: Subject) -> Diagnosis | None:
         return None
     if c == -1:
         return s.diagnosis("GC102", "numeric = −analytic: the sign is wrong")
-    if s.x.size < 2 and nice(c, 0.0) == c and shown(c) == f"{c:.6g}" and "/" not in shown(c) and c != int(c):
+    if s.x.size < 2 and shown(c) == f"{c:.6g}" and c != int(c):
         return None  # of one number any factor can be found
     for what, n in sizes(s):
         if n > 2 and any(abs(c - v) <= 1e-9 * abs(v) for v in (n, -n)):

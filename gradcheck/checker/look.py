@@ -11,18 +11,15 @@ import numpy as np
 from gradcheck.checker.cotangents import equal_weights, even_weights
 from gradcheck.checker.decide import Claim, Decision, Heard, Seen, decide
 from gradcheck.checker.low_precision import claim_rounding
-from gradcheck.checker.of_tape import OfTape, of_tape
+from gradcheck.checker.of_tape import ROUNDING, OfTape, of_tape
 from gradcheck.checker.point import Point
 from gradcheck.numeric.arrays import EPS, Array, inner, module_of, root_of_squares
 from gradcheck.numeric.derivative import BRIEF, Derivative, derivative_of
 from gradcheck.numeric.line import LARGE, RATIO, USUAL, Scan, moved
 from gradcheck.numeric.noise import measured, with_hidden
 
-ROUNDING = 64 * EPS
-"""Rounding granted to a backward in float64, relative to the sum of the absolute shares of its projection: 6 bits for
-some dozen operations whose errors do not cancel."""
 GIVEN_UNITS = 4
-"""The same in units of a coarser dtype that the inputs were given in, in which a backward may compute on the way."""
+"""As `ROUNDING`, in units of the coarser dtype that the inputs were given in: backward may compute in it on the way."""
 EXCLUDED = (Decision.FAIL, Decision.CONTRADICTION)
 """Decisions by which the differences exclude the claim."""
 SIGNS = 5.0
@@ -107,7 +104,6 @@ class Looker:
         *,
         whole: bool = False,
         like: Derivative | None = None,
-        floor: Derivative | None = None,
         size: float = 1.0,
         by_rows: bool = False,
         without: Array | None = None,
@@ -117,11 +113,11 @@ class Looker:
 
         Args:
             whole: a scan over all steps, where a first look was not enough.
-            like: the derivative along another direction, whose noise holds here as well: three steps do.
-            floor: a derivative along another direction, whose noise is here as well, though it may not show.
+            like: the derivative along another direction, whose noise is here as well, though it may not show: a brief
+                look takes it for its own, and three steps do.
             size: of the cotangent.
-            without: outputs that take no part, as a mask.
             by_rows: a derivative for every output, also where the tape tells the noise of a weighted sum.
+            without: outputs that take no part, as a mask; of a look by rows.
             with_tape: whether to ask the tape as well.
         """
         point = self.point
@@ -129,24 +125,20 @@ class Looker:
         by_rows = point.by_rows and (by_rows or point.tape is None)
         if by_rows:
             scan = Scan(point.line(direction))
-            noise = self.noise(scan, whole) if like is None else like.noise
-            if floor is not None:
-                noise = module_of(noise).maximum(noise, floor.noise)
+            noise = like.noise if like is not None and not whole else self.noise(scan, whole)
+            if like is not None:
+                noise = module_of(noise).maximum(noise, like.noise)
             derivative = self.scanned(scan, noise, whole, AGAIN_STEPS if like is not None else BRIEF)
             cotangent = size * equal_weights(derivative.both, self.slopes(masks), self.random)
             if not bool(cotangent.any()):  # of no output is anything seen: a cotangent of 0 would have everyone agree
-                cotangent = size * self.even_weights()
+                cotangent = size * even_weights(point.outputs.vector, self.random)
             cotangent *= ~(derivative.kinked | derivative.unclear)
             if without is not None:
                 cotangent *= ~without
             gradients = point.vjp(cotangent)
         else:
             cotangent, gradients = self.claimed(size)
-            scan = Scan(point.line(direction, cotangent))
-            if point.tape is None:
-                derivative = self.scanned(scan, self.noise(scan, whole), whole, BRIEF)
-            else:
-                derivative = self.with_known_noise(scan, direction, cotangent, whole)
+            derivative = self.of_weighted_sum(direction, cotangent, whole)
         look = self.compared(direction, derivative, cotangent, gradients, by_rows)
         if with_tape:
             look = self.with_tape(look, masks)
@@ -201,20 +193,20 @@ class Looker:
             return derivative_of(scan, noise)
         scan.extend(USUAL)
         found = derivative_of(scan, noise)
-        unresolved = ~(found.both.bar <= 1e-2 * abs(found.both.value))
-        if bool((unresolved & ~found.kinked).any()):
+        if bool((~found.resolved & ~found.kinked).any()):
             scan.extend(LARGE)
             found = derivative_of(scan, noise)
         return found
 
-    def with_known_noise(self, scan: Scan, direction: list[Array | None], cotangent: Array, whole: bool) -> Derivative:
-        """The derivative of a weighted sum, its noise from the tapes at the point and at both ends of the step used."""
-        xp = module_of(cotangent)
+    def of_weighted_sum(self, direction: list[Array | None], cotangent: Array, whole: bool) -> Derivative:
+        """The derivative of the weighted outputs, its noise from the tapes at the point and at both ends of the step
+        used; measured where these cannot tell it."""
+        xp, scan = module_of(cotangent), Scan(self.point.line(direction, cotangent))
         noise = self.tape_noise(direction, cotangent, 0.0)
         used = TAPE_STEPS[-1]
         for _ in range(3):
             noise = max(noise, *(self.tape_noise(direction, cotangent, t) for t in (RATIO**used, -(RATIO**used))))
-            if not np.isfinite(noise):  # the tape cannot tell
+            if not np.isfinite(noise):
                 return self.scanned(scan, self.noise(scan, whole), whole, BRIEF)
             found = self.scanned(scan, xp.asarray([noise]), whole, TAPE_STEPS)
             if not whole or int(found.step[0]) <= used:
@@ -232,15 +224,11 @@ class Looker:
         return noise if noise == noise else np.inf
 
     # ----------------------------------------------------------------- cotangents
-    def even_weights(self) -> Array:
-        """See `cotangents.even_weights`."""
-        return even_weights(self.point.outputs.vector, self.random)
-
     def claimed(self, size: float = 1.0) -> tuple[Array, list[Array]]:
         """A random cotangent of one size over all outputs, and the gradients that backward gives for it."""
         if self.claims and size == 1.0:
             return self.claims.pop()
-        cotangent = size * self.even_weights()
+        cotangent = size * even_weights(self.point.outputs.vector, self.random)
         return cotangent, self.point.vjp(cotangent)
 
     def slopes(self, masks: Sequence[Array | None] | None) -> Array:
@@ -297,8 +285,7 @@ class Looker:
             bar = np.inf
         allowed = self.rtol * max(abs(value), abs(claim.value))
         largest = float(abs(self.point.outputs.vector).max())
-        lost = ~xp.isfinite(both.bar) & ~derivative.kinked & ~derivative.unclear
-        lost &= derivative.noise > NEGLIGIBLE * largest
+        lost = ~xp.isfinite(both.bar) & (derivative.noise > NEGLIGIBLE * largest)
         noisy = bool((lost & derivative.blind & (derivative.noise > 2 * self.floor)).any())
         slopes = derivative.nearby if claim.size else derivative.stepped  # of steps, 0 is the gradient
         gap = root(weight * derivative.gap)  # there is no kink in all outputs at once

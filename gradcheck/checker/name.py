@@ -10,8 +10,8 @@ import numpy as np
 
 from gradcheck.checker.causes import causes
 from gradcheck.checker.decide import Decision
-from gradcheck.checker.look import ROUNDING, Look, Looker
-from gradcheck.checker.of_tape import of_tape
+from gradcheck.checker.look import Look, Looker
+from gradcheck.checker.of_tape import ROUNDING, of_tape
 from gradcheck.checker.point import SUM_OF_OUTPUTS, Entry, OutOfTimeError, Point
 from gradcheck.checker.structure import claimed_diagonal, wrong_on_diagonal
 from gradcheck.numeric.arrays import Array, module_of, only

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 
 from gradcheck.checker.decide import Heard
 from gradcheck.checker.point import Point
-from gradcheck.numeric.arrays import Array, inner, module_of
+from gradcheck.numeric.arrays import EPS, Array, inner, module_of
 
 Masks = Sequence[Array | None]
 
-QUICKLY = 2.0**-40
-"""Entries of claim and tape that agree as well as this, relative to themselves, agree whatever the rounding of both."""
+ROUNDING = 64 * EPS
+"""Rounding granted to a backward in float64 unasked, relative to an entry, or to the sum of the absolute shares of a
+projection: 6 bits for some dozen operations whose errors do not cancel. The rounding of claim and tape is measured only
+where they differ by more: that takes a dozen of backwards."""
 HEARD = 0.5
 """A tape of whose gradient more than this share is rounding (a chaotic recurrence) is not heard."""
 
@@ -39,7 +41,7 @@ def of_tape(
     taped = point.by_tape(cotangent)
     apart = []
     for k, (g, t) in enumerate(zip(claimed, taped, strict=True)):
-        mask = ~(abs(g - t) <= (QUICKLY + rtol) * module_of(g).maximum(abs(g), abs(t)))
+        mask = ~(abs(g - t) <= (ROUNDING + rtol) * module_of(g).maximum(abs(g), abs(t)))
         mask &= module_of(g).isfinite(t)  # where the tape is not finite it is not heard
         if masks is not None:
             own = masks[k]

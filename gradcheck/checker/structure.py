@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gradcheck.checker.look import ROUNDING, Look, Looker
+from gradcheck.checker.look import Look, Looker
+from gradcheck.checker.of_tape import ROUNDING
 from gradcheck.checker.point import Entry
 from gradcheck.numeric.arrays import Array, module_of
 

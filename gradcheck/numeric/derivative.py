@@ -18,7 +18,8 @@ BLIND = 2.0**-5
 """Noise of more than this share of the function, and of all that it does at the scale of its inputs, is structure that
 no step resolves (a sine of 1e11, a chaotic recurrence): nothing is seen."""
 RESOLVED = 1e-2
-"""A derivative whose bar is a larger share of it, and of the slopes nearby, is not resolved."""
+"""A derivative whose bar is a larger share of it, and of the slopes nearby, is not resolved: two digits are what a
+verdict needs."""
 TAIL = 2.0**-13
 """A smooth function that is flat up to rounding (saturated) may change by such a share of itself at a quarter of the
 inputs' scale, along directions of up to twice the scale: exp(-x²) of 2^-52 is 2^-13 at x / 2. What changes by more is a
@@ -201,7 +202,7 @@ def balanced(xp: Any, values: Array, bars: Array) -> tuple[Interval, Array]:
             better = (agrees | first) & (error < bar)
             value, bar = xp.where(better, values[k - 1], value), xp.where(better, error, bar)
             step = xp.where(better, k - 1, step)
-            alive = agrees | (alive & ~started)
+            alive = agrees | ~started
         low = xp.where(alive & finite, xp.maximum(low, v - b), low)
         high = xp.where(alive & finite, xp.minimum(high, v + b), high)
         started |= finite

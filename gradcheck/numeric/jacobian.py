@@ -20,6 +20,8 @@ from gradcheck.numeric.derivative import Interval, derivative_of, quick
 from gradcheck.numeric.line import USUAL, Line, Scan
 
 STRUCTURE_STEP = 2.0**-6
+"""By which half of an input is moved to see which outputs change, relative to its scale: so large that what depends on
+it changes by more than rounding."""
 MOST_CONFIRMED = 8
 """Wrong columns that a whole scan confirms; then the quick look has proved itself for this function."""
 TAPED = 2.0**-40

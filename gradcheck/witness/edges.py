@@ -146,5 +146,5 @@ def edges_of(
     for position, number, right in pulled:
         siblings = [r for p, _, r in pulled if p != position and r.shape == right.shape]
         yield Edge(step, position, number, given, right, arrays, siblings)
-    if len(pulled) > 1 and len(step.values) == 1 and given[0] is not None:
+    if len(pulled) > 1 and len(step.values) == 1:
         yield Edge(step, Edge.OUTPUT, step.first, given, given[0], arrays, ())
