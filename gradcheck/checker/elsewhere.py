@@ -92,7 +92,7 @@ def contradicted(looker: Looker, look: Look) -> Found:
     tape = looker.point.tape
     if there in (Decision.PASS, Decision.BY_TAPE) and tape is not None and tape.kinks():
         return Found(Status.FAIL, look=look)
-    names = sorted({kink.operation.name for kink in tape.kinks()}) if tape is not None else []
+    names = sorted({kink.name for kink in tape.kinks()}) if tape is not None else []
     blamed = f" ({', '.join(names)} at a kink)" if names else ""
     why = (
         f"the differences give {look.seen.value:.6g} ± {look.seen.bar:.1g} where backward gives "

@@ -13,7 +13,7 @@ from gradcheck.backends.base import Array, Spot
 from gradcheck.numeric.arrays import wide
 from gradcheck.result import Diagnosis
 from gradcheck.witness.edges import EXACT_TO, Cause, Claim, Edge
-from gradcheck.witness.lines import Place, place_of
+from gradcheck.witness.lines import NOWHERE, Place, place_of
 from gradcheck.witness.search import SCREEN, found_causes
 from gradcheck.witness.tape import Tape
 
@@ -62,7 +62,7 @@ def explain(
     if not wrong:
         return []
     with np.errstate(all="ignore"):
-        found = found_causes(tape, tape.replays, Claim(cotangents, errors, bars, wrong))
+        found = found_causes(tape, Claim(cotangents, errors, bars, wrong))
     whole = {k for k in wrong if proportional([e[k] for e in errors], [t[k] for t in truth])}
     return [d for cause, alike in chosen(found, wrong, whole) for d in said(tape, cause, alike, names)]
 
@@ -80,12 +80,11 @@ def chosen(causes: Sequence[Cause], wrong: Sequence[int], whole: set[int]) -> li
     A share that is scaled for some inputs and not for others is no cause where the `whole` gradient is off by a factor.
     """
     left, found = set(wrong), []
-    causes = [c for c in causes if not (c.spoils and c.trial.ordinal is None and c.explains <= whole)]
+    causes = [c for c in causes if not (c.spoils and c.mistake.ordinal is None and c.explains <= whole)]
     while useful := [cause for cause in causes if cause.explains & left]:
         best = min(useful, key=lambda c: (-len(c.explains & left), c.spoils, c.cost, c.place))
-        alike = [
-            c for c in useful if (c.explains, c.trial.code, c.factor) == (best.explains, best.trial.code, best.factor)
-        ]
+        same = (best.explains, best.mistake.code, best.factor)
+        alike = [c for c in useful if (c.explains, c.mistake.code, c.factor) == same]
         found.append((best, alike))
         left -= best.explains
     return found
@@ -94,9 +93,8 @@ def chosen(causes: Sequence[Cause], wrong: Sequence[int], whole: set[int]) -> li
 # --------------------------------------------------------------------------- in words
 def said(tape: Tape, cause: Cause, alike: Sequence[Cause], names: Sequence[str]) -> list[Diagnosis]:
     """A cause as reports print it; of a pair, both."""
-    step, edge = cause.step, cause.trial.edge
-    place = None if step.spot is None else place_of(step.spot)
-    line = place.line if place else 0
+    step, edge = cause.step, cause.mistake.edge
+    place = NOWHERE if step.spot is None else place_of(step.spot)
     code, says, detail = sentence(cause)
     words = {
         "{out}": called(tape, step.first, names),
@@ -108,17 +106,17 @@ def said(tape: Tape, cause: Cause, alike: Sequence[Cause], names: Sequence[str])
         says = says.replace(key, text)
     says = re.sub(r"#(\d+)", lambda m: called(tape, int(m[1]), names), says)
     says += ", each time" * cause.each_time
-    same = sorted({place_of(c.step.spot).line for c in alike if c.step.spot is not None} - {line})
+    same = sorted({place_of(c.step.spot).line for c in alike if c.step.spot is not None} - {place.line})
     proof = [f"reproduces backward to {max(cause.residual, 1e-16):.0e}"]
     proof += [f"the same as line {', '.join(map(str, same[:3]))}"] if same else []
     found = Diagnosis(
         code=code,
         text=f"backward {says}",
         inputs=tuple(names[k] for k in sorted(cause.explains)),
-        line=f"{place.file}:{line}" if place else "",
-        source_line=place.source if place else "",
-        column=place.column if place else 0,
-        end_column=place.end_column if place else 0,
+        line=f"{place.file}:{place.line}" if place.line else "",
+        source_line=place.source,
+        column=place.column,
+        end_column=place.end_column,
         operation=step.name,
         detail=f"{detail}{', together with the next' if cause.second else ''} ({'; '.join(proof)})",
     )
@@ -130,10 +128,10 @@ def said(tape: Tape, cause: Cause, alike: Sequence[Cause], names: Sequence[str])
 
 def sentence(cause: Cause) -> tuple[str, str, str]:
     """Code, what backward does, and what to say below the line."""
-    trial, factor, edge = cause.trial, cause.factor, cause.trial.edge
-    if trial.ordinal is not None:
+    mistake, factor, edge = cause.mistake, cause.factor, cause.mistake.edge
+    if mistake.ordinal is not None:
         times = "" if factor == 1 else f", times {number(factor)}"
-        return trial.code, trial.says + times, f"the rule of {edge.step.name} is wrong"
+        return mistake.code, mistake.says + times, f"the rule of {edge.step.name} is wrong"
     several = edge.position >= 0 and sum(e >= 0 for e in edge.step.edges) > 1
     through = "{own} in {out}" if several else "{out}"
     if factor == 0:
@@ -178,9 +176,9 @@ def other_operand(tape: Tape, edge: Edge, names: Sequence[str]) -> str:
     return number(float(np.real(constant))) if constant is not None and not np.ndim(constant) else "that is constant"
 
 
-def quoted(place: Place | None, name: str) -> str:
+def quoted(place: Place, name: str) -> str:
     """An expression of the source, or the name of the operation where it is not known or too long."""
-    text = place.source[place.column : place.end_column] if place else ""
+    text = place.source[place.column : place.end_column]
     return f"`{text}`" if 0 < len(text) <= LONGEST else name
 
 

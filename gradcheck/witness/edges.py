@@ -81,26 +81,22 @@ class Edge:
 
 
 @dataclass(frozen=True, eq=False)
-class Trial:
-    """One candidate on one edge: its projections along the directions, and those of the right cotangent."""
+class Mistake:
+    """One candidate on one edge, or its right cotangent, to be scaled."""
 
     edge: Edge
-    ordinal: int | None
-    """Among the edge's candidates; None for the right cotangent, to be scaled."""
-    code: str
-    cost: float
-    says: str
-    along: Array
-    right: Array
-    factors: dict[float, float]
-    """Plain factors, and how far-fetched each is."""
+    ordinal: int | None = None
+    """Among the edge's candidates; None for the right cotangent."""
+    code: str = ""
+    cost: float = 0.0
+    says: str = ""
 
 
 @dataclass(frozen=True, eq=False)
 class Cause:
-    """A candidate with its factor, that reproduces the claim for the inputs that it `explains`."""
+    """A mistake with its factor, that reproduces the claim for the inputs that it `explains`."""
 
-    trial: Trial
+    mistake: Mistake
     factor: float
     cost: float
     second: Cause | None = None
@@ -116,7 +112,7 @@ class Cause:
     @property
     def step(self) -> Step:
         """The operation whose rule is wrong."""
-        return self.trial.edge.step
+        return self.mistake.edge.step
 
     @property
     def place(self) -> int:

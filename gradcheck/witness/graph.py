@@ -5,13 +5,11 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 
-from gradcheck.backends.base import Array, Decision, Recording, Step
+from gradcheck.backends.base import Array, Recording, Step
 from gradcheck.numeric.arrays import EPSILON, wide
-from gradcheck.witness.lines import Place, place_of
 
 EXACT = {
     "reshape", "transpose", "broadcast_view", "broadcast_to", "clone", "tile", "flip", "roll", "tril", "triu", "concat",
@@ -25,16 +23,6 @@ EXACT = {
 CANCELLED = 16
 """Units of rounding, of what it was added up from, below which a cotangent counts as 0. A sum of n terms that cancels
 leaves about √n of them where the terms add up to n; a chain of ten operations leaves ten."""
-
-
-class Operation(NamedTuple):
-    """One operation on the way, for reports."""
-
-    name: str
-    dtype: str
-    """Of its output."""
-    place: Place | None
-    """The user's line, if lines were recorded."""
 
 
 Visit = Callable[[Step, Sequence[Array | None], Sequence[tuple[int, int, Array]]], None]
@@ -56,17 +44,6 @@ class Graph:
     def coarsest(self) -> float:
         """The largest ε of a floating dtype on the way, inputs included."""
         return max((EPSILON.get(array.dtype.name, 0.0) for array in self.recording.arrays), default=0.0)
-
-    @property
-    def operations(self) -> list[Operation]:
-        """In order of execution."""
-        return [self.operation(step) for step in self.recording.steps]
-
-    def operation(self, step: Step | Decision) -> Operation:
-        """A step, or a decision, as reports say it."""
-        values = getattr(step, "values", None)
-        dtype = values[0].dtype.name if values else "bool"
-        return Operation(step.name, dtype, None if step.spot is None else place_of(step.spot))
 
     def maker(self, number: int) -> Step | None:
         """The operation that made a value; None for an input."""

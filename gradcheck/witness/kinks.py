@@ -9,7 +9,7 @@ import numpy as np
 
 from gradcheck.backends.base import Array, Step
 from gradcheck.numeric.arrays import EPSILON, wide
-from gradcheck.witness.graph import Graph, Operation, dead_steps
+from gradcheck.witness.graph import Graph, dead_steps
 
 FEW = 4
 """Units of rounding within which a value counts as being at a kink: one apiece for the value, for what it is compared
@@ -19,7 +19,8 @@ with, and for the two that a sum was added up from."""
 class Kink(NamedTuple):
     """An operation that is at a kink or a jump for some of its elements."""
 
-    operation: Operation
+    name: str
+    """Of the operation."""
     inputs: list[Array]
     """Per input of the call, which of its elements those depend on."""
 
@@ -126,7 +127,7 @@ def kinks(graph: Graph) -> list[Kink]:
                 mask = mask.any(axis=tuple(k for k, n in enumerate(shape) if n == 1), keepdims=True)
                 starts[edge] = random.uniform(1, 2, shape) * mask
         if starts:
-            found.append(Kink(graph.operation(step), [g != 0 for g in graph.filled(graph.pulled(starts))]))
+            found.append(Kink(step.name, [g != 0 for g in graph.filled(graph.pulled(starts))]))
     return found
 
 

@@ -20,6 +20,10 @@ class Place(NamedTuple):
     """The line as it stands in the file; empty if that cannot be read."""
 
 
+NOWHERE = Place("", 0, 0, 0, "")
+"""That of an operation that no code of the user's stands behind."""
+
+
 @functools.lru_cache(maxsize=4096)
 def place_of(spot: Spot) -> Place:
     """Where an instruction stands. An expression over several lines is cut at the end of its first."""

@@ -6,11 +6,9 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from gradcheck.backends.base import Array, Step
 from gradcheck.witness.candidates import tried
-from gradcheck.witness.edges import EXACT_TO, Cause, Claim, Edge, Trial, edges_of
+from gradcheck.witness.edges import EXACT_TO, Cause, Claim, Edge, Mistake, edges_of
 from gradcheck.witness.graph import Graph
 
 DEAREST = 2
@@ -23,25 +21,24 @@ def looped(graph: Graph, claim: Claim, left: Sequence[int]) -> list[Cause]:
     for step in graph.recording.steps:
         runs.setdefault((step.spot, step.name), []).append(step.first)
     last = {numbers[-1]: set(numbers) for (spot, _), numbers in runs.items() if spot is not None and len(numbers) > 1}
-    trials: list[tuple[Trial, float]] = []
+    mistakes: list[tuple[Mistake, float]] = []
     rights: list[list[Array]] = []
 
     def visit(step: Step, given: Sequence[Array | None], pulled: Sequence[tuple[int, int, Array]]) -> None:
         for edge in edges_of(graph, step, given, pulled) if step.first in last and not rights else ():
             if edge.position >= 0:
-                nothing = np.zeros(0)
-                trials.extend((Trial(edge, None, "", 0.0, "", nothing, nothing, {}), c) for c in (0.0, -1.0, 2.0, 0.5))
+                mistakes.extend((Mistake(edge), c) for c in (0.0, -1.0, 2.0, 0.5))
                 for k, (code, cost, says, _) in enumerate(tried(edge)):
                     if cost <= DEAREST:
-                        trials.append((Trial(edge, k, code, cost, says, nothing, nothing, {}), 1.0))
+                        mistakes.append((Mistake(edge, k, code, cost, says), 1.0))
 
     for cotangents in claim.cotangents:
         rights.append(graph.filled(graph.pulled(graph.starts(cotangents), visit)))
     found = []
-    for trial, factor in trials:
+    for mistake, factor in mistakes:
         explains = frozenset(left)
         for cotangents, errors, right in zip(claim.cotangents, claim.errors, rights, strict=True):
-            wrong = walked(graph, cotangents, trial, factor, last[trial.edge.step.first])
+            wrong = walked(graph, cotangents, mistake, factor, last[mistake.edge.step.first])
             off = {k: float(abs(errors[k] - (wrong[k] - right[k])).max()) for k in explains}
             explains = frozenset(
                 k for k in explains if off[k] <= claim.bars[k] + EXACT_TO * float(abs(errors[k]).max())
@@ -49,15 +46,15 @@ def looped(graph: Graph, claim: Claim, left: Sequence[int]) -> list[Cause]:
             if not explains:
                 break
         if explains:
-            found.append(Cause(trial, factor, 5 + trial.cost, explains=explains, each_time=True))
+            found.append(Cause(mistake, factor, 5 + mistake.cost, explains=explains, each_time=True))
     return found
 
 
 def walked(
-    graph: Graph, cotangents: Sequence[Array | None], trial: Trial, factor: float, steps: set[int]
+    graph: Graph, cotangents: Sequence[Array | None], mistake: Mistake, factor: float, steps: set[int]
 ) -> list[Array]:
     """The gradients that a walk gives which makes a mistake at each of some operations."""
-    position, ordinal = trial.edge.position, trial.ordinal
+    position, ordinal = mistake.edge.position, mistake.ordinal
 
     def mistaken(edge: Edge) -> Array:
         candidate = None if ordinal is None else next(itertools.islice(tried(edge), ordinal, None), None)

@@ -17,10 +17,11 @@ import numpy as np
 from gradcheck.backends.base import Array, Step
 from gradcheck.numeric.arrays import EPSILON, wide
 from gradcheck.witness.candidates import RULE_FACTORS, plain_factors, tried
-from gradcheck.witness.edges import EXACT_TO, Candidate, Cause, Claim, Trial, edges_of
+from gradcheck.witness.edges import EXACT_TO, Candidate, Cause, Claim, Mistake, edges_of
 from gradcheck.witness.graph import Graph, dead_steps
 from gradcheck.witness.loops import looped
 from gradcheck.witness.rounding import Replays
+from gradcheck.witness.tape import Tape
 
 DIRECTIONS = 6
 """Along which each wrong input is moved: numbers that a candidate must agree with, or a pair of them."""
@@ -41,7 +42,7 @@ PLAIN = 1.0
 """The cost up to which a share explains an input so well that no rule is looked for: missing, wrong sign, a mean."""
 
 
-def found_causes(tape: Graph, replays: Replays, claim: Claim) -> list[Cause]:
+def found_causes(tape: Tape, claim: Claim) -> list[Cause]:
     """The mistakes that reproduce the claim for some of the wrong inputs, and pairs for those that none explains.
 
     First those that explain all wrong inputs at once, of these first the plain shares; only what is left is looked at
@@ -55,7 +56,7 @@ def found_causes(tape: Graph, replays: Replays, claim: Claim) -> list[Cause]:
     left = list(claim.wrong)
     for together in (True, False) if len(left) > 1 else (True,):
         groups = [left] if together else [[k] for k in left]
-        probes = moved(graph, replays, claim, groups) if left else None
+        probes = probed(graph, tape.replays, claim, groups) if left else None
         if probes is None:
             return found
         for ruled in (False, True):
@@ -78,6 +79,16 @@ def several(graph: Graph, groups: Sequence[Sequence[int]]) -> list[bool]:
 
 
 # --------------------------------------------------------------------------- along directions
+class Trial(NamedTuple):
+    """A mistake by its projections along the directions, and those of the right cotangent there."""
+
+    mistake: Mistake
+    along: Array
+    right: Array
+    factors: dict[float, float]
+    """Plain factors, and how far-fetched each is."""
+
+
 class Probes(NamedTuple):
     """Groups of wrong inputs, each moved along a few directions: one row per direction, group after group."""
 
@@ -90,7 +101,7 @@ class Probes(NamedTuple):
     """To what part of the error a candidate must agree."""
 
 
-def moved(graph: Graph, replays: Replays, claim: Claim, groups: Sequence[Sequence[int]]) -> Probes | None:
+def probed(graph: Graph, replays: Replays, claim: Claim, groups: Sequence[Sequence[int]]) -> Probes | None:
     """The changes of all values when groups of inputs are moved; None if another branch is taken beside the point."""
     arrays = graph.recording.arrays
     start = [wide(x) if x.dtype.name in EPSILON else x for x in arrays[: graph.recording.inputs]]
@@ -135,11 +146,11 @@ def scored(
                 continue
             adjoint = matrix.conj()
             right = np.real(adjoint @ edge.right.reshape(-1))
-            found.append(Trial(edge, None, "", 0.0, "", right, right, plain_factors(edge)))
+            found.append(Trial(Mistake(edge), right, right, plain_factors(edge)))
             for ordinal, (code, cost, says, value) in enumerate(tried(edge) if ruled else ()):
                 along = np.real(adjoint @ wide(value).reshape(-1))
                 if np.isfinite(along).all():
-                    found.append(Trial(edge, ordinal, code, cost, says, along, right, RULE_FACTORS))
+                    found.append(Trial(Mistake(edge, ordinal, code, cost, says), along, right, RULE_FACTORS))
 
     graph.pulled(graph.starts(cotangents), visit)
     return found
@@ -148,7 +159,7 @@ def scored(
 # --------------------------------------------------------------------------- proposals
 def proposed(trials: Sequence[Trial], probes: Probes, several: Sequence[bool]) -> list[Cause]:
     """What agrees with the errors of a group along its directions. A group of several elements may have any factor."""
-    found: dict[tuple[Trial, float], Cause] = {}
+    found: dict[tuple[Mistake, float], Cause] = {}
     for block, many in enumerate(several if trials else ()):
         errors, along, right = projections(trials, probes, block)
         wanted = errors + right
@@ -156,15 +167,13 @@ def proposed(trials: Sequence[Trial], probes: Probes, several: Sequence[bool]) -
         factors = (along / unit * (wanted / unit)).sum(1) / ((along / unit) ** 2).sum(1)
         off = abs(wanted - factors[:, None] * along).max(1)
         for k in map(int, np.flatnonzero(off <= probes.screen * abs(errors).max())):
-            trial, factor = trials[k], float(factors[k])
-            plain = [
-                (cost, c) for c, cost in trial.factors.items() if abs(factor - c) <= probes.screen * max(1.0, abs(c))
-            ]
+            mistake, factor, known = trials[k].mistake, float(factors[k]), trials[k].factors.items()
+            plain = [(cost, c) for c, cost in known if abs(factor - c) <= probes.screen * max(1.0, abs(c))]
             if plain:
                 cost, c = min(plain)
-                found[trial, c] = Cause(trial, c, trial.cost + cost)
-            elif trial.ordinal is None and many:
-                found[trial, factor] = Cause(trial, factor, 9.0)
+                found[mistake, c] = Cause(mistake, c, mistake.cost + cost)
+            elif mistake.ordinal is None and many:
+                found[mistake, factor] = Cause(mistake, factor, 9.0)
     return list(found.values())
 
 
@@ -180,14 +189,14 @@ def paired(trials: Sequence[Trial], probes: Probes, left: Sequence[int]) -> list
     for block in (k for k, group in enumerate(probes.groups) if trials and group[0] in left):
         errors, along, right = projections(trials, probes, block)
         size = probes.screen * float(abs(errors).max())
-        both = [(k, c) for k, t in enumerate(trials) if t.ordinal is None for c in (0.0, -1.0, 2.0, 0.5)]
+        both = [(k, c) for k, t in enumerate(trials) if t.mistake.ordinal is None for c in (0.0, -1.0, 2.0, 0.5)]
         scaled = len(both)
-        both += [(k, 1.0) for k, t in enumerate(trials) if t.ordinal is not None and t.cost < 4]
+        both += [(k, 1.0) for k, t in enumerate(trials) if t.mistake.ordinal is not None and t.mistake.cost < 4]
         changes = np.stack([c * along[k] - right[k] for k, c in both])
         for first in np.flatnonzero(abs(changes[:scaled]).max(1) > size):
             close = abs(changes - (errors - changes[first])).max(1) <= size
             for second in np.flatnonzero(close & (abs(changes).max(1) > size)):
-                a, b = trials[both[first][0]], trials[both[second][0]]
+                a, b = trials[both[first][0]].mistake, trials[both[second][0]].mistake
                 if a.edge is not b.edge:
                     found.append(Cause(a, both[first][1], 10 + b.cost, Cause(b, both[second][1], b.cost)))
     return found
@@ -225,7 +234,7 @@ def changes_of(graph: Graph, cotangents: Sequence[Array | None], causes: Sequenc
         edges = {edge.position: edge for edge in edges_of(graph, step, given, pulled)} if here else {}
         values: dict[int, list[Candidate]] = {}
         for k, part in here:
-            edge, ordinal = edges[part.trial.edge.position], part.trial.ordinal
+            edge, ordinal = edges[part.mistake.edge.position], part.mistake.ordinal
             if ordinal is not None and edge.position not in values:
                 values[edge.position] = list(tried(edge))
             value = edge.right if ordinal is None else values[edge.position][ordinal].value

@@ -12,6 +12,7 @@ import pylayer.paddle as engine
 from gradcheck.backends.base import load
 from gradcheck.case.arguments import tensor_function
 from gradcheck.case.twin import twin_of
+from gradcheck.witness.lines import place_of
 
 X = np.random.default_rng(0).standard_normal((3, 4))
 
@@ -135,8 +136,7 @@ def test_a_layer_of_paddle_has_the_tape_of_its_twin(real: Any, norm: Any) -> Non
     cotangent = np.cos(X)
     for found, expected in zip(tape.gradient([cotangent]), problem.vjp(problem.inputs, [cotangent]), strict=False):
         np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-14)
-    places = [operation.place for operation in tape.operations]
-    assert any(place is not None and "real.rsqrt" in place.source for place in places)
+    assert any(step.spot and "real.rsqrt" in place_of(step.spot).source for step in tape.recording.steps)
 
 
 def test_a_layer_that_computes_in_a_coarser_dtype_has_one_too(real: Any) -> None:

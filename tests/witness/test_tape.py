@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from taped import layer, tape_of
 
 import pylayer.paddle as paddle
+from gradcheck.witness.lines import place_of
 
 X = np.array([0.3, -1.2, 2.5])
 U = np.array([1.0, -2.0, 0.5])
@@ -242,13 +243,14 @@ def test_every_operation_knows_the_users_line() -> None:
         c = x - x.mean()
         return paddle.nn.functional.gelu(c)
 
-    places = [op.place for op in tape_of(layer(normed), X, lines=True).operations]
+    spots = [step.spot for step in tape_of(layer(normed), X, lines=True).recording.steps]
+    places = [place_of(spot) for spot in spots if spot is not None]
+    assert len(places) == len(spots)
     first = normed.__code__.co_firstlineno
-    assert places[0] is not None
     assert places[0].line == first + 1
     assert places[0].source[places[0].column : places[0].end_column] == "x.mean()"
-    assert {place.line for place in places[2:] if place} == {first + 2}
-    assert all(place is not None and place.file == __file__ for place in places)
+    assert {place.line for place in places[2:]} == {first + 2}
+    assert all(place.file == __file__ for place in places)
 
 
 # --------------------------------------------------------------------------- kinks
