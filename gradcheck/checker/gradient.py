@@ -117,8 +117,9 @@ class Check:
         named = name_wrong(self.looker, found.look, self.listed, self.effort == "full")
         if named.unfinished:
             found = replace(found, marks=(*found.marks, UNFINISHED))
-        summary = self.summary(replace(found, wrong=named.entries, diagnosis=(*found.diagnosis, *named.causes)), named)
-        scan = steps_of(self.looker, named.entries[0]) if named.entries else None
+        wrong = named.entries or found.wrong
+        summary = self.summary(replace(found, wrong=wrong, diagnosis=(*found.diagnosis, *named.causes)), named)
+        scan = steps_of(self.looker, wrong[0]) if wrong else None
         return summary if scan is None else summary.model_copy(update={"scan": scan})
 
     def nothing_to_check(self) -> str:
@@ -137,7 +138,7 @@ class Check:
         elements = Counter(number for number, _ in {(entry.input, entry.index) for entry in found.wrong})
         counts: dict[str, tuple[int, int]] = {}
         for number, name in enumerate(names):
-            count = elements[number] if named is None else named.counts.get(number, 0)
+            count = max(elements[number], named.counts.get(number, 0) if named is not None else 0)
             right = named is not None and number in named.right
             if count or right or found.verdict is not Status.FAIL:
                 counts[name] = (count, self.point.x[number].size)

@@ -6,6 +6,7 @@ that nothing can decide. A right backward never FAILs and a wrong one is never g
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,9 @@ from claims import (
 
 import gradcheck
 import pylayer.paddle as paddle
+from gradcheck.backends.bundled import BundledBackend
+from gradcheck.case.function import TensorFunction
+from gradcheck.checker.gradient import check_gradient
 from gradcheck.result import Status
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
@@ -251,3 +255,26 @@ def test_an_overflow_of_the_cotangent_is_no_finding() -> None:
     claim = in_numpy("x/2", lambda x: x / 2, lambda x, y, g: g / 2, lambda x, y, g: g, [x])[0]
     assert verdict_on(claim, claim.right[0], 0) in GREEN
     assert verdict_on(claim, claim.wrong[0], 0) is Status.FAIL
+
+
+def test_witnesses_that_contradict_each_other_decide_nothing() -> None:
+    """Backward and an operation's own rule agree, and what forward gives is 1 % off: the rule may be wrong."""
+
+    class Sine(paddle.autograd.PyLayer):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            ctx.save_for_backward(x)
+            return paddle.sin(x)
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            return g * paddle.cos(*ctx.saved_tensor())
+
+    x = np.random.default_rng(0).standard_normal(6)
+    backend = BundledBackend("numpy", "cpu", install=False)
+    right = TensorFunction(backend, lambda t: Sine.apply(t["x"]), {"x": x}, {"x": "float64"}).problem()
+    summary = check_gradient(
+        replace(right, forward=lambda inputs: [1.01 * np.sin(inputs[0])], outputs=[1.01 * np.sin(x)], observe=None)
+    )
+    assert summary.verdict is Status.INCONCLUSIVE
+    assert "the operations' own derivatives agree with backward" in summary.why

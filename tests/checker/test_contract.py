@@ -97,3 +97,8 @@ def test_sums_are_compared_relative_to_their_largest_element() -> None:
     assert not close(one + np.array([1e-9, 0]), one, 1.0, None)
     assert close(None, None, 2.0, None)
     assert not close(one, None, 2.0, None)
+
+
+def test_gradients_that_are_not_finite_are_no_contract_of_linearity() -> None:
+    summary = check(np.sqrt, lambda x, y, g: g / (2 * y), [0.0, 1.0, 2.0])
+    assert "GC110" not in codes(summary)

@@ -97,3 +97,10 @@ def test_every_code_has_a_complete_text() -> None:
     for code, row in CODES.items():
         assert code.startswith("GC1")
         assert all(field.strip() for field in row), code
+
+
+def test_a_square_too_many_is_said_as_such() -> None:
+    summary = check(np.exp, lambda x, y, g: g * y * (1 + y), X)
+    assert [d.text for d in summary.diagnosis] == [
+        "x0: numeric = analytic / (1 + out): a factor 1 − out² that should be 1 − out"
+    ]

@@ -210,3 +210,29 @@ def test_an_elementwise_jacobian_costs_no_more_in_full() -> None:
     assert full.evaluations <= auto.evaluations + 20
     assert auto.certified
     assert full.certified
+
+
+def test_one_entry_that_is_off_by_a_billionth_is_found_among_a_thousand() -> None:
+    def backward(x: Any, y: Any, g: Any) -> Any:
+        gradient = tanh_vjp(x, y, g)
+        gradient[77] *= 1 + 1e-9
+        return gradient
+
+    x = np.random.default_rng(1).standard_normal(1000)
+    summary = check(np.tanh, backward, x)
+    assert summary.verdict is Status.FAIL
+    assert [(e.index, e.output_index) for e in summary.wrong] == [((77,), (77,))]
+    assert check(np.tanh, tanh_vjp, x).certified
+
+
+def test_a_kink_among_too_many_outputs_is_left_open() -> None:
+    x = np.random.default_rng(1).standard_normal(2**14 + 1)
+    x[3] = 0
+    summary = check(lambda x: np.maximum(x, 0), lambda x, y, g: g * (x > 0), x)
+    assert summary.verdict is Status.INCONCLUSIVE
+    assert "a kink at the point" in summary.why
+
+
+def test_an_output_without_elements_is_no_obstacle_to_full() -> None:
+    summary = check(lambda x: (x * 2, x[:0]), lambda x, y, g: 0 * x + (0 if g[0] is None else 2 * g[0]), X, mode="full")
+    assert (summary.verdict, summary.certified) == (Status.PASS, True)

@@ -296,3 +296,12 @@ def test_a_maximum_that_cancels_makes_no_kink() -> None:
 def test_smooth_functions_are_known_to_be() -> None:
     assert tape_of(layer(lambda x: paddle.tanh(x) / paddle.sqrt((x * x).mean() + 1e-5)), X).smooth
     assert not tape_of(layer(lambda x: paddle.abs(x)), X).smooth
+
+
+def test_a_value_that_is_returned_twice_has_both_cotangents() -> None:
+    def twice(x: Any) -> Any:
+        y = x * x
+        return y, y
+
+    (gradient,) = tape_of(layer(twice), X).gradient([np.ones_like(X), 2 * np.ones_like(X)])
+    np.testing.assert_allclose(gradient, 6 * X, rtol=1e-14)
