@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from gradcheck.checker.decide import Decision
 from gradcheck.checker.look import Look, Looker
-from gradcheck.checker.point import Entry, Point
+from gradcheck.checker.point import Point
 from gradcheck.numeric.arrays import Array, module_of, only
+from gradcheck.numeric.jacobian import Entry
 
 MOST_REGROUPED = 8
 """Looks at what was too small to be seen beside the rest, each at its own scale: eight times a factor of 1e9

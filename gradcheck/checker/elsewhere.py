@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from gradcheck.checker.decide import Decision
 from gradcheck.checker.look import Look, Looker
-from gradcheck.checker.point import Entry
 from gradcheck.numeric.arrays import Array
+from gradcheck.numeric.jacobian import Entry
 from gradcheck.result import Diagnosis, Status
 
 MULTIPLES = [2.0**-k for k in (1, 2, 3, 4, 6, 8, 10)] + [2.0**k for k in (1, 4, 8, 16, 24, 40)]

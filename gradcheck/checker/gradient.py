@@ -18,11 +18,12 @@ from gradcheck.checker.kinks import judged, kinked_by_tape
 from gradcheck.checker.look import Look, Looker
 from gradcheck.checker.low_precision import wrong_in_low_precision
 from gradcheck.checker.name import Named, everything, name_wrong
-from gradcheck.checker.point import Entry, Point
+from gradcheck.checker.point import Point
 from gradcheck.checker.problem import Problem
 from gradcheck.checker.steps import steps_of
 from gradcheck.checker.structure import claimed_diagonal, wrong_on_diagonal
 from gradcheck.numeric.arrays import Array, module_of
+from gradcheck.numeric.jacobian import Entry
 from gradcheck.result import UNFINISHED, Diagnosis, GradientSummary, Status
 
 Mode = Literal["auto", "probe", "full"]

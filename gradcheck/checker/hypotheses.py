@@ -61,9 +61,9 @@ def factor(s: Subject) -> Diagnosis | None:
     if s.x.size < 2 and shown(c) == f"{c:.6g}" and c != int(c):
         return None  # of one number any factor can be found
     for what, n in sizes(s):
-        if n > 2 and any(abs(c - v) <= 1e-9 * abs(v) for v in (n, -n)):
-            return s.diagnosis("GC112", f"numeric = {shown(c)} · analytic, and {abs(n)} is {what}")
-        if n > 2 and any(abs(c - v) <= 1e-9 * abs(v) for v in (1 / n, -1 / n)):
+        if n > 2 and abs(abs(c) - n) <= 1e-9 * n:
+            return s.diagnosis("GC112", f"numeric = {shown(c)} · analytic, and {n} is {what}")
+        if n > 2 and abs(abs(c) * n - 1) <= 1e-9:
             return s.diagnosis("GC112", f"numeric = analytic / {shown(1 / c)}, and {n} is {what}")
     return s.diagnosis("GC101", f"numeric = {shown(c)} · analytic, for all entries")
 

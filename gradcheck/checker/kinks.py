@@ -11,10 +11,10 @@ import numpy as np
 from gradcheck.checker.decide import Decision
 from gradcheck.checker.elsewhere import beside
 from gradcheck.checker.look import Look, Looker
-from gradcheck.checker.point import Entry, Point
+from gradcheck.checker.point import Point
 from gradcheck.numeric.arrays import Array, flat, inner, module_of, place_in, unflat
 from gradcheck.numeric.derivative import APART, BRIEF, Derivative, derivative_of
-from gradcheck.numeric.jacobian import halved
+from gradcheck.numeric.jacobian import Entry, halved
 from gradcheck.numeric.line import Line, Scan, moved
 
 DIRECTIONS = 8

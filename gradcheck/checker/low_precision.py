@@ -12,8 +12,9 @@ import numpy as np
 
 from gradcheck.backends.base import is_differentiable
 from gradcheck.checker.outputs import Outputs
-from gradcheck.checker.point import SUM_OF_OUTPUTS, Entry, Point
+from gradcheck.checker.point import SUM_OF_OUTPUTS, Point
 from gradcheck.numeric.arrays import Array, inner, module_of, spacing, wide
+from gradcheck.numeric.jacobian import Entry
 from gradcheck.numeric.line import moved, random_direction, scale_of
 from gradcheck.numeric.noise import DEVIATIONS, Table
 

@@ -12,10 +12,10 @@ from gradcheck.checker.causes import causes
 from gradcheck.checker.decide import Decision
 from gradcheck.checker.look import Look, Looker
 from gradcheck.checker.of_tape import ROUNDING, of_tape
-from gradcheck.checker.point import SUM_OF_OUTPUTS, Entry, OutOfTimeError, Point
+from gradcheck.checker.point import SUM_OF_OUTPUTS, OutOfTimeError, Point
 from gradcheck.checker.structure import claimed_diagonal, wrong_on_diagonal
 from gradcheck.numeric.arrays import Array, module_of, only
-from gradcheck.numeric.jacobian import Block, halved, paired_axes, wrong_in_block
+from gradcheck.numeric.jacobian import Block, Entry, halved, paired_axes, wrong_in_block
 from gradcheck.result import Diagnosis, distance
 
 BUDGET = 10
@@ -179,17 +179,13 @@ def by_columns(looker: Looker, look: Look, budget: float) -> Named:
 
 def wrong_in(looker: Looker, number: int, look: Look) -> list[Entry]:
     """Every wrong entry of the Jacobian of one input."""
-    point, found = looker.point, list[Entry]()
-    starts = point.outputs.starts()
-    for k in point.outputs.active:
-        array, start = point.outputs.arrays[k], starts[k]
-        if not array.size or not point.x[number].size:
-            continue
-        block = block_of(point, number, start, tuple(array.shape))
-        pairs = paired_axes(block, looker.random)
-        noise = look.derivative.noise
-        for e in wrong_in_block(block, pairs, noise, ROUNDING + looker.rtol):
-            found.append(Entry(number, e.index, e.output, e.claimed, e.value, e.bar))
+    point, found, start = looker.point, list[Entry](), 0
+    for array in (point.outputs.arrays[k] for k in point.outputs.active):
+        if array.size and point.x[number].size:
+            block = block_of(point, number, start, tuple(array.shape))
+            pairs = paired_axes(block, looker.random)
+            found += wrong_in_block(block, pairs, look.derivative.noise, ROUNDING + looker.rtol)
+        start += array.size
     return found
 
 
@@ -221,33 +217,19 @@ def searched(looker: Looker, look: Look, number: int) -> list[Entry]:
     """Some wrong elements of one input, by halving it: the derivative of the weighted outputs along each is wrong."""
     point, d = looker.point, look.direction[number]
     assert d is not None
-    xp = module_of(look.cotangent)
-    whole = d.reshape(-1)
+    xp, whole = module_of(look.cotangent), d.reshape(-1)
 
-    def derivative(mask: Array, full: bool) -> Any:
+    def along(mask: Array) -> Look:
         part = only(number, (whole * mask).reshape(d.shape), point.x)
-        return part, looker.along(part, look, full)
-
-    def shows(mask: Array) -> bool:
-        return bool(derivative(mask, bool(mask.sum() == 1))[1].decision is Decision.FAIL)
+        return looker.along(part, look, whole=bool(mask.sum() == 1))
 
     found = []
-    for index in halved(xp, whole.size, shows, MOST_LOCATED):
+    for index in halved(xp, whole.size, lambda mask: along(mask).decision is Decision.FAIL, MOST_LOCATED):
         one = xp.zeros(whole.size)
         one[index] = 1
-        seen = derivative(one, True)[1]
-        step = float(abs(whole[index]))
-        sign = 1.0 if whole[index].real >= 0 else -1.0
-        found.append(
-            Entry(
-                number,
-                index,
-                SUM_OF_OUTPUTS,
-                sign * seen.claim.value / step,
-                sign * seen.seen.value / step,
-                seen.seen.bar / step,
-            )
-        )
+        there, step = along(one), float(abs(whole[index])) * (1.0 if whole[index].real >= 0 else -1.0)
+        value, claim = there.seen.value / step, there.claim.value / step
+        found.append(Entry(number, index, SUM_OF_OUTPUTS, claim, value, there.seen.bar / abs(step)))
     return found
 
 

@@ -77,14 +77,6 @@ class Outputs:
         k = self.active[number]
         return k, tuple(int(i) for i in np.unravel_index(own, self.arrays[k].shape))
 
-    def starts(self) -> dict[int, int]:
-        """Where each active output begins among the flat elements."""
-        found, start = {}, 0
-        for k in self.active:
-            found[k] = start
-            start += self.arrays[k].size
-        return found
-
     def not_finite(self) -> tuple[int, tuple[int, ...]] | None:
         """The first element that is inf or NaN, if any."""
         for k in self.active:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy as np
 from gradcheck.checker.outputs import Outputs
 from gradcheck.checker.problem import Problem
 from gradcheck.numeric.arrays import Array, spacing, wide
+from gradcheck.numeric.jacobian import Entry
 from gradcheck.numeric.line import MOST_ROWS, Line, random_direction, scale_of
 from gradcheck.result import Diagnosis, WrongEntry, element
 from gradcheck.witness.causes import explain
@@ -19,18 +20,6 @@ from gradcheck.witness.tape import Tape
 
 SUM_OF_OUTPUTS = -1
 """In place of an output element: a random signed sum of all outputs."""
-
-
-@dataclass
-class Entry:
-    """One entry of the Jacobian: elements of a moved input and of the flat outputs, and both derivatives."""
-
-    input: int
-    index: int
-    output: int
-    analytic: float
-    numeric: float
-    bar: float
 
 
 class OutOfTimeError(Exception):

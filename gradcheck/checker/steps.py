@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from gradcheck.checker.look import Looker
-from gradcheck.checker.point import SUM_OF_OUTPUTS, Entry, OutOfTimeError
+from gradcheck.checker.point import SUM_OF_OUTPUTS, OutOfTimeError
 from gradcheck.numeric.arrays import module_of, only
 from gradcheck.numeric.derivative import derivative_of
+from gradcheck.numeric.jacobian import Entry
 from gradcheck.numeric.line import RATIO, USUAL, Scan
 from gradcheck.result import StepScan
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from gradcheck.checker.look import Look, Looker
 from gradcheck.checker.of_tape import ROUNDING
-from gradcheck.checker.point import Entry
 from gradcheck.numeric.arrays import Array, module_of
+from gradcheck.numeric.jacobian import Entry
 
 
 def claimed_diagonal(looker: Looker, look: Look, number: int) -> Array | None:

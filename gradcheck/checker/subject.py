@@ -58,13 +58,10 @@ class Subject:
         return all(bool((abs(c - t) <= b).all()) for c, t, b in zip(candidates, self.truth, self.bars, strict=True))
 
     def factor(self, candidates: Sequence[Array], rests: Sequence[Array] | None = None) -> float | None:
-        """The simple factor c for which c · candidate (plus rest) is right; None if there is none.
-
-        Never of a single element, for which any factor can be found.
-        """
-        missing = list(self.truth) if rests is None else [t - r for t, r in zip(self.truth, rests, strict=True)]
+        """The simple factor c for which c · candidate (plus rest) is right; None if there is none."""
+        rests = [0 * a for a in candidates] if rests is None else rests
         place = int(abs(candidates[0]).argmax())
-        base, wanted = (complex(a.reshape(-1)[place]) for a in (candidates[0], missing[0]))
+        base, wanted = (complex(a.reshape(-1)[place]) for a in (candidates[0], self.truth[0] - rests[0]))
         if not base or not np.isfinite(abs(base)) or not np.isfinite(abs(wanted)):
             return None
         ratio = (wanted / base).real
@@ -72,8 +69,7 @@ class Subject:
         if abs(ratio) <= 4 * bar:
             return None
         c = nice(ratio, bar)
-        made = [c * a if rests is None else c * a + rests[k] for k, a in enumerate(candidates)]
-        return c if self.holds(made) else None
+        return c if self.holds([c * a + r for a, r in zip(candidates, rests, strict=True)]) else None
 
     def diagnosis(self, code: str, text: str) -> Diagnosis:
         return Diagnosis.of(code, f"{self.name}: {text}", (self.name,))

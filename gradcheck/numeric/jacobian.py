@@ -54,14 +54,15 @@ class Block:
         return vector[self.start : self.start + math.prod(self.shape)].reshape(self.shape)
 
 
-@dataclass(frozen=True)
-class WrongEntry:
-    """Flat index of the input, of all outputs, and both values with the bar."""
+@dataclass
+class Entry:
+    """One entry of the Jacobian: an element of an input, one of the flat outputs, both derivatives, and the bar."""
 
+    input: int
     index: int
     output: int
-    claimed: float
-    value: float
+    analytic: float
+    numeric: float
     bar: float
 
 
@@ -101,7 +102,7 @@ def halves(n: int) -> Iterator[np.ndarray[Any, Any]]:
         yield (np.arange(n) >> bit) % 2 == 0
 
 
-def wrong_in_block(block: Block, pairs: list[tuple[int, int]], noise: Array, rtol: float) -> Iterator[WrongEntry]:
+def wrong_in_block(block: Block, pairs: list[tuple[int, int]], noise: Array, rtol: float) -> Iterator[Entry]:
     """Every entry of the block on which backward and its witness disagree by more than the bar.
 
     The witness is the tape where it is heard and the block has no more rows than columns, else the differences.
@@ -161,7 +162,7 @@ def wrong_in_block(block: Block, pairs: list[tuple[int, int]], noise: Array, rto
     outputs = matrix(xp.arange(math.prod(block.shape)).reshape(block.shape), out_order)
     for b, row, column in zip(*(w.tolist() for w in xp.nonzero(wrong)), strict=True):
         numbers = (float(v[b, row, column]) for v in (claimed, values, bars))
-        yield WrongEntry(int(inputs[b, column]), block.start + int(outputs[b, row]), *numbers)
+        yield Entry(block.number, int(inputs[b, column]), block.start + int(outputs[b, row]), *numbers)
 
 
 def whole(line: Line, noise: Array) -> Interval:

@@ -158,8 +158,8 @@ def test_a_wrong_entry_is_found_with_its_place_and_its_value(name: str, taped: b
     block = case.block(claimed, taped)
     found = list(wrong_in_block(block, paired_axes(block, np.random.default_rng(0)), case.noise(), RTOL))
     assert [(e.index, e.output) for e in found] == [(column, row)]
-    assert found[0].claimed == pytest.approx(true[row, column] + error, abs=1e-12)
-    assert abs(found[0].value - true[row, column]) <= found[0].bar < abs(error)
+    assert found[0].analytic == pytest.approx(true[row, column] + error, abs=1e-12)
+    assert abs(found[0].numeric - true[row, column]) <= found[0].bar < abs(error)
 
 
 def test_every_entry_of_a_claim_that_is_wrong_throughout_is_named() -> None:
