@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from gradcheck.checker.decide import Decision
 from gradcheck.checker.look import Look, Looker
-from gradcheck.checker.point import Point
 from gradcheck.numeric.arrays import Array, module_of, only
 from gradcheck.numeric.jacobian import Entry
 
@@ -67,9 +66,16 @@ def tried(looker: Looker, masks: Sequence[Array | None], like: Look, thoroughly:
     return look
 
 
-def masks_of(point: Point, entries: Sequence[Entry]) -> list[Array | None]:
-    """The elements that entries are about, as masks over the moved inputs."""
+def confirmed(looker: Looker, entries: Sequence[Entry]) -> Look | None:
+    """A look at some entries of a diagonal Jacobian by themselves, if two whole scans show them to be wrong."""
+    point = looker.point
     masks = [module_of(x).zeros(x.shape, dtype=bool) for x in point.x]
+    others = module_of(point.outputs.vector).ones(point.outputs.size, bool)
     for entry in entries:
         masks[entry.input].reshape(-1)[entry.index] = True
-    return [m if bool(m.any()) else None for m in masks]
+        others[entry.output] = False
+    for _ in range(2):
+        look = looker.look(masks, whole=True, by_rows=True, without=others)
+        if look.decision is not Decision.FAIL:
+            return None
+    return look

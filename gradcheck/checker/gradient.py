@@ -10,7 +10,7 @@ from typing import Literal
 
 import numpy as np
 
-from gradcheck.checker.closer import inputs_alone, masks_of, too_small
+from gradcheck.checker.closer import confirmed, inputs_alone, too_small
 from gradcheck.checker.contract import Contracts
 from gradcheck.checker.decide import POWER, Decision
 from gradcheck.checker.elsewhere import Found, contradicted, elsewhere, of_lost_outputs
@@ -22,8 +22,7 @@ from gradcheck.checker.point import Point
 from gradcheck.checker.problem import Problem
 from gradcheck.checker.steps import steps_of
 from gradcheck.checker.structure import claimed_diagonal, wrong_on_diagonal
-from gradcheck.numeric.arrays import Array, module_of
-from gradcheck.numeric.jacobian import Entry
+from gradcheck.numeric.arrays import Array
 from gradcheck.result import UNFINISHED, Diagnosis, GradientSummary, Status
 
 Mode = Literal["auto", "probe", "full"]
@@ -278,31 +277,19 @@ class Check:
                 second = self.looker.look(whole=True, size=SECOND_SIZE)
                 if second.decision is Decision.FAIL:
                     return self.failed(second)
-            for wrong in (inputs_alone(self.looker, look), too_small(self.looker, look)):
-                if wrong is not None:
-                    return self.failed(wrong)
+            wrong = inputs_alone(self.looker, look) or too_small(self.looker, look)
+            if wrong is not None:
+                return self.failed(wrong)
         if self.mode != "probe" and len(self.point.x) == 1 and look.rejected is None:
             if second is None:
                 self.certified = self.point.witnessed and claimed_diagonal(self.looker, look, 0) is not None
             else:
                 wrong_ones = wrong_on_diagonal(self.looker, look, second, 0)
                 self.certified = wrong_ones == [] and bool((look.derivative.both.bar < np.inf).all())
-                if wrong_ones:
-                    confirmed = self.confirmed(wrong_ones)
-                    if confirmed is not None:
-                        return replace(self.failed(confirmed), wrong=wrong_ones)
+                shown = confirmed(self.looker, wrong_ones) if wrong_ones else None
+                if wrong_ones and shown is not None:
+                    return replace(self.failed(shown), wrong=wrong_ones)
         return Found(Status.PASS, marks=marks, look=look)
-
-    def confirmed(self, entries: Sequence[Entry]) -> Look | None:
-        """A look at some entries of a diagonal Jacobian alone, if two whole scans show them to be wrong."""
-        masks = masks_of(self.point, entries)
-        others = module_of(self.point.outputs.vector).ones(self.point.outputs.size, bool)
-        others[[entry.output for entry in entries]] = False
-        for _ in range(2):
-            look = self.looker.look(masks, whole=True, by_rows=True, without=others)
-            if look.decision is not Decision.FAIL:
-                return None
-        return look
 
     def in_low_precision(self) -> Found | None:
         """FAIL if the backward in the inputs' own dtype strays from the one in float64, which was just found right."""
