@@ -10,7 +10,7 @@ from typing import Literal
 
 import numpy as np
 
-from gradcheck.checker.closer import confirmed, inputs_alone, too_small
+from gradcheck.checker.closer import confirmed, inputs_alone, too_small, twice
 from gradcheck.checker.contract import Contracts
 from gradcheck.checker.decide import POWER, Decision
 from gradcheck.checker.elsewhere import Found, contradicted, elsewhere, of_lost_outputs
@@ -23,6 +23,7 @@ from gradcheck.checker.problem import Problem
 from gradcheck.checker.steps import steps_of
 from gradcheck.checker.structure import claimed_diagonal, wrong_on_diagonal
 from gradcheck.numeric.arrays import Array
+from gradcheck.numeric.line import MOST_ROWS
 from gradcheck.result import UNFINISHED, Diagnosis, GradientSummary, Status
 
 Mode = Literal["auto", "probe", "full"]
@@ -182,7 +183,8 @@ class Check:
     def with_kinks(self, found: Found, masks: Sequence[Array | None] | None) -> Found:
         """`found`, and what the kinks over the elements in `masks` add to it."""
         if not self.point.by_rows:
-            why = f"a kink at the point, and more than {self.point.outputs.size} outputs to hold against its sides"
+            size = self.point.outputs.size
+            why = f"a kink at the point, and {size} outputs: more than {MOST_ROWS} are not held against its sides"
             return Found(Status.INCONCLUSIVE, why)
         kinks = judged(self.looker, masks)
         if kinks.wrong:
@@ -192,12 +194,9 @@ class Check:
         if kinks.wrong_beside is not None:
             return Found(Status.FAIL, "", kinks.wrong_beside)
         if not bool(kinks.kinked.all()):
-            for _ in range(2):  # the outputs that have none
-                look = self.looker.look(masks, whole=True, by_rows=True, without=kinks.kinked)
-                if look.decision is not Decision.FAIL:
-                    break
-            else:
-                return self.failed(look)
+            smooth = twice(lambda: self.looker.look(masks, whole=True, by_rows=True, without=kinks.kinked))
+            if smooth.decision is Decision.FAIL:
+                return self.failed(smooth)
         if not kinks.places:
             return found
         why = f"not differentiable at {kinks.text}; the gradient lies between the one-sided derivatives"
