@@ -95,6 +95,7 @@ class Looker:
     fine: bool = False
     """Whether whole scans take the finest structure for the function's own; else it is rounding."""
     slopes_over: tuple[Sequence[Array | None] | None, Array] | None = None
+    """The masks that slopes were last taken over, and these slopes."""
     claims: list[tuple[Array, list[Array]]] = field(default_factory=list)
     """Random cotangents that nothing was looked at with yet, and the gradients that backward gives for them."""
 
@@ -150,8 +151,7 @@ class Looker:
         derivative = self.scanned(scan, like.derivative.noise, whole, BRIEF)
         masks = [None if d is None else d != 0 for d in direction]
         look = self.compared(direction, derivative, like.cotangent, like.gradients, like.by_rows)
-        look = self.with_tape(look, masks)
-        return self.granted(look)
+        return self.granted(self.with_tape(look, masks))
 
     def granted(self, look: Look, measure: bool = False) -> Look:
         """The claim excluded only beyond the rounding of the dtype that the inputs were given in, in which backward may

@@ -24,7 +24,7 @@ STRUCTURE_STEP = 2.0**-6
 it changes by more than rounding."""
 MOST_CONFIRMED = 8
 """Wrong columns that a whole scan confirms; then the quick look has proved itself for this function."""
-TAPED = 2.0**-40
+ROW_ROUNDING = 2.0**-40
 """Agreement of two exact gradients, relative to the row's largest entry beside which others may be cancelled sums."""
 
 
@@ -138,7 +138,7 @@ def wrong_in_block(block: Block, pairs: list[tuple[int, int]], noise: Array, rto
     values, bars = xp.empty_like(claimed), xp.empty_like(claimed)
     if block.taped is not None and rows <= columns:
         values = by_rows(block.taped)
-        bars[...] = TAPED * abs(values).max(axis=2, keepdims=True)
+        bars[...] = ROW_ROUNDING * abs(values).max(axis=2, keepdims=True)
         wrong = ~(abs(claimed - values) <= bars + rtol * xp.maximum(abs(values), abs(claimed)))
     else:
         wrong = xp.zeros(claimed.shape, bool)
