@@ -31,7 +31,7 @@ def causes(looker: Looker, wrong: Sequence[int], look: Look, budget: float) -> I
     Without a tape the right gradient is found column by column, as long as `budget` evaluations allow it.
     """
     point = looker.point
-    known = look.tape if look.tape is not None and look.tape.rounding and not look.by_rows else None
+    known = look.tape if look.rejected is not None and not look.by_rows else None
     claims = [looker.claimed() for _ in range(COTANGENTS - (known is not None))]
     if known is not None:  # what the look has shown needs no second time
         claims = [(look.cotangent, look.gradients), *claims]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
 
@@ -166,11 +166,14 @@ class Point:
         found = self.tape.gradient(self.outputs.split(cotangent))
         return [wide(found[k]) for k in self.moved]
 
-    def rounding(self, cotangent: Array) -> list[Array]:
-        """Per moved input and element, how far claim and tape together may be off by rounding on the way."""
+    def rounding(self, cotangent: Array, enough: Callable[[list[Array]], bool] = lambda bars: False) -> list[Array]:
+        """Per moved input and element, how far claim and tape together may be off by rounding on the way.
+
+        No more is measured than is `enough`: it only grows.
+        """
         assert self.tape is not None
-        total = self.tape.rounding(self.outputs.split(cotangent))
-        return [total[k] for k in self.moved]
+        parts = self.outputs.split(cotangent)
+        return self.of_moved(self.tape.rounding(parts, lambda bars: enough(self.of_moved(bars))))
 
     def explained(
         self, claims: Sequence[tuple[Array, Sequence[Array]]], rounding: Sequence[Array]

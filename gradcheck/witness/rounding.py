@@ -8,7 +8,7 @@ them. Values that are exact stay as well, so that ties remain ties.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -72,8 +72,8 @@ def shaken(random: np.random.Generator) -> Callable[[Array], Array]:
     return lambda cotangent: cotangent * (1 + EPSILON["float64"] * signs(random, cotangent))
 
 
-def tape_rounding(tape: Graph, cotangents: Sequence[Array | None], replays: Replays) -> list[Array]:
-    """Per input and element, how far the tape's gradient may be off."""
+def tape_rounding(tape: Graph, cotangents: Sequence[Array | None], replays: Replays) -> Iterator[list[Array]]:
+    """Per input and element, how far the tape's gradient may be off; see `spread`."""
 
     def replay(random: np.random.Generator) -> list[Array]:
         inputs = [moved(random, tape.recording.arrays[k]) for k in range(len(plain))]
@@ -89,8 +89,8 @@ def tape_rounding(tape: Graph, cotangents: Sequence[Array | None], replays: Repl
     return spread(plain, replay)
 
 
-def claim_rounding(tape: Graph, cotangents: Sequence[Array | None], replays: Replays) -> list[Array]:
-    """Per input and element, how far the gradient of the layer's own backward may be off."""
+def claim_rounding(tape: Graph, cotangents: Sequence[Array | None], replays: Replays) -> Iterator[list[Array]]:
+    """Per input and element, how far the gradient of the layer's own backward may be off; see `spread`."""
 
     def replay(random: np.random.Generator) -> list[Array]:
         move = mover(random)
@@ -105,10 +105,14 @@ def claim_rounding(tape: Graph, cotangents: Sequence[Array | None], replays: Rep
     return spread([tape.recording.arrays[k] * 0 if g is None else g for k, g in enumerate(plain)], replay)
 
 
-def spread(plain: Sequence[Array], replay: Callable[[np.random.Generator], Sequence[Array]]) -> list[Array]:
-    """Per input and element, how far its gradient `plain` may be off; `replay` gives it with values moved at random."""
+def spread(plain: Sequence[Array], replay: Callable[[np.random.Generator], Sequence[Array]]) -> Iterator[list[Array]]:
+    """Per input and element, how far its gradient `plain` may be off; `replay` gives it with values moved at random.
+
+    After each replay what is known so far: it only grows, so that who agrees within it needs no more. The last holds.
+    """
     largest: list[Any] = [0.0 for _ in plain]
     for seed in range(REPLAYS):
         moved = replay(np.random.default_rng(seed))
         largest = [np.maximum(s, abs(wide(m) - wide(g))) for s, m, g in zip(largest, moved, plain, strict=True)]
-    return [MARGIN * (s + EPSILON.get(g.dtype.name, 0.0) * abs(wide(g))) for s, g in zip(largest, plain, strict=True)]
+        units = (EPSILON.get(g.dtype.name, 0.0) * abs(wide(g)) for g in plain)
+        yield [MARGIN * (s + unit) for s, unit in zip(largest, units, strict=True)]

@@ -11,7 +11,7 @@ numbers at 1, twice what one correctly rounded operation does: room for function
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -87,13 +87,21 @@ class Tape(Graph):
         self.pulled(self.starts(cotangents), add)
         return total
 
-    def rounding(self, cotangents: Sequence[Array | None]) -> list[Array]:
+    def rounding(
+        self, cotangents: Sequence[Array | None], enough: Callable[[list[Array]], bool] = lambda bars: False
+    ) -> list[Array]:
         """Per input and element, how far `gradient` and the layer's own may be apart by the rounding of both.
 
-        `cotangents` are in the dtypes of the outputs.
+        Args:
+            cotangents: in the dtypes of the outputs.
+            enough: whether what is known so far will do; it only grows.
         """
-        both = (of(self, cotangents, self.replays) for of in (tape_rounding, claim_rounding))
-        return [a + b for a, b in zip(*both, strict=True)]
+        bars: list[Array] = []
+        for both in zip(*(of(self, cotangents, self.replays) for of in (tape_rounding, claim_rounding)), strict=True):
+            bars = [a + b for a, b in zip(*both, strict=True)]
+            if enough(bars):
+                break
+        return bars
 
 
 def rounded(
