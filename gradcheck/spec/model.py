@@ -366,6 +366,7 @@ Layer = Annotated[
 LayerName = Annotated[str, Field(pattern=_Kebab, max_length=60)]
 Backends = dict[BackendName, BackendEntries]
 MatrixValue = TypeAliasType("MatrixValue", "bool | int | float | str")
+Matrix = dict[str, Annotated[tuple[MatrixValue, ...], _Lax]]
 
 
 def _scenario_schema(schema: dict[str, Any]) -> None:
@@ -409,7 +410,7 @@ class _Keys(_Format):
         description="Python expression that applies the layer; by default its only PyLayer class's apply with all "
         "inputs in order, for an op paddle.<op> with them, for forward_fn static_pylayer with a list of them.",
     )
-    matrix: dict[str, Annotated[tuple[MatrixValue, ...], _Lax]] = Field(
+    matrix: Matrix = Field(
         default={},
         description="Parameter → its values, such as dtype: [float32, float64]; one case per combination. dtype and "
         "layout are those of all inputs that name none; others are sizes in shapes, or names in the code.",
@@ -494,6 +495,9 @@ class Defaults(_Format):
     source: dict[Literal["document", "section", "quote", "url"], str] = Field(
         default={},
         description="Keys that a scenario's source lacks; of no effect where it names a document of its own.",
+    )
+    matrix: Matrix = Field(
+        default={}, description="Parameters that a scenario's matrix lacks; of no effect where it has a script."
     )
     backends: Backends = Field(
         default={}, description="Taken over for each backend that the scenario says nothing about."
