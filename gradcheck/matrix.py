@@ -10,7 +10,7 @@ from gradcheck.backends.base import kind_of, version_of
 from gradcheck.case.case import Case
 from gradcheck.result import NOT_RUN, Result, Status
 from gradcheck.rules import Document, Rule, rules_of
-from gradcheck.spec.model import BackendExpectation, Expect
+from gradcheck.spec.expectations import BackendExpectation, Expect
 
 
 class Does(StrEnum):

@@ -37,7 +37,8 @@ from gradcheck.values import value_of
 
 if TYPE_CHECKING:
     from gradcheck.case.case import Case
-    from gradcheck.spec.model import Expect, Scenario
+    from gradcheck.spec.expectations import Expect
+    from gradcheck.spec.model import Scenario
 
 SEVERITY = (Status.ERROR, Status.FAIL, Status.INCONCLUSIVE, Status.KINK)
 """What a case with several findings is reported as: the first of these among them."""
