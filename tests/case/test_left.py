@@ -37,7 +37,9 @@ LEAF = "x = paddle.to_tensor([1.0, 2.0], stop_gradient=False)\n"
 
 
 def test_names_of_tensors_gradients_of_leaves_and_what_lists_hold(tmp_path: Path) -> None:
-    script = LEAF + "y = x * 3\ny.sum().backward()\nboth, text = [x + 1, (y,), 'no'], 'no'\nhost, _own = y.numpy(), x * 5\n"
+    script = (
+        LEAF + "y = x * 3\ny.sum().backward()\nboth, text = [x + 1, (y,), 'no'], 'no'\nhost, _own = y.numpy(), x * 5\n"
+    )
     assert left(tmp_path, script) == {
         "x": [1.0, 2.0], "x.grad": [3.0, 3.0], "y": [3.0, 6.0], "both[0]": [2.0, 3.0], "host": [3.0, 6.0],
     }  # fmt: skip
