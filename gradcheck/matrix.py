@@ -10,7 +10,7 @@ from gradcheck.backends.base import kind_of, version_of
 from gradcheck.case.case import Case
 from gradcheck.result import NOT_RUN, Result, Status
 from gradcheck.rules import Document, Rule, rules_of
-from gradcheck.spec.model import BackendExpectation, Expect
+from gradcheck.spec.expectations import BackendExpectation, Expect
 
 
 class Does(StrEnum):
@@ -65,13 +65,27 @@ class Row(NamedTuple):
     notes: tuple[Note, ...]
 
 
+class Finding(NamedTuple):
+    """What is `GRAVE`, once for all rules and backends of which the same is said."""
+
+    note: Note
+    cells: Mapping[str, Does]
+    """What each backend does with the first scenario of the note."""
+
+
 class Matrix(NamedTuple):
     """All rules on some backends."""
 
     backends: tuple[str, ...]
     rows: tuple[Row, ...]
-    grave: tuple[Note, ...]
-    """What is `GRAVE`, once for all rules."""
+    grave: tuple[Finding, ...]
+    """The worst first, and of these what is still so on the last backend."""
+
+    def counts(self) -> list[tuple[Does, list[int]]]:
+        """For each word, as documented first, with how many rules each backend does that."""
+        words = [Does.HOLDS, *(does for does in ORDER if does is not Does.HOLDS)]
+        table = [(does, [sum(row.cells[one] is does for row in self.rows) for one in self.backends]) for does in words]
+        return [(does, numbers) for does, numbers in table if any(numbers)]
 
     def sections(self) -> list[tuple[str, list[Row]]]:
         """The rows by what their reader looks for first, the worst before others: each with a heading."""
@@ -104,6 +118,10 @@ def title(backend: str) -> str:
     return "engine" if backend == "numpy" else backend
 
 
+Told = tuple[Case, Does, str]
+"""A case, what its backend does, and in what way."""
+
+
 def matrix_of(documents: Iterable[Document], cases: Sequence[Case], results: Iterable[Result]) -> Matrix:
     """The matrix of the rules of some documents, from the results of the cases by which backends are held to them.
 
@@ -111,14 +129,13 @@ def matrix_of(documents: Iterable[Document], cases: Sequence[Case], results: Ite
     """
     by_name = {case.name: case for case in cases}
     backends = tuple(dict.fromkeys(case.backend for case in cases))
-    told: dict[str, list[tuple[Case, Does, str]]] = {}
-    grave = []
+    told: dict[str, list[Told]] = {}
+    everything = []
     for result in results:
         case = by_name[result.cases[-1]]
-        does, reason = done(case, result)
-        grave += [(case, does, reason)] * (does in GRAVE)
+        everything.append((case, *done(case, result)))
         for tag in case.scenario.tags:
-            told.setdefault(tag, []).append((case, does, reason))
+            told.setdefault(tag, []).append(everything[-1])
     return Matrix(
         backends,
         tuple(
@@ -126,8 +143,20 @@ def matrix_of(documents: Iterable[Document], cases: Sequence[Case], results: Ite
             for rule, document in rules_of(documents)
             if rule.id in told
         ),
-        notes(grave, backends),
+        findings(everything, backends),
     )
+
+
+def findings(told: Sequence[Told], backends: Sequence[str]) -> tuple[Finding, ...]:
+    """What is `GRAVE` among everything that is told."""
+    by_scenario: dict[str, list[Told]] = {}
+    for one in told:
+        by_scenario.setdefault(one[0].scenario.id, []).append(one)
+    found = [
+        Finding(note, cells(by_scenario[note.scenarios[0]], backends))
+        for note in notes([one for one in told if one[1] in GRAVE], backends)
+    ]
+    return tuple(sorted(found, key=lambda one: (ORDER.index(one.note.does), backends[-1] not in one.note.backends)))
 
 
 def assumed(case: Case) -> Result:
@@ -168,7 +197,7 @@ def in_place(documented: Expect, entry: BackendExpectation | None) -> Does:
     return Does.OTHER_GRADIENT if of_gradients else Does.OTHER_VALUE
 
 
-def cells(told: Sequence[tuple[Case, Does, str]], backends: Sequence[str]) -> dict[str, Does]:
+def cells(told: Sequence[Told], backends: Sequence[str]) -> dict[str, Does]:
     """By backend, the worst of what it does."""
     return {
         backend: min((does for case, does, _ in told if case.backend == backend), key=ORDER.index, default=Does.NOT_RUN)
@@ -176,7 +205,7 @@ def cells(told: Sequence[tuple[Case, Does, str]], backends: Sequence[str]) -> di
     }
 
 
-def notes(told: Sequence[tuple[Case, Does, str]], backends: Sequence[str]) -> tuple[Note, ...]:
+def notes(told: Sequence[Told], backends: Sequence[str]) -> tuple[Note, ...]:
     """What is done otherwise, the worst first: once for all backends and scenarios of which the same is said."""
     by_scenario: dict[tuple[Does, str, str], list[str]] = {}
     for case, does, reason in told:

@@ -14,7 +14,8 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, Strict
 
 from gradcheck.resources import bundled_specs
-from gradcheck.spec.model import Scenario, TagName
+from gradcheck.spec.format import TagName
+from gradcheck.spec.model import Scenario
 
 
 class _Entry(BaseModel):

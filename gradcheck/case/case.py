@@ -8,7 +8,8 @@ from pydantic import BaseModel, ConfigDict
 
 from gradcheck.backends.base import kind_of, missing, unsupported, version_of
 from gradcheck.result import Result, Status
-from gradcheck.spec.model import BackendExpectation, Expect, Scenario
+from gradcheck.spec.expectations import BackendExpectation, Expect
+from gradcheck.spec.model import Scenario
 
 TIMEOUT = 60.0
 """Seconds that a case may take where nobody says otherwise."""

@@ -15,6 +15,7 @@ from gradcheck.backends.base import Backend, load
 from gradcheck.case.compare import difference, message_matches
 from gradcheck.case.expectation import Expectation, as_expected
 from gradcheck.case.layer import Layer
+from gradcheck.case.left import has_drawn, left_by
 from gradcheck.case.namespace import (
     Namespace,
     compile_expression,
@@ -37,7 +38,8 @@ from gradcheck.values import value_of
 
 if TYPE_CHECKING:
     from gradcheck.case.case import Case
-    from gradcheck.spec.model import Expect, Scenario
+    from gradcheck.spec.expectations import Expect
+    from gradcheck.spec.model import Scenario
 
 SEVERITY = (Status.ERROR, Status.FAIL, Status.INCONCLUSIVE, Status.KINK)
 """What a case with several findings is reported as: the first of these among them."""
@@ -120,6 +122,8 @@ class Run:
         self.calls: Counter[str] = Counter()
         self.namespace: Namespace = new_namespace(backend.paddle)
         self.namespace.update(case.parameters)
+        self.given = dict(self.namespace)
+        """What the code finds."""
         backend.paddle.seed(case.seed)
         if self.expect.calls.model_fields_set:
             count_calls(backend.paddle.autograd.PyLayer, self.calls)
@@ -153,7 +157,16 @@ class Run:
             if isinstance(scenario.layer, str):
                 run_source(scenario.layer, scenario.path, scenario.line_of("layer"), self.namespace)
             run_source(scenario.script, scenario.path, scenario.line_of("script"), self.namespace)
-        return found or [*self.check_values(), *self.check_calls()]
+        found = found or [*self.check_values(), *self.check_calls()]
+        if self.case.compared and not found and self.expect.raises is None:
+            self.values = tuple(value_of(name, self.on_host(value)) for name, value in self.left())
+        return found
+
+    def left(self) -> list[tuple[str, Any]]:
+        """What the program leaves; nothing if it has drawn random numbers, which are others on other backends."""
+        left = list(left_by(self.namespace, self.given, self.backend))
+        self.backend.paddle.disable_static()
+        return [] if has_drawn(self.backend.paddle, self.case.seed) else left
 
     def run_and_check(self, layer: Layer) -> tuple[list[Finding], GradientSummary | None]:
         """The documented run and, where the scenario asks for it, the gradient check.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from gradcheck.spec.model import Input
+    from gradcheck.spec.inputs import Input
 
 Array = np.ndarray[Any, Any]
 

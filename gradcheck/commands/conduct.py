@@ -176,6 +176,7 @@ def write_reports(
         seconds=(datetime.now(UTC) - began).total_seconds(),
         not_run=left(cases, results),
         results=tuple(results),
+        cases=tuple(cases),
     )
     for name, path in files:
         write_report(name, path, report)

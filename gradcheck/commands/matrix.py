@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -18,9 +19,10 @@ from gradcheck.commands.run_options import number_of_jobs
 from gradcheck.commands.specs import fail, read_specs
 from gradcheck.commands.trust import leave_of
 from gradcheck.config import ConfigError, load_project
-from gradcheck.matrix import assumed, matrix_of
+from gradcheck.matrix import Matrix, assumed, matrix_of
 from gradcheck.report.matrix import WIDTH, as_html, as_json, as_markdown, as_text
 from gradcheck.report.plain import PlainScreen
+from gradcheck.reproduce import NoProgramError, reproducer
 from gradcheck.result import Result
 from gradcheck.rules import catalogue
 from gradcheck.run.plan import plan
@@ -73,13 +75,29 @@ def matrix(backends: tuple[str, ...], pinned: bool, layout: str, html: str | Non
         results, status = run(cases, number_of_jobs(jobs))
     found = matrix_of(catalogue(), cases, results)
     width = shutil.get_terminal_size((WIDTH, 0)).columns if sys.stdout.isatty() else WIDTH
-    click.echo({"markdown": as_markdown, "json": as_json}.get(layout, lambda one: as_text(one, width))(found), nl=False)
+    if layout == "markdown":
+        text = as_markdown(found, programs(found, cases))
+    else:
+        text = as_json(found) if layout == "json" else as_text(found, width)
+    click.echo(text, nl=False)
     if html:
         try:
             Path(html).write_text(as_html(found), encoding="utf-8")
         except OSError as error:
             raise fail(f"--html {html}: {error.strerror or error}") from None
     raise SystemExit(status)
+
+
+def programs(matrix: Matrix, cases: Sequence[Case]) -> dict[str, str]:
+    """For each of the worst findings the program of its first scenario that has one, by that scenario's id."""
+    by_scenario = {case.scenario.id: case for case in reversed(cases)}  # the first point of its matrix
+    found = {}
+    for finding in matrix.grave:
+        for id in finding.note.scenarios:
+            with suppress(NoProgramError):
+                found[id] = reproducer(by_scenario[id])
+                break
+    return found
 
 
 def run(cases: Sequence[Case], jobs: int) -> tuple[Sequence[Result], int]:

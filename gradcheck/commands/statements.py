@@ -12,7 +12,8 @@ from gradcheck.escape import one_line, safe
 from gradcheck.hint import hint
 from gradcheck.rules import catalogue, rules_of
 from gradcheck.shown import count, shown_path
-from gradcheck.spec.model import Expect, Raises, Regex, Scenario, Tolerance, Warns
+from gradcheck.spec.expectations import Expect, Raises, Regex, Tolerance, Warns
+from gradcheck.spec.model import Scenario
 
 GRADIENT = {
     "matches": "backward gives the derivative",

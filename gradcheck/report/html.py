@@ -7,11 +7,14 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from gradcheck.escape import one_line
+from gradcheck.matrix import matrix_of
+from gradcheck.report.matrix import shown as matrix_shown
 from gradcheck.report.page import templates
 from gradcheck.report.plot import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, plot
 from gradcheck.report.record import Report
 from gradcheck.report.text import counts_of, failure_block, marks, number, place, summary, worst_first
 from gradcheck.result import Result, WrongEntry, element
+from gradcheck.rules import catalogue
 from gradcheck.shown import shown_path
 
 MOST_CELLS = 40
@@ -67,7 +70,16 @@ def as_html(report: Report) -> str:
         files=files,
         statuses=list(counts_of(report.results)),
         backends=sorted({one.backend for one in report.results}),
+        **{"matrix": None, **matrix_part(report)},
     )
+
+
+def matrix_part(report: Report) -> dict[str, Any]:
+    """The matrix of a run over several backends; empty for one backend, or where no rule was asked for."""
+    if len({case.backend for case in report.cases}) < 2:
+        return {}
+    matrix = matrix_of(catalogue(), report.cases, report.results)
+    return matrix_shown(matrix) if matrix.rows else {}
 
 
 def shown(result: Result, again: str) -> dict[str, Any]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from gradcheck.escape import one_line
-from gradcheck.matrix import MEANING, NOT_OTHERWISE, Does, Matrix, Note, Row, span, title
+from gradcheck.matrix import MEANING, NOT_OTHERWISE, Does, Finding, Matrix, Note, Row, span, title
 from gradcheck.report.markdown import text as escaped
 from gradcheck.report.page import templates
 
@@ -56,7 +57,7 @@ def as_text(matrix: Matrix, width: int = WIDTH) -> str:
         )  # fmt: skip
 
     lines = [f"{does}: {meaning}" for does, meaning in legend(matrix)]
-    lines += ["", *[GRAVE.upper()] * bool(matrix.grave), *(part for note in matrix.grave for part in told(note))]
+    lines += ["", *[GRAVE.upper()] * bool(matrix.grave), *(part for one in matrix.grave for part in told(one.note))]
     for heading, rows in matrix.sections():
         if rows:
             lines += ["", *line(heading.upper(), names)]
@@ -93,35 +94,61 @@ def as_json(matrix: Matrix) -> str:
     return json.dumps(whole, indent=1, ensure_ascii=False) + "\n"
 
 
-def as_markdown(matrix: Matrix) -> str:
-    """A page with a table for each section, the notes in its last column."""
-    parts = [f"# {HEADING}", INTRODUCTION]
+def as_markdown(matrix: Matrix, programs: Mapping[str, str] | None = None) -> str:
+    """A page: in short, a table for each section with the notes in its last column, and `programs` by scenario."""
+    programs = programs or {}
+    names = [title(backend) for backend in matrix.backends]
+    parts = [f"# {HEADING}", INTRODUCTION, "## In short"]
+    counts = [[MEANING[does] if does is Does.HOLDS else str(does), *map(str, ns)] for does, ns in matrix.counts()]
+    parts.append(markdown_table([f"of {len(matrix.rows)} rules", *names], counts))
     if matrix.grave:
-        parts += [f"## {GRAVE}", "\n".join(f"- {markdown_note(note, matrix)}" for note in matrix.grave)]
+        rows = [[*finding_row(one, matrix), program_of(one.note, programs)] for one in matrix.grave]
+        parts += [f"## {GRAVE}", markdown_table(["what happens", *names, "program that shows it"], rows)]
     parts += ["## The words", "\n".join(f"- {does}: {meaning}" for does, meaning in legend(matrix))]
-    for heading, rows in matrix.sections():
-        if not rows:
+    for heading, members in matrix.sections():
+        if not members:
             continue
         parts.append(f"## {heading}")
         if heading.startswith("As documented"):
-            parts.append("\n".join(f"- {escaped(row.rule.says)} (`{row.rule.id}`)" for row in rows))
+            parts.append("\n".join(f"- {escaped(row.rule.says)} (`{row.rule.id}`)" for row in members))
             continue
-        names = [title(backend) for backend in matrix.backends]
-        table = [["rule", *names, "what is done instead"], ["---"] * (len(names) + 2)]
-        table += [markdown_row(row, matrix) for row in rows]
-        parts.append("\n".join(f"| {' | '.join(cells)} |" for cells in table))
+        rows = [markdown_row(row, matrix) for row in members]
+        parts.append(markdown_table(["rule", *names, "what is done instead"], rows))
     parts.append(
         "`gradcheck rules RULE` shows what a document says. `gradcheck show SCENARIO --reproduce` prints a "
         "program that shows what a release does without gradcheck."
     )
+    if programs:
+        parts += ["## Programs", "Each ends well where Paddle does what its documents ask, and fails otherwise."]
+        parts += [f"### {scenario}\n\n```python\n{text.strip()}\n```" for scenario, text in programs.items()]
     return "\n\n".join(parts) + "\n"
+
+
+def markdown_table(head: list[str], rows: list[list[str]]) -> str:
+    """The lines of a table."""
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in [head, ["---"] * len(head), *rows])
+
+
+def words(cells: Mapping[str, Does], matrix: Matrix) -> list[str]:
+    """What each backend does, in bold where that is not what is documented."""
+    return [str(d) if d in NOT_OTHERWISE else f"**{d}**" for d in (cells[one] for one in matrix.backends)]
+
+
+def finding_row(finding: Finding, matrix: Matrix) -> list[str]:
+    """What happens, and where."""
+    return [escaped(finding.note.reason), *words(finding.cells, matrix)]
+
+
+def program_of(note: Note, programs: Mapping[str, str]) -> str:
+    """A link to the program of the first scenario that has one."""
+    shown = next((one for one in note.scenarios if one in programs), None)
+    return f"[{shown}](#{shown})" if shown else f"`gradcheck run {note.scenarios[0]}`"
 
 
 def markdown_row(row: Row, matrix: Matrix) -> list[str]:
     """The cells of one row of a table."""
-    words = [str(d) if d in NOT_OTHERWISE else f"**{d}**" for d in (row.cells[one] for one in matrix.backends)]
     notes = "<br>".join(markdown_note(note, matrix) for note in row.notes)
-    return [f"{escaped(row.rule.says)} (`{row.rule.id}`)", *words, notes]
+    return [f"{escaped(row.rule.says)} (`{row.rule.id}`)", *words(row.cells, matrix), notes]
 
 
 def markdown_note(note: Note, matrix: Matrix) -> str:
@@ -132,15 +159,19 @@ def markdown_note(note: Note, matrix: Matrix) -> str:
 
 def as_html(matrix: Matrix) -> str:
     """A page by itself, readable without a network and without JavaScript."""
-    page = templates().get_template("matrix.html.jinja")
-    return page.render(
-        heading=HEADING,
-        grave=GRAVE,
-        introduction=INTRODUCTION.replace("`", ""),
-        matrix=matrix,
-        names=[title(backend) for backend in matrix.backends],
-        legend=legend(matrix),
-        usual=NOT_OTHERWISE,
-        span=span,
-        one_line=one_line,
-    )
+    return templates().get_template("matrix.html.jinja").render(heading=HEADING, **shown(matrix))
+
+
+def shown(matrix: Matrix) -> dict[str, Any]:
+    """What the part of a page that is a matrix is made of."""
+    return {
+        "grave": GRAVE,
+        "introduction": INTRODUCTION.replace("`", ""),
+        "matrix": matrix,
+        "names": [title(backend) for backend in matrix.backends],
+        "legend": legend(matrix),
+        "holds": MEANING[Does.HOLDS],
+        "usual": NOT_OTHERWISE,
+        "span": span,
+        "one_line": one_line,
+    }

@@ -8,8 +8,10 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
+from pydantic.json_schema import SkipJsonSchema
 
 from gradcheck import __version__
+from gradcheck.case.case import Case
 from gradcheck.result import Result
 
 PACKAGES = ("numpy", "cupy", "paddlepaddle")
@@ -33,6 +35,8 @@ class Report(BaseModel):
     seconds: float = Field(default=0.0, description="How long it took.")
     not_run: int = Field(default=0, description="Cases without a result: the run was stopped.")
     results: tuple[Result, ...] = Field(default=(), description="One for each case.")
+    cases: SkipJsonSchema[tuple[Case, ...]] = Field(default=(), exclude=True)
+    """What the results are of; no file holds them."""
 
     @property
     def good(self) -> bool:

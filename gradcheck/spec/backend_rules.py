@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 
-from gradcheck.spec import model
+from gradcheck.spec import expectations
 from gradcheck.spec.diagnostic import quote
 from gradcheck.spec.messages import misspelt
 from gradcheck.spec.text import SpecText
@@ -74,7 +74,7 @@ def _check_keys(entry: Node, text: SpecText) -> None:
                 _report(entry, key, f"both {quote(other)} and {quote(key)} for one backend", help, text)
     for key in ("reason", "issue"):
         unused = key in entry.entries and "observed" not in entry.entries
-        if unused and not misspelt(entry, model.BackendExpectation, ["observed"]):
+        if unused and not misspelt(entry, expectations.BackendExpectation, ["observed"]):
             _report(entry, key, f"{quote(key)} is of no use without 'observed'", "xfail and skip have their own", text)
     observed = entry.get("observed")
     if observed is None or observed.kind != "mapping":

@@ -125,8 +125,12 @@ def draft(
     name = signature.reference.rpartition(":")[2].rpartition(".")[2]
     identity = re.sub(r"[^a-z0-9]+", "-", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", name).lower()).strip("-") or "layer"
     inputs = [*shapes.values()] or [Shape(one, (), "") for one in signature.needed]
-    lines = ["schema: gradcheck/v1", "scenarios:", f"  - id: {identity}", f"    title: {name} of {signature.file.name}"]
-    lines += [f"    source: {{document: {signature.file.name}}}", f"    layer: {{ref: {signature.reference!r}}}"]
+    lines = [
+        "schema: gradcheck/v1",
+        "scenarios:",
+        f"  - id: {identity}",
+        f"    layer: {{ref: {signature.reference!r}}}",
+    ]
     told = [argument for argument in signature.arguments if argument.name not in {one.name for one in inputs}]
     if call:
         lines.append(f"    call: {_quoted(call)}")

@@ -7,7 +7,7 @@ import re
 import unicodedata
 from math import inf, prod
 
-from gradcheck.spec import model
+from gradcheck.spec import inputs
 from gradcheck.spec.diagnostic import listing, quote
 from gradcheck.spec.messages import misspelt, number_help
 from gradcheck.spec.text import SpecText
@@ -85,7 +85,7 @@ def check_input(name: str, input: Node, dtypes: list[str], matrix: Node, text: S
     if values and shape:
         message = f"input {quote(name)} has both 'shape' and 'values'"
         text.report(shape[0].line, shape[0].column, shape[0].width, message, "remove 'shape': values have one")
-    elif not values and not shape and not input.incomplete and not misspelt(input, model.Input, ["shape", "values"]):
+    elif not values and not shape and not input.incomplete and not misspelt(input, inputs.Input, ["shape", "values"]):
         help = "add 'shape: [2, 3]', or 'values' with the numbers"
         text.report(input.line, input.column, 1, f"input {quote(name)} needs 'shape' or 'values'", help)
     for key in _DRAWING if values else ():
@@ -125,7 +125,7 @@ def _check_size(name: str, shape: Node, dtypes: list[str], matrix: Node, text: S
     lengths = [value for item in shape.items if isinstance(value := _largest(item, matrix), int)]
     if len(lengths) != len(shape.items) or any(length < 0 for length in lengths):
         return  # the model reports it
-    count, size = prod(lengths), max(model.ITEM_BYTES.get(dtype, 1) for dtype in dtypes)
+    count, size = prod(lengths), max(inputs.ITEM_BYTES.get(dtype, 1) for dtype in dtypes)
     message = ""
     if count > MAX_ELEMENTS:
         message = f"input {quote(name)} has {count:,} elements, at most {MAX_ELEMENTS:,} (2**27) are allowed"
@@ -143,16 +143,16 @@ def _check_init(name: str, input: Node, dtypes: list[str], text: SpecText) -> No
     place = input.entries["init"][1] if "init" in input.entries else input
     limits = {key: input.entries[key] for key in ("low", "high") if key in input.entries}
     for key, (at, _) in limits.items() if init in ("normal", "zeros", "ones") else ():
-        with_limits = listing(model.INIT_LIMITS)
+        with_limits = listing(inputs.INIT_LIMITS)
         message = f"{quote(key)} is of no use with 'init: {init}'"
         text.report(at.line, at.column, at.width, message, f"remove it, or write {with_limits} as init")
     integers = [dtype for dtype in dtypes if dtype in _INTEGER_RANGE]
     if integers and init in ("normal", "uniform", "linspace"):
         message = f"input {quote(name)} has dtype {integers[0]}, but 'init: {init}' gives no whole numbers"
         text.report(place.line, place.column, place.width, message, "write 'init: integers' with low and high")
-    if init not in model.INIT_LIMITS:
+    if init not in inputs.INIT_LIMITS:
         return
-    low, high = model.INIT_LIMITS[init]
+    low, high = inputs.INIT_LIMITS[init]
     for key, (_, value) in limits.items():
         number = value.value
         if isinstance(number, bool) or not isinstance(number, int | float):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
-from gradcheck.spec import model
+from gradcheck.spec import expectations, inputs, model
 from gradcheck.spec.diagnostic import did_you_mean, listing, quote
 from gradcheck.spec.operations import OPERATIONS
 from gradcheck.spec.text import SpecText
@@ -22,20 +22,20 @@ KINDS: dict[str, tuple[type[BaseModel], str]] = {
     "": (model.SpecFile, "a spec file"),
     "scenarios": (model.Scenario, "a scenario"),
     "cases": (model.Scenario, "a scenario"),
-    "inputs": (model.Input, "an input"),
-    "backends": (model.BackendExpectation, "a backend's expectations"),
-    "values": (model.Tolerance, "an expected value"),
+    "inputs": (inputs.Input, "an input"),
+    "backends": (expectations.BackendExpectation, "a backend's expectations"),
+    "values": (expectations.Tolerance, "an expected value"),
     "defaults": (model.Defaults, "defaults"),
     "source": (model.Source, "source"),
-    "expect": (model.Expect, "expect"),
-    "observed": (model.Observed, "observed"),
-    "raises": (model.Raises, "raises"),
-    "warns": (model.Warns, "warns"),
-    "calls": (model.Calls, "calls"),
-    "differs": (model.Differs, "differs"),
-    "message": (model.Regex, "message"),
-    "xfail": (model.Xfail, "xfail"),
-    "skip": (model.Skip, "skip"),
+    "expect": (expectations.Expect, "expect"),
+    "observed": (expectations.Observed, "observed"),
+    "raises": (expectations.Raises, "raises"),
+    "warns": (expectations.Warns, "warns"),
+    "calls": (expectations.Calls, "calls"),
+    "differs": (expectations.Differs, "differs"),
+    "message": (expectations.Regex, "message"),
+    "xfail": (expectations.Xfail, "xfail"),
+    "skip": (expectations.Skip, "skip"),
     "(ref)": (model.LayerRef, "layer"),
     "(op)": (model.LayerOp, "layer"),
 }

@@ -7,82 +7,28 @@ strict: no text passes for a number, no number for a boolean. What takes more th
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Strict, Tag
+from pydantic import AfterValidator, ConfigDict, Discriminator, Field, Tag
 from pydantic.json_schema import SkipJsonSchema
 from pydantic_core import PydanticCustomError
 from typing_extensions import TypeAliasType
 
-from gradcheck.codes import CODES
+from gradcheck.spec.expectations import BackendExpectation, Backends, Expect
+from gradcheck.spec.format import KEBAB, LAX, NAME, Format, TagName
+from gradcheck.spec.inputs import DType, InputEntry
 from gradcheck.spec.operations import OPERATIONS
 from gradcheck.spec.versions import within
 
-DType = Literal[
-    "float16", "float32", "float64", "bfloat16", "int8", "int16", "int32", "int64", "uint8", "bool",
-    "complex64", "complex128",
-]  # fmt: skip
-BackendName = Literal["numpy", "cupy", "paddle"]
-Layout = Literal["contiguous", "transposed", "strided"]
-Verdict = Literal["matches", "differs", "straight-through", "zero", "unchecked"]
-
-ITEM_BYTES: dict[str, int] = {
-    "float16": 2, "float32": 4, "float64": 8, "bfloat16": 2, "int8": 1, "int16": 2, "int32": 4, "int64": 8,
-    "uint8": 1, "bool": 1, "complex64": 8, "complex128": 16,
-}  # fmt: skip
-"""Bytes per element of each dtype."""
-
-INIT_LIMITS: dict[str, tuple[float, float]] = {
-    "uniform": (-1.0, 1.0),
-    "linspace": (-1.0, 1.0),
-    "integers": (0.0, 10.0),
-}
-"""Default (low, high) of the inits that have them."""
-
-MAX_PATTERN = 1000
-"""Characters of a regular expression."""
-
-_Kebab = r"^[a-z0-9]+(-[a-z0-9]+)*$"
-_Name = r"[A-Za-z_][A-Za-z0-9_]*"
-_Lax = Strict(False)  # a list may stand for a tuple; what is in it stays strict
-
-Number = Annotated[float | int, Field(description="A number; .inf and .nan are allowed.")]
-Numbers = TypeAliasType("Numbers", "Annotated[tuple[Numbers, ...], _Lax] | bool | int | float")
-"""A number (or a boolean) or nested lists of them."""
-Value = TypeAliasType("Value", "Annotated[tuple[Value, ...], _Lax] | bool | int | float | str | None")
-"""What an expression may be expected to give: null, a boolean, a number, text, or nested lists of these."""
-
-TagName = Annotated[str, Field(pattern=_Kebab, max_length=60)]
-
-
-def _size_kind(value: object) -> str:
-    return "(parameter)" if isinstance(value, str) and re.fullmatch(_Name, value) else "(size)"
-
-
-Size = Annotated[
-    Annotated[int, Tag("(size)"), Field(ge=0)] | Annotated[str, Tag("(parameter)"), Field(pattern=rf"^{_Name}$")],
-    Discriminator(_size_kind),
-]
-"""The length of a dimension: a number, or the parameter of the matrix that gives it."""
-Shape = Annotated[tuple[Size, ...], _Lax, Field(max_length=8)]
 Seed = Annotated[int, Field(ge=0, lt=2**32)]
 Timeout = Annotated[float, Field(gt=0, le=3600)]
 Rtol = Annotated[float, Field(gt=0, lt=1)]
-Reason = Annotated[str, Field(min_length=1, pattern=r"\S")]
 _SEED = "Seed of the case's random numbers, 0 to 2**32 − 1."
 _TIMEOUT = "Wall-clock limit of a case, in seconds."
 _RTOL = "Relative tolerance that widens (never narrows) the error bar of the gradient check."
-_REASON = "Why, in one sentence."
 
 
-class _Format(BaseModel):
-    # Built on first use: a validator of SpecFile has no need of the separate ones of its parts.
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, ser_json_inf_nan="constants", defer_build=True)
-
-
-class Source(_Format):
+class Source(Format):
     """What a scenario is held against: the passage of a document, or a formula's origin."""
 
     document: str = Field(min_length=1, description="The document, such as paddle.autograd.PyLayer.")
@@ -91,11 +37,11 @@ class Source(_Format):
     url: str | None = Field(default=None, pattern=r"^https?://\S+$", description="Where it can be read.")
 
 
-class LayerRef(_Format):
+class LayerRef(Format):
     """A layer that lies in an importable module."""
 
     ref: str = Field(
-        pattern=rf"^{_Name}(\.{_Name})*:{_Name}(\.{_Name})*$", description="Module and class, as pkg.mod:Class."
+        pattern=rf"^{NAME}(\.{NAME})*:{NAME}(\.{NAME})*$", description="Module and class, as pkg.mod:Class."
     )
 
 
@@ -105,236 +51,14 @@ def _known_operation(name: str) -> str:
     return name
 
 
-class LayerOp(_Format):
+class LayerOp(Format):
     """One of the framework's own operations."""
 
     op: Annotated[str, AfterValidator(_known_operation)] = Field(
-        pattern=rf"^{_Name}(\.{_Name})*$",
+        pattern=rf"^{NAME}(\.{NAME})*$",
         json_schema_extra={"enum": [*sorted(OPERATIONS)]},
         description="Its name under paddle, such as tanh.",
     )
-
-
-class Input(_Format):
-    """One tensor that goes into the layer: random numbers of a shape, or given values."""
-
-    shape: Annotated[tuple[Size, ...], _Lax] | None = Field(
-        default=None,
-        max_length=8,
-        description="Lengths of the dimensions, or parameters of the matrix that give them; [] is a scalar.",
-    )
-    values: Numbers | None = Field(default=None, description="The elements themselves, in place of shape and init.")
-    init: Literal["normal", "uniform", "linspace", "zeros", "ones", "integers"] = Field(
-        default="normal",
-        description="How elements are drawn: normal (mean 0, variance 1), uniform in [low, high), linspace from low "
-        "to high in row-major order, zeros, ones, or integers from low to high − 1.",
-    )
-    low: Number | None = Field(default=None, description="Lower limit of uniform, linspace (−1) or integers (0).")
-    high: Number | None = Field(default=None, description="Upper limit of uniform, linspace (1) or integers (10).")
-    near: Annotated[tuple[Number, ...], _Lax] = Field(
-        default=(),
-        description="Numbers that the elements are put next to, in turn, within about 1e-3: [0] for a kink at 0.",
-    )
-    dtype: DType = Field(
-        default="float64", description="Element type; by default that of the matrix, defaults, or float64."
-    )
-    stop_gradient: bool = Field(default=False, description="Whether the input takes part without a gradient.")
-    layout: Layout = Field(
-        default="contiguous",
-        description="How the elements lie in memory; the values are the same. By default that of the matrix.",
-    )
-    dtype_written: SkipJsonSchema[bool] = False
-    """Set by the reader: the input names its dtype itself, so that a matrix does not change it."""
-    layout_written: SkipJsonSchema[bool] = False
-    """The same for its layout."""
-
-    @property
-    def differentiable(self) -> bool:
-        """Whether a gradient is defined for it: stop_gradient is false and the dtype is floating or complex."""
-        return not self.stop_gradient and self.dtype.startswith(("float", "bfloat", "complex"))
-
-    @property
-    def limits(self) -> tuple[float, float]:
-        """(low, high) of uniform, linspace and integers, defaults filled in. Raises KeyError for other inits."""
-        low, high = INIT_LIMITS[self.init]
-        return (low if self.low is None else self.low, high if self.high is None else self.high)
-
-    def at(self, parameters: Mapping[str, Any]) -> Input:
-        """The input at a point of the matrix, which gives sizes by name, and dtype and layout where it has none."""
-        known: dict[str, Any] = {}
-        if self.shape is not None:
-            known["shape"] = tuple(parameters[size] if isinstance(size, str) else size for size in self.shape)
-        for key, written in (("dtype", self.dtype_written), ("layout", self.layout_written)):
-            if not written and key in parameters:
-                known[key] = parameters[key]
-        return self.model_copy(update=known)
-
-
-def _written_out(value: object) -> object:
-    return {"shape": value} if isinstance(value, (list, tuple)) else value
-
-
-InputEntry = Annotated[Input, BeforeValidator(_written_out, json_schema_input_type=Input | Shape)]
-"""An input; a list is its shape alone."""
-
-
-class Regex(_Format):
-    """A regular expression that must be found in a message."""
-
-    re: str = Field(min_length=1, max_length=MAX_PATTERN, description="Python regular expression, searched for.")
-
-
-def _message_kind(value: object) -> str | None:
-    if isinstance(value, str):
-        return "(text)"
-    return "(re)" if isinstance(value, (Regex, dict)) else None
-
-
-Message = Annotated[
-    Annotated[str, Tag("(text)"), Field(min_length=1)] | Annotated[Regex, Tag("(re)")], Discriminator(_message_kind)
-]
-_TYPE = Field(pattern=rf"^{_Name}(\.{_Name})*$", description="Class of the exception, such as ValueError.")
-_MESSAGE = Field(default=None, description="Text that the message must contain, or {re: …} to search for.")
-
-
-class Raises(_Format):
-    """The exception that must end the program."""
-
-    type: str = _TYPE
-    phase: Literal["forward", "backward", "any"] = Field(
-        default="any", description="When: while the forward runs, while gradients are computed, or at any time."
-    )
-    message: Message | None = _MESSAGE
-
-
-class Warns(_Format):
-    """A warning that must be given."""
-
-    type: str = _TYPE
-    message: Message | None = _MESSAGE
-
-
-class Calls(_Format):
-    """How often the layer's functions run in one forward and backward pass."""
-
-    forward: int | None = Field(default=None, ge=0, description="Runs of forward.")
-    backward: int | None = Field(default=None, ge=0, description="Runs of backward; 0 where it must not run.")
-
-
-class Tolerance(_Format):
-    """An expected value with a tolerance of its own."""
-
-    value: Value = Field(description="The expected value.")
-    rtol: float | None = Field(
-        default=None,
-        ge=0,
-        lt=1,
-        description="|got − want| ≤ rtol·|want|; by default 1e-6 for float32, 1e-12 for float64.",
-    )
-
-
-def _expected_kind(value: object) -> str:
-    return "(tolerance)" if isinstance(value, (Tolerance, dict)) else "(value)"
-
-
-Expected = Annotated[
-    Annotated[Value, Tag("(value)")] | Annotated[Tolerance, Tag("(tolerance)")], Discriminator(_expected_kind)
-]
-
-
-class Differs(_Format):
-    """In which way a backward is not the derivative."""
-
-    code: str | None = Field(
-        json_schema_extra={"enum": [*CODES, None]},
-        default=None,
-        description="The diagnosis that must be among those given, as in `gradcheck explain`.",
-    )
-    inputs: tuple[str, ...] = Field(default=(), description="The inputs whose gradients are wrong, and no others.")
-
-
-class Expect(_Format):
-    """What must hold when the scenario has run."""
-
-    gradient: Verdict = Field(
-        default="unchecked",
-        description="What backward is: it matches the derivative; it differs from it; it is straight-through, the "
-        "cotangent unchanged of a function in steps; it is zero; or it is unchecked. By default matches for a layer "
-        "with a differentiable input, else unchecked.",
-    )
-    differs: Differs | None = Field(default=None, description="What `gradient: differs` must be found to be.")
-    grads: dict[str, Numbers | None] = Field(default={}, description="Input → its documented gradient; null for none.")
-    cotangent: Numbers | None = Field(default=None, description="Cotangent that belongs to grads; by default ones.")
-    order: Literal[1, 2] = Field(default=1, description="2: the derivative of the gradient is checked as well.")
-    calls: Calls = Field(default_factory=Calls, description="How often forward and backward run.")
-    raises: Raises | None = Field(default=None, description="The exception that must end the run.")
-    warns: Warns | None = Field(default=None, description="A warning that must be given.")
-    values: dict[str, Expected] = Field(
-        default={}, description="Python expression → its value in the program's namespace after the run."
-    )
-
-
-class Xfail(_Format):
-    """A known deviation: the case must fail, and says so."""
-
-    reason: Reason = Field(description=_REASON)
-    strict: bool = Field(default=True, description="Whether a case that passes all the same fails the run.")
-
-
-class Skip(_Format):
-    """A case that is not run."""
-
-    reason: Reason = Field(description=_REASON)
-
-
-Signal = Annotated[str, Field(pattern=r"^SIG[A-Z0-9]+$")]
-
-
-class Observed(Expect):
-    """What a backend does in place of what is documented: as `expect`, by itself, or how the case ends.
-
-    The gradient is unchecked here where nothing is said of it.
-    """
-
-    crash: Annotated[tuple[Signal, ...], _Lax] = Field(
-        default=(), description="The signals of which one kills the process, such as [SIGSEGV]; which, may be chance."
-    )
-    hang: Annotated[bool, Field(description="It does not come to an end within the timeout.")] = False
-
-
-class BackendExpectation(_Format):
-    """What is different on one backend, or on some of its versions."""
-
-    versions: str | None = Field(
-        default=None,
-        min_length=1,
-        description="The versions that this is about, by PEP 440, such as '>=3.0,<3.3'; by default all.",
-    )
-    xfail: Xfail | None = Field(default=None, description="The case is known to fail here.")
-    skip: Skip | None = Field(default=None, description="The case is not run here.")
-    expect: Expect | None = Field(
-        default=None,
-        description="Expectations that replace, key by key, those of the scenario; read as the complete ones.",
-    )
-    observed: Observed | None = Field(
-        default=None,
-        description="What the backend does in place of what is documented. The case must fail as documented, and do "
-        "exactly this: an XFAIL; doing what is documented it is an XPASS, anything else a FAIL.",
-    )
-    reason: Reason | None = Field(default=None, description="Why, in one sentence; needed beside `observed`.")
-    issue: str | None = Field(default=None, pattern=r"^https?://\S+$", description="Where it is discussed.")
-
-
-def _entries_kind(value: object) -> str:
-    return "(several)" if isinstance(value, (list, tuple)) else "(one)"
-
-
-BackendEntries = Annotated[
-    Annotated[BackendExpectation, Tag("(one)")]
-    | Annotated[tuple[BackendExpectation, ...], _Lax, Tag("(several)"), Field(json_schema_extra={"minItems": 1})],
-    Discriminator(_entries_kind),
-]
-"""What is different on a backend: for all of its versions, or a list of entries, each with versions of its own."""
 
 
 def _citation_kind(value: object) -> str:
@@ -342,7 +66,7 @@ def _citation_kind(value: object) -> str:
 
 
 Citation = Annotated[
-    Annotated[str, Tag("(rule)"), Field(pattern=_Kebab, max_length=60)]
+    Annotated[str, Tag("(rule)"), Field(pattern=KEBAB, max_length=60)]
     | Annotated[
         dict[TagName, Annotated[str, Field(min_length=1)]], Tag("(passage)"), Field(min_length=1, max_length=1)
     ],
@@ -363,9 +87,9 @@ Layer = Annotated[
     Annotated[str, Tag("(source)")] | Annotated[LayerRef, Tag("(ref)")] | Annotated[LayerOp, Tag("(op)")],
     Discriminator(_layer_kind),
 ]
-LayerName = Annotated[str, Field(pattern=_Kebab, max_length=60)]
-Backends = dict[BackendName, BackendEntries]
+LayerName = Annotated[str, Field(pattern=KEBAB, max_length=60)]
 MatrixValue = TypeAliasType("MatrixValue", "bool | int | float | str")
+Matrix = dict[str, Annotated[tuple[MatrixValue, ...], LAX]]
 
 
 def _scenario_schema(schema: dict[str, Any]) -> None:
@@ -378,18 +102,18 @@ def _case_schema(schema: dict[str, Any]) -> None:
     schema["properties"]["id"].pop("default", None)
 
 
-class _Keys(_Format):
-    id: str = Field(pattern=_Kebab, max_length=100, description="Its name everywhere: kebab-case, unique in a run.")
+class _Keys(Format):
+    id: str = Field(pattern=KEBAB, max_length=100, description="Its name everywhere: kebab-case, unique in a run.")
     title: str | None = Field(
         default=None, min_length=1, max_length=200, pattern=r"^[^\n]*$", description="One line of plain English."
     )
     source: Source | None = Field(default=None, description="What the scenario is held against.")
-    rules: Annotated[tuple[Citation, ...], _Lax] = Field(
+    rules: Annotated[tuple[Citation, ...], LAX] = Field(
         default=(),
         description="Rules of the catalogue that the scenario holds an implementation to, which become tags: a name, "
         "or {name: the passage of its document that is meant}.",
     )
-    tags: Annotated[tuple[TagName, ...], _Lax] = Field(
+    tags: Annotated[tuple[TagName, ...], LAX] = Field(
         default=(), description="Words to select by; added to the defaults'."
     )
     layer: Layer | None = Field(
@@ -409,7 +133,7 @@ class _Keys(_Format):
         description="Python expression that applies the layer; by default its only PyLayer class's apply with all "
         "inputs in order, for an op paddle.<op> with them, for forward_fn static_pylayer with a list of them.",
     )
-    matrix: dict[str, Annotated[tuple[MatrixValue, ...], _Lax]] = Field(
+    matrix: Matrix = Field(
         default={},
         description="Parameter → its values, such as dtype: [float32, float64]; one case per combination. dtype and "
         "layout are those of all inputs that name none; others are sizes in shapes, or names in the code.",
@@ -428,7 +152,7 @@ class ScenarioCase(_Keys):
 
     id: str = Field(
         default="",
-        pattern=_Kebab,
+        pattern=KEBAB,
         max_length=100,
         description="Its name, put behind that of the scenario with a hyphen; the case without one has the latter.",
     )
@@ -442,7 +166,7 @@ class Scenario(_Keys):
     extends: str | None = Field(
         default=None, description="Id of a scenario of this file whose keys this one takes over."
     )
-    cases: Annotated[tuple[ScenarioCase, ...], _Lax] = Field(
+    cases: Annotated[tuple[ScenarioCase, ...], LAX] = Field(
         default=(),
         json_schema_extra={"minItems": 1},
         description="Several looks at what the scenario gives, each a scenario with what it says itself in its place. "
@@ -456,7 +180,7 @@ class Scenario(_Keys):
     column: SkipJsonSchema[int] = 1
     begins: SkipJsonSchema[int] = 1
     """The same, but for one of several `cases`: of the scenario that they are written in."""
-    positions: SkipJsonSchema[dict[str, tuple[int, int]]] = {}
+    positions: SkipJsonSchema[dict[str, tuple[int, int]]] = Field(default={})
     """``expect.gradient`` → (line, column), 1-based. For a block of code: the line of its first line."""
 
     def line_of(self, key: str) -> int:
@@ -485,15 +209,18 @@ class Scenario(_Keys):
         return special.expect if special and special.expect else self.expect
 
 
-class Defaults(_Format):
+class Defaults(Format):
     """Values for all scenarios of the file that give none of their own."""
 
     dtype: DType | None = Field(default=None, description="Element type of inputs; float64 if not given.")
     seed: Seed | None = Field(default=None, description=_SEED)
-    tags: Annotated[tuple[TagName, ...], _Lax] = Field(default=(), description="Tags of every scenario.")
+    tags: Annotated[tuple[TagName, ...], LAX] = Field(default=(), description="Tags of every scenario.")
     source: dict[Literal["document", "section", "quote", "url"], str] = Field(
         default={},
         description="Keys that a scenario's source lacks; of no effect where it names a document of its own.",
+    )
+    matrix: Matrix = Field(
+        default={}, description="Parameters that a scenario's matrix lacks; of no effect where it has a script."
     )
     backends: Backends = Field(
         default={}, description="Taken over for each backend that the scenario says nothing about."
@@ -502,7 +229,7 @@ class Defaults(_Format):
     rtol: Rtol | None = Field(default=None, description=_RTOL)
 
 
-class SpecFile(_Format):
+class SpecFile(Format):
     """A ``*.grad.yaml`` file: scenarios on one topic."""
 
     schema_: Literal["gradcheck/v1"] = Field(alias="schema", description="The version of the format.")
@@ -513,7 +240,7 @@ class SpecFile(_Format):
         default={}, description="Name → layer that scenarios of this file name under `layer`."
     )
     # The reader checks that there is one: pydantic counts only those without mistakes.
-    scenarios: Annotated[tuple[Scenario, ...], _Lax] = Field(
+    scenarios: Annotated[tuple[Scenario, ...], LAX] = Field(
         description="The scenarios.", json_schema_extra={"minItems": 1}
     )
 

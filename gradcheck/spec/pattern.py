@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from gradcheck.spec.model import MAX_PATTERN
+from gradcheck.spec.expectations import MAX_PATTERN
 from gradcheck.spec.text import SpecText
 from gradcheck.spec.tree import Node
 

@@ -227,8 +227,8 @@ def _with_defaults(item: Node, defaults: Node) -> Node:
     for key in ("seed", "timeout", "rtol"):
         if key in defaults.entries:
             item.entries.setdefault(key, defaults.entries[key])
-    for key in ("source", "tags", "backends"):
-        if key not in defaults.entries:
+    for key in ("source", "tags", "matrix", "backends"):
+        if key not in defaults.entries or (key == "matrix" and "script" in item.entries):
             continue
         name, value = item.entries.setdefault(key, defaults.entries[key])
         inherited = defaults.entries[key][1]
@@ -238,7 +238,7 @@ def _with_defaults(item: Node, defaults: Node) -> Node:
         if key == "tags":
             known = {tag.value for tag in value.items}
             whole.items = [tag for tag in inherited.items if tag.value not in known] + value.items
-        elif key == "backends" or "document" not in value.entries:
+        elif key != "source" or "document" not in value.entries:
             # A scenario that names a document of its own has no use for the default's section or url.
             whole.entries = {**inherited.entries, **value.entries}
         item.entries[key] = (name, whole)

@@ -9,7 +9,7 @@ from math import prod
 from typing import get_args
 
 from gradcheck.codes import CODES
-from gradcheck.spec import model
+from gradcheck.spec import inputs, model
 from gradcheck.spec.backend_rules import all_expectations, check_backends
 from gradcheck.spec.code import check_default_call, check_python
 from gradcheck.spec.diagnostic import listing, quote
@@ -29,9 +29,9 @@ from gradcheck.spec.tree import Node, describe
 
 MAX_COMBINATIONS = 256
 
-_DTYPES = get_args(model.DType)
+_DTYPES = get_args(inputs.DType)
 # Parameters of a matrix that hold for every input -> their values.
-_OF_ALL_INPUTS = {"dtype": _DTYPES, "layout": get_args(model.Layout)}
+_OF_ALL_INPUTS = {"dtype": _DTYPES, "layout": get_args(inputs.Layout)}
 _NULL_ALLOWED = ("values", "grads")  # below these keys null is a value like any other
 _CASE_NAME_PART = re.compile(r"[A-Za-z0-9._+-]+")
 _OF_SCENARIOS = ["path", "line", "column", "begins", "positions"]

@@ -17,6 +17,7 @@ from typing import Any, Literal
 import yaml
 
 from gradcheck.spec.diagnostic import quote
+from gradcheck.spec.syntax import place_of, report_syntax
 from gradcheck.spec.text import SpecText
 
 MAX_DEPTH = 40
@@ -126,10 +127,10 @@ def parse(text: SpecText) -> tuple[Node | None, bool]:
         try:
             builder.read()
         except yaml.MarkedYAMLError as error:
-            if text.repair_tab(*_place(error.problem_mark or error.context_mark)):
+            if text.repair_tab(*place_of(error.problem_mark or error.context_mark)):
                 del text.found[before:-1]  # the repaired text is read again from its beginning
                 continue
-            _report_syntax(error, text)
+            report_syntax(error, text)
             return builder.root, False
         except _StopReadingError:
             pass
@@ -268,15 +269,10 @@ class _Builder:
             parent.entries[key.value] = (key, value)
 
     def _report(self, event: yaml.Event, width: int, message: str, help: str) -> None:
-        self.text.report(*_place(event.start_mark), width, message, help)
+        self.text.report(*place_of(event.start_mark), width, message, help)
 
     def _report_node(self, node: Node, message: str, help: str) -> None:
         self.text.report(node.line, node.column, node.width, message, help)
-
-
-def _place(mark: Any) -> tuple[int, int]:
-    """1-based line and column of a mark of PyYAML's."""
-    return (mark.line + 1, mark.column + 1) if mark else (1, 1)
 
 
 def _is_merge(key: Node) -> bool:
@@ -293,61 +289,3 @@ def describe(node: Node) -> str:
         cut = quote(node.value.rstrip("\n"))[1:-1]
         return f'the string "{cut}"' if node.value else "an empty string"
     return f"{'the boolean' if isinstance(node.value, bool) else 'the number'} {node.text}"
-
-
-# What libyaml (first) or PyYAML's own parser (second) says -> what it means, what to do.
-_SYNTAX = (
-    (
-        ("mapping values are not allowed",),
-        "a ':' that makes a key where none can stand",
-        "put text that contains ': ' in quotes; check the indentation of this line and the one above",
-    ),
-    (("found character",), "a value cannot begin with {character}", "put the value in quotes"),
-    (
-        ("quoted scalar: found unexpected end", "quoted scalar: found unexpected document"),
-        "this quote is never closed",
-        "close it; inside single quotes write a quote as ''",
-    ),
-    (
-        ("flow sequence", "flow mapping", "did not find expected node content", "expected the node content"),
-        "the brackets do not close here as they should",
-        "check for a missing ',' or closing bracket",
-    ),
-    (
-        ("could not find expected ':'",),
-        "this line is neither 'key: value' nor a list entry",
-        "add the ':' after the key, or indent the line so that it belongs to the value above",
-    ),
-    (
-        ("sequence entries are not allowed",),
-        "a list entry ('- …') where none can stand",
-        "begin the list on the next line, or write it as [a, b]",
-    ),
-    (("unknown escape",), "unknown escape in a double-quoted text", "use single quotes, or write \\\\ for a backslash"),
-    (
-        ("expected key", "'-' indicator", "expected <block end>", "document start"),
-        "this line does not fit the block it stands in",
-        "indent it like its neighbours: keys of one mapping and dashes of one list begin in the same column",
-    ),
-    (("comment or line break", "indentation indicators"), "text behind '|' or '>'", "begin it on the next line"),
-)
-
-
-def _report_syntax(error: yaml.MarkedYAMLError, text: SpecText) -> None:
-    problem = f"{error.context or ''}: {error.problem or ''}"
-    message, help = f"this is not valid YAML: {error.problem or error.context}", ""
-    for phrases, meaning, advice in _SYNTAX:
-        if any(phrase in problem for phrase in phrases):
-            message, help = meaning, advice
-            break
-    line, column = _place(error.problem_mark or error.context_mark)
-    if "never closed" in message and error.context_mark:
-        line, column = _place(error.context_mark)
-    elif line > len(text.lines) and error.context_mark:
-        line, column = _place(error.context_mark)
-        message = "what begins here is not complete at the end of the file"
-    elif "brackets" in message and error.context_mark and (opened := _place(error.context_mark)[0]) < line:
-        help += f" of the bracket opened in line {opened}"
-    line = min(line, len(text.lines))
-    source = text.lines[line - 1]
-    text.report(line, column, 1, message.format(character=quote(source[column - 1 : column])), help)

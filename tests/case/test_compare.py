@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gradcheck.case.compare import difference, message_matches
-from gradcheck.spec.model import Regex
+from gradcheck.spec.expectations import Regex
 
 
 def identity(value: Any) -> Any:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gradcheck.case.inputs import make_input
-from gradcheck.spec.model import Input
+from gradcheck.spec.inputs import Input
 
 
 def made(dtype: str = "float64", seed: int = 0, **fields: object) -> np.ndarray:

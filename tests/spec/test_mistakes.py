@@ -356,11 +356,13 @@ def test_a_misspelt_layer_is_one_mistake(mistakes):
 
 def test_a_mistake_in_defaults_is_reported_once_and_not_for_every_scenario(mistakes):
     scenario = "  - {id: ID, title: A, source: {document: d}, layer: {op: tanh}, inputs: {x: {shape: [1]}}}\n"
-    text = "schema: gradcheck/v1\ndefaults: {dtype: flaot32, seed: -1, backends: {paddle: {skip: 3}}}\nscenarios:\n"
+    defaults = "{dtype: flaot32, seed: -1, backends: {paddle: {skip: 3}}, matrix: {dtype: [float8]}}"
+    text = f"schema: gradcheck/v1\ndefaults: {defaults}\nscenarios:\n"
     assert mistakes(text + scenario.replace("ID", "a") + scenario.replace("ID", "b")) == [
         "2:19 unknown dtype 'flaot32'",
         "2:34 seed must be at least 0, not -1",
         "2:64 skip must be a mapping, not the number 3",
+        "2:86 unknown dtype 'float8'",
     ]
 
 

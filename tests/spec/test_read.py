@@ -67,6 +67,23 @@ def test_defaults_give_the_dtype_and_the_matrix_changes_only_what_does_not_name_
     assert tanh.inputs["labels"].at({"dtype": "float64"}).dtype == "int64"
 
 
+def test_the_matrix_of_the_defaults_is_every_layer_s_unless_it_says_otherwise_and_no_program_s(accept):
+    text = """
+        schema: gradcheck/v1
+        defaults: {matrix: {dtype: [float32, float64]}}
+        scenarios:
+          - {id: plain, layer: {op: tanh}, inputs: {x: [2]}}
+          - {id: own, layer: {op: tanh}, inputs: {x: [n]}, matrix: {dtype: [bfloat16], n: [0, 1]}}
+          - {id: added, extends: plain, inputs: {x: [n]}, matrix: {n: [3]}}
+          - {id: program, script: x = 1}
+    """
+    plain, own, added, program = (scenario.matrix for scenario in accept(text).scenarios)
+    assert plain == {"dtype": ("float32", "float64")}
+    assert own == {"dtype": ("bfloat16",), "n": (0, 1)}
+    assert added == {"dtype": ("float32", "float64"), "n": (3,)}
+    assert program == {}
+
+
 @pytest.mark.parametrize(
     ("body", "verdict"),
     [

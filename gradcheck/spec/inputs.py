@@ -1,0 +1,106 @@
+"""The inputs of a scenario: tensors by their shapes or values, and how these depend on its matrix."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Discriminator, Field, Tag
+from pydantic.json_schema import SkipJsonSchema
+
+from gradcheck.spec.format import LAX, NAME, Format, Number, Numbers
+
+DType = Literal[
+    "float16", "float32", "float64", "bfloat16", "int8", "int16", "int32", "int64", "uint8", "bool",
+    "complex64", "complex128",
+]  # fmt: skip
+Layout = Literal["contiguous", "transposed", "strided"]
+
+ITEM_BYTES: dict[str, int] = {
+    "float16": 2, "float32": 4, "float64": 8, "bfloat16": 2, "int8": 1, "int16": 2, "int32": 4, "int64": 8,
+    "uint8": 1, "bool": 1, "complex64": 8, "complex128": 16,
+}  # fmt: skip
+"""Bytes per element of each dtype."""
+
+INIT_LIMITS: dict[str, tuple[float, float]] = {
+    "uniform": (-1.0, 1.0),
+    "linspace": (-1.0, 1.0),
+    "integers": (0.0, 10.0),
+}
+"""Default (low, high) of the inits that have them."""
+
+
+def _size_kind(value: object) -> str:
+    return "(parameter)" if isinstance(value, str) and re.fullmatch(NAME, value) else "(size)"
+
+
+Size = Annotated[
+    Annotated[int, Tag("(size)"), Field(ge=0)] | Annotated[str, Tag("(parameter)"), Field(pattern=rf"^{NAME}$")],
+    Discriminator(_size_kind),
+]
+"""The length of a dimension: a number, or the parameter of the matrix that gives it."""
+Shape = Annotated[tuple[Size, ...], LAX, Field(max_length=8)]
+
+
+class Input(Format):
+    """One tensor that goes into the layer: random numbers of a shape, or given values."""
+
+    shape: Annotated[tuple[Size, ...], LAX] | None = Field(
+        default=None,
+        max_length=8,
+        description="Lengths of the dimensions, or parameters of the matrix that give them; [] is a scalar.",
+    )
+    values: Numbers | None = Field(default=None, description="The elements themselves, in place of shape and init.")
+    init: Literal["normal", "uniform", "linspace", "zeros", "ones", "integers"] = Field(
+        default="normal",
+        description="How elements are drawn: normal (mean 0, variance 1), uniform in [low, high), linspace from low "
+        "to high in row-major order, zeros, ones, or integers from low to high − 1.",
+    )
+    low: Number | None = Field(default=None, description="Lower limit of uniform, linspace (−1) or integers (0).")
+    high: Number | None = Field(default=None, description="Upper limit of uniform, linspace (1) or integers (10).")
+    near: Annotated[tuple[Number, ...], LAX] = Field(
+        default=(),
+        description="Numbers that the elements are put next to, in turn, within about 1e-3: [0] for a kink at 0.",
+    )
+    dtype: DType = Field(
+        default="float64", description="Element type; by default that of the matrix, defaults, or float64."
+    )
+    stop_gradient: bool = Field(default=False, description="Whether the input takes part without a gradient.")
+    layout: Layout = Field(
+        default="contiguous",
+        description="How the elements lie in memory; the values are the same. By default that of the matrix.",
+    )
+    dtype_written: SkipJsonSchema[bool] = False
+    """Set by the reader: the input names its dtype itself, so that a matrix does not change it."""
+    layout_written: SkipJsonSchema[bool] = False
+    """The same for its layout."""
+
+    @property
+    def differentiable(self) -> bool:
+        """Whether a gradient is defined for it: stop_gradient is false and the dtype is floating or complex."""
+        return not self.stop_gradient and self.dtype.startswith(("float", "bfloat", "complex"))
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """(low, high) of uniform, linspace and integers, defaults filled in. Raises KeyError for other inits."""
+        low, high = INIT_LIMITS[self.init]
+        return (low if self.low is None else self.low, high if self.high is None else self.high)
+
+    def at(self, parameters: Mapping[str, Any]) -> Input:
+        """The input at a point of the matrix, which gives sizes by name, and dtype and layout where it has none."""
+        known: dict[str, Any] = {}
+        if self.shape is not None:
+            known["shape"] = tuple(parameters[size] if isinstance(size, str) else size for size in self.shape)
+        for key, written in (("dtype", self.dtype_written), ("layout", self.layout_written)):
+            if not written and key in parameters:
+                known[key] = parameters[key]
+        return self.model_copy(update=known)
+
+
+def _written_out(value: object) -> object:
+    return {"shape": value} if isinstance(value, (list, tuple)) else value
+
+
+InputEntry = Annotated[Input, BeforeValidator(_written_out, json_schema_input_type=Input | Shape)]
+"""An input; a list is its shape alone."""
