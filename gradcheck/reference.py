@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from gradcheck.config import nearest_file
+from gradcheck.pyproject import nearest_file
 
 
 def roots(folder: Path | None = None) -> list[Path]:

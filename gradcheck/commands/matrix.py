@@ -17,8 +17,9 @@ from gradcheck.commands.conduct import exit_code, make_pool, run_all
 from gradcheck.commands.run_options import number_of_jobs
 from gradcheck.commands.specs import fail, read_specs
 from gradcheck.commands.trust import leave_of
-from gradcheck.config import ConfigError, load_project
+from gradcheck.config import load_project
 from gradcheck.matrix import assumed, matrix_of
+from gradcheck.pyproject import ConfigError
 from gradcheck.report.matrix import WIDTH, as_html, as_json, as_markdown, as_text
 from gradcheck.report.plain import PlainScreen
 from gradcheck.result import Result

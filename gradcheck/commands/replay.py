@@ -13,8 +13,9 @@ from gradcheck.commands.screen import make_screen
 from gradcheck.commands.show import source
 from gradcheck.commands.specs import fail, read_specs
 from gradcheck.commands.trust import allow_code_option, leave_of, require_trust
-from gradcheck.config import ConfigError, load_project
+from gradcheck.config import load_project
 from gradcheck.escape import safe
+from gradcheck.pyproject import ConfigError
 from gradcheck.report.text import number
 from gradcheck.result import Result
 from gradcheck.run import journal

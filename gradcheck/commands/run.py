@@ -19,7 +19,8 @@ from gradcheck.commands.screen import make_screen
 from gradcheck.commands.specs import fail, is_path, read_specs, selection_options
 from gradcheck.commands.trust import allow_code_option, leave_of, require_trust
 from gradcheck.commands.watch import run_at_changes
-from gradcheck.config import ConfigError, load_project
+from gradcheck.config import load_project
+from gradcheck.pyproject import ConfigError
 from gradcheck.report.files import FORMATS
 from gradcheck.run import journal
 from gradcheck.run.baseline import Baseline

@@ -14,7 +14,6 @@ from gradcheck.escape import safe
 from gradcheck.resources import bundled_specs
 from gradcheck.shown import count
 from gradcheck.spec.diagnostic import SpecError
-from gradcheck.spec.read import load
 
 if TYPE_CHECKING:
     from gradcheck.spec.model import SpecFile
@@ -37,6 +36,8 @@ def read_specs(names: Sequence[str], paths: Sequence[str] = ()) -> tuple[list[Sp
     ids = [name for name in names if not is_path(name)]
     try:
         with garbage.kept():
+            from gradcheck.spec.read import load  # here: it loads the model, which `list` has no need of
+
             return load([located(f) for f in files] or list(paths) or [bundled_specs()]), ids
     except SpecError as error:
         for diagnostic in error.diagnostics:

@@ -16,8 +16,9 @@ from click.core import ParameterSource
 from gradcheck import trusted
 from gradcheck.case.case import Case
 from gradcheck.commands.specs import fail
-from gradcheck.config import ConfigError, Project, load_project, nearest_file
+from gradcheck.config import Project, load_project
 from gradcheck.escape import one_line, safe
+from gradcheck.pyproject import ConfigError, nearest_file
 from gradcheck.resources import bundled_specs
 from gradcheck.shown import shown_path
 from gradcheck.trusted import Standing
