@@ -98,8 +98,9 @@ def load_project(start: Path | None = None) -> Project:
     try:
         config = Config.model_validate(table)
     except ValidationError as error:
-        keys = dict.fromkeys(str(mistake["loc"][0]) for mistake in error.errors())
-        raise ConfigError("\n".join(f"{file}: [tool.gradcheck] {_mistake(key, table[key])}" for key in keys)) from None
+        why = {str(one["loc"][0]): str(one.get("ctx", {}).get("error", "")) for one in error.errors()}
+        mistakes = [f"{_mistake(key, table[key])}{reason and f': {reason}'}" for key, reason in why.items()]
+        raise ConfigError("\n".join(f"{file}: [tool.gradcheck] {one}" for one in mistakes)) from None
     paths = tuple(str(file.parent / path) for path in config.paths)
     interpreters = {name: str(file.parent / Path(path).expanduser()) for name, path in config.environments.items()}
     config = config.model_copy(update={"paths": paths, "environments": interpreters})

@@ -22,7 +22,7 @@ from gradcheck.report.files import FORMATS
 from gradcheck.run.plan import plan
 from gradcheck.run.supervisor import ExecutorError
 from gradcheck.spec.diagnostic import SpecError
-from gradcheck.spec.draft import DraftError, draft, shape_of, signature_of
+from gradcheck.spec.draft import DraftError, draft, shapes_of, signature_of
 from gradcheck.spec.read import read_bytes
 
 
@@ -63,20 +63,15 @@ def check(
     """
     try:
         signature = signature_of(reference)
-        shapes = {one.name: one for one in map(shape_of, inputs)}
-        missing = [name for name in signature.needed if name not in shapes]
-        if not call and missing:
-            wanted = " ".join(f"--input {name}=2x3" for name in missing)
-            raise DraftError(
-                f"{signature.file.name}:{signature.line}: forward takes {', '.join(signature.needed)}: give the shapes "
-                f"of those that are Tensors ({wanted}), and with --call how it is called if others are not"
-            )
+        shapes = shapes_of(inputs)
+        if not call:
+            signature.require(shapes)
         text = draft(signature, shapes, call=call, order=order, comments=False)
         spec = read_bytes(text.encode(), str(Path.cwd() / reference))  # modules are looked for from its folder
     except DraftError as error:
         raise fail(str(error)) from None
     except SpecError as error:
-        said = "; ".join(" ".join(filter(None, [one.message, one.help])) for one in error.diagnostics)
+        said = "; ".join("; ".join(filter(None, [one.message, one.help])) for one in error.diagnostics)
         raise fail(f"{reference}: {said}") from None
     places = chosen_backends(backends, [], Config.model_construct(), {}, True)
     scenario = spec.scenarios[0].model_copy(update={"line": signature.line, "column": 1})

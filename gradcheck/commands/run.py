@@ -150,7 +150,8 @@ def run(
     if lf:
         cases = last_failed(cases, failed)
     if not cases:
-        raise fail(nothing_selected(keywords, everything), NOTHING_SELECTED)
+        whole = f"; shard {part} may have none of so few" if part else ""
+        raise fail(nothing_selected(keywords, everything) + whole, NOTHING_SELECTED)
     require_trust(cases, leave)
     known = journal.known_results(cases, last.records) if resume else {}
     if last.passed_over:
@@ -175,6 +176,8 @@ def run(
         raise fail(f"{error}{kept}") from None
     if record.problem:
         click.echo(f"gradcheck: {record.problem}", err=True)
+    elif interrupted:
+        click.echo("gradcheck: what had finished is kept: add --resume to go on", err=True)
     if known_failures is not None:
         settle(known_failures, results, update=baseline_update, prune=baseline_prune)
     write_reports(files, cases, results, began, again)

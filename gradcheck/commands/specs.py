@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from gradcheck.spec.model import SpecFile
 
 
+_LAYER = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
+
+
 def read_specs(names: Sequence[str], paths: Sequence[str] = ()) -> tuple[list[SpecFile], list[str]]:
     """The spec files that `names` mean, and the names that are ids instead.
 
@@ -29,6 +33,8 @@ def read_specs(names: Sequence[str], paths: Sequence[str] = ()) -> tuple[list[Sp
         SystemExit: a file has mistakes; all are shown, exit status 2.
     """
     for name in names:
+        if _LAYER.fullmatch(name):
+            raise fail(f"{name} is no spec file or id; `gradcheck check {name}` checks that layer")
         if name.endswith(".py") and Path(name).is_file():
             module = ".".join(Path(name).with_suffix("").parts)
             raise fail(f"{name} is no spec file; `gradcheck check {module}:LAYER` checks a layer of it")

@@ -106,7 +106,9 @@ def give_trust(path: Path) -> None:
         raise fail(f"{safe(str(path))}: name a folder of the project")
     project = load_project(path)
     if project.file is None:
-        raise fail(f"{safe(str(path))}: there is no pyproject.toml with {SECTION} to trust")
+        raise fail(
+            f"{safe(str(path))}: there is no pyproject.toml with {SECTION} to trust; `gradcheck init` writes one"
+        )
     if not project.config.needs_trust:
         what = f"{SECTION} asks for nothing that needs trust; write `allow-code = true` there first"
         raise fail(f"{shown_path(str(project.file))}: {what}")
@@ -147,8 +149,9 @@ class Leave(NamedTuple):
         if self.project.file is not None:
             asking = [key for key in NEEDS_TRUST if self.project.table.get(key)]
             keys = [key for key in self.project.table if key not in asking]
-            asked = [f"{key} {self.holds(key)}: the project is {self.standing}" for key in asking]
-            parts += [f"{shown_path(str(self.project.file))}: {' · '.join([', '.join(keys)] * bool(keys) + asked)}"]
+            asked = [f"its {key} {self.holds(key)}: the project is {self.standing}" for key in asking]
+            said = [f"sets {', '.join(keys)}"] * bool(keys) + asked
+            parts.append(f"{shown_path(str(self.project.file))} {' · '.join(said)}")
         return " · ".join(parts)
 
     def holds(self, key: str) -> str:
