@@ -2,10 +2,10 @@
 
     python tests/bench/path.py [SPEC ID] [--calls]
 
-Runs one case in this process (by default a layer that is a tanh of 3 × 4 numbers, once before to warm up), and prints how
-many functions of the harness run, in how many files, how many calls go from one of these files to another, and how often the
-layer's forward and backward run; then the roads between files, the most used first. With ``--calls`` the calls themselves,
-indented, each run of equal lines as one.
+Runs one case in this process (by default a layer that is a tanh of 3 × 4 numbers, once before to warm up), and prints
+how many functions of the harness run, in how many files, how many calls go from one of these files to another, and how
+often the layer's forward and backward run; then the roads between files, the most used first. With ``--calls`` the
+calls themselves, indented, each run of equal lines as one.
 """
 
 from __future__ import annotations
