@@ -32,17 +32,41 @@ from gradcheck.spec.read import read_bytes
     "-i", "--input", "inputs", multiple=True, metavar="NAME=SIZES[:DTYPE]",
     help="An input, such as x=2x3 or x=2x3:float32 or x=scalar; repeatable.",
 )  # fmt: skip
-@click.option("--call", default="", metavar="CODE", help="How it is called, such as 'Own.apply(x, 3)'.")
+@click.option(
+    "--call", default="", metavar="CODE", help="The expression that calls the layer, such as 'Own.apply(x, 3)'."
+)
 @click.option("-b", "--backend", "backends", multiple=True, metavar="NAME", help=f"{', '.join(BACKENDS)}; repeatable.")
 @click.option("--order", type=click.IntRange(1, 2), default=1, help="2: the derivative of the gradient as well.")
-@click.option("--mode", type=click.Choice(["auto", "probe", "full"]), default="auto", show_default=True)
-@click.option("--effort", type=click.Choice(["usual", "full"]), default="usual", show_default=True)
+@click.option(
+    "--mode",
+    type=click.Choice(["auto", "probe", "full"]),
+    default="auto",
+    show_default=True,
+    help="As of `gradcheck run`.",
+)
+@click.option(
+    "--effort",
+    type=click.Choice(["usual", "full"]),
+    default="usual",
+    show_default=True,
+    help="As of `gradcheck run`.",
+)
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), help="Seed of inputs and directions.")
-@click.option("--timeout", type=click.FloatRange(0, min_open=True, max=86_400), metavar="SECONDS")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(0, min_open=True, max=86_400),
+    metavar="SECONDS",
+    help="Time limit (default: 60).",
+)
 @click.option(
     "--report", "reports", multiple=True, metavar="FORMAT:PATH", help=f"Write {', '.join(FORMATS)}; repeatable."
 )
-@click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto", help="Colours.")
+@click.option(
+    "--color",
+    type=click.Choice(["auto", "always", "never"]),
+    default="auto",
+    help="Whether to use colours; auto: on a terminal, unless NO_COLOR is set.",
+)
 def check(
     reference: str,
     inputs: tuple[str, ...],

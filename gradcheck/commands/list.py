@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Listed(NamedTuple):
-    """What a case is selected by."""
+    """A case, as far as it can be selected: its name and its scenario."""
 
     name: str
     scenario: Scenario | Outline

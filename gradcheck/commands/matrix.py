@@ -28,7 +28,7 @@ from gradcheck.run.plan import plan
 
 
 class Aside(PlainScreen):
-    """Nothing but signs of life: what a run gives goes into the matrix."""
+    """A screen that shows signs of life alone: what a run gives goes into the matrix."""
 
     def show(self, result: Result) -> None:
         """Nothing."""
@@ -45,7 +45,7 @@ class Aside(PlainScreen):
 @click.option("--pinned", is_flag=True, help="Run nothing: show what the bundled scenarios pin, of any release.")
 @click.option(
     "--format", "layout", type=click.Choice(["table", "markdown", "json"]), default="table", show_default=True,
-    help="What is printed.",
+    help="The form of what is printed.",
 )  # fmt: skip
 @click.option("--html", metavar="FILE", type=click.Path(dir_okay=False), help="Write a page as well.")
 @click.option("-j", "--jobs", metavar="N", default="auto", help="Cases at a time; auto (the default) is one per core.")

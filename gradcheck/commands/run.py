@@ -58,12 +58,19 @@ from gradcheck.run.supervisor import ExecutorError
     metavar="SECONDS",
     help=f"Limit of a case, in place of the scenarios' own (default: {TIMEOUT:g}).",
 )
-@click.option("--memory", metavar="SIZE", help=f"Limit of a case, such as 512M or 2G (default: {shown_size(MEMORY)}).")
+@click.option(
+    "--memory", metavar="SIZE", help=f"Memory limit of a case, such as 512M or 2G (default: {shown_size(MEMORY)})."
+)
 @click.option("--lf", is_flag=True, help="Only the cases that failed in the last run.")
 @click.option("--watch", is_flag=True, help="Run again whenever a spec file or a Python file changes, until Ctrl-C.")
 @click.option("--resume", is_flag=True, help="Go on with the last run: only cases that have no result yet are run.")
 @click.option("--shard", "part", metavar="I/N", help="Only part I of N; a case is always in the same one.")
-@click.option("--executor", default="local", metavar="local|dask:ADDRESS", help="Where cases run.")
+@click.option(
+    "--executor",
+    default="local",
+    metavar="local|dask:ADDRESS",
+    help="Where cases run: on this machine, or on a Dask cluster.",
+)
 @allow_code_option
 @click.option(
     "--baseline", metavar="FILE", help="Known failures, which count as expected as long as they stay the same."
@@ -74,8 +81,19 @@ from gradcheck.run.supervisor import ExecutorError
 @click.option(
     "--report", "reports", multiple=True, metavar="FORMAT:PATH", help=f"Write {', '.join(FORMATS)}; repeatable."
 )
-@click.option("--format", "layout", type=click.Choice(["auto", "rich", "plain"]), default="auto", help="Of the screen.")
-@click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto", help="Colours.")
+@click.option(
+    "--format",
+    "layout",
+    type=click.Choice(["auto", "rich", "plain"]),
+    default="auto",
+    help="What is shown: a table and panels (rich), or a line for each result (plain); auto: rich on a terminal.",
+)
+@click.option(
+    "--color",
+    type=click.Choice(["auto", "always", "never"]),
+    default="auto",
+    help="Whether to use colours; auto: on a terminal, unless NO_COLOR is set.",
+)
 @click.option("-v", "--verbose", is_flag=True, help="Show every result, and the details of those that passed.")
 @click.option("-q", "--quiet", is_flag=True, help="Show only failures and the summary.")
 def run(

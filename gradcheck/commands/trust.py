@@ -20,7 +20,7 @@ from gradcheck.config import Project, load_project
 from gradcheck.escape import one_line, safe
 from gradcheck.pyproject import ConfigError, nearest_file
 from gradcheck.resources import bundled_specs
-from gradcheck.shown import shown_path
+from gradcheck.shown import count, shown_path
 from gradcheck.trusted import Standing
 
 if TYPE_CHECKING:
@@ -212,7 +212,7 @@ def code_in(scenario: Scenario) -> Iterator[tuple[int, str]]:
     for key in ("layer", "script"):
         code = getattr(scenario, key)
         if isinstance(code, str):
-            yield scenario.line_of(key), f"its {key}, {len(code.splitlines())} lines of Python"
+            yield scenario.line_of(key), f"its {key}, {count(len(code.splitlines()), 'line')} of Python"
     if reference := getattr(scenario.layer, "ref", ""):
         yield scenario.line_of("layer"), f"what importing {reference} runs"
     if scenario.call is not None:

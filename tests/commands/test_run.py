@@ -124,7 +124,7 @@ def test_the_bundled_specs_run_where_nothing_else_is_named(spec, gradcheck, fold
 # ------------------------------------------------------------------------------------------ trust
 TRAP = "open('ran', 'w').close()"
 CODE = {
-    "script": (f"    script: |\n      {TRAP}\n", "a.grad.yaml:7: trap would run its script, 1 lines of Python"),
+    "script": (f"    script: |\n      {TRAP}\n", "a.grad.yaml:7: trap would run its script, 1 line of Python"),
     "layer": (
         f"    layer: |\n      class A(PyLayer):\n        {TRAP}\n    inputs: {{x: {{shape: [1]}}}}\n",
         "a.grad.yaml:7: trap would run its layer, 2 lines of Python",

@@ -246,5 +246,5 @@ def test_a_run_of_a_strangers_file_is_refused_and_imports_nothing_of_it(tmp_path
     command = [sys.executable, str(ROOT / "cli.py"), "run", "a.grad.yaml"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert "a.grad.yaml:6: a would run its script, 1 lines of Python" in done.stderr
+    assert "a.grad.yaml:6: a would run its script, 1 line of Python" in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["a.grad.yaml"]
