@@ -56,7 +56,7 @@ from gradcheck.run.supervisor import ExecutorError
     "--timeout",
     type=click.FloatRange(0, min_open=True, max=86_400),
     metavar="SECONDS",
-    help=f"Limit of a case, in place of the scenarios' own (default: {TIMEOUT:g}).",
+    help=f"Time limit of a case, in place of the scenarios' own (default: {TIMEOUT:g}).",
 )
 @click.option(
     "--memory", metavar="SIZE", help=f"Memory limit of a case, such as 512M or 2G (default: {shown_size(MEMORY)})."
