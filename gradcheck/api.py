@@ -19,7 +19,7 @@ from gradcheck.report.text import gradient_lines, marks
 from gradcheck.result import GradientSummary, Status
 
 MOST_LISTED = 10_000
-"""Wrong entries that a result lists of one input."""
+"""The most wrong entries of one input that a result lists."""
 
 
 class GradientMismatch(AssertionError):  # noqa: N818 - it is what was found, not an error of the checker

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
@@ -12,10 +10,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from gradcheck.backends.environments import check_name
 from gradcheck.hint import hint
-
-
-class ConfigError(ValueError):
-    """A configuration that cannot be used; the message says where, what is wrong, and what to write."""
+from gradcheck.pyproject import ConfigError, table_of
 
 
 def _backend(name: str) -> str:
@@ -96,38 +91,20 @@ def load_project(start: Path | None = None) -> Project:
     Raises:
         ConfigError: the file is unreadable or no TOML, or ``[tool.gradcheck]`` has a key or value that there is not.
     """
-    file = nearest_file((start or Path.cwd()).resolve())
-    if file is None:
+    said = table_of(start or Path.cwd())
+    if said is None:
         return Project(Config.model_construct())
-    try:
-        content = tomllib.loads(file.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
-        raise ConfigError(f"{file}: {error}") from None
-    tool = content.get("tool", {})
-    table = tool.get("gradcheck", {}) if isinstance(tool, dict) else {}
-    if not isinstance(table, dict):
-        raise ConfigError(f"{file}: tool.gradcheck must be a table: write [tool.gradcheck] and the keys below it")
-    if not table:
-        return Project(Config.model_construct())
+    file, table = said
     try:
         config = Config.model_validate(table)
     except ValidationError as error:
-        keys = dict.fromkeys(str(mistake["loc"][0]) for mistake in error.errors())
-        raise ConfigError("\n".join(f"{file}: [tool.gradcheck] {_mistake(key, table[key])}" for key in keys)) from None
+        why = {str(one["loc"][0]): str(one.get("ctx", {}).get("error", "")) for one in error.errors()}
+        mistakes = [f"{_mistake(key, table[key])}{reason and f': {reason}'}" for key, reason in why.items()]
+        raise ConfigError("\n".join(f"{file}: [tool.gradcheck] {one}" for one in mistakes)) from None
     paths = tuple(str(file.parent / path) for path in config.paths)
     interpreters = {name: str(file.parent / Path(path).expanduser()) for name, path in config.environments.items()}
     config = config.model_copy(update={"paths": paths, "environments": interpreters})
     return Project(config, file, table)
-
-
-def nearest_file(start: Path) -> Path | None:
-    """The pyproject.toml of `start`, or of the nearest folder above, no further up than the first with ``.git``."""
-    for folder in (start, *start.parents):
-        if (folder / "pyproject.toml").is_file():
-            return folder / "pyproject.toml"
-        if os.path.lexists(folder / ".git"):
-            return None
-    return None
 
 
 def _mistake(key: str, value: Any) -> str:

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 
 @contextmanager
 def kept() -> Iterator[None]:
-    """While modules are imported or specs are read: all of that stays, and looking for garbage in it takes a tenth to a
-    third of the time. What is there at the end is not looked through later either, nor when the process ends."""
+    """A block without a search for garbage, in which modules are imported or specs read: all of that stays, and looking
+    through it takes a tenth to a third of the time. Nor is it looked through later, or when the process ends."""
     was = gc.isenabled()
     gc.disable()
     try:

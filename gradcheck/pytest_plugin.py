@@ -79,7 +79,8 @@ class SpecCollector(pytest.File):
             CollectError: the file has mistakes; they are shown as `gradcheck validate` shows them.
         """
         from gradcheck.backends.environments import check_name
-        from gradcheck.config import ConfigError, load_config
+        from gradcheck.config import load_config
+        from gradcheck.pyproject import ConfigError
         from gradcheck.run.plan import plan
         from gradcheck.spec.diagnostic import SpecError
         from gradcheck.spec.read import read

@@ -10,7 +10,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from gradcheck.config import nearest_file
+from gradcheck.hint import hint
+from gradcheck.pyproject import nearest_file
 
 
 def roots(folder: Path | None = None) -> list[Path]:
@@ -39,7 +40,8 @@ def import_reference(reference: str, folder: Path | None = None) -> Any:
         try:
             value = getattr(value, part)
         except AttributeError as error:
-            raise ImportError(f"module {module_name!r} has no {name!r}") from error
+            near = hint(part, [one for one in dir(value) if not one.startswith("_")], "")
+            raise ImportError(f"module {module_name!r} has no {name!r}" + (near and f"; {near}")) from error
     return value
 
 

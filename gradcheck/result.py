@@ -83,7 +83,7 @@ class Value(_Record):
 
     name: str
     dtype: str = ""
-    """Empty: there is none."""
+    """The name of its dtype; empty where there is no output or gradient at all."""
     shape: tuple[int, ...] = ()
     data: str = ""
     """The bytes of the elements, or of some, in base64."""
@@ -98,11 +98,11 @@ class StepScan(_Record):
     output_index: tuple[int, ...]
     analytic: float
     steps: tuple[float, ...]
-    """What the element of the input was moved by, the smallest first."""
+    """The step sizes h by which the element of the input was moved, the smallest first."""
     differences: tuple[float, ...]
     """Per step, (f(x + h) − f(x − h)) / 2h."""
     rounding: tuple[float, ...]
-    """Per step, how far rounding alone may put that off."""
+    """Per step, how far rounding alone may put that difference off."""
     chosen: float
     """The step from which the value was extrapolated."""
     value: float

@@ -15,7 +15,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from gradcheck.config import ConfigError, Project
+from gradcheck.config import Project
+from gradcheck.pyproject import ConfigError
 from gradcheck.user import config_folder
 
 NAME = "trusted.json"

@@ -19,6 +19,7 @@ from typing import NamedTuple
 from packaging.version import InvalidVersion, Version
 
 from gradcheck.backends.base import BACKENDS, kind_of, missing, unsupported, version_of
+from gradcheck.hint import hint
 
 KINDS = {"paddle": ("paddlepaddle", "setuptools")}
 """The backends that have releases to install: the package, and what it imports beside what it asks for.
@@ -67,6 +68,9 @@ class Place(NamedTuple):
     """Why the backend cannot run, and how to get it; empty if it can."""
     python: str = ""
     """The version of that interpreter, where it was asked."""
+
+
+_ALL = f"the backends are {', '.join(BACKENDS)}"
 
 
 class NotMadeError(Exception):
@@ -137,7 +141,7 @@ def check_name(backend: str) -> str:
     """What is wrong with the name of a backend, in one line; empty if nothing is. The version must be exact."""
     kind, at, wanted = backend.partition("@")
     if kind not in BACKENDS or not at:
-        return "" if kind in BACKENDS else f"there is no backend {backend!r}"
+        return "" if kind in BACKENDS else f"there is no backend {backend!r}; {hint(kind, BACKENDS, _ALL)}"
     if kind not in KINDS:
         return f"{kind} has no versions to choose from: write {kind} for the one that is installed"
     try:

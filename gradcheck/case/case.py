@@ -7,6 +7,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict
 
 from gradcheck.backends.base import kind_of, missing, unsupported, version_of
+from gradcheck.case.naming import case_name
 from gradcheck.result import Result, Status
 from gradcheck.spec.expectations import BackendExpectation, Expect
 from gradcheck.spec.model import Scenario
@@ -47,8 +48,7 @@ class Case(BaseModel):
     @property
     def name(self) -> str:
         """``id@backend``, or ``id/dtype=float32@backend``: no brackets, no colons, no spaces."""
-        point = ",".join(f"{key}={value}" for key, value in self.parameters.items())
-        return f"{self.scenario.id}{'/' if point else ''}{point}@{self.backend}"
+        return case_name(self.scenario.id, self.parameters, self.backend)
 
     @property
     def entry(self) -> BackendExpectation | None:

@@ -22,7 +22,7 @@ from gradcheck.report.files import FORMATS
 from gradcheck.run.plan import plan
 from gradcheck.run.supervisor import ExecutorError
 from gradcheck.spec.diagnostic import SpecError
-from gradcheck.spec.draft import DraftError, draft, shape_of, signature_of
+from gradcheck.spec.draft import DraftError, draft, shapes_of, signature_of
 from gradcheck.spec.read import read_bytes
 
 
@@ -32,17 +32,41 @@ from gradcheck.spec.read import read_bytes
     "-i", "--input", "inputs", multiple=True, metavar="NAME=SIZES[:DTYPE]",
     help="An input, such as x=2x3 or x=2x3:float32 or x=scalar; repeatable.",
 )  # fmt: skip
-@click.option("--call", default="", metavar="CODE", help="How it is called, such as 'Own.apply(x, 3)'.")
+@click.option(
+    "--call", default="", metavar="CODE", help="The expression that calls the layer, such as 'Own.apply(x, 3)'."
+)
 @click.option("-b", "--backend", "backends", multiple=True, metavar="NAME", help=f"{', '.join(BACKENDS)}; repeatable.")
 @click.option("--order", type=click.IntRange(1, 2), default=1, help="2: the derivative of the gradient as well.")
-@click.option("--mode", type=click.Choice(["auto", "probe", "full"]), default="auto", show_default=True)
-@click.option("--effort", type=click.Choice(["usual", "full"]), default="usual", show_default=True)
+@click.option(
+    "--mode",
+    type=click.Choice(["auto", "probe", "full"]),
+    default="auto",
+    show_default=True,
+    help="As of `gradcheck run`.",
+)
+@click.option(
+    "--effort",
+    type=click.Choice(["usual", "full"]),
+    default="usual",
+    show_default=True,
+    help="As of `gradcheck run`.",
+)
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), help="Seed of inputs and directions.")
-@click.option("--timeout", type=click.FloatRange(0, min_open=True, max=86_400), metavar="SECONDS")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(0, min_open=True, max=86_400),
+    metavar="SECONDS",
+    help="Time limit (default: 60).",
+)
 @click.option(
     "--report", "reports", multiple=True, metavar="FORMAT:PATH", help=f"Write {', '.join(FORMATS)}; repeatable."
 )
-@click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto", help="Colours.")
+@click.option(
+    "--color",
+    type=click.Choice(["auto", "always", "never"]),
+    default="auto",
+    help="Whether to use colours; auto: on a terminal, unless NO_COLOR is set.",
+)
 def check(
     reference: str,
     inputs: tuple[str, ...],
@@ -63,20 +87,15 @@ def check(
     """
     try:
         signature = signature_of(reference)
-        shapes = {one.name: one for one in map(shape_of, inputs)}
-        missing = [name for name in signature.needed if name not in shapes]
-        if not call and missing:
-            wanted = " ".join(f"--input {name}=2x3" for name in missing)
-            raise DraftError(
-                f"{signature.file.name}:{signature.line}: forward takes {', '.join(signature.needed)}: give the shapes "
-                f"of those that are Tensors ({wanted}), and with --call how it is called if others are not"
-            )
+        shapes = shapes_of(inputs)
+        if not call:
+            signature.require(shapes)
         text = draft(signature, shapes, call=call, order=order, comments=False)
         spec = read_bytes(text.encode(), str(Path.cwd() / reference))  # modules are looked for from its folder
     except DraftError as error:
         raise fail(str(error)) from None
     except SpecError as error:
-        said = "; ".join(" ".join(filter(None, [one.message, one.help])) for one in error.diagnostics)
+        said = "; ".join("; ".join(filter(None, [one.message, one.help])) for one in error.diagnostics)
         raise fail(f"{reference}: {said}") from None
     places = chosen_backends(backends, [], Config.model_construct(), {}, True)
     scenario = spec.scenarios[0].model_copy(update={"line": signature.line, "column": 1})

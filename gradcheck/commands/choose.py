@@ -10,7 +10,6 @@ from gradcheck.backends.environments import Place, check_name, place_of, places
 from gradcheck.commands.specs import fail
 from gradcheck.commands.trust import Leave
 from gradcheck.config import Config
-from gradcheck.hint import hint
 
 _IN_CASE = re.compile(rf"@(({'|'.join(BACKENDS)})(@[^@]+)?)$")
 
@@ -47,11 +46,7 @@ def check_backend(name: str) -> None:
     Raises:
         SystemExit: it is none.
     """
-    problem = check_name(name)
-    if problem and kind_of(name) not in BACKENDS:
-        otherwise = f"the backends are {', '.join(BACKENDS)}"
-        problem += f"; {hint(kind_of(name), BACKENDS, otherwise)}"
-    if problem:
+    if problem := check_name(name):
         raise fail(problem)
 
 

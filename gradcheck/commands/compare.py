@@ -47,7 +47,8 @@ def by_name(path: str) -> dict[str, Result]:
         if "format" not in report.model_fields_set:
             raise ValueError("every field of a report has a default, but it says what it is")
     except OSError as error:
-        raise fail(f"{path}: {error.strerror or error}") from None
+        writes = f"; `gradcheck run --report json:{path}` writes one" if isinstance(error, FileNotFoundError) else ""
+        raise fail(f"{path}: {error.strerror or error}{writes}") from None
     except (ValueError, RecursionError, ValidationError):
         raise fail(f"{path}: this is no report; `gradcheck run --report json:{path}` writes one") from None
     return {result.name: result for result in report.results}

@@ -49,6 +49,8 @@ def make_pool(executor: str, jobs: int, limited: bool) -> Pool:
     if executor == "local":
         from gradcheck.run import pool
 
+        if pool.START not in pool.WORKERS:
+            raise fail(f"GRADCHECK_START={pool.START}: write {' or '.join(pool.WORKERS)}, or remove it")
         return pool.Pool(jobs)
     if kind != "dask" or not address:
         raise fail(f"--executor {executor}: write local, or dask:ADDRESS such as dask:tcp://10.0.0.1:8786")

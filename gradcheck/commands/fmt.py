@@ -26,8 +26,9 @@ def fmt(context: click.Context, paths: tuple[str, ...], check: bool) -> None:
     validate`, and stays as it is.
     """
     from gradcheck.commands.specs import fail
-    from gradcheck.config import ConfigError, load_config
+    from gradcheck.config import load_config
     from gradcheck.escape import escape
+    from gradcheck.pyproject import ConfigError
     from gradcheck.shown import count
     from gradcheck.spec.diagnostic import SpecError
     from gradcheck.spec.read import find, read

@@ -3,20 +3,33 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from gradcheck import garbage
+from gradcheck.case.naming import case_name
 from gradcheck.commands.exits import NOTHING_SELECTED
-from gradcheck.commands.specs import fail, read_specs, selection_options
-from gradcheck.config import ConfigError, load_config
+from gradcheck.commands.specs import fail, is_path, read_specs, selection_options
 from gradcheck.escape import one_line
-from gradcheck.run.plan import plan
+from gradcheck.pyproject import ConfigError, table_of
+from gradcheck.resources import bundled_specs
 from gradcheck.run.select import SelectionError, nothing_selected, select
 from gradcheck.shown import shown_path
 
 if TYPE_CHECKING:
     from gradcheck.spec.model import Scenario
+    from gradcheck.spec.outline import Outline
+
+
+class Listed(NamedTuple):
+    """A case, as far as it can be selected: its name and its scenario."""
+
+    name: str
+    scenario: Scenario | Outline
 
 
 @click.command("list")
@@ -29,25 +42,48 @@ def list_scenarios(names: tuple[str, ...], keywords: str | None, tags: str | Non
     Without arguments, those of the files that [tool.gradcheck] names, or else the bundled ones.
     """
     try:
-        specs, ids = read_specs(names, load_config().paths)
-        everything = plan(specs, ["numpy"])
+        scenarios, ids = scenarios_of(names)
+        everything = [Listed(case_name(one.id, at, "numpy"), one) for one in scenarios for at in points(one)]
         cases = select(everything, ids, keywords, tags)
     except (ConfigError, SelectionError) as error:
         raise fail(str(error)) from None
-    scenarios = list({case.scenario.id: case.scenario for case in cases}.values())
-    if not scenarios:
+    selected = list({case.scenario.id: case.scenario for case in cases}.values())
+    if not selected:
         raise fail(nothing_selected(keywords, everything), NOTHING_SELECTED)
     if as_json:
-        click.echo(json.dumps([plain(scenario) for scenario in scenarios], indent=1))
+        click.echo(json.dumps([plain(scenario) for scenario in selected], indent=1))
         return
-    width = max(len(scenario.id) for scenario in scenarios)
-    for scenario in scenarios:
+    width = max(len(scenario.id) for scenario in selected)
+    for scenario in selected:
         tag_list = f"  [{', '.join(scenario.tags)}]" if scenario.tags else ""
         where = f"{shown_path(scenario.path)}:{scenario.line}"
         click.echo(f"{scenario.id:<{width}}  {one_line(scenario.title or '')}{tag_list}  {where}")
 
 
-def plain(scenario: Scenario) -> dict[str, Any]:
+def scenarios_of(names: Sequence[str]) -> tuple[Sequence[Scenario | Outline], list[str]]:
+    """The scenarios of the files that `names` or the configuration mean, and the names that are ids instead.
+
+    Of the bundled specs, which tests hold free of mistakes, only what is listed is read.
+    """
+    if not any(map(is_path, names)) and table_of(Path.cwd()) is None:
+        with garbage.kept():
+            from gradcheck.spec.outline import outlines
+
+            files = [outlines(file) for file in sorted(bundled_specs().glob("*.grad.yaml"))]
+        if None not in files:
+            return [one for file in files for one in file or ()], list(names)
+    from gradcheck.config import load_config  # here: it loads the model
+
+    specs, ids = read_specs(names, load_config().paths)
+    return [scenario for spec in specs for scenario in spec.scenarios], ids
+
+
+def points(scenario: Scenario | Outline) -> list[dict[str, Any]]:
+    """The points of a scenario's matrix."""
+    return [dict(zip(scenario.matrix, point, strict=True)) for point in product(*scenario.matrix.values())]
+
+
+def plain(scenario: Scenario | Outline) -> dict[str, Any]:
     """What is listed of a scenario."""
     return {
         "id": scenario.id,

@@ -18,8 +18,9 @@ from gradcheck.commands.conduct import exit_code, make_pool, run_all
 from gradcheck.commands.run_options import number_of_jobs
 from gradcheck.commands.specs import fail, read_specs
 from gradcheck.commands.trust import leave_of
-from gradcheck.config import ConfigError, load_project
+from gradcheck.config import load_project
 from gradcheck.matrix import Matrix, assumed, matrix_of
+from gradcheck.pyproject import ConfigError
 from gradcheck.report.matrix import WIDTH, as_html, as_json, as_markdown, as_text
 from gradcheck.report.plain import PlainScreen
 from gradcheck.reproduce import NoProgramError, reproducer
@@ -29,7 +30,7 @@ from gradcheck.run.plan import plan
 
 
 class Aside(PlainScreen):
-    """Nothing but signs of life: what a run gives goes into the matrix."""
+    """A screen that shows signs of life alone: what a run gives goes into the matrix."""
 
     def show(self, result: Result) -> None:
         """Nothing."""
@@ -46,7 +47,7 @@ class Aside(PlainScreen):
 @click.option("--pinned", is_flag=True, help="Run nothing: show what the bundled scenarios pin, of any release.")
 @click.option(
     "--format", "layout", type=click.Choice(["table", "markdown", "json"]), default="table", show_default=True,
-    help="What is printed.",
+    help="The form of what is printed.",
 )  # fmt: skip
 @click.option("--html", metavar="FILE", type=click.Path(dir_okay=False), help="Write a page as well.")
 @click.option("-j", "--jobs", metavar="N", default="auto", help="Cases at a time; auto (the default) is one per core.")

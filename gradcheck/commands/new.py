@@ -8,7 +8,7 @@ import click
 
 from gradcheck.commands.init import MODELINE, SCHEMA
 from gradcheck.commands.specs import fail
-from gradcheck.spec.draft import DraftError, draft, shape_of, signature_of
+from gradcheck.spec.draft import DraftError, draft, shapes_of, signature_of
 
 
 @click.command()
@@ -19,7 +19,7 @@ def new(reference: str, inputs: tuple[str, ...], output: str | None) -> None:
     """Write a commented scenario for a layer of a module of yours, from its signature. Nothing is imported."""
     try:
         signature = signature_of(reference)
-        text = draft(signature, {one.name: one for one in map(shape_of, inputs)})
+        text = draft(signature, shapes_of(inputs))
     except DraftError as error:
         raise fail(str(error)) from None
     if output is None:
@@ -27,6 +27,8 @@ def new(reference: str, inputs: tuple[str, ...], output: str | None) -> None:
         return
     if not output.endswith(".grad.yaml"):
         raise fail(f"-o {output}: spec files are named <topic>.grad.yaml")
+    if not Path(output).absolute().parent.is_dir():
+        raise fail(f"-o {output}: there is no folder {Path(output).parent}: make it first")
     if Path(output).with_name(SCHEMA).is_file():
         text = MODELINE + text
     try:

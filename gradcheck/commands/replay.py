@@ -13,8 +13,9 @@ from gradcheck.commands.screen import make_screen
 from gradcheck.commands.show import source
 from gradcheck.commands.specs import fail, read_specs
 from gradcheck.commands.trust import allow_code_option, leave_of, require_trust
-from gradcheck.config import ConfigError, load_project
+from gradcheck.config import load_project
 from gradcheck.escape import safe
+from gradcheck.pyproject import ConfigError
 from gradcheck.report.text import number
 from gradcheck.result import Result
 from gradcheck.run import journal
@@ -26,7 +27,7 @@ from gradcheck.spec.model import SpecFile
 
 @click.command()
 @click.argument("name", required=False, metavar="[ID]")
-@click.option("--seed", type=click.IntRange(0, 2**32 - 1), help="Another seed than that of the last run.")
+@click.option("--seed", type=click.IntRange(0, 2**32 - 1), help="Seed in place of that of the last run.")
 @allow_code_option
 def replay(name: str | None, seed: int | None, allow_code: bool) -> None:
     """Run a case of the last run again, with the same seed and limits, and show everything about it.

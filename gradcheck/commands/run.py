@@ -19,7 +19,8 @@ from gradcheck.commands.screen import make_screen
 from gradcheck.commands.specs import fail, is_path, read_specs, selection_options
 from gradcheck.commands.trust import allow_code_option, leave_of, require_trust
 from gradcheck.commands.watch import run_at_changes
-from gradcheck.config import ConfigError, load_project
+from gradcheck.config import load_project
+from gradcheck.pyproject import ConfigError
 from gradcheck.report.files import FORMATS
 from gradcheck.run import journal
 from gradcheck.run.baseline import Baseline
@@ -55,14 +56,21 @@ from gradcheck.run.supervisor import ExecutorError
     "--timeout",
     type=click.FloatRange(0, min_open=True, max=86_400),
     metavar="SECONDS",
-    help=f"Limit of a case, in place of the scenarios' own (default: {TIMEOUT:g}).",
+    help=f"Time limit of a case, in place of the scenarios' own (default: {TIMEOUT:g}).",
 )
-@click.option("--memory", metavar="SIZE", help=f"Limit of a case, such as 512M or 2G (default: {shown_size(MEMORY)}).")
+@click.option(
+    "--memory", metavar="SIZE", help=f"Memory limit of a case, such as 512M or 2G (default: {shown_size(MEMORY)})."
+)
 @click.option("--lf", is_flag=True, help="Only the cases that failed in the last run.")
 @click.option("--watch", is_flag=True, help="Run again whenever a spec file or a Python file changes, until Ctrl-C.")
 @click.option("--resume", is_flag=True, help="Go on with the last run: only cases that have no result yet are run.")
 @click.option("--shard", "part", metavar="I/N", help="Only part I of N; a case is always in the same one.")
-@click.option("--executor", default="local", metavar="local|dask:ADDRESS", help="Where cases run.")
+@click.option(
+    "--executor",
+    default="local",
+    metavar="local|dask:ADDRESS",
+    help="Where cases run: on this machine, or on a Dask cluster.",
+)
 @allow_code_option
 @click.option(
     "--baseline", metavar="FILE", help="Known failures, which count as expected as long as they stay the same."
@@ -73,8 +81,19 @@ from gradcheck.run.supervisor import ExecutorError
 @click.option(
     "--report", "reports", multiple=True, metavar="FORMAT:PATH", help=f"Write {', '.join(FORMATS)}; repeatable."
 )
-@click.option("--format", "layout", type=click.Choice(["auto", "rich", "plain"]), default="auto", help="Of the screen.")
-@click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto", help="Colours.")
+@click.option(
+    "--format",
+    "layout",
+    type=click.Choice(["auto", "rich", "plain"]),
+    default="auto",
+    help="What is shown: a table and panels (rich), or a line for each result (plain); auto: rich on a terminal.",
+)
+@click.option(
+    "--color",
+    type=click.Choice(["auto", "always", "never"]),
+    default="auto",
+    help="Whether to use colours; auto: on a terminal, unless NO_COLOR is set.",
+)
 @click.option("-v", "--verbose", is_flag=True, help="Show every result, and the details of those that passed.")
 @click.option("-q", "--quiet", is_flag=True, help="Show only failures and the summary.")
 def run(
@@ -149,7 +168,8 @@ def run(
     if lf:
         cases = last_failed(cases, failed)
     if not cases:
-        raise fail(nothing_selected(keywords, everything), NOTHING_SELECTED)
+        whole = f"; shard {part} may have none of so few" if part else ""
+        raise fail(nothing_selected(keywords, everything) + whole, NOTHING_SELECTED)
     require_trust(cases, leave)
     known = journal.known_results(cases, last.records) if resume else {}
     if last.passed_over:
@@ -174,6 +194,8 @@ def run(
         raise fail(f"{error}{kept}") from None
     if record.problem:
         click.echo(f"gradcheck: {record.problem}", err=True)
+    elif interrupted:
+        click.echo("gradcheck: what had finished is kept: add --resume to go on", err=True)
     if known_failures is not None:
         settle(known_failures, results, update=baseline_update, prune=baseline_prune)
     write_reports(files, cases, results, began, again)

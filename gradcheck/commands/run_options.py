@@ -21,8 +21,10 @@ def report_file(text: str) -> tuple[str, Path]:
         raise fail(
             f"--report {text}: write FORMAT:PATH, such as json:results.json; the formats are {', '.join(FORMATS)}"
         )
-    if Path(path).is_dir() or not Path(path).absolute().parent.is_dir():
-        raise fail(f"--report {text}: {path} cannot be a file: it is a folder, or its folder does not exist")
+    if Path(path).is_dir():
+        raise fail(f"--report {text}: {path} is a folder: name a file in it")
+    if not Path(path).absolute().parent.is_dir():
+        raise fail(f"--report {text}: there is no folder {Path(path).parent}: make it first")
     return name, Path(path)
 
 

@@ -8,7 +8,7 @@ from gradcheck.resources import schema_text
 
 
 @click.command()
-@click.option("--report", is_flag=True, help="That of the reports that --report json:PATH writes.")
+@click.option("--report", is_flag=True, help="Print that of the reports that `run --report json:PATH` writes.")
 def schema(report: bool) -> None:
     """Print the JSON Schema of *.grad.yaml files."""
     click.echo(schema_text("report" if report else "spec"), nl=False)

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 import click
 
 from gradcheck.commands.specs import fail, read_specs
-from gradcheck.config import ConfigError, load_config
+from gradcheck.config import load_config
 from gradcheck.escape import safe
+from gradcheck.pyproject import ConfigError
 from gradcheck.run.plan import plan
 from gradcheck.run.select import SelectionError, select_ids
 from gradcheck.shown import shown_path

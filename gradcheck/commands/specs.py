@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,10 +15,12 @@ from gradcheck.escape import safe
 from gradcheck.resources import bundled_specs
 from gradcheck.shown import count
 from gradcheck.spec.diagnostic import SpecError
-from gradcheck.spec.read import load
 
 if TYPE_CHECKING:
     from gradcheck.spec.model import SpecFile
+
+
+_LAYER = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 
 
 def read_specs(names: Sequence[str], paths: Sequence[str] = ()) -> tuple[list[SpecFile], list[str]]:
@@ -30,6 +33,8 @@ def read_specs(names: Sequence[str], paths: Sequence[str] = ()) -> tuple[list[Sp
         SystemExit: a file has mistakes; all are shown, exit status 2.
     """
     for name in names:
+        if _LAYER.fullmatch(name):
+            raise fail(f"{name} is no spec file or id; `gradcheck check {name}` checks that layer")
         if name.endswith(".py") and Path(name).is_file():
             module = ".".join(Path(name).with_suffix("").parts)
             raise fail(f"{name} is no spec file; `gradcheck check {module}:LAYER` checks a layer of it")
@@ -37,6 +42,8 @@ def read_specs(names: Sequence[str], paths: Sequence[str] = ()) -> tuple[list[Sp
     ids = [name for name in names if not is_path(name)]
     try:
         with garbage.kept():
+            from gradcheck.spec.read import load  # here: it loads the model, which `list` has no need of
+
             return load([located(f) for f in files] or list(paths) or [bundled_specs()]), ids
     except SpecError as error:
         for diagnostic in error.diagnostics:

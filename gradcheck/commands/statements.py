@@ -7,9 +7,10 @@ from collections.abc import Iterator, Sequence
 from gradcheck.codes import CODES
 from gradcheck.commands.rules import full
 from gradcheck.commands.specs import fail, read_specs
-from gradcheck.config import ConfigError, load_config
+from gradcheck.config import load_config
 from gradcheck.escape import one_line, safe
 from gradcheck.hint import hint
+from gradcheck.pyproject import ConfigError
 from gradcheck.rules import catalogue, rules_of
 from gradcheck.shown import count, shown_path
 from gradcheck.spec.expectations import Expect, Raises, Regex, Tolerance, Warns

@@ -13,7 +13,7 @@ import click
 from gradcheck.signs import HANDLER
 
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
-"""What a file or stream may answer to being written."""
+"""Errors of writing to a file or stream for which there is no room left."""
 REFUSALS = NO_ROOM | {
     errno.EACCES, errno.EPERM, errno.EROFS, errno.ENAMETOOLONG, errno.ELOOP, errno.ENOTDIR,
     errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN,
@@ -62,9 +62,9 @@ def has_current_folder() -> bool:
 
 
 def prepare_streams() -> None:
-    """Have three standard streams, of which stdout can be written, and shows any character or its escape.
+    """See that all three standard streams are open, and that stdout shows any character, as itself or as its escape.
 
-    A number that was closed would else go to the next file that is opened, and what is printed into that.
+    The number of one that is closed would go to the next file that is opened, and what is printed would go into it.
 
     Raises:
         Refused: stdout is closed.

@@ -16,10 +16,11 @@ from click.core import ParameterSource
 from gradcheck import trusted
 from gradcheck.case.case import Case
 from gradcheck.commands.specs import fail
-from gradcheck.config import ConfigError, Project, load_project, nearest_file
+from gradcheck.config import Project, load_project
 from gradcheck.escape import one_line, safe
+from gradcheck.pyproject import ConfigError, nearest_file
 from gradcheck.resources import bundled_specs
-from gradcheck.shown import shown_path
+from gradcheck.shown import count, shown_path
 from gradcheck.trusted import Standing
 
 if TYPE_CHECKING:
@@ -105,7 +106,9 @@ def give_trust(path: Path) -> None:
         raise fail(f"{safe(str(path))}: name a folder of the project")
     project = load_project(path)
     if project.file is None:
-        raise fail(f"{safe(str(path))}: there is no pyproject.toml with {SECTION} to trust")
+        raise fail(
+            f"{safe(str(path))}: there is no pyproject.toml with {SECTION} to trust; `gradcheck init` writes one"
+        )
     if not project.config.needs_trust:
         what = f"{SECTION} asks for nothing that needs trust; write `allow-code = true` there first"
         raise fail(f"{shown_path(str(project.file))}: {what}")
@@ -146,8 +149,9 @@ class Leave(NamedTuple):
         if self.project.file is not None:
             asking = [key for key in NEEDS_TRUST if self.project.table.get(key)]
             keys = [key for key in self.project.table if key not in asking]
-            asked = [f"{key} {self.holds(key)}: the project is {self.standing}" for key in asking]
-            parts += [f"{shown_path(str(self.project.file))}: {' · '.join([', '.join(keys)] * bool(keys) + asked)}"]
+            asked = [f"its {key} {self.holds(key)}: the project is {self.standing}" for key in asking]
+            said = [f"sets {', '.join(keys)}"] * bool(keys) + asked
+            parts.append(f"{shown_path(str(self.project.file))} {' · '.join(said)}")
         return " · ".join(parts)
 
     def holds(self, key: str) -> str:
@@ -208,7 +212,7 @@ def code_in(scenario: Scenario) -> Iterator[tuple[int, str]]:
     for key in ("layer", "script"):
         code = getattr(scenario, key)
         if isinstance(code, str):
-            yield scenario.line_of(key), f"its {key}, {len(code.splitlines())} lines of Python"
+            yield scenario.line_of(key), f"its {key}, {count(len(code.splitlines()), 'line')} of Python"
     if reference := getattr(scenario.layer, "ref", ""):
         yield scenario.line_of("layer"), f"what importing {reference} runs"
     if scenario.call is not None:

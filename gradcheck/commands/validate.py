@@ -22,7 +22,7 @@ _MOST_SHOWN = 100
 @click.argument("paths", nargs=-1, metavar="[PATH|-]...")
 @click.option(
     "--format", "layout", type=click.Choice(["text", "json", "github"]), default="text",
-    help="Of what is printed: for a reader, for programs, as annotations on GitHub.",
+    help="How mistakes are printed: for a reader, for programs, or as annotations on GitHub.",
 )  # fmt: skip
 @click.pass_context
 def validate(context: click.Context, paths: tuple[str, ...], layout: str) -> None:

@@ -14,8 +14,9 @@ import click
 
 from gradcheck.commands.exits import INTERRUPTED
 from gradcheck.commands.specs import fail, is_path
-from gradcheck.config import ConfigError, load_project
+from gradcheck.config import load_project
 from gradcheck.escape import safe
+from gradcheck.pyproject import ConfigError
 from gradcheck.run.spawn import python
 from gradcheck.shown import shown_path
 

@@ -29,7 +29,7 @@ class Cell(NamedTuple):
     x: int
     y: int
     shade: float
-    """From 0.15, outside of its bar, to 1, a billion times the bar or no number."""
+    """How dark: 0.15 where the error is just above its bar, 1 where it is a billion times that, or no number."""
     title: str
 
 

@@ -50,7 +50,7 @@ class PlainScreen:
     def running(
         self, header: str, total: int, believed: str = "", at_work: Callable[[], Sequence[str]] = tuple
     ) -> Iterator[None]:
-        """While cases run: signs of life. There is no `header` where one line is one result; on stderr, what counts."""
+        """While cases run: what is `believed` and signs of life on stderr. No `header`: a line is a result."""
         if believed and not self.quiet:
             click.echo(f"gradcheck: {believed}", err=True)
         started, stop = time.monotonic(), threading.Event()

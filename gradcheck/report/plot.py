@@ -30,7 +30,7 @@ class Plot(NamedTuple):
     entry: str
     points: list[Mark]
     rounding: str
-    """The points of a line, as SVG has them."""
+    """The line of how far rounding alone may put each difference off: its points, as SVG has them."""
     columns: list[Mark]
     rows: list[Mark]
     chosen: float
@@ -40,7 +40,7 @@ class Plot(NamedTuple):
 
 
 class Axis:
-    """Decades on a number of pixels."""
+    """A logarithmic axis: the decades of `values` laid out from pixel `start` to pixel `end`."""
 
     def __init__(self, values: Iterable[float], start: float, end: float) -> None:
         exponents = [math.log10(max(value, LEAST)) for value in values]
@@ -48,12 +48,12 @@ class Axis:
         self.start, self.end = start, end
 
     def at(self, value: float) -> float:
-        """Where a value is; at the ends what lies beyond."""
+        """The pixel of a value; what lies beyond an end is shown at that end."""
         share = (math.log10(max(value, LEAST)) - self.low) / (self.high - self.low)
         return round(self.start + min(max(share, 0.0), 1.0) * (self.end - self.start), 1)
 
     def ticks(self) -> list[Mark]:
-        """Decades, as many as there is room for."""
+        """The marks of the axis at whole decades, as many as there is room for."""
         every = math.ceil((self.high - self.low) / MOST_TICKS)
         return [Mark(self.at(10.0**k), f"1e{k}") for k in range(self.low, self.high + 1, every)]
 

@@ -38,7 +38,7 @@ class Row(NamedTuple):
     note: str = ""
     """Why it is no PASS."""
     file: bool = False
-    """Whether it is that of a spec file, with counts for a status."""
+    """Whether the row is that of a spec file, which has counts in the place of a status."""
 
 
 def style(status: Status) -> str:

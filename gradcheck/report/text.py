@@ -18,7 +18,7 @@ from gradcheck.shown import shown_path
 
 ENTRIES_SHOWN = 5
 ALL_ENTRIES = 1_000_000
-"""With ``-v``: more than a result lists."""
+"""Wrong entries that ``-v`` shows: more than a result lists."""
 WORST = "  ◀ worst"
 OUTPUT_LINES_SHOWN = 15
 LEAST_EXCERPT = 20

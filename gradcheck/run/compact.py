@@ -1,4 +1,4 @@
-"""The results of a run, kept small: as the lines that the record has, read again when they are looked at."""
+"""The results of a run, kept small: each as a line of JSON, which is read again whenever the result is looked at."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class Recorded(NamedTuple):
 
 
 NOTHING = Recorded("", [], 0)
-"""Of a run that does not go on with another one."""
+"""What a run begins with that does not go on with an earlier one."""
 
 
 class JournalError(Exception):

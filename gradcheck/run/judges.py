@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 OURS = tuple(f"gradcheck.{room}" for room in ("backends", "case", "checker", "numeric", "result", "witness"))
 LIBRARY = ("numpy", "numpy.linalg", "numpy.random")
-"""Modules of which the names count that the code in `OURS` uses: looking at all of them would take a case as long
-as running it, for the pages of memory that a forked process must copy to look."""
+"""Modules in which only those names are looked at that the code in `OURS` uses. Looking at all of them would take as
+long as running a case: a forked process must copy each page of memory before it can look at what is on it."""
 
 
 class Namespace(NamedTuple):

@@ -73,13 +73,13 @@ class Used(NamedTuple):
     """Bytes of memory that a process occupies."""
 
     own: int
-    """What it alone can have written to, and what it has read of files; a copy shares what neither has changed."""
+    """Its private memory, and what it has read of files; a forked copy shares what neither has written to since."""
     shared: int
     """What is mapped to be written by several processes: anonymous mappings, files in memory."""
 
 
 def used(pid: int | str) -> Used:
-    """What a process occupies; nothing if it is gone, or elsewhere than on Linux."""
+    """What a process occupies; zeros if it is gone, or elsewhere than on Linux."""
     with suppress(OSError):
         status = Path(f"/proc/{pid}/status").read_text()
         kept = {name: int(size) << 10 for name, size in re.findall(r"^Rss(\w+):\s+(\d+) kB$", status, re.MULTILINE)}

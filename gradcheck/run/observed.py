@@ -10,7 +10,7 @@ from gradcheck.spec.expectations import Observed
 
 _HOLDS = (Status.PASS, Status.KINK)
 _NO_ANSWER = (Status.SKIP, Status.UNSUPPORTED, Status.INCONCLUSIVE)
-"""What says neither that the documents hold nor that they do not."""
+"""Statuses that say neither that the documents hold nor that they do not."""
 
 NO_END = "no end"
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from typing import Protocol, TypeVar
 
-from gradcheck.case.case import Case
 from gradcheck.hint import hint
 
 
@@ -13,9 +13,36 @@ class SelectionError(ValueError):
     """A selection that cannot be understood; the message says what to do."""
 
 
+class Described(Protocol):
+    """A scenario, as far as it can be selected by."""
+
+    @property
+    def id(self) -> str:
+        """Its id."""
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """Its tags."""
+
+
+class Selectable(Protocol):
+    """A case, or what stands for one."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+
+    @property
+    def scenario(self) -> Described:
+        """Its scenario."""
+
+
+C = TypeVar("C", bound=Selectable)
+
+
 def select(
-    cases: Iterable[Case], ids: Iterable[str] = (), keywords: str | None = None, tags: str | None = None
-) -> list[Case]:
+    cases: Iterable[C], ids: Iterable[str] = (), keywords: str | None = None, tags: str | None = None
+) -> list[C]:
     """The cases that `ids`, the expression `keywords` (``-k``) and the expression `tags` (``-t``) all select.
 
     Raises:
@@ -26,7 +53,7 @@ def select(
     return selected if tags is None else select_tags(selected, tags)
 
 
-def select_ids(cases: Iterable[Case], ids: Iterable[str]) -> list[Case]:
+def select_ids(cases: Iterable[C], ids: Iterable[str]) -> list[C]:
     """The cases of the scenarios, or with the names, that `ids` lists; all where it lists none.
 
     Raises:
@@ -45,7 +72,7 @@ def select_ids(cases: Iterable[Case], ids: Iterable[str]) -> list[Case]:
     return [case for case in found if case.scenario.id in wanted or case.name in wanted]
 
 
-def select_names(cases: Iterable[Case], expression: str) -> list[Case]:
+def select_names(cases: Iterable[C], expression: str) -> list[C]:
     """The cases whose names fit ``-k``: words are parts of the name, in any case.
 
     Raises:
@@ -55,7 +82,7 @@ def select_names(cases: Iterable[Case], expression: str) -> list[Case]:
     return [case for case in cases if fits(_contained_in(case.name.lower()))]
 
 
-def select_tags(cases: Iterable[Case], expression: str) -> list[Case]:
+def select_tags(cases: Iterable[C], expression: str) -> list[C]:
     """The cases whose tags fit ``-t``: words are whole tags.
 
     Raises:
@@ -72,7 +99,7 @@ def select_tags(cases: Iterable[Case], expression: str) -> list[Case]:
     return [case for case in cases if fits(case.scenario.tags.__contains__)]
 
 
-def nothing_selected(keywords: str | None, cases: Iterable[Case]) -> str:
+def nothing_selected(keywords: str | None, cases: Iterable[Selectable]) -> str:
     """What to say where nothing of `cases` is selected: which words of ``-k`` are in no name, and what is near them."""
     names = [case.name.lower() for case in cases]
     known = sorted({part for name in names for part in (name, *re.split("[^a-z0-9.]+", name))})

@@ -8,7 +8,7 @@ from gradcheck.case.case import Case
 from gradcheck.result import Result, Status
 
 COMPARED = (Status.PASS, Status.KINK)
-"""What does as documented. That others differ their own results say, with what was observed in place of it."""
+"""Statuses of cases whose values are compared: they do as documented. What others do, their own results say."""
 
 
 class SideBySide:
@@ -48,7 +48,7 @@ class SideBySide:
 
 
 def point(case: Case) -> tuple[str, str]:
-    """What the cases have in common that are one scenario at one point of its matrix on several backends."""
+    """A key that is the same for the cases of one scenario at one point of its matrix, whatever their backend."""
     return case.scenario.path, case.name.removesuffix(f"@{case.backend}")
 
 

@@ -27,7 +27,7 @@ class Executor(Protocol):
         """How many cases it runs at a time."""
 
     def submit(self, case: Case) -> Future[Result]:
-        """The result of `case`, some time."""
+        """A future that will hold the result of `case`."""
 
 
 OnDone = Callable[[Case, Result, bool], None]

@@ -164,7 +164,7 @@ def check_default_call(layer: Node, tree: ast.AST, text: SpecText) -> None:
 
 def is_static(layer: object) -> bool:
     """Whether a layer is source that defines ``forward_fn``: what ``static_pylayer`` takes."""
-    return isinstance(layer, str) and _defines_forward(ast.parse(layer))
+    return isinstance(layer, str) and "forward_fn" in layer and _defines_forward(ast.parse(layer))
 
 
 def _defines_forward(tree: ast.Module) -> bool:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import NamedTuple
 
+from gradcheck.hint import hint
 from gradcheck.reference import roots
 
 _REFERENCE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
@@ -41,6 +44,23 @@ class Signature(NamedTuple):
         """The arguments without a default."""
         return [argument.name for argument in self.arguments if argument.default is None]
 
+    def require(self, given: Iterable[str]) -> None:
+        """See that the inputs `given` are those with which forward can be called as it stands.
+
+        Raises:
+            DraftError: there is no such argument, or one without a default is not given.
+        """
+        names, where = [argument.name for argument in self.arguments], f"{self.file.name}:{self.line}"
+        if unknown := [name for name in given if name not in names]:
+            otherwise = f"it takes {', '.join(names) or 'nothing'}"
+            raise DraftError(f"{where}: forward has no argument {unknown[0]!r}; {hint(unknown[0], names, otherwise)}")
+        if missing := [name for name in self.needed if name not in given]:
+            wanted = " ".join(f"--input {name}=2x3" for name in missing)
+            raise DraftError(
+                f"{where}: forward takes {', '.join(self.needed)}: give the shapes of those that are Tensors "
+                f"({wanted}), and with --call how it is called if others are not"
+            )
+
 
 class Shape(NamedTuple):
     """An input as the command line gives it: ``x=2x3`` or ``x=2x3:float32``."""
@@ -48,6 +68,20 @@ class Shape(NamedTuple):
     name: str
     sizes: tuple[int, ...]
     dtype: str
+
+
+def shapes_of(texts: Iterable[str]) -> dict[str, Shape]:
+    """The inputs that the command line gives, by name.
+
+    Raises:
+        DraftError: one is not of the form of `shape_of`, or is given twice.
+    """
+    shapes: dict[str, Shape] = {}
+    for one in map(shape_of, texts):
+        if one.name in shapes:
+            raise DraftError(f"--input {one.name}=… is given twice: remove one of the two")
+        shapes[one.name] = one
+    return shapes
 
 
 def shape_of(text: str) -> Shape:
@@ -69,20 +103,33 @@ def signature_of(reference: str) -> Signature:
     Raises:
         DraftError: there is no such file, or nothing of that name in it.
     """
-    if not _REFERENCE.fullmatch(reference):
-        raise DraftError(f"{reference!r} names no layer: write package.module:Layer, such as mypkg.layers:OwnTanh")
+    if not _REFERENCE.fullmatch(reference) or reference.partition(":")[0].endswith(".py"):
+        meant = meant_by(reference) or "package.module:Layer, such as mypkg.layers:OwnTanh"
+        raise DraftError(f"{reference!r} names no layer: write {meant}")
     module, _, name = reference.partition(":")
     below = Path(*module.split("."))
     files = [root / form for root in roots() for form in (below.with_suffix(".py"), below / "__init__.py")]
     file = next((one for one in files if one.is_file()), None)
     if file is None:
         looked = " or ".join(map(str, roots()))
-        raise DraftError(f"there is no module {module} below {looked}")
+        beside = [(root / below.parent).glob("*.py") for root in roots()]
+        near = get_close_matches(below.name, sorted({one.stem for files in beside for one in files}), 1)
+        meant = f"; did you mean {'.'.join([*below.parts[:-1], *near])}?" if near else ""
+        raise DraftError(f"there is no module {module} below {looked}{meant}")
     try:
         tree = ast.parse(file.read_bytes(), str(file))
-    except (SyntaxError, ValueError, RecursionError, MemoryError, OSError) as error:
+    except SyntaxError as error:
+        raise DraftError(f"{file}:{error.lineno or 1}:{error.offset or 1}: {error.msg}: this is no Python") from None
+    except (ValueError, RecursionError, MemoryError, OSError) as error:
         raise DraftError(f"{file}: {error}") from None
     return _found(reference, file, tree, name.split("."))
+
+
+def meant_by(text: str) -> str:
+    """The reference that a path of a file, or a name with a dot for the colon, stands for; empty if none does."""
+    place, _, name = text.removeprefix("./").rpartition(":" if ":" in text else ".")
+    meant = f"{place.removesuffix('.py').replace('/', '.').replace(os.sep, '.')}:{name}"
+    return meant if _REFERENCE.fullmatch(meant) and name != "py" else ""
 
 
 def _found(reference: str, file: Path, tree: ast.Module, names: Sequence[str]) -> Signature:
@@ -92,8 +139,8 @@ def _found(reference: str, file: Path, tree: ast.Module, names: Sequence[str]) -
     for name in names:
         known = {one.name: one for one in body if isinstance(one, (ast.ClassDef, ast.FunctionDef))}
         if name not in known:
-            there = ", ".join(known) or "no class or function"
-            raise DraftError(f"{file} has no {name!r} at its top; there is {there}")
+            there = f"there is {', '.join(known) or 'no class or function'}"
+            raise DraftError(f"{file} has no {name!r} at its top; {hint(name, known, there)}")
         node = known[name]
         body = node.body
     assert node is not None

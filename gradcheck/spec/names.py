@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import builtins
-import difflib
 from collections.abc import Callable, Iterator
 from typing import Literal
 
@@ -106,6 +105,8 @@ def check_exception(expect: Node, section: str, code: Words, text: SpecText) -> 
     names = code()
     if names is None or type.value in names:
         return
+    import difflib  # here: only a name that is not known pays for it
+
     if near := difflib.get_close_matches(type.value, sorted(known), 1, MISSPELT):
         kind = "warning" if section == "warns" else "exception"
         help = f"did you mean '{near[0]}'?"

@@ -144,7 +144,7 @@ def read_text(path: Path, shown: str) -> SpecText:
         with path.open("rb") as file:
             raw = file.read(MAX_BYTES + 1)
     except FileNotFoundError:
-        raise _unreadable(shown, "there is no such file", _file_suggestion(path)) from None
+        raise _unreadable(shown, "there is no such file or folder", _file_suggestion(path)) from None
     except (OSError, ValueError) as error:
         reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
         raise _unreadable(shown, f"the file cannot be read: {reason}") from None
@@ -210,4 +210,4 @@ def _file_suggestion(path: Path) -> str:
     except OSError:
         return ""
     close = did_you_mean(path.name, siblings)
-    return f"did you mean '{path.with_name(close)}'?" if close else ""
+    return f"did you mean '{path.with_name(close)}'?" if close else f"it was looked for in {path.parent.absolute()}"

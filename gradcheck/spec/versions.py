@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
+from typing import TYPE_CHECKING
 
-# `packaging` is imported where a range is read: it takes 17 ms, and most files have none.
+if TYPE_CHECKING:
+    from packaging.specifiers import SpecifierSet
+
+
+@lru_cache(maxsize=256)  # a suite says the same few things of hundreds of scenarios
+def _set(text: str) -> SpecifierSet:
+    """The versions that a range means. Raises packaging.specifiers.InvalidSpecifier if it is none."""
+    from packaging.specifiers import SpecifierSet  # here: it takes 17 ms, and most files have no range
+
+    return SpecifierSet(text)
 
 
 def is_range(text: str) -> bool:
     """Whether a text is a range of versions that is not empty."""
-    from packaging.specifiers import InvalidSpecifier, SpecifierSet
+    from packaging.specifiers import InvalidSpecifier
 
     try:
-        return len(SpecifierSet(text)) > 0 and "===" not in text
+        return len(_set(text)) > 0 and "===" not in text
     except InvalidSpecifier:
         return False
 
@@ -24,15 +35,15 @@ def within(version: str, text: str | None) -> bool:
     """
     if text is None:
         return True
-    from packaging.specifiers import SpecifierSet
     from packaging.version import InvalidVersion
 
     try:
-        return SpecifierSet(text).contains(version, prereleases=True)
+        return _set(text).contains(version, prereleases=True)
     except InvalidVersion:
         return False
 
 
+@lru_cache(maxsize=256)
 def shared(one: str | None, other: str | None) -> str:
     """A release that two ranges have in common; empty if there is none."""
     named = [*_named(one), *_named(other)]
@@ -43,9 +54,7 @@ def shared(one: str | None, other: str | None) -> str:
 
 def _named(text: str | None) -> Iterator[str]:
     """The releases at which a range may begin or end."""
-    from packaging.specifiers import SpecifierSet
-
-    for specifier in SpecifierSet(text or ""):
+    for specifier in _set(text or ""):
         version = specifier.version.removesuffix(".*")
         yield version
         release = version.split(".")

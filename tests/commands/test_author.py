@@ -45,6 +45,7 @@ def package(folder):
     def written(factor: str = "ctx.times") -> None:
         (folder / "own_package" / "layers.py").write_text(LAYERS.replace("FACTOR", factor))
 
+    (folder / "own_package" / "broken.py").write_text("import paddle\nclass Scale(paddle\n")
     written()
     return written
 
@@ -83,8 +84,18 @@ def test_how_it_is_called_can_be_said(gradcheck, package):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["own_package"], "names no layer: write package.module:Layer"),
-        (["own_package.layers:Scael", "-i", "x=2"], "has no 'Scael' at its top; there is Scale, double, Plain"),
+        (["package"], "names no layer: write package.module:Layer"),
+        (["own_package/layers.py:Scale"], "names no layer: write own_package.layers:Scale"),
+        (["./own_package/layers.py:Scale"], "names no layer: write own_package.layers:Scale"),
+        (["own_package.layers.py:Scale"], "names no layer: write own_package.layers:Scale"),
+        (["own_package.layers.Scale"], "names no layer: write own_package.layers:Scale"),
+        (["own_package.layer:Scale"], "did you mean own_package.layers?"),
+        (["own_package.layers:Scael", "-i", "x=2"], "has no 'Scael' at its top; did you mean Scale?"),
+        (["own_package.layers:Unlike", "-i", "x=2"], "has no 'Unlike' at its top; there is Scale, double, Plain"),
+        (["own_package.broken:Scale"], "broken.py:2:12: '(' was never closed"),
+        (["own_package.layers:Scale", "-i", "x=2", "-i", "w=2", "-i", "y=2"], "no argument 'y'; it takes x, w, times"),
+        (["own_package.layers:Scale", "-i", "x=2", "-i", "x=3"], "--input x=… is given twice"),
+        (["own_package.layers:Scale", "-i", "x=2", "-i", "w=2:flaot32"], "unknown dtype 'flaot32'; did you mean"),
         (["own_package.layers:Plain"], "class Plain has no forward of its own"),
         (["no_such.module:Layer"], "there is no module no_such.module below"),
         (["own_package.layers:Scale"], "layers.py:6: forward takes x, w: give the shapes"),
@@ -110,6 +121,11 @@ def test_new_writes_a_scenario_that_is_valid_and_runs(gradcheck, package, folder
     assert "# call: Scale.apply(x, w, times=2.0)" in text
     assert gradcheck("validate", "own.grad.yaml").code == 0
     assert gradcheck("run", "own.grad.yaml", "--allow-code").code == 0
+
+
+def test_new_names_the_folder_that_is_not_there(gradcheck, package):
+    done = gradcheck("new", "own_package.layers:Scale", "-o", "no/own.grad.yaml")
+    assert (done.code, done.err) == (2, "gradcheck: -o no/own.grad.yaml: there is no folder no: make it first\n")
 
 
 def test_new_imports_nothing(gradcheck, folder):

@@ -74,12 +74,12 @@ def test_no_file_above_a_clone_counts(project, kind):
         (
             'backends = ["torch"]',
             """backends must be a list of backends, such as ["numpy", "cupy", "paddle", "paddle@3.0.0"], """
-            "not ['torch']",
+            "not ['torch']: there is no backend 'torch'; the backends are numpy, cupy, paddle",
         ),
         (
             'environments = {"paddle" = "/bin/python"}',
             'environments must be a table of interpreters, such as {"paddle@3.0.0" = "/opt/paddle-3.0.0/bin/python"}, '
-            "not {'paddle': '/bin/python'}",
+            "not {'paddle': '/bin/python'}: paddle has no version",
         ),
         ("jobs = 0", 'jobs must be "auto" or a number from 1 on, not 0'),
         ("jobs = true", 'jobs must be "auto" or a number from 1 on, not True'),

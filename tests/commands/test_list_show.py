@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
+
+from gradcheck.commands.list import plain
+from gradcheck.resources import bundled_specs
+from gradcheck.spec.outline import outlines
+from gradcheck.spec.read import load
 
 FIRST = """\
   # about the first
@@ -73,6 +80,28 @@ def test_list_says_what_cannot_be_found(files, gradcheck, arguments, code, messa
     done = gradcheck("list", ".", *arguments)
     assert (done.code, done.out) == (code, "")
     assert done.err.startswith(message)
+
+
+def test_of_the_bundled_specs_list_reads_no_more_than_it_shows_and_that_rightly(gradcheck):
+    listed = json.loads(gradcheck("list", "--json").out)
+    scenarios = [scenario for spec in load([bundled_specs()]) for scenario in spec.scenarios]
+    assert listed == [plain(scenario) for scenario in scenarios]
+    one = listed[len(listed) // 2]
+    assert json.loads(gradcheck("list", "--json", one["id"]).out) == [one]
+
+
+@pytest.mark.parametrize(
+    "wrong", ["tags: smooth", "id: [1]", "title: {a: 1}", "matrix: {n: 1}", "extends: absent", "- ]"]
+)
+def test_a_mistake_in_what_is_listed_is_shown(files, gradcheck, folder, monkeypatch, wrong):
+    file = folder / "b.grad.yaml"
+    file.write_text(file.read_text().replace("    layer:", f"    {wrong}\n    layer:"))
+    assert outlines(file) is None
+    expected = gradcheck("list", ".")
+    assert (expected.code, expected.out) == (2, "")
+    monkeypatch.setattr("gradcheck.commands.list.bundled_specs", lambda: folder)
+    monkeypatch.setattr("gradcheck.commands.specs.bundled_specs", lambda: folder)
+    assert gradcheck("list").code == 2
 
 
 def test_list_and_show_read_the_files_of_the_configuration(files, gradcheck, folder):

@@ -170,6 +170,7 @@ MODEL = ["pydantic", "yaml"]
         (["explain", "GC104"], BACKENDS + SCREEN + MODEL),
         (["validate", "a.grad.yaml"], BACKENDS + SCREEN),
         (["list", "a.grad.yaml"], BACKENDS + SCREEN),
+        (["list"], BACKENDS + SCREEN + ["pydantic"]),
         (["show", "a.grad.yaml", "one"], BACKENDS + SCREEN),
         (["run", "--help"], BACKENDS + SCREEN),
     ],

@@ -124,7 +124,7 @@ def test_the_bundled_specs_run_where_nothing_else_is_named(spec, gradcheck, fold
 # ------------------------------------------------------------------------------------------ trust
 TRAP = "open('ran', 'w').close()"
 CODE = {
-    "script": (f"    script: |\n      {TRAP}\n", "a.grad.yaml:7: trap would run its script, 1 lines of Python"),
+    "script": (f"    script: |\n      {TRAP}\n", "a.grad.yaml:7: trap would run its script, 1 line of Python"),
     "layer": (
         f"    layer: |\n      class A(PyLayer):\n        {TRAP}\n    inputs: {{x: {{shape: [1]}}}}\n",
         "a.grad.yaml:7: trap would run its layer, 2 lines of Python",
@@ -241,7 +241,7 @@ def test_the_second_order_is_checked_of_every_gradient_that_is_to_match(spec, gr
             "gradcheck: no file, folder or scenario is called 'nope'; `gradcheck list` shows what there is\n",
         ),
         (["goood"], 2, "gradcheck: no file, folder or scenario is called 'goood'; did you mean good?\n"),
-        (["nope.grad.yaml"], 2, "nope.grad.yaml: error: there is no such file\n"),
+        (["nope.grad.yaml"], 2, "nope.grad.yaml: error: there is no such file or folder\n"),
         (["-k", "goood"], 5, "gradcheck: nothing is selected: no case has 'goood' in its name; did you mean good?\n"),
         (["-k", "not good"], 5, "gradcheck: nothing is selected\n"),
         (["-t", "nothing"], 2, "gradcheck: -t 'nothing': no scenario has the tag 'nothing'; "),
@@ -258,7 +258,13 @@ def test_the_second_order_is_checked_of_every_gradient_that_is_to_match(spec, gr
             "junit, github, markdown, sarif, html\n",
         ),
         (["--report", "json:"], 2, "gradcheck: --report json:: write FORMAT:PATH"),
-        (["--report", "json:no/x.json"], 2, "gradcheck: --report json:no/x.json: no/x.json cannot be a file"),
+        (
+            ["--report", "json:no/x.json"],
+            2,
+            "gradcheck: --report json:no/x.json: there is no folder no: make it first\n",
+        ),
+        (["--report", "json:."], 2, "gradcheck: --report json:.: . is a folder: name a file in it\n"),
+        (["own.layers:Tanh"], 2, "gradcheck: own.layers:Tanh is no spec file or id; `gradcheck check own.layers:Tanh`"),
         (["--max-fail", "0"], 2, "Invalid value for '--max-fail'"),
         (["--timeout", "0"], 2, "Invalid value for '--timeout'"),
         (["--seed", "-1"], 2, "Invalid value for '--seed'"),
@@ -276,6 +282,25 @@ def test_what_cannot_be_done_is_said_before_anything_runs(spec, gradcheck, argum
     done = gradcheck("run", "a.grad.yaml", "--allow-code", *arguments)
     assert (done.code, done.out) == (code, "")
     assert message in done.err
+
+
+def test_a_file_that_is_not_there_was_looked_for_somewhere(gradcheck, folder):
+    assert f"it was looked for in {folder.absolute()}" in gradcheck("run", "nope.grad.yaml").err
+
+
+def test_a_shard_without_cases_says_so(spec, gradcheck):
+    spec(GOOD)
+    done = [gradcheck("run", "a.grad.yaml", "--allow-code", "--shard", f"{k}/2") for k in (1, 2)]
+    assert sorted(one.code for one in done) == [0, 5]
+    (empty,) = [(k, one.err) for k, one in enumerate(done, 1) if one.code]
+    assert empty[1] == f"gradcheck: nothing is selected; shard {empty[0]}/2 may have none of so few\n"
+
+
+def test_a_way_to_start_cases_that_there_is_not(spec, gradcheck, monkeypatch):
+    spec(GOOD)
+    monkeypatch.setattr("gradcheck.run.pool.START", "spwan")
+    done = gradcheck("run", "a.grad.yaml", "--allow-code")
+    assert (done.code, done.err) == (2, "gradcheck: GRADCHECK_START=spwan: write fork or spawn, or remove it\n")
 
 
 def test_mistakes_in_specs_are_shown_and_nothing_runs(spec, gradcheck):
@@ -355,7 +380,7 @@ def test_ctrl_c_reports_what_had_finished_and_leaves_no_process(spec, folder):
             time.sleep(0.02)
         process.send_signal(signal.SIGINT)
         out, err = process.communicate()
-    assert (process.returncode, err) == (130, "")
+    assert (process.returncode, err) == (130, "gradcheck: what had finished is kept: add --resume to go on\n")
     assert re.fullmatch(r"PASS good@numpy .*\n1 PASS in .* s; stopped before the end, 2 without a result\n", out)
     assert [result["name"] for result in json.loads((folder / "r.json").read_text())["results"]] == ["good@numpy"]
     assert len(files) == 2

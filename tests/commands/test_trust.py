@@ -102,7 +102,7 @@ def test_replay_asks_as_run_does(project, gradcheck):
     gradcheck("trust")
     done = gradcheck("replay")
     assert done.code == 1
-    assert done.err == "gradcheck: pyproject.toml: jobs · allow-code holds: the project is trusted\n"
+    assert done.err == "gradcheck: pyproject.toml sets jobs · its allow-code holds: the project is trusted\n"
 
 
 # -------------------------------------------------------------------------------- what is believed
@@ -112,13 +112,13 @@ def test_a_run_says_what_it_believes(project, gradcheck, layout):
         done = gradcheck("run", "a.grad.yaml", "--format", layout, *arguments)
         return " ".join((done.err if layout == "plain" else done.out).split())
 
-    asked = "pyproject.toml: jobs · allow-code does not hold: the project is not trusted"
+    asked = "pyproject.toml sets jobs · its allow-code does not hold: the project is not trusted"
     assert asked in said("--allow-code")
     assert asked not in said("--allow-code", "-q")
     gradcheck("trust")
-    assert "pyproject.toml: jobs · allow-code holds: the project is trusted" in said()
+    assert "pyproject.toml sets jobs · its allow-code holds: the project is trusted" in said()
     (project / "pyproject.toml").write_text("[tool.gradcheck]\ntimeout = 5\nallow-code = false\n")
-    assert "pyproject.toml: timeout, allow-code" in said("--allow-code")
+    assert "pyproject.toml sets timeout, allow-code" in said("--allow-code")
     (project / "pyproject.toml").unlink()
     assert "pyproject" not in said("--allow-code")
 

@@ -51,7 +51,7 @@ def test_every_file_is_reported_and_mistakes_exit_with_2(folder):
     assert "bad.grad.yaml:7:18: error: unknown key 'shpae' in an input\n" in output
     assert "      help: did you mean 'shape'?\n" in output
     assert "\nbad.grad.yaml: 2 errors\ngood.grad.yaml: ok, 1 scenario\n" in output
-    assert "nowhere.grad.yaml: error: there is no such file\n" in output
+    assert "nowhere.grad.yaml: error: there is no such file or folder\n" in output
     assert output.endswith("3 errors in 2 files of 3\n")
     assert "\x1b" not in output
 

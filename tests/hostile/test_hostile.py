@@ -19,11 +19,12 @@ from gradcheck.spec.read import read
 
 ROOT = Path(__file__).parents[2]
 HERE = Path(__file__).parent
-OPTIONS = ["--allow-code", "--memory", "512M", "-j", "2", "--report", "json:report.json"]
+OPTIONS = ["--allow-code", "--memory", "512M", "-j", "4", "--report", "json:report.json"]
+"""Four jobs, as much of the time is waiting for time-outs, which then wait together."""
 COPIES = 25
 """Of each of the four well-behaved cases."""
 PATIENCE = 240.0
-"""Seconds within which the run must have ended; it takes about 15 on two cores."""
+"""Seconds within which the run must have ended; it takes about 8 on two cores."""
 
 
 def scenarios_of(name: str) -> list[str]:
@@ -116,7 +117,7 @@ def test_the_run_exits_with_1_and_every_case_has_its_line(done):
 def test_no_process_and_no_file_is_left(done):
     assert done.processes == []
     left = {".gradcheck", ".gradcheck/.gitignore", ".gradcheck/last.jsonl", "a.grad.yaml", "asleep.py", "report.json"}
-    assert done.files - {"__pycache__"} == left
+    assert {name for name in done.files if not name.startswith("__pycache__")} == left
 
 
 def test_nothing_that_a_case_says_steers_a_terminal(done):

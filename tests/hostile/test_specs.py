@@ -123,24 +123,35 @@ import json, os, resource, sys
 sys.path[:0] = sys.argv[1:3]
 from gradcheck.commands import main
 from gradcheck.spec import read
-results = {}
-for name, file in json.load(sys.stdin).items():
-    child = os.fork()
-    if not child:
-        resource.setrlimit(resource.RLIMIT_CPU, (int(sys.argv[3]), int(sys.argv[3])))
-        os.dup2(os.open("output", os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 1)
-        os.dup2(1, 2)
-        try:
-            main(["validate", file])
-        except SystemExit as end:
-            banned = {"numpy", "pylayer", "paddle", "cupy"} & set(sys.modules)
-            sys.stdout.flush()
-            os._exit(99 if banned else end.code)
-        os._exit(98)
-    _, status, used = os.wait4(child, 0)
-    with open("output") as output:
+results, running = {}, {}
+def validate(file):
+    resource.setrlimit(resource.RLIMIT_CPU, (int(sys.argv[3]), int(sys.argv[3])))
+    os.dup2(os.open(file + ".output", os.O_WRONLY | os.O_CREAT | os.O_EXCL), 1)
+    os.dup2(1, 2)
+    try:
+        main(["validate", file])
+    except SystemExit as end:
+        banned = {"numpy", "pylayer", "paddle", "cupy"} & set(sys.modules)
+        sys.stdout.flush()
+        os._exit(99 if banned else end.code)
+def wait():
+    child, status, used = os.wait4(-1, 0)
+    name, file = running.pop(child)
+    with open(file + ".output") as output:
         results[name] = [os.waitstatus_to_exitcode(status), used.ru_maxrss // 1024, output.read()]
-os.unlink("output")
+    os.unlink(file + ".output")
+for name, file in json.load(sys.stdin).items():
+    if len(running) == os.cpu_count():
+        wait()
+    if child := os.fork():
+        running[child] = name, file
+    else:
+        try:
+            validate(file)
+        finally:
+            os._exit(98)
+while running:
+    wait()
 json.dump(results, sys.stdout)
 """
 """Validates each file in a process of its own: its exit code, the memory it took, and what it said."""
@@ -235,5 +246,5 @@ def test_a_run_of_a_strangers_file_is_refused_and_imports_nothing_of_it(tmp_path
     command = [sys.executable, str(ROOT / "cli.py"), "run", "a.grad.yaml"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert "a.grad.yaml:6: a would run its script, 1 lines of Python" in done.stderr
+    assert "a.grad.yaml:6: a would run its script, 1 line of Python" in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["a.grad.yaml"]
