@@ -26,7 +26,7 @@ KINDS = {"paddle": ("paddlepaddle", "setuptools")}
 Paddle imports setuptools, which a new environment has no longer (Python 3.12, uv).
 """
 
-WORKER_NEEDS = ("ml-dtypes>=0.5", "numpy>=1.26", "packaging>=24", "pydantic>=2.9")
+WORKER_NEEDS = ("ml-dtypes>=0.5", "numpy>=1.26", "packaging>=24", "pydantic>=2.11")
 """What a worker imports beside the backend itself."""
 
 BELOW: tuple[tuple[str, str, tuple[str, ...]], ...] = (("paddle", "3.0", ("numpy<2", "setuptools<81")),)
