@@ -1,7 +1,7 @@
 """Mutation score of the bundled scenarios: the engine broken rule by rule, and whether a scenario notices.
 
     python tests/bench/engine_mutants.py                 # every mutation of engine_mutations/*.yaml
-    python tests/bench/engine_mutants.py --sample 12     # so many of them, evenly spread
+    python tests/bench/engine_mutants.py --sample 12     # 12 of them, evenly spread
     python tests/bench/engine_mutants.py not-inplace     # those whose id or rules hold the text
 
 A mutation is an entry of ``engine_mutations/*.yaml``: its `id`, the rules that it `breaks` (ids of the rule catalogue),

@@ -1,10 +1,10 @@
 """This checker beside torch's and HIPS autograd's on the same right layers, in one run.
 
-    python tests/bench/gradcheckers.py [--rounds 5] [--json FILE]   # peers that are not installed are left out
+    python tests/bench/gradcheckers.py [--rounds 5] [--cases tanh-100,xent] [--json FILE]
     python tests/bench/gradcheckers.py --million       # tanh of 1,000,000 elements: seconds and peak memory
 
-Seconds are medians over rounds that go through all checkers in turn. `tanh-n`: n elements, `matmul-n`: n × n, both
-inputs, `xent`: softmax cross-entropy of 32 × 10 with a mean.
+Peers that are not installed are left out. Seconds are medians over rounds that go through all checkers in turn.
+`tanh-n`: n elements, `matmul-n`: n × n, both inputs, `xent`: softmax cross-entropy of 32 × 10 with a mean.
 """
 
 from __future__ import annotations
@@ -224,6 +224,7 @@ def main() -> None:
     """Time all checkers in turn, and print medians and ratios."""
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--rounds", type=int, default=5)
+    arguments.add_argument("--cases", default=",".join(CASES), help="which, with commas between")
     arguments.add_argument("--million", action="store_true")
     arguments.add_argument("--json", type=Path, help="also write the figures to this file")
     chosen = arguments.parse_args()
@@ -235,7 +236,8 @@ def main() -> None:
         f"{'':12}" + "".join(f"{n:>15}" for n in here) + "      torch slow / ours auto, full    ours auto / torch fast"
     )
     measured: dict[str, dict[str, list[float]]] = {}
-    for name, case in CASES.items():
+    for name in chosen.cases.split(","):
+        case = CASES[name]
         checks = {n: make(case) for n, make in here.items()}
         for check in checks.values():
             check()

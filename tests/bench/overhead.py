@@ -3,7 +3,7 @@
     python tests/bench/overhead.py [--backend numpy|paddle] [--rounds N] [--many N] [--json FILE]
 
 Prints milliseconds a case on the wall and of processor time (processes that end are counted by the system), pages of
-memory that a case's process had to copy or make, and with ``--many`` the time and memory of a run of so many cases.
+memory that a case's process had to copy or make, and with ``--many N`` the time and memory of a run of N cases.
 """
 
 from __future__ import annotations
