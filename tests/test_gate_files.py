@@ -1,4 +1,4 @@
-"""What other projects' gates read: the GitHub action, the pre-commit hooks, the snippets of the documents."""
+"""What gates read: the GitHub action and workflows, pre-commit hooks, the lock file, the snippets of the documents."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ import re
 import shlex
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from click.testing import CliRunner
+from packaging.requirements import Requirement
 
 from gradcheck.commands import COMMANDS, main
 
@@ -71,3 +73,24 @@ def test_the_snippets_of_the_documents_are_yaml_and_call_commands_that_there_are
         assert isinstance(yaml.safe_load(snippet), dict | list), snippet
         for line in re.findall(r"\bgradcheck ([a-z]+)", snippet):
             assert line in COMMANDS, snippet
+
+
+def test_the_lock_file_is_of_the_dependencies_that_the_project_names() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    wanted = {(Requirement(text).name, str(Requirement(text).specifier), "") for text in project["dependencies"]}
+    for extra, texts in project["optional-dependencies"].items():
+        wanted |= {(Requirement(text).name, str(Requirement(text).specifier), extra) for text in texts}
+    packages = tomllib.loads((ROOT / "uv.lock").read_text(encoding="utf-8"))["package"]
+    locked = next(package for package in packages if package["name"] == "gradcheck")["metadata"]["requires-dist"]
+    found = {
+        (one["name"], one.get("specifier", ""), "".join(re.findall(r"'(\w+)'", one.get("marker", ""))))
+        for one in locked
+    }
+    assert {(name.lower(), *rest) for name, *rest in wanted} == found, "uv lock"
+
+
+@pytest.mark.parametrize("file", ["action.yml", ".github/workflows/ci.yml", ".github/workflows/release.yml"])
+def test_an_action_of_others_is_named_by_its_commit(file: str) -> None:
+    used = re.findall(r"uses: (\S+)", (ROOT / file).read_text(encoding="utf-8"))
+    assert used
+    assert [name for name in used if not re.fullmatch(r"[\w./-]+@[0-9a-f]{40}", name)] == []

@@ -1,37 +1,241 @@
-"""Runs the benchmarks that count verdicts, not seconds, and writes their figures into docs/benchmarks.md.
+"""Runs the benchmarks, records their figures, and draws the pages' tables and charts from the record.
 
-python docs/examples/benchmarks.py [mutants.py …]      # by default each that the page has a place for
+python docs/examples/benchmarks.py [NAME …] [--peers PYTHON]   # measure these anew, by default all
+python docs/examples/benchmarks.py --draw                      # only draw what benchmarks.json has recorded
+
+Peers (torch, jax, autograd) are measured where this interpreter has them, an installed Paddle also where `--peers` has.
 """
 
 from __future__ import annotations
 
+import argparse
+import json
 import os
 import platform
 import re
 import subprocess
 import sys
-from importlib.metadata import version
+import tempfile
+from collections.abc import Callable, Mapping
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from statistics import median
+from typing import Any
 
-ROOT = Path(__file__).resolve().parents[2]
-PAGE = ROOT / "docs" / "benchmarks.md"
-SUMMARY = re.compile(r"caught|false alarms|named|verdicts|INCONCLUSIVE")
-"""What the lines hold that are shown, of those that a benchmark prints; the last six."""
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+sys.path.insert(0, str(HERE.parent / "pictures"))
+
+from charts import bars, points  # noqa: E402
+
+RECORD = HERE / "benchmarks.json"
+RUNS = {
+    "mutants": "mutants.py",
+    "causes": "causes.py",
+    "causes-float32": "causes.py --dtype float32",
+    "engine-mutants": "engine_mutants.py",
+    "checkers": "gradcheckers.py --rounds 3 --cases tanh-100,tanh-1000,matmul-16,xent",
+    "engines": "engines.py --rounds 2",
+    "suite": "overhead.py --rounds 2",
+}
+"""Name of a benchmark → its script in tests/bench, and the arguments."""
+OURS, THEIRS = "#1565c0", "#c62828"
+Record = Mapping[str, Mapping[str, Any]]
+
+
+# ------------------------------------------------------------------------------------ measuring
+def measured(name: str, peers: str) -> dict[str, Any]:
+    """The figures of one benchmark, and the machine that they are from."""
+    script, *arguments = RUNS[name].split()
+    arguments += ["--peers", peers] if peers and name == "engines" else []
+    machine = machine_now()
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "figures.json"
+        command = [sys.executable, str(ROOT / "tests/bench" / script), *arguments, "--json", str(file)]
+        subprocess.run(command, check=True)
+        return {"machine": machine, "figures": json.loads(file.read_text(encoding="utf-8"))}
+
+
+def machine_now() -> str:
+    """The machine in words: how much else it does at the moment included."""
+    packages = {"numpy": "NumPy", "torch": "torch", "autograd": "autograd", "jax": "jax"}
+    found = [f"{said} {there}" for package, said in packages.items() if (there := version_of(package))]
+    system = f"{platform.system()} on {platform.machine()}, {os.cpu_count()} cores"
+    load = f"{os.getloadavg()[0]:.1f} processes at work when it began"
+    return f"{system} ({load}), Python {platform.python_version()}, {', '.join(found)}"
+
+
+def version_of(package: str) -> str:
+    """The version of an installed package; empty if it is not installed."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return ""
+
+
+# ------------------------------------------------------------------------------------ tables
+def table(*rows: tuple[object, ...]) -> str:
+    """A table in Markdown; the first row is its head."""
+    lines = ["| " + " | ".join(map(str, row)) + " |" for row in rows]
+    return "\n".join([lines[0], "|" + "---|" * len(rows[0]), *lines[1:]])
+
+
+def mutants(record: Record) -> str:
+    """Mutants caught and false alarms, by checker."""
+    found = record["mutants"]["figures"]
+    checkers = {"ours": "gradcheck", "torch gradcheck": "torch `gradcheck`, defaults"}
+    names = [name for name in found["alarms"] if name in checkers]
+    return table(
+        ("", *(checkers[name] for name in names)),
+        (f"mutants caught, of {found['mutants']}", *(found["caught"][name] for name in names)),
+        (f"false alarms, of {found['right']} right cases", *(found["alarms"][name] for name in names)),
+    )
+
+
+def causes(record: Record) -> str:
+    """What is said of the cause of a mistake, in both dtypes."""
+    columns = [record[name]["figures"] for name in ("causes", "causes-float32") if name in record]
+    outcomes = [name for name in columns[0]["outcomes"] if any(column["outcomes"][name] for column in columns)]
+    return table(
+        (
+            f"of {columns[0]['mistakes']} mistakes in {columns[0]['layers']} layers",
+            *(column["dtype"] for column in columns),
+        ),
+        *((name, *(column["outcomes"][name] for column in columns)) for name in outcomes),
+        (f"of {columns[0]['nonsense']} nonsense backwards, explained", *(column["explained"] for column in columns)),
+    )
+
+
+def engine_mutants(record: Record) -> str:
+    """How many ways to break the engine the scenarios notice."""
+    found = record["engine-mutants"]["figures"]
+    return table(
+        ("ways to break the engine", "noticed", "by a scenario of a rule that it breaks"),
+        (found["mutants"], found["caught"], found["own"]),
+    )
+
+
+def checkers(record: Record) -> str:
+    """Median milliseconds of each checker."""
+    found = record["checkers"]["figures"]["seconds"]
+    names = list(next(iter(found.values())))
+    rows = ((f"`{case}`", *(f"{1e3 * median(times[name]):,.3g}" for name in names)) for case, times in found.items())
+    return table(("milliseconds", *names), *rows)
+
+
+def engines(record: Record) -> str:
+    """Median times of each engine."""
+    found = record["engines"]["figures"]
+    scale = {"chain": 1e3, "mlp": 1e3, "big": 1e3}  # seconds to milliseconds; a chain has 1000 operations
+    rows = (
+        (name, found["versions"][name], *(f"{factor * median(times[what]):.3g}" for what, factor in scale.items()))
+        for name, times in found["seconds"].items()
+    )
+    return table(("engine", "version", "`chain` ms", "`mlp` ms", "`big` ms"), *rows)
+
+
+def suite(record: Record) -> str:
+    """What the bundled scenarios take."""
+    found = record["suite"]["figures"]
+    return table(
+        (f"{found['cases']} bundled cases", ""),
+        ("in one process, milliseconds a case", f"{found['loop']:.1f}"),
+        ("with a process for each, milliseconds a case", f"{found['worker']:.1f}"),
+        *((f"whole run with {jobs} worker(s), seconds", f"{took:.1f}") for jobs, took in found["whole"].items()),
+    )
+
+
+TABLES: dict[str, Callable[[Record], str]] = {
+    "mutants": mutants, "causes": causes, "engine-mutants": engine_mutants, "checkers": checkers, "engines": engines,
+    "suite": suite,
+}  # fmt: skip
+"""What stands in the place of that name on a page."""
+
+
+# ------------------------------------------------------------------------------------ charts
+def ratios(seconds: Mapping[str, Mapping[str, list[float]]], base: str) -> dict[str, dict[str, float]]:
+    """Medians over the rounds of each one's seconds over those of `base` in the same round."""
+    return {
+        row: {
+            name: median(mine / other for mine, other in zip(times, of[base], strict=True))
+            for name, times in of.items()
+        }
+        for row, of in seconds.items()
+    }
+
+
+def verdicts(record: Record) -> list[tuple[str, float, float, str]]:
+    """The rows of the chart of verdicts: name, how many, of how many, colour."""
+    rows: list[tuple[str, float, float, str]] = []
+    if "mutants" in record:
+        found = record["mutants"]["figures"]
+        for what, key, of in (("mutants caught", "caught", "mutants"), ("false alarms", "alarms", "right")):
+            for name, said, colour in (("ours", "gradcheck", OURS), ("torch gradcheck", "torch", THEIRS)):
+                if name in found[key]:
+                    rows.append((f"{what}, {said}", found[key][name], found[of], colour))
+    for name, said in (("causes", "float64"), ("causes-float32", "float32")):
+        if name in record:
+            found = record[name]["figures"]
+            rows.append((f"mistakes named, {said}", found["outcomes"]["right line"], found["mistakes"], OURS))
+    if "engine-mutants" in record:
+        found = record["engine-mutants"]["figures"]
+        rows.append(("broken engines noticed", found["caught"], found["mutants"], OURS))
+    return rows
+
+
+def charts(record: Record) -> dict[str, str]:
+    """The charts of what was measured, by the name of their file."""
+    drawn = {}
+    if rows := verdicts(record):
+        drawn["verdicts.svg"] = bars("Verdicts", rows)
+    if "checkers" in record:
+        seconds, across = record["checkers"]["figures"]["seconds"], "times as long as gradcheck (ours, auto)"
+        drawn["checkers.svg"] = points("How long a check takes", across, ratios(seconds, "ours, auto"))
+    if "engines" in record:
+        found, across = record["engines"]["figures"]["seconds"], "times as long as hand-written NumPy"
+        work = {"chain": "1000 small operations", "mlp": "a small network", "big": "large arrays"}
+        seconds = {said: {name: times[key] for name, times in found.items()} for key, said in work.items()}
+        drawn["engines.svg"] = points("How long forward and backward take", across, ratios(seconds, "raw NumPy"))
+    return drawn
+
+
+# ------------------------------------------------------------------------------------ pages
+def pages(record: Record) -> dict[Path, str]:
+    """The pages that have places for figures, with these figures."""
+    drawn = {}
+    for path in sorted((ROOT / "docs").glob("*.md")):
+        before = after = path.read_text(encoding="utf-8")
+        for name in re.findall(r"^<!-- ([\w-]+) -->$", before, re.M):
+            shown = f"Not recorded yet: `python docs/examples/benchmarks.py {name}` measures it."
+            if name in record:
+                shown = f"{TABLES[name](record)}\n\n{record[name]['machine']}."
+            place = re.compile(rf"(<!-- {name} -->\n).*?(<!-- / -->)", re.S)
+            after = place.sub(lambda found, shown=shown: f"{found[1]}{shown}\n{found[2]}", after)
+        if after != before or "<!-- / -->" in before:
+            drawn[path] = after
+    return drawn
+
+
+def files(record: Record) -> dict[Path, str]:
+    """Everything that is drawn from the record."""
+    return pages(record) | {ROOT / "docs/pictures" / name: chart for name, chart in charts(record).items()}
 
 
 def main() -> None:
-    """Run them, one after the other, and write each into its place as it ends."""
-    system = f"{platform.system()} on {platform.machine()}, {os.cpu_count()} cores"
-    machine = f"On {system}, Python {platform.python_version()}, NumPy {version('numpy')}:"
-    for name in sys.argv[1:] or re.findall(r"^<!-- (\w+\.py) -->$", PAGE.read_text(encoding="utf-8"), re.M):
-        command = [sys.executable, ROOT / "tests/bench" / name]
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
-        lines = [line for line in done.stdout.splitlines() if SUMMARY.search(line) and not line.startswith(" ")][-6:]
-        shown = "\n".join([machine, "", "```text", f"python tests/bench/{name}", *lines, "```"])
-        print(shown)
-        place = re.compile(rf"(<!-- {re.escape(name)} -->\n).*?(<!-- / -->)", re.S)
-        text = place.sub(lambda found, shown=shown: f"{found[1]}{shown}\n{found[2]}", PAGE.read_text(encoding="utf-8"))
-        PAGE.write_text(text, encoding="utf-8")
+    """Measure what is asked for, and draw all."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(RUNS)}")
+    parser.add_argument("--peers", default="", metavar="PYTHON", help="an interpreter with further engines")
+    parser.add_argument("--draw", action="store_true", help="measure nothing")
+    chosen = parser.parse_args()
+    if unknown := set(chosen.names) - set(RUNS):
+        parser.error(f"there is no benchmark {', '.join(sorted(unknown))}: there are {', '.join(RUNS)}")
+    record = json.loads(RECORD.read_text(encoding="utf-8")) if RECORD.is_file() else {}
+    for name in () if chosen.draw else chosen.names or RUNS:
+        record[name] = measured(name, chosen.peers)
+        RECORD.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    for path, content in files(record).items():
+        path.write_text(content, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
+from charts import text
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "engine"), str(ROOT / "tests" / "docs")]
@@ -76,15 +77,6 @@ class Plot:
     def write(self, name: str) -> None:
         """Into the folder of this file."""
         (HERE / name).write_text("\n".join([*self.parts, "</svg>"]) + "\n", encoding="utf-8")
-
-
-def text(
-    x: float, y: float, content: str, anchor: str = "start", weight: str = "normal", colour: str = "#222222"
-) -> str:
-    """A text."""
-    return (
-        f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" font-weight="{weight}" fill="{colour}">{content}</text>'
-    )
 
 
 def scan(f: Callable[[np.ndarray], np.ndarray], at: float) -> Scan:

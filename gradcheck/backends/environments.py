@@ -1,6 +1,6 @@
 """Releases of a backend in environments of their own: other interpreters, with which their workers are started.
 
-``paddle@3.0.0`` is such a one. ``gradcheck backends add`` makes it in the user's cache folder; a project may name
+``paddle@3.0.0`` is one of them. ``gradcheck backends add`` makes it in the user's cache folder; a project may name
 interpreters that exist already. Nothing of gradcheck is installed there: workers find it by path (`run.spawn`).
 """
 
@@ -27,7 +27,7 @@ KINDS = {"paddle": ("paddlepaddle", "setuptools")}
 Paddle imports setuptools, which a new environment has no longer (Python 3.12, uv).
 """
 
-WORKER_NEEDS = ("ml-dtypes>=0.5", "numpy>=1.26", "packaging>=24", "pydantic>=2.9")
+WORKER_NEEDS = ("ml-dtypes>=0.5", "numpy>=1.26", "packaging>=24", "pydantic>=2.11")
 """What a worker imports beside the backend itself."""
 
 BELOW: tuple[tuple[str, str, tuple[str, ...]], ...] = (("paddle", "3.0", ("numpy<2", "setuptools<81")),)

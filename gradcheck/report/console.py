@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 from rich.console import Console, Group
 from rich.panel import Panel
@@ -89,7 +89,7 @@ class RichScreen:
                 for part in wrapped(Text(line, "dim"), self.console.width, " · "):
                     self.console.print(part)
         self.task = self.progress.add_task("", total=total)
-        with self.progress:
+        with nullcontext() if self.progress.disable else self.progress:  # rich 14 ends a disabled one with a line
             yield
 
     def count(self, result: Result) -> None:

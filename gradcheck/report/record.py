@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import platform
-import sys
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -24,8 +23,8 @@ class Report(BaseModel):
     model_config = ConfigDict(frozen=True, ser_json_inf_nan="strings", json_schema_serialization_defaults_required=True)
 
     format: str = Field(default="gradcheck-report/1", description="The format of this file.")
-    gradcheck: str = Field(default=__version__, description="The version of gradcheck.")
-    python: str = Field(default=".".join(map(str, sys.version_info[:3])), description="The version of Python.")
+    gradcheck: str = Field(default_factory=lambda: __version__, description="The version of gradcheck.")
+    python: str = Field(default_factory=platform.python_version, description="The version of Python.")
     platform: str = Field(default_factory=platform.platform, description="The system, in Python's words.")
     versions: dict[str, str] = Field(default_factory=lambda: versions(), description="Of packages that compute.")
     command: tuple[str, ...] = Field(default=(), description="The arguments of the command line.")

@@ -103,18 +103,22 @@ def passed_over(recorded: Recorded) -> str:
     return f"{PATH}: {lines} not written by this user's run, or not whole: {they} passed over"
 
 
-BEFORE, BETWEEN, AFTER = b'{"seal":"', b'","record":', b"}\n"
+BEFORE, BETWEEN, AFTER = b'{"seal":"', b'","record":', b"}"
 DIGITS = 64
 
 
 def line_of(record: Record, seal: Seal) -> bytes:
     """A line of the file: JSON, with the digest of the record's own bytes."""
     text = record.model_dump_json().encode()
-    return b"".join((BEFORE, seal.digest(text), BETWEEN, text, AFTER))
+    return b"".join((BEFORE, seal.digest(text), BETWEEN, text, AFTER, b"\n"))
 
 
 def record_in(line: bytes, seal: Seal) -> Record | None:
-    """The record that `line` holds; None if it is not whole, or the digest is not that of the record."""
+    """The record that `line` holds; None if it is not whole, or the digest is not that of the record.
+
+    A last line that lacks only its end of line is whole: its digest says so, and the next line is written below it.
+    """
+    line = line.removesuffix(b"\n")
     digest = line[len(BEFORE) : len(BEFORE) + DIGITS]
     text = line[len(BEFORE) + DIGITS + len(BETWEEN) : -len(AFTER)]
     if not seal.fits(text, digest) or line != b"".join((BEFORE, digest, BETWEEN, text, AFTER)):

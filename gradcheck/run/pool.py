@@ -175,6 +175,7 @@ class Pool:
 
     def __init__(self, jobs: int, execute: str = EXECUTE, start: str = START) -> None:
         self.slots, self.execute, self.start = jobs, execute, start
+        Case.model_rebuild()  # before the threads use it: pydantic 2.11 does not keep them from building it at once
         self.threads = ThreadPoolExecutor(jobs, thread_name_prefix="gradcheck")
         self.idle: list[Worker] = []
         self.workers: list[Worker] = []

@@ -93,7 +93,7 @@ Matrix = dict[str, Annotated[tuple[MatrixValue, ...], LAX]]
 
 
 def _scenario_schema(schema: dict[str, Any]) -> None:
-    """A scenario has code, be it that of the one it extends, or of its cases."""
+    """A scenario has code: its own, that of the scenario it extends, or that of its cases."""
     schema["anyOf"] = [{"required": [key]} for key in ("layer", "script", "extends", "cases")]
 
 

@@ -38,7 +38,7 @@ def used(tree: ast.AST | None) -> Iterator[ast.Name]:
 
 
 def words(tree: ast.AST | None) -> set[str]:
-    """All names that stand in code, whatever for."""
+    """All names in code, whether it reads, sets or only mentions them."""
     found: set[str] = set()
     for node in ast.walk(tree) if tree is not None else ():
         fields = vars(node)

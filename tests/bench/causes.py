@@ -1,6 +1,6 @@
 """How often the mistake in a wrong backward is named, at the right line of forward.
 
-    python tests/bench/causes.py [--dtype float32] [--only NAME] [--seed N] [--verbose]
+    python tests/bench/causes.py [--dtype float32] [--only NAME] [--seed N] [--verbose] [--json FILE]
 
 The layers, their mistakes and the lines at which each may be named are in causes_layers/. For each mistake the result
 of ``gradcheck.check`` is one of: named at a right line; explained as a whole without a line, and rightly so (all
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import inspect
+import json
 import re
 import sys
 from collections import Counter
@@ -201,6 +202,7 @@ def main() -> int:
     parser.add_argument("--only", default="", help="part of the names of the layers to look at")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--verbose", action="store_true", help="also print what was said where it is right")
+    parser.add_argument("--json", type=Path, help="also write the figures to this file")
     options = parser.parse_args()
     cases = [case for case in CASES if options.only.lower() in case.name.lower()]
     scalars = [case for case in SCALARS if options.only.lower() in case.name.lower()]
@@ -214,6 +216,10 @@ def main() -> int:
         print(f"  {outcome:15} {counts[outcome]:4}  {100 * counts[outcome] / number:5.1f} %")
     print(f"  named rightly   {named:.1f} % (wanted: {WANTED[options.dtype]:.0f} %), wrongly {counts[WRONG]} (0)")
     print(f"  nonsense        {sum(n for n, _ in tried)} backwards, {nonsenses} explained (0)")
+    if options.json:
+        figures = {"layers": len(cases), "mistakes": number, "outcomes": {name: counts[name] for name in OUTCOMES}}
+        figures |= {"dtype": options.dtype, "nonsense": sum(n for n, _ in tried), "explained": nonsenses}
+        options.json.write_text(json.dumps(figures), encoding="utf-8")
     return int(named < WANTED[options.dtype] or counts[WRONG] > 0 or nonsenses > 0)
 
 

@@ -1,7 +1,7 @@
 """Mutation score of the bundled scenarios: the engine broken rule by rule, and whether a scenario notices.
 
     python tests/bench/engine_mutants.py                 # every mutation of engine_mutations/*.yaml
-    python tests/bench/engine_mutants.py --sample 12     # so many of them, evenly spread
+    python tests/bench/engine_mutants.py --sample 12     # 12 of them, evenly spread
     python tests/bench/engine_mutants.py not-inplace     # those whose id or rules hold the text
 
 A mutation is an entry of ``engine_mutations/*.yaml``: its `id`, the rules that it `breaks` (ids of the rule catalogue),
@@ -18,6 +18,7 @@ import argparse
 import contextlib
 import contextvars
 import io
+import json
 import multiprocessing
 import os
 import shutil
@@ -170,6 +171,7 @@ def main() -> int:
     parser.add_argument("--sample", type=int, default=0, metavar="N", help="only N mutations, evenly spread")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), metavar="N", help="processes at a time")
     parser.add_argument("--survivors", action="store_true", help="print only what survives")
+    parser.add_argument("--json", type=Path, help="also write the figures to this file")
     arguments = parser.parse_args()
     started = time.monotonic()
     CASES.extend(plan(load([ROOT / "specs"]), ["numpy"]))
@@ -196,6 +198,9 @@ def main() -> int:
         f"{caught} of {len(outcomes)} mutants caught, {own} by a scenario of a rule that they break; "
         f"{len(CASES)} cases, {time.monotonic() - started:.0f} s"
     )
+    if arguments.json:
+        figures = {"mutants": len(outcomes), "caught": caught, "own": own, "cases": len(CASES)}
+        arguments.json.write_text(json.dumps(figures), encoding="utf-8")
     return int(caught < len(outcomes))
 
 

@@ -357,6 +357,7 @@ def main() -> None:
     arguments.add_argument("--what", help=argparse.SUPPRESS)
     arguments.add_argument("--peers", action="append", default=[], help="an interpreter with further engines")
     arguments.add_argument("--rounds", type=int, default=3)
+    arguments.add_argument("--json", type=Path, help="also write the figures to this file")
     chosen = arguments.parse_args()
     if chosen.engine:
         print(json.dumps(measured(chosen.engine, chosen.what)))
@@ -382,6 +383,11 @@ def main() -> None:
         ]
         agree = np.allclose(base, rounds[0][name]["check"], rtol=1e-9)
         print(row(name, rounds[0][name]["version"][:15], *scaled, peak, deep_, drop, left, agree))
+    if chosen.json:
+        versions = {n: rounds[0][n]["version"] for n in medians}
+        seconds_of = {n: {w: [r[n][w] for r in rounds] for w in ("chain", "mlp", "big")} for n in medians}
+        figures = {"versions": versions, "seconds": seconds_of, "extra": {n: extra[n] for n in medians}}
+        chosen.json.write_text(json.dumps(figures), encoding="utf-8")
     print("\npylayer's ratio to each (median of the rounds' own ratios):")
     for name in [n for n in medians if n != "pylayer"]:
         ratios = [statistics.median(r["pylayer"][w] / r[name][w] for r in rounds) for w in ("chain", "mlp", "big")]

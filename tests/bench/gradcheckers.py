@@ -1,16 +1,17 @@
 """This checker beside torch's and HIPS autograd's on the same right layers, in one run.
 
-    python tests/bench/gradcheckers.py [--rounds 5]    # peers that are not installed are left out
+    python tests/bench/gradcheckers.py [--rounds 5] [--cases tanh-100,xent] [--json FILE]
     python tests/bench/gradcheckers.py --million       # tanh of 1,000,000 elements: seconds and peak memory
 
-Seconds are medians over rounds that go through all checkers in turn. `tanh-n`: n elements, `matmul-n`: n × n, both
-inputs, `xent`: softmax cross-entropy of 32 × 10 with a mean.
+Peers that are not installed are left out. Seconds are medians over rounds that go through all checkers in turn.
+`tanh-n`: n elements, `matmul-n`: n × n, both inputs, `xent`: softmax cross-entropy of 32 × 10 with a mean.
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib.util
+import json
 import os
 import resource
 import statistics
@@ -223,7 +224,9 @@ def main() -> None:
     """Time all checkers in turn, and print medians and ratios."""
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--rounds", type=int, default=5)
+    arguments.add_argument("--cases", default=",".join(CASES), help="which, with commas between")
     arguments.add_argument("--million", action="store_true")
+    arguments.add_argument("--json", type=Path, help="also write the figures to this file")
     chosen = arguments.parse_args()
     if chosen.million:
         million()
@@ -232,18 +235,23 @@ def main() -> None:
     print(
         f"{'':12}" + "".join(f"{n:>15}" for n in here) + "      torch slow / ours auto, full    ours auto / torch fast"
     )
-    for name, case in CASES.items():
+    measured: dict[str, dict[str, list[float]]] = {}
+    for name in chosen.cases.split(","):
+        case = CASES[name]
         checks = {n: make(case) for n, make in here.items()}
         for check in checks.values():
             check()
         rounds = [{n: seconds(check) for n, check in checks.items()} for _ in range(chosen.rounds)]
-        medians = {n: statistics.median(r[n] for r in rounds) for n in checks}
+        measured[name] = {n: [r[n] for r in rounds] for n in checks}
+        medians = {n: statistics.median(times) for n, times in measured[name].items()}
         line = f"{name:12}" + "".join(f"{medians[n] * 1e3:12.2f} ms" for n in checks)
         if "torch, slow" in checks:
             slow = [statistics.median(r["torch, slow"] / r[f"ours, {m}"] for r in rounds) for m in ("auto", "full")]
             fast = statistics.median(r["ours, auto"] / r["torch, fast"] for r in rounds)
             line += f"{slow[0]:20.0f} ×{slow[1]:8.0f} ×{fast:20.1f} ×"
-        print(line)
+        print(line, flush=True)
+    if chosen.json:
+        chosen.json.write_text(json.dumps({"seconds": measured}), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Mutation score: right backwards broken in many ways, this checker and torch's gradcheck on the same mathematics.
 
-    python tests/bench/mutants.py            # torch is left out where it is not installed
+    python tests/bench/mutants.py [--json FILE]   # torch is left out where it is not installed
 
 Every layer is a pair of plain functions of arrays, run on NumPy by us and as a torch.autograd.Function by torch. A
 mutant whose gradients equal the right ones at all points tried, for all cotangents tried, is equivalent: listed, not
@@ -9,7 +9,9 @@ counted. False alarms are counted over the right layers at many shapes, dtypes a
 
 from __future__ import annotations
 
+import argparse
 import importlib.util
+import json
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -289,6 +291,9 @@ def right_cases() -> Iterator[tuple[Layer, list[Any]]]:
 
 def main() -> None:
     """Break every layer with every operator, and count."""
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("--json", type=Path, help="also write the figures to this file")
+    chosen = arguments.parse_args()
     np.seterr(all="ignore")
     checkers = {"ours": ours}
     if importlib.util.find_spec("torch"):
@@ -311,12 +316,17 @@ def main() -> None:
     print("  equal to the right backward at every point and cotangent tried: " + "; ".join(equivalents))
     for checker in checkers:
         print(f"{checker}: {caught[checker]} of {mutants} caught, {100 * caught[checker] / mutants:.1f} %")
-    cases = list(right_cases())
+    cases, alarmed = list(right_cases()), {}
     for checker, accepts in checkers.items():
         alarms = [(layer, inputs) for layer, inputs in cases if not accepts(layer, layer.backward, inputs)]
+        alarmed[checker] = len(alarms)
         print(f"{checker}: {len(alarms)} false alarms in {len(cases)} right cases")
         for layer, inputs in alarms[:20] if checker == "ours" else []:
             print(f"  {layer.name} {inputs[0].dtype} of size {abs(inputs[0]).max():.2g}")
+    if chosen.json:
+        figures = {"layers": len(LAYERS), "operators": len(OPERATORS), "equivalent": len(equivalents)}
+        figures |= {"mutants": mutants, "caught": dict(caught), "right": len(cases), "alarms": alarmed}
+        chosen.json.write_text(json.dumps(figures), encoding="utf-8")
 
 
 if __name__ == "__main__":

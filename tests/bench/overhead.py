@@ -1,14 +1,15 @@
 """What a process for every case costs: the bundled scenarios in a loop in one process, and through workers.
 
-    python tests/bench/overhead.py [--backend numpy|paddle] [--rounds N] [--many N]
+    python tests/bench/overhead.py [--backend numpy|paddle] [--rounds N] [--many N] [--json FILE]
 
 Prints milliseconds a case on the wall and of processor time (processes that end are counted by the system), pages of
-memory that a case's process had to copy or make, and with ``--many`` the time and memory of a run of so many cases.
+memory that a case's process had to copy or make, and with ``--many N`` the time and memory of a run of N cases.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import re
 import resource
@@ -98,6 +99,7 @@ def main() -> None:
     parser.add_argument("--backend", default="numpy")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--many", type=int, default=0)
+    parser.add_argument("--json", type=Path, help="also write the figures to this file")
     options = parser.parse_args()
     cases = [case for case in plan(read_specs((), ())[0], [options.backend]) if case.not_run() is None]
     with Pool(2) as pool:  # what fails on an installed Paddle may end the process of the loop
@@ -114,15 +116,19 @@ def main() -> None:
     print(
         f"  through one worker   {wall:6.2f}   ({wall - loop:+.2f}; its process {processor:.2f}, {faults:.0f} faults)"
     )
+    whole: dict[int, float] = {}
     with tempfile.TemporaryDirectory() as folder:
         for jobs in (1, 2):
-            run = statistics.median(
+            run = whole[jobs] = statistics.median(
                 seconds_of(Path(folder), "-b", options.backend, "-j", str(jobs))[0] for _ in range(options.rounds)
             )
             print(f"  whole run, -j {jobs}      {run:6.2f} s, start included")
         if options.many:
             few, lots = many(Path(folder), 250), many(Path(folder), options.many)
             print(f"  {options.many} cases          {lots[0]:6.1f} s, peak {lots[1]:.0f} MiB (250: {few[1]:.0f})")
+    if options.json:
+        figures = {"cases": len(cases), "backend": options.backend, "loop": loop, "worker": wall, "whole": whole}
+        options.json.write_text(json.dumps(figures), encoding="utf-8")
     print(f"  peak of this process {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024} MiB")
 
 

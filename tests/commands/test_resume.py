@@ -140,7 +140,7 @@ def test_a_killed_run_loses_nothing_and_leaves_no_process(spec, folder, kills):
             command, env={**os.environ, "MARK": mark}, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=folder
         )
         shown = moments.choice([0, moments.randrange(1, CASES // 2), moments.randrange(1, CASES)])
-        if shown:  # so many results in, or while it starts
+        if shown:  # after that number of results, or while it starts
             out = b"".join(process.stdout.readline() for _ in range(shown))
         else:
             time.sleep(moments.uniform(0, 0.3))

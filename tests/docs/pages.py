@@ -7,7 +7,7 @@ What the first line of a block says decides what is done with it:
 - ``yaml``, ``toml``, ``json``: read; a scenario file is validated; with a title written as well
 - ``console``: the commands behind ``$`` are run, and print what the block shows, where ``…`` stands for anything
 - ``sh``: for another place (an installation, a cluster): the options of each gradcheck command are looked up
-- ``diff``: what it takes away or keeps stands in the files that it names
+- ``diff``: how something came about: the files that it names have what it adds or keeps, and no more what it takes away
 - none, or ``text``: quoted from elsewhere
 """
 
@@ -163,5 +163,7 @@ def still_there(diff: str) -> None:
     for line in diff.splitlines():
         if line.startswith("--- a/"):
             text = (ROOT / line.removeprefix("--- a/")).read_text(encoding="utf-8")
-        elif line[:1] in (" ", "-"):
+        elif line[:1] in (" ", "+") and not line.startswith("+++ "):
             assert line[1:] in text, f"not there any more: {line[1:]}"
+        elif line[:1] == "-":
+            assert line[1:] not in text, f"still there: {line[1:]}"

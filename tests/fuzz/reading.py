@@ -58,7 +58,7 @@ def out_of_time(number: int, frame: FrameType | None) -> None:
 
 
 def main() -> int:
-    """Read the inputs of so many seeds, and say how it went; 1 if any of them went wrong."""
+    """Read the inputs of the seeds asked for, and say how it went; 1 if any of them went wrong."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--inputs", type=int, default=10_000)
     parser.add_argument("--first", type=int, default=0, metavar="SEED")
