@@ -237,6 +237,21 @@ def zero_(x: Tensor) -> Tensor:
     return fill_(x, 0)
 
 
+def increment(x: Tensor, value: float = 1.0, name: str | None = None) -> Tensor:
+    """Add `value` to the one element of `x`, in place; also of a leaf, as in Paddle: its gradient is what it was.
+
+    Raises:
+        ValueError: there are several elements.
+    """
+    if x.size != 1:
+        raise ValueError(
+            f"(InvalidArgument) The number of elements in Input(X) should be 1. Now the number is {x.size}."
+        )
+    x.array[...] += x.array.dtype.type(value)
+    mark_changed(x.array)
+    return x
+
+
 def assign(x: Any, output: Tensor | None = None) -> Tensor:
     """A copy of a Tensor, part of the graph; or a new Tensor from data, of the dtype that NumPy gives it; 1-d at least.
 
