@@ -23,7 +23,7 @@ def _spans(size: int, count: int, kernel: int, u: float) -> list[range]:
     step = single(size - kernel) / single(max(count - (kernel > 0), 1))
     if not kernel:
         base = size // count
-        u = u * min(single(base + 2) / step - 1, single(size + 1 - base) / step - (count - 1))
+        u *= float(min(single(base + 2) / step - 1, single(size + 1 - base) / step - (count - 1)))
     starts = [int((single(i) + single(u)) * step) - int(single(u) * step) for i in range(count + 1)]
     ends = [min(size, starts[i] + kernel if kernel else starts[i + 1]) for i in range(count)]
     return [range(start, end) for start, end in zip(starts, ends, strict=False)]

@@ -138,7 +138,7 @@ def eye_(tensor: Tensor) -> None:
     """
     if tensor.ndim != 2:
         raise AssertionError(f"Only support 2 dimensional tensor, but got {tensor.ndim}.")
-    tensor.set_value(creation.eye(*tensor.shape, tensor.dtype))
+    tensor.set_value(creation.eye(tensor.shape[0], tensor.shape[1], tensor.dtype))
 
 
 def xavier_uniform_(

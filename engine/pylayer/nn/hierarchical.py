@@ -93,7 +93,8 @@ def hsigmoid_loss(
     scores = scores * Tensor(xp.asarray(there, input.array.dtype))
     bounded = scores + (clip(scores, -LARGEST, LARGEST) - scores).detach()  # the gradient is not bounded, as in Paddle
     yes = Tensor(xp.asarray(decisions * there, input.array.dtype))
-    return total(log1p(exponential(bounded)) - yes * bounded, 1, None, True)
+    loss: Tensor = total(log1p(exponential(bounded)) - yes * bounded, 1, None, True)
+    return loss
 
 
 class HSigmoidLoss(Layer):

@@ -71,8 +71,8 @@ class TruncatedNormal(Initializer):
 
     def values(self, shape: Sequence[int], dtype: Any) -> Tensor:
         """The values: the inverse of the distribution function, of numbers drawn evenly from its value at a to b's."""
-        bounds = [math.erf((bound - self.mean) / (self.std * math.sqrt(2))) for bound in (self.a, self.b)]
-        drawn = erfinv(random.uniform(shape, "float64", *bounds))
+        low, high = (math.erf((bound - self.mean) / (self.std * math.sqrt(2))) for bound in (self.a, self.b))
+        drawn = erfinv(random.uniform(shape, "float64", low, high))
         return astype(clip(drawn * (self.std * math.sqrt(2)) + self.mean, self.a, self.b), dtype)
 
 

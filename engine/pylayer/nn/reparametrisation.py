@@ -23,7 +23,7 @@ LEAST = 1e-12
 """What Paddle adds to sums of squares, and the least norm by which it divides."""
 
 
-def _check_free(layer: Layer, kind: type, name: str) -> None:
+def _check_free(layer: Layer, kind: type[_WeightNorm | _SpectralNorm], name: str) -> None:
     """Check that no hook of a kind sets the parameter `name` already.
 
     Raises:

@@ -76,7 +76,8 @@ def _losses(input: Tensor, label: Any, times: Any, counts: Any, blank: int, weig
     for t in range(1, steps):
         reached.append(sums[:, t] + logcumsumexp(reached[-1] + stay[:, t - 1] - sums[:, t], 1))
     ends = (Tensor(xp.arange(batch)), Tensor(xp.asarray(times.astype("int64") - 1)), Tensor(xp.asarray(counts)))
-    return -getitem(stack(reached, 1) + stay, ends)
+    found: Tensor = getitem(stack(reached, 1) + stay, ends)
+    return -found
 
 
 def rnnt_loss(
@@ -105,9 +106,10 @@ def rnnt_loss(
         AssertionError: another `reduction`.
     """
     given = {"label": label, "input_lengths": input_lengths, "label_lengths": label_lengths}
-    loss = _losses(input, *_checked(input, blank, given), blank, fastemit_lambda)
+    loss: Tensor = _losses(input, *_checked(input, blank, given), blank, fastemit_lambda)
     if reduction not in ("mean", "sum", "none"):
         raise AssertionError(f"reduction should be 'mean', 'sum' or 'none', but is {reduction!r}.")
-    if reduction == "mean":
-        return total(loss) / input.shape[0]
-    return total(loss) if reduction == "sum" else loss
+    if reduction == "none":
+        return loss
+    summed: Tensor = total(loss)
+    return summed if reduction == "sum" else summed / input.shape[0]

@@ -108,7 +108,8 @@ def householder_product(x: Tensor, tau: Tensor, name: str | None = None) -> Tens
     for k in range(tau.shape[-1]):
         w = below[..., :, k : k + 1]
         product = product - matmul(matmul(product, w), _swapped(w).conj()) * tau[..., k : k + 1].unsqueeze(-1)
-    return broadcast_to(product, [*x.shape[:-2], x.shape[-2], x.shape[-2]])[..., :, : x.shape[-1]]
+    whole: Tensor = broadcast_to(product, [*x.shape[:-2], x.shape[-2], x.shape[-2]])
+    return whole[..., :, : x.shape[-1]]
 
 
 # --------------------------------------------------------------------------- singular values
