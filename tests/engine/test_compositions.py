@@ -12,8 +12,9 @@ from test_ops import first_order, second_order
 import pylayer.paddle as paddle
 from gradcheck.checker.gradient import check_gradient
 from gradcheck.result import Status
-from pylayer.paddle.nn import functional as F
 from pylayer.tensor import Tensor
+
+F = paddle.nn.functional
 
 
 def numbers(*shape: int) -> np.ndarray[Any, Any]:
