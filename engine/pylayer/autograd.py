@@ -18,6 +18,7 @@ from pylayer.grad_arguments import (
 )
 from pylayer.grad_mode import grad_mode_set
 from pylayer.graph import Cotangent, Node, Target, nodes_between, walk
+from pylayer.hooks import final_hooks
 from pylayer.tensor import Tensor
 from pylayer.vjp import recorded_ops
 from pylayer.watch import tell_left, watching
@@ -80,6 +81,8 @@ def run_backward(outputs: Sequence[Tensor], cotangents: Sequence[Tensor | None],
             final = run_leaf_hooks(leaf, cotangent)
             array = final if leaf in found.owned and final is cotangent else final.copy()
             leaf.accumulate(array)
+    while final_hooks:
+        final_hooks.pop(0)()
 
 
 def grad(

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import Any
 
@@ -45,6 +46,24 @@ def guard(place: Any = None) -> Iterator[None]:
         if static:
             enable_static()
 
+
+def wrap_decorator(decorator: Callable[..., Any]) -> Callable[..., Any]:
+    """A decorator whose results keep the name and the signature of what is decorated."""
+
+    @functools.wraps(decorator)
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        decorated = decorator(function)
+
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            return decorated(*args, **kwargs)
+
+        return call
+
+    return decorate
+
+
+signature_safe_contextmanager = wrap_decorator(contextlib.contextmanager)
 
 _flags: dict[str, Any] = {}
 

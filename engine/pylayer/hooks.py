@@ -12,6 +12,9 @@ from pylayer.tensor import Tensor
 
 _hook_ids = itertools.count()
 
+final_hooks: list[Callable[[], Any]] = []
+"""What the next backward calls when it is done."""
+
 
 def register_hook(tensor: Tensor, hook: Callable[[Tensor], Tensor | None]) -> HookHandle:
     """Have `hook` see the accumulated gradient once per backward; what it returns, unless None, takes its place.
@@ -28,6 +31,11 @@ def register_hook(tensor: Tensor, hook: Callable[[Tensor], Tensor | None]) -> Ho
         hooks = {}
         setattr(holder, attribute, hooks)
     return HookHandle(hooks, lambda cotangent: _run_hook(hook, cotangent))
+
+
+def at_end_of_backward(hook: Callable[[], Any]) -> None:
+    """Have `hook` called once, without arguments, at the end of the next backward."""
+    final_hooks.append(hook)
 
 
 def retain_grads(tensor: Tensor) -> None:

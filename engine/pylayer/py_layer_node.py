@@ -137,7 +137,7 @@ class PyLayerNode(Node):
                 k, name, f"should not return empty at {k} position: the input needs a gradient, so return a Tensor "
                 f"(zeros if the gradient is zero)"
             )  # fmt: skip
-        if not isinstance(value, Tensor):
+        if not isinstance(value, Tensor) or not hasattr(value, "array"):  # a subclass that did not call __init__
             raise self.error(
                 k, name, f"We can only support Tensor or None for backward output, , but got {type(value).__name__}"
             )

@@ -33,6 +33,7 @@ from pylayer.paddle import special as special
 from pylayer.paddle import static as static
 from pylayer.paddle import tensor as tensor
 from pylayer.paddle import utils as utils
+from pylayer.paddle import vision as vision
 from pylayer.paddle._functions import FUNCTIONS as _FUNCTIONS
 from pylayer.paddle._names import aliases as _aliases
 from pylayer.paddle._names import exported, missing
