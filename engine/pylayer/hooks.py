@@ -39,7 +39,7 @@ def at_end_of_backward(hook: Callable[[], Any]) -> None:
 
 
 def retain_grads(tensor: Tensor) -> None:
-    """Keep the gradient of this result in `grad`, as for a leaf."""
+    """Keep the gradient of this result in `grad`: that of the last backward, as Paddle does not add those up."""
     if tensor.is_leaf or tensor._stop_gradient:
         return
     this = weakref.ref(tensor)
@@ -47,7 +47,7 @@ def retain_grads(tensor: Tensor) -> None:
     def keep(gradient: Tensor) -> None:
         kept = this()
         if kept is not None:
-            kept.accumulate(gradient.array.copy())
+            kept._grad = Tensor(gradient.array.copy(), None, False)
 
     register_hook(tensor, keep)
 

@@ -96,9 +96,28 @@ PROGRAMS: dict[str, str] = {
     "tensor": "[paddle.tensor.matmul(x, m), paddle.tensor.transpose(x, [1, 0]), paddle.tensor.gather(x, k[:1], axis=1), paddle.tensor.triu(m), paddle.tensor.qr(m.detach())[1].abs(), paddle.tensor.normal(shape=[2]).shape]",
     "distributed": "[paddle.distributed.get_rank(), paddle.distributed.get_world_size(), paddle.distributed.is_initialized(), paddle.is_compiled_with_xpu(), paddle.is_compiled_with_rocm()]",
     "dtypes": "[str(paddle.zeros([1], getattr(paddle, n)).dtype) for n in ('half', 'float', 'double', 'short', 'int', 'long', 'cfloat', 'cdouble')]",
+    # ------------------------------------------------------------------- what Paddle's own tests of autograd ask
+    "Tensor.retain_grads twice": "h = v * v; h.retain_grads(); (h * w).sum().backward(retain_graph=True); (h * w).sum().backward(retain_graph=True); out = h.grad",
+    "Tensor._register_backward_hook result raises": "(x * 2)._register_backward_hook(lambda: None)", "Tensor._register_backward_hook constant raises": "k._register_backward_hook(lambda: None)",
+    "base.core.eager._add_backward_final_hook": "seen = []; paddle.base.core.eager._add_backward_final_hook(lambda: seen.append(1)); (x * y).sum().backward(); (x * y).sum().backward(); out = seen",
+    "base.core.eager.Tensor": "[isinstance(x, paddle.base.core.eager.Tensor), issubclass(paddle.autograd.PyLayer, paddle.base.core.eager.PyLayer)]",
+    "Tensor.cumprod_ saved": "h = x ** 2; h.cumprod_(0); out = h ** 2", "Tensor.cumsum_ saved": "h = x ** 2; h.cumsum_(1); out = h ** 2",
+    "Tensor.cumprod_ before": "h = x ** 2; q = h ** 2; h.cumprod_(0); out = q", **{f"Tensor.fill_diagonal_ {kind}": f"h = {of} * 1; r = h.fill_diagonal_({options}); out = [h, r is h]" for kind, of, options in (
+        ("square", "m", "2.0"), ("wide", "x", "2.0"), ("tall", "x.T", "2.0"), ("offset", "x", "2.0, 1"), ("below", "seq[0]", "0.5, -2"), ("wrapped", "seq[0].T", "2.0, 0, True"), ("wrapped offset", "seq[0].T", "2.0, 1, True"), ("cube", "vol[0, :, :2, :2, 0].reshape([2, 2, 2])", "3.0"),
+    )},
+    "Tensor.fill_diagonal_ leaf raises": "m.fill_diagonal_(2.0)",
+    "incubate.autograd.Jacobian several": "J = paddle.incubate.autograd.Jacobian(lambda a, b: (a.sum() * b, a * 2), [x.detach(), v.detach()])\nout = [J[:].detach(), list(J.shape), J[1:3].detach(), J[-1, 0].detach()]",
+    "incubate.autograd.Jacobian batch": "J = paddle.incubate.autograd.Jacobian(lambda a: a * a, x.detach(), is_batched=True)\nout = [J[:].detach(), list(J.shape), J[:, 1, :].detach()]", "incubate.autograd.Jacobian ellipsis raises": "paddle.incubate.autograd.Jacobian(lambda a: a, v)[..., 0]",
+    "incubate.autograd.Hessian several": "H = paddle.incubate.autograd.Hessian(lambda a, b: (a @ b).sum() ** 2, [x.detach(), v.detach()])\nout = [H[:].detach(), list(H.shape)]", "incubate.autograd.Hessian batch": "paddle.incubate.autograd.Hessian(lambda a: (a * a * a).sum(1, keepdim=True), x.detach(), is_batched=True)[:].detach()",
+    "incubate.autograd.Hessian raises": "paddle.incubate.autograd.Hessian(lambda a: a * a, v)", "incubate.autograd.utils.as_tensors": "[len(paddle.incubate.autograd.utils.as_tensors(x)), len(paddle.incubate.autograd.utils.as_tensors([x, y]))]",
+    "base.wrapped_decorator.wrap_decorator": "d = paddle.base.wrapped_decorator.wrap_decorator(lambda f: lambda *a: f(*a) + 1)\ndef two(a): return a * 2\nout = [d(two)(3), d(two).__name__]",
+    "grad of a product": "h = paddle.grad(v * w, v, create_graph=True)[0]; h.sum().backward(); out = [v.grad is None, w.grad]",
+    "vision.models.resnet18": "net = paddle.vision.models.resnet18(num_classes=7)\nout = [[(n, q.shape) for n, q in net.named_parameters() if 'layer2' in n], len(net.state_dict()), net(paddle.ones([1, 3, 32, 32])).shape]",
+    "vision.models.resnet50": "net = paddle.vision.models.resnet50(with_pool=False, num_classes=0)\nout = [[(n, q.shape) for n, q in net.named_parameters() if 'layer4' in n], len(net.parameters()), net(paddle.ones([1, 3, 32, 32])).shape]",
 }  # fmt: skip
 
 DIFFERS: dict[str, tuple[str, str]] = {
+    "grad of a product": (r"out\[0\] object|gradient 2 .*", "What a gradient does not depend on has no gradient; Paddle's product gives zeros, its matmul none."),
     "nn.utils.weight_norm columns": (r"out\[5\] value", "Paddle's p-norm adds epsilon in backward."),
     **{f"nn.BatchNorm{kind}": (r".* value", "Paddle keeps the momentum in single precision.") for kind in ("", " act")},
     "nn.SpectralNorm": (r"gradient .* value", "Paddle's is wrong by the difference quotient: for a matrix of 2 by 3 it is 0.28 off, ours 2e-10."),

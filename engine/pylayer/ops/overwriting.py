@@ -66,7 +66,7 @@ def fill_diagonal(x: Tensor, value: float, offset: int = 0, wrap: bool = False, 
     sizes = x.shape
     if len(sizes) < 2 or (len(sizes) > 2 and len(set(sizes)) > 1):
         raise ValueError(
-            f"(InvalidArgument) fill_diagonal_(): x should be a matrix, or have equally long axes, but has shape {sizes}."
+            f"(InvalidArgument) fill_diagonal_(): x should be a matrix, or equally long on all axes, but is {sizes}."
         )
     xp = XP[type(x.array)]
     width = sizes[1]
