@@ -41,7 +41,7 @@ class Jacobian:
 
     def _flat(self, tensors: Sequence[Tensor]) -> Tensor:
         rows = [reshape(t, [t.shape[0], -1] if self._batched else [-1]) for t in tensors]
-        return concat(rows, -1)  # type: ignore[no-any-return]
+        return concat(rows, -1)
 
     @property
     def shape(self) -> tuple[int, ...]:
