@@ -102,7 +102,7 @@ def grad(
 
     Args:
         grad_outputs: the cotangents, each with as many elements as its output; None for ones.
-        retain_graph: taken, and without effect.
+        retain_graph: accepted, without effect: the graph is kept in any case.
         create_graph: record the computation of the gradients, so that they can be differentiated in turn.
         allow_unused: give None for an input that no output depends on.
         no_grad_vars: Tensors through which no gradient flows. A PyLayer returns None for them.

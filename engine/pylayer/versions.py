@@ -38,7 +38,7 @@ class _Changes(NamedTuple):
     stamps: deque[int]
 
     def version_at(self, age: int) -> int:
-        """The version when a node of that age saved the array; at the least, if that is long ago."""
+        """The version that a node of that age saved; a lower bound if more than `STAMPS` changes came since."""
         return self.version - sum(stamp < age for stamp in self.stamps)
 
 
