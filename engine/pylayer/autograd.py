@@ -18,6 +18,7 @@ from pylayer.grad_arguments import (
 )
 from pylayer.grad_mode import grad_mode_set
 from pylayer.graph import Cotangent, Node, Target, nodes_between, walk
+from pylayer.hooks import final_hooks
 from pylayer.tensor import Tensor
 from pylayer.vjp import recorded_ops
 from pylayer.watch import tell_left, watching
@@ -80,6 +81,8 @@ def run_backward(outputs: Sequence[Tensor], cotangents: Sequence[Tensor | None],
             final = run_leaf_hooks(leaf, cotangent)
             array = final if leaf in found.owned and final is cotangent else final.copy()
             leaf.accumulate(array)
+    while final_hooks:
+        final_hooks.pop(0)()
 
 
 def grad(
@@ -99,7 +102,7 @@ def grad(
 
     Args:
         grad_outputs: the cotangents, each with as many elements as its output; None for ones.
-        retain_graph: taken, and without effect.
+        retain_graph: accepted, without effect: the graph is kept in any case.
         create_graph: record the computation of the gradients, so that they can be differentiated in turn.
         allow_unused: give None for an input that no output depends on.
         no_grad_vars: Tensors through which no gradient flows. A PyLayer returns None for them.

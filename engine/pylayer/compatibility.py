@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import Any
 
@@ -16,6 +17,16 @@ from pylayer.static.recorder import disable_static, enable_static, in_dynamic_mo
 def no(*args: Any, **kwargs: Any) -> bool:
     """False, whatever is asked: what Paddle is compiled with for other devices and compilers, the engine is not."""
     return False
+
+
+def get_rank(group: Any = None) -> int:
+    """The number of this process among those that train together: 0, it is the only one."""
+    return 0
+
+
+def get_world_size(group: Any = None) -> int:
+    """How many processes train together: 1."""
+    return 1
 
 
 def in_dynamic_or_pir_mode() -> bool:
@@ -35,6 +46,24 @@ def guard(place: Any = None) -> Iterator[None]:
         if static:
             enable_static()
 
+
+def wrap_decorator(decorator: Callable[..., Any]) -> Callable[..., Any]:
+    """A decorator whose results keep the name and the signature of what is decorated."""
+
+    @functools.wraps(decorator)
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        decorated = decorator(function)
+
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            return decorated(*args, **kwargs)
+
+        return call
+
+    return decorate
+
+
+signature_safe_contextmanager = wrap_decorator(contextlib.contextmanager)
 
 _flags: dict[str, Any] = {}
 

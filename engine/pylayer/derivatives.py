@@ -154,6 +154,13 @@ def _gradients(ys: Any, xs: Any, v: Any, create_graph: bool = False) -> Any:
     return tuple(filled) if isinstance(xs, (list, tuple)) else filled[0]
 
 
+def as_tensors(xs: Any) -> Any:
+    """A Tensor or a list of them as a tuple; anything else as it is."""
+    if isinstance(xs, Tensor):
+        return (xs,)
+    return tuple(xs) if isinstance(xs, Sequence) else xs
+
+
 def vjp(func: Callable[..., Any], xs: Any, v: Any = None) -> tuple[Any, Any]:
     """``func(xs)`` and the product of `v`, ones unless given, with its Jacobian.
 
@@ -182,18 +189,3 @@ def jvp(func: Callable[..., Any], xs: Any, v: Any = None) -> tuple[Any, Any]:
     directions = [ones_like(x) for x in _listed(inputs)] if v is None else _listed(v)
     found = _gradients(_listed(backward), list(cotangents), directions)
     return ys, found if isinstance(ys, (list, tuple)) else found[0]
-
-
-def jacobian_of(func: Callable[..., Any], xs: Any, is_batched: bool = False) -> Jacobian:
-    """The `Jacobian` of a function at `xs`: `paddle.incubate.autograd.Jacobian`."""
-    inputs = _apart(xs)
-    return Jacobian(func(*inputs) if isinstance(inputs, tuple) else func(inputs), inputs, is_batched)
-
-
-def hessian_of(func: Callable[..., Any], xs: Any, is_batched: bool = False) -> Hessian:
-    """The `Hessian` of a function at `xs`: `paddle.incubate.autograd.Hessian`."""
-    inputs = _apart(xs)
-    found: Hessian = hessian(
-        func(*inputs) if isinstance(inputs, tuple) else func(inputs), inputs, 0 if is_batched else None
-    )
-    return found

@@ -121,22 +121,18 @@ def walk(
     arriving: Iterable[tuple[Any, Cotangent]] = roots
     while True:
         for target, cotangent in arriving:
-            present = pending.get(target)
-            if present is None:
+            if target not in pending:
                 pending[target] = cotangent
                 if isinstance(target, Node):
                     if newest is None:
                         newest = target
                     else:
                         heappush(heap, (target.age, target))
-            elif not create_graph and target in owned:
-                present += cotangent  # in place
-                owned.add(target)
-            else:  # out of place: an operation may have handed the same array to several parents
-                present = present + cotangent
-                if not create_graph and type(present) not in XP:  # NumPy turns 0-d results into scalars
-                    present = XP[type(cotangent)].asarray(present)
-                pending[target] = present
+            else:  # NumPy adds in place to a large array that nobody else holds: it sees that of a popped one
+                total = pending.pop(target) + cotangent
+                if not create_graph and type(total) not in XP:  # NumPy turns 0-d results into scalars
+                    total = XP[type(cotangent)].asarray(total)
+                pending[target] = total
                 owned.add(target)
         if newest is None:
             if not heap:

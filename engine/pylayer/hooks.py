@@ -12,6 +12,9 @@ from pylayer.tensor import Tensor
 
 _hook_ids = itertools.count()
 
+final_hooks: list[Callable[[], Any]] = []
+"""What the next backward calls when it is done."""
+
 
 def register_hook(tensor: Tensor, hook: Callable[[Tensor], Tensor | None]) -> HookHandle:
     """Have `hook` see the accumulated gradient once per backward; what it returns, unless None, takes its place.
@@ -30,8 +33,13 @@ def register_hook(tensor: Tensor, hook: Callable[[Tensor], Tensor | None]) -> Ho
     return HookHandle(hooks, lambda cotangent: _run_hook(hook, cotangent))
 
 
+def at_end_of_backward(hook: Callable[[], Any]) -> None:
+    """Have `hook` called once, without arguments, at the end of the next backward."""
+    final_hooks.append(hook)
+
+
 def retain_grads(tensor: Tensor) -> None:
-    """Keep the gradient of this result in `grad`, as for a leaf."""
+    """Keep the gradient of this result in `grad`: that of the last backward, as Paddle does not add those up."""
     if tensor.is_leaf or tensor._stop_gradient:
         return
     this = weakref.ref(tensor)
@@ -39,7 +47,7 @@ def retain_grads(tensor: Tensor) -> None:
     def keep(gradient: Tensor) -> None:
         kept = this()
         if kept is not None:
-            kept.accumulate(gradient.array.copy())
+            kept._grad = Tensor(gradient.array.copy(), None, False)
 
     register_hook(tensor, keep)
 

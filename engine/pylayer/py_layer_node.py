@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 from pylayer.dtype import BY_NUMPY
 from pylayer.grad_mode import grad_mode_set
@@ -137,7 +137,7 @@ class PyLayerNode(Node):
                 k, name, f"should not return empty at {k} position: the input needs a gradient, so return a Tensor "
                 f"(zeros if the gradient is zero)"
             )  # fmt: skip
-        if not isinstance(value, Tensor):
+        if not made(value):
             raise self.error(
                 k, name, f"We can only support Tensor or None for backward output, , but got {type(value).__name__}"
             )
@@ -182,6 +182,11 @@ class PyLayerNode(Node):
             if parameter.kind is parameter.VAR_POSITIONAL:
                 return f"*{parameter.name}[{k - parameters.index(parameter)}]{bracket}{index}"
         return f"{parameters[k].name}{bracket}{index}" if k < len(parameters) else name
+
+
+def made(value: Any) -> TypeGuard[Tensor]:
+    """Whether it is a Tensor, and not one of a subclass that left ``Tensor.__init__`` out."""
+    return isinstance(value, Tensor) and hasattr(value, "array")
 
 
 def takes_any_dtype(target: Target) -> bool:

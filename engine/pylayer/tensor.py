@@ -124,7 +124,7 @@ class Tensor:
 
     @property
     def grad(self) -> Tensor | None:
-        """The accumulated gradient of a leaf, or of a result after `retain_grads`."""
+        """The accumulated gradient of a leaf; of a result after `retain_grads`, that of the last backward."""
         return self._grad
 
     @grad.setter

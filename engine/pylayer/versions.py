@@ -38,7 +38,7 @@ class _Changes(NamedTuple):
     stamps: deque[int]
 
     def version_at(self, age: int) -> int:
-        """The version when a node of that age saved the array; at the least, if that is long ago."""
+        """The version that a node of that age saved; a lower bound if more than `STAMPS` changes came since."""
         return self.version - sum(stamp < age for stamp in self.stamps)
 
 
@@ -46,14 +46,14 @@ changes: dict[int, _Changes] = {}
 """By id of the array that owns the memory."""
 
 
-def mark_changed(array: Array, times: int = 1) -> None:
-    """Record that the memory of `array` was changed in place just now."""
+def mark_changed(array: Array, times: int = 1, moment: int | None = None) -> None:
+    """Record that the memory of `array` was changed in place, at a `moment` of the `clock` or just now."""
     buffer = owner(array)
     key = id(buffer)
     before = changes.get(key)
     if before is None:
         before = _Changes(weakref.ref(buffer, lambda _: changes.pop(key, None)), 0, deque(maxlen=STAMPS))
-    before.stamps.extend(next(clock) for _ in range(times))
+    before.stamps.extend(next(clock) if moment is None else moment for _ in range(times))
     changes[key] = before._replace(version=before.version + times)
 
 

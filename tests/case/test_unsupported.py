@@ -37,7 +37,7 @@ def run(tmp_path: Path, body: str) -> Result:
 
 
 BODIES = {
-    "a script": ("script: |\n  paddle.vision.models\n", "paddle.vision"),
+    "a script": ("script: |\n  paddle.io.DataLoader\n", "paddle.io"),
     "a script that expects an error": (
         "script: |\n  paddle.onnx.export\nexpect: {raises: {type: ValueError, message: no}}\n", "paddle.onnx"
     ),
@@ -51,7 +51,7 @@ BODIES = {
     ),
     "a layer's forward": (layer("return paddle.sparse.add(x, x)"), "paddle.sparse"),
     "a layer's backward": (layer(backward="return dy.to_sparse_coo(1)"), METHOD),
-    "a layer's module": (layer(before="from paddle.vision import ops"), "paddle.vision"),
+    "a layer's module": (layer(before="from paddle.io import DataLoader"), "paddle.io"),
     "a call": (f"{layer()}call: L.apply(x).to_sparse_coo(1)\n", METHOD),
     "a reference into Paddle": (f"layer: {{ref: 'paddle.nn:quant.Stub'}}\n{X}", "paddle.nn.quant"),
 }  # fmt: skip

@@ -16,6 +16,7 @@ import one_liners_names
 import one_liners_nn
 import one_liners_sequences
 import one_liners_tensor
+import one_liners_written
 from described import Library
 from outcome import TOLERANCE, Outcome, _names, describe_all
 
@@ -26,6 +27,7 @@ _FILES = (
     one_liners_modules,
     one_liners_sequences,
     one_liners_names,
+    one_liners_written,
 )
 
 PROGRAMS: dict[str, str] = {name: source for file in _FILES for name, source in file.PROGRAMS.items()}

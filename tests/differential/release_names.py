@@ -15,8 +15,8 @@ MODULES = (
     "", "amp", "autograd", "autograd.py_layer", "base", "base.core", "base.dygraph", "device", "distributed",
     "distributed.fleet", "distributed.fleet.utils", "distribution", "fft", "framework", "geometric", "incubate",
     "incubate.autograd", "incubate.nn", "incubate.nn.functional", "io", "jit", "linalg", "metric", "nn", "nn.functional",
-    "nn.initializer", "nn.utils", "optimizer", "optimizer.lr", "quantization", "regularizer", "signal", "sparse",
-    "sparse.nn", "special", "static", "static.nn", "utils", "version", "vision", "vision.models", "vision.ops",
+    "nn.init", "nn.initializer", "nn.utils", "optimizer", "optimizer.lr", "quantization", "regularizer", "signal", "sparse",
+    "sparse.nn", "special", "static", "static.nn", "tensor", "utils", "version", "vision", "vision.models", "vision.ops",
     "vision.transforms",
 )  # fmt: skip
 CLASSES = ("Tensor", "nn.Layer", "optimizer.Optimizer", "static.Program", "static.Executor")

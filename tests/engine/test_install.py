@@ -98,9 +98,9 @@ def test_a_module_the_engine_lacks_is_not_found():
         import pylayer
         pylayer.install_paddle()
         try:
-            import paddle.vision
+            import paddle.io
         except ModuleNotFoundError as error:
-            assert error.name == "paddle.vision"
+            assert error.name == "paddle.io"
         else:
             raise SystemExit("found")
     """)

@@ -168,9 +168,13 @@ def test_attributes_replace_one_another():
     net = Net()
     net.scale = None
     assert net.scale is None
+    net.first = paddle.create_parameter([1], "float32")
+    assert "first.weight" not in dict(net.named_parameters())
+    with pytest.raises(TypeError, match="assignment to parameter 'first' should be of type Parameter or None"):
+        net.first = 3
+    del net.first
     net.first = 3
     assert net.first == 3
-    assert "first.weight" not in dict(net.named_parameters())
     net.count = paddle.ones([1])
     assert net.state_dict()["count"].tolist() == [1]
     del net.rest

@@ -14,7 +14,8 @@ DEFINED_IN = ("pylayer.fast_calls", "pylayer.op", "pylayer.ops.", "pylayer.nn.")
 """Where the engine defines operations. Devices, modes, dtypes, parameters and programs are elsewhere."""
 NOT_THE_SAME_TWICE = (
     "pylayer.ops.random", "pylayer.nn.initializer", "dropout", "dropout2d", "dropout3d", "alpha_dropout", "rrelu",
-    "gumbel_softmax", "rand_like", "randn_like", "empty", "empty_like",
+    "gumbel_softmax", "rand_like", "randn_like", "empty", "empty_like", "fractional_max_pool2d",
+    "fractional_max_pool3d", "increment",
 )  # fmt: skip
 """Modules and names."""
 

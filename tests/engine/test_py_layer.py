@@ -455,3 +455,23 @@ def test_nothing_is_left_for_the_garbage_collector() -> None:
         assert [context() for context in contexts] == [None, None]
     finally:
         gc.enable()
+
+
+def test_a_gradient_of_a_subclass_that_was_not_initialised_is_refused():
+    class Hollow(paddle.Tensor):
+        def __init__(self):
+            pass
+
+    class Layer(PyLayer):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, dy):
+            return Hollow()
+
+    x = paddle.ones([2])
+    x.stop_gradient = False
+    with pytest.raises(ValueError, match="We can only support Tensor or None for backward output"):
+        Layer.apply(x).sum().backward()

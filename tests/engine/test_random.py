@@ -102,3 +102,12 @@ def test_moments_are_within_five_standard_errors():
 def test_errors_say_what_was_wrong(wrong, error, phrase):
     with pytest.raises(error, match=phrase):
         wrong()
+
+
+@pytest.mark.parametrize(
+    "draw", [paddle.rand, paddle.uniform, paddle.randn, lambda shape: paddle.bernoulli(paddle.full(shape, 0.5))]
+)
+def test_a_drawn_number_without_axes_can_be_written_to(draw):
+    x = draw([])
+    x.fill_(3.0)
+    assert (x.shape, x.item()) == ([], 3.0)

@@ -55,20 +55,20 @@ def adaptive_avg_pool3d(x: Tensor, output_size: Any, data_format: str = "NCDHW",
     return _adaptive_avg("adaptive_avg_pool3d", 3, x, output_size, data_format)
 
 
-def _adaptive_max(name: str, ndim: int, x: Tensor, output_size: Any, return_mask: bool) -> Any:
-    """The largest element per window: spans of one length, the last position repeated where one is shorter."""
-    check_space(name, x, ndim)
-    space = x.shape[2:]
-    counts = _sizes(output_size, ndim, space)
+def max_of_spans(x: Tensor, spans: Sequence[Sequence[range]], return_mask: bool) -> Any:
+    """The largest element per window of `x`, [batch, channels, *space], and with `return_mask` its flat position.
+
+    Args:
+        spans: per axis of space, where each window begins and ends.
+    """
+    space, counts, ndim = x.shape[2:], [len(along) for along in spans], len(spans)
     xp = XP[type(x.array)]
-    steps = [math.prod(space[k + 1 :]) for k in range(ndim)]
     flat: Any = 0
-    for k, (size, count) in enumerate(zip(space, counts, strict=True)):
-        spans = _spans(size, count)
-        longest = max(map(len, spans))
-        rows = xp.asarray([[span[min(j, len(span) - 1)] * steps[k] for j in range(longest)] for span in spans])
+    for k, along in enumerate(spans):  # made of one length: the last position is repeated where a span is shorter
+        step, longest = math.prod(space[k + 1 :]), max(map(len, along))
+        rows = xp.asarray([[span[min(j, len(span) - 1)] * step for j in range(longest)] for span in along])
         shape = [1] * (2 * ndim)
-        shape[k], shape[ndim + k] = count, longest
+        shape[k], shape[ndim + k] = counts[k], longest
         flat = flat + rows.reshape(shape)
     places = flat.reshape(math.prod(counts), -1)
     candidates = getitem(reshape(x, [*x.shape[:2], -1]), (..., Tensor(places)))
@@ -79,6 +79,14 @@ def _adaptive_max(name: str, ndim: int, x: Tensor, output_size: Any, return_mask
     rows = xp.arange(math.prod(counts))
     where = places[rows, chosen.array[..., 0]]
     return out, Tensor(where.reshape(out.shape).astype("int32"))
+
+
+def _adaptive_max(name: str, ndim: int, x: Tensor, output_size: Any, return_mask: bool) -> Any:
+    """The largest element of as many windows as are asked for."""
+    check_space(name, x, ndim)
+    sizes = _sizes(output_size, ndim, x.shape[2:])
+    spans = [_spans(size, count) for size, count in zip(x.shape[2:], sizes, strict=True)]
+    return max_of_spans(x, spans, return_mask)
 
 
 def adaptive_max_pool1d(x: Tensor, output_size: Any, return_mask: bool = False, name: str | None = None) -> Any:

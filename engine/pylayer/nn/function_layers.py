@@ -9,6 +9,7 @@ from pylayer.nn.ctc import ctc_loss
 from pylayer.nn.initializer import Constant
 from pylayer.nn.layer import Layer
 from pylayer.nn.layers import REQUIRED, function_layer
+from pylayer.nn.transducer import rnnt_loss
 from pylayer.ops import activation
 from pylayer.tensor import Tensor
 
@@ -71,6 +72,7 @@ MultiLabelSoftMarginLoss = function_layer(
 MultiMarginLoss = function_layer(
     "MultiMarginLoss", losses.multi_margin_loss, False, p=1, margin=1.0, weight=None, reduction="mean"
 )
+RNNTLoss = function_layer("RNNTLoss", rnnt_loss, False, blank=0, fastemit_lambda=0.001, reduction="mean")
 
 
 class CTCLoss(Layer):

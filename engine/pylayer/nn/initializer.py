@@ -7,9 +7,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pylayer.ops import creation, random
+from pylayer.ops.elementwise import clip
 from pylayer.ops.shape import astype
+from pylayer.ops.special import erfinv
 from pylayer.symbol import at_once
 from pylayer.tensor import Parameter, Tensor
+from pylayer.versions import mark_changed
 
 
 class Initializer:
@@ -21,6 +24,7 @@ class Initializer:
 
     def __call__(self, param: Tensor, block: Any = None) -> Tensor:
         param.array[...] = self.values(param.shape, param.dtype).array
+        mark_changed(param.array)
         return param
 
 
@@ -57,7 +61,22 @@ class Uniform(Initializer):
         return random.uniform(shape, dtype, self.low, self.high)
 
 
-def _fans(shape: Sequence[int]) -> tuple[int, int]:
+class TruncatedNormal(Initializer):
+    """Normally distributed within [a, b]; the bounds are values, not multiples of `std`."""
+
+    def __init__(
+        self, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, name: str | None = None
+    ) -> None:
+        self.mean, self.std, self.a, self.b = mean, std, a, b
+
+    def values(self, shape: Sequence[int], dtype: Any) -> Tensor:
+        """The values: the inverse of the distribution function, of numbers drawn evenly from its value at a to b's."""
+        low, high = (math.erf((bound - self.mean) / (self.std * math.sqrt(2))) for bound in (self.a, self.b))
+        drawn = erfinv(random.uniform(shape, "float64", low, high))
+        return astype(clip(drawn * (self.std * math.sqrt(2)) + self.mean, self.a, self.b), dtype)
+
+
+def fans(shape: Sequence[int]) -> tuple[int, int]:
     """How many inputs and outputs a weight of `shape` connects: a matrix is [in, out], a filter [out, in, …]."""
     if len(shape) < 2:
         return math.prod(shape), math.prod(shape)
@@ -65,21 +84,33 @@ def _fans(shape: Sequence[int]) -> tuple[int, int]:
     return (shape[0], shape[1]) if len(shape) == 2 else (shape[1] * window, shape[0] * window)
 
 
-class XavierUniform(Initializer):
-    """Uniform within sqrt(6 / (fan_in + fan_out)) (Glorot and Bengio, 2010, equation 16)."""
+class _Xavier(Initializer):
+    def __init__(
+        self, fan_in: float | None = None, fan_out: float | None = None, gain: float = 1.0, name: str | None = None
+    ) -> None:
+        self.fan_in, self.fan_out, self.gain = fan_in, fan_out, gain
+
+    def deviation(self, shape: Sequence[int]) -> float:
+        """The standard deviation: `gain` times sqrt(2 / (fan_in + fan_out)) (Glorot and Bengio, 2010, equation 12)."""
+        given = zip((self.fan_in, self.fan_out), fans(shape), strict=True)
+        return self.gain * math.sqrt(2 / max(sum(own if fan is None else fan for fan, own in given), 1))
+
+
+class XavierUniform(_Xavier):
+    """Uniform around 0, its standard deviation that of Xavier."""
 
     def values(self, shape: Sequence[int], dtype: Any) -> Tensor:
         """The values."""
-        limit = math.sqrt(6 / max(sum(_fans(shape)), 1))
+        limit = self.deviation(shape) * math.sqrt(3)  # uniform within ±a has a standard deviation of a / sqrt(3)
         return random.uniform(shape, dtype, -limit, limit)
 
 
-class XavierNormal(Initializer):
-    """Normal with variance 2 / (fan_in + fan_out) (Glorot and Bengio, 2010)."""
+class XavierNormal(_Xavier):
+    """Normal around 0, its standard deviation that of Xavier."""
 
     def values(self, shape: Sequence[int], dtype: Any) -> Tensor:
         """The values."""
-        return astype(random.normal(0.0, math.sqrt(2 / max(sum(_fans(shape)), 1)), shape), dtype)
+        return astype(random.normal(0.0, self.deviation(shape), shape), dtype)
 
 
 class Assign(Initializer):
@@ -117,6 +148,21 @@ class ParamAttr:
         self.regularizer, self.do_model_average, self.need_clip = regularizer, do_model_average, need_clip
 
 
+_usual: dict[str, Initializer | None] = {"weight": None, "bias": None}
+
+
+def set_global_initializer(weight_init: Initializer | None, bias_init: Initializer | None = None) -> None:
+    """Have parameters start from these, unless their attributes name another; None for each layer's own.
+
+    Raises:
+        TypeError: one is no Initializer.
+    """
+    for what, given in (("weight_init", weight_init), ("bias_init", bias_init)):
+        if given is not None and not isinstance(given, Initializer):
+            raise TypeError(f"{what} must be an Initializer or None, but got {type(given).__name__}.")
+    _usual.update(weight=weight_init, bias=bias_init)
+
+
 @at_once
 def create_parameter(
     shape: Sequence[int],
@@ -142,7 +188,8 @@ def create_parameter(
         raise TypeError(
             f"A parameter's attr must be a ParamAttr, an Initializer or a name, but got {type(attr).__name__}."
         )
-    initializer = attr.initializer or default_initializer or (Constant(0.0) if is_bias else XavierUniform())
+    usual = _usual["bias" if is_bias else "weight"]
+    initializer = attr.initializer or usual or default_initializer or (Constant(0.0) if is_bias else XavierUniform())
     if not isinstance(initializer, Initializer):
         raise TypeError(f"A parameter's initializer must be an Initializer, but got {type(initializer).__name__}.")
     parameter = Parameter(initializer.values(list(shape), dtype).array, attr.trainable)

@@ -26,8 +26,8 @@ class Layer:
         own["_buffers"] = OrderedDict()
         own["_sub_layers"] = OrderedDict()
         own["_not_saved"] = set()
-        own["_pre_hooks"] = {}
-        own["_post_hooks"] = {}
+        own["_forward_pre_hooks"] = {}
+        own["_forward_post_hooks"] = {}
         own["_dtype"] = as_dtype(dtype) if dtype is not None else default_dtype()
         own["_name"] = name_scope or type(self).__name__.lower()
         own["training"] = True
@@ -39,22 +39,21 @@ class Layer:
                 raise RuntimeError(f"{type(self).__name__}: call super().__init__() before setting self.{name}.")
             object.__setattr__(self, name, value)
             return
-        if isinstance(value, Parameter):
-            kind = self._parameters
-        elif isinstance(value, Layer):
-            kind = self._sub_layers
-        elif name in self._buffers and (value is None or isinstance(value, Tensor)):
-            kind = self._buffers
-        elif value is None and (name in self._parameters or name in self._sub_layers):
-            kind = self._parameters if name in self._parameters else self._sub_layers
-        else:
-            self._forget(name)
-            object.__setattr__(self, name, value)
-            return
-        if kind is not self._buffers:
-            for other in (self.__dict__, *(d for d in self._registers() if d is not kind)):
-                other.pop(name, None)
-        kind[name] = value
+        for register, kind, what in self._kinds():
+            if isinstance(value, kind) or (value is None and name in register):
+                for other in (self.__dict__, *(d for d in self._registers() if d is not register)):
+                    other.pop(name, None)
+                if kind is Tensor and name not in register:  # not registered as a buffer: one that is not saved
+                    self._not_saved.add(name)
+                register[name] = value
+                return
+            if name in register:
+                raise TypeError(
+                    f"assignment to {what} '{name}' should be of type {kind.__name__} or None, but got "
+                    f"{type(value).__name__!r}"
+                )
+        self._forget(name)
+        object.__setattr__(self, name, value)
 
     def __getattr__(self, name: str) -> Any:
         for register in self._registers():
@@ -68,6 +67,14 @@ class Layer:
 
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *(name for register in self._registers() for name in register)]
+
+    def _kinds(self) -> tuple[tuple[dict[str, Any], type, str], ...]:
+        """The registers, the type of what each holds, and what messages call it."""
+        return (
+            (self._parameters, Parameter, "parameter"),
+            (self._sub_layers, Layer, "sublayer"),
+            (self._buffers, Tensor, "buffers"),
+        )
 
     def _registers(self) -> tuple[dict[str, Any], ...]:
         own = self.__dict__
@@ -123,23 +130,23 @@ class Layer:
         raise NotImplementedError(f"{type(self).__name__} must override forward().")
 
     def __call__(self, *inputs: Any, **kwargs: Any) -> Any:
-        for hook in tuple(self._pre_hooks.values()):
+        for hook in tuple(self._forward_pre_hooks.values()):
             changed = hook(self, inputs)
             if changed is not None:
                 inputs = changed if isinstance(changed, tuple) else (changed,)
         outputs = self.forward(*inputs, **kwargs)
-        for hook in tuple(self._post_hooks.values()):
+        for hook in tuple(self._forward_post_hooks.values()):
             changed = hook(self, inputs, outputs)
             outputs = outputs if changed is None else changed
         return outputs
 
     def register_forward_pre_hook(self, hook: Callable[..., Any]) -> HookHandle:
         """Have ``hook(layer, inputs)`` see, and unless it returns None replace, the inputs of each call."""
-        return HookHandle(self._pre_hooks, hook)
+        return HookHandle(self._forward_pre_hooks, hook)
 
     def register_forward_post_hook(self, hook: Callable[..., Any]) -> HookHandle:
         """Have ``hook(layer, inputs, outputs)`` see, and unless it returns None replace, the outputs of each call."""
-        return HookHandle(self._post_hooks, hook)
+        return HookHandle(self._forward_post_hooks, hook)
 
     # ----------------------------------------------------------------- what is in it
     def named_sublayers(self, prefix: str = "", include_self: bool = False) -> Iterator[tuple[str, Layer]]:

@@ -9,6 +9,7 @@ from pylayer.nn import activations
 from pylayer.nn.initializer import Constant, ParamAttr, Uniform
 from pylayer.nn.layer import Layer
 from pylayer.nn.normalization import batch_norm, group_norm, instance_norm
+from pylayer.ops import activation, elementwise
 from pylayer.tensor import Tensor
 
 
@@ -69,6 +70,50 @@ class BatchNorm3D(_BatchNorm):
 
 class SyncBatchNorm(_BatchNorm):
     """`BatchNorm2D`: there is one process, with which nothing need be in step."""
+
+
+class BatchNorm(Layer):
+    """`batch_norm` by its older name, with an activation behind it."""
+
+    def __init__(
+        self,
+        num_channels: int,
+        act: str | None = None,
+        is_test: bool = False,
+        momentum: float = 0.9,
+        epsilon: float = 1e-5,
+        param_attr: Any = None,
+        bias_attr: Any = None,
+        dtype: Any = "float32",
+        data_layout: str = "NCHW",
+        in_place: bool = False,
+        moving_mean_name: str | None = None,
+        moving_variance_name: str | None = None,
+        do_model_average_for_mean_and_var: bool = True,
+        use_global_stats: bool = False,
+        trainable_statistics: bool = False,
+    ) -> None:
+        super().__init__(dtype="float32" if dtype == "float16" else dtype)
+        self._act, self._momentum, self._epsilon, self._data_layout = act, momentum, epsilon, data_layout
+        self._use_global_stats, self._trainable_statistics = use_global_stats, trainable_statistics
+        self.weight = self.create_parameter([num_channels], param_attr, default_initializer=Constant(1.0))
+        self.bias = self.create_parameter([num_channels], bias_attr, is_bias=True)
+        for part, name, value in (("_mean", moving_mean_name, 0.0), ("_variance", moving_variance_name, 1.0)):
+            fixed = ParamAttr(name, Constant(value), trainable=False)
+            setattr(self, part, self.create_parameter([num_channels], fixed))
+        self.training = not is_test
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The normalised input; its own statistics outside training, too, with `trainable_statistics`."""
+        running = self._use_global_stats or not (self.training or self._trainable_statistics)
+        out = batch_norm(
+            input, self._mean, self._variance, self.weight, self.bias, self.training, self._momentum, self._epsilon,
+            self._data_layout, running,
+        )  # fmt: skip
+        if self._act is None:
+            return out
+        found: Tensor = getattr(activation if hasattr(activation, self._act) else elementwise, self._act)(out)
+        return found
 
 
 class GroupNorm(Layer):

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pylayer.device import check_place
-from pylayer.nn import adaptive_pooling, convolution, interpolation, pooling, vision
+from pylayer.nn import adaptive_pooling, convolution, fractional_pooling, interpolation, pooling, vision
 from pylayer.nn.initializer import Normal
 from pylayer.nn.layer import Layer
 from pylayer.nn.layers import REQUIRED, function_layer
@@ -195,6 +195,13 @@ AdaptiveAvgPool1D, AdaptiveAvgPool2D, AdaptiveAvgPool3D = (
 AdaptiveMaxPool1D, AdaptiveMaxPool2D, AdaptiveMaxPool3D = (
     _pools("AdaptiveMaxPool", n, output_size=REQUIRED, return_mask=False) for n in (1, 2, 3)
 )
+FractionalMaxPool2D, FractionalMaxPool3D = (
+    function_layer(
+        f"FractionalMaxPool{n}D", getattr(fractional_pooling, f"fractional_max_pool{n}d"), "output_size return_mask",
+        output_size=REQUIRED, kernel_size=None, random_u=None, return_mask=False,
+    )
+    for n in (2, 3)
+)  # fmt: skip
 LocalResponseNorm = function_layer(
     "LocalResponseNorm", local_response_norm, "size alpha beta k", size=REQUIRED, alpha=1e-4, beta=0.75, k=1.0,
     data_format="NCHW",
@@ -256,6 +263,25 @@ def _upsample_repr(self: Any) -> str:
 
 
 Upsample.extra_repr = _upsample_repr  # type: ignore[method-assign]
+
+
+def _upsampling(name: str, **options: Any) -> Any:
+    def function(x: Tensor, size: Any, scale_factor: Any, data_format: str) -> Tensor:
+        return interpolation.interpolate(x, size, scale_factor, data_format=data_format, **options)
+
+    function.__name__ = "interpolate"
+    layer = function_layer(name, function, size=None, scale_factor=None, data_format="NCHW")
+
+    def extra_repr(self: Any) -> str:
+        what = "size" if self.values["scale_factor"] is None else "scale_factor"
+        return ", ".join(f"{key}={self.values[key]}" for key in (what, "data_format"))
+
+    layer.extra_repr = extra_repr  # type: ignore[method-assign]
+    return layer
+
+
+UpsamplingBilinear2D = _upsampling("UpsamplingBilinear2D", mode="bilinear", align_corners=True)
+UpsamplingNearest2D = _upsampling("UpsamplingNearest2D", mode="nearest")
 PixelShuffle = function_layer(
     "PixelShuffle", vision.pixel_shuffle, "upscale_factor", upscale_factor=REQUIRED, data_format="NCHW"
 )

@@ -35,7 +35,7 @@ def as_int(value: Any) -> int:
 
 
 class AxisError(ValueError, IndexError):
-    """An axis is out of range. Paddle raises the one in some functions, the other in others."""
+    """An axis is out of range: both errors, as Paddle raises one in some functions and the other in others."""
 
 
 def normal_axis(axis: Any, ndim: int) -> int:

@@ -105,7 +105,14 @@ def register_backward_hook(x: Tensor, hook: Callable[[], Any]) -> None:
     """Have `hook` called, without arguments, when the gradient of this leaf has been accumulated.
 
     It is called once per backward, with the gradient that arrives on its way to `grad`.
+
+    Raises:
+        ValueError: gradients stop at this Tensor, or it is no leaf.
     """
+    if x.stop_gradient or not x.is_leaf:
+        raise ValueError(
+            "(InvalidArgument) _register_backward_hook(): a backward hook is for a leaf that needs a gradient."
+        )
 
     def call(gradient: Tensor) -> None:
         hook()
@@ -141,6 +148,7 @@ ATTRIBUTES: dict[str, Any] = {
     "get_strides": strides,
     "is_cuda": property(lambda x: x.place.is_gpu_place()),
     "pin_memory": pin_memory,
+    "is_same": lambda x, other: x is other,  # of Values in static mode
     "_is_shared_buffer_with": shares_memory,
     "_share_buffer_to": share_buffer_to,
     "_register_backward_hook": register_backward_hook,

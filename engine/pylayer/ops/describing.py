@@ -38,7 +38,7 @@ def is_complex(x: Tensor) -> bool:
 
 
 def is_integer(x: Tensor) -> bool:
-    """Whether the elements are integers; bool is none."""
+    """Whether the elements are integers; bools are not."""
     return x.dtype.rank == 1
 
 

@@ -42,7 +42,7 @@ def cross(x: Tensor, y: Tensor, axis: int = 9, name: str | None = None) -> Tenso
 
 
 def _contracted(axes: Any, ndim: int) -> tuple[list[int], list[int]]:
-    """The axes of the one and of the other that `tensordot` is told, filled up from each other."""
+    """The axes of x and of y that `tensordot`'s argument names; the shorter list is filled up from the other."""
     if isinstance(axes, Tensor):
         axes = axes.tolist()
     if isinstance(axes, int):

@@ -10,9 +10,11 @@ from typing import Any
 
 from pylayer.array import Array
 from pylayer.op import op
+from pylayer.ops.creation import eye
 from pylayer.ops.indexing import getitem
 from pylayer.ops.joining import concat
 from pylayer.ops.linalg import _adjoint, _swapped, matmul
+from pylayer.ops.shape import broadcast_to, tril
 from pylayer.tensor import Tensor
 
 METHODS = ("qr",)
@@ -80,6 +82,34 @@ def qr(x: Tensor, mode: str = "reduced", name: str | None = None) -> Any:
         q, left = qr_(getitem(x, (..., slice(rows))))
         r = concat([left, matmul(_swapped(q).conj(), getitem(x, (..., slice(rows, None))))], -1)
     return r if mode == "r" else (q, r)
+
+
+def householder_product(x: Tensor, tau: Tensor, name: str | None = None) -> Tensor:
+    """The first n columns of H₁ H₂ … Hₖ with Hᵢ = I - τᵢ wᵢ wᵢᴴ, of x [..., m, n] and tau [..., k].
+
+    The vector wᵢ has zeros above place i, 1 there, and column i of x below.
+
+    Raises:
+        AssertionError: dtypes or shapes do not go together.
+    """
+    if x.dtype is not tau.dtype:
+        raise AssertionError("The input x must have the same dtype with input tau.")
+    if x.ndim < 2 or tau.shape[:-1] != x.shape[:-2] or x.ndim != tau.ndim + 1:
+        raise AssertionError(
+            f"The input x must be [..., m, n] and tau [..., k], but the shapes are {x.shape} and {tau.shape}."
+        )
+    if not x.shape[-2] >= x.shape[-1] >= tau.shape[-1]:
+        raise AssertionError(
+            f"The rows of x must be as many as its columns or more, and these as many as tau has elements or more, but "
+            f"the shapes are {x.shape} and {tau.shape}."
+        )
+    product = eye(x.shape[-2], None, x.dtype)
+    below = tril(x, -1) + product[:, : x.shape[-1]]
+    for k in range(tau.shape[-1]):
+        w = below[..., :, k : k + 1]
+        product = product - matmul(matmul(product, w), _swapped(w).conj()) * tau[..., k : k + 1].unsqueeze(-1)
+    whole: Tensor = broadcast_to(product, [*x.shape[:-2], x.shape[-2], x.shape[-2]])
+    return whole[..., :, : x.shape[-1]]
 
 
 # --------------------------------------------------------------------------- singular values

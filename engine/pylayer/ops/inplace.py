@@ -16,7 +16,7 @@ from pylayer.op import op
 from pylayer.ops.creation import to_tensor
 from pylayer.ops.shape import clone
 from pylayer.tensor import Tensor
-from pylayer.versions import mark_changed, version_of
+from pylayer.versions import clock, mark_changed, version_of
 from pylayer.watch import records_all, take_place
 
 
@@ -101,11 +101,12 @@ def in_place_anew(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """
 
     def change(x: Tensor, args: Any, kwargs: Any) -> Tensor:
+        begun = next(clock)  # what the operation itself saves of the memory that it leaves is as it was
         result = function(Tensor(x.array, x.node, x._stop_gradient), *args, **kwargs)
         if records_all():
             take_place(x, result.array, result.node, result._stop_gradient)
             return x
-        replace_memory(x, result.array)
+        replace_memory(x, result.array, begun)
         if grad_mode.get():
             x.node, x._stop_gradient = result.node, result._stop_gradient
         return x
@@ -113,11 +114,15 @@ def in_place_anew(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     return changed_first(f"{function.__name__}_", function, change)
 
 
-def replace_memory(x: Tensor, array: Array) -> None:
-    """Have `x` lie in `array`, a change in place: of its own memory for those who saved that, and one more of `x`."""
+def replace_memory(x: Tensor, array: Array, moment: int | None = None) -> None:
+    """Have `x` lie in `array`, a change in place: of its own memory for those who saved that, and one more of `x`.
+
+    Args:
+        moment: of the clock, when its own memory counts as changed; now unless given.
+    """
     version = version_of(x.array)
     if owner(array) is not owner(x.array):
-        mark_changed(x.array)
+        mark_changed(x.array, moment=moment)
         mark_changed(array, version)
     x.array = array
     mark_changed(array)
@@ -235,6 +240,21 @@ filled_ = in_place(fill)
 def zero_(x: Tensor) -> Tensor:
     """Set every element to 0."""
     return fill_(x, 0)
+
+
+def increment(x: Tensor, value: float = 1.0, name: str | None = None) -> Tensor:
+    """Add `value` to the one element of `x`, in place; also of a leaf, as in Paddle: its gradient is what it was.
+
+    Raises:
+        ValueError: there are several elements.
+    """
+    if x.size != 1:
+        raise ValueError(
+            f"(InvalidArgument) The number of elements in Input(X) should be 1. Now the number is {x.size}."
+        )
+    x.array[...] += x.array.dtype.type(value)
+    mark_changed(x.array)
+    return x
 
 
 def assign(x: Any, output: Tensor | None = None) -> Tensor:

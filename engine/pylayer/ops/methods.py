@@ -188,7 +188,7 @@ METHODS_ONLY = {
     f"{name}_"
     for name in (
         "add", "ceil", "clip", "exp", "floor", "lerp", "put_along_axis", "reciprocal", "round", "rsqrt", "scale",
-        "sigmoid", "sqrt", "uniform", "exponential", "erfinv",
+        "sigmoid", "sqrt", "uniform", "exponential", "erfinv", "fill_diagonal",
     )
 }  # fmt: skip
 """The forms with an underscore that Paddle has no function for."""
@@ -205,6 +205,7 @@ FORMS_IN_PLACE: dict[str, Callable[..., Any]] = {
     **{f"{name}_": in_place(_function(name)) for name in (*IN_PLACE, *IN_PLACE_LOGICAL)},
     **{f"{name}_": in_place_anew(_function(name)) for name in IN_PLACE_ANEW},
     "clip_": in_place(clip_kept),
+    "fill_diagonal_": in_place(overwriting.fill_diagonal),
     "t_": transposed_in_place,
     "where_": where_in_place,
     **{

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import builtins
+import math
 from typing import Any
 
+from pylayer.array import XP
 from pylayer.ops.arguments import normal_axis
 from pylayer.ops.diagonal import _diagonal, diag
-from pylayer.ops.indexing import getitem, setitem
+from pylayer.ops.indexing import getitem, setitem, where_
 from pylayer.ops.rearranging import _slices
 from pylayer.ops.scattering import put_along_axis
 from pylayer.ops.shape import broadcast_shape, broadcast_to, moveaxis, reshape
@@ -49,6 +51,31 @@ def fill_diagonal_tensor(
     moved = moveaxis(x, [dim1, dim2], [-2, -1])
     written = setitem(moved, _diagonal(offset, *moved.shape[-2:]), y)
     return moveaxis(written, [-2, -1], [normal_axis(dim1, x.ndim), normal_axis(dim2, x.ndim)])
+
+
+def fill_diagonal(x: Tensor, value: float, offset: int = 0, wrap: bool = False, name: str | None = None) -> Tensor:
+    """A copy of `x` with the number `value` along the diagonal of all axes.
+
+    Args:
+        offset: of a matrix, which diagonal: those above the main one are positive.
+        wrap: of a matrix with more rows than columns, begin again below, a row further down.
+
+    Raises:
+        ValueError: there is one axis, or there are more than two that are not equally long.
+    """
+    sizes = x.shape
+    if len(sizes) < 2 or (len(sizes) > 2 and len(set(sizes)) > 1):
+        raise ValueError(
+            f"(InvalidArgument) fill_diagonal_(): x should be a matrix, or equally long on all axes, but is {sizes}."
+        )
+    xp = XP[type(x.array)]
+    width = sizes[1]
+    step = builtins.sum(math.prod(sizes[k + 1 :]) for k in range(len(sizes)))
+    last = x.size if wrap or len(sizes) > 2 else builtins.min(x.size, width * width)
+    places = [i + offset for i in range(0, last, step) if len(sizes) > 2 or 0 <= i % width + offset < width]
+    mask = xp.zeros(x.size, bool)
+    mask[places] = True
+    return where_(Tensor(mask.reshape(sizes)), float(value), x)  # type: ignore[no-any-return]
 
 
 def diagonal_scatter(

@@ -126,7 +126,7 @@ def uniform(
     """From [min, max), evenly; a `seed` other than 0 for this call alone."""
     source = default_module().random.default_rng(seed) if seed else generator().source
     values = source.random(_sizes(shape))
-    return Tensor((min + (max - min) * values).astype(_float(dtype)))
+    return Tensor(default_module().asarray(min + (max - min) * values, _float(dtype)))  # a 0-d sum is a scalar
 
 
 def rand(shape: Ints, dtype: DTypeLike = None, name: str | None = None) -> Tensor:
@@ -201,7 +201,8 @@ def bernoulli(x: Tensor, p: float | None = None, name: str | None = None) -> Ten
     chance = array if p is None else p
     if p is None and bool((array > 1).any() | (array < 0).any()):
         raise IndexError("(OutOfRange) bernoulli(): the probabilities should be from 0 to 1.")
-    return Tensor((generator().source.random(array.shape) < chance).astype(array.dtype))
+    drawn = generator().source.random(array.shape) < chance
+    return Tensor(XP[type(array)].asarray(drawn, array.dtype))
 
 
 # --------------------------------------------------------------------------- what the methods in place fill with

@@ -160,10 +160,14 @@ class Optimizer:
 
         Of a Variable: add its gradients and the step to the program, for `parameters` or else those of the optimizer,
         or all that the program uses.
+
+        Returns:
+            Paddle's pair: an empty list, and the parameters that have a gradient, each with it.
         """
         if isinstance(loss, Symbol):
             return minimized(loss, self, list(parameters or self._parameters) or None)
-        return self.step()
+        self.step()
+        return [], [(p, p.grad) for p in self._parameters if p.grad is not None and not p.stop_gradient]
 
     def clear_grad(self, set_to_zero: bool = True) -> None:
         """Clear the gradients of the parameters: zeros, or None."""

@@ -62,7 +62,8 @@ def append_backward(
 
     Args:
         loss: of one element.
-        parameter_list: the parameters, or other Tensors, or their names; all trainable ones of the program by default.
+        parameter_list: the parameters, or other Tensors, or their names; by default whatever the program has that is
+            persistable, as parameters are.
 
     Raises:
         TypeError: `loss` is not a Variable.
@@ -74,7 +75,7 @@ def append_backward(
     if any(not isinstance(n, int) or n != 1 for n in loss._spec.shape):
         raise ValueError(f"append_backward: the loss must have one element, but it is {loss.described()}.")
     program = default_main_program()
-    parameters = [_by_name(p) for p in (program.all_parameters() if parameter_list is None else parameter_list)]
+    parameters = [_by_name(p) for p in (program.persistables() if parameter_list is None else parameter_list)]
     parameters = [p for p in parameters if not p._stop_gradient]
     found = gradients([loss], parameters, None, no_grad_set)
     return [(p, g) for p, g in zip(parameters, found, strict=True) if g is not None]

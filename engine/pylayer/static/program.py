@@ -233,6 +233,10 @@ class Program:
         """The parameters that operators use."""
         return [t for t in self.captured() if isinstance(t, Parameter)]
 
+    def persistables(self) -> list[Tensor]:
+        """What outlives a run: parameters, and Tensors and Variables that were made persistable."""
+        return [t for t in (*self.captured(), *self.list_vars()) if t.persistable]
+
     def to_string(self, throw_on_error: bool = False, with_details: bool = False) -> str:
         """What ``print`` shows."""
         return str(self)

@@ -8,6 +8,7 @@ from pylayer.paddle.base import core as core
 from pylayer.paddle.base import dygraph as dygraph
 from pylayer.paddle.base import framework as framework
 from pylayer.paddle.base import unique_name as unique_name
+from pylayer.paddle.base import wrapped_decorator as wrapped_decorator
 from pylayer.static.recorder import disable_static as _disable_static
 from pylayer.static.recorder import enable_static as _enable_static
 from pylayer.static.recorder import in_dynamic_mode as _in_dynamic_mode

@@ -10,7 +10,7 @@ _EXPORTS = {
     "ops.conditioning": "cholesky_inverse cholesky_solve cond lstsq matrix_exp matrix_rank pinv",
     "ops.eigenvalues": "eig eigh eigvals eigvalsh",
     "ops.elimination": "lu lu_solve lu_unpack",
-    "ops.factors": "qr svd svdvals",
+    "ops.factors": "householder_product qr svd svdvals",
     "ops.linalg": "matmul",
     "ops.reduction": "norm",
     "ops.solving": (

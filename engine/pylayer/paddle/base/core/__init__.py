@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pylayer.compatibility import no as _no
 from pylayer.paddle._names import exported, missing
+from pylayer.paddle.base.core import eager as eager
 
 _EXPORTS = {
     "device": "CPUPlace CUDAPlace is_compiled_with_cuda",

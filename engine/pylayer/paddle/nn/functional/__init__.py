@@ -19,7 +19,9 @@ _EXPORTS = {
     ),
     "nn.convolution": "conv1d conv1d_transpose conv2d conv2d_transpose conv3d conv3d_transpose",
     "nn.ctc": "ctc_loss",
+    "nn.fractional_pooling": "fractional_max_pool2d fractional_max_pool3d",
     "nn.functional": "cosine_similarity dropout embedding layer_norm linear normalize",
+    "nn.hierarchical": "hsigmoid_loss",
     "nn.interpolation": "interpolate upsample",
     "nn.losses": (
         "cosine_embedding_loss dice_loss gaussian_nll_loss hinge_embedding_loss label_smooth log_loss "
@@ -34,6 +36,7 @@ _EXPORTS = {
         "avg_pool1d avg_pool2d avg_pool3d lp_pool1d lp_pool2d max_pool1d max_pool2d max_pool3d max_unpool1d "
         "max_unpool2d max_unpool3d"
     ),
+    "nn.transducer": "rnnt_loss",
     "nn.vision": "affine_grid channel_shuffle fold grid_sample pixel_shuffle pixel_unshuffle temporal_shift unfold",
     "ops.activation": (
         "celu elu elu_ gelu glu hardsigmoid hardswish hardtanh leaky_relu leaky_relu_ log_sigmoid log_softmax "

@@ -5,7 +5,10 @@ from __future__ import annotations
 from pylayer.paddle._names import exported, missing
 
 _EXPORTS = {
-    "nn.initializer": "Assign Constant Initializer Normal Uniform XavierNormal XavierUniform",
+    "nn.gains": "KaimingNormal KaimingUniform Orthogonal calculate_gain",
+    "nn.initializer": (
+        "Assign Constant Initializer Normal TruncatedNormal Uniform XavierNormal XavierUniform set_global_initializer"
+    ),
 }
 globals().update(exported(_EXPORTS))
 

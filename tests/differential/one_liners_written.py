@@ -1,0 +1,127 @@
+"""Programs of what layer files by others use beside the common names: initializers, norms of weights, rarer losses; see
+`one_liners`."""
+
+from __future__ import annotations
+
+_RNNT = (
+    "paddle.to_tensor([[1, 2], [3, 0]], 'int32'), paddle.to_tensor([4, 3], 'int32'), paddle.to_tensor([2, 1], 'int32')"
+)
+_ACTS = "paddle.sin(paddle.arange(120, dtype='float64').reshape([2, 4, 3, 5]) * 1.7) * s"
+_TREE = "paddle.to_tensor([[0, 2, -1, -1], [0, 1, 3, -1]]), paddle.to_tensor([[0, 1, -1, -1], [1, 0, 1, -1]])"
+_NODES = "img[0, :2].reshape([-1, 3])[:6]"
+
+_LAYER = """
+layer = paddle.nn.{layer}.to(dtype="{dtype}")
+layer.weight.set_value(np.cos(np.arange(layer.weight.size)).reshape(layer.weight.shape).astype("{dtype}"))
+"""
+
+_KINDS = """
+made = {"parameter": lambda: paddle.create_parameter([1], "float32"), "layer": lambda: paddle.nn.Linear(1, 1),
+    "tensor": lambda: paddle.ones([1]), "none": lambda: None, "number": lambda: 3}
+out = []
+for first in made:
+    for then in made:
+        layer = paddle.nn.Layer()
+        try:
+            layer.x = made[first]()
+            layer.x = made[then]()
+        except TypeError as error:
+            out.append("TypeError")
+        out.append([first, then, "x" in layer._parameters, "x" in layer._sub_layers, "x" in layer._buffers, "x" in vars(layer)])
+"""
+
+PROGRAMS: dict[str, str] = {
+    # ------------------------------------------------------------------- attributes of layers
+    "nn.Layer kinds": _KINDS,
+    "nn.Layer tensors": "layer = paddle.nn.Linear(2, 2); layer.t = paddle.ones([2]); layer.register_buffer('u', paddle.ones([1]))\nout = [[n for n, _ in layer.named_buffers()], list(layer.state_dict())]\ndel layer.t\nout.append([hasattr(layer, 't'), list(layer._buffers)])",
+    # ------------------------------------------------------------------- norms of weights
+    **{f"nn.utils.weight_norm {kind}": _LAYER.format(layer=layer, dtype="float64") + f"paddle.nn.utils.weight_norm(layer, dim={dim})\nh = (layer({given}) ** 2).sum()\nh.backward()\nout = [layer.weight_g.detach(), layer.weight_v.detach(), layer.weight.detach(), h.detach(), layer.weight_g.grad, layer.weight_v.grad, list(layer.state_dict()), [n for n, _ in layer.named_parameters()]]" for kind, layer, dim, given in (
+        ("rows", "Linear(3, 2)", 0, "x"), ("columns", "Linear(3, 2)", 1, "x"), ("whole", "Linear(3, 2)", None, "x"), ("last", "Linear(3, 2)", -1, "x"), ("counted", "Linear(3, 2)", -2, "x"),
+        ("image", "Conv2D(4, 2, 3)", 0, "img"), ("middle", "Conv2D(4, 2, 3)", 1, "img"),
+    )},
+    "nn.utils.remove_weight_norm": _LAYER.format(layer="Linear(3, 2)", dtype="float64") + "paddle.nn.utils.weight_norm(layer)\nbefore = layer(x)\npaddle.nn.utils.remove_weight_norm(layer)\nout = [layer(x).detach(), before.detach(), list(layer.state_dict())]",
+    "nn.utils.weight_norm twice raises": "layer = paddle.nn.utils.weight_norm(paddle.nn.Linear(2, 2)); paddle.nn.utils.weight_norm(layer)", "nn.utils.weight_norm axis raises": "paddle.nn.utils.weight_norm(paddle.nn.Linear(2, 2), dim=2)",
+    "nn.utils.weight_norm name raises": "paddle.nn.utils.weight_norm(paddle.nn.Linear(2, 2), 'other')", "nn.utils.remove_weight_norm raises": "paddle.nn.utils.remove_weight_norm(paddle.nn.Linear(2, 2))",
+    **{f"nn.utils.spectral_norm {kind}": _LAYER.format(layer=layer, dtype="float32") + f"paddle.nn.utils.spectral_norm(layer, n_power_iterations=60)\nlayer.train()\nh = (layer({given}) ** 2).sum()\nh.backward()\nlayer.eval()\nout = [layer.weight.detach(), h.detach(), layer.weight_orig.grad, layer({given}).detach(), list(layer.state_dict()), layer.weight_u.shape, layer.weight_v.shape]" for kind, layer, given in (
+        ("matrix", "Linear(3, 2)", "f"), ("image", "Conv2D(4, 2, 3)", "img.detach().astype('float32')"), ("transposed", "Conv2DTranspose(4, 2, 3)", "img.detach().astype('float32')"),
+    )},
+    "nn.utils.spectral_norm steps raises": "paddle.nn.utils.spectral_norm(paddle.nn.Linear(2, 2), n_power_iterations=0)", "nn.utils.spectral_norm twice raises": "layer = paddle.nn.utils.spectral_norm(paddle.nn.Linear(2, 2)); paddle.nn.utils.spectral_norm(layer)",
+    "nn.SpectralNorm": "layer = paddle.nn.SpectralNorm([2, 4, 6, 5], 1, 80, dtype='float64')\nu = layer.weight_u.numpy()\nout = [layer(img), [n for n, _ in layer.named_parameters()], layer.weight_v.shape, bool((layer.weight_u.numpy() == u).all()), layer.weight_u.stop_gradient]",
+    "nn.SpectralNorm raises": "paddle.nn.SpectralNorm([2, 0])", "nn.SpectralNorm axis raises": "paddle.nn.SpectralNorm([2, 3], 2)",
+    "nn.BatchNorm": "layer = paddle.nn.BatchNorm(4, dtype='float64')\nout = [layer(img), layer._mean, layer._variance, str(layer), list(layer.state_dict()), layer.training]",
+    "nn.BatchNorm act": "paddle.nn.BatchNorm(4, 'relu', momentum=0.5, epsilon=0.1, dtype='float64')(img)", "nn.BatchNorm tested": "layer = paddle.nn.BatchNorm(4, is_test=True, dtype='float64')\nout = [layer(img), layer._mean, layer.training]",
+    "nn.BatchNorm global": "layer = paddle.nn.BatchNorm(4, dtype='float64', use_global_stats=True)\nout = [layer(img), layer._mean]", "nn.BatchNorm last": "paddle.nn.BatchNorm(4, dtype='float64', data_layout='NHWC')(img.transpose([0, 2, 3, 1]))",
+    # ------------------------------------------------------------------- losses
+    **{f"nn.functional.rnnt_loss {kind}": f"F.rnnt_loss({_ACTS}, {_RNNT}{more})" for kind, more in (
+        ("mean", ", fastemit_lambda=0.0"), ("sum", ", 4, 0.5, 'sum'"), ("none", ", fastemit_lambda=0.25, reduction='none'"), ("blank raises", ", 5"), ("reduction raises", ", reduction='other'"),
+    )},
+    "nn.functional.rnnt_loss lengths raises": f"F.rnnt_loss({_ACTS}, {_RNNT.replace('[4, 3]', '[4.0, 3.0]')})".replace("[4.0, 3.0], 'int32'", "[4, 3]"), "nn.functional.rnnt_loss half raises": f"F.rnnt_loss(({_ACTS}).astype('float16'), {_RNNT})",
+    "nn.RNNTLoss": f"layer = paddle.nn.RNNTLoss(fastemit_lambda=0.0, reduction='sum')\nout = [layer({_ACTS}, {_RNNT}), str(layer)]",
+    "nn.functional.hsigmoid_loss": "F.hsigmoid_loss(m, k, 4, m * 2)", "nn.functional.hsigmoid_loss bias": "F.hsigmoid_loss(m, k.reshape([3, 1]), 4, m, v.reshape([3, 1]))", "nn.functional.hsigmoid_loss two": "F.hsigmoid_loss(m, paddle.to_tensor([0, 1, 1]), 2, x[:1])",
+    "nn.functional.hsigmoid_loss nine": "F.hsigmoid_loss(x, paddle.to_tensor([0, 8]), 9, img[0, 0].reshape([-1, 3])[:8])", "nn.functional.hsigmoid_loss tree": f"F.hsigmoid_loss(x, paddle.to_tensor([0, 1]), 6, {_NODES}, seq[0, 0, :6].reshape([6, 1]), {_TREE})",
+    "nn.functional.hsigmoid_loss large": f"F.hsigmoid_loss(x * 200, paddle.to_tensor([0, 1]), 6, {_NODES}, None, {_TREE})", "nn.functional.hsigmoid_loss classes raises": "F.hsigmoid_loss(x, k[:2], 1, x)",
+    "nn.functional.hsigmoid_loss label raises": "F.hsigmoid_loss(m, k.astype('int32'), 4, m)", "nn.functional.hsigmoid_loss batch raises": "F.hsigmoid_loss(x, k, 4, m)",
+    "nn.HSigmoidLoss": "layer = paddle.nn.HSigmoidLoss(3, 4)\nout = [layer.weight.shape, layer.bias.shape, str(layer), layer(f, k[:2]).shape, paddle.nn.HSigmoidLoss(3, 4, is_custom=True).weight.shape]", "nn.HSigmoidLoss raises": "paddle.nn.HSigmoidLoss(3, 1)",
+    # ------------------------------------------------------------------- pooling
+    **{f"nn.functional.fractional_max_pool2d {kind}": f"F.fractional_max_pool2d({given}, {options}, random_u={u})" for u in (0.1, 0.55, 0.9) for kind, given, options in ((f"{u}", "img", "[3, 2]"), (f"kernel {u}", "img", "[3, 4], 2"), (f"kept {u}", "img", "[None, 3]"), (f"all {u}", "img", "[6, 5], [1, 1]"))},
+    "nn.functional.fractional_max_pool2d ties": "F.fractional_max_pool2d(paddle.round(img * 2), 3, 3, 0.3)", "nn.functional.fractional_max_pool2d mask": "F.fractional_max_pool2d(img.detach(), 3, random_u=0.4, return_mask=True)",
+    "nn.functional.fractional_max_pool3d": "F.fractional_max_pool3d(vol, [2, 3, 2], random_u=0.3)", "nn.functional.fractional_max_pool3d mask": "F.fractional_max_pool3d(vol.detach(), 3, 2, 0.7, True)",
+    "nn.functional.fractional_max_pool2d drawn": "[F.fractional_max_pool2d(img, 3).shape, F.fractional_max_pool3d(vol, 2, 2).shape]", "nn.functional.fractional_max_pool2d number raises": "F.fractional_max_pool2d(img, 3, random_u=1.0)",
+    "nn.functional.fractional_max_pool2d sizes raises": "F.fractional_max_pool2d(img, [3, 3, 3])", "nn.functional.fractional_max_pool2d many raises": "F.fractional_max_pool2d(img, 5, 3)",
+    "nn.FractionalMaxPool2D": "layer = paddle.nn.FractionalMaxPool2D([3, 2], random_u=0.5)\nout = [layer(img), str(layer)]", "nn.FractionalMaxPool3D": "layer = paddle.nn.FractionalMaxPool3D(2, 2, 0.5, True)\nout = [layer(vol.detach()), str(layer)]",
+    "nn.UpsamplingBilinear2D": "layer = paddle.nn.UpsamplingBilinear2D([4, 7])\nout = [layer(img), str(layer)]", "nn.UpsamplingNearest2D": "layer = paddle.nn.UpsamplingNearest2D(scale_factor=2)\nout = [layer(img), str(layer)]",
+    # ------------------------------------------------------------------- matrices
+    "linalg.householder_product values": "paddle.linalg.householder_product(seq[0, :, :3].detach().clone(), v.detach())", "linalg.householder_product batch": "paddle.linalg.householder_product(seq[:, :, :2].detach().clone(), x.detach()[:, :2])",
+    "linalg.householder_product fewer": "paddle.linalg.householder_product(m.detach().clone(), v.detach()[:2])", "linalg.householder_product complex": "paddle.linalg.householder_product(z.T.detach().clone(), z.detach()[0, :2])",
+    "linalg.householder_product one": "paddle.linalg.householder_product(m * 1, v[:1])", "linalg.householder_product dtype raises": "paddle.linalg.householder_product(m, f[0])", "linalg.householder_product wide raises": "paddle.linalg.householder_product(x, v[:2])",
+    "linalg.householder_product shape raises": "paddle.linalg.householder_product(m, m)", "linalg.householder_product integers": "paddle.linalg.householder_product(i.T.clone(), k[:2])",
+    # ------------------------------------------------------------------- first values
+    **{f"nn.initializer.{name}": f"made = paddle.create_parameter([300, 400], 'float64', default_initializer=paddle.nn.initializer.{name}({options}))\nout = [round(abs(float(made.std()) / {std} - 1), 1), float(made.min()) >= {low}, float(made.max()) <= {high}]" for name, options, std, low, high in (
+        ("TruncatedNormal", "1.0, 2.0, -1.0, 1.5", 0.699, -1, 1.5), ("KaimingNormal", "", "(2 / 300) ** 0.5", -1, 1), ("KaimingUniform", "nonlinearity='leaky_relu', negative_slope=0.5", "(2 / 1.25 / 300) ** 0.5", "-(6 / 1.25 / 300) ** 0.5", "(6 / 1.25 / 300) ** 0.5"),
+        ("XavierUniform", "fan_in=20, gain=2.0", "2 * (2 / 420) ** 0.5", "-2 * (6 / 420) ** 0.5", "2 * (6 / 420) ** 0.5"), ("XavierNormal", "fan_out=10", "(2 / 310) ** 0.5", -1, 1),
+    )},
+    "nn.initializer.KaimingNormal out": "made = paddle.create_parameter([300, 40, 3, 3], 'float64', default_initializer=paddle.nn.initializer.KaimingNormal(mode='fan_out'))\nout = round(abs(float(made.std()) / (2 / 2700) ** 0.5 - 1), 1)",
+    "nn.initializer.KaimingNormal raises": "paddle.nn.initializer.KaimingNormal(mode='other')", "nn.initializer.KaimingUniform raises": "paddle.nn.initializer.KaimingUniform(fan_in=3, mode='fan_out')",
+    "nn.initializer.Orthogonal": "q = paddle.create_parameter([3, 2, 4], 'float64', default_initializer=paddle.nn.initializer.Orthogonal(2.0)).reshape([3, 8])\nt = paddle.create_parameter([5, 3], 'float64', default_initializer=paddle.nn.initializer.Orthogonal())\nout = [paddle.round(q @ q.T, 9).abs().detach(), paddle.round(t.T @ t, 9).abs().detach()]",
+    "nn.initializer.calculate_gain": "[paddle.nn.initializer.calculate_gain(n) for n in ('sigmoid', 'linear', 'conv2d', 'conv3d_transpose', 'tanh', 'relu', 'leaky_relu', 'selu')] + [paddle.nn.initializer.calculate_gain('leaky_relu', 0.5)]", "nn.initializer.calculate_gain raises": "paddle.nn.initializer.calculate_gain('other')",
+    "nn.initializer.set_global_initializer": "paddle.nn.initializer.set_global_initializer(paddle.nn.initializer.Constant(2.0), paddle.nn.initializer.Constant(3.0))\ntry:\n    layer = paddle.nn.Linear(2, 2)\n    named = paddle.nn.Linear(2, 2, weight_attr=paddle.nn.initializer.Constant(5.0))\n    norm = paddle.nn.LayerNorm(2)\nfinally:\n    paddle.nn.initializer.set_global_initializer(None, None)\nout = [layer.weight, layer.bias, named.weight, norm.weight]",
+    **{f"nn.init.{name}": f"t = paddle.zeros([3, 3], 'float64') + 7\nfound = paddle.nn.init.{name}(t{more})\nout = [found, t]" for name, more in (("zeros_", ""), ("ones_", ""), ("constant_", ", 0.5"), ("eye_", ""))},
+    **{f"nn.init.{name}": f"t = paddle.zeros([300, 400], 'float64')\nfound = paddle.nn.init.{name}(t{more})\nout = [found, round(abs(float(t.std()) / {std} - 1), 1)]" for name, more, std in (
+        ("uniform_", ", 1.0, 3.0", "(1 / 3) ** 0.5"), ("normal_", ", 5.0, 2.0", 2), ("trunc_normal_", "", 0.8796), ("xavier_uniform_", ", 3.0", "3 * (2 / 700) ** 0.5"), ("xavier_normal_", "", "(2 / 700) ** 0.5"),
+        ("kaiming_uniform_", ", 2.0", "(2 / 5 / 300) ** 0.5"), ("kaiming_normal_", ", 0, 'fan_out', 'relu'", "(2 / 400) ** 0.5"), ("orthogonal_", "", "400 ** -0.5"),
+    )},
+    # ------------------------------------------------------------------- small ones
+    "increment": "t = paddle.to_tensor([1.5]); r = paddle.increment(t, 2.0); out = [r, r is t, t.inplace_version]", "increment integer": "paddle.increment(k[1:2] + 1, 2.7)", "increment raises": "paddle.increment(paddle.ones([2]))",
+    "increment result": "t = v[:1] * v[:1]; r = paddle.increment(t); out = [r]", "increment leaf": "t = paddle.to_tensor([1.5], stop_gradient=False); r = paddle.increment(t); r.backward(); out = [r.detach(), t.grad, r is t]",
+    "tensor": "[paddle.tensor.matmul(x, m), paddle.tensor.transpose(x, [1, 0]), paddle.tensor.gather(x, k[:1], axis=1), paddle.tensor.triu(m), paddle.tensor.qr(m.detach())[1].abs(), paddle.tensor.normal(shape=[2]).shape]",
+    "distributed": "[paddle.distributed.get_rank(), paddle.distributed.get_world_size(), paddle.distributed.is_initialized(), paddle.is_compiled_with_xpu(), paddle.is_compiled_with_rocm()]",
+    "dtypes": "[str(paddle.zeros([1], getattr(paddle, n)).dtype) for n in ('half', 'float', 'double', 'short', 'int', 'long', 'cfloat', 'cdouble')]",
+    # ------------------------------------------------------------------- what Paddle's own tests of autograd ask
+    "Tensor.retain_grads twice": "h = v * v; h.retain_grads(); (h * w).sum().backward(retain_graph=True); (h * w).sum().backward(retain_graph=True); out = h.grad",
+    "Tensor._register_backward_hook result raises": "(x * 2)._register_backward_hook(lambda: None)", "Tensor._register_backward_hook constant raises": "k._register_backward_hook(lambda: None)",
+    "base.core.eager._add_backward_final_hook": "seen = []; paddle.base.core.eager._add_backward_final_hook(lambda: seen.append(1)); (x * y).sum().backward(); (x * y).sum().backward(); out = seen",
+    "base.core.eager.Tensor": "[isinstance(x, paddle.base.core.eager.Tensor), issubclass(paddle.autograd.PyLayer, paddle.base.core.eager.PyLayer)]",
+    "Tensor.cumprod_ saved": "h = x ** 2; h.cumprod_(0); out = h ** 2", "Tensor.cumsum_ saved": "h = x ** 2; h.cumsum_(1); out = h ** 2",
+    "Tensor.cumprod_ before": "h = x ** 2; q = h ** 2; h.cumprod_(0); out = q", **{f"Tensor.fill_diagonal_ {kind}": f"h = {of} * 1; r = h.fill_diagonal_({options}); out = [h, r is h]" for kind, of, options in (
+        ("square", "m", "2.0"), ("wide", "x", "2.0"), ("tall", "x.T", "2.0"), ("offset", "x", "2.0, 1"), ("below", "seq[0]", "0.5, -2"), ("wrapped", "seq[0].T", "2.0, 0, True"), ("wrapped offset", "seq[0].T", "2.0, 1, True"), ("cube", "vol[0, :, :2, :2, 0].reshape([2, 2, 2])", "3.0"),
+    )},
+    "Tensor.fill_diagonal_ leaf raises": "m.fill_diagonal_(2.0)",
+    "incubate.autograd.Jacobian several": "J = paddle.incubate.autograd.Jacobian(lambda a, b: (a.sum() * b, a * 2), [x.detach(), v.detach()])\nout = [J[:].detach(), list(J.shape), J[1:3].detach(), J[-1, 0].detach()]",
+    "incubate.autograd.Jacobian batch": "J = paddle.incubate.autograd.Jacobian(lambda a: a * a, x.detach(), is_batched=True)\nout = [J[:].detach(), list(J.shape), J[:, 1, :].detach()]", "incubate.autograd.Jacobian ellipsis raises": "paddle.incubate.autograd.Jacobian(lambda a: a, v)[..., 0]",
+    "incubate.autograd.Hessian several": "H = paddle.incubate.autograd.Hessian(lambda a, b: (a @ b).sum() ** 2, [x.detach(), v.detach()])\nout = [H[:].detach(), list(H.shape)]", "incubate.autograd.Hessian batch": "paddle.incubate.autograd.Hessian(lambda a: (a * a * a).sum(1, keepdim=True), x.detach(), is_batched=True)[:].detach()",
+    "incubate.autograd.Hessian raises": "paddle.incubate.autograd.Hessian(lambda a: a * a, v)", "incubate.autograd.utils.as_tensors": "[len(paddle.incubate.autograd.utils.as_tensors(x)), len(paddle.incubate.autograd.utils.as_tensors([x, y]))]",
+    "base.wrapped_decorator.wrap_decorator": "d = paddle.base.wrapped_decorator.wrap_decorator(lambda f: lambda *a: f(*a) + 1)\ndef two(a): return a * 2\nout = [d(two)(3), d(two).__name__]",
+    "optimizer.SGD minimize": "p_ = paddle.create_parameter([2], 'float64', default_initializer=paddle.nn.initializer.Constant(3.0))\nq = paddle.create_parameter([1], 'float64')\no = paddle.optimizer.SGD(0.5, [p_, q])\nloss = (p_ * p_).sum(); loss.backward()\nfound = o.minimize(loss)\nout = [found[0], [(a is p_, b.detach()) for a, b in found[1]], p_.detach()]",
+    "grad of a product": "h = paddle.grad(v * w, v, create_graph=True)[0]; h.sum().backward(); out = [v.grad is None, w.grad]",
+    "vision.models.resnet18": "net = paddle.vision.models.resnet18(num_classes=7)\nout = [[(n, q.shape) for n, q in net.named_parameters() if 'layer2' in n], len(net.state_dict()), net(paddle.ones([1, 3, 32, 32])).shape]",
+    "vision.models.resnet50": "net = paddle.vision.models.resnet50(with_pool=False, num_classes=0)\nout = [[(n, q.shape) for n, q in net.named_parameters() if 'layer4' in n], len(net.parameters()), net(paddle.ones([1, 3, 32, 32])).shape]",
+}  # fmt: skip
+
+DIFFERS: dict[str, tuple[str, str]] = {
+    "grad of a product": (r"out\[0\] object|gradient 2 .*", "What a gradient does not depend on has no gradient; Paddle's product gives zeros, its matmul none."),
+    "nn.utils.weight_norm columns": (r"out\[5\] value", "Paddle's p-norm adds epsilon in backward."),
+    **{f"nn.BatchNorm{kind}": (r".* value", "Paddle keeps the momentum in single precision.") for kind in ("", " act")},
+    "nn.SpectralNorm": (r"gradient .* value", "Paddle's is wrong by the difference quotient: for a matrix of 2 by 3 it is 0.28 off, ours 2e-10."),
+    "nn.UpsamplingBilinear2D": (r".* value", "Paddle computes positions in single precision."),
+    "linalg.householder_product one": (r"gradient .*|backward error|.*stop_gradient|.*is_leaf|.*repr", "Paddle writes ones into x, and then refuses the backward."),
+}  # fmt: skip
