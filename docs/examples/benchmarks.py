@@ -80,6 +80,11 @@ def table(*rows: tuple[object, ...]) -> str:
     return "\n".join([lines[0], "|" + "---|" * len(rows[0]), *lines[1:]])
 
 
+def shown(number: float) -> str:
+    """Three digits, or all before the point."""
+    return f"{number:,.0f}" if number >= 100 else f"{number:.3g}"
+
+
 def mutants(record: Record) -> str:
     """Mutants caught and false alarms, by checker."""
     found = record["mutants"]["figures"]
@@ -119,7 +124,7 @@ def checkers(record: Record) -> str:
     """Median milliseconds of each checker."""
     found = record["checkers"]["figures"]["seconds"]
     names = list(next(iter(found.values())))
-    rows = ((f"`{case}`", *(f"{1e3 * median(times[name]):,.3g}" for name in names)) for case, times in found.items())
+    rows = ((f"`{case}`", *(shown(1e3 * median(times[name])) for name in names)) for case, times in found.items())
     return table(("milliseconds", *names), *rows)
 
 
@@ -128,7 +133,7 @@ def engines(record: Record) -> str:
     found = record["engines"]["figures"]
     scale = {"chain": 1e3, "mlp": 1e3, "big": 1e3}  # seconds to milliseconds; a chain has 1000 operations
     rows = (
-        (name, found["versions"][name], *(f"{factor * median(times[what]):.3g}" for what, factor in scale.items()))
+        (name, found["versions"][name], *(shown(factor * median(times[what])) for what, factor in scale.items()))
         for name, times in found["seconds"].items()
     )
     return table(("engine", "version", "`chain` ms", "`mlp` ms", "`big` ms"), *rows)
@@ -150,6 +155,8 @@ TABLES: dict[str, Callable[[Record], str]] = {
     "suite": suite,
 }  # fmt: skip
 """What stands in the place of that name on a page."""
+PICTURES = {"checkers": "Ratios of the checkers' times", "engines": "Ratios of the engines' times"}
+"""The chart above such a table, NAME.svg → what it shows."""
 
 
 # ------------------------------------------------------------------------------------ charts
@@ -206,11 +213,12 @@ def pages(record: Record) -> dict[Path, str]:
     for path in sorted((ROOT / "docs").glob("*.md")):
         before = after = path.read_text(encoding="utf-8")
         for name in re.findall(r"^<!-- ([\w-]+) -->$", before, re.M):
-            shown = f"Not recorded yet: `python docs/examples/benchmarks.py {name}` measures it."
+            content = f"Not recorded yet: `python docs/examples/benchmarks.py {name}` measures it."
             if name in record:
-                shown = f"{TABLES[name](record)}\n\n{record[name]['machine']}."
+                picture = f"![{PICTURES[name]}](pictures/{name}.svg)\n\n" if name in PICTURES else ""
+                content = f"{picture}{TABLES[name](record)}\n\n{record[name]['machine']}."
             place = re.compile(rf"(<!-- {name} -->\n).*?(<!-- / -->)", re.S)
-            after = place.sub(lambda found, shown=shown: f"{found[1]}{shown}\n{found[2]}", after)
+            after = place.sub(lambda found, content=content: f"{found[1]}{content}\n{found[2]}", after)
         if after != before or "<!-- / -->" in before:
             drawn[path] = after
     return drawn
