@@ -11,9 +11,9 @@ from described import Library
 
 MODULES = (
     "", "amp", "autograd", "autograd.py_layer", "base", "base.core", "base.dygraph", "base.dygraph.base",
-    "base.framework", "base.unique_name", "device", "distributed.fleet.recompute", "distributed.fleet.utils", "fft",
-    "framework", "geometric", "incubate", "incubate.autograd", "jit", "linalg", "nn", "nn.functional",
-    "nn.initializer", "nn.utils", "optimizer", "optimizer.lr", "regularizer", "special", "utils",
+    "base.core.eager", "base.framework", "base.unique_name", "base.wrapped_decorator", "device", "distributed", "distributed.fleet.recompute", "distributed.fleet.utils", "fft",
+    "framework", "geometric", "incubate", "incubate.autograd", "incubate.autograd.utils", "jit", "linalg", "nn", "nn.functional",
+    "nn.init", "nn.initializer", "nn.utils", "optimizer", "optimizer.lr", "regularizer", "special", "utils", "vision.models",
 )  # fmt: skip
 """The facade's modules; static mode has a suite of its own."""
 
@@ -45,7 +45,7 @@ def public_names(paddle: Library, name: str) -> list[str]:
 def tensor_names(paddle: Library) -> list[str]:
     """The methods, properties and operators of Tensor."""
     ours = paddle.Tensor
-    own = {"accumulate", "array", "conjugate", "node"}  # the engine's, not Paddle's
+    own = {"accumulate", "array", "conjugate", "is_same", "node"}  # the engine's, and what Paddle has in static mode
     special = {"__module__", "__annotations__", "__doc__", "__slots__", "__init__", "__dict__", "__weakref__"} | {
         "__array_priority__", "__array_ufunc__", "__static_attributes__", "__firstlineno__",
     }  # fmt: skip

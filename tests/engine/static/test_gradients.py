@@ -189,3 +189,12 @@ def test_gradients_are_for_static_mode() -> None:
 def test_what_takes_gradients_at_once_names_the_way_in_a_program() -> None:
     with pytest.raises(RuntimeError, match=r"Variable 'X'.*paddle\.static\.gradients"):
         data().backward()
+
+
+def test_append_backward_gives_the_gradients_of_all_that_is_persistable() -> None:
+    x, other = data(), data("other")
+    x.persistable = True
+    found = paddle.static.append_backward((x * other).sum())
+    assert [parameter.is_same(x) for parameter, _ in found] == [True]
+    values = np.arange(6.0).reshape(2, 3)
+    np.testing.assert_array_equal(fetch(found[0][1], X=values, other=values + 1), values + 1)
