@@ -15,7 +15,7 @@ from gradcheck.checker.of_tape import OfTape, of_tape
 from gradcheck.checker.point import Point
 from gradcheck.numeric.derivative import BRIEF, Derivative, derivative_of
 from gradcheck.numeric.line import Array, inner, module_of, root_of_squares
-from gradcheck.numeric.noise import measured, with_hidden
+from gradcheck.numeric.noise import measured, with_float32, with_hidden
 from gradcheck.numeric.scan import EPS, LARGEST, RATIO, SMALLEST, USUAL_LARGEST, Scan
 
 ROUNDING = 64 * EPS
@@ -162,8 +162,9 @@ class Looker:
         """The claim excluded only beyond the rounding of the dtype that the inputs were given in, in which backward may
         compute: what is usual, and if that is not enough what is measured."""
         point, size = self.point, min(look.claim.size, SIGNS * look.claim.root)
-        if point.coarsest > EPS and look.decision in EXCLUDED and np.isfinite(size):
-            look.seen = replace(look.seen, allowed=look.seen.allowed + GIVEN_UNITS * point.coarsest * size)
+        if look.decision in EXCLUDED and np.isfinite(size):
+            if point.coarsest > EPS:
+                look.seen = replace(look.seen, allowed=look.seen.allowed + GIVEN_UNITS * point.coarsest * size)
             if measure and look.decision in EXCLUDED:
                 rounding = claim_rounding(point, look.direction, look.cotangent, size, self.random)
                 look.seen = replace(look.seen, allowed=look.seen.allowed + rounding)
@@ -184,7 +185,7 @@ class Looker:
             return measured(scan)
         found = measured(scan, (1.0, -1.0))
         if self.fine:
-            return found
+            return with_float32(scan, found) if self.point.tape is None else found
         xp, hidden = module_of(found), with_hidden(scan, found)
         if self.point.tape is None:
             return xp.maximum(hidden, self.floor)

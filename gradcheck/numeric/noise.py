@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from gradcheck.numeric.line import Array, Line, module_of
-from gradcheck.numeric.scan import EPS, Scan
+from gradcheck.numeric.line import Array, Line, flat, module_of, real
+from gradcheck.numeric.scan import EPS, SMALLEST, USUAL_LARGEST, Scan
 
 DEVIATIONS = 6.0
 """What differences estimate is the standard deviation of the error. Rounding to a grid is off by 1.7 of them at most;
@@ -72,6 +72,10 @@ bits is not. There sixth differences no longer see functions of that scale (2^-9
 SHARED = 0.25
 """Of the relative rounding error that half of the rows have, so much is granted to each: it is the same function, and a
 few values may agree by chance."""
+FLOAT32 = 2.0**-18
+"""Rounding to float32 on the way is no more, relative to the values: 32 units, for some ten operations in a row."""
+STAIRS = -8
+"""The exponent of the least step at which stairs are looked for, 2^-16: finer ones show in high differences."""
 COARSEST = 2.0**-5
 """Rounding is no larger share of the values (the spacing of bfloat16 is 2^-7): what is, is the function's structure."""
 
@@ -95,7 +99,7 @@ def measured(scan: Scan, sides: Sequence[float] = (1.0,)) -> Array:
         bound = xp.maximum(bound, xp.where(rounded, least, 0.0))
         bound = xp.where(flat, EPS * xp.maximum(size, 1.0), bound)
         found.append(xp.where(xp.isfinite(bound), bound, xp.inf))
-    return of_both(*found) if len(found) == 2 else found[0]
+    return xp.maximum(of_both(*found), stairs(scan)) if len(found) == 2 else found[0]
 
 
 def of_both(ahead: Array, behind: Array) -> Array:
@@ -118,8 +122,54 @@ def with_hidden(scan: Scan, noise: Array) -> Array:
     size = xp.maximum(scan.line.sizes, xp.maximum(*(abs(table).max(axis=0) for table in tables)))
     found = xp.where((hidden > noise) & (hidden <= COARSEST * size), hidden, noise)
     known = size > 0
-    if not bool(known.any()):
-        return found
-    shares = sorted((found[known] / size[known]).tolist())
-    usual = shares[len(shares) // 2]  # np.median imports numpy.ma, in every case's process anew: 8 ms
-    return xp.where(xp.isfinite(found), xp.maximum(found, SHARED * usual * size), found)
+    if bool(known.any()):
+        shares = sorted((found[known] / size[known]).tolist())
+        usual = shares[len(shares) // 2]  # np.median imports numpy.ma, in every case's process anew: 8 ms
+        found = xp.where(xp.isfinite(found), xp.maximum(found, SHARED * usual * size), found)
+    return found
+
+
+def with_float32(scan: Scan, noise: Array) -> Array:
+    """`noise`, the least that it is, and that of stairs no higher than float32's rounding makes them.
+
+    Between them the function is constant, so that a gradient of 0 would always be right.
+    """
+    scan.extend([SMALLEST])
+    xp, size = module_of(noise), scan.line.sizes
+    constant = xp.stack([abs(sample.change) for sample in scan.samples[SMALLEST]]).max(axis=0) == 0
+    if not bool(constant.any()):
+        return noise
+    hidden = with_hidden(scan, noise)
+    return xp.where(constant & (hidden <= FLOAT32 * size), hidden, noise)
+
+
+def stairs(scan: Scan) -> Array:
+    """The height of the stairs that rounding makes of every row, and 0 where it makes none.
+
+    A function that is constant between close values and changes farther off does so in stairs. They are its own (a
+    quantiser), or the rounding of a number on the way, as in log|log √(1 + 1e-12)|. Those of float64 that are wide
+    enough to be seen are 2²⁹ times as high in float32, so that nothing is left there; a quantiser gives the same.
+    """
+    scan.extend(range(STAIRS, USUAL_LARGEST + 1))
+    xp = module_of(scan.line.outputs)
+    sides = [xp.stack([scan.samples[k][side].change for k in sorted(scan.samples) if k >= STAIRS]) for side in (0, 1)]
+    changes = abs(xp.concatenate(sides))
+    least = xp.where(changes > 0, changes, xp.inf).min(axis=0)
+    found = xp.isfinite(least) & ((sides[0][0] == 0) | (sides[1][0] == 0))
+    if bool(found.any()):
+        found &= lost_in_float32(scan.line)
+    return xp.where(found, least, 0.0)
+
+
+def lost_in_float32(line: Line) -> Array:
+    """The rows of which float32 loses nearly all digits on the way. None if it cannot hold the numbers themselves."""
+    moved = [k for k, _ in line.moves if line.x[k].dtype.name == "float64"]
+    point = [x.astype("float32") if k in moved else x for k, x in enumerate(line.x)]
+    change, size = abs(line.rows(real(flat(line.f(point))) - line.outputs).change), line.sizes
+    told = bool(moved) and all(bool(in_float32(abs(line.x[k])).all()) for k in moved)
+    return (change > COARSEST * size) & in_float32(size) if told else size < 0
+
+
+def in_float32(sizes: Array) -> Array:
+    """Which numbers float32 can hold."""
+    return (sizes == 0) | ((sizes > np.finfo("float32").tiny) & (sizes < np.finfo("float32").max))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import erf
 from typing import Any
 
 import numpy as np
@@ -80,10 +81,23 @@ def quick_gelu_vjp(m: Any, x: Any, y: Any, g: Any) -> Any:
     return g * (s + 1.702 * x * s * sigmoid(m, -1.702 * x))
 
 
+def normal_share(x: Any) -> Any:
+    """The distribution function of the normal distribution: all that is left of it below −8.3 is rounding."""
+    return 0.5 * (1 + np.vectorize(erf)(x / np.sqrt(2)))
+
+
+def gelu_vjp(x: Any, y: Any, g: Any) -> Any:
+    return g * (normal_share(x) + x * np.exp(-x * x / 2) / np.sqrt(2 * np.pi))
+
+
 WIDE = normal((16, 32), size=3)
 TAILS = [
     *in_both("quick gelu", lambda m, x: x * sigmoid(m, 1.702 * x), quick_gelu_vjp, factor(1.01, quick_gelu_vjp),
              normal((16, 32), size=5), seeds=2),
+    *in_numpy("gelu of 30 randn", lambda x: x * normal_share(x), gelu_vjp, factor(1.01, gelu_vjp),
+              normal((16, 32), size=30), seeds=4),
+    *in_numpy("gelu of 30 randn, float32", lambda x: x * normal_share(x), gelu_vjp, factor(1.01, gelu_vjp),
+              normal((16, 32), size=30, dtype="float32"), seeds=4),
     *in_both("log cosh", lambda m, x: m.log(m.cosh(x)), lambda m, x, y, g: g * m.tanh(x),
              lambda m, x, y, g: g * m.sign(x), WIDE, seeds=2),
     *in_both("the derivative of a sigmoid", lambda m, x: sigmoid(m, x) * (1 - sigmoid(m, x)),
@@ -125,6 +139,20 @@ CANCELLATION = [
              lambda m, a, b, y, g: (g * a / m.sqrt((a * a).sum()), g * b / m.sqrt((b * b).sum())),
              lambda seed: [x + k * 1e-9 for k in range(2) for x in normal((6,))(seed)]),
 ]  # fmt: skip
+
+# ------------------------------------------------------------------- cancellation, amplified afterwards
+AMPLIFIED = [
+    *in_numpy("log|log(1 + x)|", lambda x: np.log(abs(np.log(1 + x))), lambda x, y, g: g / (1 + x) / np.log1p(x),
+              [lambda x, y, g: 1.5 * g / x, lambda x, y, g: 0 * g], [[1.7e-12]], seeds=4),
+    *in_numpy("log(1 − cos x)", lambda x: np.log(1 - np.cos(x)), lambda x, y, g: g / np.tan(x / 2),
+              [lambda x, y, g: g / x, lambda x, y, g: 0 * g], [[1.3e-6]], seeds=4),
+    *in_numpy("1/(√(1 + x) − 1)", lambda x: 1 / (np.sqrt(1 + x) - 1),
+              lambda x, y, g: -g * (np.sqrt(1 + x) + 1) ** 2 / (2 * np.sqrt(1 + x) * x * x),
+              [lambda x, y, g: -g / x / x], [[3.1e-12]], seeds=4),
+    *in_numpy("log(eˣ − 1)", lambda x: np.log(np.exp(x) - 1), lambda x, y, g: g * np.exp(x) / np.expm1(x),
+              [lambda x, y, g: -g / x], [[6.2e-13]], seeds=4),
+]  # fmt: skip
+
 
 # ------------------------------------------------------------------- range
 RANGE = [
@@ -168,7 +196,7 @@ SHARES = [
              lambda m, a, b, y, g: (1e8 * g, 1e-8 * g * m.sin(b * 1e-8)), [[1e-8, -3e-8], [1e8, 2e8]]),
 ]  # fmt: skip
 
-KINDS = (LOW, TAILS, CANCELLATION, RANGE, SHARES)
+KINDS = (LOW, TAILS, CANCELLATION, AMPLIFIED, RANGE, SHARES)
 
 
 test_a_right_backward_is_green, test_a_wrong_backward_is_not = judging(*KINDS)
