@@ -16,6 +16,7 @@ APART = 4
 """The spacing of the points at which backward is run, in units of the dtype that it may round to: each is rounded
 anew."""
 FLOAT32 = 2.0**-23
+"""In which a backward may compute though its inputs are float64 (a cotangent that is cast)."""
 COARSEST = 2.0**-10
 """Of float16. Points as far apart as the numbers of a coarser dtype are no longer close."""
 

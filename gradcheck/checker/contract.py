@@ -98,7 +98,9 @@ class Contracts:
         if names:
             scaled = self.gradients([None if a is None else array_like(POWER_OF_TWO * a, a) for a in g])
             if not self.named(lambda k: not close(scaled[k], of_g[k], POWER_OF_TWO, None)):
-                names = self.named(lambda k: not close(whole[k], of_g[k], FACTOR, of_h[k], 0.0, COARSE))
+                names = self.named(
+                    lambda k: not close(whole[k], of_g[k], FACTOR, of_h[k], self.natural(mixed, k), COARSE)
+                )
         if names:
             return [Diagnosis.of("GC110", f"b({FACTOR:g}·g + h) is not {FACTOR:g}·b(g) + b(h)", names)]
         zero = self.gradients([None if a is None else array_like(a * 0, a) for a in g])

@@ -184,11 +184,15 @@ class Looker:
         if not whole:
             return measured(scan)
         found = measured(scan, (1.0, -1.0))
-        if self.fine:
-            return with_float32(scan, found) if self.point.tape is None else found
-        xp, hidden = module_of(found), with_hidden(scan, found)
         if self.point.tape is None:
-            return xp.maximum(hidden, self.floor)
+            return (
+                with_float32(scan, found)
+                if self.fine
+                else module_of(found).maximum(with_hidden(scan, found), self.floor)
+            )
+        if self.fine:
+            return found
+        xp, hidden = module_of(found), with_hidden(scan, found)
         total = self.tape_noise([], xp.ones_like(self.point.outputs.vector), 0.0)
         return xp.minimum(hidden, xp.maximum(found, total))
 

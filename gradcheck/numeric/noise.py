@@ -74,6 +74,8 @@ SHARED = 0.25
 few values may agree by chance."""
 FLOAT32 = 2.0**-18
 """Rounding to float32 on the way is no more, relative to the values: 32 units, for some ten operations in a row."""
+FEW = 16.0
+"""Units of rounding that stairs may be high, or parts of one that they may be low, after a few operations."""
 STAIRS = -8
 """The exponent of the least step at which stairs are looked for, 2^-16: finer ones show in high differences."""
 COARSEST = 2.0**-5
@@ -139,8 +141,8 @@ def with_float32(scan: Scan, noise: Array) -> Array:
     constant = xp.stack([abs(sample.change) for sample in scan.samples[SMALLEST]]).max(axis=0) == 0
     if not bool(constant.any()):
         return noise
-    hidden = with_hidden(scan, noise)
-    return xp.where(constant & (hidden <= FLOAT32 * size), hidden, noise)
+    found = xp.maximum(with_hidden(scan, noise), least_change(scan))
+    return xp.where(constant & (found <= FLOAT32 * size), found, noise)
 
 
 def stairs(scan: Scan) -> Array:
@@ -150,15 +152,22 @@ def stairs(scan: Scan) -> Array:
     quantiser), or the rounding of a number on the way, as in log|log √(1 + 1e-12)|. Those of float64 that are wide
     enough to be seen are 2²⁹ times as high in float32, so that nothing is left there; a quantiser gives the same.
     """
-    scan.extend(range(STAIRS, USUAL_LARGEST + 1))
-    xp = module_of(scan.line.outputs)
-    sides = [xp.stack([scan.samples[k][side].change for k in sorted(scan.samples) if k >= STAIRS]) for side in (0, 1)]
-    changes = abs(xp.concatenate(sides))
-    least = xp.where(changes > 0, changes, xp.inf).min(axis=0)
-    found = xp.isfinite(least) & ((sides[0][0] == 0) | (sides[1][0] == 0))
+    xp, least = module_of(scan.line.outputs), least_change(scan)
+    found = least > 0
     if bool(found.any()):
-        found &= lost_in_float32(scan.line)
+        found &= xp.stack([sample.change == 0 for sample in scan.samples[STAIRS]]).any(axis=0)
+    if bool(found.any()):
+        found &= lost_in_float32(scan.line) | made_by_float32(scan.line, least)
     return xp.where(found, least, 0.0)
+
+
+def least_change(scan: Scan) -> Array:
+    """The least change of every row up to the inputs' scale, the height of its stairs if it has any; 0 if none."""
+    scan.extend(range(SMALLEST, USUAL_LARGEST + 1))
+    xp = module_of(scan.line.outputs)
+    changes = abs(xp.stack([sample.change for pair in scan.samples.values() for sample in pair]))
+    least = xp.where(changes > 0, changes, xp.inf).min(axis=0)
+    return xp.where(xp.isfinite(least), least, 0.0)
 
 
 def lost_in_float32(line: Line) -> Array:
@@ -168,6 +177,18 @@ def lost_in_float32(line: Line) -> Array:
     change, size = abs(line.rows(real(flat(line.f(point))) - line.outputs).change), line.sizes
     told = bool(moved) and all(bool(in_float32(abs(line.x[k])).all()) for k in moved)
     return (change > COARSEST * size) & in_float32(size) if told else size < 0
+
+
+def made_by_float32(line: Line, heights: Array) -> Array:
+    """The rows that are numbers of float32 and whose stairs are as high as its rounding of numbers as large as the
+    inputs, or 1: the layer casts to it, and most digits cancel."""
+    if line.weights is not None:
+        return heights < 0
+    xp, eps = module_of(line.outputs), float(np.finfo("float32").eps)
+    digits = xp.frexp(line.outputs)[0] * 2.0**24
+    size = max(float(abs(x).max()) for x in line.x if x.size)
+    usual = (heights >= eps * size / FEW) & (heights <= FEW * eps * max(1.0, size))
+    return (digits != 0) & (digits == xp.round(digits)) & usual
 
 
 def in_float32(sizes: Array) -> Array:

@@ -71,6 +71,51 @@ for dtype in ("float64", "float32"):
     ]  # fmt: skip
 
 
+# ------------------------------------------------------------------- float32 on the way, where no tape sees it
+def in_float32(x: Any) -> Any:
+    return x.astype("float32")
+
+
+def softmax(s: Any) -> Any:
+    e = np.exp(s - s.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+
+def numpy_attention_vjp(share: float) -> Any:
+    def backward(q: Any, k: Any, v: Any, y: Any, g: Any) -> Any:
+        p, dp = softmax(q @ k.T / 3), g @ v.T
+        ds = share * p * (dp - (dp * p).sum(-1, keepdims=True)) / 3
+        return ds @ k, ds.T @ q, p.T @ g
+
+    return backward
+
+
+def gate_vjp(share: float) -> Any:
+    def backward(x: Any, w: Any, y: Any, g: Any) -> Any:
+        gate = 1 / (1 + np.exp(-w))
+        return g * gate, share * g * x * gate * (1 - gate)
+
+    return backward
+
+
+HIDDEN_CASTS = [
+    *in_numpy("attention, softmax in float32", lambda q, k, v: softmax(in_float32(q @ k.T / 3)).astype(q.dtype) @ v,
+              numpy_attention_vjp(1), [numpy_attention_vjp(0), numpy_attention_vjp(-1)],
+              normal((5, 4), (5, 4), (5, 4)), seeds=3),
+    *in_numpy("a gate in float32", lambda x, w: x * (1 / (1 + np.exp(-in_float32(w)))), gate_vjp(1),
+              [gate_vjp(0), gate_vjp(2)], normal((4, 6), (4, 6)), seeds=3),
+    *in_numpy("log(1 + x) in float32 at 1e-4", lambda x: np.log(1 + in_float32(x)), lambda x, y, g: g / (1 + x),
+              [lambda x, y, g: 0 * g, lambda x, y, g: 2 * g], normal((6,), size=1e-4), of_right=NOT_FAIL,
+              of_wrong=NOT_GREEN, seeds=3),
+    *in_numpy("x − tanh x in float32 at 0.01", lambda x: in_float32(x) - np.tanh(in_float32(x)),
+              lambda x, y, g: g * np.tanh(x) ** 2, [lambda x, y, g: 0 * g, lambda x, y, g: g],
+              normal((6, 8), size=0.01), of_right=NOT_FAIL, of_wrong=NOT_GREEN),
+    *in_numpy("a rectifier with a backward in float32", lambda x: np.maximum(x, 0),
+              lambda x, y, g: in_float32(g) * (in_float32(x) > 0), lambda x, y, g: in_float32(g) * (x > -1),
+              normal((20,)), seeds=3),
+]  # fmt: skip
+
+
 # ------------------------------------------------------------------- tails
 def sigmoid(m: Any, x: Any) -> Any:
     return 1 / (1 + m.exp(-x))
@@ -196,7 +241,7 @@ SHARES = [
              lambda m, a, b, y, g: (1e8 * g, 1e-8 * g * m.sin(b * 1e-8)), [[1e-8, -3e-8], [1e8, 2e8]]),
 ]  # fmt: skip
 
-KINDS = (LOW, TAILS, CANCELLATION, AMPLIFIED, RANGE, SHARES)
+KINDS = (LOW, HIDDEN_CASTS, TAILS, CANCELLATION, AMPLIFIED, RANGE, SHARES)
 
 
 test_a_right_backward_is_green, test_a_wrong_backward_is_not = judging(*KINDS)
