@@ -97,7 +97,9 @@ class Contracts:
         if names:
             scaled = self.gradients(POWER_OF_TWO * g)
             if not self.named(lambda k: not close(scaled[k], of_g[k], POWER_OF_TWO, None)):
-                names = self.named(lambda k: not close(whole[k], of_g[k], FACTOR, of_h[k], 0.0, COARSE))
+                names = self.named(
+                    lambda k: not close(whole[k], of_g[k], FACTOR, of_h[k], self.natural(mixed, k), COARSE)
+                )
         if names:
             return [Diagnosis.of("GC110", f"b({FACTOR:g}·g + h) is not {FACTOR:g}·b(g) + b(h)", names)]
         zero = self.gradients(0 * g)

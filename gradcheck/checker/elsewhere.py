@@ -47,7 +47,7 @@ def elsewhere(looker: Looker, look: Look, anyway: bool = False) -> Found:
 
     `anyway` also if the claim is not within the bar here.
     """
-    held = look.seen.holds(look.claim.value)
+    held, contested = look.seen.holds(look.claim.value), False
     for multiple in MULTIPLES if anyway or (held and not look.seen.noisy) else ():
         try:
             scaled = looker.point.beside([x * multiple for x in looker.point.x])
@@ -55,13 +55,24 @@ def elsewhere(looker: Looker, look: Look, anyway: bool = False) -> Found:
             if there.point.outputs.not_finite() is not None:
                 continue
             found = there.look()
+            # no slope there tells little of a claim of 0 if the function is flat there too: nearer to 0 it may respond
+            further = found.decision is Decision.UNSEEN and (found.claim.size > 0 or multiple > 1)
+            whole = (found.decision is Decision.FAIL or further) and not found.kinked
+            if whole:
+                found = there.look(whole=True)
             if found.decision is Decision.UNSEEN or found.kinked:
                 continue
-            if found.decision is Decision.FAIL:
-                found = there.look(whole=True)
+            if found.decision is Decision.FAIL and found.rejected is None:  # by both readings of the finest structure
+                there.fine = False
+                coarse = there.look(whole=True)
+                if coarse.decision is not Decision.FAIL:
+                    contested |= not coarse.claim.size <= coarse.seen.bar < float("inf")
+                    continue
+            # one projection may be small by chance, and then hides what is wrong by a factor
+            again = there.look(whole=whole).decision if found.decision is Decision.PASS else found.decision
         except Exception:  # it is not asked to work elsewhere
             continue
-        if found.decision is Decision.PASS:
+        if found.decision is Decision.PASS and again is Decision.PASS:
             return Found(Status.PASS, marks=(f"flat here, right at {multiple:g} times the inputs",))
         if found.decision is Decision.FAIL and look.rejected is not None:
             return Found(Status.FAIL, look=look)  # the tape rejects it here, and both where something is seen
@@ -69,11 +80,11 @@ def elsewhere(looker: Looker, look: Look, anyway: bool = False) -> Found:
             why = UNSEEN.format(f": at {multiple:g} times the inputs, where it responds, the gradient is wrong")
             cause = Diagnosis.of("GC121", why)
             return Found(Status.INCONCLUSIVE, why, diagnosis=(cause,), wrong_elsewhere=True, doubted=True)
-    silent = held and not bool((look.derivative.around > 0).any()) and not look.seen.noisy
+    silent = held and not contested and not bool((look.derivative.around > 0).any()) and not look.seen.noisy
     if silent and look.claim.size <= look.seen.bar < float("inf"):  # what backward gives is no more than rounding
         return Found(Status.PASS, marks=("nothing changes here",))
     why = UNSEEN.format(looker.point.raised)
-    return Found(Status.INCONCLUSIVE, why, diagnosis=(Diagnosis.of("GC121", why),), doubted=not held)
+    return Found(Status.INCONCLUSIVE, why, diagnosis=(Diagnosis.of("GC121", why),), doubted=contested or not held)
 
 
 def beside(looker: Looker, masks: Sequence[Array | None] | None = None) -> Looker:

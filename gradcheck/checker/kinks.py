@@ -20,6 +20,9 @@ from gradcheck.numeric.line import Line, Scan, moved
 DIRECTIONS = 8
 """Along which a gradient has to lie in the hull of both sides: one that is outside for half of the directions, as where
 both of two tied maxima take all, passes all of them once in 2^8."""
+ONE_SIGN = 2
+"""More of them in which all elements move the same way: along these the shares that tied elements have add up, so that
+a gradient which gives all of it to each, or nothing to any, is outside whatever the magnitudes drawn."""
 OFFSETS = 24
 """Points nearby at which the derivative is looked at. Of two pieces that meet both are seen but once in 2^23; of more,
 what was not seen may lie beyond what was by as much as those seen are apart."""
@@ -83,6 +86,8 @@ def judged(looker: Looker, masks: Masks | None) -> Kinks:
     """
     point, xp = looker.point, module_of(looker.point.outputs.vector)
     directions = [point.direction(looker.random, masks) for _ in range(DIRECTIONS)]
+    for _ in range(ONE_SIGN):
+        directions.append([d if d is None else abs(d) for d in point.direction(looker.random, masks)])
     offsets = [point.direction(looker.random, masks) for _ in range(OFFSETS)]
     ranges: list[Range] = []
     noise: Array | None = None

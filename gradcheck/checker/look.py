@@ -16,7 +16,7 @@ from gradcheck.checker.point import Point
 from gradcheck.numeric.arrays import EPS, Array, inner, module_of, root_of_squares
 from gradcheck.numeric.derivative import BRIEF, Derivative, derivative_of
 from gradcheck.numeric.line import LARGE, RATIO, USUAL, Scan, moved
-from gradcheck.numeric.noise import measured, with_hidden
+from gradcheck.numeric.noise import measured, with_float32, with_hidden
 
 GIVEN_UNITS = 4
 """As `ROUNDING`, in units of the coarser dtype that the inputs were given in: backward may compute in it on the way."""
@@ -157,8 +157,9 @@ class Looker:
         """The claim excluded only beyond the rounding of the dtype that the inputs were given in, in which backward may
         compute: what is usual, and if that is not enough what is measured."""
         point, size = self.point, min(look.claim.size, SIGNS * look.claim.root)
-        if point.coarsest > EPS and look.decision in EXCLUDED and np.isfinite(size):
-            look.seen = replace(look.seen, allowed=look.seen.allowed + GIVEN_UNITS * point.coarsest * size)
+        if look.decision in EXCLUDED and np.isfinite(size):
+            if point.coarsest > EPS:
+                look.seen = replace(look.seen, allowed=look.seen.allowed + GIVEN_UNITS * point.coarsest * size)
             if measure and look.decision in EXCLUDED:
                 rounding = claim_rounding(point, look.direction, look.cotangent, size, self.random)
                 look.seen = replace(look.seen, allowed=look.seen.allowed + rounding)
@@ -178,11 +179,15 @@ class Looker:
         if not whole:
             return measured(scan)
         found = measured(scan, (1.0, -1.0))
+        if self.point.tape is None:
+            return (
+                with_float32(scan, found)
+                if self.fine
+                else module_of(found).maximum(with_hidden(scan, found), self.floor)
+            )
         if self.fine:
             return found
         xp, hidden = module_of(found), with_hidden(scan, found)
-        if self.point.tape is None:
-            return xp.maximum(hidden, self.floor)
         total = self.tape_noise([], xp.ones_like(self.point.outputs.vector), 0.0)
         return xp.minimum(hidden, xp.maximum(found, total))
 

@@ -21,6 +21,8 @@ from gradcheck.numeric.noise import DEVIATIONS, Table
 SPACED = 4
 """The spacing of the points at which backward is run, in units of the dtype that it may round to: each is rounded
 anew."""
+FLOAT32 = 2.0**-23
+"""In which a backward may compute though its inputs are float64 (a cotangent that is cast)."""
 COARSEST = 2.0**-10
 """Of float16. Points as far apart as the numbers of a coarser dtype are no longer close."""
 UNITS = 32
@@ -48,10 +50,11 @@ def claim_rounding(
 ) -> float:
     """The rounding error of the claimed uᵀJ d, by high differences of it at a few close points and cotangents.
 
-    A backward may compute in the dtype that its inputs were given in, though they are float64 here. No more is granted
-    than `UNITS` of that dtype, relative to `size`, how large the claim can be: more is structure of a wrong backward.
+    A backward may compute in the dtype that its inputs were given in, though they are float64 here, or in float32
+    whatever they are. No more is granted than `UNITS` of that dtype, relative to `size`, how large the claim can be:
+    more is structure of a wrong backward.
     """
-    coarsest = point.coarsest
+    coarsest = max(point.coarsest, FLOAT32)
     if not size > 0 or coarsest > COARSEST:
         return 0.0
     moves = point.direction(random)

@@ -4,7 +4,8 @@ Along a line through the point a computed output is F(t) + e(t): F smooth on eac
 
 1. η is known from the tape (first-order rounding error by adjoints: Linnainmaa 1976, Christianson 1992), or measured
    by high differences of a few close values (ECNoise: Moré and Wild 2011). Whether structure finer than 2^-15 of the
-   inputs' scale is rounding or the function's own, values alone cannot tell: η is had under either reading.
+   inputs' scale is rounding or the function's own, values alone cannot tell: η is had under either reading. Stairs
+   that float32 shows to be rounding are so under both.
 2. At step h the difference D(h), extrapolated once (Richardson 1911), lies within η / h of the derivative, but for a
    bias that shrinks with h.
 3. The largest step that agrees with every smaller one is taken, from the smallest up (Lepski 1991); its bar is twice

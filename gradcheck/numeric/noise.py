@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from gradcheck.numeric.arrays import EPS, Array, module_of
-from gradcheck.numeric.line import Line, Scan
+from gradcheck.numeric.arrays import EPS, EPSILON, Array, flat, module_of, real
+from gradcheck.numeric.line import USUAL, Line, Scan
 
 DEVIATIONS = 6.0
 """What differences estimate is the standard deviation of the error. Rounding to a grid is off by 1.7 of them at most;
@@ -72,6 +72,12 @@ bits is not. There sixth differences no longer see functions of that scale (2^-9
 SHARED = 0.25
 """Of the relative rounding error that half of the rows have, so much is granted to each: it is the same function, and a
 few values may agree by chance."""
+FLOAT32 = 2.0**-18
+"""Rounding to float32 on the way is no more, relative to the values: 32 units, for some ten operations in a row."""
+FEW = 16.0
+"""Units of rounding that stairs may be high, or parts of one that they may be low, after a few operations."""
+STAIRS = -8
+"""The exponent of the least step at which stairs are looked for, 2^-16: finer ones show in high differences."""
 COARSEST = 2.0**-5
 """Rounding is no larger share of the values (the spacing of bfloat16 is 2^-7): what is, is the function's structure."""
 
@@ -88,14 +94,14 @@ def measured(scan: Scan, sides: Sequence[float] = (1.0,)) -> Array:
     for sign in sides:
         table = NEAR.values(xp, line, sign)
         changes = abs(table[1:] - table[:-1])
-        flat = (changes == 0).mean(axis=0) > 0.5
+        level = (changes == 0).mean(axis=0) > 0.5
         least = xp.where(changes > 0, changes, xp.inf).min(axis=0)  # the distance of the numbers that are rounded to
         rounded = (changes == 0).any(axis=0) & xp.isfinite(least)
         bound = xp.maximum(DEVIATIONS * NEAR.deviation(xp, table), EPS * size)
         bound = xp.maximum(bound, xp.where(rounded, least, 0.0))
-        bound = xp.where(flat, EPS * xp.maximum(size, 1.0), bound)
+        bound = xp.where(level, EPS * xp.maximum(size, 1.0), bound)
         found.append(xp.where(xp.isfinite(bound), bound, xp.inf))
-    return of_both(*found) if len(found) == 2 else found[0]
+    return xp.maximum(of_both(*found), stairs(scan)) if len(found) == 2 else found[0]
 
 
 def of_both(ahead: Array, behind: Array) -> Array:
@@ -118,8 +124,73 @@ def with_hidden(scan: Scan, noise: Array) -> Array:
     size = xp.maximum(scan.line.sizes, xp.maximum(*(abs(table).max(axis=0) for table in tables)))
     found = xp.where((hidden > noise) & (hidden <= COARSEST * size), hidden, noise)
     known = size > 0
-    if not bool(known.any()):
-        return found
-    shares = sorted((found[known] / size[known]).tolist())
-    usual = shares[len(shares) // 2]  # np.median imports numpy.ma, in every case's process anew: 8 ms
-    return xp.where(xp.isfinite(found), xp.maximum(found, SHARED * usual * size), found)
+    if bool(known.any()):
+        shares = sorted((found[known] / size[known]).tolist())
+        usual = shares[len(shares) // 2]  # np.median imports numpy.ma, in every case's process anew: 8 ms
+        found = xp.where(xp.isfinite(found), xp.maximum(found, SHARED * usual * size), found)
+    return found
+
+
+def with_float32(scan: Scan, noise: Array) -> Array:
+    """`noise`, the least that it is, and that of stairs no higher than float32's rounding makes them.
+
+    Between them the function is constant, so that a gradient of 0 would always be right.
+    """
+    scan.extend([USUAL[0]])
+    xp, size = module_of(noise), scan.line.sizes
+    constant = xp.stack([abs(sample.change) for sample in scan.samples[USUAL[0]]]).max(axis=0) == 0
+    if not bool(constant.any()):
+        return noise
+    found = xp.maximum(with_hidden(scan, noise), least_change(scan))
+    return xp.where(constant & (found <= FLOAT32 * size), found, noise)
+
+
+def stairs(scan: Scan) -> Array:
+    """The height of the stairs that rounding makes of every row, and 0 where it makes none.
+
+    A function that is constant between close values and changes farther off does so in stairs. They are its own (a
+    quantiser), or the rounding of a number on the way, as in log|log √(1 + 1e-12)|. Those of float64 that are wide
+    enough to be seen are 2²⁹ times as high in float32, so that nothing is left there; a quantiser gives the same.
+    """
+    xp, least = module_of(scan.line.outputs), least_change(scan)
+    found = least > 0
+    if bool(found.any()):
+        found &= xp.stack([sample.change == 0 for sample in scan.samples[STAIRS]]).any(axis=0)
+    if bool(found.any()):
+        found &= lost_in_float32(scan.line) | made_by_float32(scan.line, least)
+    return xp.where(found, least, 0.0)
+
+
+def least_change(scan: Scan) -> Array:
+    """The least change of every row up to the inputs' scale, the height of its stairs if it has any; 0 if none."""
+    scan.extend(USUAL)
+    xp = module_of(scan.line.outputs)
+    changes = abs(xp.stack([sample.change for pair in scan.samples.values() for sample in pair]))
+    least = xp.where(changes > 0, changes, xp.inf).min(axis=0)
+    return xp.where(xp.isfinite(least), least, 0.0)
+
+
+def lost_in_float32(line: Line) -> Array:
+    """The rows of which float32 loses nearly all digits on the way. None if it cannot hold the numbers themselves."""
+    moved = [k for k, d in enumerate(line.direction) if d is not None and d.size and line.x[k].dtype.name == "float64"]
+    point = [x.astype("float32") if k in moved else x for k, x in enumerate(line.x)]
+    change, size = abs(line.rows(real(flat(line.f(point))) - line.outputs).change), line.sizes
+    told = bool(moved) and all(bool(in_float32(abs(line.x[k])).all()) for k in moved)
+    return (change > COARSEST * size) & in_float32(size) if told else size < 0
+
+
+def made_by_float32(line: Line, heights: Array) -> Array:
+    """The rows that are numbers of float32 and whose stairs are as high as its rounding of numbers as large as the
+    inputs, or 1: the layer casts to it, and most digits cancel."""
+    if line.weights is not None:
+        return heights < 0
+    xp, eps = module_of(line.outputs), EPSILON["float32"]
+    digits = xp.frexp(line.outputs)[0] * 2.0**24
+    size = max(float(abs(x).max()) for x in line.x if x.size)
+    usual = (heights >= eps * size / FEW) & (heights <= FEW * eps * max(1.0, size))
+    return (digits != 0) & (digits == xp.round(digits)) & usual
+
+
+def in_float32(sizes: Array) -> Array:
+    """Which numbers float32 can hold."""
+    return (sizes == 0) | ((sizes > np.finfo("float32").tiny) & (sizes < np.finfo("float32").max))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import erf
 from typing import Any
 
 import numpy as np
@@ -70,6 +71,51 @@ for dtype in ("float64", "float32"):
     ]  # fmt: skip
 
 
+# ------------------------------------------------------------------- float32 on the way, where no tape sees it
+def in_float32(x: Any) -> Any:
+    return x.astype("float32")
+
+
+def softmax(s: Any) -> Any:
+    e = np.exp(s - s.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+
+def numpy_attention_vjp(share: float) -> Any:
+    def backward(q: Any, k: Any, v: Any, y: Any, g: Any) -> Any:
+        p, dp = softmax(q @ k.T / 3), g @ v.T
+        ds = share * p * (dp - (dp * p).sum(-1, keepdims=True)) / 3
+        return ds @ k, ds.T @ q, p.T @ g
+
+    return backward
+
+
+def gate_vjp(share: float) -> Any:
+    def backward(x: Any, w: Any, y: Any, g: Any) -> Any:
+        gate = 1 / (1 + np.exp(-w))
+        return g * gate, share * g * x * gate * (1 - gate)
+
+    return backward
+
+
+HIDDEN_CASTS = [
+    *in_numpy("attention, softmax in float32", lambda q, k, v: softmax(in_float32(q @ k.T / 3)).astype(q.dtype) @ v,
+              numpy_attention_vjp(1), [numpy_attention_vjp(0), numpy_attention_vjp(-1)],
+              normal((5, 4), (5, 4), (5, 4)), seeds=3),
+    *in_numpy("a gate in float32", lambda x, w: x * (1 / (1 + np.exp(-in_float32(w)))), gate_vjp(1),
+              [gate_vjp(0), gate_vjp(2)], normal((4, 6), (4, 6)), seeds=3),
+    *in_numpy("log(1 + x) in float32 at 1e-4", lambda x: np.log(1 + in_float32(x)), lambda x, y, g: g / (1 + x),
+              [lambda x, y, g: 0 * g, lambda x, y, g: 2 * g], normal((6,), size=1e-4), of_right=NOT_FAIL,
+              of_wrong=NOT_GREEN, seeds=3),
+    *in_numpy("x − tanh x in float32 at 0.01", lambda x: in_float32(x) - np.tanh(in_float32(x)),
+              lambda x, y, g: g * np.tanh(x) ** 2, [lambda x, y, g: 0 * g, lambda x, y, g: g],
+              normal((6, 8), size=0.01), of_right=NOT_FAIL, of_wrong=NOT_GREEN),
+    *in_numpy("a rectifier with a backward in float32", lambda x: np.maximum(x, 0),
+              lambda x, y, g: in_float32(g) * (in_float32(x) > 0), lambda x, y, g: in_float32(g) * (x > -1),
+              normal((20,)), seeds=3),
+]  # fmt: skip
+
+
 # ------------------------------------------------------------------- tails
 def sigmoid(m: Any, x: Any) -> Any:
     return 1 / (1 + m.exp(-x))
@@ -80,10 +126,23 @@ def quick_gelu_vjp(m: Any, x: Any, y: Any, g: Any) -> Any:
     return g * (s + 1.702 * x * s * sigmoid(m, -1.702 * x))
 
 
+def normal_share(x: Any) -> Any:
+    """The distribution function of the normal distribution: all that is left of it below −8.3 is rounding."""
+    return 0.5 * (1 + np.vectorize(erf)(x / np.sqrt(2)))
+
+
+def gelu_vjp(x: Any, y: Any, g: Any) -> Any:
+    return g * (normal_share(x) + x * np.exp(-x * x / 2) / np.sqrt(2 * np.pi))
+
+
 WIDE = normal((16, 32), size=3)
 TAILS = [
     *in_both("quick gelu", lambda m, x: x * sigmoid(m, 1.702 * x), quick_gelu_vjp, factor(1.01, quick_gelu_vjp),
              normal((16, 32), size=5), seeds=2),
+    *in_numpy("gelu of 30 randn", lambda x: x * normal_share(x), gelu_vjp, factor(1.01, gelu_vjp),
+              normal((16, 32), size=30), seeds=4),
+    *in_numpy("gelu of 30 randn, float32", lambda x: x * normal_share(x), gelu_vjp, factor(1.01, gelu_vjp),
+              normal((16, 32), size=30, dtype="float32"), seeds=4),
     *in_both("log cosh", lambda m, x: m.log(m.cosh(x)), lambda m, x, y, g: g * m.tanh(x),
              lambda m, x, y, g: g * m.sign(x), WIDE, seeds=2),
     *in_both("the derivative of a sigmoid", lambda m, x: sigmoid(m, x) * (1 - sigmoid(m, x)),
@@ -125,6 +184,20 @@ CANCELLATION = [
              lambda m, a, b, y, g: (g * a / m.sqrt((a * a).sum()), g * b / m.sqrt((b * b).sum())),
              lambda seed: [x + k * 1e-9 for k in range(2) for x in normal((6,))(seed)]),
 ]  # fmt: skip
+
+# ------------------------------------------------------------------- cancellation, amplified afterwards
+AMPLIFIED = [
+    *in_numpy("log|log(1 + x)|", lambda x: np.log(abs(np.log(1 + x))), lambda x, y, g: g / (1 + x) / np.log1p(x),
+              [lambda x, y, g: 1.5 * g / x, lambda x, y, g: 0 * g], [[1.7e-12]], seeds=4),
+    *in_numpy("log(1 − cos x)", lambda x: np.log(1 - np.cos(x)), lambda x, y, g: g / np.tan(x / 2),
+              [lambda x, y, g: g / x, lambda x, y, g: 0 * g], [[1.3e-6]], seeds=4),
+    *in_numpy("1/(√(1 + x) − 1)", lambda x: 1 / (np.sqrt(1 + x) - 1),
+              lambda x, y, g: -g * (np.sqrt(1 + x) + 1) ** 2 / (2 * np.sqrt(1 + x) * x * x),
+              [lambda x, y, g: -g / x / x], [[3.1e-12]], seeds=4),
+    *in_numpy("log(eˣ − 1)", lambda x: np.log(np.exp(x) - 1), lambda x, y, g: g * np.exp(x) / np.expm1(x),
+              [lambda x, y, g: -g / x], [[6.2e-13]], seeds=4),
+]  # fmt: skip
+
 
 # ------------------------------------------------------------------- range
 RANGE = [
@@ -168,7 +241,7 @@ SHARES = [
              lambda m, a, b, y, g: (1e8 * g, 1e-8 * g * m.sin(b * 1e-8)), [[1e-8, -3e-8], [1e8, 2e8]]),
 ]  # fmt: skip
 
-KINDS = (LOW, TAILS, CANCELLATION, RANGE, SHARES)
+KINDS = (LOW, HIDDEN_CASTS, TAILS, CANCELLATION, AMPLIFIED, RANGE, SHARES)
 
 
 test_a_right_backward_is_green, test_a_wrong_backward_is_not = judging(*KINDS)

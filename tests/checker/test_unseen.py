@@ -126,3 +126,27 @@ def test_a_backward_that_works_at_the_inputs_alone_is_not_asked_for_more() -> No
 
 def test_one_output_that_is_seen_is_enough() -> None:
     assert check(np.tanh, lambda x, y, g: g * (1 - y * y), [0.3, 40.0, -1.0]).verdict is Status.PASS
+
+
+QUANTISERS = [np.floor, np.round, np.trunc, lambda x: np.floor(x + 0.1), lambda x: np.sign(x) * np.floor(abs(x))]
+
+
+@pytest.mark.parametrize("forward", QUANTISERS)
+@pytest.mark.parametrize("x", [[0.2, 0.3], [0.4], [-0.3, 0.2, 0.1], [0.01]])
+def test_on_its_first_step_a_quantiser_has_the_gradient_0_and_no_other(forward: Any, x: Any) -> None:
+    assert check(forward, zero, x).verdict in GREEN
+    assert check(forward, lambda x, y, g: g, x).verdict not in GREEN
+
+
+@pytest.mark.parametrize("power", [4, 6])
+@pytest.mark.parametrize("x", [-4.8e-4, 1e-3])
+def test_what_is_wrong_where_few_digits_show_it_is_not_green(power: int, x: float) -> None:
+    def backward(x: Any, y: Any, g: Any) -> Any:
+        s = np.sin(x**power)
+        return -g * 2 * s * np.cos(x**power) * power * x ** (power - 1) / (1 + s * s) ** 2
+
+    def forward(x: Any) -> Any:
+        return 1 / (1 + np.sin(x**power) ** 2)
+
+    assert check(forward, backward, [x]).verdict in GREEN
+    assert check(forward, lambda x, y, g: 1.02 * backward(x, y, g), [x]).verdict not in GREEN

@@ -106,6 +106,25 @@ def test_where_nothing_changes_numbers_of_size_1_may_hide_it(f: Function) -> Non
     assert noise_of(f, 1e-20)[0] >= ROUNDING
 
 
+LOST: list[tuple[Function, float, float]] = [
+    (lambda x: np.log(abs(np.log(1 + x))), 1.7e-12, np.log(1.7e-12)),
+    (lambda x: np.log(1 - np.cos(x)), 1.3e-6, np.log(1.3e-6**2 / 2)),
+    (lambda x: 1 / (np.sqrt(1 + x) - 1), 3.1e-12, 2 / 3.1e-12),
+]
+
+
+@pytest.mark.filterwarnings("ignore:divide by zero")
+@pytest.mark.parametrize(("f", "x", "true"), LOST)
+def test_stairs_that_rounding_makes_are_noise_as_high_as_they_are(f: Function, x: float, true: float) -> None:
+    error = abs(f(np.array([x]))[0] - true)
+    assert error / 4 <= noise_of(f, x, hidden=True)[0] <= 1e-2 * abs(true)
+
+
+@pytest.mark.parametrize("bits", [4, 8, 12])
+def test_stairs_of_the_function_are_no_noise(bits: int) -> None:
+    assert noise_of(lambda x: np.round(x * 2**bits) / 2**bits, 0.7003, hidden=True)[0] <= 1e3 * ROUNDING
+
+
 # --------------------------------------------------------------------------- what is no noise
 SMOOTH = [np.tanh, np.exp, np.square, lambda x: 1 / x, np.sqrt, lambda x: x**7]
 
