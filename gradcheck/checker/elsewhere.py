@@ -65,7 +65,7 @@ def elsewhere(looker: Looker, look: Look, anyway: bool = False) -> Found:
             if found.decision is Decision.FAIL and found.rejected is None:  # by both readings of the finest structure
                 there.fine = False
                 coarse = there.look(whole=True)
-                if coarse.decision is not Decision.FAIL:
+                if coarse.claim.size > 0 and coarse.decision is not Decision.FAIL:  # of size 0: nothing was asked
                     contested |= not coarse.claim.size <= coarse.seen.bar < float("inf")
                     continue
             # one projection may be small by chance, and then hides what is wrong by a factor

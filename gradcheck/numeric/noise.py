@@ -162,11 +162,17 @@ def stairs(scan: Scan) -> Array:
 
 
 def least_change(scan: Scan) -> Array:
-    """The least change of every row up to the inputs' scale, the height of its stairs if it has any; 0 if none."""
+    """The least change of every row up to the inputs' scale, the height of its stairs if it has any.
+
+    0 if there is none on one of the sides: rounding shows on both, a kink nearby on one.
+    """
     scan.extend(USUAL)
     xp = module_of(scan.line.outputs)
-    changes = abs(xp.stack([sample.change for pair in scan.samples.values() for sample in pair]))
-    least = xp.where(changes > 0, changes, xp.inf).min(axis=0)
+    found = []
+    for side in range(2):
+        changes = abs(xp.stack([pair[side].change for pair in scan.samples.values()]))
+        found.append(xp.where(changes > 0, changes, xp.inf).min(axis=0))
+    least = xp.maximum(*found)
     return xp.where(xp.isfinite(least), least, 0.0)
 
 
