@@ -499,7 +499,7 @@ def test_files_that_cannot_be_read(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(SpecError, match="this is not a file"):
         read(tmp_path / "pipe")
-    with pytest.raises(SpecError, match="null (byte|character)"):
+    with pytest.raises(SpecError, match=r"null (byte|character)"):
         read("a\0b")
     (tmp_path / "big.grad.yaml").write_bytes(b"#" * 10_000_001)
     with pytest.raises(SpecError, match="larger than 10 MB"):
