@@ -7,13 +7,14 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gradcheck.backends.base import Backend, load
 from gradcheck.case.compare import difference, message_matches
 from gradcheck.case.expectation import Expectation, as_expected
+from gradcheck.case.finding import Finding, judge
 from gradcheck.case.layer import Layer
 from gradcheck.case.left import has_drawn, left_by
 from gradcheck.case.namespace import (
@@ -31,7 +32,6 @@ from gradcheck.case.places import told
 from gradcheck.case.static_layer import StaticLayer
 from gradcheck.case.twin import speaking_for
 from gradcheck.case.verdict import Settings
-from gradcheck.codes import CODES
 from gradcheck.result import GradientSummary, Result, Status, Value
 from gradcheck.spec.code import is_static
 from gradcheck.values import value_of
@@ -47,13 +47,6 @@ SEVERITY = (Status.ERROR, Status.FAIL, Status.INCONCLUSIVE, Status.KINK)
 
 TIME_TO_NAME = 0.75
 """Share of a case's time after which a wrong gradient is reported as far as it is known: the rest is for the report."""
-
-
-class Finding(NamedTuple):
-    """Something that was not as expected (or, a KINK, worth marking)."""
-
-    status: Status
-    message: str
 
 
 def execute(case: Case) -> Result:
@@ -289,39 +282,3 @@ class Run:
             effort=case.effort, seconds=TIME_TO_NAME * case.timeout - (time.perf_counter() - self.started),
         )  # fmt: skip
         return as_expected(layer, settings, declared)
-
-
-def judge(gradient: GradientSummary, expect: Expect) -> list[Finding]:
-    """What the gradient check means for a scenario that says what backward is."""
-    verdict = gradient.verdict
-    if verdict is Status.INCONCLUSIVE:
-        return [Finding(verdict, gradient.why)]
-    if expect.gradient == "differs":
-        if verdict is not Status.FAIL:
-            return [
-                Finding(Status.FAIL, "expected a backward that is not the derivative, but it is (gradient: differs)")
-            ]
-        return differs_otherwise(gradient, expect)
-    if verdict is Status.FAIL:
-        return [Finding(verdict, gradient.headline())]
-    return [Finding(verdict, gradient.why)] if verdict is Status.KINK else []
-
-
-def differs_otherwise(gradient: GradientSummary, expect: Expect) -> list[Finding]:
-    """What is not as `differs` pins it."""
-    wanted, found = expect.differs, []
-    if wanted is None:
-        return []
-    codes = [d.code for d in gradient.diagnosis]
-    if wanted.code is not None and wanted.code not in codes:
-        given = ", ".join(codes) or "no cause that it knows"
-        found.append(
-            Finding(Status.FAIL, f"expected {wanted.code} ({CODES[wanted.code].title}), but the check names {given}")
-        )
-    wrong = {name for name, (count, _) in gradient.wrong_counts.items() if count}
-    wrong |= {name for d in gradient.diagnosis for name in d.inputs}
-    if wanted.inputs and wrong != set(wanted.inputs):
-        others = ", ".join(sorted(wrong)) or "none"
-        text = f"expected wrong gradients of {', '.join(wanted.inputs)}, but those of {others} are"
-        found.append(Finding(Status.FAIL, text))
-    return found
