@@ -161,7 +161,8 @@ class Looker:
             if point.coarsest > EPS:
                 look.seen = replace(look.seen, allowed=look.seen.allowed + GIVEN_UNITS * point.coarsest * size)
             if measure and look.decision in EXCLUDED:
-                rounding = claim_rounding(point, look.direction, look.cotangent, size, self.random)
+                own = np.random.default_rng(point.vjps)  # the looks that follow draw the same, measured or not
+                rounding = claim_rounding(point, look.direction, look.cotangent, size, own)
                 look.seen = replace(look.seen, allowed=look.seen.allowed + rounding)
         return look
 
