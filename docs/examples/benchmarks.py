@@ -146,7 +146,7 @@ def suite(record: Record) -> str:
         (f"{found['cases']} bundled cases", ""),
         ("in one process, milliseconds a case", f"{found['loop']:.1f}"),
         ("with a process for each, milliseconds a case", f"{found['worker']:.1f}"),
-        *((f"whole run with {jobs} worker(s), seconds", f"{took:.1f}") for jobs, took in found["whole"].items()),
+        *((f"whole run with `-j {jobs}`, seconds", f"{took:.1f}") for jobs, took in found["whole"].items()),
     )
 
 
