@@ -113,7 +113,7 @@ def rearranged(s: Subject) -> Diagnosis | None:
         if shape[axis] < 2:
             continue
         for step in [k for m in range(1, MOST_ROLLED + 1) for k in (m, -m)]:
-            if s.holds([xp.roll(g, step, axis) for g in s.gradients]):
+            if step % shape[axis] and s.holds([xp.roll(g, step, axis) for g in s.gradients]):
                 return s.diagnosis("GC104", f"numeric = analytic rolled by {step} along axis {axis}")
         if s.holds([xp.flip(g, axis) for g in s.gradients]):
             return s.diagnosis("GC104", f"numeric = analytic flipped along axis {axis}")
