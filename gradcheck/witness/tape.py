@@ -53,10 +53,10 @@ class Tape(Graph):
     @cached_property
     def incomplete(self) -> str:
         """Why the derivative is not that of all that is computed, such as ``.numpy() in line 7``; empty if it is."""
+        if self.recording.leaks:  # first: what is taken inside may be why recording raises
+            return self.recording.leaks[0]
         if self.recording.error:
             return f"recording it raised {self.recording.error}"
-        if self.recording.leaks:
-            return self.recording.leaks[0]
         return "recorded, it gives other values: memory is changed behind a view" if self.differs else ""
 
     def kinks(self) -> list[Kink]:

@@ -162,6 +162,18 @@ class TestGrad:
             paddle.grad(x * x, [x, y])
         assert paddle.grad(x * x, [x, y], allow_unused=True)[1] is None
 
+    @pytest.mark.parametrize("switch", ["retain_graph", "create_graph", "allow_unused"])
+    def test_a_switch_is_true_or_false(self, switch: str) -> None:
+        x = leaf([2.0])
+        with pytest.raises(AssertionError, match=switch):
+            paddle.grad(x * x, x, **{switch: "no"})
+
+    def test_a_gradient_that_is_the_cotangent_is_a_tensor_of_its_own(self) -> None:
+        x, cotangent = leaf([2.0]), leaf([3.0])
+        (dx,) = paddle.grad(x + 0.0, x, cotangent, create_graph=True)
+        assert dx is not cotangent
+        assert paddle.grad(dx * dx, cotangent)[0].tolist() == [6.0]
+
     def test_no_gradient_flows_through_no_grad_vars(self) -> None:
         x = leaf([2.0])
         y = x * x

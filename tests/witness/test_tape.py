@@ -162,6 +162,17 @@ def test_a_gradient_taken_inside_is_not_differentiated() -> None:
     assert tape_of(layer(derived), X).incomplete.startswith("grad()")
 
 
+def test_nor_is_one_that_a_backward_inside_left() -> None:
+    def derived(x: Any) -> Any:
+        with paddle.enable_grad():
+            y = x.detach()
+            y.stop_gradient = False
+            (y * y * y).sum().backward()
+            return y.grad * 1.0
+
+    assert tape_of(layer(derived), X).incomplete.startswith("backward()")
+
+
 def test_values_taken_out_after_the_last_operation_cannot_matter() -> None:
     def logged(x: Any) -> Any:
         y = x * x
