@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import threading
 import weakref
@@ -135,6 +136,48 @@ def test_a_graph_has_no_cycles() -> None:
         assert node() is None
     finally:
         gc.enable()
+
+
+class TestState:
+    """What a Tensor holds beside its values."""
+
+    def test_a_gradient_is_set_cleared_and_removed(self) -> None:
+        x = leaf([1.0, 2.0])
+        x.clear_grad()
+        assert x.grad is None
+        x.grad = paddle.to_tensor([3.0, 4.0])
+        assert x.grad.tolist() == [3.0, 4.0]
+        x.clear_grad()
+        assert x.grad.tolist() == [0.0, 0.0]
+        x.grad = None
+        assert x.grad is None
+        with pytest.raises(ValueError, match="grad must be Tensor or None, but got float"):
+            x.grad = 1.0
+
+    def test_a_deep_copy_is_a_leaf_of_its_own_without_the_gradient(self) -> None:
+        x = leaf([1.0, 2.0])
+        x.sum().backward()
+        twin = copy.deepcopy(x)
+        assert twin.grad is None
+        twin.sum().backward()
+        assert (x.grad.tolist(), twin.grad.tolist()) == ([1.0, 1.0], [1.0, 1.0])
+
+    def test_a_parameter_is_frozen_by_trainable(self) -> None:
+        weight = paddle.nn.Linear(2, 1).weight
+        assert weight.trainable
+        weight.trainable = False
+        assert weight.stop_gradient
+        weight.trainable = True
+        assert not weight.stop_gradient
+
+    def test_one_number_is_not_a_sequence_and_several_are_not_a_condition(self) -> None:
+        with pytest.raises(TypeError, match="0-D"):
+            len(leaf(1.0))
+        with pytest.raises(TypeError, match="0-D"):
+            iter(leaf(1.0))
+        assert bool(leaf([1.0]))
+        with pytest.raises(AssertionError, match="one element, not 2"):
+            bool(leaf([1.0, 2.0]))
 
 
 class TestGrad:

@@ -193,6 +193,11 @@ class TestWhatBackwardReturns:
         assert "GradNodePyLayer_Layer" in str(raised.value)
         assert f"{__file__}:" in str(raised.value)
 
+    def test_non_tensor_arguments_are_spoken_of_only_where_there_are_some(self) -> None:
+        y = layer(lambda ctx, a, b: a + b, lambda ctx, g: (g, g, None)).apply(leaf([1.0]), leaf([1.0]))
+        with pytest.raises(ValueError, match=r"received 3\. One gradient per Tensor argument of apply: `a`, `b`\. \("):
+            y.backward()
+
     def test_a_tensor_for_an_input_that_stops_gradients_is_an_error(self) -> None:
         y = layer(lambda ctx, a, b: a + b, lambda ctx, g: (g, g)).apply(leaf([1.0]), constant([1.0]))
         with pytest.raises(ValueError, match="should return None at 1 position"):
