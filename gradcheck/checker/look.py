@@ -291,7 +291,8 @@ class Looker:
             bar = np.inf
         allowed = self.rtol * max(abs(value), abs(claim.value))
         largest = float(abs(self.point.outputs.vector).max())
-        lost = ~xp.isfinite(both.bar) & (derivative.noise > NEGLIGIBLE * largest)
+        noise = derivative.blind & (derivative.noise <= NEGLIGIBLE * largest)
+        lost = ~(xp.isfinite(both.bar) | noise)
         noisy = bool((lost & derivative.blind & (derivative.noise > 2 * self.floor)).any())
         slopes = derivative.nearby if claim.size else derivative.stepped  # of steps, 0 is the gradient
         gap = root(weight * derivative.gap)  # there is no kink in all outputs at once

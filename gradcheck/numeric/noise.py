@@ -121,13 +121,14 @@ def with_hidden(scan: Scan, noise: Array) -> Array:
     xp = module_of(noise)
     tables = [FAR.values(xp, scan.line, sign) for sign in (1.0, -1.0)]
     hidden = of_both(*(DEVIATIONS * FAR.deviation(xp, table) for table in tables))
-    size = xp.maximum(scan.line.sizes, xp.maximum(*(abs(table).max(axis=0) for table in tables)))
+    reach = xp.maximum(*(abs(table).max(axis=0) for table in tables))
+    size = xp.maximum(scan.line.sizes, reach)
     found = xp.where((hidden > noise) & (hidden <= COARSEST * size), hidden, noise)
-    known = size > 0
+    known = xp.isfinite(reach) & xp.isfinite(found) & (size > 0)  # the others lead out of the domain
     if bool(known.any()):
         shares = sorted((found[known] / size[known]).tolist())
         usual = shares[len(shares) // 2]  # np.median imports numpy.ma, in every case's process anew: 8 ms
-        found = xp.where(xp.isfinite(found), xp.maximum(found, SHARED * usual * size), found)
+        found = xp.where(known, xp.maximum(found, SHARED * usual * size), found)
     return found
 
 
