@@ -11,9 +11,10 @@ from gradcheck.numeric.derivative import Interval
 STANDS_OUT = 1e6
 """An output counts in a projection as if its derivative were at least so many of its bars: all those lost in noise
 together widen the bar by one millionth of their number."""
-SMALLEST_SIZE, MOST_WEIGHT = 2.0**-1000, 2.0**500
-"""Of an output in a projection. Larger weights are all made smaller alike: cotangents have to leave room
-for the derivatives."""
+SMALLEST_SIZE, MOST_WEIGHT, LEAST_WEIGHT = 2.0**-1000, 2.0**500, 2.0**-1000
+"""Of an output in a projection. Larger weights are all made smaller alike, as cotangents have to leave room for the
+derivatives, but none so small that it vanishes: an output that would need more is then a small share, which is looked
+at by itself."""
 
 
 def even_weights(like: Array, random: np.random.Generator) -> Array:
@@ -41,4 +42,7 @@ def equal_weights(found: Interval, slopes: Array, random: np.random.Generator) -
         size = xp.where(size > 0, size, 1.0)
     weight = xp.where(known, 1 / xp.maximum(size, SMALLEST_SIZE), 0.0)
     largest = float(weight.max(initial=0.0))
-    return even_weights(slopes, random) * weight * (MOST_WEIGHT / largest if largest > MOST_WEIGHT else 1.0)
+    if largest > MOST_WEIGHT:
+        least = float(weight[weight > 0].min())
+        weight = xp.minimum(weight * max(MOST_WEIGHT / largest, LEAST_WEIGHT / least), MOST_WEIGHT)
+    return even_weights(slopes, random) * weight
