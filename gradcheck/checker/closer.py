@@ -70,13 +70,12 @@ def twice(look: Callable[[], Look]) -> Look:
     return look() if first.decision is Decision.FAIL else first
 
 
-def confirmed(looker: Looker, entries: Sequence[Entry]) -> Look | None:
-    """A look at some entries of a diagonal Jacobian by themselves, if two whole scans show them to be wrong."""
+def by_themselves(looker: Looker, entries: Sequence[Entry]) -> Look:
+    """A look at some entries of a diagonal Jacobian by themselves: FAIL if two whole scans show them to be wrong."""
     point = looker.point
     masks = [module_of(x).zeros(x.shape, dtype=bool) for x in point.x]
     others = module_of(point.outputs.vector).ones(point.outputs.size, bool)
     for entry in entries:
         masks[entry.input].reshape(-1)[entry.index] = True
         others[entry.output] = False
-    look = twice(lambda: looker.look(masks, whole=True, by_rows=True, without=others))
-    return look if look.decision is Decision.FAIL else None
+    return twice(lambda: looker.look(masks, whole=True, by_rows=True, without=others))

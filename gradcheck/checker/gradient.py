@@ -10,7 +10,7 @@ from typing import Literal
 
 import numpy as np
 
-from gradcheck.checker.closer import confirmed, inputs_alone, too_small, twice
+from gradcheck.checker.closer import by_themselves, inputs_alone, too_small, twice
 from gradcheck.checker.contract import Contracts
 from gradcheck.checker.decide import POWER, Decision
 from gradcheck.checker.elsewhere import Found, contradicted, elsewhere, of_lost_outputs
@@ -285,9 +285,11 @@ class Check:
             else:
                 wrong_ones = wrong_on_diagonal(self.looker, look, second, 0)
                 self.certified = wrong_ones == [] and bool((look.derivative.both.bar < np.inf).all())
-                shown = confirmed(self.looker, wrong_ones) if wrong_ones else None
-                if wrong_ones and shown is not None:
+                shown = by_themselves(self.looker, wrong_ones) if wrong_ones else look
+                if wrong_ones and shown.decision is Decision.FAIL:
                     return replace(self.failed(shown), wrong=wrong_ones)
+                if shown.decision is Decision.UNSEEN:
+                    return elsewhere(self.looker, shown)
         return Found(Status.PASS, marks=marks, look=look)
 
     def in_low_precision(self) -> Found | None:

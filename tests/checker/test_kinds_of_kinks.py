@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from claims import Claim, factor, in_both, in_numpy, in_paddle, judging, normal, slope, slopes
+from claims import NOT_GREEN, Claim, factor, in_both, in_numpy, in_paddle, judging, normal, slope, slopes
 
 import pylayer.paddle as paddle
 
@@ -188,7 +188,17 @@ JOINS = [
 
 # ------------------------------------------------------------------- edges and poles
 def edge(name: str, forward: Any, right: Any, *x: Any) -> list[Claim]:
-    return in_both(name, forward, right, factor(1.01, right), x)
+    """The first element at the edge, with a wrong gradient everywhere, and at the edge alone: of that NumPy may be too
+    coarse to tell more than that it was not seen."""
+
+    def there_alone(m: Any, x: Any, y: Any, g: Any) -> Any:
+        found = right(m, x, y, g)
+        return m.where(x == x[0], 2 * found, found)
+
+    return [
+        *in_both(name, forward, right, factor(1.01, right), x),
+        *in_both(f"{name}, there alone", forward, [], there_alone, x, of_wrong_numpy=NOT_GREEN),
+    ]
 
 
 def near_zero(m: Any, x: Any, y: Any, g: Any) -> Any:
@@ -204,6 +214,10 @@ EDGES = [
     *edge("arcsin in float32", lambda m, x: m.asin(x), lambda m, x, y, g: g / m.sqrt((1 - x) * (1 + x)),
           np.array([1 - 2**-20, 0.3], "float32")),
     *edge("√(1 − x) at 1 − 1e-12", lambda m, x: m.sqrt(1 - x), lambda m, x, y, g: -g / (2 * y), [1 - 1e-12, 0.3]),
+    *edge("√x at 1e-300", lambda m, x: m.sqrt(x), lambda m, x, y, g: g / (2 * y), [1e-300, 1.0]),
+    *edge("exp at 700 and at −700", lambda m, x: m.exp(x), lambda m, x, y, g: g * y, [700.0, -700.0, 1.0]),
+    *edge("tan beside its pole", lambda m, x: m.tan(x), lambda m, x, y, g: g / m.cos(x) ** 2,
+          [math.pi / 2 - 1e-6, 0.3]),
     *edge("log(1 − exp(x)) at −1e-6", lambda m, x: m.log(-m.expm1(x)), lambda m, x, y, g: g * m.exp(x) / m.expm1(x),
           [-1e-6, -2.0]),
 ]  # fmt: skip
