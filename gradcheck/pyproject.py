@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -32,6 +31,8 @@ def table_of(start: Path) -> tuple[Path, Mapping[str, Any]] | None:
     file = nearest_file(start.resolve())
     if file is None:
         return None
+    import tomllib  # here: it takes as long as all else of this, and most runs have no such file
+
     try:
         content = tomllib.loads(file.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:

@@ -1,9 +1,19 @@
-"""How a case is called. Loads nothing that a command would wait for."""
+"""How cases and layers are called. Loads nothing that a command would wait for."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
+
+REFERENCE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
+"""A layer in a module: ``package.module:Layer``."""
+
+
+def is_file(spec: str) -> bool:
+    """Whether a scenario stands in a file: one that ``gradcheck check`` makes up is called as its layer."""
+    return REFERENCE.fullmatch(Path(spec).name) is None
 
 
 def case_name(scenario: str, parameters: Mapping[str, Any], backend: str) -> str:

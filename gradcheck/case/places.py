@@ -9,6 +9,8 @@ from collections.abc import Iterable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
+from gradcheck.case.naming import is_file
+
 Frame = tuple[str, int]
 """A file and a line of it."""
 
@@ -46,9 +48,9 @@ def frames_of(error: BaseException) -> list[Frame]:
 def place(frames: Iterable[Frame], spec: str) -> str:
     """The user's frames among `frames`, which come outermost first: ``line 3 of layers.py, called from line 7 of …``.
 
-    Of the frames in the file `spec` only the innermost is told. Empty if none is the user's.
+    Of the frames in the file `spec` only the innermost is told, if there is such a file. Empty if none is the user's.
     """
-    own = [frame for frame in frames if frame[0] == spec or is_users(frame[0])]
+    own = [(file, line) for file, line in frames if (is_file(spec) if file == spec else is_users(file))]
     last = max((at for at, (file, _) in enumerate(own) if file == spec), default=0)
     chain = own[last:][::-1][:MOST_SHOWN]
     return ", called from ".join(f"line {line} of {_shown(file, spec)}" for file, line in chain)
@@ -63,7 +65,8 @@ def _shown(file: str, spec: str) -> str:
 
 def told(what: str, error: BaseException, spec: str, otherwise: int = 0) -> str:
     """`what` an error says, and in parentheses where it came from; line `otherwise` of the spec if that is unknown."""
-    where = place(frames_of(error), spec) or (f"line {otherwise} of the spec" if otherwise else "")
+    unknown = f"line {otherwise} of the spec" if otherwise and is_file(spec) else ""
+    where = place(frames_of(error), spec) or unknown
     return f"{what} ({where})" if where else what
 
 

@@ -176,10 +176,14 @@ def run(
         click.echo(f"gradcheck: {journal.passed_over(last)}", err=True)
     if resume:
         click.echo(f"gradcheck: {len(known)} of {len(cases)} results are there from the last run", err=True)
-    options = [f"--seed {seed}"] * (seed is not None) + [f"--mode {mode}"] * (mode != "auto")
-    options += ["--order 2"] * (order == 2) + [f"--effort {effort}"] * (effort != "usual")
-    options += ["--allow-code"] * allow_code
-    again = " ".join(options)
+    asked = {
+        f"--seed {seed}": seed is not None,
+        f"--mode {mode}": mode != "auto",
+        "--order 2": order == 2,
+        f"--effort {effort}": effort != "usual",
+        "--allow-code": allow_code,
+    }
+    again = " ".join(option for option, given in asked.items() if given)
     screen = make_screen(layout, color, verbose, quiet, again)
     record = journal.Journal(last.run)
     pool = make_pool(executor, min(count, len(cases)), jobs is not None)

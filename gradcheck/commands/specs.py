@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gradcheck import garbage
+from gradcheck.case.naming import REFERENCE
 from gradcheck.commands.exits import USAGE
 from gradcheck.escape import safe
 from gradcheck.resources import bundled_specs
@@ -18,9 +18,6 @@ from gradcheck.spec.diagnostic import SpecError
 
 if TYPE_CHECKING:
     from gradcheck.spec.model import SpecFile
-
-
-_LAYER = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 
 
 def read_specs(names: Sequence[str], paths: Sequence[str] = ()) -> tuple[list[SpecFile], list[str]]:
@@ -33,7 +30,7 @@ def read_specs(names: Sequence[str], paths: Sequence[str] = ()) -> tuple[list[Sp
         SystemExit: a file has mistakes; all are shown, exit status 2.
     """
     for name in names:
-        if _LAYER.fullmatch(name):
+        if REFERENCE.fullmatch(name):
             raise fail(f"{name} is no spec file or id; `gradcheck check {name}` checks that layer")
         if name.endswith(".py") and Path(name).is_file():
             module = ".".join(Path(name).with_suffix("").parts)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from dataclasses import asdict
 
@@ -71,6 +70,8 @@ def show_text(results: dict[str, list[Diagnostic]], counts: dict[str, int], cont
 
 def show_json(results: dict[str, list[Diagnostic]], counts: dict[str, int], context: click.Context) -> None:
     """An object for each file: its path, how many scenarios it has, its mistakes."""
+    import json  # here: text does without
+
     files = [
         {"path": path, "scenarios": counts.get(path, 0), "errors": [asdict(one) for one in mistakes]}
         for path, mistakes in results.items()

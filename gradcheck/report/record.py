@@ -20,7 +20,9 @@ PACKAGES = ("numpy", "cupy", "paddlepaddle")
 class Report(BaseModel):
     """A run: what ran it, how it was asked for, and its results in the order of the scenarios."""
 
-    model_config = ConfigDict(frozen=True, ser_json_inf_nan="strings", json_schema_serialization_defaults_required=True)
+    model_config = ConfigDict(  # few runs write one, and building it takes as long as reading a file of scenarios
+        frozen=True, ser_json_inf_nan="strings", json_schema_serialization_defaults_required=True, defer_build=True
+    )
 
     format: str = Field(default="gradcheck-report/1", description="The format of this file.")
     gradcheck: str = Field(default_factory=lambda: __version__, description="The version of gradcheck.")

@@ -60,6 +60,8 @@ class Child:
         self.answer_fd, answer_write = os.pipe()
         self.printed_fd, printed_write = os.pipe()
         self.answer, self.printed = bytearray(), b""
+        self.answered = False
+        """Whether its answer is there, or more than one could be."""
         self.exit_code: int | None = None
         """As subprocess has it: negative for a signal; None while it runs."""
         self.before = before
@@ -70,11 +72,6 @@ class Child:
         os.close(answer_write)
         os.close(printed_write)
         self.open = [self.answer_fd, self.printed_fd]
-
-    @property
-    def answered(self) -> bool:
-        """Whether its answer is there, or more than one could be."""
-        return b"\n" in self.answer or len(self.answer) > MOST_ANSWER
 
     def watch(self, seconds: float, parent_fd: int, memory: int | None = None) -> bool:
         """Read what it sends until it has answered or ended; False if it has not after `seconds`.
@@ -118,8 +115,10 @@ class Child:
                 self.open.remove(fd)
             elif fd == self.answer_fd:
                 self.answer += chunk
+                self.answered = self.answered or b"\n" in chunk or len(self.answer) > MOST_ANSWER
             else:
-                self.printed = (self.printed + chunk)[-OUTPUT_KEPT:]
+                before = self.printed if len(chunk) < OUTPUT_KEPT else b""
+                self.printed = (before + chunk)[-OUTPUT_KEPT:]
 
     def drain(self) -> None:
         """Read what is left in the pipes."""
@@ -127,28 +126,30 @@ class Child:
             self.read(ready)
 
     def outcome(self, stopped: str, seconds: float) -> Outcome:
-        """What became of it, as far as is known now."""
+        """What became of it. What is left of it and of what it started is killed, so that what it sends has an end."""
+        self.has_ended()
+        exit_code = self.exit_code
+        self.kill()
         self.drain()
         line, whole, _ = self.answer.partition(b"\n")
-        ended = self.has_ended()
+        os.close(self.answer_fd)
+        os.close(self.printed_fd)
         return Outcome(
             answer=line.decode("utf-8", "replace") if whole and not stopped else "",
             printed=self.printed.decode("utf-8", "replace"),
-            exit_code=self.exit_code if ended else None,
+            exit_code=exit_code,
             stopped=stopped,
             seconds=seconds,
         )
 
-    def end(self) -> None:
-        """Kill what is left of it and of what it started, and close the pipes."""
+    def kill(self) -> None:
+        """Kill what is left of it and of what it started."""
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)
         if self.exit_code is None:
             os.kill(self.pid, signal.SIGKILL)  # it may not have made its session yet
             self.exit_code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
         kill_children()  # what the case left outside its own session
-        os.close(self.answer_fd)
-        os.close(self.printed_fd)
 
 
 def enter(printed_fd: int, private: Iterable[int]) -> None:

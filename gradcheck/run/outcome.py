@@ -32,7 +32,7 @@ def result_of(case: Case, outcome: Outcome) -> Result:
         message = f"ran longer than {case.timeout:g} s and was stopped"
     elif outcome.stopped == "memory":
         message = f"used more than {shown_size(case.memory)} of memory and was stopped"
-    elif outcome.answer:
+    elif outcome.answer or outcome.exit_code is None:  # it sent a line, or more than a line may have
         message = "the process sent something that is no result"
     else:
         message = how_it_ended(outcome.exit_code)

@@ -101,6 +101,5 @@ class Runner:
             stopped = "memory"
         finally:
             outcome = child.outcome(stopped, time.perf_counter() - started)
-            child.end()
             empty_shared_memory()
         return outcome

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from gradcheck.spec.diagnostic import listing
+from gradcheck.spec.python import Code, Mode, TooLargeError
 
 if TYPE_CHECKING:  # a worker has no need of what reads YAML
     from gradcheck.spec.text import SpecText
@@ -15,10 +16,6 @@ MAX_CHARACTERS = 20_000
 """Of one piece of code: some work of Python's compiler grows with the square (names times scopes: 35 ms here)."""
 MAX_CODE = 1_000_000
 """Of all code in a file: some 5 s of the compiler's time if it is all f-strings or functions, 1 s if it is usual."""
-MAX_NESTING = 200
-"""Levels of the syntax tree. Python's own limit depends on the stack that is there, and is reached at about 900."""
-MAX_COMPILED = 100_000
-"""Nodes, each of which is a few instructions: a case has the compiled code in memory, some 50 MB of it at most."""
 
 
 def first_line(node: Node) -> tuple[int, int]:
@@ -28,17 +25,17 @@ def first_line(node: Node) -> tuple[int, int]:
     return node.line, node.column + len(node.style)
 
 
-def check_python(node: Node, text: SpecText, what: str, mode: Literal["exec", "eval"]) -> ast.AST | None:
-    """The tree of the Python in the scalar `node`; None if it is none, which is reported at the exact place.
+def check_python(node: Node, text: SpecText, what: str, mode: Mode) -> Code | None:
+    """The Python in the scalar `node`; None if it is none, which is reported at the exact place.
 
     `mode` is that of `compile`: ``exec`` for a program, ``eval`` for an expression.
     """
-    if id(node) not in text.trees:
-        text.trees[id(node)] = _tree(node, text, what, mode)
-    return text.trees[id(node)]
+    if id(node) not in text.compiled:
+        text.compiled[id(node)] = _code(node, text, what, mode)
+    return text.compiled[id(node)]
 
 
-def _tree(node: Node, text: SpecText, what: str, mode: Literal["exec", "eval"]) -> ast.AST | None:
+def _code(node: Node, text: SpecText, what: str, mode: Mode) -> Code | None:
     if node.kind != "scalar" or not isinstance(node.value, str):
         return None  # reported as something that must be text
     source = node.value
@@ -57,65 +54,23 @@ def _tree(node: Node, text: SpecText, what: str, mode: Literal["exec", "eval"]) 
         return None
     # eval() ignores spaces before an expression, compile() does not.
     leading = len(source) - len(source.lstrip(" \t")) if mode == "eval" else 0
+    code = Code(source[leading:], mode)
     try:
-        tree = ast.parse(source[leading:], "<spec>", mode)
-        if len(source) > MAX_NESTING:
-            _check_nesting(tree)
-        if "finally" in source:
-            _compiled_size(tree)
-        compile(source[leading:], "<spec>", mode, dont_inherit=True)
+        code.check()
     except SyntaxError as error:
         line, column = _position(node, text, error.lineno or 1, (error.offset or 1) + leading)
         help = "write the code as a block: '|' and the code on the lines below" if node.style == ">" else ""
         if not text.edited(node.line, node.end_line):
             text.report(line, column, _width(error), f"{what} is not valid Python: {error.msg}", help)
         return None
-    except _TooLargeError:
+    except TooLargeError:
         help = "call a function in 'finally', and return from fewer places"
         text.report(node.line, node.column, 1, f"{what} is too large: Python repeats 'finally' for every return", help)
         return None
     except (ValueError, RecursionError, MemoryError, OverflowError):
         text.report(node.line, node.column, 1, f"{what} is too deeply nested for Python", "make it simpler")
         return None
-    return tree
-
-
-class _TooLargeError(Exception):
-    """What Python would make of some code is too large."""
-
-
-def _check_nesting(tree: ast.AST) -> None:
-    """Raise RecursionError if a node of `tree` is more than `MAX_NESTING` levels deep."""
-    level = [tree]
-    for _ in range(MAX_NESTING):
-        values = [value for node in level for value in vars(node).values()]
-        below = [item for value in values if value.__class__ is list for item in value]
-        level = [value for value in (*values, *below) if isinstance(value, ast.AST)]
-        if not level:
-            return
-    raise RecursionError
-
-
-def _compiled_size(node: ast.AST) -> tuple[int, int]:
-    """How many nodes of code are compiled for `node`, and how many of them leave a block.
-
-    Python compiles the body of a ``finally`` for the usual end of its ``try``, for an exception, and once more for
-    each ``return``, ``break`` and ``continue`` in it: nested, 20 lines of code fill the memory.
-
-    Raises:
-        _TooLargeError: there are more than `MAX_COMPILED`.
-    """
-    size, leaving = 1, int(isinstance(node, (ast.Return, ast.Break, ast.Continue)))
-    last = set(map(id, node.finalbody)) if isinstance(node, (ast.Try, ast.TryStar)) else ()
-    sizes = [(id(child) in last, *_compiled_size(child)) for child in ast.iter_child_nodes(node)]
-    size += sum(its for finally_, its, _ in sizes if not finally_)
-    leaving += sum(its for finally_, _, its in sizes if not finally_)
-    times = 2 + leaving
-    size += times * sum(its for finally_, its, _ in sizes if finally_)
-    leaving += times * sum(its for finally_, _, its in sizes if finally_)
-    if size > MAX_COMPILED:
-        raise _TooLargeError
-    return size, leaving
+    return code
 
 
 def _width(error: SyntaxError) -> int:
@@ -138,8 +93,9 @@ def _position(node: Node, text: SpecText, line: int, column: int) -> tuple[int, 
     return node.line, node.column  # escapes, or a text folded from several lines: columns no longer agree
 
 
-def check_default_call(layer: Node, tree: ast.AST, text: SpecText) -> None:
-    """Report a layer's source, of which `tree` is the tree, that leaves open which class to apply without ``call``."""
+def check_default_call(layer: Node, code: Code, text: SpecText) -> None:
+    """Report a layer's source, which is `code`, that leaves open which class to apply without ``call``."""
+    tree = code.tree
     assert isinstance(tree, ast.Module)
     if _defines_forward(tree):
         return

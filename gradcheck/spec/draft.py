@@ -10,10 +10,10 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import NamedTuple
 
+from gradcheck.case.naming import REFERENCE
 from gradcheck.hint import hint
 from gradcheck.reference import roots
 
-_REFERENCE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 _INPUT = re.compile(r"([A-Za-z_]\w*)=(\d+(?:x\d+)*|scalar)(?::([a-z]+\d*))?")
 USUAL_SHAPE = "[2, 3]"
 
@@ -103,7 +103,7 @@ def signature_of(reference: str) -> Signature:
     Raises:
         DraftError: there is no such file, or nothing of that name in it.
     """
-    if not _REFERENCE.fullmatch(reference) or reference.partition(":")[0].endswith(".py"):
+    if not REFERENCE.fullmatch(reference) or reference.partition(":")[0].endswith(".py"):
         meant = meant_by(reference) or "package.module:Layer, such as mypkg.layers:OwnTanh"
         raise DraftError(f"{reference!r} names no layer: write {meant}")
     module, _, name = reference.partition(":")
@@ -129,7 +129,7 @@ def meant_by(text: str) -> str:
     """The reference that a path of a file, or a name with a dot for the colon, stands for; empty if none does."""
     place, _, name = text.removeprefix("./").rpartition(":" if ":" in text else ".")
     meant = f"{place.removesuffix('.py').replace('/', '.').replace(os.sep, '.')}:{name}"
-    return meant if _REFERENCE.fullmatch(meant) and name != "py" else ""
+    return meant if REFERENCE.fullmatch(meant) and name != "py" else ""
 
 
 def _found(reference: str, file: Path, tree: ast.Module, names: Sequence[str]) -> Signature:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Callable, Iterator
-from typing import Literal
+from collections.abc import Callable
 
 from gradcheck.spec.backend_rules import all_expectations
 from gradcheck.spec.code import check_python
 from gradcheck.spec.diagnostic import listing, quote
 from gradcheck.spec.input_rules import sizes_named
+from gradcheck.spec.python import Code, Mode, nodes
 from gradcheck.spec.text import SpecText
 from gradcheck.spec.tree import Node
 
@@ -30,17 +30,10 @@ KNOWN = (("raises", EXCEPTIONS), ("warns", WARNINGS))
 """Sections of an expectation that name a class, and Python's own of the kind."""
 
 
-def used(tree: ast.AST | None) -> Iterator[ast.Name]:
-    """The names that code reads."""
-    for node in ast.walk(tree) if tree is not None else ():
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-            yield node
-
-
-def words(tree: ast.AST | None) -> set[str]:
+def words(tree: ast.AST) -> set[str]:
     """All names in code, whether it reads, sets or only mentions them."""
     found: set[str] = set()
-    for node in ast.walk(tree) if tree is not None else ():
+    for node in nodes(tree):
         fields = vars(node)
         for field in NAMING:
             if isinstance(value := fields.get(field), str):
@@ -50,15 +43,32 @@ def words(tree: ast.AST | None) -> set[str]:
     return found
 
 
-def check_call(scenario: Node, call: Node, tree: ast.AST | None, layer: ast.AST | None, text: SpecText) -> None:
-    """Report the first name in ``call`` that neither the inputs, the matrix nor the layer's source give."""
-    if tree is None or scenario.incomplete or "script" in scenario.entries:
+def read_and_bound(expression: ast.AST) -> tuple[list[str], set[str]]:
+    """The names that an expression reads; and those it binds: arguments of lambdas, targets of comprehensions."""
+    read, bound = list[str](), set[str]()
+    for node in nodes(expression):
+        if isinstance(node, ast.arg):
+            bound.add(node.arg)
+        elif isinstance(node, ast.Name):
+            read.append(node.id) if isinstance(node.ctx, ast.Load) else bound.add(node.id)
+    return read, bound
+
+
+def check_call(scenario: Node, call: Node, code: Code | None, layer: Code | None, text: SpecText) -> None:
+    """Report the first name in ``call`` that neither the inputs, the matrix nor the layer's source give.
+
+    `code` is what is compiled of ``call``, `layer` of the layer.
+    """
+    if code is None or scenario.incomplete or "script" in scenario.entries:
         return
     reference = scenario.mapping("layer").string("ref") or ""
     own = [*scenario.mapping("inputs").entries, *scenario.mapping("matrix").entries]
-    known = {*own, *GIVEN, reference.rpartition(":")[2].rpartition(".")[2], *words_bound(tree)}
-    missing = [name.id for name in used(tree) if name.id not in known and not hasattr(builtins, name.id)]
-    given = words(layer) if missing else set()
+    read, bound = read_and_bound(code.tree)
+    statements = layer.tree.body if layer and isinstance(layer.tree, ast.Module) else []
+    defined = {one.name for one in statements if isinstance(one, (ast.ClassDef, ast.FunctionDef))}
+    known = {*own, *GIVEN, reference.rpartition(":")[2].rpartition(".")[2], *defined, *bound}
+    missing = [name for name in read if name not in known and not hasattr(builtins, name)]
+    given = words(layer.tree) if missing and layer else set()
     for name in missing if "*" not in given else ():
         if name not in given:
             help = text.suggest(name, sorted(known | given)) or (f"the inputs are {listing(own, 'and')}" if own else "")
@@ -72,7 +82,7 @@ def words_of(scenario: Node, text: SpecText) -> set[str] | None:
     if layer is not None and layer.get("ref"):
         return None
     found = set[str]()
-    sources: list[tuple[Node, str, Literal["exec", "eval"]]] = [
+    sources: list[tuple[Node, str, Mode]] = [
         *((one, "the layer", "exec") for one in (layer, script) if one is not None and isinstance(one.value, str)),
         *((one, "call", "eval") for one in (call,) if one is not None),
     ]
@@ -80,17 +90,11 @@ def words_of(scenario: Node, text: SpecText) -> set[str] | None:
         keys = expect.mapping("values").entries.values() if expect is not None else ()
         sources += [(key, "the expression", "eval") for key, _ in keys]
     for node, what, mode in sources:
-        tree = check_python(node, text, what, mode)
-        if tree is None:
+        code = check_python(node, text, what, mode)
+        if code is None:
             return None
-        found |= words(tree)
+        found |= words(code.tree)
     return found
-
-
-def words_bound(tree: ast.AST) -> set[str]:
-    """The names that an expression binds itself: arguments of lambdas, targets of comprehensions."""
-    bound = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)}
-    return bound | {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
 
 
 def check_exception(expect: Node, section: str, code: Words, text: SpecText) -> None:

@@ -161,7 +161,8 @@ def _complete(scenario: dict[str, Any], node: Node, defaults: Node, path: str) -
     """Fill in what the reader knows: positions, the inputs' dtypes, the verdict expected by default."""
     scenario["path"], scenario["line"], scenario["column"] = path, node.line, node.column
     scenario["begins"] = node.begins or node.line
-    scenario["positions"] = dict(_positions(node, "", 1))
+    scenario["positions"] = {}
+    _note_positions(node, "", 1, scenario["positions"])
     inputs = node.mapping("inputs")
     for name, (_, input) in inputs.entries.items():
         if input.kind == "mapping":
@@ -181,12 +182,12 @@ def _complete(scenario: dict[str, Any], node: Node, defaults: Node, path: str) -
             expect.setdefault("gradient", default)
 
 
-def _positions(node: Node, prefix: str, depth: int) -> Iterable[tuple[str, tuple[int, int]]]:
+def _note_positions(node: Node, prefix: str, depth: int, positions: dict[str, tuple[int, int]]) -> None:
     for name, (key, value) in node.entries.items():
         here = prefix + name
         code = value.style in ("|", ">") or (value.kind == "scalar" and name in _CODE)
-        yield here, first_line(value) if code else (key.line, key.column)
-        if depth < _POSITION_DEPTH:
-            yield from _positions(value, here + ".", depth + 1)
+        positions[here] = first_line(value) if code else (key.line, key.column)
+        if depth < _POSITION_DEPTH and value.kind != "scalar":
+            _note_positions(value, here + ".", depth + 1, positions)
             for index, item in enumerate(value.items if prefix == "backends." else ()):
-                yield from _positions(item, f"{here}.{index}.", depth + 1)
+                _note_positions(item, f"{here}.{index}.", depth + 1, positions)

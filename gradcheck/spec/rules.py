@@ -166,13 +166,13 @@ def _check_program(scenario: Node, text: SpecText) -> None:
             message = f"a script has no use for {quote(useless)}"
             text.report(entry[0].line, entry[0].column, entry[0].width, message, help)
     is_source = layer is not None and isinstance(layer.value, str)
-    tree = check_python(layer, text, "the layer", "exec") if layer is not None and is_source else None
+    code = check_python(layer, text, "the layer", "exec") if layer is not None and is_source else None
     if script:
         return
     if call:
-        check_call(scenario, call, check_python(call, text, "call", "eval"), tree, text)
-    elif layer and tree is not None and not scenario.incomplete:
-        check_default_call(layer, tree, text)
+        check_call(scenario, call, check_python(call, text, "call", "eval"), code, text)
+    elif layer and code is not None and not scenario.incomplete:
+        check_default_call(layer, code, text)
 
 
 def _check_matrix_values(name: str, values: Node, text: SpecText) -> None:

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import re
 import stat
-from ast import AST
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 
 from gradcheck.spec.diagnostic import Diagnostic, SpecError, did_you_mean
+from gradcheck.spec.python import Code
 
 MAX_BYTES = 10_000_000
 MAX_CONTROL_CHARACTERS = 1_000
 
-_LINE_BREAK = re.compile(r"\r\n|\r|\n")
 # What YAML forbids, and the three exotic line breaks on which YAML and Python do not agree.
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 _OPENS_BLOCK = re.compile(r"(:|-|[:-] +[|>][-+1-9]{0,2})$")
@@ -36,8 +35,8 @@ class SpecText:
     """Per 1-based line: (column from which on, characters to add) leads from repaired to original columns."""
     nodes: int = 0
     """How many values the file holds, set when it has been parsed."""
-    trees: dict[int, AST | None] = field(default_factory=dict)
-    """Identity of a node of code -> its syntax tree, None if it is no Python: what many inherit is compiled once."""
+    compiled: dict[int, Code | None] = field(default_factory=dict)
+    """Identity of a node of code -> that code, None if it is no Python: what many inherit is compiled once."""
     code: int = 0
     """How many characters of code have been compiled."""
     patterns: dict[int, int] = field(default_factory=dict)
@@ -162,21 +161,26 @@ def decode(raw: bytes, shown: str) -> SpecText:
     try:
         decoded = raw.decode("utf-8")
     except UnicodeDecodeError as error:
-        before = _LINE_BREAK.split(raw[: error.start].decode("utf-8"))
+        before = _lines(raw[: error.start].decode("utf-8"))
         help = "save the file as UTF-8"
         if raw[:2] in (b"\xff\xfe", b"\xfe\xff"):
             raise _unreadable(shown, "the file is UTF-16, not UTF-8", help) from None
         message = f"byte 0x{raw[error.start]:02x} is not UTF-8"
         excerpt = before[-1] + "�"
         raise SpecError([Diagnostic(shown, len(before), len(before[-1]) + 1, 1, message, help, excerpt)]) from None
-    if next(islice(_CONTROL.finditer(decoded), MAX_CONTROL_CHARACTERS, None), None):
+    control = list(islice(_CONTROL.finditer(decoded), MAX_CONTROL_CHARACTERS + 1))
+    if len(control) > MAX_CONTROL_CHARACTERS:
         message = f"more than {MAX_CONTROL_CHARACTERS:,} control characters: the file is no text"
         raise _unreadable(shown, message, "specs are plain text in UTF-8")
-    lines = _LINE_BREAK.split(decoded)
+    lines = _lines(decoded)
     text = SpecText(shown, lines, list(lines))
-    if _CONTROL.search(decoded):
+    if control:
         _remove_control_characters(text)
     return text
+
+
+def _lines(text: str) -> list[str]:
+    return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
 
 
 def _remove_control_characters(text: SpecText) -> None:

@@ -2,7 +2,7 @@
 
     python tests/bench/path.py [SPEC ID] [--calls]
 
-Runs one case in this process (by default a layer that is a tanh of 3 × 4 numbers, once before to warm up), and prints
+Runs one case in this process (by default the example of `gradcheck init`, once before to warm up), and prints
 how many functions of the harness run, in how many files, how many calls go from one of these files to another, and how
 often the layer's forward and backward run; then the roads between files, the most used first. With ``--calls`` the
 calls themselves, indented, each run of equal lines as one.
@@ -24,28 +24,11 @@ ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "engine")]
 
 from gradcheck.case.execute import execute  # noqa: E402
+from gradcheck.commands.init import EXAMPLE  # noqa: E402
 from gradcheck.run.plan import plan  # noqa: E402
 from gradcheck.spec.read import read, read_bytes  # noqa: E402
 
 OURS = str(ROOT / "gradcheck") + "/"
-TANH = """\
-schema: gradcheck/v1
-scenarios:
-  - id: tanh
-    layer: |
-      class Tanh(PyLayer):
-          @staticmethod
-          def forward(ctx, x):
-              y = paddle.tanh(x)
-              ctx.save_for_backward(y)
-              return y
-
-          @staticmethod
-          def backward(ctx, dy):
-              y, = ctx.saved_tensor()
-              return dy * (1 - y * y)
-    inputs: {x: [3, 4]}
-"""
 
 
 class Route:
@@ -97,7 +80,7 @@ def main() -> None:
     parser.add_argument("id", nargs="?")
     parser.add_argument("--calls", action="store_true")
     options = parser.parse_args()
-    spec = read(options.spec) if options.spec else read_bytes(TANH.encode(), "tanh.grad.yaml")
+    spec = read(options.spec) if options.spec else read_bytes(EXAMPLE.encode(), "example.grad.yaml")
     case = next(case for case in plan([spec], ["numpy"]) if options.id in (None, case.scenario.id, case.name))
     execute(case)
     with watched(case.scenario.path) as path:

@@ -112,6 +112,21 @@ def test_what_cannot_be_understood_is_explained(gradcheck, package, arguments, s
     assert "Traceback" not in done.err
 
 
+@pytest.mark.parametrize(
+    ("inputs", "said"),
+    [
+        (["x=2x3", "w=4"], "(line 11 of own_package/layers.py)"),
+        (["x=2", "w=2", "--call", "Scale.apply(x, w, 1 // 0)"], "ZeroDivisionError: "),
+    ],
+)
+def test_where_there_is_no_spec_none_is_spoken_of(gradcheck, package, inputs, said):
+    first, second, *more = inputs
+    done = gradcheck("check", "own_package.layers:Scale", "-i", first, "-i", second, *more)
+    assert done.code == 1
+    assert said in done.out
+    assert "of the spec" not in done.out
+
+
 def test_new_writes_a_scenario_that_is_valid_and_runs(gradcheck, package, folder):
     done = gradcheck("new", "own_package.layers:Scale", "-o", "own.grad.yaml")
     assert (done.code, done.out) == (0, "")

@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import uuid
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -67,12 +68,17 @@ class Run(NamedTuple):
     out: str
     results: dict[str, dict[str, Any]]
     processes: list[str]
-    files: set[str]
+    files: list[str]
 
 
 @pytest.fixture(scope="module")
-def done(tmp_path_factory: pytest.TempPathFactory) -> Run:
+def done(made_once: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory) -> Run:
     """All hostile scenarios and a hundred well-behaved ones, in one run."""
+    return Run(*made_once("run", lambda: run_everything(tmp_path_factory)))
+
+
+def run_everything(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """The run, and what it left."""
     folder, temporary, mark = tmp_path_factory.mktemp("run"), tmp_path_factory.mktemp("temporary"), uuid.uuid4().hex
     (folder / "a.grad.yaml").write_text(mixed_spec(), encoding="utf-8")
     (folder / "asleep.py").write_text((HERE / "asleep.py").read_text())
@@ -85,7 +91,7 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> Run:
         check=False,
     )
     results = {result["scenario"]: result for result in json.loads((folder / "report.json").read_text())["results"]}
-    files = {str(path.relative_to(folder)) for path in folder.rglob("*")} | {path.name for path in temporary.iterdir()}
+    files = [*(str(path.relative_to(folder)) for path in folder.rglob("*")), *(one.name for one in temporary.iterdir())]
     return Run(process.returncode, process.stdout.decode(), results, processes_with(mark), files)
 
 

@@ -123,6 +123,7 @@ import json, os, resource, sys
 sys.path[:0] = sys.argv[1:3]
 from gradcheck.commands import main
 from gradcheck.spec import read
+read.SpecFile.model_rebuild()
 results, running = {}, {}
 def validate(file):
     resource.setrlimit(resource.RLIMIT_CPU, (int(sys.argv[3]), int(sys.argv[3])))
@@ -158,8 +159,12 @@ json.dump(results, sys.stdout)
 
 
 @pytest.fixture(scope="module")
-def validated(tmp_path_factory):
+def validated(made_once, tmp_path_factory):
     """Of each hostile file: exit code, MB, output, and what its folder holds afterwards."""
+    return made_once("validated", lambda: validate_everything(tmp_path_factory))
+
+
+def validate_everything(tmp_path_factory):
     folder, files = tmp_path_factory.mktemp("hostile"), {}
     for number, (name, (content, _)) in enumerate(REFUSED.items()):
         files[name] = f"f{number}/a.grad.yaml"

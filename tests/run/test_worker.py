@@ -79,6 +79,24 @@ def test_a_case_that_floods_its_output_is_stopped_like_any_other(pool, case):
     assert pool.run(case("while True: print('x' * 1000)", timeout=0.5)).status is Status.TIMEOUT
 
 
+def test_a_flood_that_does_not_end_with_its_case_is_cut_off(pool, case):
+    flood = (
+        "import os, signal\nsignal.signal(signal.SIGABRT, signal.SIG_IGN)\n"
+        "for _ in range(3): os.fork()\nwhile True: os.write(1, b'x' * (1 << 16))"
+    )
+    result = pool.run(case(flood, timeout=0.5))
+    assert (result.status, result.message) == (Status.TIMEOUT, "ran longer than 0.5 s and was stopped")
+
+
+def test_an_answer_without_an_end_is_none(pool, case):
+    flood = (
+        "import os\nfor fd in range(3, 50):\n"
+        "  try:\n    while True: os.write(fd, b'x' * (1 << 20))\n  except OSError: pass"
+    )
+    result = pool.run(case(flood))
+    assert (result.status, result.message) == (Status.CRASH, "the process sent something that is no result")
+
+
 def test_output_that_is_no_text_is_shown_as_well_as_can_be(pool, case):
     result = pool.run(case("import os\nos.write(1, b'\\xff ok\\n')\nprint('\\udc80')"))
     assert result.status is Status.PASS

@@ -1,0 +1,96 @@
+"""Python code that is compiled and looked at, never run; within limits, for what Python makes of it may be endless."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from functools import cached_property
+from itertools import chain, islice
+from typing import Literal
+
+MAX_NESTING = 200
+"""Levels of the syntax tree. Python's own limit depends on the stack that is there, and is reached at about 900."""
+MAX_COMPILED = 100_000
+"""Nodes, each of which is a few instructions: a case has the compiled code in memory, some 50 MB of it at most."""
+
+_TOKEN = re.compile(r"\w+|[^\w\s]")
+
+Mode = Literal["exec", "eval"]
+
+
+class TooLargeError(Exception):
+    """What Python would make of some code is too large."""
+
+
+class Code:
+    """Python, as far as `check_python` has seen; `mode` is that of `compile`."""
+
+    def __init__(self, source: str, mode: Mode) -> None:
+        self.source, self.mode = source, mode
+
+    @cached_property
+    def tree(self) -> ast.AST:
+        """Its syntax tree. Most code is only compiled, for which Python makes none of its own objects."""
+        return ast.parse(self.source, "<spec>", self.mode)
+
+    def check(self) -> None:
+        """Have Python compile it, unless the work for that could be endless.
+
+        Raises:
+            SyntaxError, ValueError, RecursionError, MemoryError, OverflowError, TooLargeError: it cannot, or must not.
+        """
+        if len(_TOKEN.findall(self.source)) > MAX_NESTING:  # a level of the tree has a token of its own
+            _check_nesting(self.tree)
+        if "finally" in self.source:
+            _compiled_size(self.tree)
+        compile(self.source, "<spec>", self.mode, dont_inherit=True)
+
+
+def levels(tree: ast.AST) -> Iterator[list[ast.AST]]:
+    """The nodes of a syntax tree: itself, those in its fields, and so on. It takes half the time of `ast.walk`."""
+    level = [tree]
+    while level:
+        yield level
+        below = []
+        for node in level:
+            for name in node._fields:
+                value = getattr(node, name, None)
+                if value.__class__ is list:
+                    below += value
+                elif isinstance(value, ast.AST):
+                    below.append(value)
+        level = [one for one in below if isinstance(one, ast.AST)]
+
+
+def nodes(tree: ast.AST) -> Iterator[ast.AST]:
+    """All nodes of a syntax tree."""
+    return chain.from_iterable(levels(tree))
+
+
+def _check_nesting(tree: ast.AST) -> None:
+    """Raise RecursionError if a node of `tree` is more than `MAX_NESTING` levels deep."""
+    if next(islice(levels(tree), MAX_NESTING, None), None):
+        raise RecursionError
+
+
+def _compiled_size(node: ast.AST) -> tuple[int, int]:
+    """How many nodes of code are compiled for `node`, and how many of them leave a block.
+
+    Python compiles the body of a ``finally`` for the usual end of its ``try``, for an exception, and once more for
+    each ``return``, ``break`` and ``continue`` in it: nested, 20 lines of code fill the memory.
+
+    Raises:
+        TooLargeError: there are more than `MAX_COMPILED`.
+    """
+    size, leaving = 1, int(isinstance(node, (ast.Return, ast.Break, ast.Continue)))
+    last = set(map(id, node.finalbody)) if isinstance(node, (ast.Try, ast.TryStar)) else ()
+    sizes = [(id(child) in last, *_compiled_size(child)) for child in ast.iter_child_nodes(node)]
+    size += sum(its for finally_, its, _ in sizes if not finally_)
+    leaving += sum(its for finally_, _, its in sizes if not finally_)
+    times = 2 + leaving
+    size += times * sum(its for finally_, its, _ in sizes if finally_)
+    leaving += times * sum(its for finally_, _, its in sizes if finally_)
+    if size > MAX_COMPILED:
+        raise TooLargeError
+    return size, leaving
