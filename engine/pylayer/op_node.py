@@ -49,9 +49,9 @@ class OpNode(Node):
         return self.op.name
 
     def pullback(
-        self, cotangent: Cotangent, create_graph: bool, found: Gradients | None = None
+        self, held: list[Cotangent], create_graph: bool, found: Gradients | None = None
     ) -> Iterable[tuple[Node | Tensor, Cotangent]]:
-        saved = self.saved
+        saved, (cotangent,) = self.saved, held
         if changes:
             check_unchanged(chain.from_iterable(saved), self)
         if type(saved) is PackedSaved:
@@ -101,12 +101,12 @@ class ElementwiseNode(OpNode):
     shapes = repeat(None)
 
     def pullback(
-        self, cotangent: Cotangent, create_graph: bool, found: Gradients | None = None
+        self, held: list[Cotangent], create_graph: bool, found: Gradients | None = None
     ) -> Iterable[tuple[Node | Tensor, Cotangent]]:
         saved = self.saved
-        if create_graph or changes or type(saved) is PackedSaved or not cotangent.ndim:
-            return super().pullback(cotangent, create_graph)
-        return self.op.pull(cotangent, self.parents, saved)  # type: ignore[no-any-return]
+        if create_graph or changes or type(saved) is PackedSaved or not held[0].ndim:
+            return super().pullback(held, create_graph)
+        return self.op.pull(held, self.parents, saved)  # type: ignore[no-any-return]
 
 
 def recorded(out: Array, op: Row, parents: tuple[Node | Tensor, ...], saved: tuple[tuple[Any, ...], ...]) -> Tensor:
@@ -147,14 +147,14 @@ class SeveralOutputs(OpNode):
         self.like = [(o.shape, o.dtype, XP[type(o)]) for o in out]
 
     def pullback(
-        self, cotangent: Cotangent, create_graph: bool, found: Gradients | None = None
+        self, held: list[Cotangent], create_graph: bool, found: Gradients | None = None
     ) -> Iterable[tuple[Node | Tensor, Cotangent]]:
-        filled = list(cotangent)
+        filled = list(held[0])
         for k, (shape, dtype, xp) in enumerate(self.like):
             if filled[k] is None:
                 zeros = xp.zeros(shape, dtype)
                 filled[k] = Tensor(zeros) if create_graph else zeros
-        return super().pullback(filled, create_graph)
+        return super().pullback([filled], create_graph)
 
     def recorded_output(self, out: Any) -> Any:
         return [Tensor(o, Output(self, k), False) for k, o in enumerate(out)]

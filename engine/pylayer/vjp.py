@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from itertools import repeat
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 from pylayer.array import XP
 from pylayer.quiet import quiet
@@ -57,19 +57,42 @@ raw_ops = _RawOpsByType()
 recorded_ops = RecordedOps()
 
 
+class Derivative(NamedTuple):
+    """The derivative of an elementwise operation, in place of a vjp: of [F and] what the vjp would read but ``g``."""
+
+    function: Function
+
+
 class Vjp:
-    """One input's vjp: ``function(g, [F,] *pick(*arguments, out, i))``."""
+    """One input's vjp: ``function(g, [F,] *pick(*arguments, out, i))``.
 
-    __slots__ = ("function", "pick", "picked", "reads", "takes_ops")
+    Of a `Derivative` it is ``conj(derivative) * g``.
+    """
 
-    def __init__(self, function: Function, arguments: Sequence[str]) -> None:
-        names = argument_names(function)[1:]
-        self.function = function
+    __slots__ = ("function", "multiplies", "pick", "picked", "reads", "rule", "takes_ops")
+
+    def __init__(self, rule: Function | Derivative, arguments: Sequence[str]) -> None:
+        self.multiplies = isinstance(rule, Derivative)
+        self.rule = rule.function if isinstance(rule, Derivative) else rule
+        names = argument_names(self.rule)[not self.multiplies :]
         self.takes_ops = names[:1] == ("F",)
         self.reads = names[self.takes_ops :]
+        self.function = self.compiled() if self.multiplies else self.rule
         sources = [self.source(name, arguments) for name in self.reads]
         self.picked = f"({''.join(s + ',' for s in sources)})"
         self.pick = picker(self.picked, arguments)
+
+    def compiled(self) -> Function:
+        """The function of ``g`` and what the derivative reads."""
+        values = ["F"] * self.takes_ops + [*self.reads]
+        text = f"lambda {', '.join(['g', *values])}: {self.call('g', 'rule', values)}"
+        return eval(text, {"rule": self.rule, "__name__": self.rule.__module__})  # type: ignore[no-any-return]
+
+    def call(self, g: str, rule: str, values: Sequence[str]) -> str:
+        """The source text of a call, given those of the cotangent, the rule, and ``F`` and what is read."""
+        if self.multiplies:
+            return f"{rule}({', '.join(values)}).conjugate() * {g}"
+        return f"{rule}({', '.join([g, *values])})"
 
     @staticmethod
     def source(name: str, arguments: Sequence[str]) -> str:
@@ -86,15 +109,21 @@ def picker(picked: str, arguments: Sequence[str]) -> Function:
     return eval(f"lambda {', '.join(dict.fromkeys((*arguments, 'out', 'i')))}: {picked}")  # type: ignore[no-any-return]
 
 
-def puller(vjps: Sequence[Vjp]) -> Function:
-    """The function of a raw cotangent, parents and what the vjps have saved that gives each parent its cotangent."""
+def puller(vjps: Sequence[Vjp], wanted: Sequence[int]) -> Function:
+    """The function of a raw cotangent held in a list, parents, and what the vjps have saved that gives each parent of
+    the inputs `wanted` its cotangent.
+
+    A last derivative takes the cotangent out of the list. If nobody else holds it, it is a temporary value then, and
+    NumPy overwrites those where they are large: it counts the holders of an array itself, views among them.
+    """
     calls = []
-    for k, vjp in enumerate(vjps):
-        values = [f"saved[{k}][{j}]" for j in range(len(vjp.reads))]
-        call = f"vjp{k}({', '.join(['g', *(['raw_ops[type(g)]'] if vjp.takes_ops else []), *values])})"
+    for k in wanted:
+        vjp = vjps[k]
+        values = ["raw_ops[type(held[0])]"] * vjp.takes_ops + [f"saved[{k}][{j}]" for j in range(len(vjp.reads))]
+        call = vjp.call("held.pop()" if vjp.multiplies and k == wanted[-1] else "held[0]", f"rule{k}", values)
         calls.append(f"(parents[{k}], {call})")
-    names = {f"vjp{k}": vjp.function for k, vjp in enumerate(vjps)} | {"raw_ops": raw_ops}
-    return eval(f"lambda g, parents, saved: ({''.join(c + ',' for c in calls)})", names)  # type: ignore[no-any-return]
+    names = {f"rule{k}": vjp.rule for k, vjp in enumerate(vjps)} | {"raw_ops": raw_ops}
+    return eval(f"lambda held, parents, saved: ({''.join(c + ',' for c in calls)})", names)  # type: ignore[no-any-return]
 
 
 def argument_names(function: Function) -> tuple[str, ...]:
@@ -109,7 +138,7 @@ class Row:
         name: Paddle's name of the operation.
         bind: given an array module, returns the forward on its arrays.
         arguments: the forward's argument names, in order.
-        vjps: by input name; inputs without one get no gradient.
+        vjps: by input name, or derivatives; inputs without one get no gradient.
         many: the first argument is a list of Tensors, each of which the one vjp serves.
         floating: integer inputs are computed in the default floating dtype.
         promote: inputs of different dtypes are reconciled (see `promotion`).
@@ -124,7 +153,7 @@ class Row:
         name: str,
         bind: Callable[[ModuleType], Function],
         arguments: Sequence[str],
-        vjps: dict[str, Function],
+        vjps: dict[str, Function | Derivative],
         *,
         many: bool = False,
         floating: bool = False,
@@ -139,7 +168,7 @@ class Row:
         compiled = tuple(Vjp(vjp, self.arguments) for vjp in vjps.values())
         self.vjps: Iterable[Vjp] = repeat(compiled[0]) if many else compiled
         self.pick = picker(f"({''.join(vjp.picked + ',' for vjp in compiled)})", self.arguments)
-        self.pull = puller(compiled)
+        self.pull = puller(compiled, range(len(compiled)))
         self.differentiable = bool(vjps)
         self.many = many
         self.floating = floating
