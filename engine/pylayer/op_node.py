@@ -48,17 +48,20 @@ class OpNode(Node):
     def label(self) -> str:
         return self.op.name
 
+    def values(self) -> Sequence[tuple[Any, ...]]:
+        """Per input, what its vjp reads."""
+        saved: Any = self.saved
+        return saved.unpacked() if type(saved) is PackedSaved else saved  # type: ignore[no-any-return]
+
     def pullback(
         self, held: list[Cotangent], create_graph: bool, found: Gradients | None = None
     ) -> Iterable[tuple[Node | Tensor, Cotangent]]:
-        saved, (cotangent,) = self.saved, held
-        if changes:
-            check_unchanged(chain.from_iterable(saved), self)
-        if type(saved) is PackedSaved:
-            saved = saved.unpacked()
+        (cotangent,) = held
+        if changes and type(self.saved) is not PackedSaved:
+            check_unchanged(chain.from_iterable(self.values()), self)
         kind = type(cotangent[0] if type(cotangent) is list else cotangent)
         gradients = []
-        for vjp, parent, values, shape in zip(self.op.vjps, self.parents, saved, self.shapes):  # noqa: B905 - see there
+        for vjp, parent, values, shape in zip(self.op.vjps, self.parents, self.values(), self.shapes):  # noqa: B905 - see there
             if parent is None:
                 continue
             if create_graph:
@@ -94,7 +97,10 @@ class OpNode(Node):
 
 
 class ElementwiseNode(OpNode):
-    """A recorded call whose inputs all have the output's shape and need a gradient: one call runs all its vjps."""
+    """A recorded call whose inputs all have the output's shape and need a gradient: one call runs all its vjps.
+
+    `saved` holds what they read all together, each value once.
+    """
 
     __slots__ = ()
 
@@ -108,8 +114,14 @@ class ElementwiseNode(OpNode):
             return super().pullback(held, create_graph)
         return self.op.pull(held, self.parents, saved)  # type: ignore[no-any-return]
 
+    def values(self) -> Sequence[tuple[Any, ...]]:
+        saved: Any = self.saved
+        (read,) = saved.unpacked() if type(saved) is PackedSaved else [saved]
+        by_name = dict(zip(self.op.reads, read, strict=True))
+        return [tuple(by_name[name] for name in vjp.reads) for vjp in self.op.vjps]
 
-def recorded(out: Array, op: Row, parents: tuple[Node | Tensor, ...], saved: tuple[tuple[Any, ...], ...]) -> Tensor:
+
+def recorded(out: Array, op: Row, parents: tuple[Node | Tensor, ...], saved: tuple[Any, ...]) -> Tensor:
     """The output of an elementwise call, on its `ElementwiseNode`.
 
     The constructors of both are spelled out: calling them would take as long as a small operation.
@@ -119,7 +131,7 @@ def recorded(out: Array, op: Row, parents: tuple[Node | Tensor, ...], saved: tup
     node.parents = parents
     node.hooks = None
     node.op = op
-    node.saved = packed_saved(saved) if hooks_in_use else saved
+    node.saved = packed_saved([saved]) if hooks_in_use else saved
     if watching:
         tell_made(node, out)
     tensor = new(Tensor)
