@@ -28,7 +28,7 @@ from pylayer.op_node import OpNode, SeveralOutputs, parent_of
 from pylayer.promotion import as_floating, reconciled
 from pylayer.symbol import holds_symbol, recording
 from pylayer.tensor import Tensor
-from pylayer.vjp import Function, Row
+from pylayer.vjp import Function, Row, Rule
 from pylayer.watch import tell_computed, watching
 
 
@@ -108,7 +108,7 @@ def unwrap(value: Any) -> Any:
 
 # --------------------------------------------------------------------------- making rows
 def unary(
-    name: str, vjp: Function | None = None, forward: Callable[[ModuleType], Function] | None = None, **flags: Any
+    name: str, vjp: Rule | None = None, forward: Callable[[ModuleType], Function] | None = None, **flags: Any
 ) -> Function:
     """An elementwise operation of one Tensor; the forward is the array module's function of that name unless given."""
     row = Op(name, forward or (lambda xp: getattr(xp, name)), ("x",), {"x": vjp} if vjp else {}, **flags)
@@ -117,8 +117,8 @@ def unary(
 
 def binary(
     name: str,
-    x: Function | None = None,
-    y: Function | None = None,
+    x: Rule | None = None,
+    y: Rule | None = None,
     forward: Callable[[ModuleType], Function] | None = None,
     *,
     promote: bool = True,
@@ -142,7 +142,7 @@ def binary(
 
 
 def op(
-    *, many: bool = False, floating: bool = False, promote: bool = False, inputs: Sequence[str] = (), **vjps: Function
+    *, many: bool = False, floating: bool = False, promote: bool = False, inputs: Sequence[str] = (), **vjps: Rule
 ) -> Callable[[Function], Function]:
     """Make an operation of a forward ``name(xp, x, …, axis=None)``; the keywords are the vjps by input name."""
 

@@ -50,8 +50,8 @@ class OpNode(Node):
 
     def values(self) -> Sequence[tuple[Any, ...]]:
         """Per input, what its vjp reads."""
-        saved: Any = self.saved
-        return saved.unpacked() if type(saved) is PackedSaved else saved  # type: ignore[no-any-return]
+        saved: Sequence[tuple[Any, ...]] = self.saved
+        return saved.unpacked() if type(saved) is PackedSaved else saved
 
     def pullback(
         self, held: list[Cotangent], create_graph: bool, found: Gradients | None = None
@@ -65,7 +65,7 @@ class OpNode(Node):
             if parent is None:
                 continue
             if create_graph:
-                values = self.as_recorded(vjp, values)
+                values = tuple(self.as_recorded(vjp, values))
             if vjp.takes_ops:
                 gradient = vjp.function(cotangent, recorded_ops if create_graph else raw_ops[kind], *values)
             else:
