@@ -24,7 +24,7 @@ from pylayer.array import XP
 from pylayer.fast_calls import fast_binary, fast_unary, tensors_only
 from pylayer.grad_mode import grad_mode
 from pylayer.graph import Output
-from pylayer.op_node import OpNode, SeveralOutputs, parent_of
+from pylayer.op_node import ListedOutputs, OpNode, SeveralOutputs, parent_of
 from pylayer.promotion import as_floating, reconciled
 from pylayer.symbol import holds_symbol, recording
 from pylayer.tensor import Tensor
@@ -65,7 +65,7 @@ class Op(Row):
                 for i, (vjp, parent) in enumerate(zip(self.vjps, parents, strict=False))
             ]
             shapes = [t.array.shape if isinstance(t, Tensor) else () for t in inputs]
-            kind = SeveralOutputs if several else OpNode
+            kind = OpNode if not several else ListedOutputs if type(out) is list else SeveralOutputs
             node = kind(self, parents, saved, shapes, saved_out)
             tensors = [Tensor(o, Output(node, k) if several else node, False) for k, o in enumerate(outs)]
         return type(out)(tensors) if several else tensors[0]

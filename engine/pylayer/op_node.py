@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import chain, repeat
 from typing import Any
 
@@ -161,15 +161,43 @@ class SeveralOutputs(OpNode):
     def pullback(
         self, held: list[Cotangent], create_graph: bool, found: Gradients | None = None
     ) -> Iterable[tuple[Node | Tensor, Cotangent]]:
-        filled = list(held[0])
-        for k, (shape, dtype, xp) in enumerate(self.like):
-            if filled[k] is None:
-                zeros = xp.zeros(shape, dtype)
-                filled[k] = Tensor(zeros) if create_graph else zeros
+        filled = [self.zeros(k, create_graph) if c is None else c for k, c in enumerate(held[0])]
         return super().pullback([filled], create_graph)
+
+    def zeros(self, k: int, create_graph: bool) -> Cotangent:
+        """The cotangent of an output that took no part."""
+        shape, dtype, xp = self.like[k]
+        return Tensor(xp.zeros(shape, dtype)) if create_graph else xp.zeros(shape, dtype)
 
     def recorded_output(self, out: Any) -> Any:
         return [Tensor(o, Output(self, k), False) for k, o in enumerate(out)]
+
+
+class ListedOutputs(SeveralOutputs):
+    """A recorded call that gives a list, as `split` does: an output that took no part has zeros for its gradient.
+
+    So hooks of that output see zeros, and `grad` gives them. Outputs in a tuple, and those of a PyLayer, have none.
+    """
+
+    __slots__ = ("hooked",)
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.hooked: dict[int, dict[int, Callable[[Cotangent], Cotangent]]] = {}
+        """The hooks of outputs, by index."""
+
+    def pullback(
+        self, held: list[Cotangent], create_graph: bool, found: Gradients | None = None
+    ) -> Iterable[tuple[Node | Tensor, Cotangent]]:
+        filled = list(held[0])
+        for k in [k for k, cotangent in enumerate(filled) if cotangent is None]:
+            filled[k] = self.zeros(k, create_graph)
+            for hook in tuple(self.hooked.get(k, {}).values()):
+                filled[k] = hook(filled[k])
+            for output in found.nodes if found else ():
+                if type(output) is Output and output.parents[0] is self and output.index == k:
+                    found.nodes[output] = filled[k]  # type: ignore[union-attr]
+        return super().pullback([filled], create_graph)
 
 
 def unbroadcast(F: Any, gradient: Cotangent, shape: tuple[int, ...]) -> Cotangent:
