@@ -9,7 +9,8 @@ A vjp is written once. Its parameters say what it reads, and only that is kept f
     i         for an operation on a list of Tensors: which of them the gradient is for
 
 An ordinary backward runs it on raw arrays, with `F` giving the raw forwards. With ``create_graph`` the same function
-runs on Tensors, with `F` giving the operations themselves, and is recorded: double backward to any order.
+runs on Tensors, with `F` giving the operations themselves, and is recorded: double backward to any order. Where an
+operation is elementwise, a `Derivative` may stand for a vjp: what the cotangent is multiplied with.
 """
 
 from __future__ import annotations
