@@ -5,6 +5,7 @@ The only file that imports CuPy, and it does so on demand: without a GPU nothing
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextvars import ContextVar
 from types import ModuleType
 from typing import Any
@@ -16,6 +17,19 @@ Array = Any
 
 XP: dict[type, ModuleType] = {np.ndarray: np}
 """Array type to array module. A lookup by exact type costs nothing; `array_namespace` would cost 45 % of an op."""
+
+
+class ByArrayType(dict[type, Any]):
+    """Array type to what `make` gives for it, made on first use."""
+
+    def __init__(self, make: Callable[[type], Any]) -> None:
+        super().__init__()
+        self.make = make
+
+    def __missing__(self, array_type: type) -> Any:
+        made = self[array_type] = self.make(array_type)
+        return made
+
 
 _device: ContextVar[str] = ContextVar("device", default="cpu")
 

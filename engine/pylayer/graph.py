@@ -47,9 +47,12 @@ class Node:
         raise NotImplementedError
 
     def pullback(
-        self, cotangent: Cotangent, create_graph: bool, found: Gradients | None = None
+        self, held: list[Cotangent], create_graph: bool, found: Gradients | None = None
     ) -> Iterable[tuple[Target, Cotangent]]:
         """The parents that need a gradient, each with its cotangent, for a walk that has `found` others.
+
+        `held` is a list of the node's cotangent alone. The walk lets go of it, so whoever takes it out may be the only
+        one to hold it.
 
         Raises:
             RuntimeError: something that the node saved was changed in place.
@@ -133,6 +136,7 @@ def walk(
                 if not create_graph and type(total) not in XP:  # NumPy turns 0-d results into scalars
                     total = XP[type(cotangent)].asarray(total)
                 pending[target] = total
+                del total  # which would hold it: operations on 1,000,000 elements take 10 % more then
                 owned.add(target)
         if newest is None:
             if not heap:
@@ -141,26 +145,25 @@ def walk(
         else:
             node = heappushpop(heap, (newest.age, newest))[1] if heap else newest
             newest = None
-        arriving = ()
-        cotangent = pending.pop(node)
+        arriving = cotangent = ()
+        held = [pending.pop(node)]
         if node.hooks:
             for hook in tuple(node.hooks.values()):
-                cotangent = hook(cotangent)
+                held[0] = hook(held[0])
         if captured and node in captured:
-            captured[node] = cotangent
+            captured[node] = held[0]
         if type(node) is Output:
             parent: Any = node.parents[0]
             if parent not in pending:
                 pending[parent] = [None] * parent.outputs
                 heappush(heap, (parent.age, parent))
-            pending[parent][node.index] = cotangent
+            pending[parent][node.index] = held[0]
             continue
         if enter is not None and node not in enter:
             continue
         if node.saved is None:
             raise node.already_released()
-        arriving = node.pullback(cotangent, create_graph, found)
-        del cotangent
+        arriving = node.pullback(held, create_graph, found)
         if not retain_graph:
             node.saved = None
 

@@ -9,7 +9,8 @@ A vjp is written once. Its parameters say what it reads, and only that is kept f
     i         for an operation on a list of Tensors: which of them the gradient is for
 
 An ordinary backward runs it on raw arrays, with `F` giving the raw forwards. With ``create_graph`` the same function
-runs on Tensors, with `F` giving the operations themselves, and is recorded: double backward to any order.
+runs on Tensors, with `F` giving the operations themselves, and is recorded: double backward to any order. Where an
+operation is elementwise, a `Derivative` may stand for a vjp: what the cotangent is multiplied with.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ from pylayer.array import XP
 from pylayer.fast_calls import fast_binary, fast_unary, tensors_only
 from pylayer.grad_mode import grad_mode
 from pylayer.graph import Output
-from pylayer.op_node import OpNode, SeveralOutputs, parent_of
+from pylayer.op_node import ListedOutputs, OpNode, SeveralOutputs, parent_of
 from pylayer.promotion import as_floating, reconciled
 from pylayer.symbol import holds_symbol, recording
 from pylayer.tensor import Tensor
-from pylayer.vjp import Function, Row
+from pylayer.vjp import Function, Row, Rule
 from pylayer.watch import tell_computed, watching
 
 
@@ -65,7 +66,7 @@ class Op(Row):
                 for i, (vjp, parent) in enumerate(zip(self.vjps, parents, strict=False))
             ]
             shapes = [t.array.shape if isinstance(t, Tensor) else () for t in inputs]
-            kind = SeveralOutputs if several else OpNode
+            kind = OpNode if not several else ListedOutputs if type(out) is list else SeveralOutputs
             node = kind(self, parents, saved, shapes, saved_out)
             tensors = [Tensor(o, Output(node, k) if several else node, False) for k, o in enumerate(outs)]
         return type(out)(tensors) if several else tensors[0]
@@ -108,7 +109,7 @@ def unwrap(value: Any) -> Any:
 
 # --------------------------------------------------------------------------- making rows
 def unary(
-    name: str, vjp: Function | None = None, forward: Callable[[ModuleType], Function] | None = None, **flags: Any
+    name: str, vjp: Rule | None = None, forward: Callable[[ModuleType], Function] | None = None, **flags: Any
 ) -> Function:
     """An elementwise operation of one Tensor; the forward is the array module's function of that name unless given."""
     row = Op(name, forward or (lambda xp: getattr(xp, name)), ("x",), {"x": vjp} if vjp else {}, **flags)
@@ -117,8 +118,8 @@ def unary(
 
 def binary(
     name: str,
-    x: Function | None = None,
-    y: Function | None = None,
+    x: Rule | None = None,
+    y: Rule | None = None,
     forward: Callable[[ModuleType], Function] | None = None,
     *,
     promote: bool = True,
@@ -142,7 +143,7 @@ def binary(
 
 
 def op(
-    *, many: bool = False, floating: bool = False, promote: bool = False, inputs: Sequence[str] = (), **vjps: Function
+    *, many: bool = False, floating: bool = False, promote: bool = False, inputs: Sequence[str] = (), **vjps: Rule
 ) -> Callable[[Function], Function]:
     """Make an operation of a forward ``name(xp, x, …, axis=None)``; the keywords are the vjps by input name."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import chain, repeat
 from typing import Any
 
@@ -48,21 +48,24 @@ class OpNode(Node):
     def label(self) -> str:
         return self.op.name
 
+    def values(self) -> Sequence[tuple[Any, ...]]:
+        """Per input, what its vjp reads."""
+        saved: Sequence[tuple[Any, ...]] = self.saved
+        return saved.unpacked() if type(saved) is PackedSaved else saved
+
     def pullback(
-        self, cotangent: Cotangent, create_graph: bool, found: Gradients | None = None
+        self, held: list[Cotangent], create_graph: bool, found: Gradients | None = None
     ) -> Iterable[tuple[Node | Tensor, Cotangent]]:
-        saved = self.saved
-        if changes:
-            check_unchanged(chain.from_iterable(saved), self)
-        if type(saved) is PackedSaved:
-            saved = saved.unpacked()
+        (cotangent,) = held
+        if changes and type(self.saved) is not PackedSaved:
+            check_unchanged(chain.from_iterable(self.values()), self)
         kind = type(cotangent[0] if type(cotangent) is list else cotangent)
         gradients = []
-        for vjp, parent, values, shape in zip(self.op.vjps, self.parents, saved, self.shapes):  # noqa: B905 - see there
+        for vjp, parent, values, shape in zip(self.op.vjps, self.parents, self.values(), self.shapes):  # noqa: B905 - see there
             if parent is None:
                 continue
             if create_graph:
-                values = self.as_recorded(vjp, values)
+                values = tuple(self.as_recorded(vjp, values))
             if vjp.takes_ops:
                 gradient = vjp.function(cotangent, recorded_ops if create_graph else raw_ops[kind], *values)
             else:
@@ -94,22 +97,31 @@ class OpNode(Node):
 
 
 class ElementwiseNode(OpNode):
-    """A recorded call whose inputs all have the output's shape and need a gradient: one call runs all its vjps."""
+    """A recorded call whose inputs all have the output's shape and need a gradient: one call runs all its vjps.
+
+    `saved` holds what they read all together, each value once.
+    """
 
     __slots__ = ()
 
     shapes = repeat(None)
 
     def pullback(
-        self, cotangent: Cotangent, create_graph: bool, found: Gradients | None = None
+        self, held: list[Cotangent], create_graph: bool, found: Gradients | None = None
     ) -> Iterable[tuple[Node | Tensor, Cotangent]]:
         saved = self.saved
-        if create_graph or changes or type(saved) is PackedSaved or not cotangent.ndim:
-            return super().pullback(cotangent, create_graph)
-        return self.op.pull(cotangent, self.parents, saved)  # type: ignore[no-any-return]
+        if create_graph or changes or type(saved) is PackedSaved or not held[0].ndim:
+            return super().pullback(held, create_graph)
+        return self.op.pull(held, self.parents, saved)  # type: ignore[no-any-return]
+
+    def values(self) -> Sequence[tuple[Any, ...]]:
+        saved: Any = self.saved
+        (read,) = saved.unpacked() if type(saved) is PackedSaved else [saved]
+        by_name = dict(zip(self.op.reads, read, strict=True))
+        return [tuple(by_name[name] for name in vjp.reads) for vjp in self.op.vjps]
 
 
-def recorded(out: Array, op: Row, parents: tuple[Node | Tensor, ...], saved: tuple[tuple[Any, ...], ...]) -> Tensor:
+def recorded(out: Array, op: Row, parents: tuple[Node | Tensor, ...], saved: tuple[Any, ...]) -> Tensor:
     """The output of an elementwise call, on its `ElementwiseNode`.
 
     The constructors of both are spelled out: calling them would take as long as a small operation.
@@ -119,7 +131,7 @@ def recorded(out: Array, op: Row, parents: tuple[Node | Tensor, ...], saved: tup
     node.parents = parents
     node.hooks = None
     node.op = op
-    node.saved = packed_saved(saved) if hooks_in_use else saved
+    node.saved = packed_saved([saved]) if hooks_in_use else saved
     if watching:
         tell_made(node, out)
     tensor = new(Tensor)
@@ -147,17 +159,45 @@ class SeveralOutputs(OpNode):
         self.like = [(o.shape, o.dtype, XP[type(o)]) for o in out]
 
     def pullback(
-        self, cotangent: Cotangent, create_graph: bool, found: Gradients | None = None
+        self, held: list[Cotangent], create_graph: bool, found: Gradients | None = None
     ) -> Iterable[tuple[Node | Tensor, Cotangent]]:
-        filled = list(cotangent)
-        for k, (shape, dtype, xp) in enumerate(self.like):
-            if filled[k] is None:
-                zeros = xp.zeros(shape, dtype)
-                filled[k] = Tensor(zeros) if create_graph else zeros
-        return super().pullback(filled, create_graph)
+        filled = [self.zeros(k, create_graph) if c is None else c for k, c in enumerate(held[0])]
+        return super().pullback([filled], create_graph)
+
+    def zeros(self, k: int, create_graph: bool) -> Cotangent:
+        """The cotangent of an output that took no part."""
+        shape, dtype, xp = self.like[k]
+        return Tensor(xp.zeros(shape, dtype)) if create_graph else xp.zeros(shape, dtype)
 
     def recorded_output(self, out: Any) -> Any:
         return [Tensor(o, Output(self, k), False) for k, o in enumerate(out)]
+
+
+class ListedOutputs(SeveralOutputs):
+    """A recorded call that gives a list, as `split` does: an output that took no part has zeros for its gradient.
+
+    So hooks of that output see zeros, and `grad` gives them. Outputs in a tuple, and those of a PyLayer, have none.
+    """
+
+    __slots__ = ("hooked",)
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.hooked: dict[int, dict[int, Callable[[Cotangent], Cotangent]]] = {}
+        """The hooks of outputs, by index."""
+
+    def pullback(
+        self, held: list[Cotangent], create_graph: bool, found: Gradients | None = None
+    ) -> Iterable[tuple[Node | Tensor, Cotangent]]:
+        filled = list(held[0])
+        for k in [k for k, cotangent in enumerate(filled) if cotangent is None]:
+            filled[k] = self.zeros(k, create_graph)
+            for hook in tuple(self.hooked.get(k, {}).values()):
+                filled[k] = hook(filled[k])
+            for output in found.nodes if found else ():
+                if type(output) is Output and output.parents[0] is self and output.index == k:
+                    found.nodes[output] = filled[k]  # type: ignore[union-attr]
+        return super().pullback([filled], create_graph)
 
 
 def unbroadcast(F: Any, gradient: Cotangent, shape: tuple[int, ...]) -> Cotangent:

@@ -48,7 +48,7 @@ class PyLayerNode(Node):
         return f"GradNodePyLayer_{self.layer.__name__}"
 
     def pullback(
-        self, cotangent: Cotangent, create_graph: bool, found: Gradients | None = None
+        self, held: list[Cotangent], create_graph: bool, found: Gradients | None = None
     ) -> Iterable[tuple[Target, Cotangent]]:
         """Call backward.
 
@@ -57,7 +57,7 @@ class PyLayerNode(Node):
             Exception: whatever backward raised, with a note that names the layer and where it was applied.
         """
         ctx: PyLayerContext = self.saved
-        arguments = self.cotangent_arguments(cotangent, ctx)
+        arguments = self.cotangent_arguments(held[0], ctx)
         try:
             returned = self.layer.backward(ctx, *arguments)
         except Exception as error:

@@ -21,6 +21,7 @@ from gradcheck.backends.steps import Step
 from pylayer.grad_mode import enable_grad
 from pylayer.graph import Node, Output
 from pylayer.op_node import OpNode, SeveralOutputs, parent_of
+from pylayer.saved import PackedSaved
 from pylayer.vjp import Row
 from pylayer.watch import watched
 
@@ -162,7 +163,8 @@ class Moving:
 
     def made(self, node: Node, out: Any) -> None:
         assert isinstance(node, OpNode)
-        self.moved(node.op, out, [v for values in node.saved for v in values])
+        packed = type(node.saved) is PackedSaved  # unpacking runs hooks of the user's, here at a time of our choosing
+        self.moved(node.op, out, [] if packed else [v for values in node.values() for v in values])
 
     def computed(self, op: Row, inputs: Sequence[Any], out: Any) -> None:
         self.moved(op, out, [getattr(value, "array", value) for value in inputs])

@@ -11,7 +11,6 @@ import numpy as np
 from gradcheck.backends.base import Array, Spot
 from pylayer.array import XP
 from pylayer.op_node import OpNode, SeveralOutputs, unbroadcast
-from pylayer.saved import PackedSaved
 from pylayer.vjp import Vjp, raw_ops
 
 NARROW = {"float16": "float64", "bfloat16": "float64", "float32": "float64", "complex64": "complex128"}
@@ -55,8 +54,7 @@ class Step:
     @property
     def saved(self) -> Sequence[tuple[Any, ...]]:
         """Per input, what its rule reads."""
-        saved: Sequence[tuple[Any, ...]] = self.node.saved
-        return saved.unpacked() if type(saved) is PackedSaved else saved
+        return self.node.values()
 
     def operands(self) -> dict[str, Any]:
         """What the rules of the operation read, by the name of the argument (`out` for the output)."""

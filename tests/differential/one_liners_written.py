@@ -97,6 +97,13 @@ PROGRAMS: dict[str, str] = {
     **{name: f"paddle.{name}()" for name in ("distributed.get_rank", "distributed.get_world_size", "distributed.is_initialized", "is_compiled_with_xpu", "is_compiled_with_rocm")},
     **{name: f"str(paddle.zeros([1], paddle.{name}).dtype)" for name in ("half", "float", "double", "short", "int", "long", "cfloat", "cdouble")},
     # ------------------------------------------------------------------- what Paddle's own tests of autograd ask
+    **{f"{name} unused output {how}": f"first, second = paddle.{name}(h := x * 1, 2); {run}" for name in ("split", "chunk") for how, run in (
+        ("hooked", "seen = []; second.register_hook(lambda g: seen.append(g.tolist())); first.sum().backward(); out = seen"),
+        ("retained", "second.retain_grads(); first.sum().backward(); out = second.grad.tolist()"),
+        ("wanted", "out = paddle.grad(first.sum(), [second, x])"),
+    )},
+    "unbind unused output hooked": "first, second = paddle.unbind(x); seen = []; second.register_hook(lambda g: seen.append(g.tolist())); first.sum().backward(); out = seen",
+    "linalg.svd unused output wanted": "u, s, v = paddle.linalg.svd(m); out = paddle.grad(s.sum(), [u, m], allow_unused=True)",
     "Tensor.retain_grads twice": "h = v * v; h.retain_grads(); (h * w).sum().backward(retain_graph=True); (h * w).sum().backward(retain_graph=True); out = h.grad",
     "Tensor._register_backward_hook result raises": "(x * 2)._register_backward_hook(lambda: None)", "Tensor._register_backward_hook constant raises": "k._register_backward_hook(lambda: None)",
     "base.core.eager._add_backward_final_hook": "seen = []; paddle.base.core.eager._add_backward_final_hook(lambda: seen.append(1)); (x * y).sum().backward(); (x * y).sum().backward(); out = seen",

@@ -29,7 +29,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
 def family(op: Op) -> str:
     """The module of the operation's vjps."""
-    return next(iter(op.vjps)).function.__module__.rpartition(".")[2]
+    return next(iter(op.vjps)).rule.__module__.rpartition(".")[2]
 
 
 FAMILIES = sorted({family(op) for op in OPS.values() if op.differentiable})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,7 @@ def _spans(size: int, count: int, kernel: int, u: float) -> list[range]:
     return [range(start, end) for start, end in zip(starts, ends, strict=False)]
 
 
-def _fractional_max(
+def _largest(
     name: str, ndim: int, x: Tensor, output_size: Any, kernel_size: Any, random_u: float | None, return_mask: bool
 ) -> Any:
     check_space(name, x, ndim)
@@ -50,15 +51,21 @@ def _fractional_max(
     return max_of_spans(x, spans, return_mask)
 
 
-def fractional_max_pool2d(
-    x: Tensor,
-    output_size: Any,
-    kernel_size: Any = None,
-    random_u: float | None = None,
-    return_mask: bool = False,
-    name: str | None = None,
-) -> Any:
-    """The largest element of `output_size` windows of `x`, [batch, channels, height, width].
+def _fractional_max_pool(ndim: int, space: str) -> Callable[..., Any]:
+    """The function of that many spatial axes."""
+
+    def function(
+        x: Tensor,
+        output_size: Any,
+        kernel_size: Any = None,
+        random_u: float | None = None,
+        return_mask: bool = False,
+        name: str | None = None,
+    ) -> Any:
+        return _largest(function.__name__, ndim, x, output_size, kernel_size, random_u, return_mask)
+
+    function.__name__ = function.__qualname__ = f"fractional_max_pool{ndim}d"
+    function.__doc__ = f"""The largest element of `output_size` windows of `x`, [batch, channels, {space}].
 
     Args:
         output_size: the number of windows, for both axes or one each; None keeps an axis.
@@ -69,16 +76,8 @@ def fractional_max_pool2d(
     Raises:
         ValueError: shapes or sizes that do not fit, or `random_u` outside (0, 1).
     """
-    return _fractional_max("fractional_max_pool2d", 2, x, output_size, kernel_size, random_u, return_mask)
+    return function
 
 
-def fractional_max_pool3d(
-    x: Tensor,
-    output_size: Any,
-    kernel_size: Any = None,
-    random_u: float | None = None,
-    return_mask: bool = False,
-    name: str | None = None,
-) -> Any:
-    """`fractional_max_pool2d` over three axes."""
-    return _fractional_max("fractional_max_pool3d", 3, x, output_size, kernel_size, random_u, return_mask)
+fractional_max_pool2d = _fractional_max_pool(2, "height, width")
+fractional_max_pool3d = _fractional_max_pool(3, "depth, height, width")

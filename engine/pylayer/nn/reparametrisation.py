@@ -6,11 +6,11 @@ import math
 from typing import Any
 
 from pylayer.grad_mode import no_grad
+from pylayer.nn.convolution_layers import Conv1DTranspose, Conv2DTranspose, Conv3DTranspose
 from pylayer.nn.functional import normalize
 from pylayer.nn.initializer import Normal, ParamAttr
 from pylayer.nn.layer import Layer
 from pylayer.nn.layers import Linear
-from pylayer.nn.spatial_layers import Conv1DTranspose, Conv2DTranspose, Conv3DTranspose
 from pylayer.ops.creation import full_like
 from pylayer.ops.elementwise import maximum, sqrt
 from pylayer.ops.inplace import assign

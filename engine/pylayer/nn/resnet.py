@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from pylayer.nn.containers import Sequential
+from pylayer.nn.convolution_layers import Conv2D
 from pylayer.nn.layer import Layer
 from pylayer.nn.layers import Linear, ReLU
 from pylayer.nn.norm_layers import BatchNorm2D
-from pylayer.nn.spatial_layers import AdaptiveAvgPool2D, Conv2D, MaxPool2D
+from pylayer.nn.spatial_layers import AdaptiveAvgPool2D, MaxPool2D
 from pylayer.ops.shape import flatten
 from pylayer.tensor import Tensor
 

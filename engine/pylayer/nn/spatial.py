@@ -9,6 +9,9 @@ from pylayer.ops.arguments import as_int, as_ints
 from pylayer.ops.shape import moveaxis
 from pylayer.tensor import Tensor
 
+FORMATS = {1: "NCL", 2: "NCHW", 3: "NCDHW"}
+"""Where channels stand unless said otherwise, by the number of spatial axes."""
+
 
 def per_axis(value: Any, ndim: int, what: str) -> list[int]:
     """One int per spatial axis, from an int or as many.

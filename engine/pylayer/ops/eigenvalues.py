@@ -28,9 +28,9 @@ def _eigh_vjp(g: Any, F: Any, out: Any) -> Any:
 
 
 @op(x=_eigh_vjp)
-def eigh_(xp: ModuleType, x: Array) -> list[Array]:
+def eigh_(xp: ModuleType, x: Array) -> tuple[Array, ...]:
     """Eigenvalues, from the smallest on, and eigenvectors of the symmetric part of x."""
-    return list(xp.linalg.eigh((x + xp.swapaxes(x, -1, -2).conj()) / 2))
+    return tuple(xp.linalg.eigh((x + xp.swapaxes(x, -1, -2).conj()) / 2))
 
 
 def _check_triangle(UPLO: str) -> None:
@@ -83,9 +83,9 @@ def largest_components(xp: ModuleType, v: Array) -> Array:
 
 
 @op(x=_eig_vjp)
-def eig_(xp: ModuleType, x: Array) -> list[Array]:
+def eig_(xp: ModuleType, x: Array) -> tuple[Array, ...]:
     """Eigenvalues and eigenvectors, of length 1 and with a real largest component, of complex matrices."""
-    return list(xp.linalg.eig(x))
+    return tuple(xp.linalg.eig(x))
 
 
 def eig(x: Tensor, name: str | None = None) -> tuple[Tensor, Tensor]:

@@ -15,6 +15,7 @@ from pylayer.array import Array
 from pylayer.op import binary, op, unary
 from pylayer.promotion import as_floating
 from pylayer.tensor import Tensor
+from pylayer.vjp import Derivative
 
 METHODS = (
     "abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atan2", "atanh", "ceil", "clip", "cos", "cosh", "divide",
@@ -28,8 +29,8 @@ TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
 
 # --------------------------------------------------------------------------- arithmetic
 add = binary("add", lambda g: g, lambda g: g)
-subtract = binary("subtract", lambda g: g, lambda g: -g)
-multiply = binary("multiply", lambda g, y: g * y.conjugate(), lambda g, x: g * x.conjugate())
+subtract = binary("subtract", lambda g: g, Derivative(lambda: -1))
+multiply = binary("multiply", Derivative(lambda y: y), Derivative(lambda x: x))
 divide = binary(
     "divide",
     lambda g, y: g / y.conjugate(),
@@ -135,7 +136,7 @@ def _exp(xp: ModuleType) -> Any:
     return lambda x: xp.exp(x, dtype="float64").astype(x.dtype) if x.dtype == "float32" else xp.exp(x)
 
 
-exp = unary("exp", lambda g, out: g * out.conjugate(), _exp, floating=True)
+exp = unary("exp", Derivative(lambda out: out), _exp, floating=True)
 expm1 = unary("expm1", lambda g, out: g * (out + 1).conjugate(), floating=True)
 log = unary("log", lambda g, x: g / x.conjugate(), floating=True)
 log2 = unary("log2", lambda g, x: g / (x * math.log(2)).conjugate(), floating=True)
@@ -194,7 +195,7 @@ acos = unary("acos", lambda g, F, x: -g * F.rsqrt(1 - x * x).conjugate(), lambda
 atan = unary("atan", lambda g, x: g / (1 + x * x).conjugate(), lambda xp: xp.arctan, floating=True)
 sinh = unary("sinh", lambda g, F, x: g * F.cosh(x).conjugate(), floating=True)
 cosh = unary("cosh", lambda g, F, x: g * F.sinh(x).conjugate(), floating=True)
-tanh = unary("tanh", lambda g, out: g * (1.0 - out * out).conjugate(), floating=True)
+tanh = unary("tanh", Derivative(lambda out: 1.0 - out * out), floating=True)
 asinh = unary("asinh", lambda g, F, x: g * F.rsqrt(x * x + 1).conjugate(), lambda xp: xp.arcsinh, floating=True)
 acosh = unary("acosh", lambda g, F, x: g * F.rsqrt(x * x - 1).conjugate(), lambda xp: xp.arccosh, floating=True)
 atanh = unary("atanh", lambda g, x: g / (1 - x * x).conjugate(), lambda xp: xp.arctanh, floating=True)

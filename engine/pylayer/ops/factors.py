@@ -54,15 +54,15 @@ def _qr_vjp(g: Any, F: Any, out: Any) -> Any:
 
 
 @op(x=_qr_vjp)
-def qr_(xp: ModuleType, x: Array) -> list[Array]:
+def qr_(xp: ModuleType, x: Array) -> tuple[Array, ...]:
     """Q with orthonormal columns and R upper triangular, of matrices with at least as many rows as columns."""
-    return list(xp.linalg.qr(x))
+    return tuple(xp.linalg.qr(x))
 
 
 @op()
-def qr_complete(xp: ModuleType, x: Array) -> list[Array]:
+def qr_complete(xp: ModuleType, x: Array) -> tuple[Array, ...]:
     """Q a square orthogonal matrix, and R."""
-    return list(xp.linalg.qr(x, mode="complete"))
+    return tuple(xp.linalg.qr(x, mode="complete"))
 
 
 def qr(x: Tensor, mode: str = "reduced", name: str | None = None) -> Any:
@@ -146,15 +146,15 @@ def _finite(xp: ModuleType, x: Array) -> Array:
 
 
 @op(x=_svd_vjp)
-def svd_(xp: ModuleType, x: Array) -> list[Array]:
+def svd_(xp: ModuleType, x: Array) -> tuple[Array, ...]:
     """U, the singular values from the largest on, and the adjoint of V, without what belongs to none."""
-    return list(xp.linalg.svd(_finite(xp, x), full_matrices=False))
+    return tuple(xp.linalg.svd(_finite(xp, x), full_matrices=False))
 
 
 @op()
-def svd_full(xp: ModuleType, x: Array) -> list[Array]:
+def svd_full(xp: ModuleType, x: Array) -> tuple[Array, ...]:
     """As `svd_`, U and V square."""
-    return list(xp.linalg.svd(_finite(xp, x), full_matrices=True))
+    return tuple(xp.linalg.svd(_finite(xp, x), full_matrices=True))
 
 
 def svd(

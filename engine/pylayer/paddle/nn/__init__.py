@@ -11,6 +11,7 @@ from pylayer.paddle.nn import utils as utils
 _EXPORTS = {
     "nn.attention": "MultiHeadAttention",
     "nn.containers": "LayerDict LayerList ParameterDict ParameterList Sequential",
+    "nn.convolution_layers": "Conv1D Conv1DTranspose Conv2D Conv2DTranspose Conv3D Conv3DTranspose",
     "nn.function_layers": (
         "AlphaDropout BCELoss CELU CTCLoss CosineEmbeddingLoss CosineSimilarity Dropout2D Dropout3D GLU "
         "GaussianNLLLoss Hardshrink Hardsigmoid Hardswish Hardtanh HingeEmbeddingLoss KLDivLoss LogSigmoid "
@@ -34,8 +35,7 @@ _EXPORTS = {
     "nn.reparametrisation": "SpectralNorm",
     "nn.spatial_layers": (
         "AdaptiveAvgPool1D AdaptiveAvgPool2D AdaptiveAvgPool3D AdaptiveMaxPool1D AdaptiveMaxPool2D "
-        "AdaptiveMaxPool3D AvgPool1D AvgPool2D AvgPool3D ChannelShuffle Conv1D Conv1DTranspose Conv2D "
-        "Conv2DTranspose Conv3D Conv3DTranspose Fold FractionalMaxPool2D "
+        "AdaptiveMaxPool3D AvgPool1D AvgPool2D AvgPool3D ChannelShuffle Fold FractionalMaxPool2D "
         "FractionalMaxPool3D LPPool1D LPPool2D LocalResponseNorm MaxPool1D MaxPool2D "
         "MaxPool3D MaxUnPool1D MaxUnPool2D MaxUnPool3D Pad1D Pad2D Pad3D PixelShuffle PixelUnshuffle Unflatten "
         "Unfold Upsample UpsamplingBilinear2D UpsamplingNearest2D ZeroPad1D ZeroPad2D ZeroPad3D"

@@ -1,0 +1,150 @@
+"""Convolutions as layers, and transposed ones."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from pylayer.device import check_place
+from pylayer.nn import convolution
+from pylayer.nn.initializer import Normal
+from pylayer.nn.layer import Layer
+from pylayer.nn.spatial import FORMATS, per_axis
+from pylayer.ops.padding import pad
+from pylayer.tensor import Tensor
+
+
+class _Convolution(Layer):
+    """A convolution with a weight and, unless `bias_attr` is False, a bias per output channel.
+
+    The weight starts as normal numbers of variance 2 / (inputs of one output) (He et al., 2015), the bias as zeros.
+    """
+
+    ndim: int
+    function: Callable[..., Tensor]
+    transposed = False
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any = 1,
+        padding: Any = 0,
+        dilation: Any = 1,
+        groups: int = 1,
+        padding_mode: str = "zeros",
+        weight_attr: Any = None,
+        bias_attr: Any = None,
+        data_format: str | None = None,
+        *,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+        output_padding: Any = 0,
+    ) -> None:
+        super().__init__(dtype=dtype)
+        check_place(device)
+        bias_attr = bias_attr if bias else False
+        if in_channels % groups:
+            raise ValueError("in_channels must be divisible by groups.")
+        if padding_mode not in ("zeros", "reflect", "replicate", "circular"):
+            raise ValueError(
+                f"padding_mode must be one of {{'zeros', 'reflect', 'replicate', 'circular'}}, but got "
+                f"padding_mode={padding_mode!r}"
+            )
+        ndim = type(self).ndim
+        self.in_channels, self.out_channels, self.groups = in_channels, out_channels, groups
+        self.kernel = per_axis(kernel_size, ndim, "kernel_size")
+        self.strides, self.dilations = per_axis(stride, ndim, "stride"), per_axis(dilation, ndim, "dilation")
+        self.padding, self.padding_mode, self.output_padding = padding, padding_mode, output_padding
+        self.data_format = data_format or FORMATS[ndim]
+        inner, outer = (in_channels, out_channels) if self.transposed else (out_channels, in_channels)
+        deviation = math.sqrt(2.0 / (math.prod(self.kernel) * in_channels))
+        first = None if self.transposed else Normal(0.0, deviation)
+        self.weight = self.create_parameter(
+            [inner, outer // groups, *self.kernel], weight_attr, default_initializer=first
+        )
+        self.bias = self.create_parameter([out_channels], bias_attr, is_bias=True)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The output, of shape [batch, out_channels, *space]."""
+        padding = self.padding
+        if self.padding_mode != "zeros":
+            sizes = per_axis(padding, type(self).ndim, "padding")
+            around = [n for size in reversed(sizes) for n in (size, size)]
+            x, padding = pad(x, around, self.padding_mode, data_format=self.data_format), 0
+        return type(self).function(
+            x, self.weight, self.bias, self.strides, padding, dilation=self.dilations, groups=self.groups,
+            data_format=self.data_format,
+        )  # fmt: skip
+
+    def extra_repr(self) -> str:
+        """What the repr shows: what differs from the usual."""
+        ndim = type(self).ndim
+        shown = [f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel}"]
+        if self.strides != [1] * ndim:
+            shown.append(f"stride={self.strides}")
+        if self.padding != 0:
+            shown.append(f"padding={self.padding}")
+        if self.padding_mode != "zeros":
+            shown.append(f"padding_mode={self.padding_mode}")
+        if self.output_padding != 0:
+            shown.append(f"output_padding={self.output_padding}")
+        if self.dilations != [1] * ndim:
+            shown.append(f"dilation={self.dilations}")
+        if self.groups != 1:
+            shown.append(f"groups={self.groups}")
+        return ", ".join([*shown, f"data_format={self.data_format}"])
+
+
+class _Transposed(_Convolution):
+    """A transposed convolution; `weight` is [in, out / groups, *kernel]."""
+
+    transposed = True
+    groups_first = False
+    """Whether `groups` stands before `dilation` among the arguments, as in Paddle for one and three axes."""
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any = 1,
+        padding: Any = 0,
+        output_padding: Any = 0,
+        *args: Any,
+        dilation: Any = None,
+        groups: Any = None,
+        weight_attr: Any = None,
+        bias_attr: Any = None,
+        data_format: str | None = None,
+    ) -> None:
+        order = ["groups", "dilation"] if self.groups_first else ["dilation", "groups"]
+        given = dict(zip([*order, "weight_attr", "bias_attr", "data_format"], args, strict=False))
+        named = {"dilation": dilation, "groups": groups, "weight_attr": weight_attr, "bias_attr": bias_attr}
+        given |= {key: value for key, value in (named | {"data_format": data_format}).items() if value is not None}
+        super().__init__(
+            in_channels, out_channels, kernel_size, stride, padding, output_padding=output_padding, **given
+        )
+
+    def forward(self, x: Tensor, output_size: Any = None) -> Tensor:
+        """The output, of `output_size` if given."""
+        return type(self).function(
+            x, self.weight, self.bias, self.strides, self.padding,
+            output_padding=0 if output_size is not None else self.output_padding, dilation=self.dilations,
+            groups=self.groups, output_size=output_size, data_format=self.data_format,
+        )  # fmt: skip
+
+
+def _convolution(ndim: int, transposed: bool) -> Any:
+    name = f"Conv{ndim}D{'Transpose' if transposed else ''}"
+    function = getattr(convolution, f"conv{ndim}d{'_transpose' if transposed else ''}")
+    base = _Transposed if transposed else _Convolution
+    body = {"__doc__": base.__doc__, "__module__": __name__, "ndim": ndim, "function": staticmethod(function)}
+    return type(name, (base,), body | ({"groups_first": ndim != 2} if transposed else {}))
+
+
+Conv1D, Conv2D, Conv3D = (_convolution(ndim, False) for ndim in (1, 2, 3))
+Conv1DTranspose, Conv2DTranspose, Conv3DTranspose = (_convolution(ndim, True) for ndim in (1, 2, 3))
