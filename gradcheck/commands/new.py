@@ -14,12 +14,13 @@ from gradcheck.spec.draft import DraftError, draft, shapes_of, signature_of
 @click.command()
 @click.argument("reference", metavar="PACKAGE.MODULE:LAYER")
 @click.option("-i", "--input", "inputs", multiple=True, metavar="NAME=SIZES[:DTYPE]", help="As of `gradcheck check`.")
+@click.option("--call", default="", metavar="CODE", help="As of `gradcheck check`.")
 @click.option("-o", "--output", metavar="FILE", help="Where to write it (default: stdout); never over another file.")
-def new(reference: str, inputs: tuple[str, ...], output: str | None) -> None:
+def new(reference: str, inputs: tuple[str, ...], call: str, output: str | None) -> None:
     """Write a commented scenario for a layer of a module of yours, from its signature. Nothing is imported."""
     try:
         signature = signature_of(reference)
-        text = draft(signature, shapes_of(inputs))
+        text = draft(signature, shapes_of(inputs), call=call)
     except DraftError as error:
         raise fail(str(error)) from None
     if output is None:

@@ -182,8 +182,10 @@ def draft(
     if call:
         lines.append(f"    call: {_quoted(call)}")
     elif comments and told:
-        arguments = ", ".join([*(one.name for one in inputs), *(f"{a.name}={a.default}" for a in told)])
-        lines.append(f"    # call: {name}{'.apply' if signature.is_class else ''}({arguments})")
+        arguments = ", ".join([*(one.name for one in inputs), *(f"{a.name}={a.default or '…'}" for a in told)])
+        open_ones = [a.name for a in told if a.default is None]
+        needed = f"  # needed: say what {' and '.join(open_ones)} shall be" if open_ones else ""
+        lines.append(f"    # call: {name}{'.apply' if signature.is_class else ''}({arguments}){needed}")
     lines.append("    inputs:")
     for one in inputs:
         sizes = USUAL_SHAPE if not one.dtype else f"[{', '.join(map(str, one.sizes))}]"

@@ -138,6 +138,13 @@ def test_new_writes_a_scenario_that_is_valid_and_runs(gradcheck, package, folder
     assert gradcheck("run", "own.grad.yaml", "--allow-code").code == 0
 
 
+def test_new_says_what_the_call_still_needs_or_takes_it(gradcheck, package):
+    text = gradcheck("new", "own_package.layers:Scale", "-i", "w=2").out
+    assert "# call: Scale.apply(w, x=…, times=2.0)  # needed: say what x shall be" in text
+    text = gradcheck("new", "own_package.layers:Scale", "-i", "w=2", "--call", "Scale.apply(paddle.ones([2]), w)").out
+    assert "\n    call: 'Scale.apply(paddle.ones([2]), w)'\n" in text
+
+
 def test_new_names_the_folder_that_is_not_there(gradcheck, package):
     done = gradcheck("new", "own_package.layers:Scale", "-o", "no/own.grad.yaml")
     assert (done.code, done.err) == (2, "gradcheck: -o no/own.grad.yaml: there is no folder no: make it first\n")
