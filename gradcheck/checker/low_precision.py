@@ -4,7 +4,7 @@ it is right in the inputs' own dtype."""
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import ml_dtypes
@@ -40,9 +40,9 @@ difference of two numbers as large as the outputs, each rounded. A forward shows
 
 
 @functools.cache
-def table(coarsest: float) -> Table:
+def table(spacing: float) -> Table:
     """12 points and sixth to eighth differences, as for rounding of the forward that hides between close values."""
-    return Table(12, SPACED * coarsest, range(6, 9))
+    return Table(12, spacing, range(6, 9))
 
 
 def claim_rounding(
@@ -64,13 +64,19 @@ def claim_rounding(
         gradients = point.vjp(cotangent + t * turn, moved(point.x, moves, t))
         return sum(inner(gradients[k], d) for k, d in enumerate(direction) if d is not None)
 
-    nodes = table(coarsest)
     try:
-        values = np.array([[claimed(t)] for t in nodes.nodes.tolist()])
+        found = float(strays(lambda t: np.array([claimed(t)]), SPACED * coarsest)[0])
     except Exception:  # it is not asked to work elsewhere
         return 0.0
-    found = DEVIATIONS * float(nodes.deviation(np, values)[0])
     return min(found, UNITS * coarsest * size) if found == found else 0.0
+
+
+def strays(values: Callable[[float], Array], spacing: float) -> Array:
+    """How far every element of what is computed near 0 may be off by rounding, from points so far apart."""
+    nodes = table(spacing)
+    rows = [values(t) for t in nodes.nodes.tolist()]
+    xp = module_of(rows[0])
+    return DEVIATIONS * nodes.deviation(xp, xp.stack(rows))
 
 
 def wrong_in_low_precision(point: Point, random: np.random.Generator, rtol: float) -> list[Entry]:
