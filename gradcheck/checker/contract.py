@@ -128,6 +128,7 @@ class Contracts:
         cotangent, clipping or squaring it, are smooth there or nearly so.
         """
         turn = random_direction(cotangent, scale_of(cotangent), self.random)
+
         def gradients(t: float) -> Array:
             return real(flat(self.at.of_moved(self.gradients(cotangent + t * turn))))
 

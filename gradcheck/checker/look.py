@@ -167,7 +167,7 @@ class Looker:
         return look
 
     # ----------------------------------------------------------------- the differences
-    @property
+    @cached_property
     def floor(self) -> float:
         """The rounding of numbers on the way that may hide in every output."""
         return ON_THE_WAY * EPS * self.point.line([]).on_the_way
@@ -191,14 +191,13 @@ class Looker:
 
     def scanned(self, scan: Scan, noise: Array, whole: bool, brief: Sequence[int]) -> Derivative:
         """The derivative by the brief steps; by all of them if it shall be `whole`."""
-        if not whole:
-            scan.extend(brief)
-            return derivative_of(scan, noise)
-        scan.extend(USUAL)
+        scan.extend(USUAL if whole else brief)
         found = derivative_of(scan, noise)
-        if bool((~found.resolved & ~found.kinked).any()):
+        if whole and bool((~found.resolved & ~found.kinked).any()):
             scan.extend(LARGE)
             found = derivative_of(scan, noise)
+        if self.in_float32:  # of a change as well, where the function itself is 0
+            found.both.bar[...] += OF_FLOAT32 * abs(found.both.value)
         return found
 
     def of_weighted_sum(self, direction: list[Array | None], cotangent: Array, whole: bool) -> Derivative:

@@ -13,7 +13,7 @@ import numpy as np
 from gradcheck.backends.base import is_differentiable
 from gradcheck.checker.outputs import Outputs
 from gradcheck.checker.point import SUM_OF_OUTPUTS, Point
-from gradcheck.numeric.arrays import Array, inner, module_of, spacing, wide
+from gradcheck.numeric.arrays import EPSILON, Array, inner, module_of, spacing, wide
 from gradcheck.numeric.jacobian import Entry
 from gradcheck.numeric.line import moved, random_direction, scale_of
 from gradcheck.numeric.noise import DEVIATIONS, Table
@@ -21,10 +21,6 @@ from gradcheck.numeric.noise import DEVIATIONS, Table
 SPACED = 4
 """The spacing of the points at which backward is run, in units of the dtype that it may round to: each is rounded
 anew."""
-FLOAT32 = 2.0**-23
-"""In which a backward may compute though its inputs are float64 (a cotangent that is cast)."""
-COARSEST = 2.0**-10
-"""Of float16. Points as far apart as the numbers of a coarser dtype are no longer close."""
 UNITS = 32
 """Units in the last place that a backward in low precision may be off, relative to the largest gradient: 5 bits for
 some ten operations in a row."""
@@ -54,8 +50,8 @@ def claim_rounding(
     whatever they are. No more is granted than `UNITS` of that dtype, relative to `size`, how large the claim can be:
     more is structure of a wrong backward.
     """
-    coarsest = max(point.coarsest, FLOAT32)
-    if not size > 0 or coarsest > COARSEST:
+    coarsest = max(point.coarsest, EPSILON["float32"])
+    if not size > 0 or coarsest > EPSILON["float16"]:  # points as far apart as coarser numbers are no longer close
         return 0.0
     moves = point.direction(random)
     turn = random_direction(cotangent, scale_of(cotangent) * (cotangent != 0), random)

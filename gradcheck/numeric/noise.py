@@ -84,8 +84,8 @@ FLOAT32 = 2.0**-18
 FEW = 16.0
 """Units of rounding that stairs may be high, or parts of one that they may be low, after a few operations."""
 FINE = range(-11, -8)
-"""The exponents of the steps, 2^-22 to 2^-18, at which what float32 computes changes: its spacing is 2^-23, and some
-32 units are lost in ten operations in a row."""
+"""The exponents of the steps, 2^-22 to 2^-18, at each of which what float32 computes is another (its spacing is 2^-23).
+A sum of 100 numbers of 8 bits is so at all three once in 200 sides."""
 STAIRS = -8
 """The exponent of the least step at which stairs are looked for, 2^-16: finer ones show in high differences."""
 COARSEST = 2.0**-5
@@ -123,36 +123,49 @@ def of_both(ahead: Array, behind: Array) -> Array:
 
 def with_hidden(scan: Scan, noise: Array) -> tuple[Array, Array]:
     """A bound of the rounding error of every row, if all structure finer than 2^-15 of the inputs' scale is rounding;
-    and what of it is rounding for sure.
+    and what of it is rounding for sure, being float32's.
 
     Rounding to a grid far coarser than float64's (a cast to float32, a sum that cancels) hides between close values,
     where the function is a straight line, or constant. It shows on both sides of the point; a kink or a jump nearby
     shows on one.
-
-    What is constant between close values but not on either side up to 2^-18, too coarse for float64 and as fine as
-    float32 makes it, is rounding for sure. Numbers of float32 on the way may then hide what is constant all around (the
-    tail of a GELU).
     """
-    xp, line = module_of(noise), scan.line
-    tables = [FAR.values(xp, line, sign) for sign in (1.0, -1.0)]
+    xp = module_of(noise)
+    tables = [FAR.values(xp, scan.line, sign) for sign in (1.0, -1.0)]
     hidden = of_both(*(DEVIATIONS * FAR.deviation(xp, table) for table in tables))
-    size = xp.maximum(line.sizes, xp.maximum(*(abs(table).max(axis=0) for table in tables)))
+    size = xp.maximum(scan.line.sizes, xp.maximum(*(abs(table).max(axis=0) for table in tables)))
     found = xp.where((hidden > noise) & (hidden <= COARSEST * size), hidden, noise)
     known = size > 0
     if bool(known.any()):
         shares = sorted((found[known] / size[known]).tolist())
         usual = shares[len(shares) // 2]  # np.median imports numpy.ma, in every case's process anew: 8 ms
         found = xp.where(xp.isfinite(found), xp.maximum(found, SHARED * usual * size), found)
+    return of_float32(scan, found, hidden, size)
 
+
+def of_float32(scan: Scan, found: Array, hidden: Array, size: Array) -> tuple[Array, Array]:
+    """The noise that was `found`, where the function is seen to compute in float32 at least what that makes of it; and
+    what of it is rounding for sure.
+
+    What is constant between close values, and another at every value a little farther off or changes by no more than
+    float32 rounds, is rounding if most rows are like that: float64's is finer, a quantiser's steps are fewer and
+    higher. Outputs that are no larger than the rounding of other numbers on the way may then be all rounding.
+    """
+    xp, line = module_of(found), scan.line
     scan.extend([USUAL[0], *FINE])
     constant = xp.stack([sample.change == 0 for sample in scan.samples[USUAL[0]]]).all(axis=0)
-    varied = [xp.stack([scan.samples[k][side].change != 0 for k in FINE]).any(axis=0) for side in range(2)]
-    stepped = constant & varied[0] & varied[1] & (hidden > COARSE * EPS * size)
-    if not bool((stepped & (hidden > COARSE * EPS * line.on_the_way)).any()):
+    changes = [[scan.samples[k][side].change for k in FINE] for side in range(2)]
+    finely = xp.stack([(a != 0) & (b != a) & (c != b) for a, b, c in changes]).all(axis=0)
+    coarse = constant & (hidden > COARSE * EPS * size)
+    higher = xp.maximum(found, least_change(scan))
+    stepped = coarse & (finely | (higher <= FLOAT32 * size))
+    others = coarse & ~stepped & xp.stack([c != 0 for _, _, c in changes]).all(axis=0)
+    certain = stepped & (hidden > COARSE * EPS * line.on_the_way)
+    if not bool(certain.any()) or int(stepped.sum()) <= int(others.sum()):
         return found, xp.zeros_like(found)
+    found = xp.where(stepped & (higher <= COARSEST * size), higher, found)
     least = OF_FLOAT32 * max(1.0, float(size.max()))
     lost = size <= least
-    sure = xp.where(stepped, found, xp.where(constant & ~varied[0] & ~varied[1] & lost, least, 0.0))
+    sure = xp.where(stepped, found, xp.where(constant & lost, least, 0.0))
     return xp.where(lost, xp.maximum(found, least), found), sure
 
 
