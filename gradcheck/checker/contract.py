@@ -9,22 +9,23 @@ from typing import Any
 import numpy as np
 
 from gradcheck.checker.cotangents import even_weights
+from gradcheck.checker.low_precision import strays
 from gradcheck.checker.point import Point
 from gradcheck.checker.problem import Observation
-from gradcheck.numeric.arrays import Array, module_of, spacing
+from gradcheck.numeric.arrays import Array, flat, module_of, real, spacing
+from gradcheck.numeric.line import random_direction, scale_of
 from gradcheck.result import Diagnosis
 
 Gradients = list[Array | None]
 
 UNITS = 2.0**10
 """Units in the last place, relative to the largest element, that separate sums of gradients may be off."""
-COARSE = 2.0**6 * 2.0**-23
-"""The same for a backward that computes in float32 on the way, relative to the largest element. Rounding of any
-precision commutes with factors that are powers of two, other non-linear functions of the cotangent do not: only then it
-is granted."""
 LEAST = float(np.finfo("float64").tiny)
 """Below it, digits are lost."""
-FACTOR, POWER_OF_TWO = -3.0, -4.0
+NEARBY = 2.0**-11
+"""How far apart cotangents are at which a gradient's rounding is measured, 12 of them: of a difference that cancels
+down to 1e-4 of its terms (x − tanh x at 0.01) all others are rounded alike in float32."""
+FACTOR = -3.0
 """Of cotangents: neither 0 nor 1, and negative, so that a clipped or a squared cotangent shows."""
 
 
@@ -93,13 +94,14 @@ class Contracts:
         whole = self.gradients(mixed)
         if not all(finite(a) for a in whole):  # three times as large is too large for the dtype
             return []
-        names = self.named(lambda k: not close(whole[k], of_g[k], FACTOR, of_h[k], self.natural(mixed, k)))
-        if names:
-            scaled = self.gradients(POWER_OF_TWO * g)
-            if not self.named(lambda k: not close(scaled[k], of_g[k], POWER_OF_TWO, None)):
-                names = self.named(
-                    lambda k: not close(whole[k], of_g[k], FACTOR, of_h[k], self.natural(mixed, k), COARSE)
-                )
+
+        def apart(k: int, stray: float = 0.0) -> bool:
+            return not close(whole[k], of_g[k], FACTOR, of_h[k], self.natural(mixed, k), stray)
+
+        names = self.named(apart)
+        if names:  # a backward may round to float32 on the way, whatever it is given
+            strays = self.strays(FACTOR * g + np.copysign(h, FACTOR * g))  # as large as either
+            names = self.named(lambda k: apart(k, 2 * strays[k]))  # both sides of it are rounded)
         if names:
             return [Diagnosis.of("GC110", f"b({FACTOR:g}·g + h) is not {FACTOR:g}·b(g) + b(h)", names)]
         zero = self.gradients(0 * g)
@@ -118,6 +120,23 @@ class Contracts:
             if u is not None and u.size
         ]
         return max(along, default=0.0) / size if size else 0.0
+
+    def strays(self, cotangent: Array) -> dict[int, float]:
+        """How far any element of an input's gradient may be off by rounding, measured at cotangents nearby.
+
+        Rounding varies between these; what is linear does not, however far apart they are, and other functions of the
+        cotangent, clipping or squaring it, are smooth there or nearly so.
+        """
+        turn = random_direction(cotangent, scale_of(cotangent), self.random)
+
+        def gradients(t: float) -> Array:
+            return real(flat(self.at.of_moved(self.gradients(cotangent + t * turn))))
+
+        found, of = strays(gradients, NEARBY), {}
+        for k, x in zip(self.at.moved, self.at.x, strict=True):
+            size = x.size * (2 if x.dtype.kind == "c" else 1)
+            of[k], found = float(found[:size].max(initial=0.0)), found[size:]
+        return of
 
     def undefined_cotangents(self) -> list[Diagnosis]:
         """An output that takes no part in the loss counts as one with a cotangent of zeros."""
@@ -167,15 +186,15 @@ def same(a: Array | None, b: Array | None) -> bool:
     return a.dtype.kind in "fcV" and close(a, b, 1.0, None)
 
 
-def close(whole: Any, part: Any, factor: float, rest: Any, size: float = 0.0, coarse: float = 0.0) -> bool:
+def close(whole: Any, part: Any, factor: float, rest: Any, size: float = 0.0, stray: float = 0.0) -> bool:
     """Whether whole = factor · part + rest up to rounding, relative to the largest element; None counts as zeros.
 
-    `size` is one beside which differences count as well, `coarse` the rounding granted at least.
+    `size` is one beside which differences count as well, `stray` the rounding that was measured.
     """
     given = [a for a in (whole, part, rest) if a is not None]
     if not given or not given[0].size:
         return True
     whole, part, rest = (given[0].dtype.type(0) if a is None else a for a in (whole, part, rest))
     size = max(size, float(abs(whole).max()), abs(factor) * float(abs(part).max()), float(abs(rest).max()))
-    eps = max(coarse, UNITS * max(spacing(a) for a in given))
-    return bool(np.isfinite(size)) and float(abs(whole - (factor * part + rest)).max()) <= eps * size + LEAST
+    eps = UNITS * max(spacing(a) for a in given)
+    return bool(np.isfinite(size)) and float(abs(whole - (factor * part + rest)).max()) <= eps * size + stray + LEAST

@@ -60,7 +60,8 @@ def elsewhere(looker: Looker, look: Look, anyway: bool = False) -> Found:
             whole = (found.decision is Decision.FAIL or further) and not found.kinked
             if whole:
                 found = there.look(whole=True)
-            if found.decision is Decision.UNSEEN or found.kinked:
+            idle = look.claim.size > 0 and not found.claim.size  # a gradient of 0 there tells nothing of another here
+            if found.decision is Decision.UNSEEN or found.kinked or idle:
                 continue
             if found.decision is Decision.FAIL and found.rejected is None:  # by both readings of the finest structure
                 there.fine = False

@@ -144,7 +144,7 @@ def range_around(
     low, high = xp.where(known, xp.minimum(low, left), low), xp.where(known, xp.maximum(high, right), high)
     margin = rounding + alike + xp.where(pieces > 2, (high - low) / (pieces - 1), 0.0)
     smooth = ~kinked & xp.isfinite(found.both.bar)
-    value, bar = found.both.value, found.both.bar + CLOSE * abs(found.both.value)
+    value, bar = found.both.value, found.both.bar + found.gap + CLOSE * abs(found.both.value)
     return Range(xp.where(smooth, value - bar, low - margin), xp.where(smooth, value + bar, high + margin), kinked)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from gradcheck.checker.point import Point
 from gradcheck.numeric.arrays import EPS, Array, inner, module_of, root_of_squares
 from gradcheck.numeric.derivative import BRIEF, Derivative, derivative_of
 from gradcheck.numeric.line import LARGE, RATIO, USUAL, Scan, moved
-from gradcheck.numeric.noise import measured, with_float32, with_hidden
+from gradcheck.numeric.noise import OF_FLOAT32, ON_THE_WAY, measured, with_hidden
 
 GIVEN_UNITS = 4
 """As `ROUNDING`, in units of the coarser dtype that the inputs were given in: backward may compute in it on the way."""
@@ -28,9 +29,6 @@ SIGNS = 5.0
 OTHERS, COARSE = 2, RATIO ** BRIEF[-1]
 """Directions along which the outputs' sizes are seen, by one step each: of 1,000 outputs none is then small by chance
 by more than a factor of 10 (along one direction, of 1,000)."""
-ON_THE_WAY = 16.0
-"""Units of rounding of numbers as large as the inputs, or 1, that may hide in an output, however small it is (a GELU at
--8 is x · (1 − 1) / 2): a few operations."""
 NEGLIGIBLE = 1e-9
 """An output whose noise is such a share of the largest output needs no derivative of its own
 (a GELU at -8 is all rounding)."""
@@ -96,6 +94,8 @@ class Looker:
     """Whether whole scans take the finest structure for the function's own; else it is rounding."""
     slopes_over: tuple[Sequence[Array | None] | None, Array] | None = None
     """The masks that slopes were last taken over, and these slopes."""
+    in_float32: bool = False
+    """Whether the function was seen to compute in float32."""
     claims: list[tuple[Array, list[Array]]] = field(default_factory=list)
     """Random cotangents that nothing was looked at with yet, and the gradients that backward gives for them."""
 
@@ -167,10 +167,10 @@ class Looker:
         return look
 
     # ----------------------------------------------------------------- the differences
-    @property
+    @cached_property
     def floor(self) -> float:
         """The rounding of numbers on the way that may hide in every output."""
-        return ON_THE_WAY * EPS * self.point.on_the_way
+        return ON_THE_WAY * EPS * self.point.line([]).on_the_way
 
     def noise(self, scan: Scan, whole: bool) -> Array:
         """The rounding error of every row, measured; for a whole scan from both sides, with what close values hide.
@@ -180,28 +180,24 @@ class Looker:
         if not whole:
             return measured(scan)
         found = measured(scan, (1.0, -1.0))
-        if self.point.tape is None:
-            return (
-                with_float32(scan, found)
-                if self.fine
-                else module_of(found).maximum(with_hidden(scan, found), self.floor)
-            )
-        if self.fine:
+        if self.fine and self.point.tape is not None:
             return found
-        xp, hidden = module_of(found), with_hidden(scan, found)
+        xp, (hidden, sure) = module_of(found), with_hidden(scan, found)
+        if self.point.tape is None:
+            self.in_float32 |= bool((sure > 0).any())
+            return xp.maximum(sure, found if self.fine else xp.maximum(hidden, self.floor))
         total = self.tape_noise([], xp.ones_like(self.point.outputs.vector), 0.0)
         return xp.minimum(hidden, xp.maximum(found, total))
 
     def scanned(self, scan: Scan, noise: Array, whole: bool, brief: Sequence[int]) -> Derivative:
         """The derivative by the brief steps; by all of them if it shall be `whole`."""
-        if not whole:
-            scan.extend(brief)
-            return derivative_of(scan, noise)
-        scan.extend(USUAL)
+        scan.extend(USUAL if whole else brief)
         found = derivative_of(scan, noise)
-        if bool((~found.resolved & ~found.kinked).any()):
+        if whole and bool((~found.resolved & ~found.kinked).any()):
             scan.extend(LARGE)
             found = derivative_of(scan, noise)
+        if self.in_float32:  # of a change as well, where the function itself is 0
+            found.both.bar[...] += OF_FLOAT32 * abs(found.both.value)
         return found
 
     def of_weighted_sum(self, direction: list[Array | None], cotangent: Array, whole: bool) -> Derivative:
@@ -291,8 +287,8 @@ class Looker:
             bar = np.inf
         allowed = self.rtol * max(abs(value), abs(claim.value))
         largest = float(abs(self.point.outputs.vector).max())
-        noise = derivative.blind & (derivative.noise <= NEGLIGIBLE * largest)
-        lost = ~(xp.isfinite(both.bar) | noise)
+        negligible = max(NEGLIGIBLE * largest, OF_FLOAT32 * max(1.0, largest) if self.in_float32 else 0.0)
+        lost = ~(xp.isfinite(both.bar) | (derivative.blind & (derivative.noise <= negligible)))
         noisy = bool((lost & derivative.blind & (derivative.noise > 2 * self.floor)).any())
         slopes = derivative.nearby if claim.size else derivative.stepped  # of steps, 0 is the gradient
         gap = root(weight * derivative.gap)  # there is no kink in all outputs at once

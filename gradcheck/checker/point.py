@@ -92,11 +92,6 @@ class Point:
         """The natural scale of every element of the moved inputs."""
         return [scale_of(x) for x in self.x]
 
-    @cached_property
-    def on_the_way(self) -> float:
-        """How large numbers are that the function may compute with: 1, or as its inputs."""
-        return max([1.0, *(float(abs(x).max()) for x in self.x if x.size)])
-
     def forward(self, moved: Sequence[Array]) -> list[Array]:
         """The active outputs with the moved inputs replaced; NaN where the layer raises."""
         self.spend(evaluations=1)

@@ -22,17 +22,16 @@ def steps_of(looker: Looker, entry: Entry) -> StepScan | None:
     direction[entry.index] = scale
     moved = only(entry.input, direction.reshape(x.shape), point.x)
     scan = Scan(point.line(moved, point.outputs.unit(entry.output)))
-    exponents = USUAL
     try:
         noise = looker.noise(scan, whole=True)
-        scan.extend(exponents)
+        scan.extend(USUAL)
     except OutOfTimeError:
         return None
     found = derivative_of(scan, noise)
     value, bar = float(found.both.value[0]), float(found.both.bar[0])
     if not bar < float("inf") or bool(found.kinked[0]):
         return None
-    rows = [(RATIO**k, *(float(sample.change[0]) for sample in scan.samples[k])) for k in exponents]
+    rows = [(RATIO**k, *(float(sample.change[0]) for sample in scan.samples[k])) for k in USUAL]
     named = point.named(entry)
     return StepScan(
         input=named.input,

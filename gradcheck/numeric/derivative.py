@@ -118,7 +118,8 @@ def derivative_of(scan: Scan, noise: Array) -> Derivative:
     largest = xp.where(xp.isfinite(changes), changes, 0.0)[:usual].max(axis=0)
     blind = (largest > 0) & (noise > BLIND * xp.maximum(sizes, largest))
     both.bar[blind] = left.bar[blind] = right.bar[blind] = xp.inf
-    kinked = (abs(right.value - left.value) > APART * (right.bar + left.bar)) | (jumped & ~blind)  # noise leaps as well
+    jumped &= ~blind  # noise leaps as well
+    kinked = (abs(right.value - left.value) > APART * (right.bar + left.bar)) | jumped
 
     seen = (changes - APART * noises) / h
     seen = xp.where(seen > 0, seen, 0.0)
@@ -130,9 +131,7 @@ def derivative_of(scan: Scan, noise: Array) -> Derivative:
     unclear = ~kinked & ~blind & (nearby > 0) & (both.bar > RESOLVED * xp.maximum(abs(both.value), nearby))
     unclear &= both.bar > 2 * APART * bars[chosen, xp.arange(noise.size)]
     step = xp.asarray(steps)[chosen]
-    return Derivative(
-        both, left, right, gap, kinked, unclear, jumped & ~blind, blind, nearby, around, stepped, noise, step
-    )
+    return Derivative(both, left, right, gap, kinked, unclear, jumped, blind, nearby, around, stepped, noise, step)
 
 
 def extrapolated(central: Array, noises: Array, h: Array) -> tuple[Array, Array]:

@@ -91,6 +91,11 @@ class Line:
         size = abs(self.outputs)
         return size if self.weights is None else module_of(size).asarray([(abs(self.weights) * size).sum()])
 
+    @property
+    def on_the_way(self) -> float:
+        """How large numbers are that the function may compute with: 1, or as its inputs."""
+        return max([1.0, *(float(abs(x).max()) for x in self.x if x.size)])
+
 
 class Scan:
     """The samples of a line at all steps taken so far."""

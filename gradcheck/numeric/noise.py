@@ -69,6 +69,13 @@ way, so that error counts. 7 values and differences from the third on, as Moré 
 FAR = Table(12, 2.0**-18, range(6, 9))
 """Up to 2^-15 of the scale, finer than which structure may be rounding: that of float32 is (2^-23), a quantiser of 12
 bits is not. There sixth differences no longer see functions of that scale (2^-90)."""
+COARSE = 2.0**10
+"""Units of float64 that rounding is more than if float32 makes it, whose are 2^29 times as large."""
+ON_THE_WAY = 16.0
+"""Units of rounding of numbers on the way that may hide in an output, however small it is (a GELU at -8 is
+x · (1 − 1) / 2): a few operations."""
+OF_FLOAT32 = ON_THE_WAY * EPSILON["float32"]
+"""The same where a function computes in float32, relative to the largest output, or 1."""
 SHARED = 0.25
 """Of the relative rounding error that half of the rows have, so much is granted to each: it is the same function, and a
 few values may agree by chance."""
@@ -76,6 +83,9 @@ FLOAT32 = 2.0**-18
 """Rounding to float32 on the way is no more, relative to the values: 32 units, for some ten operations in a row."""
 FEW = 16.0
 """Units of rounding that stairs may be high, or parts of one that they may be low, after a few operations."""
+FINE = range(-11, -8)
+"""The exponents of the steps, 2^-22 to 2^-18, at each of which what float32 computes is another (its spacing is 2^-23).
+A sum of 100 numbers of 8 bits is so at all three once in 200 sides."""
 STAIRS = -8
 """The exponent of the least step at which stairs are looked for, 2^-16: finer ones show in high differences."""
 COARSEST = 2.0**-5
@@ -111,8 +121,9 @@ def of_both(ahead: Array, behind: Array) -> Array:
     return xp.where(high <= ONE_SIDED * low, high, low)
 
 
-def with_hidden(scan: Scan, noise: Array) -> Array:
-    """A bound of the rounding error of every row, if all structure finer than 2^-15 of the inputs' scale is rounding.
+def with_hidden(scan: Scan, noise: Array) -> tuple[Array, Array]:
+    """A bound of the rounding error of every row, if all structure finer than 2^-15 of the inputs' scale is rounding;
+    and what of it is rounding for sure, being float32's.
 
     Rounding to a grid far coarser than float64's (a cast to float32, a sum that cancels) hides between close values,
     where the function is a straight line, or constant. It shows on both sides of the point; a kink or a jump nearby
@@ -122,28 +133,42 @@ def with_hidden(scan: Scan, noise: Array) -> Array:
     tables = [FAR.values(xp, scan.line, sign) for sign in (1.0, -1.0)]
     hidden = of_both(*(DEVIATIONS * FAR.deviation(xp, table) for table in tables))
     reach = xp.maximum(*(abs(table).max(axis=0) for table in tables))
-    size = xp.maximum(scan.line.sizes, reach)
+    inside = xp.isfinite(reach)  # the others lead out of the domain
+    size = xp.maximum(scan.line.sizes, xp.where(inside, reach, 0.0))
     found = xp.where((hidden > noise) & (hidden <= COARSEST * size), hidden, noise)
-    known = xp.isfinite(reach) & xp.isfinite(found) & (size > 0)  # the others lead out of the domain
+    known = inside & xp.isfinite(found) & (size > 0)
     if bool(known.any()):
         shares = sorted((found[known] / size[known]).tolist())
         usual = shares[len(shares) // 2]  # np.median imports numpy.ma, in every case's process anew: 8 ms
         found = xp.where(known, xp.maximum(found, SHARED * usual * size), found)
-    return found
+    return of_float32(scan, found, hidden, size)
 
 
-def with_float32(scan: Scan, noise: Array) -> Array:
-    """`noise`, the least that it is, and that of stairs no higher than float32's rounding makes them.
+def of_float32(scan: Scan, found: Array, hidden: Array, size: Array) -> tuple[Array, Array]:
+    """The noise that was `found`, where the function is seen to compute in float32 at least what that makes of it; and
+    what of it is rounding for sure.
 
-    Between them the function is constant, so that a gradient of 0 would always be right.
+    What is constant between close values, and another at every value a little farther off or changes by no more than
+    float32 rounds, is rounding if most rows are like that: float64's is finer, a quantiser's steps are fewer and
+    higher. Outputs that are no larger than the rounding of other numbers on the way may then be all rounding.
     """
-    scan.extend([USUAL[0]])
-    xp, size = module_of(noise), scan.line.sizes
-    constant = xp.stack([abs(sample.change) for sample in scan.samples[USUAL[0]]]).max(axis=0) == 0
-    if not bool(constant.any()):
-        return noise
-    found = xp.maximum(with_hidden(scan, noise), least_change(scan))
-    return xp.where(constant & (found <= FLOAT32 * size), found, noise)
+    xp, line = module_of(found), scan.line
+    scan.extend([USUAL[0], *FINE])
+    constant = xp.stack([sample.change == 0 for sample in scan.samples[USUAL[0]]]).all(axis=0)
+    changes = [[scan.samples[k][side].change for k in FINE] for side in range(2)]
+    finely = xp.stack([(a != 0) & (b != a) & (c != b) for a, b, c in changes]).all(axis=0)
+    coarse = constant & (hidden > COARSE * EPS * size)
+    higher = xp.maximum(found, least_change(scan))
+    stepped = coarse & (finely | (higher <= FLOAT32 * size))
+    others = coarse & ~stepped & xp.stack([c != 0 for _, _, c in changes]).all(axis=0)
+    certain = stepped & (hidden > COARSE * EPS * line.on_the_way)
+    if not bool(certain.any()) or int(stepped.sum()) <= int(others.sum()):
+        return found, xp.zeros_like(found)
+    found = xp.where(stepped & (higher <= COARSEST * size), higher, found)
+    least = OF_FLOAT32 * max(1.0, float(size.max()))
+    lost = size <= least
+    sure = xp.where(stepped, found, xp.where(constant & lost, least, 0.0))
+    return xp.where(lost, xp.maximum(found, least), found), sure
 
 
 def stairs(scan: Scan) -> Array:
@@ -194,7 +219,7 @@ def made_by_float32(line: Line, heights: Array) -> Array:
     xp, eps = module_of(line.outputs), EPSILON["float32"]
     digits = xp.frexp(line.outputs)[0] * 2.0**24
     size = max(float(abs(x).max()) for x in line.x if x.size)
-    usual = (heights >= eps * size / FEW) & (heights <= FEW * eps * max(1.0, size))
+    usual = (heights >= eps * size / FEW) & (heights <= FEW * eps * line.on_the_way)
     return (digits != 0) & (digits == xp.round(digits)) & usual
 
 

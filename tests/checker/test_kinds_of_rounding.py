@@ -72,6 +72,9 @@ for dtype in ("float64", "float32"):
 
 
 # ------------------------------------------------------------------- float32 on the way, where no tape sees it
+MIXING = np.random.default_rng(5).standard_normal((100, 8))
+
+
 def in_float32(x: Any) -> Any:
     return x.astype("float32")
 
@@ -113,6 +116,81 @@ HIDDEN_CASTS = [
     *in_numpy("a rectifier with a backward in float32", lambda x: np.maximum(x, 0),
               lambda x, y, g: in_float32(g) * (in_float32(x) > 0), lambda x, y, g: in_float32(g) * (x > -1),
               normal((20,)), seeds=3),
+]  # fmt: skip
+
+
+# ------------------------------------------------------------------- float32 throughout, where no tape sees it
+def throughout(call: Any) -> Any:
+    """A function that computes in float32 whatever it is given."""
+    return lambda *arrays: np.asarray(call(*(in_float32(a) for a in arrays))).astype(arrays[-1].dtype)
+
+
+def split_by_sign(x: Any, y: Any, g: Any) -> Any:
+    """The backward of a running log-sum-exp by logarithms of the cotangent's positive and negative parts, as torch
+    has it: what it rounds differs from size to size."""
+
+    def part(u: Any) -> Any:
+        with np.errstate(divide="ignore"):
+            logs = np.log(np.maximum(u, 0)) - y
+        return np.exp(np.logaddexp.accumulate(logs[:, ::-1], 1)[:, ::-1] + x)
+
+    return part(g) - part(-g)
+
+
+def gelu_in(x: Any) -> Any:
+    return x * (0.5 * (1 + np.vectorize(erf, otypes=[x.dtype])(x / np.sqrt(2).astype(x.dtype))))
+
+
+def log_softmax(x: Any) -> Any:
+    low = x - x.max(-1, keepdims=True)
+    return low - np.log(np.exp(low).sum(-1, keepdims=True))
+
+
+def float32_gelu_vjp(x: Any, y: Any, g: Any) -> Any:
+    share = 0.5 * (1 + np.vectorize(erf, otypes=[x.dtype])(x / np.sqrt(2).astype(x.dtype)))
+    return g * (share + x * np.exp(-x * x / 2) * np.float32(1 / np.sqrt(2 * np.pi)))
+
+
+def zero_vjp(x: Any, y: Any, g: Any) -> Any:
+    return 0 * g if g.shape == x.shape else 0 * x
+
+
+def times(factor: float, right: Any) -> Any:
+    return throughout(lambda x, y, g: np.float32(factor) * right(x, y, g))
+
+
+THROUGHOUT = [
+    claim
+    for name, forward, backward, inputs in [
+        ("a running log-sum-exp", lambda x: np.logaddexp.accumulate(x, 1), split_by_sign, normal((3, 7))),
+        ("a running log-sum-exp, large", lambda x: np.logaddexp.accumulate(x, 1), split_by_sign,
+         normal((3, 7), size=30)),
+        ("a GELU and its tail", gelu_in, float32_gelu_vjp, normal((6, 8), size=30)),
+        ("a log-softmax, large", log_softmax,
+         lambda x, y, g: g - np.exp(y) * g.sum(-1, keepdims=True), normal((4, 10), size=30)),
+        ("a large power of a product", lambda x: np.exp(x @ x.T), lambda x, y, g: (g * y + (g * y).T) @ x,
+         normal((3, 12))),
+    ]
+    for claim in in_numpy(f"{name}, all in float32", throughout(forward), throughout(backward),
+                          [times(2, backward), times(0, backward)], inputs, seeds=3)
+]  # fmt: skip
+for size, dtype in ((0.01, "float64"), (0.01, "float32"), (0.001, "float32")):
+    for name, forward, backward in (
+        ("x − tanh x", lambda x: x - np.tanh(x), lambda x, y, g: g - g * (1 - np.tanh(x) ** 2)),
+        ("x − sin x", lambda x: x - np.sin(x), lambda x, y, g: g - g * np.cos(x)),
+    ):
+        in_own = dtype == "float32"
+        call, own = (forward, backward) if in_own else (throughout(forward), throughout(backward))
+        THROUGHOUT += in_numpy(f"{name} at {size}, {dtype}", call, own, [times(2, backward), zero_vjp],
+                               normal((6, 8), size=size, dtype=dtype), of_right=NOT_FAIL, of_wrong=NOT_GREEN,
+                               seeds=3)  # fmt: skip
+
+QUANTISED = [
+    claim
+    for unit in (2.0**-4, 2.0**-8, 2.0**-12)
+    for claim in in_numpy(f"a product with multiples of {unit}",
+                          lambda x, unit=unit: (np.round(x / unit) * unit) @ MIXING, zero_vjp,
+                          lambda x, y, g: 2 * g @ MIXING.T, normal((2, 100)), seeds=2)
 ]  # fmt: skip
 
 
@@ -241,7 +319,7 @@ SHARES = [
              lambda m, a, b, y, g: (1e8 * g, 1e-8 * g * m.sin(b * 1e-8)), [[1e-8, -3e-8], [1e8, 2e8]]),
 ]  # fmt: skip
 
-KINDS = (LOW, HIDDEN_CASTS, TAILS, CANCELLATION, AMPLIFIED, RANGE, SHARES)
+KINDS = (LOW, HIDDEN_CASTS, THROUGHOUT, QUANTISED, TAILS, CANCELLATION, AMPLIFIED, RANGE, SHARES)
 
 
 test_a_right_backward_is_green, test_a_wrong_backward_is_not = judging(*KINDS)

@@ -25,7 +25,7 @@ def noise_of(f: Function, x: object, hidden: bool = False, sides: tuple[float, .
     """The noise of every output of an elementwise function."""
     scan = Scan(line_of(f, np.atleast_1d(np.asarray(x, dtype=float))))
     noise = measured(scan, sides)
-    return with_hidden(scan, noise) if hidden else noise
+    return with_hidden(scan, noise)[0] if hidden else noise
 
 
 def errors_beside(f: Function, exact: Callable[[Fraction], Fraction], x: float, reach: float) -> list[float]:
