@@ -114,6 +114,15 @@ def contradicted(looker: Looker, look: Look) -> Found:
     return Found(Status.INCONCLUSIVE, why, diagnosis=(Diagnosis.of("GC121", why),))
 
 
+def disputed(look: Look) -> Found:
+    """The claim is outside of the bar, but not by more than a kink that would not have shown."""
+    why = (
+        f"backward gives {look.claim.value:.6g} where the differences give {look.seen.value:.6g} ± "
+        f"{look.seen.bar:.1g}, and a kink of {look.seen.gap:.1g} would not have shown there: choose other inputs"
+    )
+    return Found(Status.INCONCLUSIVE, why, diagnosis=(Diagnosis.of("GC121", why),), doubted=True)
+
+
 def of_lost_outputs(looker: Looker, brief: Look, found: Found) -> Found:
     """Where outputs are so small that rounding on the way may be all there is of them, and a look without it
     disagreed: what it is worth where they respond."""

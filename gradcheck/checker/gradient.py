@@ -10,10 +10,10 @@ from typing import Literal
 
 import numpy as np
 
-from gradcheck.checker.closer import by_themselves, inputs_alone, too_small, twice
+from gradcheck.checker.closer import again, by_themselves, inputs_alone, too_small, twice
 from gradcheck.checker.contract import Contracts
 from gradcheck.checker.decide import POWER, Decision
-from gradcheck.checker.elsewhere import Found, contradicted, elsewhere, of_lost_outputs
+from gradcheck.checker.elsewhere import Found, contradicted, disputed, elsewhere, of_lost_outputs
 from gradcheck.checker.kinks import judged, kinked_by_tape
 from gradcheck.checker.look import Look, Looker
 from gradcheck.checker.low_precision import wrong_in_low_precision
@@ -30,8 +30,6 @@ Mode = Literal["auto", "probe", "full"]
 Effort = Literal["usual", "full"]
 """How much is spent on naming what is wrong."""
 
-SECOND_SIZE = 64.0
-"""How much larger the second look's cotangent is: a backward that clips or squares it shows at some size."""
 MOST_LISTED = 20
 """Wrong entries that a summary lists of an input; all are counted."""
 
@@ -271,11 +269,11 @@ class Check:
         marks = ("by the tape",) if look.decision is Decision.BY_TAPE else ()
         second = None
         if self.point.tape is None:
-            second = self.looker.look(like=look.derivative if look.by_rows else None, size=SECOND_SIZE)
-            if second.decision is not Decision.PASS:
-                second = self.looker.look(whole=True, size=SECOND_SIZE)
-                if second.decision is Decision.FAIL:
-                    return self.failed(second)
+            second = again(self.looker, look)
+            if second.decision is Decision.FAIL:
+                return self.failed(second)
+            if not second.seen.holds(second.claim.value):
+                return disputed(second)
             wrong = inputs_alone(self.looker, look) or too_small(self.looker, look)
             if wrong is not None:
                 return self.failed(wrong)
