@@ -267,9 +267,8 @@ class Check:
         """What one projection cannot show: another cotangent and direction, every input alone, what is too small."""
         self.worst = look.error
         marks = ("by the tape",) if look.decision is Decision.BY_TAPE else ()
-        second = None
-        if self.point.tape is None:
-            second = again(self.looker, look)
+        second = again(self.looker, look) if self.point.tape is None else None
+        if second is not None:
             if second.decision is Decision.FAIL:
                 return self.failed(second)
             if not second.seen.holds(second.claim.value):

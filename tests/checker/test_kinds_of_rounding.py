@@ -174,6 +174,11 @@ THROUGHOUT = [
     for claim in in_numpy(f"{name}, all in float32", throughout(forward), throughout(backward),
                           [times(2, backward), times(0, backward)], inputs, seeds=3)
 ]  # fmt: skip
+THROUGHOUT += in_numpy(
+    "a SiLU, all in float32", throughout(lambda x: x / (1 + np.exp(-x))),
+    throughout(lambda x, y, g: g * (1 + x - y) / (1 + np.exp(-x))),
+    [times(1.01, lambda x, y, g: g * (1 + x - y) / (1 + np.exp(-x)))], normal((4, 8)), seeds=8,
+)  # fmt: skip
 for size, dtype in ((0.01, "float64"), (0.01, "float32"), (0.001, "float32")):
     for name, forward, backward in (
         ("x − tanh x", lambda x: x - np.tanh(x), lambda x, y, g: g - g * (1 - np.tanh(x) ** 2)),
