@@ -192,12 +192,21 @@ def test_a_run_on_one_backend_leaves_numpy_to_its_workers(spec):
     assert loading(["numpy", "ml_dtypes"], ["run", "a.grad.yaml", "--allow-code"]).stderr == "[]\n"
 
 
+def test_no_plugin_of_pydantic_s_is_loaded_at_start(spec, folder):
+    spec("  - {id: one, script: x = 1}\n")
+    (folder / "trap.py").write_text("raise SystemExit('imported')")
+    (folder / "trap-1.dist-info").mkdir()
+    (folder / "trap-1.dist-info" / "METADATA").write_text("Name: trap\nVersion: 1\n")
+    (folder / "trap-1.dist-info" / "entry_points.txt").write_text("[pydantic]\ntrap = trap:plugin\n")
+    assert loading(["trap"], ["validate", "a.grad.yaml"]).stderr == "[]\n"
+
+
 def loading(modules, arguments):
     """A command run in a process of its own, which says in the end which of some modules it has imported."""
     program = (
         f"import sys; sys.path[:0] = {[str(ROOT), str(ROOT / 'engine')]!r}; sys.path.append('.')\n"
-        "from gradcheck.commands import main\n"
-        "try: main(sys.argv[1:])\n"
+        "from gradcheck.__main__ import main\n"
+        "try: main()\n"
         "except SystemExit as end: assert not end.code, end.code\n"
         f"print(sorted(set({modules!r}) & set(sys.modules)), file=sys.stderr)\n"
     )
