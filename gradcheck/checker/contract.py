@@ -100,8 +100,8 @@ class Contracts:
 
         names = self.named(apart)
         if names:  # a backward may round to float32 on the way, whatever it is given
-            strays = self.strays(FACTOR * g + np.copysign(h, FACTOR * g))  # as large as either
-            names = self.named(lambda k: apart(k, 2 * strays[k]))  # both sides of it are rounded)
+            rounding = self.rounding(FACTOR * g + np.copysign(h, FACTOR * g))  # as large as either
+            names = self.named(lambda k: apart(k, 2 * rounding[k]))  # both sides of it are rounded
         if names:
             return [Diagnosis.of("GC110", f"b({FACTOR:g}·g + h) is not {FACTOR:g}·b(g) + b(h)", names)]
         zero = self.gradients(0 * g)
@@ -121,7 +121,7 @@ class Contracts:
         ]
         return max(along, default=0.0) / size if size else 0.0
 
-    def strays(self, cotangent: Array) -> dict[int, float]:
+    def rounding(self, cotangent: Array) -> dict[int, float]:
         """How far any element of an input's gradient may be off by rounding, measured at cotangents nearby.
 
         Rounding varies between these; what is linear does not, however far apart they are, and other functions of the
