@@ -3,7 +3,6 @@ it is right in the inputs' own dtype."""
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,7 +16,7 @@ from gradcheck.checker.point import SUM_OF_OUTPUTS, Point
 from gradcheck.numeric.arrays import EPSILON, Array, inner, module_of, spacing, wide
 from gradcheck.numeric.jacobian import Entry
 from gradcheck.numeric.line import moved, random_direction, scale_of
-from gradcheck.numeric.noise import DEVIATIONS, Table
+from gradcheck.numeric.noise import DEVIATIONS, high
 
 SPACED = 4
 """The spacing of the points at which backward is run, in units of the dtype that it may round to: each is rounded
@@ -34,12 +33,6 @@ exceeded 6 times once in 1,000."""
 OF_OUTPUTS = 2.0
 """Units in the last place of the outputs, over the scale of the inputs, that a gradient may be off at least: the
 difference of two numbers as large as the outputs, each rounded. A forward shows nothing smaller either."""
-
-
-@functools.cache
-def table(spacing: float) -> Table:
-    """12 points and sixth to eighth differences, as for rounding of the forward that hides between close values."""
-    return Table(12, spacing, range(6, 9))
 
 
 def claim_rounding(
@@ -70,7 +63,7 @@ def claim_rounding(
 
 def strays(values: Callable[[float], Array], spacing: float) -> Array:
     """How far every element of what is computed near 0 may be off by rounding, from points so far apart."""
-    nodes = table(spacing)
+    nodes = high(spacing)
     rows = [values(t) for t in nodes.nodes.tolist()]
     xp = module_of(rows[0])
     return DEVIATIONS * nodes.deviation(xp, xp.stack(rows))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -61,12 +62,18 @@ class Table:
         return unit * xp.sqrt(found)
 
 
+@functools.cache
+def high(spacing: float) -> Table:
+    """12 values and sixth to eighth differences, which no longer see what is smooth over that distance."""
+    return Table(12, spacing, range(6, 9))
+
+
 PRIMES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37)
 """Their square roots are independent over the rational numbers: no grid meets two nodes alike."""
 NEAR = Table(7, 2.0**-33, range(3, 7))
 """So close that smooth functions are straight lines, and x + t·d is rounded: numbers as large as x are usual on the
 way, so that error counts. 7 values and differences from the third on, as Moré and Wild take them."""
-FAR = Table(12, 2.0**-18, range(6, 9))
+FAR = high(2.0**-18)
 """Up to 2^-15 of the scale, finer than which structure may be rounding: that of float32 is (2^-23), a quantiser of 12
 bits is not. There sixth differences no longer see functions of that scale (2^-90)."""
 COARSE = 2.0**10
