@@ -42,6 +42,11 @@ class Found:
     """Nothing is certain, but something speaks against the gradient."""
 
 
+def undecided(why: str, doubted: bool = False) -> Found:
+    """INCONCLUSIVE, and why."""
+    return Found(Status.INCONCLUSIVE, why, diagnosis=(Diagnosis.of("GC121", why),), doubted=doubted)
+
+
 def elsewhere(looker: Looker, look: Look, anyway: bool = False) -> Found:
     """What the gradient is worth where nothing is seen: it is looked at where the function responds.
 
@@ -79,13 +84,11 @@ def elsewhere(looker: Looker, look: Look, anyway: bool = False) -> Found:
             return Found(Status.FAIL, look=look)  # the tape rejects it here, and both where something is seen
         if found.decision is Decision.FAIL:
             why = UNSEEN.format(f": at {multiple:g} times the inputs, where it responds, the gradient is wrong")
-            cause = Diagnosis.of("GC121", why)
-            return Found(Status.INCONCLUSIVE, why, diagnosis=(cause,), wrong_elsewhere=True, doubted=True)
+            return replace(undecided(why, doubted=True), wrong_elsewhere=True)
     silent = held and not contested and not bool((look.derivative.around > 0).any()) and not look.seen.noisy
     if silent and look.claim.size <= look.seen.bar < float("inf"):  # what backward gives is no more than rounding
         return Found(Status.PASS, marks=("nothing changes here",))
-    why = UNSEEN.format(looker.point.raised)
-    return Found(Status.INCONCLUSIVE, why, diagnosis=(Diagnosis.of("GC121", why),), doubted=contested or not held)
+    return undecided(UNSEEN.format(looker.point.raised), doubted=contested or not held)
 
 
 def beside(looker: Looker, masks: Sequence[Array | None] | None = None) -> Looker:
@@ -111,7 +114,7 @@ def contradicted(looker: Looker, look: Look) -> Found:
         f"{look.claim.value:.6g}, and the operations' own derivatives agree with backward{blamed}: "
         "the forward is noisier than its operations tell, or one has a wrong rule"
     )
-    return Found(Status.INCONCLUSIVE, why, diagnosis=(Diagnosis.of("GC121", why),))
+    return undecided(why)
 
 
 def disputed(look: Look) -> Found:
@@ -120,7 +123,7 @@ def disputed(look: Look) -> Found:
         f"backward gives {look.claim.value:.6g} where the differences give {look.seen.value:.6g} ± "
         f"{look.seen.bar:.1g}, and a kink of {look.seen.gap:.1g} would not have shown there: choose other inputs"
     )
-    return Found(Status.INCONCLUSIVE, why, diagnosis=(Diagnosis.of("GC121", why),), doubted=True)
+    return undecided(why, doubted=True)
 
 
 def of_lost_outputs(looker: Looker, brief: Look, found: Found) -> Found:
