@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,11 @@ REFERENCE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\
 def is_file(spec: str) -> bool:
     """Whether a scenario stands in a file: one that ``gradcheck check`` makes up is called as its layer."""
     return REFERENCE.fullmatch(Path(spec).name) is None
+
+
+def points(matrix: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
+    """The points of a scenario's matrix: a case each."""
+    return [dict(zip(matrix, point, strict=True)) for point in product(*matrix.values())]
 
 
 def case_name(scenario: str, parameters: Mapping[str, Any], backend: str) -> str:

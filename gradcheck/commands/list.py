@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from gradcheck import garbage
-from gradcheck.case.naming import case_name
+from gradcheck.case.naming import case_name, points
 from gradcheck.commands.exits import NOTHING_SELECTED
 from gradcheck.commands.specs import fail, is_path, read_specs, selection_options
 from gradcheck.escape import one_line
@@ -43,7 +42,7 @@ def list_scenarios(names: tuple[str, ...], keywords: str | None, tags: str | Non
     """
     try:
         scenarios, ids = scenarios_of(names)
-        everything = [Listed(case_name(one.id, at, "numpy"), one) for one in scenarios for at in points(one)]
+        everything = [Listed(case_name(one.id, at, "numpy"), one) for one in scenarios for at in points(one.matrix)]
         cases = select(everything, ids, keywords, tags)
     except (ConfigError, SelectionError) as error:
         raise fail(str(error)) from None
@@ -76,11 +75,6 @@ def scenarios_of(names: Sequence[str]) -> tuple[Sequence[Scenario | Outline], li
 
     specs, ids = read_specs(names, load_config().paths)
     return [scenario for spec in specs for scenario in spec.scenarios], ids
-
-
-def points(scenario: Scenario | Outline) -> list[dict[str, Any]]:
-    """The points of a scenario's matrix."""
-    return [dict(zip(scenario.matrix, point, strict=True)) for point in product(*scenario.matrix.values())]
 
 
 def plain(scenario: Scenario | Outline) -> dict[str, Any]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 from gradcheck.backends.environments import Place
 from gradcheck.case.case import MEMORY, TIMEOUT, Case
+from gradcheck.case.naming import points
 from gradcheck.spec.model import SpecFile
 
 
@@ -39,7 +39,7 @@ def plan(
             backend=backend,
             interpreter=at[backend].interpreter,
             unavailable=at[backend].problem,
-            parameters=dict(zip(scenario.matrix, point, strict=True)),
+            parameters=point,
             seed=scenario.seed if seed is None else seed,
             mode=mode,
             order=order,
@@ -50,7 +50,7 @@ def plan(
         )
         for spec in specs
         for scenario in spec.scenarios
-        for point in itertools.product(*scenario.matrix.values())
+        for point in points(scenario.matrix)
         for backend in backends
     ]
 
