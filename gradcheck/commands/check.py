@@ -14,11 +14,10 @@ from gradcheck.backends.base import BACKENDS
 from gradcheck.case.case import TIMEOUT
 from gradcheck.commands.choose import chosen_backends
 from gradcheck.commands.conduct import exit_code, make_pool, run_all, write_reports
-from gradcheck.commands.run_options import report_file
+from gradcheck.commands.run_options import color_option, report_file, report_option
 from gradcheck.commands.screen import make_screen
 from gradcheck.commands.specs import fail
 from gradcheck.config import Config
-from gradcheck.report.files import FORMATS
 from gradcheck.run.plan import plan
 from gradcheck.run.supervisor import ExecutorError
 from gradcheck.spec.diagnostic import SpecError
@@ -58,15 +57,8 @@ from gradcheck.spec.read import read_bytes
     metavar="SECONDS",
     help="Time limit (default: 60).",
 )
-@click.option(
-    "--report", "reports", multiple=True, metavar="FORMAT:PATH", help=f"Write {', '.join(FORMATS)}; repeatable."
-)
-@click.option(
-    "--color",
-    type=click.Choice(["auto", "always", "never"]),
-    default="auto",
-    help="Whether to use colours; auto: on a terminal, unless NO_COLOR is set.",
-)
+@report_option
+@color_option
 def check(
     reference: str,
     inputs: tuple[str, ...],

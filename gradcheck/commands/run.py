@@ -14,14 +14,13 @@ from gradcheck.case.case import MEMORY, TIMEOUT, Case
 from gradcheck.commands.choose import chosen_backends, environments_of
 from gradcheck.commands.conduct import exit_code, make_pool, run_all, settle, write_reports
 from gradcheck.commands.exits import NOTHING_SELECTED
-from gradcheck.commands.run_options import number_of_jobs, report_file, shard_numbers
+from gradcheck.commands.run_options import color_option, number_of_jobs, report_file, report_option, shard_numbers
 from gradcheck.commands.screen import make_screen
 from gradcheck.commands.specs import fail, is_path, read_specs, selection_options
 from gradcheck.commands.trust import allow_code_option, leave_of, require_trust
 from gradcheck.commands.watch import run_at_changes
 from gradcheck.config import load_project
 from gradcheck.pyproject import ConfigError
-from gradcheck.report.files import FORMATS
 from gradcheck.run import journal
 from gradcheck.run.baseline import Baseline
 from gradcheck.run.limits import parse_size, shown_size
@@ -78,9 +77,7 @@ from gradcheck.run.supervisor import ExecutorError
 @click.option("--baseline-update", is_flag=True, help="Write the failures of this run into FILE as well.")
 @click.option("--baseline-prune", is_flag=True, help="Remove from FILE what no longer fails.")
 @click.option("--require-backend", is_flag=True, help="A backend that cannot be used is an error, not a SKIP.")
-@click.option(
-    "--report", "reports", multiple=True, metavar="FORMAT:PATH", help=f"Write {', '.join(FORMATS)}; repeatable."
-)
+@report_option
 @click.option(
     "--format",
     "layout",
@@ -88,12 +85,7 @@ from gradcheck.run.supervisor import ExecutorError
     default="auto",
     help="What is shown: a table and panels (rich), or a line for each result (plain); auto: rich on a terminal.",
 )
-@click.option(
-    "--color",
-    type=click.Choice(["auto", "always", "never"]),
-    default="auto",
-    help="Whether to use colours; auto: on a terminal, unless NO_COLOR is set.",
-)
+@color_option
 @click.option("-v", "--verbose", is_flag=True, help="Show every result, and the details of those that passed.")
 @click.option("-q", "--quiet", is_flag=True, help="Show only failures and the summary.")
 def run(

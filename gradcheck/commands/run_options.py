@@ -1,4 +1,4 @@
-"""What the values of the options of ``gradcheck run`` mean."""
+"""Options that ``gradcheck run`` shares with others, and what the values of its own mean."""
 
 from __future__ import annotations
 
@@ -6,8 +6,20 @@ import os
 import re
 from pathlib import Path
 
+import click
+
 from gradcheck.commands.specs import fail
 from gradcheck.report.files import FORMATS
+
+color_option = click.option(
+    "--color",
+    type=click.Choice(["auto", "always", "never"]),
+    default="auto",
+    help="Whether to use colours; auto: on a terminal, unless NO_COLOR is set.",
+)
+report_option = click.option(
+    "--report", "reports", multiple=True, metavar="FORMAT:PATH", help=f"Write {', '.join(FORMATS)}; repeatable."
+)
 
 
 def report_file(text: str) -> tuple[str, Path]:
