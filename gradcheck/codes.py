@@ -180,6 +180,13 @@ CODES: dict[str, Code] = {
         "Multiply by the mask of the forward: 1 where this input was selected, 0 elsewhere.",
         "y = clip(x, 0, 1)      wrong: return dy      right: return dy * ((x >= 0) & (x <= 1))",
     ),
+    "GC124": Code(
+        "the gradient is not finite",
+        "backward gives inf or NaN where the function's slope does not: it divides by what is 0 at this point.",
+        "The gradient is not finite for a small cotangent either, and no slope grows that way as the step shrinks.",
+        "Guard the division, as by max(norm, eps), or select before it: NaN times 0 is NaN.",
+        "y = norm(x), at 0      wrong: return dy * x / y      right: return dy * x / maximum(y, 1e-12)",
+    ),
     "GC131": Code(
         "forward is not deterministic",
         "Two calls with the same inputs give different outputs: a fresh dropout mask, a random number, a counter.",

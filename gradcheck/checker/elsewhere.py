@@ -34,6 +34,8 @@ class Found:
     look: Look | None = None
     """A look that shows the gradient wrong."""
     wrong: Sequence[Entry] = ()
+    exhaustive: bool = True
+    """Whether `wrong` is all that is wrong."""
     diagnosis: tuple[Diagnosis, ...] = ()
     marks: tuple[str, ...] = ()
     wrong_elsewhere: bool = False
@@ -45,6 +47,14 @@ class Found:
 def undecided(why: str, doubted: bool = False) -> Found:
     """INCONCLUSIVE, and why."""
     return Found(Status.INCONCLUSIVE, why, diagnosis=(Diagnosis.of("GC121", why),), doubted=doubted)
+
+
+def with_kink(found: Found, why: str) -> Found:
+    """What was found of a function that has a kink as well, at which nothing is wrong."""
+    if found.verdict not in (Status.PASS, Status.KINK):
+        return found
+    whole = f"{found.why}; {why}" if found.why else why
+    return replace(found, verdict=Status.KINK, why=whole, diagnosis=(*found.diagnosis, Diagnosis.of("GC120", why)))
 
 
 def elsewhere(looker: Looker, look: Look, anyway: bool = False) -> Found:

@@ -13,7 +13,8 @@ import numpy as np
 from gradcheck.checker.closer import again, by_themselves, inputs_alone, too_small, twice
 from gradcheck.checker.contract import Contracts
 from gradcheck.checker.decide import POWER, Decision
-from gradcheck.checker.elsewhere import Found, contradicted, disputed, elsewhere, of_lost_outputs
+from gradcheck.checker.elsewhere import Found, contradicted, disputed, elsewhere, of_lost_outputs, with_kink
+from gradcheck.checker.infinite import infinite
 from gradcheck.checker.kinks import judged, kinked_by_tape
 from gradcheck.checker.look import Look, Looker
 from gradcheck.checker.low_precision import wrong_in_low_precision
@@ -88,17 +89,15 @@ class Check:
     def run(self) -> GradientSummary:
         """The whole check: contracts that the rest relies on, the derivative, the other contracts."""
         point = self.point
-        bad = point.outputs.not_finite()
-        if bad is not None:
+        if (bad := point.outputs.not_finite()) is not None:
             where = f"{self.problem.output_names[bad[0]]}{list(bad[1]) if bad[1] else ''}"
             return self.summary(Found(Status.INCONCLUSIVE, f"{where} is not finite here: choose another point"))
-        nothing = self.nothing_to_check()
-        if nothing:
+        if nothing := point.nothing_to_check:
             return self.summary(Found(Status.INCONCLUSIVE, f"nothing was checked: {nothing}"))
         contracts = Contracts(point, np.random.default_rng(self.seed + 1))
         broken = contracts.broken() if self.with_contracts else []
         if any(d.code == "GC131" for d in broken):  # then there is no function to differentiate
-            return self.summary(replace(Found(Status.FAIL), diagnosis=tuple(broken)))
+            return self.summary(Found(Status.FAIL, diagnosis=tuple(broken)))
         if not broken:  # what the contracts have run needs no second time
             self.looker.claims = contracts.claims
         found = self.derivative()
@@ -121,16 +120,6 @@ class Check:
         scan = steps_of(self.looker, wrong[0]) if wrong else None
         return summary if scan is None else summary.model_copy(update={"scan": scan})
 
-    def nothing_to_check(self) -> str:
-        """Why there is no gradient to check, if so."""
-        if not self.point.moved:
-            return "no input takes a gradient"
-        if not self.point.outputs.active:
-            return "the call returned no Tensor that claims a gradient"
-        if not self.point.outputs.size:
-            return "the outputs have no elements"
-        return "" if sum(x.size for x in self.point.x) else "the inputs have no elements"
-
     def summary(self, found: Found, named: Named | None = None) -> GradientSummary:
         """The result, with everything that was counted so far."""
         names = [self.problem.names[k] for k in self.point.moved]
@@ -148,7 +137,7 @@ class Check:
             why=found.why,
             wrong=tuple(self.point.named(entry) for entry in listed),
             wrong_counts=counts if found.look is not None or found.wrong or found.verdict is not Status.FAIL else {},
-            exhaustive=named.exhaustive if named is not None else True,
+            exhaustive=found.exhaustive if named is None else named.exhaustive,
             worst_error=max(worst, default=self.worst),
             diagnosis=found.diagnosis,
             certified=self.certified and found.verdict in (Status.PASS, Status.KINK),
@@ -160,6 +149,16 @@ class Check:
 
     # ----------------------------------------------------------------- the derivative
     def derivative(self) -> Found:
+        """The function without the elements at which the gradient is infinite, and these."""
+        there = infinite(self.looker)
+        if there is None:
+            return self.finite_part()
+        if there.verdict is Status.FAIL:
+            return there
+        found = Found(Status.PASS) if all(bool(m.all()) for m in self.point.held) else self.finite_part()
+        return with_kink(found, there.why)
+
+    def finite_part(self) -> Found:
         """The smooth part of the function, and its kinks."""
         held = kinked_by_tape(self.point)
         if held is None:
@@ -170,7 +169,8 @@ class Check:
             if found.verdict is Status.FAIL:
                 return found
             found = self.with_kinks(found, held)
-        if found.verdict in (Status.PASS, Status.KINK) and self.mode == "full" and not self.certified:
+        full = self.mode == "full" and not self.certified and not self.point.held
+        if full and found.verdict in (Status.PASS, Status.KINK):
             wrong = everything(self.looker)
             if wrong is not None:
                 self.certified = not wrong
@@ -188,19 +188,18 @@ class Check:
         if kinks.wrong:
             element = self.point.place(kinks.wrong[0])
             text = f"the gradient is not between the one-sided derivatives at {element}"
-            return Found(Status.FAIL, "", None, kinks.wrong, (Diagnosis.of("GC120", text),))
+            return Found(Status.FAIL, wrong=kinks.wrong, diagnosis=(Diagnosis.of("GC120", text),))
         if kinks.wrong_beside is not None:
-            return Found(Status.FAIL, "", kinks.wrong_beside)
+            return Found(Status.FAIL, look=kinks.wrong_beside)
         if not bool(kinks.kinked.all()):
             smooth = twice(lambda: self.looker.look(masks, whole=True, by_rows=True, without=kinks.kinked))
             if smooth.decision is Decision.FAIL:
                 return self.failed(smooth)
         if not kinks.places:
             return found
-        why = f"not differentiable at {kinks.text}; the gradient lies between the one-sided derivatives"
-        if found.verdict is Status.INCONCLUSIVE:
-            return found
-        return replace(found, verdict=Status.KINK, why=why, diagnosis=(Diagnosis.of("GC120", why),))
+        return with_kink(
+            found, f"not differentiable at {kinks.text}; the gradient lies between the one-sided derivatives"
+        )
 
     def smooth_part(self, masks: Sequence[Array | None] | None) -> Found:
         """The gradient over the elements in `masks`, where the function has a derivative."""

@@ -74,6 +74,7 @@ def kinked_by_tape(point: Point) -> list[Array] | None:
         for number, k in enumerate(point.moved):
             if kink.inputs[k] is not None:
                 masks[number] |= kink.inputs[k]
+    masks = [m & ~h for m, h in zip(masks, point.held, strict=True)] if point.held else masks
     return masks if any(bool(m.any()) for m in masks) else None
 
 

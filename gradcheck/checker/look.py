@@ -14,7 +14,7 @@ from gradcheck.checker.decide import Claim, Decision, Heard, Seen, decide
 from gradcheck.checker.low_precision import claim_rounding
 from gradcheck.checker.of_tape import ROUNDING, OfTape, of_tape
 from gradcheck.checker.point import Point
-from gradcheck.numeric.arrays import EPS, Array, inner, module_of, root_of_squares
+from gradcheck.numeric.arrays import EPS, Array, module_of, root_of_squares, shares
 from gradcheck.numeric.derivative import BRIEF, Derivative, derivative_of
 from gradcheck.numeric.line import LARGE, RATIO, USUAL, Scan, moved
 from gradcheck.numeric.noise import OF_FLOAT32, ON_THE_WAY, measured, with_hidden
@@ -253,11 +253,11 @@ class Looker:
         by_rows: bool,
     ) -> Look:
         """What backward claims and the differences see for this cotangent."""
-        moves = [(gradients[k], d) for k, d in enumerate(direction) if d is not None]
+        parts = [shares(gradients[k], d) for k, d in enumerate(direction) if d is not None]
         claim = Claim(
-            sum(inner(g, d) for g, d in moves),
-            sum(float(abs(g * d).sum()) for g, d in moves),
-            math.hypot(*(root_of_squares(g * d) for g, d in moves)),
+            sum(float(part.real.sum()) for part in parts),
+            sum(float(abs(part).sum()) for part in parts),
+            math.hypot(*(root_of_squares(part) for part in parts)),
         )
         u = cotangent if by_rows else module_of(cotangent).asarray([1.0])
         return Look(direction, derivative, cotangent, gradients, claim, self.seen(derivative, u, claim), by_rows)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from gradcheck.checker.decide import Heard
 from gradcheck.checker.point import Point
-from gradcheck.numeric.arrays import EPS, Array, inner, module_of
+from gradcheck.numeric.arrays import EPS, Array, module_of, shares
 
 Masks = Sequence[Array | None]
 
@@ -48,8 +48,8 @@ def of_tape(
             own = masks[k]
             mask = mask & (own if own is not None else False)
         apart.append(mask)
-    moves = [(taped[k], d) for k, d in enumerate(direction) if d is not None]
-    value = sum(inner(t, d) for t, d in moves)
+    parts = [shares(taped[k], d) for k, d in enumerate(direction) if d is not None]
+    value = sum(float(part.real.sum()) for part in parts)
     if not any(bool(mask.any()) for mask in apart):
         return OfTape(Heard(value, False), None, taped)
 
@@ -60,8 +60,8 @@ def of_tape(
     bars = point.rounding(cotangent, enough=lambda bars: beyond(bars) is None)
     rejected = beyond(bars)
     lost = sum(
-        float((abs(t * scale) * (m & (b > abs(t)))).sum())
+        float(abs(shares(t, scale * (m & (b > abs(t))))).sum())
         for m, t, b, scale in zip(apart, taped, bars, point.scales, strict=True)
     )
-    known = lost <= HEARD * sum(float(abs(t * d).sum()) for t, d in moves)
+    known = lost <= HEARD * sum(float(abs(part).sum()) for part in parts)
     return OfTape(Heard(value, rejected is not None) if known else None, rejected, taped, bars)

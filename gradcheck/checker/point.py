@@ -42,6 +42,8 @@ class Point:
         self.raised = ""
         """What the layer raised at points nearby, if it did."""
         self.evaluations = self.vjps = 0
+        self.held: Sequence[Array] = ()
+        """Masks of the elements that stay as they are, one per moved input; none if all move."""
         self.deadline = np.inf
         """When to stop, by ``time.monotonic``."""
         self.inputs = [wide(x) for x in problem.inputs]
@@ -62,6 +64,17 @@ class Point:
         """Whether the inputs have their own dtypes."""
         return all(a.dtype == b.dtype for a, b in zip(self.inputs, self.problem.inputs, strict=True))
 
+    @property
+    def nothing_to_check(self) -> str:
+        """Why there is no gradient to check, if so."""
+        if not self.moved:
+            return "no input takes a gradient"
+        if not self.outputs.active:
+            return "the call returned no Tensor that claims a gradient"
+        if not self.outputs.size:
+            return "the outputs have no elements"
+        return "" if sum(x.size for x in self.x) else "the inputs have no elements"
+
     def first_outputs(self) -> list[Array]:
         """What forward gives at the point."""
         if self.problem.outputs is not None and self.as_given:
@@ -70,7 +83,9 @@ class Point:
 
     def beside(self, moved: Sequence[Array]) -> Point:
         """The same function at another point."""
-        return Point(replace(self.problem, inputs=self.at(moved), outputs=None, observe=None), self.coarsest)
+        there = Point(replace(self.problem, inputs=self.at(moved), outputs=None, observe=None), self.coarsest)
+        there.held = self.held
+        return there
 
     def at(self, moved: Sequence[Array]) -> list[Array]:
         """All inputs with the moved ones replaced."""
@@ -111,6 +126,7 @@ class Point:
                 found.append(None)
                 continue
             d = random_direction(x, scale, random)
+            d = d * ~self.held[k] if self.held else d
             found.append(d if mask is None else d * mask)
         return found
 

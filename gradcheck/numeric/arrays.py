@@ -81,11 +81,15 @@ def real(vector: Array) -> Array:
     return vector.astype("float64")
 
 
-def inner(a: Array, b: Array) -> float:
-    """Re Σ conj(a)·b: what a gradient and a direction, or a cotangent and a derivative, give together."""
-    if a.dtype.kind == "c" or b.dtype.kind == "c":
-        return float((a.conj() * b).real.sum())
-    return float((a * b).sum())
+def shares(gradient: Array, direction: Array) -> Array:
+    """conj(gradient) · direction, element by element; 0 where the direction is, also if the gradient is infinite."""
+    found = (gradient.conj() if gradient.dtype.kind == "c" else gradient) * direction
+    return found if np.isfinite(complex(found.sum())) else module_of(found).where(direction != 0, found, 0)
+
+
+def inner(gradient: Array, direction: Array) -> float:
+    """Re Σ conj(gradient) · direction: the derivative along the direction."""
+    return float(shares(gradient, direction).real.sum())
 
 
 def root_of_squares(terms: Array) -> float:
