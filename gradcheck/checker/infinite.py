@@ -46,10 +46,10 @@ def infinite(looker: Looker) -> Found | None:
     for number, index in [places[k] for k in drawn]:
         value = complex(gradients[number].reshape(-1)[index]).real
         sides = slopes(looker, number, index, cotangent / SMALL)
-        finite = [slope for slope in sides.values() if np.isfinite(slope)]
-        entry = Entry(number, index, SUM_OF_OUTPUTS, value, finite[-1] if finite else np.nan, 0.0)
-        if value in sides.values():
-            unbounded = ", ".join(f"{side} {slope:g}" for side, slope in sides.items() if np.isinf(slope))
+        slope, bar = next((side for side in sides.values() if np.isfinite(side[0])), (np.nan, np.nan))
+        entry = Entry(number, index, SUM_OF_OUTPUTS, value, slope, bar)
+        if value in (slope for slope, _ in sides.values()):
+            unbounded = ", ".join(f"{side} {slope:g}" for side, (slope, _) in sides.items() if np.isinf(slope))
             right.append(f"{point.place(entry)} ({unbounded})")
         else:
             wrong.append(entry)
@@ -67,9 +67,9 @@ def listed(names: list[str], count: int) -> str:
     return ", ".join(names[:MOST_NAMED]) + (f" and {count - MOST_NAMED} more" if count > MOST_NAMED else "")
 
 
-def slopes(looker: Looker, number: int, index: int, cotangent: Array) -> dict[str, float]:
+def slopes(looker: Looker, number: int, index: int, cotangent: Array) -> dict[str, tuple[float, float]]:
     """The slopes of the weighted outputs on both sides along one element: ±inf where they grow without bound, else
-    those at the smallest step."""
+    those at the smallest step, and how far they are from those at the next."""
     point = looker.point
     scale = point.scales[number]
     direction = module_of(scale).zeros(scale.size)
@@ -81,5 +81,6 @@ def slopes(looker: Looker, number: int, index: int, cotangent: Array) -> dict[st
         values = np.array([sign * float(scan.samples[k][side].change[0]) / (size * RATIO**k) for k in STEPS])
         growth = values[:-1] - values[1:]
         unbounded = bool((growth[:-1] / growth[1:] >= GROWS).all())
-        found[name] = float(np.copysign(np.inf, growth[0])) if unbounded else float(values[0])
+        slope = float(np.copysign(np.inf, growth[0])) if unbounded else float(values[0])
+        found[name] = slope, float(abs(growth[0]))
     return found
