@@ -76,6 +76,8 @@ way, so that error counts. 7 values and differences from the third on, as Moré 
 FAR = high(2.0**-18)
 """Up to 2^-15 of the scale, finer than which structure may be rounding: that of float32 is (2^-23), a quantiser of 12
 bits is not. There sixth differences no longer see functions of that scale (2^-90)."""
+FINER = high(2.0**-23)
+"""What rounds to float32 is as noisy there, between values that are about one spacing of float32 apart."""
 COARSE = 2.0**10
 """Units of float64 that rounding is more than if float32 makes it, whose are 2^29 times as large."""
 ON_THE_WAY = 16.0
@@ -148,10 +150,10 @@ def with_hidden(scan: Scan, noise: Array) -> tuple[Array, Array]:
         shares = sorted((found[known] / size[known]).tolist())
         usual = shares[len(shares) // 2]  # np.median imports numpy.ma, in every case's process anew: 8 ms
         found = xp.where(known, xp.maximum(found, SHARED * usual * size), found)
-    return of_float32(scan, found, hidden, size)
+    return of_float32(scan, found, noise, hidden, size)
 
 
-def of_float32(scan: Scan, found: Array, hidden: Array, size: Array) -> tuple[Array, Array]:
+def of_float32(scan: Scan, found: Array, noise: Array, hidden: Array, size: Array) -> tuple[Array, Array]:
     """The noise that was `found`, where the function is seen to compute in float32 at least what that makes of it; and
     what of it is rounding for sure.
 
@@ -163,10 +165,13 @@ def of_float32(scan: Scan, found: Array, hidden: Array, size: Array) -> tuple[Ar
     scan.extend([USUAL[0], *FINE])
     constant = xp.stack([sample.change == 0 for sample in scan.samples[USUAL[0]]]).all(axis=0)
     changes = [[scan.samples[k][side].change for k in FINE] for side in range(2)]
-    finely = xp.stack([(a != 0) & (b != a) & (c != b) for a, b, c in changes]).all(axis=0)
-    coarse = constant & (hidden > COARSE * EPS * size)
+    coarse = hidden > COARSE * xp.maximum(xp.where(constant, 0.0, noise), EPS * size)
+    white = coarse
+    if bool(coarse.any()):
+        finer = [DEVIATIONS * FINER.deviation(xp, FINER.values(xp, line, sign)) for sign in (1.0, -1.0)]
+        white = (ONE_SIDED * xp.minimum(*finer) >= hidden) & (xp.maximum(*finer) <= ONE_SIDED * hidden)
     higher = xp.maximum(found, least_change(scan))
-    stepped = coarse & (finely | (higher <= FLOAT32 * size))
+    stepped = coarse & (white | (constant & (higher <= FLOAT32 * size)))
     others = coarse & ~stepped & xp.stack([c != 0 for _, _, c in changes]).all(axis=0)
     certain = stepped & (hidden > COARSE * EPS * line.on_the_way)
     if not bool(certain.any()) or int(stepped.sum()) <= int(others.sum()):
