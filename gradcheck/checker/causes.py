@@ -16,7 +16,7 @@ from gradcheck.checker.look import Look, Looker
 from gradcheck.checker.of_tape import ROUNDING
 from gradcheck.checker.subject import Subject
 from gradcheck.numeric.arrays import Array, module_of, only
-from gradcheck.numeric.derivative import quick
+from gradcheck.numeric.derivative import QUICK, quick
 from gradcheck.numeric.line import Scan
 from gradcheck.numeric.noise import measured
 from gradcheck.result import Diagnosis
@@ -50,7 +50,7 @@ def causes(looker: Looker, wrong: Sequence[int], look: Look, budget: float) -> I
         if cost > budget:
             continue
         budget -= cost
-        values, bars = by_tape(taped, number) if point.witnessed else by_columns(looker, number, cotangents)
+        values, bars = by_tape(taped, number) if point.witnessed else by_columns(looker, look, number, cotangents)
         subject = Subject(
             number=number,
             names=[point.problem.names[k] for k in point.moved],
@@ -62,6 +62,8 @@ def causes(looker: Looker, wrong: Sequence[int], look: Look, budget: float) -> I
             bars=bars,
             vjp=point.vjp,
         )
+        if subject.holds(subject.gradients):  # the bars are too wide to tell them from the right ones
+            continue
         with np.errstate(all="ignore"):  # hypotheses try the logarithm of whatever there is
             cause = next((d for hypothesis in HYPOTHESES if (d := hypothesis(subject)) is not None), None)
         if cause is not None:
@@ -75,13 +77,14 @@ def by_tape(taped: Sequence[tuple[Sequence[Array], Sequence[Array]]], number: in
     return values, bars
 
 
-def by_columns(looker: Looker, number: int, cotangents: Sequence[Array]) -> tuple[list[Array], list[Array]]:
+def by_columns(looker: Looker, look: Look, number: int, cotangents: Sequence[Array]) -> tuple[list[Array], list[Array]]:
     """The right gradients of an input by differences, one per cotangent, and their bars."""
     point = looker.point
     xp = module_of(point.x[number])
     x, scale = point.x[number], point.scales[number]
+    noise = look.derivative.noise if look.by_rows else measured(Scan(point.line(point.direction(looker.random))))
+    step = max(QUICK, sorted(look.derivative.step.tolist())[look.derivative.step.size // 2])
     parts = [1.0, 1j] if x.dtype.kind == "c" else [1.0]
-    noise = None
     values = [xp.zeros(x.size, x.dtype if x.dtype.kind == "c" else "float64") for _ in cotangents]
     bars = [xp.zeros(x.size) for _ in cotangents]
     for index in range(x.size):
@@ -89,8 +92,7 @@ def by_columns(looker: Looker, number: int, cotangents: Sequence[Array]) -> tupl
             d = xp.zeros(x.size, values[0].dtype)
             d[index] = part * scale.reshape(-1)[index]
             line = point.line(only(number, d.reshape(x.shape), point.x))
-            noise = measured(Scan(line)) if noise is None else noise
-            found = quick(line, noise)
+            found = quick(line, noise, step)
             for k, u in enumerate(cotangents):
                 size = float(scale.reshape(-1)[index])
                 values[k][index] += part * float((u * found.value).sum()) / size

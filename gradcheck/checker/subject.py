@@ -8,9 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from gradcheck.checker.outputs import Outputs
-from gradcheck.numeric.arrays import Array, wide
+from gradcheck.numeric.arrays import Array, module_of, wide
 from gradcheck.result import Diagnosis
 
+LEAST = float(np.finfo("float64").tiny)
+"""Of a bar: one of 0 is divided by."""
 SIMPLE = 12
 """Factors that are fractions of numbers up to this are simple."""
 
@@ -56,6 +58,13 @@ class Subject:
     def holds(self, candidates: Sequence[Array]) -> bool:
         """Whether gradients, one per cotangent, are the right ones."""
         return all(bool((abs(c - t) <= b).all()) for c, t, b in zip(candidates, self.truth, self.bars, strict=True))
+
+    @property
+    def digits(self) -> float:
+        """How many digits of the right gradient are known, those of one element left out: a factor fits that."""
+        xp = module_of(self.truth[0])
+        known = xp.log10(xp.maximum(abs(self.truth[0]) / xp.maximum(self.bars[0], LEAST), 1.0))
+        return float(known.sum() - known.max())
 
     def factor(self, candidates: Sequence[Array], rests: Sequence[Array] | None = None) -> float | None:
         """The simple factor c for which c · candidate (plus rest) is right; None if there is none."""

@@ -24,8 +24,8 @@ TAIL = 2.0**-13
 """A smooth function that is flat up to rounding (saturated) may change by such a share of itself at a quarter of the
 inputs' scale, along directions of up to twice the scale: exp(-x²) of 2^-52 is 2^-13 at x / 2. What changes by more is a
 step function."""
-QUICK = (-7, -6)
-"""The exponents of the two steps of a quick look."""
+QUICK = -7
+"""The exponent of the first of two steps of a quick look, where nothing tells of a better one."""
 SUM_ROUNDING = 4 * EPS
 """Of a difference of sums, relative to the sum of absolute values (pairwise summation: log2 of the number
 of terms, over 8)."""
@@ -210,10 +210,15 @@ def balanced(xp: Any, values: Array, bars: Array) -> tuple[Interval, Array]:
     return Interval(value, bar + 4 * EPS * abs(value)), step
 
 
-def quick(line: Line, noise: Array) -> Interval:
+def quick(line: Line, noise: Array, step: int = QUICK) -> Interval:
     """The derivative in 4 evaluations where a look along another direction was enough; its bar holds all that
-    extrapolation changed."""
-    (fine, near), (coarse, far) = [(RATIO**k, (line.at(RATIO**k), line.at(-(RATIO**k)))) for k in QUICK]
+    extrapolation changed.
+
+    Args:
+        step: the exponent of the lesser step.
+    """
+    steps = RATIO**step, RATIO ** (step + 1)
+    (fine, near), (coarse, far) = [(h, (line.at(h), line.at(-h))) for h in steps]
     xp, square = module_of(noise), RATIO * RATIO
     first, second = [(a.change - b.change) / (2 * h) for h, (a, b) in ((fine, near), (coarse, far))]
     value = (square * first - second) / (square - 1)

@@ -67,9 +67,13 @@ def moved(random: np.random.Generator, x: Array) -> Array:
     return (x + EPSILON[x.dtype.name] * signs(random, x) * x).astype(x.dtype)
 
 
-def shaken(random: np.random.Generator) -> Callable[[Array], Array]:
-    """What moves a cotangent in double precision by a rounding."""
-    return lambda cotangent: cotangent * (1 + EPSILON["float64"] * signs(random, cotangent))
+def shaken(random: np.random.Generator, cotangent: Array, value: Array) -> Array:
+    """A cotangent moved by 1 to 2 roundings of the dtype of its value: that in which a backward computes it.
+
+    Moves of one size would cancel at some elements in all replays, where a gradient is a sum of two shares.
+    """
+    moves = module_of(cotangent).asarray(random.uniform(1, 2, cotangent.shape)) * signs(random, cotangent)
+    return cotangent * (1 + EPSILON[value.dtype.name] * moves)
 
 
 def tape_rounding(tape: Graph, cotangents: Sequence[Array | None], replays: Replays) -> Iterator[list[Array]]:
@@ -78,12 +82,13 @@ def tape_rounding(tape: Graph, cotangents: Sequence[Array | None], replays: Repl
     def replay(random: np.random.Generator) -> list[Array]:
         inputs = [moved(random, tape.recording.arrays[k]) for k in range(len(plain))]
         again = replays.beside(inputs, mover(random))
-        shake = shaken(random)
+        arrays = again.recording.arrays
 
         def alter(step: Step, given: Any, pulled: list[tuple[int, int, Array]]) -> list[tuple[int, int, Array]]:
-            return [(position, number, shake(cotangent)) for position, number, cotangent in pulled]
+            return [(position, number, shaken(random, u, arrays[number])) for position, number, u in pulled]
 
-        return again.filled(again.pulled({k: shake(u) for k, u in again.starts(cotangents).items()}, alter=alter))
+        starts = {number: shaken(random, u, arrays[number]) for number, u in again.starts(cotangents).items()}
+        return again.filled(again.pulled(starts, alter=alter))
 
     plain = tape.filled(tape.pulled(tape.starts(cotangents)))
     return spread(plain, replay)

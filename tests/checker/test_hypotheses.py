@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from claims import numpy_layer
 from layers import problem
 
+import gradcheck
 from gradcheck.checker.gradient import check_gradient
 from gradcheck.checker.subject import nice, shown
 from gradcheck.codes import CODES
@@ -104,3 +106,52 @@ def test_a_square_too_many_is_said_as_such() -> None:
     assert [d.text for d in summary.diagnosis] == [
         "x0: numeric = analytic / (1 + out): a factor 1 − out² that should be 1 − out"
     ]
+
+
+# ------------------------------------------------------------------- what can be told from few digits
+def cast_norm(x: np.ndarray) -> np.ndarray:
+    h = x.astype("float32")
+    h = h - h.mean(-1, keepdims=True)
+    return (h / np.sqrt((h * h).mean(-1, keepdims=True))).astype(x.dtype)  # type: ignore[no-any-return]
+
+
+def cast_norm_vjp(x: np.ndarray, w: np.ndarray, y: Any, g: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    h, r, d = cast_norm(x), 1 / x.std(-1, keepdims=True), g * w
+    return -r * (d - d.mean(-1, keepdims=True) - h * (d * h).mean(-1, keepdims=True)), -(g * h).sum(0)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    ("forward", "backward", "inputs", "text"),
+    [
+        (np.exp, lambda x, y, g: 1.01 * g * y, lambda r: [r.uniform(-70, -50, 5)], "0.990099 · analytic"),
+        (np.square, lambda x, y, g: -2 * g * x, lambda r: [r.uniform(1e-13, 1e-11, 5)], "the sign is wrong"),
+        (lambda x, w: cast_norm(x) * w, cast_norm_vjp, lambda r: [r.normal(size=(4, 8)), r.normal(size=8)],
+         "the sign is wrong"),
+    ],
+    ids=["outputs of 1e-26", "outputs of 1e-24", "in float32"],
+)  # fmt: skip
+def test_the_cause_is_told_at_the_scale_and_in_the_precision_of_the_layer(
+    forward: Any, backward: Any, inputs: Any, text: str, seed: int
+) -> None:
+    x = inputs(np.random.default_rng(seed))
+    found = gradcheck.check(numpy_layer(forward, backward), *x, seed=seed)
+    assert len(found.diagnosis) == len(x)
+    assert all(text in d.text for d in found.diagnosis)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize(
+    ("forward", "slope", "inputs"),
+    [
+        (np.expm1, np.exp, lambda r: r.uniform(1e-13, 1e-11, 5)),
+        (lambda x: 1 / (1 + np.exp(-x)), lambda x: np.exp(-x) / (1 + np.exp(-x)) ** 2, lambda r: r.uniform(15, 30, 6)),
+        (np.tanh, lambda x: 1 / np.cosh(x) ** 2, lambda r: r.normal(size=3)),
+    ],
+    ids=["expm1 at 1e-12", "the tail of a sigmoid", "three elements"],
+)
+def test_one_entry_of_few_has_no_formula(forward: Any, slope: Any, inputs: Any, seed: int) -> None:
+    x = inputs(np.random.default_rng(seed))
+    for factor in (2, -1):
+        layer = numpy_layer(forward, lambda x, y, g, c=factor: g * slope(x) * np.where(np.arange(x.size) == 2, c, 1))
+        assert [d.code for d in gradcheck.check(layer, x, seed=seed).diagnosis] == []

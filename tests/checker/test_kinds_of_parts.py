@@ -1,0 +1,124 @@
+"""Layers of which a part is computed in float32 and the rest in the inputs' dtype, as norms and gates are written.
+
+Between close values the part in float32 does not change: a backward that takes it for a constant is right there, and
+nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from claims import Claim, in_numpy, judging, normal, numpy_layer
+
+import pylayer.paddle as paddle
+
+
+def part(x: Any) -> Any:
+    return x.astype("float32")
+
+
+def sigmoid(x: Any) -> Any:
+    return 1 / (1 + np.exp(-x))
+
+
+def softmax(x: Any) -> Any:
+    e = np.exp(x - x.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+
+def inverse_root(x: Any) -> Any:
+    return (1 / np.sqrt((part(x) ** 2).mean(-1, keepdims=True) + np.float32(1e-6))).astype(x.dtype)
+
+
+def rms(share: float) -> Callable[..., Any]:
+    def backward(x: Any, w: Any, y: Any, g: Any) -> Any:
+        r = inverse_root(x)
+        return r * (g * w - share * x * r * r * (g * w * x).mean(-1, keepdims=True)), (g * x * r).sum(0)
+
+    return backward
+
+
+def normed(share: float) -> Callable[..., Any]:
+    def backward(x: Any, y: Any, g: Any) -> Any:
+        n = np.sqrt((x * x).sum(-1, keepdims=True))
+        return (g - share * y * (g * y).sum(-1, keepdims=True)) / n
+
+    return backward
+
+
+def weighted(share: float) -> Callable[..., Any]:
+    def backward(x: Any, y: Any, g: Any) -> Any:
+        p = softmax(x)
+        return g * p + share * p * (g * x - (g * x * p).sum(-1, keepdims=True))
+
+    return backward
+
+
+def in_both_dtypes(
+    name: str, forward: Any, right: Any, wrong: Any, *shapes: tuple[int, ...], make: Any = None
+) -> list[Claim]:
+    claims = []
+    for dtype in ("float64", "float32"):
+        drawn = normal(*shapes, dtype=dtype)
+        if make is None:
+            claims += in_numpy(f"{name}, {dtype}", forward, right, wrong, drawn, seeds=3)
+        else:
+            claims.append(Claim(f"{name}, {dtype}", make, forward, [right], [wrong], drawn, seeds=3))
+    return claims
+
+
+IN_NUMPY = [
+    *in_both_dtypes("an RMS norm", lambda x, w: x * inverse_root(x) * w, rms(1), [rms(0), rms(2)], (4, 8), (8,)),
+    *in_both_dtypes("x + tanh", lambda x: x + np.tanh(part(x)).astype(x.dtype),
+                    lambda x, y, g: g * (2 - np.tanh(x) ** 2), lambda x, y, g: g, (4, 6)),
+    *in_both_dtypes("x · sigmoid", lambda x: x * sigmoid(part(x)).astype(x.dtype),
+                    lambda x, y, g: g * sigmoid(x) * (1 + x * (1 - sigmoid(x))),
+                    lambda x, y, g: g * sigmoid(x), (4, 6)),
+    *in_both_dtypes("x / |x|", lambda x: x / np.sqrt((part(x) ** 2).sum(-1, keepdims=True)).astype(x.dtype),
+                    normed(1), normed(0), (4, 6)),
+    *in_both_dtypes("x − mean", lambda x: x - part(x).mean(-1, keepdims=True).astype(x.dtype),
+                    lambda x, y, g: g - g.mean(-1, keepdims=True), lambda x, y, g: g, (4, 6)),
+    *in_both_dtypes("x · softmax", lambda x: x * softmax(part(x)).astype(x.dtype), weighted(1), weighted(0), (4, 6)),
+    *in_both_dtypes("x² + x³", lambda x: x * x + (part(x) ** 3).astype(x.dtype),
+                    lambda x, y, g: g * (2 * x + 3 * x * x), lambda x, y, g: g * 2 * x, (6,)),
+]  # fmt: skip
+
+
+# ------------------------------------------------------------------- forward in operations, backward in NumPy
+def recorded(forward: Callable[..., Any], backward: Callable[..., Any]) -> Any:
+    """A PyLayer whose forward is on the tape and whose backward computes in NumPy."""
+
+    class Recorded(numpy_layer(forward, backward)):  # type: ignore[misc]
+        @staticmethod
+        def forward(ctx: Any, *x: Any) -> Any:
+            y = forward(*x)
+            ctx.saved = [t.numpy() for t in x], (y.numpy(),)
+            return y
+
+    return Recorded
+
+
+def gate_vjp(share: float) -> Callable[..., Any]:
+    def backward(x: Any, v: Any, y: Any, g: Any) -> Any:
+        s = sigmoid(part(x))
+        return share * part(g * v) * s * (1 - s), g * s
+
+    return backward
+
+
+def centred_vjp(share: float) -> Callable[..., Any]:
+    return lambda x, y, g: g - share * part(g).mean(-1, keepdims=True)
+
+
+RECORDED = [
+    *in_both_dtypes("a gate", lambda x, v: paddle.nn.functional.sigmoid(x.astype("float32")).astype(x.dtype) * v,
+                    gate_vjp(1), gate_vjp(1.001), (4, 6), (4, 6), make=recorded),
+    *in_both_dtypes("x − mean on the tape", lambda x: x - x.astype("float32").mean(-1, keepdim=True).astype(x.dtype),
+                    centred_vjp(1), centred_vjp(1.001), (4, 6), make=recorded),
+]  # fmt: skip
+
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
+test_a_right_backward_is_green, test_a_wrong_backward_fails = judging(IN_NUMPY, RECORDED)
