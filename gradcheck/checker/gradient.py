@@ -237,7 +237,7 @@ class Check:
         if not clear or not look.seen.holds(look.claim.value):
             return False
         heard = self.looker.with_tape(look, masks).heard
-        return heard is not None and look.seen.excludes(heard.value)
+        return heard is not None and np.isfinite(heard.value) and look.seen.excludes(heard.value)
 
     def longer(self, masks: Sequence[Array | None] | None, kinked: bool) -> Found:
         """The same from a whole scan, where a first look was not enough; FAIL if another direction shows it too."""
@@ -279,7 +279,7 @@ class Check:
             if second is None:
                 self.certified = self.point.witnessed and claimed_diagonal(self.looker, look, 0) is not None
             else:
-                wrong_ones = wrong_on_diagonal(self.looker, look, second, 0)
+                wrong_ones = wrong_on_diagonal(self.looker, look, second, 0, by_either=True)
                 self.certified = wrong_ones == [] and bool((look.derivative.both.bar < np.inf).all())
                 shown = by_themselves(self.looker, wrong_ones) if wrong_ones else look
                 if wrong_ones and shown.decision is Decision.FAIL:

@@ -129,8 +129,9 @@ def range_of(inputs: Sequence[Array], moved: Sequence[int]) -> tuple[float, floa
 
 
 def natural_size(point: Point, number: int) -> float:
-    """The gradient of a sum of outputs that are proportional to the input."""
+    """The gradient of a sum of outputs that are proportional to the input; or 1, as where they saturate (1 − y²), if
+    they are not smaller."""
     x = point.x[number]
     size = float(abs(x).max()) if x.size else 0.0
-    outputs = point.outputs.vector
-    return float(abs(outputs).max()) / size if size and outputs.size else 0.0
+    largest = float(abs(point.outputs.vector).max())
+    return max(largest / size if size else 0.0, min(largest, 1.0))

@@ -58,6 +58,7 @@ def of_tape(
         return found if any(bool(mask.any()) for mask in found) else None
 
     bars = point.rounding(cotangent, enough=lambda bars: beyond(bars) is None)
+    bars = [module_of(b).where(b == b, b, float("inf")) for b in bars]  # NaN knows nothing
     rejected = beyond(bars)
     lost = sum(
         float(abs(shares(t, scale * (m & (b > abs(t))))).sum())

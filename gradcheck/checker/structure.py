@@ -29,8 +29,11 @@ def claimed_diagonal(looker: Looker, look: Look, number: int) -> Array | None:
     return again[number].reshape(-1) / other
 
 
-def wrong_on_diagonal(looker: Looker, first: Look, second: Look, number: int) -> list[Entry] | None:
-    """The wrong entries of one input if its Jacobian is diagonal, by the differences along two directions.
+def wrong_on_diagonal(
+    looker: Looker, first: Look, second: Look, number: int, by_either: bool = False
+) -> list[Entry] | None:
+    """The wrong entries of one input if its Jacobian is diagonal, by the differences along two directions; `by_either`
+    of them, as one may see what the other does not.
 
     None if backward, or the differences, tell of another Jacobian, or if these were not taken of every output.
     """
@@ -38,7 +41,7 @@ def wrong_on_diagonal(looker: Looker, first: Look, second: Look, number: int) ->
     if claimed is None:
         return None
     xp = module_of(claimed)
-    kinked, wrong, seen = xp.zeros(claimed.shape, bool), xp.ones(claimed.shape, bool), []
+    kinked, wrong, seen = xp.zeros(claimed.shape, bool), [], []
     for look in (first, second):
         d, found = look.direction[number], look.derivative
         if d is None or not bool((d != 0).all()):
@@ -46,12 +49,13 @@ def wrong_on_diagonal(looker: Looker, first: Look, second: Look, number: int) ->
         value, bar = found.both.value / d.reshape(-1), found.both.bar / abs(d.reshape(-1))
         granted = (ROUNDING + looker.rtol) * xp.maximum(abs(claimed), abs(value))
         kinked |= found.kinked | found.unclear
-        wrong &= ~(abs(claimed - value) <= bar + granted)
+        wrong.append(~(abs(claimed - value) <= bar + granted))
         seen.append((value, bar, bar + granted))
     (value, bar, bars), (again, again_bar, _) = seen
     if not bool(((abs(value - again) <= bar + again_bar) | kinked).all()):
         return None
+    outside = wrong[0] | wrong[1] if by_either else wrong[0] & wrong[1]
     return [
         Entry(number, i, i, float(claimed[i]), float(value[i]), float(bars[i]))
-        for i in xp.flatnonzero(wrong & ~kinked).tolist()
+        for i in xp.flatnonzero(outside & ~kinked).tolist()
     ]

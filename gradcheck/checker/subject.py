@@ -59,11 +59,11 @@ class Subject:
         """Whether gradients, one per cotangent, are the right ones."""
         return all(bool((abs(c - t) <= b).all()) for c, t, b in zip(candidates, self.truth, self.bars, strict=True))
 
-    @property
-    def digits(self) -> float:
-        """How many digits of the right gradient are known, those of one element left out: a factor fits that."""
-        xp = module_of(self.truth[0])
-        known = xp.log10(xp.maximum(abs(self.truth[0]) / xp.maximum(self.bars[0], LEAST), 1.0))
+    def digits(self, values: Array) -> float:
+        """How many digits of values of the right gradient's size are known, those of one element left out: a factor
+        fits that."""
+        xp = module_of(values)
+        known = xp.log10(xp.maximum(abs(values) / xp.maximum(self.bars[0], LEAST), 1.0))
         return float(known.sum() - known.max())
 
     def factor(self, candidates: Sequence[Array], rests: Sequence[Array] | None = None) -> float | None:

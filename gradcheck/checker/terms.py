@@ -42,7 +42,7 @@ def functions(s: Subject) -> Iterator[tuple[str, Array]]:
 
 def ratio(s: Subject) -> Diagnosis | None:
     """Analytic times or over a simple function."""
-    if s.x.dtype.kind == "c" or s.digits < LEAST_DIGITS:
+    if s.x.dtype.kind == "c" or s.digits(s.truth[0]) < LEAST_DIGITS:
         return None
     for name, f in functions(s):
         for text, values in ((f"analytic · {name}", f), (f"analytic / {name}", 1 / f)):
@@ -68,7 +68,9 @@ def hint(s: Subject, text: str) -> str:
 def term(s: Subject) -> Diagnosis | None:
     """Analytic plus the cotangent times a simple function."""
     out = s.single_output
-    if s.x.dtype.kind == "c" or out is None or out.size != s.x.size or s.digits < LEAST_DIGITS or s.outputs.complex:
+    if s.x.dtype.kind == "c" or out is None or out.size != s.x.size or s.outputs.complex:
+        return None
+    if s.digits(s.truth[0] - s.gradients[0]) < LEAST_DIGITS:
         return None
     cotangents = [u.reshape(s.x.shape) for u in s.cotangents]
     ones = s.x * 0 + 1

@@ -50,7 +50,8 @@ def mover(random: np.random.Generator) -> Mover:
             return
         real = out.view(out.real.dtype) if out.dtype.kind == "c" and out.ndim else out
         step = EPSILON[dtype] * np.maximum(abs(real), SMALLEST[dtype])
-        real += ((real != 0) * signs(random, real) * step).astype(real.dtype)
+        moving = (real != 0) & np.isfinite(real)  # a mask of −inf stays one
+        real += np.where(moving, signs(random, real) * step, 0.0).astype(real.dtype)
 
     return move
 
@@ -64,7 +65,7 @@ def moved(random: np.random.Generator, x: Array) -> Array:
     """An input moved by a rounding: what a rule computes from it, such as 1 − x², is off as if it were."""
     if x.dtype.name not in EPSILON:
         return x
-    return (x + EPSILON[x.dtype.name] * signs(random, x) * x).astype(x.dtype)
+    return np.where(np.isfinite(x), x + EPSILON[x.dtype.name] * signs(random, x) * x, x).astype(x.dtype)
 
 
 def shaken(random: np.random.Generator, cotangent: Array, value: Array) -> Array:
