@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 
 from gradcheck.checker.cotangents import even_weights
-from gradcheck.checker.low_precision import strays
+from gradcheck.checker.low_precision import gradient_rounding
 from gradcheck.checker.point import Point
 from gradcheck.checker.problem import Observation
-from gradcheck.numeric.arrays import Array, flat, module_of, real, spacing
-from gradcheck.numeric.line import random_direction, scale_of
+from gradcheck.numeric.arrays import Array, module_of, spacing
 from gradcheck.result import Diagnosis
 
 Gradients = list[Array | None]
@@ -22,9 +21,6 @@ UNITS = 2.0**10
 """Units in the last place, relative to the largest element, that separate sums of gradients may be off."""
 LEAST = float(np.finfo("float64").tiny)
 """Below it, digits are lost."""
-NEARBY = 2.0**-11
-"""How far apart cotangents are at which a gradient's rounding is measured, 12 of them: of a difference that cancels
-down to 1e-4 of its terms (x − tanh x at 0.01) all others are rounded alike in float32."""
 FACTOR = -3.0
 """Of cotangents: neither 0 nor 1, and negative, so that a clipped or a squared cotangent shows."""
 
@@ -100,8 +96,10 @@ class Contracts:
 
         names = self.named(apart)
         if names:  # a backward may round to float32 on the way, whatever it is given
-            rounding = self.rounding(FACTOR * g + np.copysign(h, FACTOR * g))  # as large as either
-            names = self.named(lambda k: apart(k, 2 * rounding[k]))  # both sides of it are rounded
+            larger = FACTOR * g + np.copysign(h, FACTOR * g)  # as large as either
+            rounding = dict(zip(self.at.moved, gradient_rounding(self.at, larger, self.random), strict=True))
+            # both sides of it are rounded
+            names = self.named(lambda k: apart(k, 2 * float(rounding[k].max(initial=0.0))))
         if names:
             return [Diagnosis.of("GC110", f"b({FACTOR:g}·g + h) is not {FACTOR:g}·b(g) + b(h)", names)]
         zero = self.gradients(0 * g)
@@ -120,23 +118,6 @@ class Contracts:
             if u is not None and u.size
         ]
         return max(along, default=0.0) / size if size else 0.0
-
-    def rounding(self, cotangent: Array) -> dict[int, float]:
-        """How far any element of an input's gradient may be off by rounding, measured at cotangents nearby.
-
-        Rounding varies between these; what is linear does not, however far apart they are, and other functions of the
-        cotangent, clipping or squaring it, are smooth there or nearly so.
-        """
-        turn = random_direction(cotangent, scale_of(cotangent), self.random)
-
-        def gradients(t: float) -> Array:
-            return real(flat(self.at.of_moved(self.gradients(cotangent + t * turn))))
-
-        found, of = strays(gradients, NEARBY), {}
-        for k, x in zip(self.at.moved, self.at.x, strict=True):
-            size = x.size * (2 if x.dtype.kind == "c" else 1)
-            of[k], found = float(found[:size].max(initial=0.0)), found[size:]
-        return of
 
     def undefined_cotangents(self) -> list[Diagnosis]:
         """An output that takes no part in the loss counts as one with a cotangent of zeros."""

@@ -11,16 +11,16 @@ import numpy as np
 
 from gradcheck.checker.cotangents import equal_weights, even_weights
 from gradcheck.checker.decide import Claim, Decision, Heard, Seen, decide
-from gradcheck.checker.low_precision import claim_rounding
+from gradcheck.checker.low_precision import claim_rounding, rounding_seen
 from gradcheck.checker.of_tape import ROUNDING, OfTape, of_tape
 from gradcheck.checker.point import Point
-from gradcheck.numeric.arrays import EPS, Array, module_of, root_of_squares, shares
+from gradcheck.numeric.arrays import EPS, EPSILON, Array, module_of, root_of_squares, shares
 from gradcheck.numeric.derivative import BRIEF, Derivative, derivative_of
 from gradcheck.numeric.line import LARGE, RATIO, USUAL, Scan, moved
 from gradcheck.numeric.noise import OF_FLOAT32, ON_THE_WAY, measured, with_hidden
 
 GIVEN_UNITS = 4
-"""As `ROUNDING`, in units of the coarser dtype that the inputs were given in: backward may compute in it on the way."""
+"""As `ROUNDING`, in units of the coarser dtype that backward computes in."""
 EXCLUDED = (Decision.FAIL, Decision.CONTRADICTION)
 """Decisions by which the differences exclude the claim."""
 SIGNS = 5.0
@@ -143,7 +143,7 @@ class Looker:
         look = self.compared(direction, derivative, cotangent, gradients, by_rows)
         if with_tape:
             look = self.with_tape(look, masks)
-        return self.granted(look, measure=point.tape is None)
+        return self.granted(look)
 
     def along(self, direction: list[Array | None], like: Look, whole: bool) -> Look:
         """A look along a given direction, with the cotangent and the noise of another look."""
@@ -153,17 +153,20 @@ class Looker:
         look = self.compared(direction, derivative, like.cotangent, like.gradients, like.by_rows)
         return self.granted(self.with_tape(look, masks))
 
-    def granted(self, look: Look, measure: bool = False) -> Look:
-        """The claim excluded only beyond the rounding of the dtype that the inputs were given in, in which backward may
-        compute: what is usual, and if that is not enough what is measured."""
+    def granted(self, look: Look) -> Look:
+        """The claim excluded only beyond its own rounding: that of the dtype that the inputs were given in, of float32
+        unseen (a constant of it does not show), of a coarser one where it is seen; if that is not enough, what is
+        measured."""
         point, size = self.point, min(look.claim.size, SIGNS * look.claim.root)
-        if look.decision in EXCLUDED and np.isfinite(size):
-            if point.coarsest > EPS:
-                look.seen = replace(look.seen, allowed=look.seen.allowed + GIVEN_UNITS * point.coarsest * size)
-            if measure and look.decision in EXCLUDED:
-                own = np.random.default_rng(point.vjps)  # the looks that follow draw the same, measured or not
-                rounding = claim_rounding(point, look.direction, look.cotangent, size, own)
-                look.seen = replace(look.seen, allowed=look.seen.allowed + rounding)
+        if look.decision not in EXCLUDED or not np.isfinite(size):
+            return look
+        own = np.random.default_rng(point.vjps)  # the looks that follow draw the same, measured or not
+        seen = max(EPSILON["float32"], rounding_seen(point, look.cotangent, look.gradients, own))
+        if point.coarsest > EPS:
+            look.seen = replace(look.seen, allowed=look.seen.allowed + GIVEN_UNITS * min(seen, point.coarsest) * size)
+        if look.decision in EXCLUDED:
+            rounding = claim_rounding(point, look.direction, look.cotangent, size, own)
+            look.seen = replace(look.seen, allowed=look.seen.allowed + rounding)
         return look
 
     # ----------------------------------------------------------------- the differences

@@ -13,14 +13,17 @@ from gradcheck.backends.base import is_differentiable
 from gradcheck.checker.cotangents import even_weights
 from gradcheck.checker.outputs import Outputs
 from gradcheck.checker.point import SUM_OF_OUTPUTS, Point
-from gradcheck.numeric.arrays import EPSILON, Array, inner, module_of, spacing, wide
+from gradcheck.numeric.arrays import EPS, EPSILON, Array, flat, inner, module_of, real, spacing, wide
 from gradcheck.numeric.jacobian import Entry
 from gradcheck.numeric.line import moved, random_direction, scale_of
-from gradcheck.numeric.noise import DEVIATIONS, high
+from gradcheck.numeric.noise import COARSE, DEVIATIONS, high
 
 SPACED = 4
 """The spacing of the points at which backward is run, in units of the dtype that it may round to: each is rounded
 anew."""
+COTANGENTS_NEARBY = 2.0**-11
+"""How far apart cotangents are at which a gradient's rounding is measured, 12 of them: of a difference that cancels
+down to 1e-4 of its terms (x − tanh x at 0.01) all others are rounded alike in float32."""
 UNITS = 32
 """Units in the last place that a backward in low precision may be off, relative to the largest gradient: 5 bits for
 some ten operations in a row."""
@@ -59,6 +62,29 @@ def claim_rounding(
     except Exception:  # it is not asked to work elsewhere
         return 0.0
     return min(found, UNITS * coarsest * size) if found == found else 0.0
+
+
+def gradient_rounding(point: Point, cotangent: Array, random: np.random.Generator) -> list[Array]:
+    """How far every element of the gradients of the moved inputs may be off by rounding, measured at cotangents nearby.
+
+    Rounding varies between these; what is linear does not, however far apart they are, and other functions of the
+    cotangent, clipping or squaring it, are smooth there or nearly so.
+    """
+    turn = random_direction(cotangent, scale_of(cotangent) * (cotangent != 0), random)
+    found = strays(lambda t: real(flat(point.vjp(cotangent + t * turn))), COTANGENTS_NEARBY)
+    rounding = []
+    for x in point.x:
+        size = x.size * (2 if x.dtype.kind == "c" else 1)
+        own, found = found[:size], found[size:]
+        rounding.append((own.reshape(-1, 2).max(axis=1) if x.dtype.kind == "c" else own).reshape(x.shape))
+    return rounding
+
+
+def rounding_seen(point: Point, cotangent: Array, gradients: Sequence[Array], random: np.random.Generator) -> float:
+    """How coarsely backward is seen to round, relative to the largest gradient; 0 if as float64 does."""
+    pairs = zip(gradient_rounding(point, cotangent, random), gradients, strict=True)
+    seen = [float(r.max()) / (float(abs(g).max()) or 1.0) for r, g in pairs if r.size]
+    return max((s for s in seen if s > COARSE * EPS), default=0.0)
 
 
 def strays(values: Callable[[float], Array], spacing: float) -> Array:

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from gradcheck.checker.decide import Heard
+from gradcheck.checker.low_precision import UNITS, gradient_rounding
 from gradcheck.checker.point import Point
-from gradcheck.numeric.arrays import EPS, Array, module_of, shares
+from gradcheck.numeric.arrays import EPS, EPSILON, Array, module_of, shares
 
 Masks = Sequence[Array | None]
 
@@ -32,6 +35,21 @@ class OfTape:
     rounding: Sequence[Array] = ()
     """Per moved input, how far both may be apart by rounding; none where they agree so well that it was not
     asked, and no more than was needed where they agree."""
+
+
+def rounding_off_tape(
+    point: Point, cotangent: Array, claimed: Sequence[Array], taped: Sequence[Array]
+) -> Sequence[Array | float]:
+    """Per moved input, the rounding of a backward that computes in float32 beside the tape, if it may be no more."""
+    most = [UNITS * max(point.coarsest, EPSILON["float32"]) * float(abs(t).max(initial=0.0)) for t in taped]
+    if not all(float(abs(g - t).max(initial=0.0)) <= m for g, t, m in zip(claimed, taped, most, strict=True)):
+        return [0.0 for _ in taped]
+    rounding = gradient_rounding(point, cotangent, np.random.default_rng(point.vjps))
+    bars = []
+    for t, r, m in zip(taped, rounding, most, strict=True):
+        seen = float(r.max(initial=0.0)) / (float(abs(t).max(initial=0.0)) or 1.0)  # by chance an element shows less
+        bars.append(module_of(r).minimum(module_of(r).maximum(r, seen * abs(t)), m))
+    return bars
 
 
 def of_tape(
@@ -60,6 +78,9 @@ def of_tape(
     bars = point.rounding(cotangent, enough=lambda bars: beyond(bars) is None)
     bars = [module_of(b).where(b == b, b, float("inf")) for b in bars]  # NaN knows nothing
     rejected = beyond(bars)
+    if rejected is not None:  # values that leave the tape are not moved: what backward rounds there is measured
+        bars = [b + r for b, r in zip(bars, rounding_off_tape(point, cotangent, claimed, taped), strict=True)]
+        rejected = beyond(bars)
     lost = sum(
         float(abs(shares(t, scale * (m & (b > abs(t))))).sum())
         for m, t, b, scale in zip(apart, taped, bars, point.scales, strict=True)
