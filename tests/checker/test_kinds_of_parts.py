@@ -120,5 +120,36 @@ RECORDED = [
                     centred_vjp(1), centred_vjp(1.001), (4, 6), make=recorded),
 ]  # fmt: skip
 
+
+def causal(fill: float) -> Callable[..., Any]:
+    def forward(q: Any, k: Any, v: Any) -> Any:
+        n = q.shape[0]
+        mask = paddle.to_tensor(np.where(np.tril(np.ones((n, n))), 0.0, fill)).astype(q.dtype)
+        return paddle.nn.functional.softmax(q @ k.T / 2 + mask, -1) @ v
+
+    return forward
+
+
+def causal_vjp(share: float) -> Callable[..., Any]:
+    """As flash attention computes it: the row sum of p · dp is that of g · y."""
+
+    def backward(q: Any, k: Any, v: Any, y: Any, g: Any) -> Any:
+        n = len(q)
+        p = softmax(np.where(np.tril(np.ones((n, n))), q @ k.T / 2, -np.inf).astype(q.dtype))
+        s = p * (g @ v.T - share * (g * y).sum(-1, keepdims=True)) / 2
+        return s @ k, s.T @ q, p.T @ g
+
+    return backward
+
+
+MASKED = [
+    claim
+    for fill in (-np.inf, -1e30)
+    for claim in in_both_dtypes(
+        f"causal attention, {fill:g}", causal(fill), causal_vjp(1), causal_vjp(0.999), (16, 4), (16, 4), (16, 4),
+        make=recorded,
+    )
+]  # fmt: skip
+
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
-test_a_right_backward_is_green, test_a_wrong_backward_fails = judging(IN_NUMPY, RECORDED)
+test_a_right_backward_is_green, test_a_wrong_backward_fails = judging(IN_NUMPY, RECORDED, MASKED)
