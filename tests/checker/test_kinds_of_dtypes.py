@@ -1,0 +1,70 @@
+"""More members of the kinds that dtypes make: saturated outputs in float32, inputs of a dtype coarser than backward's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from claims import NOT_GREEN, factor, in_numpy, in_paddle, judging, normal
+
+import pylayer.paddle as paddle
+
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
+
+
+# ------------------------------------------------------------------- saturated outputs
+def signed(low: float, high: float, dtype: str) -> Any:
+    def draw(seed: int) -> list[Any]:
+        random = np.random.default_rng(seed)
+        return [(random.uniform(low, high, 8) * random.choice([-1, 1], 8)).astype(dtype)]
+
+    return draw
+
+
+def tanh_vjp(x: Any, y: Any, g: Any) -> Any:
+    return g / np.cosh(x) ** 2
+
+
+def one_doubled(right: Any, by: float) -> Any:
+    """Wrong in the entry that is seen best."""
+    return lambda x, y, g: np.where(abs(x) == abs(x).min(), by, 1).astype(x.dtype) * right(x, y, g)
+
+
+def flat_sigmoid(x: Any) -> Any:
+    return 1 / (1 + np.exp(-x))
+
+
+def flat_sigmoid_vjp(x: Any, y: Any, g: Any) -> Any:
+    return g * np.exp(-abs(x)) / (1 + np.exp(-abs(x))) ** 2
+
+
+SATURATED = [
+    *in_numpy("tanh of 5 to 12 in float32", np.tanh, lambda x, y, g: g * (1 - y * y), factor(0.5, tanh_vjp),
+              signed(5, 12, "float32"), seeds=6),
+    *in_paddle("tanh of 5 to 12 in float32", paddle.tanh, lambda x, y, g: g * (1 - y * y),
+               lambda x, y, g: g * (1 - y), signed(5, 12, "float32"), seeds=6),
+    *in_numpy("sigmoid of 15 to 36", flat_sigmoid, flat_sigmoid_vjp,
+              [one_doubled(flat_sigmoid_vjp, 2), one_doubled(flat_sigmoid_vjp, 1.5)],
+              lambda seed: [np.random.default_rng(seed).uniform(15, 36, 6)], of_wrong=NOT_GREEN, seeds=6),
+]  # fmt: skip
+
+
+# ------------------------------------------------------------------- inputs of a coarse dtype
+def in_double(x: Any) -> Any:
+    return np.sin(x.astype("float64"))
+
+
+def cosine(by: float, dtype: str) -> Any:
+    return lambda x, y, g: (np.dtype(dtype).type(by) * g.astype(dtype) * np.cos(x.astype(dtype))).astype(x.dtype)
+
+
+COARSE_INPUTS = [
+    claim
+    for given in ("float32", "float16", "bfloat16")
+    for computed in ("float64", "float32")
+    for claim in in_numpy(f"sin of {given}, backward in {computed}", in_double, cosine(1, computed),
+                          [cosine(1.05, computed), cosine(1.2, computed)], normal((3, 4), dtype=given), seeds=3)
+]  # fmt: skip
+
+test_a_right_backward_is_green, test_a_wrong_backward_is_not = judging(SATURATED, COARSE_INPUTS)
