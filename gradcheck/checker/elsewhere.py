@@ -75,7 +75,8 @@ def elsewhere(looker: Looker, look: Look, anyway: bool = False) -> Found:
             whole = (found.decision is Decision.FAIL or further) and not found.kinked
             if whole:
                 found = there.look(whole=True)
-            idle = look.claim.size > 0 and not found.claim.size  # a gradient of 0 there tells nothing of another here
+            # a gradient of 0 there tells nothing of another here, nor of a function that changes here and not there
+            idle = not found.claim.size and (look.claim.size > 0 or look.responds > found.responds)
             if found.decision is Decision.UNSEEN or found.kinked or idle:
                 continue
             if found.decision is Decision.FAIL and found.rejected is None:  # by both readings of the finest structure
@@ -95,7 +96,7 @@ def elsewhere(looker: Looker, look: Look, anyway: bool = False) -> Found:
         if found.decision is Decision.FAIL:
             why = UNSEEN.format(f": at {multiple:g} times the inputs, where it responds, the gradient is wrong")
             return replace(undecided(why, doubted=True), wrong_elsewhere=True)
-    silent = held and not contested and not bool((look.derivative.around > 0).any()) and not look.seen.noisy
+    silent = held and not contested and not look.responds and not look.seen.noisy
     if silent and look.claim.size <= look.seen.bar < float("inf"):  # what backward gives is no more than rounding
         return Found(Status.PASS, marks=("nothing changes here",))
     return undecided(UNSEEN.format(looker.point.raised), doubted=contested or not held)

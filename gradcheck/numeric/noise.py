@@ -90,6 +90,8 @@ SHARED = 0.25
 few values may agree by chance."""
 FLOAT32 = 2.0**-18
 """Rounding to float32 on the way is no more, relative to the values: 32 units, for some ten operations in a row."""
+LAST_DIGIT = 1 / 8
+"""Of numbers that are rounded to a dtype half need its last digit, or fewer after a product with a short number."""
 FEW = 16.0
 """Units of rounding that stairs may be high, or parts of one that they may be low, after a few operations."""
 FINE = range(-11, -8)
@@ -138,7 +140,9 @@ def with_hidden(scan: Scan, noise: Array) -> tuple[Array, Array]:
     where the function is a straight line, or constant. It shows on both sides of the point; a kink or a jump nearby
     shows on one.
     """
-    xp = module_of(noise)
+    xp, low = module_of(noise), of_low_precision(scan)
+    if low is not None:
+        return xp.maximum(noise, low), xp.maximum(noise, low)
     tables = [FAR.values(xp, scan.line, sign) for sign in (1.0, -1.0)]
     hidden = of_both(*(DEVIATIONS * FAR.deviation(xp, table) for table in tables))
     reach = xp.maximum(*(abs(table).max(axis=0) for table in tables))
@@ -197,6 +201,30 @@ def stairs(scan: Scan) -> Array:
     if bool(found.any()):
         found &= lost_in_float32(scan.line) | made_by_float32(scan.line, least)
     return xp.where(found, least, 0.0)
+
+
+def of_low_precision(scan: Scan) -> Array | None:
+    """The rounding error of every row, where the outputs are rounded to float16 or bfloat16; None where they are not.
+
+    All are numbers of the dtype then, and some need its last digit, also among those that are not the largest: the
+    steps of a quantiser are as high for small numbers.
+    """
+    line, xp = scan.line, module_of(scan.line.outputs)
+    digits = xp.frexp(line.outputs)[0]
+    for epsilon in (EPSILON["bfloat16"], EPSILON["float16"]):
+        if not bool((digits * (2 / epsilon) % 1 == 0).all()):
+            continue
+        table = high(FEW * epsilon)
+        values = [table.values(xp, line, sign) for sign in (1.0, -1.0)]
+        given = line.outputs if line.weights is not None else xp.concatenate(values) + line.outputs
+        digits, powers = xp.frexp(given[np.isfinite(given) & (given != 0)])
+        digits *= 2 / epsilon
+        small = digits[powers < powers.max(initial=-1100)]
+        if bool((digits % 1 != 0).any()) or not small.size or float((small % 2 == 1).mean()) < LAST_DIGIT:
+            return None
+        size = line.sizes + xp.maximum(*(abs(v).max(axis=0) for v in values))
+        return xp.maximum(epsilon * size, of_both(*(DEVIATIONS * table.deviation(xp, v) for v in values)))
+    return None
 
 
 def least_change(scan: Scan) -> Array:

@@ -1,12 +1,13 @@
-"""More members of the kinds that dtypes make: saturated outputs in float32, inputs of a dtype coarser than backward's."""
+"""More members of the kinds that dtypes make: saturated outputs in float32, inputs of a coarser dtype than backward."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
-from claims import NOT_GREEN, factor, in_numpy, in_paddle, judging, normal
+from claims import NOT_FAIL, NOT_GREEN, factor, in_numpy, in_paddle, judging, normal
 
 import pylayer.paddle as paddle
 
@@ -67,4 +68,37 @@ COARSE_INPUTS = [
                           [cosine(1.05, computed), cosine(1.2, computed)], normal((3, 4), dtype=given), seeds=3)
 ]  # fmt: skip
 
-test_a_right_backward_is_green, test_a_wrong_backward_is_not = judging(SATURATED, COARSE_INPUTS)
+
+# ------------------------------------------------------------------- float16 and bfloat16 on the way
+def to(dtype: str) -> Any:
+    return lambda x: np.asarray(x).astype(ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype)
+
+
+def sums_vjp(x: Any, y: Any, g: Any) -> Any:
+    return g[:, None] + 0 * x
+
+
+ON_THE_WAY = [
+    claim
+    for low, cast in (("float16", to("float16")), ("bfloat16", to("bfloat16")))
+    for claim in (
+        *in_numpy(f"tanh in {low}", lambda x, low=cast: np.tanh(low(x)), tanh_vjp,
+                  [factor(2, tanh_vjp), factor(-1, tanh_vjp), lambda x, y, g: 0 * g], normal((4, 5)),
+                  of_right=NOT_FAIL, of_wrong=NOT_GREEN, seeds=3),
+        *in_numpy(f"tanh, rounded to {low}", lambda x, low=cast: low(np.tanh(x)), tanh_vjp,
+                  [factor(2, tanh_vjp), factor(-1, tanh_vjp)], normal((4, 5)), of_right=NOT_FAIL, of_wrong=NOT_GREEN,
+                  seeds=3),
+        *in_numpy(f"sums in {low}", lambda x, low=cast: low(x).sum(-1), sums_vjp, [factor(2, sums_vjp)],
+                  normal((4, 5)), of_right=NOT_FAIL, of_wrong=NOT_GREEN, seeds=3),
+    )
+]  # fmt: skip
+STEPS_OF_2 = [
+    claim
+    for bits in (4, 8, 11)
+    for claim in in_numpy(
+        f"a quantiser of {bits} bits, its steps a power of two", lambda x, n=2**bits: np.round(n * x) / n,
+        lambda x, y, g: 0 * g, lambda x, y, g: g, lambda seed: [np.random.default_rng(seed).uniform(0, 1, 20)], seeds=3,
+    )
+]  # fmt: skip
+
+test_a_right_backward_is_green, test_a_wrong_backward_is_not = judging(SATURATED, COARSE_INPUTS, ON_THE_WAY, STEPS_OF_2)
