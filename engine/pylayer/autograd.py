@@ -77,9 +77,9 @@ def run_backward(outputs: Sequence[Tensor], cotangents: Sequence[Tensor | None],
     ]
     with grad_mode_set(False), np.errstate(all="ignore"):
         found = walk(roots, retain_graph=retain_graph)
-        for leaf, cotangent in found.leaves.items():
+        for leaf, (is_sum, cotangent) in found.leaves.items():
             final = run_leaf_hooks(leaf, cotangent)
-            array = final if leaf in found.owned and final is cotangent else final.copy()
+            array = final if is_sum and final is cotangent else final.copy()
             leaf.accumulate(array)
     while final_hooks:
         final_hooks.pop(0)()
@@ -145,7 +145,7 @@ def grad(
         cotangents: dict[Any, Cotangent] = {**found.nodes}
         for leaf in wanted:
             if leaf.is_leaf and leaf in found.leaves:
-                cotangents[leaf] = found.leaves[leaf]
+                cotangents[leaf] = found.leaves[leaf][1]
     results: list[Tensor | None] = []
     for k, tensor in enumerate(wanted):
         cotangent = None if tensor._stop_gradient else cotangents.get(target_of(tensor))
