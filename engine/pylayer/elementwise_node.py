@@ -1,8 +1,9 @@
 """The recorded call of an elementwise operation on Tensors of one shape: one call of compiled source runs all its vjps.
 
-A chain of 1000 small operations (`tests/bench/engines.py`) takes 2.29 µs each, forward and backward (NumPy 2.4, Python
-3.11, the least of 240 runs in each of five processes). Beside what other lines say, 2 % of that are saved by slots for
-two parents in place of a tuple, and about 2 % by not asking a real derivative for its conjugate.
+A chain of 1000 small operations (`tests/bench/engines.py`) takes 2.26 µs each, forward and backward, 2.37 times as long
+as hand-written NumPy (NumPy 2.4, Python 3.11; the median over four processes of the least of 240 runs). Beside what
+other lines say, slots for two parents in place of a tuple save 1 %, a real derivative that is not asked for its
+conjugate 3 %, and the checks that a node of this kind does not need, on its way through `walk`, 4 %.
 """
 
 from __future__ import annotations
