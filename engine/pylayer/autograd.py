@@ -77,9 +77,9 @@ def run_backward(outputs: Sequence[Tensor], cotangents: Sequence[Tensor | None],
     ]
     with grad_mode_set(False), np.errstate(all="ignore"):
         found = walk(roots, retain_graph=retain_graph)
-        for leaf, cotangent in found.leaves.items():
+        for leaf, (is_sum, cotangent) in found.leaves.items():
             final = run_leaf_hooks(leaf, cotangent)
-            array = final if leaf in found.owned and final is cotangent else final.copy()
+            array = final if is_sum and final is cotangent else final.copy()
             leaf.accumulate(array)
     while final_hooks:
         final_hooks.pop(0)()
@@ -145,7 +145,7 @@ def grad(
         cotangents: dict[Any, Cotangent] = {**found.nodes}
         for leaf in wanted:
             if leaf.is_leaf and leaf in found.leaves:
-                cotangents[leaf] = found.leaves[leaf]
+                cotangents[leaf] = found.leaves[leaf][1]
     results: list[Tensor | None] = []
     for k, tensor in enumerate(wanted):
         cotangent = None if tensor._stop_gradient else cotangents.get(target_of(tensor))
@@ -155,14 +155,17 @@ def grad(
                 f"{', because its stop_gradient is True' if tensor._stop_gradient else ''}. "
                 f"Pass allow_unused=True to get None for it."
             )
-        given_back = isinstance(cotangent, Tensor) and cotangent.is_leaf and not any(tensor is end for end in ends)
-        if given_back or (cotangent is not None and any(cotangent is earlier for earlier in results)):
+        if cotangent is None:
+            results.append(None)
+        elif not isinstance(cotangent, Tensor):
+            results.append(Tensor(cotangent.copy()))
+        elif cotangent.is_leaf and any(tensor is end for end in ends):
+            results.append(Tensor(cotangent.array, cotangent, cotangent._stop_gradient))  # the same leaf, as in Paddle
+        elif cotangent.is_leaf or any(cotangent is earlier for earlier in results):
             with grad_mode_set(True):  # a Tensor of its own, also where it is a cotangent or another gradient
                 results.append(recorded_ops.clone(cotangent))
-        elif cotangent is None or isinstance(cotangent, Tensor):
-            results.append(cotangent)
         else:
-            results.append(Tensor(cotangent.copy()))
+            results.append(cotangent)
     return results
 
 

@@ -7,14 +7,17 @@ Creation order is a topological order: the walk pops the newest node from a heap
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from heapq import heappop, heappush, heappushpop
+from heapq import heappop, heappush, heapreplace
 from typing import Any, NamedTuple
 
 from pylayer.array import XP
-from pylayer.versions import clock
+from pylayer.versions import changes, clock
 
 Cotangent = Any
 """A raw array in an ordinary walk; a Tensor with ``create_graph``."""
+
+Held = list[Any]
+"""Whether a cotangent is a sum, which nobody else holds, and the cotangent, the last so that `pop` takes it out."""
 
 Target = Any
 """Where a cotangent goes: a Node, or the leaf Tensor itself. The walk asks a leaf for nothing."""
@@ -30,6 +33,9 @@ class Node:
     """
 
     __slots__ = ("__weakref__", "age", "hooks", "parents", "saved")
+
+    pull: Callable[[Held, Node, Any], Iterable[tuple[Target, Cotangent]]] | None = None
+    """For a node that needs no check at all: `pullback` in one call, of what is held, the node and its `saved`."""
 
     outputs = 1
     """How many outputs the call has. With several, each output Tensor belongs to an `Output` node of its own and the
@@ -47,12 +53,11 @@ class Node:
         raise NotImplementedError
 
     def pullback(
-        self, held: list[Cotangent], create_graph: bool, found: Gradients | None = None
+        self, held: Held, create_graph: bool, found: Gradients | None = None
     ) -> Iterable[tuple[Target, Cotangent]]:
         """The parents that need a gradient, each with its cotangent, for a walk that has `found` others.
 
-        `held` is a list of the node's cotangent alone. The walk lets go of it, so whoever takes it out may be the only
-        one to hold it.
+        The walk lets go of `held`, so whoever takes the cotangent out of it may be the only one to hold it.
 
         Raises:
             RuntimeError: something that the node saved was changed in place.
@@ -88,11 +93,10 @@ class Output(Node):
 
 
 class Gradients(NamedTuple):
-    """What a walk found: the cotangents of leaves and of the nodes asked for, and which are sums nobody else holds."""
+    """What a walk found: the cotangents of leaves and of the nodes asked for, and ."""
 
-    leaves: dict[Target, Cotangent]
+    leaves: dict[Target, Held]
     nodes: dict[Node, Cotangent]
-    owned: set[Target]
     barred: Collection[Target]
     """What no gradient flows through."""
 
@@ -116,54 +120,65 @@ def walk(
     Raises:
         RuntimeError: a node was released by an earlier walk, or something it saved was changed in place.
     """
-    found = Gradients({}, dict.fromkeys(capture), set(), barred)
-    pending, captured, owned = found[:3]
+    captured: dict[Node, Cotangent] = dict.fromkeys(capture)
+    found = Gradients({}, captured, barred)
+    pending: dict[Target, Held] = {}
     heap: list[tuple[int, Node]] = []
+    at_once = not create_graph
 
-    newest: Any = None  # a node that need not go through the heap: in a chain none does
+    newest: Any = None  # a node that need not go through the heap, nor what it holds through `pending`: in a chain none
+    newest_held: Any = None
     arriving: Iterable[tuple[Any, Cotangent]] = roots
     while True:
         for target, cotangent in arriving:
-            if target not in pending:
-                pending[target] = cotangent
-                if isinstance(target, Node):
-                    if newest is None:
-                        newest = target
-                    else:
+            held = newest_held if target is newest else pending.get(target)
+            if held is None:
+                if newest is None and isinstance(target, Node):
+                    newest, newest_held = target, [False, cotangent]
+                else:
+                    pending[target] = [False, cotangent]
+                    if isinstance(target, Node):
                         heappush(heap, (target.age, target))
             else:  # NumPy adds in place to a large array that nobody else holds: it sees that of a popped one
-                total = pending.pop(target) + cotangent
-                if not create_graph and type(total) not in XP:  # NumPy turns 0-d results into scalars
-                    total = XP[type(cotangent)].asarray(total)
-                pending[target] = total
-                del total  # which would hold it: operations on 1,000,000 elements take 10 % more then
-                owned.add(target)
+                held.append(held.pop() + cotangent)
+                held[0] = True
+                if type(held[1]) is not type(cotangent):  # NumPy turns 0-d results into scalars
+                    held[1] = XP[type(cotangent)].asarray(held[1])
         if newest is None:
             if not heap:
+                found.leaves.update(pending)
                 return found
             node = heappop(heap)[1]
+            held = pending.pop(node)
+        elif heap and heap[0][0] < newest.age:
+            pending[newest] = newest_held
+            node = heapreplace(heap, (newest.age, newest))[1]
+            held = pending.pop(node)
         else:
-            node = heappushpop(heap, (newest.age, newest))[1] if heap else newest
-            newest = None
+            node, held = newest, newest_held
+        newest = newest_held = None
         arriving = cotangent = ()
-        held = [pending.pop(node)]
         if node.hooks:
             for hook in tuple(node.hooks.values()):
-                held[0] = hook(held[0])
+                held[1] = hook(held[1])
+            at_once = at_once and bool(held[1].ndim)  # NumPy turns 0-d results into scalars
         if captured and node in captured:
-            captured[node] = held[0]
-        if type(node) is Output:
-            parent: Any = node.parents[0]
-            if parent not in pending:
-                pending[parent] = [None] * parent.outputs
-                heappush(heap, (parent.age, parent))
-            pending[parent][node.index] = held[0]
-            continue
+            captured[node] = held[1]
         if enter is not None and node not in enter:
             continue
         if node.saved is None:
             raise node.already_released()
-        arriving = node.pullback(held, create_graph, found)
+        if node.pull and at_once and not changes:
+            arriving = node.pull(held, node, node.saved)
+        elif type(node) is Output:
+            parent: Any = node.parents[0]
+            if parent not in pending:
+                pending[parent] = [True, [None] * parent.outputs]
+                heappush(heap, (parent.age, parent))
+            pending[parent][1][node.index] = held[1]
+            continue
+        else:
+            arriving = node.pullback(held, create_graph, found)
         if not retain_graph:
             node.saved = None
 

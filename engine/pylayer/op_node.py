@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from itertools import chain, repeat
+from itertools import chain
 from typing import Any
 
 from pylayer.array import XP, Array
-from pylayer.graph import Cotangent, Gradients, Node, Output
-from pylayer.saved import PackedSaved, hooks_in_use, packed_saved
+from pylayer.graph import Cotangent, Gradients, Held, Node, Output
+from pylayer.saved import PackedSaved, packed_saved
 from pylayer.tensor import Tensor
-from pylayer.versions import changes, check_unchanged, clock
+from pylayer.versions import changes, check_unchanged
 from pylayer.vjp import Row, Vjp, raw_ops, recorded_ops
 from pylayer.watch import tell_made, watching
-
-new = object.__new__
 
 
 def parent_of(value: Any) -> Node | Tensor | None:
@@ -37,11 +35,12 @@ class OpNode(Node):
         shapes: Iterable[tuple[int, ...] | None],
         out: Array | Sequence[Array],
     ) -> None:
-        super().__init__(parents, packed_saved(saved) if hooks_in_use else saved)
+        super().__init__(parents, saved)
         self.op = op
         self.shapes = shapes
         """The inputs' shapes, or None where a gradient's cannot differ by broadcasting."""
         if watching:
+            self.saved = packed_saved(saved)
             tell_made(self, out)
 
     @property
@@ -54,9 +53,9 @@ class OpNode(Node):
         return saved.unpacked() if type(saved) is PackedSaved else saved
 
     def pullback(
-        self, held: list[Cotangent], create_graph: bool, found: Gradients | None = None
+        self, held: Held, create_graph: bool, found: Gradients | None = None
     ) -> Iterable[tuple[Node | Tensor, Cotangent]]:
-        (cotangent,) = held
+        cotangent = held[1]
         if changes and type(self.saved) is not PackedSaved:
             check_unchanged(chain.from_iterable(self.values()), self)
         kind = type(cotangent[0] if type(cotangent) is list else cotangent)
@@ -96,51 +95,6 @@ class OpNode(Node):
         return Tensor(out, self, False)
 
 
-class ElementwiseNode(OpNode):
-    """A recorded call whose inputs all have the output's shape and need a gradient: one call runs all its vjps.
-
-    `saved` holds what they read all together, each value once.
-    """
-
-    __slots__ = ()
-
-    shapes = repeat(None)
-
-    def pullback(
-        self, held: list[Cotangent], create_graph: bool, found: Gradients | None = None
-    ) -> Iterable[tuple[Node | Tensor, Cotangent]]:
-        saved = self.saved
-        if create_graph or changes or type(saved) is PackedSaved or not held[0].ndim:
-            return super().pullback(held, create_graph)
-        return self.op.pull(held, self.parents, saved)  # type: ignore[no-any-return]
-
-    def values(self) -> Sequence[tuple[Any, ...]]:
-        saved: Any = self.saved
-        (read,) = saved.unpacked() if type(saved) is PackedSaved else [saved]
-        by_name = dict(zip(self.op.reads, read, strict=True))
-        return [tuple(by_name[name] for name in vjp.reads) for vjp in self.op.vjps]
-
-
-def recorded(out: Array, op: Row, parents: tuple[Node | Tensor, ...], saved: tuple[Any, ...]) -> Tensor:
-    """The output of an elementwise call, on its `ElementwiseNode`.
-
-    The constructors of both are spelled out: calling them would take as long as a small operation.
-    """
-    node = new(ElementwiseNode)
-    node.age = next(clock)
-    node.parents = parents
-    node.hooks = None
-    node.op = op
-    node.saved = packed_saved([saved]) if hooks_in_use else saved
-    if watching:
-        tell_made(node, out)
-    tensor = new(Tensor)
-    tensor.array = out
-    tensor.node = node
-    tensor._stop_gradient = False
-    return tensor
-
-
 class SeveralOutputs(OpNode):
     """A recorded call with several outputs; undefined cotangents reach the vjps as zeros."""
 
@@ -159,10 +113,10 @@ class SeveralOutputs(OpNode):
         self.like = [(o.shape, o.dtype, XP[type(o)]) for o in out]
 
     def pullback(
-        self, held: list[Cotangent], create_graph: bool, found: Gradients | None = None
+        self, held: Held, create_graph: bool, found: Gradients | None = None
     ) -> Iterable[tuple[Node | Tensor, Cotangent]]:
-        filled = [self.zeros(k, create_graph) if c is None else c for k, c in enumerate(held[0])]
-        return super().pullback([filled], create_graph)
+        filled = [self.zeros(k, create_graph) if c is None else c for k, c in enumerate(held[1])]
+        return super().pullback([True, filled], create_graph)
 
     def zeros(self, k: int, create_graph: bool) -> Cotangent:
         """The cotangent of an output that took no part."""
@@ -187,9 +141,9 @@ class ListedOutputs(SeveralOutputs):
         """The hooks of outputs, by index."""
 
     def pullback(
-        self, held: list[Cotangent], create_graph: bool, found: Gradients | None = None
+        self, held: Held, create_graph: bool, found: Gradients | None = None
     ) -> Iterable[tuple[Node | Tensor, Cotangent]]:
-        filled = list(held[0])
+        filled = list(held[1])
         for k in [k for k, cotangent in enumerate(filled) if cotangent is None]:
             filled[k] = self.zeros(k, create_graph)
             for hook in tuple(self.hooked.get(k, {}).values()):
@@ -197,7 +151,7 @@ class ListedOutputs(SeveralOutputs):
             for output in found.nodes if found else ():
                 if type(output) is Output and output.parents[0] is self and output.index == k:
                     found.nodes[output] = filled[k]  # type: ignore[union-attr]
-        return super().pullback([filled], create_graph)
+        return super().pullback([True, filled], create_graph)
 
 
 def unbroadcast(F: Any, gradient: Cotangent, shape: tuple[int, ...]) -> Cotangent:

@@ -9,7 +9,7 @@ from typing import Any, TypeGuard
 
 from pylayer.dtype import BY_NUMPY
 from pylayer.grad_mode import grad_mode_set
-from pylayer.graph import Cotangent, Gradients, Node, Output, Target
+from pylayer.graph import Cotangent, Gradients, Held, Node, Output, Target
 from pylayer.op_node import parent_of
 from pylayer.py_layer_context import PyLayerContext
 from pylayer.slots import Like, Slot, likes
@@ -48,7 +48,7 @@ class PyLayerNode(Node):
         return f"GradNodePyLayer_{self.layer.__name__}"
 
     def pullback(
-        self, held: list[Cotangent], create_graph: bool, found: Gradients | None = None
+        self, held: Held, create_graph: bool, found: Gradients | None = None
     ) -> Iterable[tuple[Target, Cotangent]]:
         """Call backward.
 
@@ -57,7 +57,7 @@ class PyLayerNode(Node):
             Exception: whatever backward raised, with a note that names the layer and where it was applied.
         """
         ctx: PyLayerContext = self.saved
-        arguments = self.cotangent_arguments(held[0], ctx)
+        arguments = self.cotangent_arguments(held[1], ctx)
         try:
             returned = self.layer.backward(ctx, *arguments)
         except Exception as error:

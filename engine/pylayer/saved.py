@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from pylayer.array import XP
 from pylayer.grad_mode import grad_mode
 from pylayer.tensor import Tensor
+from pylayer.watch import watching
 
 
 class Hooks(NamedTuple):
@@ -20,9 +21,6 @@ class Hooks(NamedTuple):
 
 
 active_hooks: ContextVar[Hooks | None] = ContextVar("saved_tensors_hooks", default=None)
-
-hooks_in_use: list[Hooks] = []
-"""The hooks in force in any thread: one truth test tells the usual case, none, from a look-up."""
 
 
 class saved_tensors_hooks:  # noqa: N801 - Paddle's name
@@ -35,14 +33,14 @@ class saved_tensors_hooks:  # noqa: N801 - Paddle's name
         self._tokens: list[Token[Hooks | None]] = []
 
     def __enter__(self) -> None:
-        hooks_in_use.append(self._hooks)
+        watching.append(self._hooks)
         self._tokens.append(active_hooks.set(self._hooks))
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         active_hooks.reset(self._tokens.pop())
-        hooks_in_use.remove(self._hooks)
+        watching.remove(self._hooks)
 
 
 class Packed(NamedTuple):

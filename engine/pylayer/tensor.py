@@ -95,7 +95,7 @@ class Tensor:
     @property
     def is_leaf(self) -> bool:
         """Whether no recorded operation made it."""
-        return self.node is None
+        return not isinstance(self.node, Node)
 
     @property
     def grad_fn(self) -> Node | None:

@@ -43,8 +43,9 @@ class Watch(Protocol):
         """The forward of a PyLayer is about to run, recorded."""
 
 
-watching: list[Watch] = []
-"""The watches in force in any thread: one truth test tells the usual case, none, from a look-up."""
+watching: list[object] = []
+"""What is in force in any thread, watches and hooks of what is saved: one truth test tells the usual case, nothing,
+from a look-up."""
 
 in_force: ContextVar[Watch | None] = ContextVar("watch", default=None)
 

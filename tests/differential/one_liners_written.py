@@ -123,6 +123,10 @@ PROGRAMS: dict[str, str] = {
     "nn.init.calculate_gain": "paddle.nn.init.calculate_gain('tanh')",
     **{f"vision.models.{name}": f"net = paddle.vision.models.{name}(num_classes=3)\nout = [len(net.parameters()), sum(q.size for q in net.parameters()), isinstance(net, paddle.vision.models.ResNet)]" for name in ("resnet34", "resnet101", "resnet152")},
     "vision.models.ResNet": "issubclass(paddle.vision.models.ResNet, paddle.nn.Layer)",
+    **{f"grad of itself {kind}": f"h = {h}; c = paddle.ones_like(v); c.stop_gradient = {stops}\nr = paddle.grad(h, [h], [c], create_graph={recorded})[0]\nout = [r is c, r.is_leaf, r.stop_gradient, r.detach()]" for kind, h, stops, recorded in (
+        ("result", "v * 2", False, True), ("leaf", "v", False, True), ("constant", "v * 2", True, True), ("unrecorded", "v * 2", False, False),
+    )},
+    "grad of itself again": "h = v * 2; c = paddle.ones_like(v); c.stop_gradient = False; r = paddle.grad(h, [h], [c], create_graph=True)[0]; out = paddle.grad((r * r).sum(), [c])",
     "grad of a product": "h = paddle.grad(v * w, v, create_graph=True)[0]; h.sum().backward(); out = [v.grad is None, w.grad]",
     "vision.models.resnet18": "net = paddle.vision.models.resnet18(num_classes=7)\nout = [[(n, q.shape) for n, q in net.named_parameters() if 'layer2' in n], len(net.state_dict()), net(paddle.ones([1, 3, 32, 32])).shape]",
     "vision.models.resnet50": "net = paddle.vision.models.resnet50(with_pool=False, num_classes=0)\nout = [[(n, q.shape) for n, q in net.named_parameters() if 'layer4' in n], len(net.parameters()), net(paddle.ones([1, 3, 32, 32])).shape]",

@@ -249,6 +249,14 @@ class TestHooks:
         (y * 3).backward()
         assert x.grad.item() == 600.0
 
+    def test_of_no_axes_on_a_result_with_one(self) -> None:
+        """Neither this engine nor the release refuses it; one number stands for all, as in NumPy."""
+        x = leaf([1.0, 2.0])
+        z = paddle.neg(paddle.neg(x * x))
+        z.register_hook(lambda g: g.sum())
+        (z * 1.5).sum().backward()
+        np.testing.assert_array_equal(x.grad.numpy(), [6.0, 12.0])
+
     def test_removed(self) -> None:
         x = leaf([1.0])
         handle = x.register_hook(lambda g: g * 10)

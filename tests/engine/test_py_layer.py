@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import weakref
 from collections import namedtuple
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -349,6 +350,18 @@ class TestContext:
             z = paddle.tanh(y * 0)
         (y + z).backward()
         assert (log, x.grad.item()) == (["pack", "pack", "unpack", "unpack"], 12.0)
+
+    def test_the_hooks_of_a_thread_are_not_those_of_another(self) -> None:
+        x = leaf([2.0])
+
+        def run() -> None:
+            (x * x).backward()
+
+        with paddle.autograd.saved_tensors_hooks(pytest.fail, pytest.fail):
+            thread = Thread(target=run)
+            thread.start()
+            thread.join()
+        assert x.grad.item() == 4.0
 
 
 class TestInPlace:

@@ -16,6 +16,7 @@ from samples import SAMPLES
 
 import pylayer.paddle as paddle
 from pylayer.op import Op
+from pylayer.quiet import run_alone
 from pylayer.tensor import Tensor
 from pylayer.vjp import OPS
 
@@ -95,6 +96,17 @@ def test_no_thread_of_its_own_warns() -> None:
         thread.start()
         thread.join()
     assert found == []
+
+
+@pytest.mark.parametrize("call", [lambda x: paddle.log(x), lambda x: x / x, lambda x: x / 0.0])
+def test_where_the_shared_context_is_in_use_a_call_does_the_same(call: Any) -> None:
+    x = paddle.to_tensor([0.0, 1.0], dtype="float64", stop_gradient=False)
+    expected = call(x)
+    with warnings_raised():
+        found = run_alone(lambda: call(x))
+        found.sum().backward()
+    np.testing.assert_array_equal(found.numpy(), expected.numpy())
+    assert not found.stop_gradient
 
 
 def test_numpy_warns_its_own_callers_as_before() -> None:

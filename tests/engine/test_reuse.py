@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pylayer.paddle as paddle
+from pylayer.elementwise_node import ElementwiseNode, puller
 from pylayer.vjp import OPS
 
 VALUES, COPIES = 8, 8192
@@ -132,12 +133,14 @@ def test_what_is_found_for_many_copies_is_what_is_found_for_one(how: str, progra
 
 
 def test_a_cotangent_that_nobody_else_holds_may_be_overwritten_and_no_other() -> None:
-    pull, n = OPS["multiply"].pull, VALUES * COPIES
+    pull, n = puller(OPS["multiply"]), VALUES * COPIES
+    node = ElementwiseNode()
+    node.parent_x = node.parent_y = None
     saved = np.full(n, 2.0), np.full(n, 3.0)
     ours = np.full(n, 5.0)
     view = ours[:1]
-    for held in ([ours], [view.base[:]]):
-        gradients = [g for _, g in pull(held, (None, None), saved)]
+    for held in ([False, ours], [False, view.base[:]]):
+        gradients = [g for _, g in pull(held, node, saved)]
         assert [g[0] for g in gradients] == [10, 15]
         assert not any(np.shares_memory(g, ours) for g in gradients)
     assert (ours == 5).all()
