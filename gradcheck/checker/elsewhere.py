@@ -76,7 +76,9 @@ def elsewhere(looker: Looker, look: Look, anyway: bool = False) -> Found:
             if whole:
                 found = there.look(whole=True)
             # a gradient of 0 there tells nothing of another here, nor of a function that changes here and not there
-            idle = not found.claim.size and (look.claim.size > 0 or look.responds > found.responds)
+            idle = not found.claim.size and (
+                look.claim.size > 0 or look.derivative.responds > found.derivative.responds
+            )
             if found.decision is Decision.UNSEEN or found.kinked or idle:
                 continue
             if found.decision is Decision.FAIL and found.rejected is None:  # by both readings of the finest structure
@@ -96,7 +98,7 @@ def elsewhere(looker: Looker, look: Look, anyway: bool = False) -> Found:
         if found.decision is Decision.FAIL:
             why = UNSEEN.format(f": at {multiple:g} times the inputs, where it responds, the gradient is wrong")
             return replace(undecided(why, doubted=True), wrong_elsewhere=True)
-    silent = held and not contested and not look.responds and not look.seen.noisy
+    silent = held and not contested and not look.derivative.responds and not look.seen.noisy
     if silent and look.claim.size <= look.seen.bar < float("inf"):  # what backward gives is no more than rounding
         return Found(Status.PASS, marks=("nothing changes here",))
     return undecided(UNSEEN.format(looker.point.raised), doubted=contested or not held)

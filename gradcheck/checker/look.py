@@ -59,11 +59,6 @@ class Look:
         return bool((self.derivative.kinked | self.derivative.unclear).any())
 
     @property
-    def responds(self) -> bool:
-        """Whether some output changes by more than its noise, up to a quarter of the inputs' scale."""
-        return bool((self.derivative.around > 0).any())
-
-    @property
     def heard(self) -> Heard | None:
         """What the tape says of the projection, where it is heard."""
         return None if self.tape is None else self.tape.heard

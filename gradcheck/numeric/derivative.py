@@ -88,6 +88,11 @@ class Derivative:
         return self.both.bar <= RESOLVED * abs(self.both.value)
 
     @property
+    def responds(self) -> bool:
+        """Whether some row changes by more than its noise, up to a quarter of the inputs' scale."""
+        return bool((self.around > 0).any())
+
+    @property
     def hull(self) -> tuple[Array, Array]:
         """Lower and upper end of what either side allows."""
         xp = module_of(self.kinked)
