@@ -88,15 +88,10 @@ OF_FLOAT32 = ON_THE_WAY * EPSILON["float32"]
 SHARED = 0.25
 """Of the relative rounding error that half of the rows have, so much is granted to each: it is the same function, and a
 few values may agree by chance."""
-FLOAT32 = 2.0**-18
-"""Rounding to float32 on the way is no more, relative to the values: 32 units, for some ten operations in a row."""
 LAST_DIGIT = 1 / 8
 """Of numbers that are rounded to a dtype half need its last digit, or fewer after a product with a short number."""
 FEW = 16.0
 """Units of rounding that stairs may be high, or parts of one that they may be low, after a few operations."""
-FINE = range(-11, -8)
-"""The exponents of the steps, 2^-22 to 2^-18, at each of which what float32 computes is another (its spacing is 2^-23).
-A sum of 100 numbers of 8 bits is so at all three once in 200 sides."""
 STAIRS = -8
 """The exponent of the least step at which stairs are looked for, 2^-16: finer ones show in high differences."""
 COARSEST = 2.0**-5
@@ -134,57 +129,74 @@ def of_both(ahead: Array, behind: Array) -> Array:
 
 def with_hidden(scan: Scan, noise: Array) -> tuple[Array, Array]:
     """A bound of the rounding error of every row, if all structure finer than 2^-15 of the inputs' scale is rounding;
-    and what of it is rounding for sure, being float32's.
+    and what of it is rounding for sure, being that of a dtype coarser than float64.
 
     Rounding to a grid far coarser than float64's (a cast to float32, a sum that cancels) hides between close values,
     where the function is a straight line, or constant. It shows on both sides of the point; a kink or a jump nearby
     shows on one.
     """
-    xp, low = module_of(noise), of_low_precision(scan)
+    xp, line, low = module_of(noise), scan.line, of_low_precision(scan)
     if low is not None:
         return xp.maximum(noise, low), xp.maximum(noise, low)
-    tables = [FAR.values(xp, scan.line, sign) for sign in (1.0, -1.0)]
+    tables = [FAR.values(xp, line, sign) for sign in (1.0, -1.0)]
     hidden = of_both(*(DEVIATIONS * FAR.deviation(xp, table) for table in tables))
     reach = xp.maximum(*(abs(table).max(axis=0) for table in tables))
     inside = xp.isfinite(reach)  # the others lead out of the domain
-    size = xp.maximum(scan.line.sizes, xp.where(inside, reach, 0.0))
+    size = xp.maximum(line.sizes, xp.where(inside, reach, 0.0))
     found = xp.where((hidden > noise) & (hidden <= COARSEST * size), hidden, noise)
     known = inside & xp.isfinite(found) & (size > 0)
     if bool(known.any()):
         shares = sorted((found[known] / size[known]).tolist())
         usual = shares[len(shares) // 2]  # np.median imports numpy.ma, in every case's process anew: 8 ms
         found = xp.where(known, xp.maximum(found, SHARED * usual * size), found)
-    return of_float32(scan, found, noise, hidden, size)
-
-
-def of_float32(scan: Scan, found: Array, noise: Array, hidden: Array, size: Array) -> tuple[Array, Array]:
-    """The noise that was `found`, where the function is seen to compute in float32 at least what that makes of it; and
-    what of it is rounding for sure.
-
-    What is constant between close values, and another at every value a little farther off or changes by no more than
-    float32 rounds, is rounding if most rows are like that: float64's is finer, a quantiser's steps are fewer and
-    higher. Outputs that are no larger than the rounding of other numbers on the way may then be all rounding.
-    """
-    xp, line = module_of(found), scan.line
-    scan.extend([USUAL[0], *FINE])
-    constant = xp.stack([sample.change == 0 for sample in scan.samples[USUAL[0]]]).all(axis=0)
-    changes = [[scan.samples[k][side].change for k in FINE] for side in range(2)]
-    coarse = hidden > COARSE * xp.maximum(xp.where(constant, 0.0, noise), EPS * size)
-    white = coarse
-    if bool(coarse.any()):
+    white = hidden > COARSE * xp.maximum(noise, EPS * size)
+    if bool(white.any()):
         finer = [DEVIATIONS * FINER.deviation(xp, FINER.values(xp, line, sign)) for sign in (1.0, -1.0)]
-        white = (ONE_SIDED * xp.minimum(*finer) >= hidden) & (xp.maximum(*finer) <= ONE_SIDED * hidden)
-    higher = xp.maximum(found, least_change(scan))
-    stepped = coarse & (white | (constant & (higher <= FLOAT32 * size)))
-    others = coarse & ~stepped & xp.stack([c != 0 for _, _, c in changes]).all(axis=0)
-    certain = stepped & (hidden > COARSE * EPS * line.on_the_way)
-    if not bool(certain.any()) or int(stepped.sum()) <= int(others.sum()):
-        return found, xp.zeros_like(found)
-    found = xp.where(stepped & (higher <= COARSEST * size), higher, found)
-    least = OF_FLOAT32 * max(1.0, float(size.max()))
-    lost = size <= least
-    sure = xp.where(stepped, found, xp.where(constant & lost, least, 0.0))
-    return xp.where(lost, xp.maximum(found, least), found), sure
+        white &= (ONE_SIDED * xp.minimum(*finer) >= hidden) & (xp.maximum(*finer) <= ONE_SIDED * hidden)
+    return found, xp.where(white, found, 0.0)
+
+
+def of_low_precision(scan: Scan) -> Array | None:
+    """The rounding error of every row, where the outputs are rounded to a dtype coarser than float64; None where they
+    are not.
+
+    All structure up to the height of their stairs is rounding then, and outputs that are no larger than the rounding
+    of other numbers on the way may be nothing else.
+    """
+    line, xp = scan.line, module_of(scan.line.outputs)
+    for epsilon in (EPSILON["bfloat16"], EPSILON["float16"], EPSILON["float32"]):
+        if not bool((xp.frexp(line.outputs)[0] * (2 / epsilon) % 1 == 0).all()):
+            continue
+        table = high(FEW * epsilon)
+        values = [table.values(xp, line, sign) for sign in (1.0, -1.0)]
+        heights = least_change(scan)
+        fine = epsilon == EPSILON["float32"] and 0 < float(heights.max()) <= FEW * epsilon * line.on_the_way
+        nearby = line.outputs if line.weights is not None else xp.concatenate(values) + line.outputs
+        if not rounded_to(epsilon, nearby, fine):
+            continue
+        size = xp.maximum(
+            line.sizes, xp.where(xp.isfinite(xp.stack(values)), abs(xp.stack(values)), 0.0).max(axis=(0, 1))
+        )
+        bound = xp.maximum(epsilon * size, of_both(*(DEVIATIONS * table.deviation(xp, v) for v in values)))
+        bound = xp.where(heights <= COARSEST * size, xp.maximum(bound, heights), bound)
+        least = ON_THE_WAY * epsilon * max(1.0, float(size.max()))
+        return xp.where(size <= least, xp.maximum(bound, least), bound)
+    return None
+
+
+def rounded_to(epsilon: float, values: Array, fine: bool) -> bool:
+    """Whether values are rounded to the dtype of this spacing: all are numbers of it, and some need its last digit,
+    also of those far smaller than the largest, or all that they change by is `fine`.
+
+    The steps of a quantiser are as high for small numbers, which then need fewer digits.
+    """
+    xp = module_of(values)
+    digits, powers = xp.frexp(values[np.isfinite(values) & (values != 0)])
+    digits = digits * (2 / epsilon)
+    if not digits.size or bool((digits % 1 != 0).any()):
+        return False
+    smaller = digits[powers < powers.max() - 1]
+    return fine or (smaller.size > 0 and float((smaller % 2 == 1).mean()) >= LAST_DIGIT)
 
 
 def stairs(scan: Scan) -> Array:
@@ -199,32 +211,8 @@ def stairs(scan: Scan) -> Array:
     if bool(found.any()):
         found &= xp.stack([sample.change == 0 for sample in scan.samples[STAIRS]]).any(axis=0)
     if bool(found.any()):
-        found &= lost_in_float32(scan.line) | made_by_float32(scan.line, least)
+        found &= lost_in_float32(scan.line)
     return xp.where(found, least, 0.0)
-
-
-def of_low_precision(scan: Scan) -> Array | None:
-    """The rounding error of every row, where the outputs are rounded to float16 or bfloat16; None where they are not.
-
-    All are numbers of the dtype then, and some need its last digit, also among those that are not the largest: the
-    steps of a quantiser are as high for small numbers.
-    """
-    line, xp = scan.line, module_of(scan.line.outputs)
-    digits = xp.frexp(line.outputs)[0]
-    for epsilon in (EPSILON["bfloat16"], EPSILON["float16"]):
-        if not bool((digits * (2 / epsilon) % 1 == 0).all()):
-            continue
-        table = high(FEW * epsilon)
-        values = [table.values(xp, line, sign) for sign in (1.0, -1.0)]
-        given = line.outputs if line.weights is not None else xp.concatenate(values) + line.outputs
-        digits, powers = xp.frexp(given[np.isfinite(given) & (given != 0)])
-        digits *= 2 / epsilon
-        small = digits[powers < powers.max(initial=-1100)]
-        if bool((digits % 1 != 0).any()) or not small.size or float((small % 2 == 1).mean()) < LAST_DIGIT:
-            return None
-        size = line.sizes + xp.maximum(*(abs(v).max(axis=0) for v in values))
-        return xp.maximum(epsilon * size, of_both(*(DEVIATIONS * table.deviation(xp, v) for v in values)))
-    return None
 
 
 def least_change(scan: Scan) -> Array:
@@ -249,18 +237,6 @@ def lost_in_float32(line: Line) -> Array:
     change, size = abs(line.rows(real(flat(line.f(point))) - line.outputs).change), line.sizes
     told = bool(moved) and all(bool(in_float32(abs(line.x[k])).all()) for k in moved)
     return (change > COARSEST * size) & in_float32(size) if told else size < 0
-
-
-def made_by_float32(line: Line, heights: Array) -> Array:
-    """The rows that are numbers of float32 and whose stairs are as high as its rounding of numbers as large as the
-    inputs, or 1: the layer casts to it, and most digits cancel."""
-    if line.weights is not None:
-        return heights < 0
-    xp, eps = module_of(line.outputs), EPSILON["float32"]
-    digits = xp.frexp(line.outputs)[0] * 2.0**24
-    size = max(float(abs(x).max()) for x in line.x if x.size)
-    usual = (heights >= eps * size / FEW) & (heights <= FEW * eps * line.on_the_way)
-    return (digits != 0) & (digits == xp.round(digits)) & usual
 
 
 def in_float32(sizes: Array) -> Array:
