@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
+
 from gradcheck.checker.decide import POWER, Decision
 from gradcheck.checker.look import Look, Looker
 from gradcheck.numeric.arrays import Array, module_of, only
@@ -96,6 +98,21 @@ def twice(look: Callable[[], Look]) -> Look:
     """A look; where it says FAIL another one, along another direction: one may be off by chance."""
     first = look()
     return look() if first.decision is Decision.FAIL else first
+
+
+def tape_is_wrong(looker: Looker, rejected: Sequence[Array]) -> bool:
+    """Whether the differences over the entries that the tape rejects hold what backward gives and exclude the tape.
+
+    The rule of an operation underflows at points at which the gradient does not.
+    """
+    masks = [m if bool(m.any()) else None for m in rejected]
+    look = looker.look(masks, by_rows=True, with_tape=False)
+    if look.kinked or not look.seen.bar <= POWER * abs(look.seen.value) < np.inf:
+        return False
+    if not look.seen.holds(look.claim.value):
+        return False
+    heard = looker.with_tape(look, masks).heard
+    return heard is not None and np.isfinite(heard.value) and look.seen.excludes(heard.value)
 
 
 def by_themselves(looker: Looker, entries: Sequence[Entry]) -> Look:

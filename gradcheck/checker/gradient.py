@@ -10,9 +10,9 @@ from typing import Literal
 
 import numpy as np
 
-from gradcheck.checker.closer import again, by_themselves, inputs_alone, too_small, twice
+from gradcheck.checker.closer import again, by_themselves, inputs_alone, tape_is_wrong, too_small, twice
 from gradcheck.checker.contract import Contracts
-from gradcheck.checker.decide import POWER, Decision
+from gradcheck.checker.decide import Decision
 from gradcheck.checker.elsewhere import Found, contradicted, disputed, elsewhere, of_lost_outputs, with_kink
 from gradcheck.checker.infinite import infinite
 from gradcheck.checker.kinks import judged, kinked_by_tape
@@ -31,6 +31,8 @@ Mode = Literal["auto", "probe", "full"]
 Effort = Literal["usual", "full"]
 """How much is spent on naming what is wrong."""
 
+MOST_LOOKS = 4
+"""Whole looks until one confirms a FAIL, or sees that it was by chance: along some directions nothing is seen."""
 MOST_LISTED = 20
 """Wrong entries that a summary lists of an input; all are counted."""
 
@@ -205,7 +207,7 @@ class Check:
         """The gradient over the elements in `masks`, where the function has a derivative."""
         look = self.looker.look(masks)
         if look.decision is Decision.FAIL and look.rejected is not None and not look.kinked:
-            if self.tape_is_wrong(look.rejected):
+            if tape_is_wrong(self.looker, look.rejected):
                 return Found(Status.PASS, marks=("the differences against an operation's own rule",))
             return self.failed(look)
         if not look.kinked and look.decision is Decision.PASS:
@@ -226,26 +228,16 @@ class Check:
         self.looker.fine = fine.verdict in believed
         return fine if self.looker.fine else found
 
-    def tape_is_wrong(self, rejected: Sequence[Array]) -> bool:
-        """Whether the differences over the entries that the tape rejects hold what backward gives and exclude the tape.
-
-        The rule of an operation underflows at points at which the gradient does not.
-        """
-        masks = [m if bool(m.any()) else None for m in rejected]
-        look = self.looker.look(masks, by_rows=True, with_tape=False)
-        clear = not look.kinked and look.seen.bar <= POWER * abs(look.seen.value) < np.inf
-        if not clear or not look.seen.holds(look.claim.value):
-            return False
-        heard = self.looker.with_tape(look, masks).heard
-        return heard is not None and np.isfinite(heard.value) and look.seen.excludes(heard.value)
-
     def longer(self, masks: Sequence[Array | None] | None, kinked: bool) -> Found:
         """The same from a whole scan, where a first look was not enough; FAIL if another direction shows it too."""
-        for _ in range(1 if self.looker.fine else 2):
+        failed = False
+        for _ in range(1 if self.looker.fine else MOST_LOOKS):
             look = self.looker.look(masks, whole=True, by_rows=kinked)
             if look.kinked:
                 return self.with_kinks(Found(Status.PASS), masks)
-            if look.decision is not Decision.FAIL or look.rejected is not None:
+            once_more = failed if look.decision is Decision.UNSEEN else look.decision is Decision.FAIL and not failed
+            failed |= once_more
+            if look.rejected is not None or not once_more:
                 break
         self.worst = look.error
         match look.decision:

@@ -169,34 +169,39 @@ def of_low_precision(scan: Scan) -> Array | None:
             continue
         table = high(FEW * epsilon)
         values = [table.values(xp, line, sign) for sign in (1.0, -1.0)]
+        if line.weights is None:
+            nearby = xp.concatenate(values) + line.outputs
+        else:
+            nearby = xp.stack([line.values(t) for t in table.nodes.tolist()])
+        relative = rounded_to(epsilon, nearby)
         heights = least_change(scan)
         fine = epsilon == EPSILON["float32"] and 0 < float(heights.max()) <= FEW * epsilon * line.on_the_way
-        nearby = line.outputs if line.weights is not None else xp.concatenate(values) + line.outputs
-        if not rounded_to(epsilon, nearby, fine):
+        if relative is None or not (relative or fine):
             continue
-        size = xp.maximum(
-            line.sizes, xp.where(xp.isfinite(xp.stack(values)), abs(xp.stack(values)), 0.0).max(axis=(0, 1))
-        )
-        bound = xp.maximum(epsilon * size, of_both(*(DEVIATIONS * table.deviation(xp, v) for v in values)))
+        changes = abs(xp.concatenate(values))
+        size = xp.maximum(line.sizes, xp.where(xp.isfinite(changes), changes, 0.0).max(axis=0))
+        bound = of_both(*(DEVIATIONS * table.deviation(xp, v) for v in values))
         bound = xp.where(heights <= COARSEST * size, xp.maximum(bound, heights), bound)
+        if not relative:
+            return bound
         least = ON_THE_WAY * epsilon * max(1.0, float(size.max()))
-        return xp.where(size <= least, xp.maximum(bound, least), bound)
+        return xp.maximum(bound, xp.where(size <= least, least, epsilon * size))
     return None
 
 
-def rounded_to(epsilon: float, values: Array, fine: bool) -> bool:
-    """Whether values are rounded to the dtype of this spacing: all are numbers of it, and some need its last digit,
-    also of those far smaller than the largest, or all that they change by is `fine`.
+def rounded_to(epsilon: float, values: Array) -> bool | None:
+    """Whether numbers of the dtype of this spacing are rounded to it: some need its last digit, also of those far
+    smaller than the largest. None if some are no such numbers.
 
-    The steps of a quantiser are as high for small numbers, which then need fewer digits.
+    The steps of a quantiser, or of a difference that cancels, are as high for small numbers: these need fewer digits.
     """
     xp = module_of(values)
     digits, powers = xp.frexp(values[np.isfinite(values) & (values != 0)])
     digits = digits * (2 / epsilon)
     if not digits.size or bool((digits % 1 != 0).any()):
-        return False
+        return None
     smaller = digits[powers < powers.max() - 1]
-    return fine or (smaller.size > 0 and float((smaller % 2 == 1).mean()) >= LAST_DIGIT)
+    return smaller.size > 0 and float((smaller % 2 == 1).mean()) >= LAST_DIGIT
 
 
 def stairs(scan: Scan) -> Array:
