@@ -36,10 +36,9 @@ def equal_weights(found: Interval, slopes: Array, random: np.random.Generator) -
     known = xp.isfinite(bar)
     seen = known & (bar <= POWER * size)
     if bool(seen.any()):  # what is not seen counts as one that is: by its own size it would drown the others
-        size = xp.where(seen, size, xp.maximum(float(size[seen].mean()), STANDS_OUT * xp.where(known, bar, 0.0)))
-    else:
-        size = xp.maximum(size, STANDS_OUT * xp.where(known, bar, 0.0))
-        size = xp.where(size > 0, size, 1.0)
+        size = xp.where(seen, size, float(size[seen].mean()))
+    size = xp.maximum(size, STANDS_OUT * xp.where(known, bar, 0.0))
+    size = xp.where(size > 0, size, 1.0)
     weight = xp.where(known, 1 / xp.maximum(size, SMALLEST_SIZE), 0.0)
     largest = float(weight.max(initial=0.0))
     if largest > MOST_WEIGHT:

@@ -182,8 +182,8 @@ def of_low_precision(scan: Scan) -> Array | None:
         size = xp.maximum(line.sizes, xp.where(xp.isfinite(changes), changes, 0.0).max(axis=0))
         bound = of_both(*(DEVIATIONS * table.deviation(xp, v) for v in values))
         bound = xp.where(heights <= COARSEST * size, xp.maximum(bound, heights), bound)
-        if not relative:
-            return bound
+        if not relative:  # an output that stands still is rounded to no finer numbers than the others
+            return xp.maximum(bound, heights[heights > 0].min())
         least = ON_THE_WAY * epsilon * max(1.0, float(size.max()))
         return xp.maximum(bound, xp.where(size <= least, least, epsilon * size))
     return None
