@@ -109,12 +109,8 @@ def measured(scan: Scan, sides: Sequence[float] = (1.0,)) -> Array:
     found: list[Array] = []
     for sign in sides:
         table = NEAR.values(xp, line, sign)
-        changes = abs(table[1:] - table[:-1])
-        level = (changes == 0).mean(axis=0) > 0.5
-        least = xp.where(changes > 0, changes, xp.inf).min(axis=0)  # the distance of the numbers that are rounded to
-        rounded = (changes == 0).any(axis=0) & xp.isfinite(least)
+        level = (table[1:] == table[:-1]).mean(axis=0) > 0.5
         bound = xp.maximum(DEVIATIONS * NEAR.deviation(xp, table), EPS * size)
-        bound = xp.maximum(bound, xp.where(rounded, least, 0.0))
         bound = xp.where(level, EPS * xp.maximum(size, 1.0), bound)
         found.append(xp.where(xp.isfinite(bound), bound, xp.inf))
     return xp.maximum(of_both(*found), stairs(scan)) if len(found) == 2 else found[0]

@@ -171,7 +171,15 @@ IN_FLOAT32 = [
 ]  # fmt: skip
 
 
-KINDS = (RANGE, SHARES, CONSTANTS, IN_FLOAT32)
+# ------------------------------------------------------------------- outputs of unlike sizes, known unlike well
+def two_outputs(by: float) -> Any:
+    return lambda x, y, g: by * (g[0] * 3e12 * np.exp(3 * x) + g[1] * 1e-9 * np.cos(x))
+
+
+UNLIKE = in_numpy("exp of 1e12 beside sin of 1e-9", lambda x: (1e12 * np.exp(3 * x), 1e-9 * np.sin(x)), two_outputs(1),
+                  [two_outputs(1.001), two_outputs(1.0001)], normal((5,)), seeds=3)  # fmt: skip
+
+KINDS = (RANGE, SHARES, CONSTANTS, IN_FLOAT32, UNLIKE)
 
 
 test_a_right_backward_is_green, test_a_wrong_backward_is_not = judging(*KINDS)
