@@ -93,12 +93,11 @@ class Output(Node):
 
 
 class Gradients(NamedTuple):
-    """What a walk found: the cotangents of leaves and of the nodes asked for, and ."""
+    """What a walk found: the cotangents of leaves and of the nodes asked for, and what no gradient flows through."""
 
     leaves: dict[Target, Held]
     nodes: dict[Node, Cotangent]
     barred: Collection[Target]
-    """What no gradient flows through."""
 
 
 def walk(
@@ -175,7 +174,9 @@ def walk(
             if parent not in pending:
                 pending[parent] = [True, [None] * parent.outputs]
                 heappush(heap, (parent.age, parent))
-            pending[parent][1][node.index] = held[1]
+            given, k = pending[parent][1], node.index  # several nodes may stand for one output that was saved
+            total = held[1] if given[k] is None else given[k] + held[1]
+            given[k] = total if type(total) is type(held[1]) else XP[type(held[1])].asarray(total)
             continue
         else:
             arriving = node.pullback(held, create_graph, found)
