@@ -174,9 +174,9 @@ def walk(
             if parent not in pending:
                 pending[parent] = [True, [None] * parent.outputs]
                 heappush(heap, (parent.age, parent))
-            given, k = pending[parent][1], node.index  # several nodes may stand for one output that was saved
-            total = held[1] if given[k] is None else given[k] + held[1]
-            given[k] = total if type(total) is type(held[1]) else XP[type(held[1])].asarray(total)
+            cotangent = pending[parent][1][node.index]  # of another node that stands for the same, saved output
+            cotangent = held[1] if cotangent is None else cotangent + held[1]
+            pending[parent][1][node.index] = cotangent if create_graph else XP[type(held[1])].asarray(cotangent)
             continue
         else:
             arriving = node.pullback(held, create_graph, found)
