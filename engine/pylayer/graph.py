@@ -93,12 +93,11 @@ class Output(Node):
 
 
 class Gradients(NamedTuple):
-    """What a walk found: the cotangents of leaves and of the nodes asked for, and ."""
+    """What a walk found: the cotangents of leaves and of the nodes asked for, and what no gradient flows through."""
 
     leaves: dict[Target, Held]
     nodes: dict[Node, Cotangent]
     barred: Collection[Target]
-    """What no gradient flows through."""
 
 
 def walk(
@@ -175,7 +174,9 @@ def walk(
             if parent not in pending:
                 pending[parent] = [True, [None] * parent.outputs]
                 heappush(heap, (parent.age, parent))
-            pending[parent][1][node.index] = held[1]
+            cotangent = pending[parent][1][node.index]  # of another node that stands for the same, saved output
+            cotangent = held[1] if cotangent is None else cotangent + held[1]
+            pending[parent][1][node.index] = cotangent if create_graph else XP[type(held[1])].asarray(cotangent)
             continue
         else:
             arriving = node.pullback(held, create_graph, found)

@@ -123,8 +123,8 @@ def binary(
     forward: Callable[[ModuleType], Function] | None = None,
     *,
     promote: bool = True,
-    floating: bool = False,
     numbers: bool = False,
+    **flags: Any,
 ) -> Function:
     """An elementwise, broadcasting operation of two Tensors; `x` and `y` are the vjps.
 
@@ -137,13 +137,19 @@ def binary(
         {"x": x, "y": y} if x and y else {},
         inputs=("x", "y"),
         promote=promote,
-        floating=floating,
+        **flags,
     )
     return as_function(fast_binary(row, row.apply if numbers else tensors_only(row)), row)
 
 
 def op(
-    *, many: bool = False, floating: bool = False, promote: bool = False, inputs: Sequence[str] = (), **vjps: Rule
+    *,
+    many: bool = False,
+    floating: bool = False,
+    promote: bool = False,
+    inputs: Sequence[str] = (),
+    zeros: Sequence[str] = (),
+    **vjps: Rule,
 ) -> Callable[[Function], Function]:
     """Make an operation of a forward ``name(xp, x, …, axis=None)``; the keywords are the vjps by input name."""
 
@@ -159,6 +165,7 @@ def op(
             floating=floating,
             promote=promote,
             inputs=inputs,
+            zeros=zeros,
         )
         defaults = {p.name: p.default for p in signature.parameters.values() if p.default is not p.empty}
         arguments, apply, count = row.arguments, row.apply, len(row.arguments)

@@ -14,6 +14,9 @@ from pylayer.versions import changes, check_unchanged
 from pylayer.vjp import Row, Vjp, raw_ops, recorded_ops
 from pylayer.watch import tell_made, watching
 
+NUMBERS = (int, float)
+"""Beside one of these a product is Paddle's `scale`, which gives no zeros; of a complex one Paddle makes a Tensor."""
+
 
 def parent_of(value: Any) -> Node | Tensor | None:
     """Where the gradient of an input goes: its node, the leaf itself, or nowhere."""
@@ -73,6 +76,8 @@ class OpNode(Node):
                 gradient = XP[kind].asarray(gradient)
             if shape is not None and tuple(gradient.shape) != shape:
                 gradient = unbroadcast(recorded_ops if create_graph else raw_ops[kind], gradient, shape)
+            if create_graph and vjp.zeros and not any(type(value) in NUMBERS for value in values):
+                gradient = recorded_ops.with_zeros(gradient, Tensor(gradient.array, parent, False))
             gradients.append((parent, gradient))
         return gradients
 

@@ -54,9 +54,9 @@ class Vjp:
     Of a `Derivative` it is ``conj(derivative) * g``.
     """
 
-    __slots__ = ("function", "multiplies", "pick", "reads", "rule", "takes_ops")
+    __slots__ = ("function", "multiplies", "pick", "reads", "rule", "takes_ops", "zeros")
 
-    def __init__(self, rule: Rule, arguments: Sequence[str]) -> None:
+    def __init__(self, rule: Rule, arguments: Sequence[str], zeros: bool = False) -> None:
         self.multiplies = isinstance(rule, Derivative)
         self.rule = function = rule.function if isinstance(rule, Derivative) else rule
         self.function: Function = (lambda g, *read: function(*read).conjugate() * g) if self.multiplies else function
@@ -64,6 +64,7 @@ class Vjp:
         self.takes_ops = names[:1] == ("F",)
         self.reads = names[self.takes_ops :]
         self.pick = picker(self.reads, arguments)
+        self.zeros = zeros
 
     @staticmethod
     def source(name: str, arguments: Sequence[str]) -> str:
@@ -91,6 +92,7 @@ class Row:
         floating: integer inputs are computed in the default floating dtype.
         promote: inputs of different dtypes are reconciled (see `promotion`).
         inputs: the arguments that must be Tensors (or a number beside one), if not those with a vjp; else the first.
+        zeros: the inputs that a recorded gradient of them gives zeros, not nothing, where it does not depend on them.
     """
 
     apply: Function
@@ -107,13 +109,14 @@ class Row:
         floating: bool = False,
         promote: bool = False,
         inputs: Sequence[str] = (),
+        zeros: Sequence[str] = (),
     ) -> None:
         self.name = name
         self.kernels = ByArrayType(lambda array_type: bind(XP[array_type]))
         self.arguments = tuple(arguments)
         self.inputs = tuple(vjps or inputs) or self.arguments[:1]
         self.positions = tuple(self.arguments.index(name) for name in self.inputs)
-        compiled = tuple(Vjp(vjp, self.arguments) for vjp in vjps.values())
+        compiled = tuple(Vjp(vjp, self.arguments, name in zeros) for name, vjp in vjps.items())
         self.vjps: Iterable[Vjp] = repeat(compiled[0]) if many else compiled
         self.reads = tuple(dict.fromkeys(name for vjp in compiled for name in vjp.reads))
         self.pick = picker(self.reads, self.arguments)

@@ -68,6 +68,7 @@ FORMULAS: dict[str, Callable[[Array, Array], Any]] = {
 MOVING = {
     "cast", "reshape", "transpose", "broadcast_view", "broadcast_to", "clone", "tile", "flip", "roll", "tril", "triu",
     "concat", "stack", "split", "unbind", "getitem", "setitem", "pad", "as_strided", "add_at", "add_n", "neg",
+    "with_zeros",
 }  # fmt: skip
 """Operations whose derivative does not depend on values."""
 
@@ -271,7 +272,7 @@ Family = Callable[[Edge], Iterator[Candidate]]
 FAMILIES: Mapping[str, Sequence[Family]] = {
     **dict.fromkeys(("multiply", "divide"), (monomials, unsummed)),
     **dict.fromkeys(("add", "subtract", "broadcast_to", "broadcast_view"), (unsummed,)),
-    "matmul": (products_of_matrices,),
+    **dict.fromkeys(("matmul", "bmm"), (products_of_matrices,)),
     **dict.fromkeys(("softmax", "log_softmax"), (softmax,)),
     **dict.fromkeys(("where", "clip", "maximum", "minimum", "fmax", "fmin", "hardtanh", "tril", "triu"), (masked,)),
     **dict.fromkeys(("relu", "leaky_relu"), (masked,)),

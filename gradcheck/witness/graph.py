@@ -15,7 +15,7 @@ EXACT = {
     "reshape", "transpose", "broadcast_view", "broadcast_to", "clone", "tile", "flip", "roll", "tril", "triu", "concat",
     "stack", "split", "unbind", "getitem", "setitem", "written", "where", "complex", "real", "imag", "conj", "neg",
     "maximum", "minimum", "fmax", "fmin", "clip", "abs", "sign", "floor", "ceil", "trunc", "round", "nan_to_num", "max",
-    "min", "relu", "hardtanh", "pad", "as_strided", "fill",
+    "min", "relu", "hardtanh", "pad", "as_strided", "fill", "with_zeros",
 }  # fmt: skip
 """Operations that move, select or copy values, or change them without rounding."""
 

@@ -23,7 +23,7 @@ from gradcheck.witness.kinks import Kink, kinks, smooth
 from gradcheck.witness.rounding import Replays, claim_rounding, tape_rounding
 
 SUMS = {
-    "sum", "mean", "cumsum", "add_n", "matmul", "einsum_explicit", "norm", "add_at", "getitem_adjoint",
+    "sum", "mean", "cumsum", "add_n", "matmul", "bmm", "einsum_explicit", "norm", "add_at", "getitem_adjoint",
     "as_strided_adjoint", "logsumexp",
 }  # fmt: skip
 """Operations that round products and partial sums inside: of a size that the inputs tell, a cancelled output not."""

@@ -95,6 +95,7 @@ def samples(seed: int, sizes: Mapping[int, int] = MappingProxyType({})) -> dict[
             (normal(2, 2, 3), normal(3, 2)), (normal(2, 1, 2, 3), normal(3, 3, 2)), (normal(2, 2, 3), normal(3)),
             (normal(3), normal(2, 3, 2)),
         ],
+        "bmm": [(normal(2, 2, 3), normal(2, 3, 4))],
         "einsum_explicit": [
             ([normal(2, 3), normal(3, 4)], "ij,jk->ik"), ([normal(2, 3)], "ij->j"),
             ([normal(2, 3), normal(3)], "ij,j->"), ([normal(2, 3), normal(2, 3, 2), normal(2)], "ab,abc,c->bc"),

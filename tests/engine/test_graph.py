@@ -6,6 +6,7 @@ import copy
 import gc
 import threading
 import weakref
+from collections.abc import Callable
 from typing import ClassVar
 
 import numpy as np
@@ -223,6 +224,15 @@ class TestGrad:
         (dx,) = paddle.grad(y * x, x, no_grad_vars=[y])
         assert dx.item() == 4.0
 
+    def test_gradients_of_all_uses_of_one_of_several_outputs_are_summed_to_second_order(self) -> None:
+        """A = diag(x) + 1 has the eigenvalues e, with Σe² = Σ(xᵢ + 1)² + 2, and is V·diag(e)·Vᵀ; A₀₀ is x₀ + 1."""
+        x = leaf([1.0, 2.0])
+        e, v = paddle.linalg.eigh(paddle.diag(x) + paddle.ones([2, 2], dtype="float64"))
+        (dx,) = paddle.grad((e**2).sum(), x, create_graph=True)
+        np.testing.assert_allclose(dx.numpy(), [4.0, 6.0], rtol=1e-13)
+        (both,) = paddle.grad(dx[0] + ((v * e) @ v.T)[0, 0] ** 2, x)
+        np.testing.assert_allclose(both.numpy(), [2.0 + 4.0, 0.0], atol=1e-13)
+
     @pytest.mark.parametrize("order", [1, 2, 3, 4])
     def test_to_any_order(self, order: int) -> None:
         x = leaf(0.7)
@@ -231,6 +241,30 @@ class TestGrad:
             (y,) = paddle.grad(y, x, create_graph=True)
         expected = [np.cos, lambda v: -np.sin(v), lambda v: -np.cos(v), np.sin][order - 1](0.7)
         assert y.item() == pytest.approx(expected, rel=1e-14)
+
+    @pytest.mark.parametrize(
+        ("function", "expected"),
+        [
+            (paddle.multiply, [0.0, 0.0]),
+            (lambda x, y: y * x, [0.0, 0.0]),
+            (lambda x, y: x * 2.0 * y, [0.0, 0.0]),
+            (paddle.divide, [0.0, 0.0]),
+            (lambda x, y: paddle.bmm(x.reshape([1, 1, 2]), y.reshape([1, 2, 1])), [0.0, 0.0]),
+            (lambda x, y: x * 2.0, None),
+            (lambda x, y: x / 2.0, None),
+            (paddle.matmul, None),
+            (paddle.add, None),
+            (paddle.maximum, None),
+        ],
+    )
+    def test_what_a_gradient_does_not_depend_on_has_zeros_of_a_product_or_quotient(
+        self, function: Callable[..., paddle.Tensor], expected: list[float] | None
+    ) -> None:
+        """As the release has it; `tests/differential` holds more against it."""
+        x, y = leaf([1.0, 2.0]), leaf([3.0, 4.0])
+        (dx,) = paddle.grad(function(x, y), x, create_graph=True)
+        (dx * float("inf")).sum().backward()
+        assert (x.grad if x.grad is None else x.grad.tolist()) == expected
 
 
 class TestHooks:

@@ -423,6 +423,12 @@ class TestOrders:
             (y,) = paddle.grad(y, x, create_graph=True)
         assert y.item() == pytest.approx(np.exp(0.5), rel=1e-15)
 
+    def test_gradients_through_an_output_that_was_restored_more_than_once_are_summed(self) -> None:
+        x = leaf(0.5)
+        (first,) = paddle.grad(CubeOfOutput.apply(x), x, create_graph=True)
+        (second,) = paddle.grad(first, x, create_graph=True)
+        assert paddle.grad(first + second, x)[0].item() == pytest.approx(2 * np.exp(0.5), rel=1e-15)
+
     def test_once_differentiable_stops_at_the_first(self) -> None:
         once = layer(Cube.forward, paddle.autograd.py_layer.once_differentiable(Cube.backward))
         x = leaf(2.0)

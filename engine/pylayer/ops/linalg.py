@@ -89,6 +89,12 @@ def _swapped(x: Tensor) -> Tensor:
     return transpose(x, [*axes[:-2], axes[-1], axes[-2]])  # type: ignore[no-any-return]
 
 
+@op(x=_matmul_x, y=_matmul_y, zeros=("x", "y"))
+def bmm_(xp: ModuleType, x: Array, y: Array) -> Array:
+    """The products of two batches of matrices."""
+    return xp.matmul(x, y)
+
+
 def mm(input: Tensor, mat2: Tensor, name: str | None = None) -> Tensor:
     """The product of two matrices."""
     return matmul(input, mat2)
@@ -106,7 +112,7 @@ def bmm(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
             f"(InvalidArgument) bmm(): the inputs must be 3-D and of the same batch size, but have the shapes "
             f"{x.shape} and {y.shape}."
         )
-    return matmul(x, y)
+    return bmm_(x, y)  # type: ignore[no-any-return]
 
 
 def mv(x: Tensor, vec: Tensor, name: str | None = None) -> Tensor:
