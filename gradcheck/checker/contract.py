@@ -12,15 +12,13 @@ from gradcheck.checker.cotangents import even_weights
 from gradcheck.checker.low_precision import gradient_rounding
 from gradcheck.checker.point import Point
 from gradcheck.checker.problem import Observation
-from gradcheck.numeric.arrays import Array, module_of, spacing
+from gradcheck.numeric.arrays import SMALLEST, Array, module_of, spacing
 from gradcheck.result import Diagnosis
 
 Gradients = list[Array | None]
 
 UNITS = 2.0**10
 """Units in the last place, relative to the largest element, that separate sums of gradients may be off."""
-LEAST = float(np.finfo("float64").tiny)
-"""Below it, digits are lost."""
 FACTOR = -3.0
 """Of cotangents: neither 0 nor 1, and negative, so that a clipped or a squared cotangent shows."""
 
@@ -178,4 +176,5 @@ def close(whole: Any, part: Any, factor: float, rest: Any, size: float = 0.0, st
     whole, part, rest = (given[0].dtype.type(0) if a is None else a for a in (whole, part, rest))
     size = max(size, float(abs(whole).max()), abs(factor) * float(abs(part).max()), float(abs(rest).max()))
     eps = UNITS * max(spacing(a) for a in given)
-    return bool(np.isfinite(size)) and float(abs(whole - (factor * part + rest)).max()) <= eps * size + stray + LEAST
+    bar = eps * size + stray + SMALLEST["float64"]  # below which digits are lost
+    return bool(np.isfinite(size)) and float(abs(whole - (factor * part + rest)).max()) <= bar

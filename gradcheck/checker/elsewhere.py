@@ -49,6 +49,11 @@ def undecided(why: str, doubted: bool = False) -> Found:
     return Found(Status.INCONCLUSIVE, why, diagnosis=(Diagnosis.of("GC121", why),), doubted=doubted)
 
 
+def listed(names: Sequence[str], most: int, count: int) -> str:
+    """The first of some names, and how many more of all there are."""
+    return ", ".join(names[:most]) + (f" and {count - most} more" if count > most else "")
+
+
 def with_kink(found: Found, why: str) -> Found:
     """What was found of a function that has a kink as well, at which nothing is wrong."""
     if found.verdict not in (Status.PASS, Status.KINK):

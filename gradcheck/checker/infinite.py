@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gradcheck.checker.elsewhere import Found
+from gradcheck.checker.elsewhere import Found, listed
 from gradcheck.checker.look import Looker
 from gradcheck.checker.point import SUM_OF_OUTPUTS
 from gradcheck.numeric.arrays import Array, module_of, only
@@ -54,17 +54,14 @@ def infinite(looker: Looker) -> Found | None:
         else:
             wrong.append(entry)
     if wrong:
-        names = listed([point.place(entry) for entry in wrong], len(wrong))
+        names = listed([point.place(entry) for entry in wrong], MOST_NAMED, len(wrong))
         text = f"backward gives {wrong[0].analytic:g} at {names}, as the slope on neither side does"
         exhaustive = len(drawn) == len(places)
         return Found(Status.FAIL, wrong=wrong, exhaustive=exhaustive, diagnosis=(Diagnosis.of("GC124", text),))
     point.held = elements
-    return Found(Status.KINK, f"the slope grows without bound at {listed(right, len(places))}, as backward says")
-
-
-def listed(names: list[str], count: int) -> str:
-    """The first of some names, and how many more there are."""
-    return ", ".join(names[:MOST_NAMED]) + (f" and {count - MOST_NAMED} more" if count > MOST_NAMED else "")
+    return Found(
+        Status.KINK, f"the slope grows without bound at {listed(right, MOST_NAMED, len(places))}, as backward says"
+    )
 
 
 def slopes(looker: Looker, number: int, index: int, cotangent: Array) -> dict[str, tuple[float, float]]:

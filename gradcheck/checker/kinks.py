@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gradcheck.checker.decide import Decision
-from gradcheck.checker.elsewhere import beside
+from gradcheck.checker.elsewhere import beside, listed
 from gradcheck.checker.look import Look, Looker
 from gradcheck.checker.point import Point
 from gradcheck.numeric.arrays import Array, flat, inner, module_of, place_in, unflat
@@ -51,14 +51,14 @@ class Kinks:
     places: list[str]
     kinked: Array
     """The outputs that have one."""
-    more: int = 0
+    count: int = 0
+    """How many outputs those are."""
     wrong_beside: Look | None = None
 
     @property
     def text(self) -> str:
         """Where the function has no derivative."""
-        more = f" and {self.more} more" if self.more > 0 else ""
-        return ", ".join(self.places) + more
+        return listed(self.places, MOST_NAMED, self.count)
 
 
 def kinked_by_tape(point: Point) -> list[Array] | None:
@@ -113,7 +113,7 @@ def judged(looker: Looker, masks: Masks | None) -> Kinks:
         return Kinks(wrong, [], kinked)
     beside = beside_is_wrong(looker, masks)
     places = named(looker, masks, which[:MOST_NAMED])
-    return Kinks([], places, kinked, len(which) - MOST_NAMED, beside)
+    return Kinks([], places, kinked, len(which), beside)
 
 
 class Range(NamedTuple):

@@ -161,9 +161,12 @@ class Looker:
         if look.decision not in EXCLUDED or not np.isfinite(size):
             return look
         own = np.random.default_rng(point.vjps)  # the looks that follow draw the same, measured or not
-        seen = max(EPSILON["float32"], rounding_seen(point, look.cotangent, look.gradients, own))
-        if point.coarsest > EPS:
-            look.seen = replace(look.seen, allowed=look.seen.allowed + GIVEN_UNITS * min(seen, point.coarsest) * size)
+        epsilon = point.coarsest
+        if epsilon > EPSILON["float32"]:
+            seen = rounding_seen(point, look.cotangent, look.gradients, own)
+            epsilon = min(max(EPSILON["float32"], seen), epsilon)
+        if epsilon > EPS:
+            look.seen = replace(look.seen, allowed=look.seen.allowed + GIVEN_UNITS * epsilon * size)
         if look.decision in EXCLUDED:
             rounding = claim_rounding(point, look.direction, look.cotangent, size, own)
             look.seen = replace(look.seen, allowed=look.seen.allowed + rounding)

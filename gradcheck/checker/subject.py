@@ -8,11 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from gradcheck.checker.outputs import Outputs
-from gradcheck.numeric.arrays import Array, module_of, wide
+from gradcheck.numeric.arrays import SMALLEST, Array, module_of, wide
 from gradcheck.result import Diagnosis
 
-LEAST = float(np.finfo("float64").tiny)
-"""Of a bar: one of 0 is divided by."""
 SIMPLE = 12
 """Factors that are fractions of numbers up to this are simple."""
 
@@ -63,7 +61,7 @@ class Subject:
         """How many digits of values of the right gradient's size are known, those of one element left out: a factor
         fits that."""
         xp = module_of(values)
-        known = xp.log10(xp.maximum(abs(values) / xp.maximum(self.bars[0], LEAST), 1.0))
+        known = xp.log10(xp.maximum(abs(values) / xp.maximum(self.bars[0], SMALLEST["float64"]), 1.0))
         return float(known.sum() - known.max())
 
     def factor(self, candidates: Sequence[Array], rests: Sequence[Array] | None = None) -> float | None:

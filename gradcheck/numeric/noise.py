@@ -133,7 +133,8 @@ def with_hidden(scan: Scan, noise: Array) -> tuple[Array, Array]:
     """
     xp, line, low = module_of(noise), scan.line, of_low_precision(scan)
     if low is not None:
-        return xp.maximum(noise, low), xp.maximum(noise, low)
+        low = xp.maximum(noise, low)
+        return low, low
     tables = [FAR.values(xp, line, sign) for sign in (1.0, -1.0)]
     hidden = of_both(*(DEVIATIONS * FAR.deviation(xp, table) for table in tables))
     reach = xp.maximum(*(abs(table).max(axis=0) for table in tables))
