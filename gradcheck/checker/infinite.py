@@ -17,9 +17,10 @@ SMALL = 2.0**-20
 STEPS = range(-17, -8)
 """The exponents of the smallest steps: the shape of a function at an element that is 0 shows there, whatever the size
 of the others."""
-GROWS = 0.5
+GROWS = 0.9
 """The slope grows without bound if from step to step it grows by no less than this times what it grew before. With
-steps of ratio 4 that is 4^(1 − p) for a power p < 1 and 1 for a logarithm, but 1/4 or less where it has a limit."""
+steps of ratio 4 that is 4^(1 − p) beside a power p: more than 1 for p < 1, and 1 for a logarithm, but less where the
+slope has a limit (1/2 for x^1.5, 1/4 for what is smooth). Powers from 1 to 1.07 are taken for logarithms."""
 MOST_LOOKED_AT = 16
 """Elements that are held against the function's slope, drawn at random."""
 MOST_NAMED = 3
@@ -78,6 +79,6 @@ def slopes(looker: Looker, number: int, index: int, cotangent: Array) -> dict[st
         values = np.array([sign * float(scan.samples[k][side].change[0]) / (size * RATIO**k) for k in STEPS])
         growth = values[:-1] - values[1:]
         unbounded = bool((growth[:-1] / growth[1:] >= GROWS).all())
-        slope = float(np.copysign(np.inf, growth[0])) if unbounded else float(values[0])
+        slope = float(np.copysign(np.inf, growth[0])) if unbounded else float(values[0]) + 0.0  # no −0
         found[name] = slope, float(abs(growth[0]))
     return found

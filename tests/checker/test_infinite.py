@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from claims import GREEN, in_both, in_numpy, in_paddle, judging
+from claims import GREEN, NOT_FAIL, in_both, in_numpy, in_paddle, judging
 
 import gradcheck
 import pylayer.paddle as paddle
@@ -35,6 +35,9 @@ ROOT = in_both(
 )  # fmt: skip
 OTHERS = [
     *in_numpy("∛x", np.cbrt, lambda x, y, g: g / (3 * y * y), lambda x, y, g: -g / (3 * y * y), WITH_0, of_right=KINK),
+    *in_numpy("x^1.5", lambda x: x**1.5, lambda x, y, g: g * 1.5 * np.sqrt(x),
+              lambda x, y, g: g * np.where(x == 0, np.inf, 1.5 * np.sqrt(x)), WITH_0,
+              of_right=NOT_FAIL),
     *in_numpy("√|x|", lambda x: np.sqrt(abs(x)), lambda x, y, g: g / (2 * y), lambda x, y, g: g / y, WITH_0,
               of_right=KINK),
     *in_numpy("an entropy", lambda p: -np.where(p > 0, p * np.log(p), 0.0).sum(),

@@ -113,11 +113,21 @@ def centred_vjp(share: float) -> Callable[..., Any]:
     return lambda x, y, g: g - share * part(g).mean(-1, keepdims=True)
 
 
+def beside_sin(by: float) -> Callable[..., Any]:
+    return lambda x, y, g: (np.float32(by) * part(g) * np.cos(part(x))).astype(x.dtype)
+
+
 RECORDED = [
     *in_both_dtypes("a gate", lambda x, v: paddle.nn.functional.sigmoid(x.astype("float32")).astype(x.dtype) * v,
                     gate_vjp(1), gate_vjp(1.001), (4, 6), (4, 6), make=recorded),
     *in_both_dtypes("x − mean on the tape", lambda x: x - x.astype("float32").mean(-1, keepdim=True).astype(x.dtype),
                     centred_vjp(1), centred_vjp(1.001), (4, 6), make=recorded),
+]  # fmt: skip
+
+RECORDED += [
+    Claim(f"sin of {dtype}, backward in float32 beside the tape", recorded, paddle.sin, [beside_sin(1)],
+          [beside_sin(1.05)], normal((3, 4), dtype=dtype), seeds=6)
+    for dtype in ("float32", "float16")
 ]  # fmt: skip
 
 

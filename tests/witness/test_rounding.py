@@ -110,6 +110,26 @@ def test_a_backward_that_computes_in_a_coarser_dtype_is_granted_its_rounding() -
     assert (abs(problem.vjp(problem.inputs, u)[0] - tape.gradient(u)[0]) <= bars[0]).all()
 
 
+def test_what_is_infinite_on_the_way_is_not_moved() -> None:
+    """A mask of −inf in a softmax: what it hides rounds no worse than the rest."""
+    mask = np.where(np.tril(np.ones((4, 4))), 0.0, -np.inf)
+
+    def attended(x: Any) -> Any:
+        return F.softmax(x * 2.0 + paddle.to_tensor(mask), -1)
+
+    def backward(x: Any, g: Any) -> Any:
+        p = attended(x)
+        return 2.0 * p * (g - (p * g).sum(-1, keepdim=True))
+
+    problem = problem_of(layer(attended, backward), random(4, 4))
+    assert problem.record is not None
+    tape = problem.record(problem.inputs)
+    assert tape is not None
+    for of in (tape_rounding, claim_rounding):
+        *_, bars = of(tape, [random(4, 4)], tape.replays)
+        assert float(bars[0].max()) < 1e-12
+
+
 def test_what_may_be_off_only_grows_until_it_is_enough() -> None:
     problem = problem_of(layer(lambda x: paddle.exp(paddle.sin(x))), np.linspace(-2, 2, 9))
     assert problem.record is not None
