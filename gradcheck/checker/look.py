@@ -11,16 +11,14 @@ import numpy as np
 
 from gradcheck.checker.cotangents import equal_weights, even_weights
 from gradcheck.checker.decide import Claim, Decision, Heard, Seen, decide
-from gradcheck.checker.low_precision import claim_rounding, rounding_seen
+from gradcheck.checker.low_precision import granted
 from gradcheck.checker.of_tape import ROUNDING, OfTape, of_tape
 from gradcheck.checker.point import Point
-from gradcheck.numeric.arrays import EPS, EPSILON, Array, module_of, root_of_squares, shares
+from gradcheck.numeric.arrays import EPS, Array, module_of, root_of_squares, shares
 from gradcheck.numeric.derivative import BRIEF, Derivative, derivative_of
 from gradcheck.numeric.line import LARGE, RATIO, USUAL, Scan, moved
 from gradcheck.numeric.noise import OF_FLOAT32, ON_THE_WAY, measured, with_hidden
 
-GIVEN_UNITS = 4
-"""As `ROUNDING`, in units of the coarser dtype that backward computes in."""
 EXCLUDED = (Decision.FAIL, Decision.CONTRADICTION)
 """Decisions by which the differences exclude the claim."""
 SIGNS = 5.0
@@ -154,22 +152,14 @@ class Looker:
         return self.granted(self.with_tape(look, masks))
 
     def granted(self, look: Look) -> Look:
-        """The claim excluded only beyond its own rounding: that of the dtype that the inputs were given in, of float32
-        unseen (a constant of it does not show), of a coarser one where it is seen; if that is not enough, what is
-        measured."""
-        point, size = self.point, min(look.claim.size, SIGNS * look.claim.root)
+        """The claim excluded only beyond its own rounding."""
+        size = min(look.claim.size, SIGNS * look.claim.root)
         if look.decision not in EXCLUDED or not np.isfinite(size):
             return look
-        own = np.random.default_rng(point.vjps)  # the looks that follow draw the same, measured or not
-        epsilon = point.coarsest
-        if epsilon > EPSILON["float32"]:
-            seen = rounding_seen(point, look.cotangent, look.gradients, own)
-            epsilon = min(max(EPSILON["float32"], seen), epsilon)
-        if epsilon > EPS:
-            look.seen = replace(look.seen, allowed=look.seen.allowed + GIVEN_UNITS * epsilon * size)
-        if look.decision in EXCLUDED:
-            rounding = claim_rounding(point, look.direction, look.cotangent, size, own)
-            look.seen = replace(look.seen, allowed=look.seen.allowed + rounding)
+        for more in granted(self.point, look.direction, look.cotangent, look.gradients, size):
+            look.seen = replace(look.seen, allowed=look.seen.allowed + more)
+            if look.decision not in EXCLUDED:
+                break
         return look
 
     # ----------------------------------------------------------------- the differences

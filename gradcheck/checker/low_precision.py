@@ -3,7 +3,7 @@ it is right in the inputs' own dtype."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import ml_dtypes
@@ -33,9 +33,29 @@ SPREAD = 6
 """How many times the root mean square of the error there the error may be: rounding varies from point to point, a wrong
 formula is off by the same everywhere, so that its error is one root mean square. By Student's t, 6 neighbours' is
 exceeded 6 times once in 1,000."""
+GRANTED = 4
+"""Units of rounding granted unasked to a backward in a lower precision than float64, of how large the claim can be: a
+few operations in a row."""
 OF_OUTPUTS = 2.0
 """Units in the last place of the outputs, over the scale of the inputs, that a gradient may be off at least: the
 difference of two numbers as large as the outputs, each rounded. A forward shows nothing smaller either."""
+
+
+def granted(
+    point: Point, direction: Sequence[Array | None], cotangent: Array, gradients: Sequence[Array], size: float
+) -> Iterator[float]:
+    """What a claimed uᵀJ d may be off by its own rounding: at first what is granted unasked, then what is measured.
+
+    Unasked is the rounding of the dtype that the inputs were given in; of float32 also if it is not seen, as that of a
+    constant is not, of a coarser one if it is. `size` is how large the claim can be.
+    """
+    random = np.random.default_rng(point.vjps)  # the looks that follow draw the same, measured or not
+    epsilon = point.coarsest
+    if epsilon > EPSILON["float32"]:
+        epsilon = min(max(EPSILON["float32"], rounding_seen(point, cotangent, gradients, random)), epsilon)
+    if epsilon > EPS:
+        yield GRANTED * epsilon * size
+    yield claim_rounding(point, direction, cotangent, size, random)
 
 
 def claim_rounding(
