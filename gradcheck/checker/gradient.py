@@ -128,7 +128,8 @@ class Check:
         elements = Counter(number for number, _ in {(entry.input, entry.index) for entry in found.wrong})
         counts: dict[str, tuple[int, int]] = {}
         for number, name in enumerate(names):
-            count = max(elements[number], named.counts.get(number, 0) if named is not None else 0)
+            known = 0 if named is None or number not in named.wrong else int(named.wrong[number].sum())
+            count = max(elements[number], known)
             right = named is not None and number in named.right
             if count or right or found.verdict is not Status.FAIL:
                 counts[name] = (count, self.point.x[number].size)

@@ -34,12 +34,14 @@ MOST_ENTRIES = 2**25
 
 @dataclass
 class Named:
-    """Wrong entries, those that carry most of the error first; how many elements of which input are wrong; and why."""
+    """Wrong entries, those that carry most of the error first; which elements of which input are wrong; and why."""
 
     entries: list[Entry] = field(default_factory=list)
-    counts: dict[int, int] = field(default_factory=dict)
+    wrong: dict[int, Array] = field(default_factory=dict)
+    """By input, a mask of its elements that are known to be wrong."""
     right: set[int] = field(default_factory=set)
     exhaustive: bool = True
+    """Whether there are no more."""
     causes: tuple[Diagnosis, ...] = ()
     patterns: tuple[str, ...] = ()
     unfinished: bool = False
@@ -59,8 +61,8 @@ def name_wrong(looker: Looker, look: Look, listed: int, thorough: bool) -> Named
             named = by_columns(looker, look, budget)
         named.entries.sort(key=lambda e: -distance(e.analytic, e.numeric))
         named.patterns = patterns(point, named)
-        wrong = [number for number, count in named.counts.items() if count]
-        named.causes = tuple(causes(looker, wrong, look, budget - (point.evaluations + point.vjps - spent)))
+        left = budget - (point.evaluations + point.vjps - spent)
+        named.causes = tuple(causes(looker, list(named.wrong), look, left))
     except OutOfTimeError:
         named.unfinished = True
     return named
@@ -74,9 +76,8 @@ def by_tape(looker: Looker, look: Look, listed: int) -> Named:
     assert look.tape.rejected is not None
     rejected, taped = look.tape.rejected, look.tape.gradients
     for number, mask in enumerate(rejected):
-        count = int(mask.sum())
-        if count:
-            named.counts[number] = count
+        if bool(mask.any()):
+            named.wrong[number] = mask
         else:
             named.right.add(number)
     diagonal = claimed_diagonal(looker, look, 0) if len(point.x) == 1 else None
@@ -173,7 +174,10 @@ def by_columns(looker: Looker, look: Look, budget: float) -> Named:
             found = searched(looker, alone, number)
             named.exhaustive = False
         named.entries += found
-        named.counts[number] = len({e.index for e in found})
+        if found:
+            wrong = ~everywhere
+            wrong.reshape(-1)[sorted({e.index for e in found})] = True
+            named.wrong[number] = wrong
     return named
 
 
@@ -238,23 +242,14 @@ def patterns(point: Point, named: Named) -> tuple[str, ...]:
     """Per input whose wrong elements make up whole slices: ``all of x[:, 3]``. Only where all of them are known."""
     if not named.exhaustive:
         return ()
-    found = []
-    for number, count in named.counts.items():
-        x = point.x[number]
-        indices = {e.index for e in named.entries if e.input == number}
-        if len(indices) != count or not 1 < count < x.size:
-            continue
-        wrong = np.zeros(x.size, bool)
-        wrong[sorted(indices)] = True
-        text = whole_slices(wrong.reshape(x.shape), point.problem.names[point.moved[number]])
-        if text:
-            found.append(text)
-    return tuple(found)
+    names = {number: point.problem.names[point.moved[number]] for number in named.wrong}
+    texts = (whole_slices(np.asarray(wrong.tolist()), names[number]) for number, wrong in named.wrong.items())
+    return tuple(text for text in texts if text)
 
 
 def whole_slices(wrong: np.ndarray[Any, Any], name: str) -> str:
-    """The slices along one axis that are wrong throughout, if they are all that is wrong."""
-    for axis in range(wrong.ndim):
+    """The slices along one axis that are wrong throughout, if they are all that is wrong, and not everything."""
+    for axis in range(wrong.ndim) if 1 < int(wrong.sum()) < wrong.size else ():
         others = tuple(k for k in range(wrong.ndim) if k != axis)
         whole = wrong.all(axis=others)
         if bool(whole.any()) and int(whole.sum()) * (wrong.size // wrong.shape[axis]) == int(wrong.sum()):

@@ -10,9 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import gradcheck
+import pylayer.paddle as paddle
 from gradcheck.checker.gradient import check_gradient
 from gradcheck.checker.problem import Problem
 from gradcheck.result import GradientSummary, Status
+from pylayer.paddle.autograd import PyLayer
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
@@ -329,3 +332,23 @@ def test_whole_slices_are_said_only_where_every_wrong_entry_is_known() -> None:
     )
     assert (usual.exhaustive, usual.patterns) == (False, ())
     assert (full.exhaustive, full.patterns) == (True, ("all of x0[0:500]",))
+
+
+def test_a_wrong_column_is_said_as_such_where_the_tape_knows_all_of_it() -> None:
+    """Also of more entries than are listed."""
+
+    class Layer(PyLayer):
+        @staticmethod
+        def forward(ctx: Any, x: Any, w: Any) -> Any:
+            ctx.save_for_backward(x, w)
+            return paddle.matmul(x, w)
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            x, w = ctx.saved_tensor()
+            doubled = paddle.to_tensor(np.where(np.arange(9) == 3, 2.0, 1.0))
+            return g @ w.t(), (x.t() @ g) * doubled
+
+    found = gradcheck.check(Layer, RANDOM.standard_normal((8, 30)), RANDOM.standard_normal((30, 9)))
+    assert found.patterns == ("all of w[:, 3]",)
+    assert found.wrong_counts["w"] == (30, 270)
