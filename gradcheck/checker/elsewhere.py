@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from enum import Enum, auto
 
 from gradcheck.checker.decide import Decision
 from gradcheck.checker.look import Look, Looker
@@ -62,6 +63,16 @@ def with_kink(found: Found, why: str) -> Found:
     return replace(found, verdict=Status.KINK, why=whole, diagnosis=(*found.diagnosis, Diagnosis.of("GC120", why)))
 
 
+class Said(Enum):
+    """What a look at other inputs says of the gradient there."""
+
+    NOTHING = auto()
+    RIGHT = auto()
+    WRONG = auto()
+    CONTESTED = auto()
+    """Wrong by one reading of the finest structure alone."""
+
+
 def elsewhere(looker: Looker, look: Look, anyway: bool = False) -> Found:
     """What the gradient is worth where nothing is seen: it is looked at where the function responds.
 
@@ -70,43 +81,48 @@ def elsewhere(looker: Looker, look: Look, anyway: bool = False) -> Found:
     held, contested = look.seen.holds(look.claim.value), False
     for multiple in MULTIPLES if anyway or (held and not look.seen.noisy) else ():
         try:
-            scaled = looker.point.beside([x * multiple for x in looker.point.x])
-            there = Looker(scaled, looker.random, looker.rtol, fine=True)
-            if there.point.outputs.not_finite() is not None:
-                continue
-            found = there.look()
-            # no slope there tells little of a claim of 0 if the function is flat there too: nearer to 0 it may respond
-            further = found.decision is Decision.UNSEEN and (found.claim.size > 0 or multiple > 1)
-            whole = (found.decision is Decision.FAIL or further) and not found.kinked
-            if whole:
-                found = there.look(whole=True)
-            # a gradient of 0 there tells nothing of another here, nor of a function that changes here and not there
-            idle = not found.claim.size and (
-                look.claim.size > 0 or look.derivative.responds > found.derivative.responds
-            )
-            if found.decision is Decision.UNSEEN or found.kinked or idle:
-                continue
-            if found.decision is Decision.FAIL and found.rejected is None:  # by both readings of the finest structure
-                there.fine = False
-                coarse = there.look(whole=True)
-                if coarse.claim.size > 0 and coarse.decision is not Decision.FAIL:  # of size 0: nothing was asked
-                    contested |= not coarse.claim.size <= coarse.seen.bar < float("inf")
-                    continue
-            # one projection may be small by chance, and then hides what is wrong by a factor
-            again = there.look(whole=whole).decision if found.decision is Decision.PASS else found.decision
+            said = said_at(looker, look, multiple)
         except Exception:  # it is not asked to work elsewhere
             continue
-        if found.decision is Decision.PASS and again is Decision.PASS:
+        if said is Said.RIGHT:
             return Found(Status.PASS, marks=(f"flat here, right at {multiple:g} times the inputs",))
-        if found.decision is Decision.FAIL and look.rejected is not None:
+        if said is Said.WRONG and look.rejected is not None:
             return Found(Status.FAIL, look=look)  # the tape rejects it here, and both where something is seen
-        if found.decision is Decision.FAIL:
+        if said is Said.WRONG:
             why = UNSEEN.format(f": at {multiple:g} times the inputs, where it responds, the gradient is wrong")
             return replace(undecided(why, doubted=True), wrong_elsewhere=True)
+        contested |= said is Said.CONTESTED
     silent = held and not contested and not look.derivative.responds and not look.seen.noisy
     if silent and look.claim.size <= look.seen.bar < float("inf"):  # what backward gives is no more than rounding
         return Found(Status.PASS, marks=("nothing changes here",))
     return undecided(UNSEEN.format(looker.point.raised), doubted=contested or not held)
+
+
+def said_at(looker: Looker, look: Look, multiple: float) -> Said:
+    """What the gradient is worth at a multiple of the inputs."""
+    there = Looker(looker.point.beside([x * multiple for x in looker.point.x]), looker.random, looker.rtol, fine=True)
+    if there.point.outputs.not_finite() is not None:
+        return Said.NOTHING
+    found = there.look()
+    # no slope there tells little of a claim of 0 if the function is flat there too: nearer to 0 it may respond
+    further = found.decision is Decision.UNSEEN and (found.claim.size > 0 or multiple > 1)
+    whole = (found.decision is Decision.FAIL or further) and not found.kinked
+    if whole:
+        found = there.look(whole=True)
+    # a gradient of 0 there tells nothing of another here, nor of a function that changes here and not there
+    idle = not found.claim.size and (look.claim.size > 0 or look.derivative.responds > found.derivative.responds)
+    if found.kinked or idle:
+        return Said.NOTHING
+    if found.decision is Decision.PASS:  # once more: a projection that is small by chance hides a wrong factor
+        return Said.RIGHT if there.look(whole=whole).decision is Decision.PASS else Said.NOTHING
+    if found.decision is not Decision.FAIL:
+        return Said.NOTHING
+    if found.rejected is None:  # by both readings of the finest structure
+        there.fine = False
+        coarse = there.look(whole=True)
+        if coarse.claim.size > 0 and coarse.decision is not Decision.FAIL:  # of size 0: nothing was asked
+            return Said.NOTHING if coarse.claim.size <= coarse.seen.bar < float("inf") else Said.CONTESTED
+    return Said.WRONG
 
 
 def beside(looker: Looker, masks: Sequence[Array | None] | None = None) -> Looker:
