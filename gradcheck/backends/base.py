@@ -136,9 +136,9 @@ class Backend(Protocol):
         `move` changes the output of each operation, given with its name and number, in place.
         """
 
-    def moving(self, move: Callable[[str, Array, int], None]) -> AbstractContextManager[Any]:
-        """A block in which `move` changes the output of each operation, recorded or not; of no effect where the backend
-        cannot record."""
+    def moving(self, move: Callable[[str, Array, int], None], leaks: list[str]) -> AbstractContextManager[Any]:
+        """A block in which `move` changes the output of each operation, recorded or not, and `leaks` is told what hands
+        values to other code, which are then not moved; of no effect where the backend cannot record."""
 
 
 class Entry(NamedTuple):

@@ -76,9 +76,9 @@ class BundledBackend:
         """What the call computed, operation by operation; see `gradcheck.backends.recording`."""
         return recorded(call, inputs, lines, move)
 
-    def moving(self, move: Mover) -> AbstractContextManager[Any]:
+    def moving(self, move: Mover, leaks: list[str]) -> AbstractContextManager[Any]:
         """Have `move` change the output of each operation."""
-        return watched(Moving(move))
+        return watched(Moving(move, leaks))
 
 
 def numpy_backend() -> BundledBackend:

@@ -126,7 +126,7 @@ class PaddleBackend:
     ) -> None:
         """Paddle does not say what it computes."""
 
-    def moving(self, move: Callable[[str, Array, int], None]) -> AbstractContextManager[None]:
+    def moving(self, move: Callable[[str, Array, int], None], leaks: list[str]) -> AbstractContextManager[None]:
         """Nothing is moved."""
         return nullcontext()
 

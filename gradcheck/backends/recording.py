@@ -158,8 +158,9 @@ class Moving:
 
     records = False
 
-    def __init__(self, move: Mover) -> None:
+    def __init__(self, move: Mover, leaks: list[str]) -> None:
         self.move = move
+        self.leaks = leaks
 
     def made(self, node: Node, out: Any) -> None:
         assert isinstance(node, OpNode)
@@ -174,7 +175,8 @@ class Moving:
         move_outputs(self.move, op, list(out) if isinstance(out, (tuple, list)) else [out], read)
 
     def left(self, tensor: Tensor, how: str) -> None:
-        pass
+        if is_differentiable(tensor.array):
+            self.leaks.append(how)
 
     def decided(self, tensor: Tensor) -> None:
         pass

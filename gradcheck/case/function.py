@@ -237,6 +237,7 @@ class Replays:
         self.function = function
         self.arrays = arrays
         self.needed = needed
+        self.leaks: list[str] = []
 
     def run(self, lines: bool = False, move: Mover | None = None, arrays: Sequence[Array] | None = None) -> Any:
         """The recording of the call, perhaps at other arrays."""
@@ -249,5 +250,6 @@ class Replays:
         return Graph(self.run(arrays=inputs, move=move)[0])
 
     def claimed(self, cotangents: Sequence[Array | None], move: Mover) -> list[Array | None]:
-        with self.function.backend.moving(move):
+        self.leaks.clear()
+        with self.function.backend.moving(move, self.leaks):
             return self.function.vjp(self.arrays, cotangents, self.needed)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gradcheck.checker.cotangents import even_weights
-from gradcheck.checker.low_precision import gradient_rounding
+from gradcheck.checker.low_precision import gradient_rounding, natural_size
 from gradcheck.checker.point import Point
 from gradcheck.checker.problem import Observation
 from gradcheck.numeric.arrays import SMALLEST, Array, module_of, spacing
@@ -89,8 +89,10 @@ class Contracts:
         if not all(finite(a) for a in whole):  # three times as large is too large for the dtype
             return []
 
+        sizes = {k: natural_size(self.at, number, mixed) for number, k in enumerate(self.at.moved)}
+
         def apart(k: int, stray: float = 0.0) -> bool:
-            return not close(whole[k], of_g[k], FACTOR, of_h[k], self.natural(mixed, k), stray)
+            return not close(whole[k], of_g[k], FACTOR, of_h[k], sizes[k], stray)
 
         names = self.named(apart)
         if names:  # a backward may round to float32 on the way, whatever it is given
@@ -104,18 +106,6 @@ class Contracts:
         names = self.named(lambda k: zero[k] is not None and bool((zero[k] != 0).any()))  # type: ignore[union-attr]
         text = "a cotangent of zeros does not give a gradient of zeros"
         return [Diagnosis.of("GC110", text, names)] if names else []
-
-    def natural(self, cotangent: Array, k: int) -> float:
-        """The size of an input's gradient if the outputs were proportional to it: beside it rounding errors are small,
-        also where the gradient is nothing but rounding errors of a zero."""
-        x = self.at.inputs[k]
-        size = float(abs(x).max()) if x.size else 0.0
-        along = [
-            float(abs(u).max()) * float(abs(y).max())
-            for u, y in zip(self.at.outputs.split(cotangent), self.at.outputs.arrays, strict=True)
-            if u is not None and u.size
-        ]
-        return max(along, default=0.0) / size if size else 0.0
 
     def undefined_cotangents(self) -> list[Diagnosis]:
         """An output that takes no part in the loss counts as one with a cotangent of zeros."""

@@ -52,7 +52,7 @@ def granted(
     random = np.random.default_rng(point.vjps)  # the looks that follow draw the same, measured or not
     epsilon = point.coarsest
     if epsilon > EPSILON["float32"]:
-        epsilon = min(max(EPSILON["float32"], rounding_seen(point, cotangent, gradients, random)), epsilon)
+        epsilon = max(EPSILON["float32"], epsilon_seen(point, cotangent, gradients, random))
     if epsilon > EPS:
         yield GRANTED * epsilon * size
     yield claim_rounding(point, direction, cotangent, size, random)
@@ -100,11 +100,13 @@ def gradient_rounding(point: Point, cotangent: Array, random: np.random.Generato
     return rounding
 
 
-def rounding_seen(point: Point, cotangent: Array, gradients: Sequence[Array], random: np.random.Generator) -> float:
-    """How coarsely backward is seen to round, relative to the largest gradient; 0 if as float64 does."""
+def epsilon_seen(point: Point, cotangent: Array, gradients: Sequence[Array], random: np.random.Generator) -> float:
+    """The spacing of the dtype that backward is seen to round to: float64's, or float32's and more, up to that of the
+    inputs as they were given."""
     pairs = zip(gradient_rounding(point, cotangent, random), gradients, strict=True)
-    seen = [float(r.max()) / (float(abs(g).max()) or 1.0) for r, g in pairs if r.size]
-    return max((s for s in seen if s > COARSE * EPS), default=0.0)
+    seen = max(float(r.max()) / (float(abs(g).max()) or 1.0) for r, g in pairs if r.size)
+    float32 = EPSILON["float32"]
+    return min(max(float32, seen), max(float32, point.coarsest)) if seen > COARSE * EPS else EPS
 
 
 def strays(values: Callable[[float], Array], spacing: float) -> Array:
@@ -158,7 +160,7 @@ def wrong_in_low_precision(point: Point, random: np.random.Generator, rtol: floa
     for number, ((a, b), square) in enumerate(zip(here, squares, strict=True)):
         if not a.size:
             continue
-        size = UNITS * float(abs(b).max()) + OF_OUTPUTS * natural_size(point, number)
+        size = UNITS * float(abs(b).max()) + OF_OUTPUTS * natural_size(point, number, cotangent)
         usual = sorted(square.reshape(-1).tolist())[a.size // 2]  # of one element a few may agree by chance
         strayed = SPREAD * module_of(a).sqrt(module_of(a).maximum(square, usual) / NEIGHBOURS)
         bar = smallest + eps * size + strayed + rtol * abs(b)
@@ -174,10 +176,11 @@ def range_of(inputs: Sequence[Array], moved: Sequence[int]) -> tuple[float, floa
     return max(float(f.smallest_normal) for f in limits), min(float(f.max) for f in limits)
 
 
-def natural_size(point: Point, number: int) -> float:
-    """The gradient of a sum of outputs that are proportional to the input; or 1, as where they saturate (1 − y²), if
-    they are not smaller."""
+def natural_size(point: Point, number: int, cotangent: Array) -> float:
+    """How large the gradient of an input is if the outputs are proportional to it; or the outputs themselves, as where
+    they saturate (1 − y²), if they are small beside 1. Beside it rounding errors are small, also where the gradient is
+    nothing but these."""
     x = point.x[number]
     size = float(abs(x).max()) if x.size else 0.0
-    largest = float(abs(point.outputs.vector).max())
-    return max(largest / size if size else 0.0, min(largest, 1.0))
+    largest = float(abs(cotangent * point.outputs.vector).max())
+    return max(largest / size if size else 0.0, min(largest, float(abs(cotangent).max())))

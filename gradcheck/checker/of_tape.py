@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from gradcheck.checker.decide import Heard
-from gradcheck.checker.low_precision import UNITS, gradient_rounding
+from gradcheck.checker.low_precision import UNITS, epsilon_seen, natural_size
 from gradcheck.checker.point import Point
-from gradcheck.numeric.arrays import EPS, EPSILON, Array, module_of, shares
+from gradcheck.numeric.arrays import EPS, Array, module_of, shares
 
 Masks = Sequence[Array | None]
 
@@ -37,19 +37,12 @@ class OfTape:
     asked, and no more than was needed where they agree."""
 
 
-def rounding_off_tape(
-    point: Point, cotangent: Array, claimed: Sequence[Array], taped: Sequence[Array]
-) -> Sequence[Array | float]:
-    """Per moved input, the rounding of a backward that computes in float32 beside the tape, if it may be no more."""
-    most = [UNITS * max(point.coarsest, EPSILON["float32"]) * float(abs(t).max(initial=0.0)) for t in taped]
-    if not all(float(abs(g - t).max(initial=0.0)) <= m for g, t, m in zip(claimed, taped, most, strict=True)):
-        return [0.0 for _ in taped]
-    rounding = gradient_rounding(point, cotangent, np.random.default_rng(point.vjps))
-    bars = []
-    for t, r, m in zip(taped, rounding, most, strict=True):
-        seen = float(r.max(initial=0.0)) / (float(abs(t).max(initial=0.0)) or 1.0)  # by chance an element shows less
-        bars.append(module_of(r).minimum(module_of(r).maximum(r, seen * abs(t)), m))
-    return bars
+def rounding_off_tape(point: Point, cotangent: Array, claimed: Sequence[Array], taped: Sequence[Array]) -> list[float]:
+    """Per moved input, how far a backward may be off that takes values off the tape, as what it computes from them is
+    not moved: a few operations of the precision that it is seen to have, on numbers that may cancel."""
+    epsilon = epsilon_seen(point, cotangent, claimed, np.random.default_rng(point.vjps))
+    sizes = [max(float(abs(t).max(initial=0.0)), natural_size(point, k, cotangent)) for k, t in enumerate(taped)]
+    return [UNITS * epsilon * size for size in sizes]
 
 
 def of_tape(
@@ -78,7 +71,8 @@ def of_tape(
     bars = point.rounding(cotangent, enough=lambda bars: beyond(bars) is None)
     bars = [module_of(b).where(b == b, b, float("inf")) for b in bars]  # NaN knows nothing
     rejected = beyond(bars)
-    if rejected is not None:  # values that leave the tape are not moved: what backward rounds there is measured
+    assert point.tape is not None
+    if rejected is not None and point.tape.replays.leaks:
         bars = [b + r for b, r in zip(bars, rounding_off_tape(point, cotangent, claimed, taped), strict=True)]
         rejected = beyond(bars)
     lost = sum(

@@ -25,6 +25,9 @@ Mover = Callable[[str, Array, int], None]
 class Replays(Protocol):
     """What computes a call again, with values moved on the way."""
 
+    leaks: list[str]
+    """What took values off the tape when `claimed` was last run: what is computed from these is not moved."""
+
     def beside(self, inputs: Sequence[Array], move: Mover) -> Graph:
         """The call recorded at other inputs."""
 

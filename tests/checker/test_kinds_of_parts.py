@@ -127,7 +127,43 @@ RECORDED = [
 RECORDED += [
     Claim(f"sin of {dtype}, backward in float32 beside the tape", recorded, paddle.sin, [beside_sin(1)],
           [beside_sin(1.05)], normal((3, 4), dtype=dtype), seeds=6)
-    for dtype in ("float32", "float16")
+    for dtype in ("float64", "float32", "float16")
+]  # fmt: skip
+
+
+# ------------------------------------------------------------------- the same where what backward computes cancels
+def soft(share: float) -> Callable[..., Any]:
+    def backward(x: Any, y: Any, g: Any) -> Any:
+        p = softmax(x)
+        return share * p * (g - (p * g).sum(-1, keepdims=True))
+
+    return backward
+
+
+def mixed_vjp(share: float) -> Callable[..., Any]:
+    def backward(a: Any, h: Any, y: Any, g: Any) -> Any:
+        z, c = sigmoid(a), np.tanh(a)
+        return share * g * ((h - c) * z * (1 - z) + (1 - z) * (1 - c * c)), g * z
+
+    return backward
+
+
+def mixed(a: Any, h: Any) -> Any:
+    z = 1 / (1 + paddle.exp(-a))
+    return (1 - z) * paddle.tanh(a) + z * h
+
+
+def wide(*shapes: tuple[int, ...]) -> Callable[[int], list[Any]]:
+    return lambda seed: [16 * x for x in normal(*shapes)(seed)]
+
+
+SATURATED = [
+    Claim(f"{name} of large numbers, backward in NumPy beside the tape", recorded, forward, [vjp(1)],
+          [vjp(1.05), vjp(0)], wide(*shapes), seeds=6)
+    for name, forward, vjp, shapes in (
+        ("softmax", lambda x: paddle.nn.functional.softmax(x, -1), soft, [(16, 4)]),
+        ("a gated cell", mixed, mixed_vjp, [(4, 6), (4, 6)]),
+    )
 ]  # fmt: skip
 
 
@@ -162,4 +198,4 @@ MASKED = [
 ]  # fmt: skip
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
-test_a_right_backward_is_green, test_a_wrong_backward_fails = judging(IN_NUMPY, RECORDED, MASKED)
+test_a_right_backward_is_green, test_a_wrong_backward_fails = judging(IN_NUMPY, RECORDED, SATURATED, MASKED)
