@@ -150,3 +150,16 @@ def test_what_is_wrong_where_few_digits_show_it_is_not_green(power: int, x: floa
 
     assert check(forward, backward, [x]).verdict in GREEN
     assert check(forward, lambda x, y, g: 1.02 * backward(x, y, g), [x]).verdict not in GREEN
+
+
+@pytest.mark.parametrize(
+    ("forward", "backward"),
+    [
+        (np.sqrt, lambda x, y, g: g * np.where(x == 0, 0, 0.5 / np.where(x == 0, 1, y))),
+        (lambda x: x**1.5, lambda x, y, g: g * 1.5 * np.sqrt(x)),
+    ],
+)
+def test_the_edge_of_the_domain_is_said_to_be_one(forward: Any, backward: Any) -> None:
+    found = check(forward, backward, [0.0, 1.3, 0.7])
+    assert found.verdict is Status.INCONCLUSIVE
+    assert "edge of the function's domain" in found.why
