@@ -153,6 +153,10 @@ class Recorded:
         ]
 
 
+WALKS = ("grad()", "backward()")
+"""What takes values off a tape and computes with operations of its own, which are moved."""
+
+
 class Moving:
     """The watch that lets everything run as it would, and moves what comes out of each operation."""
 
@@ -175,7 +179,7 @@ class Moving:
         move_outputs(self.move, op, list(out) if isinstance(out, (tuple, list)) else [out], read)
 
     def left(self, tensor: Tensor, how: str) -> None:
-        if is_differentiable(tensor.array):
+        if how not in WALKS and is_differentiable(tensor.array):
             self.leaks.append(how)
 
     def decided(self, tensor: Tensor) -> None:

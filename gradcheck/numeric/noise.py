@@ -86,8 +86,9 @@ x · (1 − 1) / 2): a few operations."""
 OF_FLOAT32 = ON_THE_WAY * EPSILON["float32"]
 """The same where a function computes in float32, relative to the largest output, or 1."""
 SHARED = 0.25
-"""Of the relative rounding error that half of the rows have, so much is granted to each: it is the same function, and a
-few values may agree by chance."""
+"""Of the rounding error that half of the rows have, relative to themselves and as it is, so much is granted to each: it
+is the same function, and a few values may agree by chance. Relative alone, rows of which little but rounding is left
+would stand for the others."""
 LAST_DIGIT = 1 / 8
 """Of numbers that are rounded to a dtype half need its last digit, or fewer after a product with a short number."""
 FEW = 16.0
@@ -143,14 +144,18 @@ def with_hidden(scan: Scan, noise: Array) -> tuple[Array, Array]:
     found = xp.where((hidden > noise) & (hidden <= COARSEST * size), hidden, noise)
     known = inside & xp.isfinite(found) & (size > 0)
     if bool(known.any()):
-        shares = sorted((found[known] / size[known]).tolist())
-        usual = shares[len(shares) // 2]  # np.median imports numpy.ma, in every case's process anew: 8 ms
-        found = xp.where(known, xp.maximum(found, SHARED * usual * size), found)
+        usual = xp.minimum(lower_median(found[known] / size[known]) * size, lower_median(found[known]))
+        found = xp.where(known, xp.maximum(found, SHARED * usual), found)
     white = hidden > COARSE * xp.maximum(noise, EPS * size)
     if bool(white.any()):
         finer = [DEVIATIONS * FINER.deviation(xp, FINER.values(xp, line, sign)) for sign in (1.0, -1.0)]
         white &= (ONE_SIDED * xp.minimum(*finer) >= hidden) & (xp.maximum(*finer) <= ONE_SIDED * hidden)
     return found, xp.where(white, found, 0.0)
+
+
+def lower_median(values: Array) -> float:
+    """The largest of the lesser half (np.median imports numpy.ma, in every case's process anew: 8 ms)."""
+    return sorted(values.tolist())[(values.size - 1) // 2]  # type: ignore[no-any-return]
 
 
 def of_low_precision(scan: Scan) -> Array | None:
