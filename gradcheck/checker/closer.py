@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from gradcheck.checker.cotangents import known_less
 from gradcheck.checker.decide import POWER, Decision
 from gradcheck.checker.look import Look, Looker
 from gradcheck.numeric.arrays import Array, module_of, only
@@ -44,6 +45,11 @@ def shows_factors(look: Look) -> bool:
     return not look.claim.size or look.seen.bar <= POWER * abs(look.seen.value)
 
 
+def parts_alone(looker: Looker, look: Look) -> Look | None:
+    """What a projection over everything shows less well, by itself: the first look that shows a part to be wrong."""
+    return inputs_alone(looker, look) or outputs_alone(looker, look) or too_small(looker, look)
+
+
 def inputs_alone(looker: Looker, like: Look) -> Look | None:
     """Every input by itself: the first look that shows one to be wrong."""
     inputs = looker.point.x
@@ -57,6 +63,18 @@ def inputs_alone(looker: Looker, like: Look) -> Look | None:
         if look is not None and look.decision is Decision.FAIL:
             return look
     return None
+
+
+def outputs_alone(looker: Looker, look: Look) -> Look | None:
+    """The outputs that counted for less, as they are known less well, by themselves: a look that shows one wrong."""
+    derivative = look.derivative
+    if not look.by_rows:
+        return None
+    others = ~known_less(derivative.both, derivative.nearby)
+    if not bool(others.any()) or bool(others.all()):
+        return None
+    alone = twice(lambda: looker.look(whole=True, by_rows=True, without=others))
+    return alone if alone.decision is Decision.FAIL and not alone.kinked else None
 
 
 def too_small(looker: Looker, look: Look) -> Look | None:

@@ -23,6 +23,13 @@ def even_weights(like: Array, random: np.random.Generator) -> Array:
     return module_of(like).asarray(drawn + np.copysign(0.5, drawn))
 
 
+def known_less(found: Interval, slopes: Array) -> Array:
+    """The outputs that count for less in a projection than their size asks for, as they do not stand out of their bar
+    enough."""
+    xp = module_of(slopes)
+    return xp.isfinite(found.bar) & (STANDS_OUT * found.bar > xp.maximum(abs(found.value), slopes))
+
+
 def equal_weights(found: Interval, slopes: Array, random: np.random.Generator) -> Array:
     """Random signs and magnitudes under which every output counts alike, whatever the size of its derivative.
 

@@ -10,7 +10,7 @@ from typing import Literal
 
 import numpy as np
 
-from gradcheck.checker.closer import again, by_themselves, inputs_alone, tape_is_wrong, too_small, twice
+from gradcheck.checker.closer import again, by_themselves, parts_alone, tape_is_wrong, twice
 from gradcheck.checker.contract import Contracts
 from gradcheck.checker.decide import Decision
 from gradcheck.checker.elsewhere import Found, contradicted, disputed, elsewhere, of_lost_outputs, with_kink
@@ -265,7 +265,7 @@ class Check:
                 return self.failed(second)
             if not second.seen.holds(second.claim.value):
                 return disputed(second)
-            wrong = inputs_alone(self.looker, look) or too_small(self.looker, look)
+            wrong = parts_alone(self.looker, look)
             if wrong is not None:
                 return self.failed(wrong)
         if self.mode != "probe" and len(self.point.x) == 1 and look.rejected is None:

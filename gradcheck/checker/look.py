@@ -14,7 +14,7 @@ from gradcheck.checker.decide import Claim, Decision, Heard, Seen, decide
 from gradcheck.checker.low_precision import granted
 from gradcheck.checker.of_tape import ROUNDING, OfTape, of_tape
 from gradcheck.checker.point import Point
-from gradcheck.numeric.arrays import EPS, Array, module_of, root_of_squares, shares
+from gradcheck.numeric.arrays import EPS, EPSILON, Array, module_of, root_of_squares, shares
 from gradcheck.numeric.derivative import BRIEF, Derivative, derivative_of
 from gradcheck.numeric.line import LARGE, RATIO, USUAL, Scan, moved
 from gradcheck.numeric.noise import OF_FLOAT32, ON_THE_WAY, measured, with_hidden
@@ -173,17 +173,19 @@ class Looker:
 
         Where there is a tape, it knows how much can hide.
         """
-        if not whole:
-            return measured(scan)
-        found = measured(scan, (1.0, -1.0))
-        if self.fine and self.point.tape is not None:
-            return found
-        xp, (hidden, sure) = module_of(found), with_hidden(scan, found)
-        if self.point.tape is None:
+        xp, tape = module_of(scan.line.outputs), self.point.tape
+        found = measured(scan, (1.0, -1.0)) if whole else measured(scan)
+        if whole and tape is not None and not self.fine:
+            hidden, _ = with_hidden(scan, found)
+            total = self.tape_noise([], xp.ones_like(self.point.outputs.vector), 0.0)
+            return xp.minimum(hidden, xp.maximum(found, total))
+        if whole and tape is None:
+            hidden, sure = with_hidden(scan, found)
             self.in_float32 |= bool((sure > 0).any())
-            return xp.maximum(sure, found if self.fine else xp.maximum(hidden, self.floor))
-        total = self.tape_noise([], xp.ones_like(self.point.outputs.vector), 0.0)
-        return xp.minimum(hidden, xp.maximum(found, total))
+            found = xp.maximum(sure, found if self.fine else xp.maximum(hidden, self.floor))
+        if self.in_float32:  # what stands still between close values as well
+            found = xp.maximum(found, EPSILON["float32"] * scan.line.sizes)
+        return found
 
     def scanned(self, scan: Scan, noise: Array, whole: bool, brief: Sequence[int]) -> Derivative:
         """The derivative by the brief steps; by all of them if it shall be `whole`."""

@@ -153,7 +153,11 @@ def wrong_in_low_precision(point: Point, random: np.random.Generator, rtol: floa
     squares: list[Any] = [0.0 for _ in here]
     for _ in range(NEIGHBOURS):
         near, factor = [nudged(x) for x in low_inputs], 1 + random.random()
-        for number, ((a, b), (c, d)) in enumerate(zip(both(near, factor * nudged(cotangent)), here, strict=True)):
+        try:
+            there = both(near, factor * nudged(cotangent))
+        except Exception:  # outside of its domain: there the error shows at other sizes of the cotangent alone
+            there = both(low_inputs, factor * nudged(cotangent))
+        for number, ((a, b), (c, d)) in enumerate(zip(there, here, strict=True)):
             change = abs((a - b) / factor - (c - d))
             squares[number] = squares[number] + module_of(a).where(np.isfinite(change), change, 0.0) ** 2
     wrong = []
