@@ -234,6 +234,16 @@ def test_rounding_errors_of_a_zero_are_no_error_in_low_precision() -> None:
         assert check(lambda x, w: w * (x / x), backward, x, np.float32([1.5])).verdict is Status.PASS
 
 
+def test_a_layer_in_low_precision_may_raise_beside_its_inputs() -> None:
+    def checked(x: Any) -> Any:
+        if (x > 1).any():
+            raise ValueError("probabilities are at most 1")
+        return x
+
+    x = np.float32([0.5, 0.998])
+    assert check(lambda x: np.log(checked(x)), lambda x, y, g: g / checked(x), x).verdict is Status.PASS
+
+
 def test_rtol_widens_the_bars() -> None:
     def almost(x: Any, y: Any, g: Any) -> Any:
         return g * (1 - y * y) * 1.001

@@ -87,6 +87,27 @@ IN_NUMPY = [
 ]  # fmt: skip
 
 
+def attention(q: Any, k: Any, v: Any) -> Any:
+    return softmax(part(q @ k.T / 2)).astype(q.dtype) @ v
+
+
+def attention_vjp(share: float) -> Callable[..., Any]:
+    def backward(q: Any, k: Any, v: Any, y: Any, g: Any) -> Any:
+        p = softmax(q @ k.T / 2)
+        s = p * (g @ v.T - share * (g * y).sum(-1, keepdims=True)) / 2
+        return s @ k, s.T @ q, p.T @ g
+
+    return backward
+
+
+SHARP = [
+    claim
+    for size in (3, 5, 8)
+    for claim in in_numpy(f"attention of {size} randn, softmax in float32", attention, attention_vjp(1),
+                          attention_vjp(0), normal((4, 4), (4, 4), (4, 3), size=size), seeds=6)
+]  # fmt: skip
+
+
 # ------------------------------------------------------------------- forward in operations, backward in NumPy
 def recorded(forward: Callable[..., Any], backward: Callable[..., Any]) -> Any:
     """A PyLayer whose forward is on the tape and whose backward computes in NumPy."""
@@ -153,13 +174,9 @@ def mixed(a: Any, h: Any) -> Any:
     return (1 - z) * paddle.tanh(a) + z * h
 
 
-def wide(*shapes: tuple[int, ...]) -> Callable[[int], list[Any]]:
-    return lambda seed: [16 * x for x in normal(*shapes)(seed)]
-
-
 SATURATED = [
     Claim(f"{name} of large numbers, backward in NumPy beside the tape", recorded, forward, [vjp(1)],
-          [vjp(1.05), vjp(0)], wide(*shapes), seeds=6)
+          [vjp(1.05), vjp(0)], normal(*shapes, size=16), seeds=6)
     for name, forward, vjp, shapes in (
         ("softmax", lambda x: paddle.nn.functional.softmax(x, -1), soft, [(16, 4)]),
         ("a gated cell", mixed, mixed_vjp, [(4, 6), (4, 6)]),
@@ -198,4 +215,4 @@ MASKED = [
 ]  # fmt: skip
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
-test_a_right_backward_is_green, test_a_wrong_backward_fails = judging(IN_NUMPY, RECORDED, SATURATED, MASKED)
+test_a_right_backward_is_green, test_a_wrong_backward_fails = judging(IN_NUMPY, SHARP, RECORDED, SATURATED, MASKED)

@@ -5,6 +5,7 @@ Right backwards are green, wrong ones FAIL.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -179,7 +180,36 @@ def two_outputs(by: float) -> Any:
 UNLIKE = in_numpy("exp of 1e12 beside sin of 1e-9", lambda x: (1e12 * np.exp(3 * x), 1e-9 * np.sin(x)), two_outputs(1),
                   [two_outputs(1.001), two_outputs(1.0001)], normal((5,)), seeds=3)  # fmt: skip
 
-KINDS = (RANGE, SHARES, CONSTANTS, IN_FLOAT32, UNLIKE)
+
+# ------------------------------------------------------------------- of some outputs little but rounding is left
+STRIKES = np.array([104.27, 117.4])
+
+
+def below(z: Any) -> Any:
+    """The share of a normal distribution that lies below z."""
+    return 0.5 * (1 + np.vectorize(math.erf)(z / math.sqrt(2)))
+
+
+def calls(price: Any, volatility: Any) -> Any:
+    """Call options over two years (Black and Scholes 1973), of which the first is far out of the money."""
+    spread = volatility * math.sqrt(2)
+    first = np.log(price / STRIKES) / spread + spread / 2
+    return price * below(first) - STRIKES * below(first - spread)
+
+
+def calls_vjp(by: float) -> Any:
+    def backward(price: Any, volatility: Any, y: Any, g: Any) -> Any:
+        spread = volatility * math.sqrt(2)
+        first = np.log(price / STRIKES) / spread + spread / 2
+        return g * below(first), by * g * price * np.exp(-first * first / 2) / math.sqrt(math.pi)
+
+    return backward
+
+
+LOST = in_numpy("options", calls, calls_vjp(1), [calls_vjp(1.01), calls_vjp(1.05)],
+                [np.array([90.79, 112.53]), np.array([0.0145, 0.0319])], seeds=10)  # fmt: skip
+
+KINDS = (RANGE, SHARES, CONSTANTS, IN_FLOAT32, UNLIKE, LOST)
 
 
 test_a_right_backward_is_green, test_a_wrong_backward_is_not = judging(*KINDS)
