@@ -24,10 +24,11 @@ def even_weights(like: Array, random: np.random.Generator) -> Array:
 
 
 def known_less(found: Interval, slopes: Array) -> Array:
-    """The outputs that count for less in a projection than their size asks for, as they do not stand out of their bar
-    enough."""
-    xp = module_of(slopes)
-    return xp.isfinite(found.bar) & (STANDS_OUT * found.bar > xp.maximum(abs(found.value), slopes))
+    """The outputs that respond, but count for less in a projection than their size asks for, as they do not stand out
+    of their bar enough."""
+    xp, size = module_of(slopes), abs(found.value)
+    responds = (size > found.bar) | (slopes > 0)
+    return responds & xp.isfinite(found.bar) & (STANDS_OUT * found.bar > xp.maximum(size, slopes))
 
 
 def equal_weights(found: Interval, slopes: Array, random: np.random.Generator) -> Array:
