@@ -107,7 +107,7 @@ def elsewhere(looker: Looker, look: Look, anyway: bool = False) -> Found:
 
 def said_at(looker: Looker, look: Look, multiple: float) -> Said:
     """What the gradient is worth at a multiple of the inputs."""
-    there = Looker(looker.point.beside([x * multiple for x in looker.point.x]), looker.random, looker.rtol, fine=True)
+    there = looker.at([x * multiple for x in looker.point.x], fine=True)
     if there.point.outputs.not_finite() is not None:
         return Said.NOTHING
     found = there.look()
@@ -136,7 +136,7 @@ def beside(looker: Looker, masks: Sequence[Array | None] | None = None) -> Looke
     """A look from a random point `BESIDE` off, the elements in `masks` moved."""
     direction = looker.point.direction(looker.random, masks)
     moved = [x if d is None else x + BESIDE * d for x, d in zip(looker.point.x, direction, strict=True)]
-    return Looker(looker.point.beside(moved), looker.random, looker.rtol)
+    return looker.at(moved)
 
 
 def contradicted(looker: Looker, look: Look) -> Found:

@@ -97,6 +97,10 @@ class Looker:
     claims: list[tuple[Array, list[Array]]] = field(default_factory=list)
     """Random cotangents that nothing was looked at with yet, and the gradients that backward gives for them."""
 
+    def at(self, moved: Sequence[Array], fine: bool = False) -> Looker:
+        """Looks at another point, knowing what is known of the function."""
+        return Looker(self.point.beside(moved), self.random, self.rtol, fine, in_float32=self.in_float32)
+
     def look(
         self,
         masks: Sequence[Array | None] | None = None,

@@ -177,7 +177,8 @@ def of_low_precision(scan: Scan) -> Array | None:
             nearby = xp.stack([line.values(t) for t in table.nodes.tolist()])
         relative = rounded_to(epsilon, nearby)
         heights = least_change(scan)
-        fine = epsilon == EPSILON["float32"] and 0 < float(heights.max()) <= FEW * epsilon * line.on_the_way
+        unit = float(heights.max()) / (FEW * line.on_the_way)  # stairs as low as float64's are no others
+        fine = epsilon == EPSILON["float32"] and EPS < unit <= epsilon
         if relative is None or not (relative or fine):
             continue
         changes = abs(xp.concatenate(values))

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from claims import factor, in_both, in_numpy, in_paddle, judging, normal
+from claims import NOT_GREEN, factor, in_both, in_numpy, in_paddle, judging, normal
 
 import pylayer.paddle as paddle
 
@@ -209,7 +209,19 @@ def calls_vjp(by: float) -> Any:
 LOST = in_numpy("options", calls, calls_vjp(1), [calls_vjp(1.01), calls_vjp(1.05)],
                 [np.array([90.79, 112.53]), np.array([0.0145, 0.0319])], seeds=10)  # fmt: skip
 
-KINDS = (RANGE, SHARES, CONSTANTS, IN_FLOAT32, UNLIKE, LOST)
+
+# ------------------------------------------------------------------- outputs of a few hundred units of rounding
+def second(by: float) -> Any:
+    def backward(x: Any, y: Any, g: Any) -> Any:
+        return g * np.array([1.0, by]) / (1 + (1e6 + x) ** 2)
+
+    return backward
+
+
+UNITS = in_numpy("arctan far out, less that at 1e6", lambda x: np.arctan(1e6 + x) - np.arctan(1e6), second(1),
+                 [second(-1), second(0), second(2)], [[1.0, 0.1]], of_wrong=NOT_GREEN, seeds=5)  # fmt: skip
+
+KINDS = (RANGE, SHARES, CONSTANTS, IN_FLOAT32, UNLIKE, LOST, UNITS)
 
 
 test_a_right_backward_is_green, test_a_wrong_backward_is_not = judging(*KINDS)
