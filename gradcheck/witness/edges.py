@@ -114,6 +114,11 @@ class Cause:
         """The operation whose rule is wrong."""
         return self.mistake.edge.step
 
+    def made_at(self, step: Step) -> bool:
+        """Whether the mistake is made at an operation."""
+        again = self.each_time and (step.spot, step.name) == (self.step.spot, self.step.name)
+        return again or step is self.step
+
     @property
     def place(self) -> int:
         """How late in the forward it stands; of a pair, both."""

@@ -127,7 +127,7 @@ def kinks(graph: Graph) -> list[Kink]:
                 mask = mask.any(axis=tuple(k for k, n in enumerate(shape) if n == 1), keepdims=True)
                 starts[edge] = random.uniform(1, 2, shape) * mask
         if starts:
-            found.append(Kink(step.name, [g != 0 for g in graph.filled(graph.pulled(starts))]))
+            found.append(Kink(step.name, [g != 0 for g in graph.pulled(starts)]))
     return found
 
 

@@ -68,24 +68,10 @@ class Tape(Graph):
         """Whether no operation on the way can have a kink or a jump."""
         return smooth(self)
 
-    # ----------------------------------------------------------------- pulled back
-    def gradient(self, cotangents: Sequence[Array | None]) -> list[Array]:
-        """The cotangents of the inputs, zeros where none flows, in float64 or complex128.
-
-        `cotangents` are one per output, of its shape; None for an output that takes no part.
-        """
-        return self.filled(self.pulled(self.starts(cotangents)))
-
+    # ----------------------------------------------------------------- rounding
     def noise(self, cotangents: Sequence[Array | None]) -> float:
         """The rounding error η of Σ cotangent · output, to first order."""
-        total = 0.0
-
-        def add(step: Step, given: Sequence[Array | None], pulled: Sequence[tuple[int, int, Array]]) -> None:
-            nonlocal total
-            total += rounded(step, given, pulled, self.recording.arrays)
-
-        self.pulled(self.starts(cotangents), add)
-        return total
+        return sum(rounded(*passed, self.recording.arrays) for passed in self.walk(self.starts(cotangents)))
 
     def rounding(
         self, cotangents: Sequence[Array | None], enough: Callable[[list[Array]], bool] = lambda bars: False
