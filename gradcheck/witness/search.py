@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradcheck.backends.base import Array, Step
-from gradcheck.numeric.arrays import EPSILON, wide
+from gradcheck.numeric.arrays import EPSILON, inner, wide
+from gradcheck.numeric.line import moved, random_direction, scale_of
 from gradcheck.witness.candidates import RULE_FACTORS, plain_factors, tried
 from gradcheck.witness.edges import EXACT_TO, Cause, Claim, Edge, Mistake, edges_of
 from gradcheck.witness.graph import Graph, dead_steps
@@ -55,24 +56,23 @@ def found_causes(tape: Tape, claim: Claim) -> list[Cause]:
         return []
     graph = Graph(tape.recording, dead_steps(tape, claim.cotangents[0]))
     found: list[Cause] = []
-
-    def left() -> list[int]:
-        return [k for k in claim.wrong if not any(k in cause.explains for cause in found)]
-
-    groups = [left()]
-    while True:
-        probes = probed(graph, tape.replays, claim, groups)
+    alone = [[k] for k in claim.wrong]
+    for group in [claim.wrong, *alone] if len(alone) > 1 else alone:
+        if explained(found, group):
+            continue
+        probes = probed(graph, tape.replays, claim, group, ruled=size <= MOST_RULED)
         if probes is None:
-            return found
-        trials = scored(graph, claim, probes, ruled=size <= MOST_RULED)
-        found += confirmed(graph, claim, likeliest(proposed(graph, trials, probes)))
-        if not left() or len(groups[0]) == 1:
-            break
-        groups = [[k] for k in left()]
-    if left() and size <= MOST_RULED:
-        found += confirmed(graph, claim, repeated(graph, trials))
-        found += confirmed(graph, claim, likeliest(paired(trials, probes, left())))
+            continue
+        found += confirmed(graph, claim, likeliest(proposed(probes)))
+        if len(group) == 1 and size <= MOST_RULED and not explained(found, group):
+            found += confirmed(graph, claim, repeated(graph, probes))
+            found += confirmed(graph, claim, likeliest(paired(probes)))
     return found
+
+
+def explained(causes: Sequence[Cause], group: Sequence[int]) -> bool:
+    """Whether there is a cause for one of some inputs at least."""
+    return any(k in cause.explains for cause in causes for k in group)
 
 
 def likeliest(causes: Iterable[Cause]) -> list[Cause]:
@@ -92,23 +92,22 @@ class Trial(NamedTuple):
 
 
 class Probes(NamedTuple):
-    """Groups of wrong inputs, each moved along a few directions: one row per direction, group after group."""
+    """What is seen along a few directions of some wrong inputs."""
 
-    groups: Sequence[Sequence[int]]
     errors: Array
     """The projections of the claim's error."""
-    tangents: Sequence[Array | None]
-    """Per value its changes, flat; None where there are none."""
+    trials: Sequence[Trial]
     screen: float
     """To what part of the error a candidate must agree."""
-
-    def rows(self, block: int) -> slice:
-        """Those of a group."""
-        return slice(block * DIRECTIONS, (block + 1) * DIRECTIONS)
+    several: bool
+    """Whether more than one element is moved: any factor fits one number."""
 
 
-def probed(graph: Graph, replays: Replays, claim: Claim, groups: Sequence[Sequence[int]]) -> Probes | None:
-    """The changes of all values when groups of inputs are moved; None if another branch is taken beside the point."""
+def probed(graph: Graph, replays: Replays, claim: Claim, group: Sequence[int], ruled: bool) -> Probes | None:
+    """All mistakes along directions of some inputs, rules too if `ruled`.
+
+    None if no operation depends on these inputs, or another branch is taken beside the point.
+    """
     arrays = graph.recording.arrays
     start = [wide(x) if x.dtype.name in EPSILON else x for x in arrays[: graph.recording.inputs]]
     random, step = np.random.default_rng(3), graph.coarsest ** (1 / 3)
@@ -119,32 +118,30 @@ def probed(graph: Graph, replays: Replays, claim: Claim, groups: Sequence[Sequen
             out[...] = held[number]
 
     errors, rows = [], []
-    for group in [group for group in groups for _ in range(DIRECTIONS)]:
-        t = {k: random.standard_normal(start[k].shape) * typical(start[k]) for k in group}
-        t = {k: d + 1j * random.standard_normal(d.shape) if start[k].dtype.kind == "c" else d for k, d in t.items()}
-        errors.append(sum(float(np.real(np.vdot(d, claim.errors[0][k]))) for k, d in t.items()))
-        ends = [[x + s * t[k] if k in t else x for k, x in enumerate(start)] for s in (step, -step)]
-        after, before = (replays.beside(end, hold).recording.arrays for end in ends)
+    for _ in range(DIRECTIONS):
+        direction = [random_direction(x, scale_of(x), random) if k in group else None for k, x in enumerate(start)]
+        errors.append(sum(inner(claim.errors[0][k], direction[k]) for k in group))
+        after, before = (replays.beside(moved(start, direction, h), hold).recording.arrays for h in (step, -step))
         if not len(after) == len(before) == len(arrays):
             return None
         pairs = zip(after, before, strict=True)  # times 1.0: masks among the inputs count as numbers
         rows.append([(wide(1.0 * a) - wide(1.0 * b)).reshape(-1) / (2 * step) for a, b in pairs])
     stacked = [np.stack([row[number] for row in rows]) for number in range(len(arrays))]
     tangents = [matrix if matrix.any() else None for matrix in stacked]
-    return Probes(groups, np.array(errors), tangents, max(SCREEN, UNITS * graph.coarsest))
+    trials = scored(graph, claim, tangents, ruled)
+    several = sum(start[k].size for k in group) > 1
+    return Probes(np.array(errors), trials, max(SCREEN, UNITS * graph.coarsest), several) if trials else None
 
 
-def typical(x: Array) -> float:
-    """The size of an array's elements."""
-    return float((abs(x) ** 2).mean()) ** 0.5 or 1.0
+def scored(graph: Graph, claim: Claim, tangents: Sequence[Array | None], ruled: bool) -> list[Trial]:
+    """The right cotangents of all edges, to be scaled, and if `ruled` all candidates in their place.
 
-
-def scored(graph: Graph, claim: Claim, probes: Probes, ruled: bool) -> list[Trial]:
-    """The right cotangents of all edges, to be scaled, and if `ruled` all candidates in their place."""
+    `tangents` are the changes of each value, one row per direction, flat; None where there are none.
+    """
     found: list[Trial] = []
     for passed in graph.walk(graph.starts(claim.cotangents[0])):
         for edge in edges_of(graph, *passed):
-            matrix = probes.tangents[edge.number]
+            matrix = tangents[edge.number]
             if matrix is None:
                 continue
             adjoint = matrix.conj()
@@ -158,26 +155,23 @@ def scored(graph: Graph, claim: Claim, probes: Probes, ruled: bool) -> list[Tria
 
 
 # --------------------------------------------------------------------------- proposals
-def proposed(graph: Graph, trials: Sequence[Trial], probes: Probes) -> Iterable[Cause]:
-    """What agrees with the errors of a group along its directions. A group of several elements may have any factor."""
-    found: dict[tuple[Mistake, float], Cause] = {}
-    for block, group in enumerate(probes.groups if trials else ()):
-        several = sum(graph.recording.arrays[k].size for k in group) > 1
-        rows = probes.rows(block)
-        errors, along = probes.errors[rows], np.stack([t.along[rows] for t in trials])
-        wanted = errors + np.stack([t.right[rows] for t in trials])
-        unit = abs(along).max(1, keepdims=True)  # squares of small numbers underflow
-        factors = (along / unit * (wanted / unit)).sum(1) / ((along / unit) ** 2).sum(1)
-        off = abs(wanted - factors[:, None] * along).max(1)
-        for k in map(int, np.flatnonzero(off <= probes.screen * abs(errors).max())):
-            mistake, factor, known = trials[k].mistake, float(factors[k]), trials[k].factors.items()
-            plain = [(cost, c) for c, cost in known if abs(factor - c) <= probes.screen * max(1.0, abs(c))]
-            if plain:
-                cost, c = min(plain)
-                found[mistake, c] = Cause(mistake, c, mistake.cost + cost)
-            elif mistake.ordinal is None and several:
-                found[mistake, factor] = Cause(mistake, factor, 9.0)
-    return found.values()
+def proposed(probes: Probes) -> list[Cause]:
+    """What agrees with the errors along the directions. Of several elements a share may be off by any factor."""
+    found = []
+    along = np.stack([trial.along for trial in probes.trials])
+    wanted = probes.errors + np.stack([trial.right for trial in probes.trials])
+    unit = abs(along).max(1, keepdims=True)  # squares of small numbers underflow
+    factors = (along / unit * (wanted / unit)).sum(1) / ((along / unit) ** 2).sum(1)
+    off = abs(wanted - factors[:, None] * along).max(1)
+    for k in map(int, np.flatnonzero(off <= probes.screen * abs(probes.errors).max())):
+        trial, factor = probes.trials[k], float(factors[k])
+        plain = [(cost, c) for c, cost in trial.factors.items() if abs(factor - c) <= probes.screen * max(1.0, abs(c))]
+        if plain:
+            cost, c = min(plain)
+            found.append(Cause(trial.mistake, c, trial.mistake.cost + cost))
+        elif trial.mistake.ordinal is None and probes.several:
+            found.append(Cause(trial.mistake, factor, 9.0))
+    return found
 
 
 def simple(trials: Sequence[Trial], dearest: float) -> list[tuple[Trial, float]]:
@@ -190,25 +184,23 @@ def simple(trials: Sequence[Trial], dearest: float) -> list[tuple[Trial, float]]
     ]
 
 
-def paired(trials: Sequence[Trial], probes: Probes, left: Sequence[int]) -> list[Cause]:
-    """Two mistakes at once, one of them a share, in groups of which an input is left."""
+def paired(probes: Probes) -> list[Cause]:
+    """Two mistakes at once, one of them a share."""
     found = []
-    both = simple(trials, DEAREST_OF_PAIR)
-    for block in (k for k, group in enumerate(probes.groups) if both and group[0] in left):
-        rows = probes.rows(block)
-        errors, changes = probes.errors[rows], np.stack([c * t.along[rows] - t.right[rows] for t, c in both])
-        size = probes.screen * float(abs(errors).max())
-        felt = abs(changes).max(1) > size
-        for first in np.flatnonzero(felt & [t.mistake.ordinal is None for t, _ in both]):
-            for second in np.flatnonzero(felt & (abs(changes - (errors - changes[first])).max(1) <= size)):
-                (a, times_a), (b, times_b) = both[first], both[second]
-                if a.mistake.edge is not b.mistake.edge:
-                    cost = 10 + b.mistake.cost
-                    found.append(Cause(a.mistake, times_a, cost, Cause(b.mistake, times_b, b.mistake.cost)))
+    both = simple(probes.trials, DEAREST_OF_PAIR)
+    changes = np.stack([c * trial.along - trial.right for trial, c in both])
+    size = probes.screen * float(abs(probes.errors).max())
+    felt = abs(changes).max(1) > size
+    for first in np.flatnonzero(felt & [trial.mistake.ordinal is None for trial, _ in both]):
+        for second in np.flatnonzero(felt & (abs(changes[first] + changes - probes.errors).max(1) <= size)):
+            (a, times_a), (b, times_b) = both[first], both[second]
+            if a.mistake.edge is not b.mistake.edge:
+                cost = 10 + b.mistake.cost
+                found.append(Cause(a.mistake, times_a, cost, Cause(b.mistake, times_b, b.mistake.cost)))
     return found
 
 
-def repeated(graph: Graph, trials: Sequence[Trial]) -> list[Cause]:
+def repeated(graph: Graph, probes: Probes) -> list[Cause]:
     """A mistake on a line that is run several times, as in a loop, made each time: their effects do not add up."""
     runs: dict[Any, list[Step]] = {}
     for step in graph.recording.steps:
@@ -216,30 +208,29 @@ def repeated(graph: Graph, trials: Sequence[Trial]) -> list[Cause]:
     last = {steps[-1] for (spot, _), steps in runs.items() if spot is not None and len(steps) > 1}
     return [
         Cause(trial.mistake, factor, 5 + trial.mistake.cost, each_time=True)
-        for trial, factor in simple([t for t in trials if t.mistake.edge.step in last], DEAREST_REPEATED)
+        for trial, factor in simple([t for t in probes.trials if t.mistake.edge.step in last], DEAREST_REPEATED)
     ]
 
 
 # --------------------------------------------------------------------------- confirmed
 def confirmed(graph: Graph, claim: Claim, causes: Sequence[Cause]) -> list[Cause]:
     """Those that reproduce the claim for all cotangents, with what they explain."""
-    worst = np.zeros((len(causes), len(claim.bars)))
-    for cotangents, errors in zip(claim.cotangents, claim.errors, strict=True):
-        right = graph.gradient(cotangents)
-        for cause, row in zip(causes, worst, strict=True):
-            if not any(row[k] <= 1 for k in claim.wrong):
-                continue
+    rights = [graph.gradient(cotangents) for cotangents in claim.cotangents]
+    found = []
+    for cause in causes:
+        worst = np.zeros(len(claim.bars))
+        explains = frozenset(claim.wrong)
+        for cotangents, errors, right in zip(claim.cotangents, claim.errors, rights, strict=True):
             for k, (error, wrong) in enumerate(zip(errors, mistaken(graph, cotangents, cause), strict=True)):
                 largest = float(abs(error).max(initial=0)) if k in claim.wrong else 0.0
                 apart = float(abs(error - (wrong - right[k])).max(initial=0))
-                off = apart / (claim.bars[k] + EXACT_TO * largest or 1.0)
-                row[k] = max(row[k], off if np.isfinite(off) else np.inf)
-    found = []
-    for cause, row in zip(causes, worst, strict=True):
-        explains = frozenset(k for k in claim.wrong if row[k] <= 1)
-        if explains:
-            spoils = sum(row[k] > 1 for k in range(len(row)) if k not in claim.wrong)
-            residual = EXACT_TO * max(row[k] for k in explains)
+                worst[k] = np.maximum(worst[k], apart / (claim.bars[k] + EXACT_TO * largest or 1.0))  # NaN stays
+            explains = frozenset(k for k in explains if worst[k] <= 1)
+            if not explains:
+                break
+        else:
+            spoils = sum(not worst[k] <= 1 for k in range(len(worst)) if k not in claim.wrong)
+            residual = EXACT_TO * max(worst[k] for k in explains)
             found.append(replace(cause, explains=explains, spoils=spoils, residual=residual))
     return found
 
