@@ -63,25 +63,21 @@ def where_multiples(a: Arguments) -> Sequence[Any]:
     return [abs(x - np.round(x / y) * y) <= FEW * (a.units[0] + a.units[1])] * 2 if y is not None else []
 
 
-def tied_extremes(a: Arguments) -> Sequence[Any]:
-    """Several elements that are the extreme: the output, if it is given, else the largest or the smallest."""
-    x, axes, found = a.values[0], a.axes(), a.values[0] != a.values[0]
-    for extreme in (x.max(axis=axes, keepdims=True), x.min(axis=axes, keepdims=True)):
-        if "out" not in a.named or bool((a.named["out"].reshape(extreme.shape) == extreme).all()):
-            near = abs(x - extreme) <= FEW * a.units[0]
-            found = found | (near & (near.sum(axis=axes, keepdims=True) > 1))
-    return [found]
+def tied(a: Arguments, extreme: str) -> Sequence[Any]:
+    """Several elements that are the extreme, "max" or "min"."""
+    x, axes = a.values[0], a.axes()
+    near = abs(x - getattr(x, extreme)(axis=axes, keepdims=True)) <= FEW * a.units[0]
+    return [near & (near.sum(axis=axes, keepdims=True) > 1)]
 
 
 def tied_neighbours(a: Arguments) -> Sequence[Any]:
     """Elements that are equal to the next one in order along the axis."""
-    x, axis, found = np.atleast_1d(a.values[0]), a.named.get("axis", -1), np.zeros(np.shape(a.values[0]), dtype=bool)
-    order = np.argsort(x, axis)
-    tied = np.diff(np.take_along_axis(x, order, axis), axis=axis) <= FEW * float(np.max(a.units[0], initial=0))
-    none = np.zeros_like(np.take(order, [0], axis), dtype=bool)
-    either = np.concatenate([tied, none], axis) | np.concatenate([none, tied], axis)
-    np.put_along_axis(found.reshape(x.shape), order, either, axis)
-    return [found]
+    x, axis = np.atleast_1d(a.values[0]), a.named.get("axis", -1)
+    order, places = np.argsort(x, axis), np.arange(x.shape[axis])
+    gaps = np.diff(np.take_along_axis(x, order, axis), axis=axis, prepend=-np.inf, append=np.inf)
+    close = gaps <= FEW * float(np.max(a.units[0], initial=0))
+    either = close.take(places, axis) | close.take(places + 1, axis)
+    return [np.take_along_axis(either, np.argsort(order, axis), axis).reshape(np.shape(a.values[0]))]
 
 
 def among(a: Arguments) -> Sequence[Any]:
@@ -105,7 +101,8 @@ KINKED: dict[str, Rule] = {
     **dict.fromkeys(("less_than", "less_equal", "greater_than", "greater_equal", "equal", "not_equal"), where_equal),
     **dict.fromkeys(("isclose", "allclose", "equal_all"), where_equal),
     **dict.fromkeys(("remainder", "floor_divide"), where_multiples),
-    **dict.fromkeys(("max", "min", "argmax", "argmin"), tied_extremes),
+    **dict.fromkeys(("max", "argmax"), lambda a: tied(a, "max")),
+    **dict.fromkeys(("min", "argmin"), lambda a: tied(a, "min")),
     "argsort": tied_neighbours,
     "searchsorted": among,
 }
