@@ -87,8 +87,6 @@ class Trial(NamedTuple):
     mistake: Mistake
     along: Array
     right: Array
-    factors: dict[float, float]
-    """Plain factors, and how far-fetched each is."""
 
 
 class Probes(NamedTuple):
@@ -146,11 +144,11 @@ def scored(graph: Graph, claim: Claim, tangents: Sequence[Array | None], ruled: 
                 continue
             adjoint = matrix.conj()
             right = np.real(adjoint @ edge.right.reshape(-1))
-            found.append(Trial(Mistake(edge), right, right, plain_factors(edge)))
+            found.append(Trial(Mistake(edge), right, right))
             for ordinal, (code, cost, says, value) in enumerate(tried(edge) if ruled else ()):
                 along = np.real(adjoint @ wide(value).reshape(-1))
                 if np.isfinite(along).all():
-                    found.append(Trial(Mistake(edge, ordinal, code, cost, says), along, right, RULE_FACTORS))
+                    found.append(Trial(Mistake(edge, ordinal, code, cost, says), along, right))
     return found
 
 
@@ -164,13 +162,14 @@ def proposed(probes: Probes) -> list[Cause]:
     factors = (along / unit * (wanted / unit)).sum(1) / ((along / unit) ** 2).sum(1)
     off = abs(wanted - factors[:, None] * along).max(1)
     for k in map(int, np.flatnonzero(off <= probes.screen * abs(probes.errors).max())):
-        trial, factor = probes.trials[k], float(factors[k])
-        plain = [(cost, c) for c, cost in trial.factors.items() if abs(factor - c) <= probes.screen * max(1.0, abs(c))]
+        mistake, factor = probes.trials[k].mistake, float(factors[k])
+        known = plain_factors(mistake.edge) if mistake.ordinal is None else RULE_FACTORS
+        plain = [(cost, c) for c, cost in known.items() if abs(factor - c) <= probes.screen * max(1.0, abs(c))]
         if plain:
             cost, c = min(plain)
-            found.append(Cause(trial.mistake, c, trial.mistake.cost + cost))
-        elif trial.mistake.ordinal is None and probes.several:
-            found.append(Cause(trial.mistake, factor, 9.0))
+            found.append(Cause(mistake, c, mistake.cost + cost))
+        elif mistake.ordinal is None and probes.several:
+            found.append(Cause(mistake, factor, 9.0))
     return found
 
 
@@ -214,7 +213,10 @@ def repeated(graph: Graph, probes: Probes) -> list[Cause]:
 
 # --------------------------------------------------------------------------- confirmed
 def confirmed(graph: Graph, claim: Claim, causes: Sequence[Cause]) -> list[Cause]:
-    """Those that reproduce the claim for all cotangents, with what they explain."""
+    """Those that reproduce the claim for all cotangents, with what they explain.
+
+    A share that would be scaled for some inputs and not for others is no cause: backward computes it once.
+    """
     rights = [graph.gradient(cotangents) for cotangents in claim.cotangents]
     found = []
     for cause in causes:
@@ -231,7 +233,8 @@ def confirmed(graph: Graph, claim: Claim, causes: Sequence[Cause]) -> list[Cause
         else:
             spoils = sum(not worst[k] <= 1 for k in range(len(worst)) if k not in claim.wrong)
             residual = EXACT_TO * max(worst[k] for k in explains)
-            found.append(replace(cause, explains=explains, spoils=spoils, residual=residual))
+            if not spoils or cause.mistake.ordinal is not None:
+                found.append(replace(cause, explains=explains, spoils=spoils, residual=residual))
     return found
 
 
