@@ -46,11 +46,6 @@ Rule = Callable[[Arguments], Sequence[Any]]
 """Gives, per argument, which of its elements are at a kink; None for none of them."""
 
 
-def at_halves(a: Arguments) -> Sequence[Any]:
-    """Jumps halfway between the integers."""
-    return a.near(np.floor(a.values[0]) + 0.5)
-
-
 def where_equal(a: Arguments) -> Sequence[Any]:
     """Two arguments that are equal."""
     equal = abs(a.values[0] - a.values[1]) <= FEW * (a.units[0] + a.units[1])
@@ -93,7 +88,7 @@ KINKED: dict[str, Rule] = {
     **dict.fromkeys(("relu", "leaky_relu", "elu", "abs", "sign", "sqrt"), lambda a: a.near(0)),
     **dict.fromkeys(("bool", "nonzero", "count_nonzero", "any", "all"), lambda a: a.near(0)),
     **dict.fromkeys(("floor", "ceil", "trunc", "cast to integers"), lambda a: a.near(np.round(a.values[0]))),
-    "round": at_halves,
+    "round": lambda a: a.near(np.floor(a.values[0]) + 0.5),
     **dict.fromkeys(("clip", "hardtanh"), lambda a: a.near(*(a.named[k] for k in a.named if k in ("min", "max")))),
     "softplus": lambda a: a.near(a.named["threshold"] / a.named["beta"]),
     "norm": lambda a: [abs(a.values[0]).max(axis=a.axes(), keepdims=True, initial=0) + 0 * abs(a.values[0]) == 0],

@@ -124,25 +124,22 @@ def probed(graph: Graph, replays: Replays, claim: Claim, group: Sequence[int], r
             return None
         pairs = zip(after, before, strict=True)  # times 1.0: masks among the inputs count as numbers
         rows.append([(wide(1.0 * a) - wide(1.0 * b)).reshape(-1) / (2 * step) for a, b in pairs])
-    stacked = [np.stack([row[number] for row in rows]) for number in range(len(arrays))]
-    tangents = [matrix if matrix.any() else None for matrix in stacked]
-    trials = scored(graph, claim, tangents, ruled)
+    trials = scored(graph, claim, [np.stack(changes) for changes in zip(*rows, strict=True)], ruled)
     several = sum(start[k].size for k in group) > 1
     return Probes(np.array(errors), trials, max(SCREEN, UNITS * graph.coarsest), several) if trials else None
 
 
-def scored(graph: Graph, claim: Claim, tangents: Sequence[Array | None], ruled: bool) -> list[Trial]:
+def scored(graph: Graph, claim: Claim, tangents: Sequence[Array], ruled: bool) -> list[Trial]:
     """The right cotangents of all edges, to be scaled, and if `ruled` all candidates in their place.
 
-    `tangents` are the changes of each value, one row per direction, flat; None where there are none.
+    `tangents` are the changes of each value, one row per direction, flat.
     """
     found: list[Trial] = []
     for passed in graph.walk(graph.starts(claim.cotangents[0])):
         for edge in edges_of(graph, *passed):
-            matrix = tangents[edge.number]
-            if matrix is None:
+            if not tangents[edge.number].any():
                 continue
-            adjoint = matrix.conj()
+            adjoint = tangents[edge.number].conj()
             right = np.real(adjoint @ edge.right.reshape(-1))
             found.append(Trial(Mistake(edge), right, right))
             for ordinal, (code, cost, says, value) in enumerate(tried(edge) if ruled else ()):
