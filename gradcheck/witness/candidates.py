@@ -85,17 +85,14 @@ def elementwise(edge: Edge) -> Iterator[Candidate]:
 def monomials(edge: Edge) -> Iterator[Candidate]:
     """The cotangent times other powers of both inputs."""
     sign, *right = MONOMIALS[edge.step.name, edge.position]
-    for powers in itertools.product(range(-2, 3), repeat=2):
-        if edge.other is not None and powers != tuple(right):
-            forgotten = powers == (0, 0)
-            says = (
-                "forgets the factor {other}"
-                if forgotten
-                else f"multiplies by {product(*powers)} in place of {product(*right)}"
-            )
-            cost = 1 if forgotten else 2 + sum(abs(p - q) for p, q in zip(powers, right, strict=True))
-            value = edge.fit(sign * edge.g * edge.x ** powers[0] * (np.asarray(edge.other) + 0.0) ** powers[1])
-            yield Candidate("GC116", cost, says, value)
+    for a, b in itertools.product(range(-2, 3), repeat=2):
+        if edge.other is None or [a, b] == right:
+            continue
+        says = f"multiplies by {product(a, b)} in place of {product(*right)}"
+        cost = 2 + abs(a - right[0]) + abs(b - right[1])
+        if a == b == 0:
+            says, cost = "forgets the factor {other}", 1
+        yield Candidate("GC116", cost, says, edge.fit(sign * edge.g * edge.x**a * (np.asarray(edge.other) + 0.0) ** b))
 
 
 def product(a: int, b: int) -> str:

@@ -84,14 +84,12 @@ def said(tape: Tape, cause: Cause, alike: Sequence[Cause], names: Sequence[str])
     step, edge = cause.step, cause.mistake.edge
     place = NOWHERE if step.spot is None else place_of(step.spot)
     code, says, detail = sentence(cause)
-    words = {
-        "{out}": called(tape, step.first, names),
-        "{op}": quoted(place, step.name),
-        "{own}": called(tape, edge.number, names, step.spot),
-        "{other}": other_operand(tape, edge, names),
-    }
-    for key, text in words.items():
-        says = says.replace(key, text)
+    says = says.format(
+        out=called(tape, step.first, names),
+        op=quoted(place, step.name),
+        own=called(tape, edge.number, names, step.spot),
+        other=other_operand(tape, edge, names),
+    )
     says = re.sub(r"#(\d+)", lambda m: called(tape, int(m[1]), names), says)
     says += ", each time" * cause.each_time
     same = sorted({place_of(c.step.spot).line for c in alike if c.step.spot is not None} - {place.line})
