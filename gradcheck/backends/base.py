@@ -45,9 +45,6 @@ class Step(Protocol):
     def again(self, cotangent: Array) -> Array | None:
         """The operation itself on a cotangent in place of its first input; None where that is not possible."""
 
-    def names(self) -> Sequence[str]:
-        """What it calls its inputs."""
-
 
 class Decision(Protocol):
     """Something chosen by the values: a comparison, the truth of a value, a sort, a cast to an integer."""

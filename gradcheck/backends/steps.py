@@ -85,10 +85,6 @@ class Step:
         except (ValueError, TypeError, IndexError):
             return None
 
-    def names(self) -> Sequence[str]:
-        """What the operation calls its inputs."""
-        return self.node.op.inputs
-
 
 def pulled(vjp: Vjp, given: Any, values: Sequence[Any], kind: type, shape: Sequence[int] | None) -> Array:
     """What a rule makes of the cotangent of the output, summed to the shape of the input."""

@@ -79,22 +79,19 @@ def by_tape(taped: Sequence[tuple[Sequence[Array], Sequence[Array]]], number: in
 
 def by_columns(looker: Looker, look: Look, number: int, cotangents: Sequence[Array]) -> tuple[list[Array], list[Array]]:
     """The right gradients of an input by differences, one per cotangent, and their bars."""
-    point = looker.point
-    xp = module_of(point.x[number])
-    x, scale = point.x[number], point.scales[number]
+    point, x = looker.point, looker.point.x[number]
+    xp = module_of(x)
     noise = look.derivative.noise if look.by_rows else measured(Scan(point.line(point.direction(looker.random))))
     step = max(QUICK, sorted(look.derivative.step.tolist())[look.derivative.step.size // 2])
-    parts = [1.0, 1j] if x.dtype.kind == "c" else [1.0]
-    values = [xp.zeros(x.size, x.dtype if x.dtype.kind == "c" else "float64") for _ in cotangents]
+    parts, dtype = ([1.0, 1j], x.dtype) if x.dtype.kind == "c" else ([1.0], "float64")
+    values = [xp.zeros(x.size, dtype) for _ in cotangents]
     bars = [xp.zeros(x.size) for _ in cotangents]
-    for index in range(x.size):
+    for index, size in enumerate(point.scales[number].reshape(-1).tolist()):
         for part in parts:
-            d = xp.zeros(x.size, values[0].dtype)
-            d[index] = part * scale.reshape(-1)[index]
-            line = point.line(only(number, d.reshape(x.shape), point.x))
-            found = quick(line, noise, step)
+            d = xp.zeros(x.size, dtype)
+            d[index] = part * size
+            found = quick(point.line(only(number, d.reshape(x.shape), point.x)), noise, step)
             for k, u in enumerate(cotangents):
-                size = float(scale.reshape(-1)[index])
                 values[k][index] += part * float((u * found.value).sum()) / size
                 bars[k][index] += float((abs(u) * found.bar).sum()) / size
     shaped = [v.reshape(x.shape) for v in values]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
@@ -96,8 +97,5 @@ def nice(value: float, bar: float) -> float:
 
 def shown(value: float) -> str:
     """A factor as a person would write it: 2, 1/3, 0.1234."""
-    for denominator in range(1, SIMPLE + 1):
-        whole = round(value * denominator)
-        if abs(whole - value * denominator) <= 1e-9 * abs(value * denominator) and abs(whole) < 10**6:
-            return str(whole) if denominator == 1 else f"{whole}/{denominator}"
-    return f"{value:.6g}"
+    fraction = Fraction(value).limit_denominator(SIMPLE)
+    return str(fraction) if abs(float(fraction) - value) <= 1e-9 * abs(value) else f"{value:.6g}"

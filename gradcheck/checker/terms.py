@@ -19,13 +19,10 @@ those of one of 30 functions once in 2^(n − 6)."""
 
 def functions(s: Subject) -> Iterator[tuple[str, Array]]:
     """Simple functions of input, output and the other inputs, elementwise, of the input's shape."""
-    values = [(s.name, s.x)]
-    values += [
-        (f"{'out' if len(s.outputs.active) == 1 else f'out[{k}]'}", wide(s.outputs.arrays[k])) for k in s.outputs.active
-    ]
-    values += [(n, v) for n, v in zip(s.names, s.inputs, strict=True) if n != s.name]
-    xp = module_of(s.x)
-    for name, v in values:
+    several = len(s.outputs.active) > 1
+    outputs = [(f"out[{k}]" if several else "out", wide(s.outputs.arrays[k])) for k in s.outputs.active]
+    others = [(n, v) for n, v in zip(s.names, s.inputs, strict=True) if n != s.name]
+    for name, v in [(s.name, s.x), *outputs, *others]:
         if v.shape != s.x.shape or v.dtype.kind == "c":
             continue
         yield name, v
@@ -35,9 +32,8 @@ def functions(s: Subject) -> Iterator[tuple[str, Array]]:
         yield f"(1 − {name}²)", 1 - v * v
         yield f"(1 + {name}²)", 1 + v * v
         yield f"{name} · (1 − {name})", v * (1 - v)
-        for title, function in (("exp", xp.exp), ("cos", xp.cos), ("sin", xp.sin), ("sqrt", xp.sqrt), ("abs", xp.abs),
-                                ("sign", xp.sign), ("log", xp.log), ("tanh", xp.tanh)):  # fmt: skip
-            yield f"{title}({name})", function(v)
+        for function in ("exp", "cos", "sin", "sqrt", "abs", "sign", "log", "tanh"):
+            yield f"{function}({name})", getattr(module_of(v), function)(v)
 
 
 def ratio(s: Subject) -> Diagnosis | None:
@@ -73,8 +69,7 @@ def term(s: Subject) -> Diagnosis | None:
     if s.digits(s.truth[0] - s.gradients[0]) < LEAST_DIGITS:
         return None
     cotangents = [u.reshape(s.x.shape) for u in s.cotangents]
-    ones = s.x * 0 + 1
-    for name, f in (("", ones), *functions(s)):
+    for name, f in (("", s.x * 0 + 1), *functions(s)):
         if not usable(f):
             continue
         c = s.factor([u * f for u in cotangents], s.gradients)

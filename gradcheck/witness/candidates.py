@@ -19,12 +19,11 @@ from gradcheck.witness.edges import Candidate, Edge
 def tried(edge: Edge) -> Iterator[Candidate]:
     """All candidates of an edge, in an order that depends on shapes alone."""
     families: list[Family] = []
-    alone = len(edge.step.edges) == 1 and edge.step.name not in MOVING and edge.y.shape == edge.right.shape
+    by_values = bool(edge.read) or not edge.right.any()  # else the derivative is the same at all points
+    alone = len(edge.step.edges) == 1 and by_values and edge.y.shape == edge.right.shape
     if alone or edge.position == edge.BOTH:
         families += [unchanged, elementwise]
-    if edge.position == edge.OUTPUT:
-        families += [reordered] if edge.step.name in ("concat", "stack") else []
-    elif edge.position >= 0:
+    if edge.position >= 0:
         families += [*FAMILIES.get(edge.step.name, ()), rearranged, exchanged, substituted]
     for family in families:
         yield from (found for found in family(edge) if np.shape(found.value) == edge.right.shape)
@@ -51,13 +50,11 @@ RULE_FACTORS = {1.0: 0.0, -1.0: 0.5, 2.0: 1.0, 0.5: 1.0, -2.0: 1.5, -0.5: 1.5, 3
 # --------------------------------------------------------------------------- families
 FORMULAS: dict[str, Callable[[Array, Array], Any]] = {
     "y": lambda x, y: y, "y²": lambda x, y: y * y, "y³": lambda x, y: y**3, "1 / y": lambda x, y: 1 / y,
-    "1 / y²": lambda x, y: 1 / (y * y), "1 − y": lambda x, y: 1 - y, "1 + y": lambda x, y: 1 + y,
-    "y (1 − y)": lambda x, y: y * (1 - y), "1 − y²": lambda x, y: 1 - y * y, "1 + y²": lambda x, y: 1 + y * y,
-    "x": lambda x, y: x, "x²": lambda x, y: x * x, "x³": lambda x, y: x**3, "1 / x": lambda x, y: 1 / x,
-    "1 / x²": lambda x, y: 1 / (x * x), "1 − x": lambda x, y: 1 - x, "1 / (1 + x)": lambda x, y: 1 / (1 + x),
-    "x (1 − x)": lambda x, y: x * (1 - x), "1 − x²": lambda x, y: 1 - x * x,
-    "1 / (1 + x²)": lambda x, y: 1 / (1 + x * x),
-    "y x": lambda x, y: y * x, "y / x": lambda x, y: y / x, "y / x²": lambda x, y: y / (x * x),
+    "1 − y": lambda x, y: 1 - y, "1 + y": lambda x, y: 1 + y, "y (1 − y)": lambda x, y: y * (1 - y),
+    "1 − y²": lambda x, y: 1 - y * y, "1 + y²": lambda x, y: 1 + y * y,
+    "x": lambda x, y: x, "x²": lambda x, y: x * x, "1 / x": lambda x, y: 1 / x, "1 / x²": lambda x, y: 1 / (x * x),
+    "1 / (1 + x)": lambda x, y: 1 / (1 + x), "1 − x²": lambda x, y: 1 - x * x,
+    "1 / (1 + x²)": lambda x, y: 1 / (1 + x * x), "y x": lambda x, y: y * x, "y / x": lambda x, y: y / x,
     "sin x": lambda x, y: np.sin(x), "cos x": lambda x, y: np.cos(x), "exp x": lambda x, y: np.exp(x),
     "exp(−x)": lambda x, y: np.exp(-x), "exp(−x²)": lambda x, y: np.exp(-x * x),
     "sigmoid x": lambda x, y: 1 / (1 + np.exp(-x)), "the sign of x": lambda x, y: np.sign(x),
@@ -65,17 +62,11 @@ FORMULAS: dict[str, Callable[[Array, Array], Any]] = {
 }  # fmt: skip
 """Functions of the input x and the output y that are mistaken for the derivative."""
 
-MOVING = {
-    "cast", "reshape", "transpose", "broadcast_view", "broadcast_to", "clone", "tile", "flip", "roll", "tril", "triu",
-    "concat", "stack", "split", "unbind", "getitem", "setitem", "pad", "as_strided", "add_at", "add_n", "neg",
-    "with_zeros",
+MONOMIALS = {
+    ("multiply", 0): (1, 0, 1), ("multiply", 1): (1, 0, 1), ("divide", 0): (1, 0, -1), ("divide", 1): (-1, -2, 1),
+    ("subtract", 1): (-1, 0, 0),
 }  # fmt: skip
-"""Operations whose derivative does not depend on values."""
-
-POWERS = {
-    ("multiply", 0): (0, 1), ("multiply", 1): (0, 1), ("divide", 0): (0, -1), ("divide", 1): (-2, 1),
-}  # fmt: skip
-"""By operation and position: the powers of this input and of the other one in the derivative."""
+"""By operation and position: sign, power of this input and power of the other one in the derivative; 1 elsewhere."""
 
 
 def unchanged(edge: Edge) -> Iterator[Candidate]:
@@ -93,14 +84,15 @@ def elementwise(edge: Edge) -> Iterator[Candidate]:
 
 def monomials(edge: Edge) -> Iterator[Candidate]:
     """The cotangent times other powers of both inputs."""
-    expected, other = POWERS[edge.step.name, edge.position], edge.other
-    for powers in itertools.product(range(-2, 3), repeat=2):
-        if other is not None and powers != expected:
-            forgotten = powers == (0, 0)
-            says = f"multiplies by {product(*powers)} in place of {product(*expected)}"
-            cost = 1 if forgotten else 2 + sum(abs(p - q) for p, q in zip(powers, expected, strict=True))
-            value = edge.fit(edge.g * edge.x ** powers[0] * (np.asarray(other) + 0.0) ** powers[1])
-            yield Candidate("GC116", cost, "forgets the factor {other}" if forgotten else says, value)
+    sign, *right = MONOMIALS[edge.step.name, edge.position]
+    for a, b in itertools.product(range(-2, 3), repeat=2):
+        if edge.other is None or [a, b] == right:
+            continue
+        says = f"multiplies by {product(a, b)} in place of {product(*right)}"
+        cost = 2 + abs(a - right[0]) + abs(b - right[1])
+        if a == b == 0:
+            says, cost = "forgets the factor {other}", 1
+        yield Candidate("GC116", cost, says, edge.fit(sign * edge.g * edge.x**a * (np.asarray(edge.other) + 0.0) ** b))
 
 
 def product(a: int, b: int) -> str:
@@ -111,27 +103,20 @@ def product(a: int, b: int) -> str:
 
 
 def unsummed(edge: Edge) -> Iterator[Candidate]:
-    """One slice in place of the sum over the axes along which the input was broadcast, or a sum over others."""
-    a, b = POWERS.get((edge.step.name, edge.position), (0, 0))
-    full = (
-        edge.g
-        * edge.x**a
-        * (1 if edge.other is None or not b else edge.other**b)
-        * (-1) ** (edge.step.name == "subtract" and edge.position)
-    )
+    """The first slice in place of the sum over the axes along which the input was broadcast, or a sum over others."""
+    sign, a, b = MONOMIALS.get((edge.step.name, edge.position), (1, 0, 0))
+    full = sign * edge.g * edge.x**a * (1 if edge.other is None or not b else edge.other**b)
     if full.size == edge.right.size:
         return
-    for axes in itertools.chain.from_iterable(
-        itertools.combinations(range(full.ndim), k) for k in range(1, full.ndim + 1)
-    ):
-        along = ", ".join(map(str, axes))
-        for says, value in (
-            (f"takes the first slice along axis {along} in place of the sum over it", full.take(0, axes[0])),
-            (f"takes the last slice along axis {along} in place of the sum over it", full.take(-1, axes[0])),
-            (f"sums over axis {along} in place of the axes along which {{own}} was broadcast", full.sum(axes)),
-        ):
-            if value.size == edge.right.size:
-                yield Candidate("GC106", 2, says, value.reshape(edge.right.shape))
+    axes = range(full.ndim)
+    found = [(f"takes the first slice along axis {k} in place of the sum over it", full.take(0, k)) for k in axes]
+    for chosen in (c for k in axes for c in itertools.combinations(axes, k + 1)):
+        along = ", ".join(map(str, chosen))
+        says = f"sums over axis {along} in place of the axes along which {{own}} was broadcast"
+        found.append((says, full.sum(chosen)))
+    for says, value in found:
+        if value.size == edge.right.size:
+            yield Candidate("GC106", 2, says, value.reshape(edge.right.shape))
 
 
 def products_of_matrices(edge: Edge) -> Iterator[Candidate]:
@@ -151,45 +136,39 @@ def products_of_matrices(edge: Edge) -> Iterator[Candidate]:
 
 def softmax(edge: Edge) -> Iterator[Candidate]:
     """Softmax and its logarithm without a part of their rule, or with one another's."""
-    axis, logarithmic = edge.step.operands().get("axis", -1), edge.step.name == "log_softmax"
-    g, p = edge.g, np.exp(edge.y) if logarithmic else edge.y
+    g, y, axis = edge.g, edge.y, edge.step.operands().get("axis", -1)
 
     def row(value: Array, of: int = axis) -> Array:
         return value.sum(of, keepdims=True)
 
-    for says, value in (
-        ("leaves out the row sum of softmax", p * g),
-        ("takes the row sum of g, not of y g, in softmax", p * (g - row(g))),
-        ("takes the row mean of y g, not its sum, in softmax", p * (g - row(p * g) / g.shape[axis])),
-        ("leaves out the factor y of softmax", g - row(p * g)),
-        ("takes the diagonal of the derivative of softmax alone, y (1 − y)", p * (1 - p) * g),
-        ("subtracts the row sum without the factor y in softmax", p * g - row(p * g)),
-        ("sums over the wrong axis in softmax", p * (g - row(p * g, 0 if axis % p.ndim else -1))),
-        ("subtracts the row sum without the softmax in log_softmax", g - row(g)),
-        ("takes the row mean of g, not its sum, in log_softmax", g - p * row(g) / g.shape[axis]),
-        ("leaves out the row sum of g in log_softmax", g - p * g),
-        ("takes the softmax without the row sum of g in log_softmax", g - p),
-        ("multiplies by the logarithm in place of the softmax", g - edge.y * row(g)),
-    ):
+    found = [
+        ("takes the row sum of g, not of y g, in softmax", y * (g - row(g))),
+        ("takes the row mean of y g, not its sum, in softmax", y * (g - row(y * g) / g.shape[axis])),
+        ("leaves out the factor y of softmax", g - row(y * g)),
+        ("subtracts the row sum without the factor y in softmax", y * g - row(y * g)),
+        ("sums over the wrong axis in softmax", y * (g - row(y * g, 0 if axis % y.ndim else -1))),
+    ]
+    if edge.step.name == "log_softmax":
+        p = np.exp(y)
+        found = [
+            ("subtracts the row sum without the softmax in log_softmax", g - row(g)),
+            ("takes the row mean of g, not its sum, in log_softmax", g - p * row(g) / g.shape[axis]),
+            ("leaves out the row sum of g in log_softmax", g - p * g),
+            ("multiplies by the logarithm in place of the softmax", g - y * row(g)),
+        ]
+    for says, value in found:
         yield Candidate("GC119", 2, says, value)
 
 
 def masked(edge: Edge) -> Iterator[Candidate]:
     """A mask ignored, a part of one, or the mask of the other branch."""
-    g, x, other, named = edge.g, edge.x, edge.other, edge.step.operands()
+    g, x, named = edge.g, edge.x, edge.step.operands()
     yield Candidate("GC123", 0.5, "ignores the mask of {op}", edge.fit(g))
     yield Candidate("GC123", 2, "takes the opposite of the mask of {op}", edge.fit(g) - edge.right)
-    if "condition" in named:
-        wrong = named["condition"] == (edge.position == 2)
-        yield Candidate("GC123", 2, "takes the mask of the other branch of {op}", edge.fit(g * wrong))
-    elif other is not None and edge.step.name in ("maximum", "minimum", "fmax", "fmin"):
-        for mask in (x < other, x > other):
-            yield Candidate("GC123", 2, "takes the mask of the other input of {op}", edge.fit(g * mask))
     for bound in ("min", "max"):
         if named.get(bound) is not None:
             inside = x >= named[bound] if bound == "min" else x <= named[bound]
             yield Candidate("GC123", 2, f"masks at the bound {bound} of {{op}} alone", g * inside)
-            yield Candidate("GC123", 2, f"masks by the wrong side of the bound {bound} of {{op}}", g * ~inside)
 
 
 def spread_out(edge: Edge) -> Iterator[Candidate]:
@@ -200,9 +179,6 @@ def spread_out(edge: Edge) -> Iterator[Candidate]:
         if int(np.prod(shape)) == g.size:
             value = g.reshape(shape) + 0 * x
             yield Candidate("GC119", 2, "hands the gradient of {op} to all elements alike", value)
-            yield Candidate(
-                "GC123", 2, "hands the gradient of {op} to all elements but the right ones", value - edge.right
-            )
             for name, of in (("x", x), ("the sign of x", np.sign(x)), ("exp x", np.exp(x))):
                 yield Candidate("GC119", 3, f"takes {name} for the derivative of {{op}}", value * of)
 
@@ -214,9 +190,8 @@ def rearranged(edge: Edge) -> Iterator[Candidate]:
         yield Candidate("GC103", 3, "transposes the gradient of {own} in {op}", right.swapaxes(-1, -2))
     if name in ("transpose", "flip", "roll", "cumsum"):
         again = edge.step.again(g)
-        yield Candidate(
-            "GC104", 2, "applies {op} itself, not its inverse, to the gradient", right if again is None else again
-        )
+        if again is not None:
+            yield Candidate("GC104", 2, "applies {op} itself, not its inverse, to the gradient", again)
         if g.size == right.size:
             yield Candidate("GC104", 2, "leaves out the inverse of {op}", g.reshape(right.shape))
     if name == "getitem":
@@ -240,29 +215,17 @@ def exchanged(edge: Edge) -> Iterator[Candidate]:
             yield Candidate("GC105", 2, f"exchanges the parts {a} and {b} of {{op}}", value)
 
 
-def reordered(edge: Edge) -> Iterator[Candidate]:
-    """The cotangents of the parts of a concatenation in another order."""
-    n, axis, g = len(edge.step.edges), int(edge.step.operands()["axis"]), edge.g
-    if g.shape[axis] % n == 0:
-        parts = np.split(g, n, axis)
-        for a, b in itertools.combinations(range(n), 2):
-            order = [{a: b, b: a}.get(k, k) for k in range(n)]
-            value = np.concatenate([parts[k] for k in order], axis)
-            yield Candidate("GC105", 2, f"exchanges the gradients of the parts {a} and {b} of {{op}}", value)
-        yield Candidate("GC105", 2, "takes the parts of {op} in reverse order", np.concatenate(parts[::-1], axis))
-
-
 def substituted(edge: Edge) -> Iterator[Candidate]:
     """The operation's own rule, reading another value of the same shape in place of one that it saves."""
-    read = {name: v for name, v in edge.step.operands().items() if type(v) is type(edge.right) and v.dtype.kind in "fc"}
-    if tuple(edge.step.names()) == ("x",) and "out" in read:
+    read = edge.read
+    if len(edge.step.edges) == 1 and "out" in read:
         read["x"] = edge.x  # what the output was computed from: without an epsilon, say
     for name, present in read.items():
         for number, value in enumerate(edge.arrays):
             if value.shape == present.shape and value.dtype.kind == present.dtype.kind and value is not present:
                 try:
                     found = edge.step.replaced(edge.position, edge.given, {name: wide(value)})
-                except (KeyError, ValueError, TypeError):
+                except ValueError:  # no matrix that has such a factor, say
                     continue
                 yield Candidate("GC116", 4, f"reads #{number} in place of another value in the rule of {{op}}", found)
 

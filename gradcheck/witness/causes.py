@@ -63,24 +63,12 @@ def explain(
         return []
     with np.errstate(all="ignore"):
         found = found_causes(tape, Claim(cotangents, errors, bars, wrong))
-    whole = {k for k in wrong if proportional([e[k] for e in errors], [t[k] for t in truth])}
-    return [d for cause, alike in chosen(found, wrong, whole) for d in said(tape, cause, alike, names)]
+    return [d for cause, alike in chosen(found, wrong) for d in said(tape, cause, alike, names)]
 
 
-def proportional(errors: Sequence[Array], truth: Sequence[Array]) -> bool:
-    """Whether all errors are the same multiple of the gradient."""
-    error, gradient = (np.concatenate([a.reshape(-1) for a in arrays]) for arrays in (errors, truth))
-    factor = np.vdot(gradient, error) / (np.vdot(gradient, gradient) or 1.0)
-    return float(abs(error - factor * gradient).max()) <= SCREEN * float(abs(error).max())
-
-
-def chosen(causes: Sequence[Cause], wrong: Sequence[int], whole: set[int]) -> list[tuple[Cause, list[Cause]]]:
-    """The fewest and simplest causes that explain the most inputs, each with those that say the same.
-
-    A share that is scaled for some inputs and not for others is no cause where the `whole` gradient is off by a factor.
-    """
+def chosen(causes: Sequence[Cause], wrong: Sequence[int]) -> list[tuple[Cause, list[Cause]]]:
+    """The fewest and simplest causes that explain the most inputs, each with those that say the same."""
     left, found = set(wrong), []
-    causes = [c for c in causes if not (c.spoils and c.mistake.ordinal is None and c.explains <= whole)]
     while useful := [cause for cause in causes if cause.explains & left]:
         best = min(useful, key=lambda c: (-len(c.explains & left), c.spoils, c.cost, c.place))
         same = (best.explains, best.mistake.code, best.factor)
@@ -96,14 +84,12 @@ def said(tape: Tape, cause: Cause, alike: Sequence[Cause], names: Sequence[str])
     step, edge = cause.step, cause.mistake.edge
     place = NOWHERE if step.spot is None else place_of(step.spot)
     code, says, detail = sentence(cause)
-    words = {
-        "{out}": called(tape, step.first, names),
-        "{op}": quoted(place, step.name),
-        "{own}": called(tape, edge.number, names, step.spot),
-        "{other}": other_operand(tape, edge, names),
-    }
-    for key, text in words.items():
-        says = says.replace(key, text)
+    says = says.format(
+        out=called(tape, step.first, names),
+        op=quoted(place, step.name),
+        own=called(tape, edge.number, names, step.spot),
+        other=other_operand(tape, edge, names),
+    )
     says = re.sub(r"#(\d+)", lambda m: called(tape, int(m[1]), names), says)
     says += ", each time" * cause.each_time
     same = sorted({place_of(c.step.spot).line for c in alike if c.step.spot is not None} - {place.line})

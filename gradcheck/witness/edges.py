@@ -70,14 +70,18 @@ class Edge:
         number = self.step.edges[1 - self.position]
         return wide(self.arrays[number]) if number >= 0 else self.step.operands().get("yx"[self.position])
 
+    @property
+    def read(self) -> dict[str, Array]:
+        """What of the values the rules of the operation read, by the name of the argument."""
+        found = self.step.operands()
+        return {name: v for name, v in found.items() if type(v) is type(self.right) and v.dtype.kind in "fc"}
+
     def fit(self, value: Any) -> Array:
         """A value of the output's shape, summed over the axes along which the input was broadcast."""
         value, shape = value + 0 * self.g, self.right.shape
         extra = value.ndim - len(shape)
         stretched = [k + extra for k, n in enumerate(shape) if n == 1]
-        return (
-            value.sum(axis=(*range(extra), *stretched), keepdims=True).reshape(shape) if value.shape != shape else value
-        )
+        return value.sum(axis=(*range(extra), *stretched), keepdims=True).reshape(shape)
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,6 +117,11 @@ class Cause:
     def step(self) -> Step:
         """The operation whose rule is wrong."""
         return self.mistake.edge.step
+
+    def made_at(self, step: Step) -> bool:
+        """Whether the mistake is made at an operation."""
+        again = self.each_time and (step.spot, step.name) == (self.step.spot, self.step.name)
+        return again or step is self.step
 
     @property
     def place(self) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -25,11 +25,8 @@ CANCELLED = 16
 leaves about √n of them where the terms add up to n; a chain of ten operations leaves ten."""
 
 
-Visit = Callable[[Step, Sequence[Array | None], Sequence[tuple[int, int, Array]]], None]
-"""Sees an operation, the cotangents of its outputs, and what `Step.pull` gave for them."""
-
-Alter = Callable[[Step, Sequence[Array | None], list[tuple[int, int, Array]]], list[tuple[int, int, Array]]]
-"""As `Visit`, and gives what to go on with."""
+Passed = tuple[Step, list[Array | None], list[tuple[int, int, Array]]]
+"""An operation on the walk, the cotangents of its outputs, and what `Step.pull` gives for them."""
 
 
 class Graph:
@@ -60,43 +57,37 @@ class Graph:
                 starts[end] = u if end not in starts else starts[end] + u
         return starts
 
-    def pulled(
-        self,
-        starts: dict[int, Array],
-        visit: Visit | None = None,
-        alter: Alter | None = None,
-    ) -> dict[int, Array]:
-        """The cotangents of the inputs, by number, for cotangents of any values.
+    def walk(self, pending: dict[int, Array]) -> Iterator[Passed]:
+        """The operations that cotangents reach, the last one first. What the caller changes in `pulled` flows on.
 
-        `visit` sees each operation pass, `alter` may change what comes out of one.
+        `pending` are the cotangents of any values, by number; in the end, those of the inputs.
         """
-        pending = dict(starts)
         with np.errstate(all="ignore"):
             for step in reversed(self.recording.steps):
-                first = step.first
-                if len(step.values) == 1:
-                    if first not in pending:
-                        continue
-                    given = [pending.pop(first)]
-                    if first in self.dead:
-                        continue
-                else:
-                    given = [pending.pop(first + k, None) for k in range(len(step.values))]
-                    if all(g is None for g in given):
-                        continue
+                given = [pending.pop(step.first + k, None) for k in range(len(step.values))]
+                if step.first in self.dead or all(g is None for g in given):
+                    continue
                 pulled = list(step.pull(given))
-                if alter is not None:
-                    pulled = alter(step, given, pulled)
-                for _, edge, cotangent in pulled:
-                    present = pending.get(edge)
-                    pending[edge] = cotangent if present is None else present + cotangent
-                if visit is not None:
-                    visit(step, given, pulled)
-        return pending
+                yield step, given, pulled
+                for _, number, cotangent in pulled:
+                    pending[number] = pending[number] + cotangent if number in pending else cotangent
+
+    def pulled(self, pending: dict[int, Array]) -> list[Array]:
+        """The cotangents of the inputs, zeros where none flows, for cotangents of any values, by number."""
+        for _ in self.walk(pending):
+            pass
+        return self.filled(pending)
 
     def filled(self, found: dict[int, Array]) -> list[Array]:
-        """One array per input."""
+        """One array per input, zeros for those that are not there."""
         return [found[k] if k in found else wide(self.recording.arrays[k] * 0) for k in range(self.recording.inputs)]
+
+    def gradient(self, cotangents: Sequence[Array | None]) -> list[Array]:
+        """The cotangents of the inputs, zeros where none flows, in float64 or complex128.
+
+        `cotangents` are one per output, of its shape; None for an output that takes no part.
+        """
+        return self.pulled(self.starts(cotangents))
 
 
 def dead_steps(graph: Graph, cotangents: Sequence[Array | None]) -> frozenset[int]:
@@ -106,16 +97,13 @@ def dead_steps(graph: Graph, cotangents: Sequence[Array | None]) -> frozenset[in
     """
     sizes: dict[int, float] = {}
     dead = set()
-
-    def visit(step: Step, given: Sequence[Array | None], pulled: Sequence[tuple[int, int, Array]]) -> None:
+    for step, given, pulled in graph.walk(graph.starts(cotangents)):
         cotangent = given[0]
-        if len(step.values) == 1 and cotangent is not None and cotangent.size:
+        if len(given) == 1 and cotangent is not None and cotangent.size:
             added_up = sizes.get(step.first, 0.0)
             if added_up and float(abs(cotangent).max()) <= CANCELLED * graph.coarsest * added_up:
                 dead.add(step.first)
             summed = float(abs(cotangent).sum()) if step.name in ("add", "subtract") else 0.0
             for _, number, r in pulled:
                 sizes[number] = sizes.get(number, 0.0) + max(float(abs(r).max(initial=0)), summed / max(r.size, 1))
-
-    graph.pulled(graph.starts(cotangents), visit)
     return frozenset(dead)

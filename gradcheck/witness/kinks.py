@@ -46,11 +46,6 @@ Rule = Callable[[Arguments], Sequence[Any]]
 """Gives, per argument, which of its elements are at a kink; None for none of them."""
 
 
-def at_halves(a: Arguments) -> Sequence[Any]:
-    """Jumps halfway between the integers."""
-    return a.near(np.floor(a.values[0]) + 0.5)
-
-
 def where_equal(a: Arguments) -> Sequence[Any]:
     """Two arguments that are equal."""
     equal = abs(a.values[0] - a.values[1]) <= FEW * (a.units[0] + a.units[1])
@@ -63,25 +58,21 @@ def where_multiples(a: Arguments) -> Sequence[Any]:
     return [abs(x - np.round(x / y) * y) <= FEW * (a.units[0] + a.units[1])] * 2 if y is not None else []
 
 
-def tied_extremes(a: Arguments) -> Sequence[Any]:
-    """Several elements that are the extreme: the output, if it is given, else the largest or the smallest."""
-    x, axes, found = a.values[0], a.axes(), a.values[0] != a.values[0]
-    for extreme in (x.max(axis=axes, keepdims=True), x.min(axis=axes, keepdims=True)):
-        if "out" not in a.named or bool((a.named["out"].reshape(extreme.shape) == extreme).all()):
-            near = abs(x - extreme) <= FEW * a.units[0]
-            found = found | (near & (near.sum(axis=axes, keepdims=True) > 1))
-    return [found]
+def tied(a: Arguments, extreme: str) -> Sequence[Any]:
+    """Several elements that are the extreme, "max" or "min"."""
+    x, axes = a.values[0], a.axes()
+    near = abs(x - getattr(x, extreme)(axis=axes, keepdims=True)) <= FEW * a.units[0]
+    return [near & (near.sum(axis=axes, keepdims=True) > 1)]
 
 
 def tied_neighbours(a: Arguments) -> Sequence[Any]:
     """Elements that are equal to the next one in order along the axis."""
-    x, axis, found = np.atleast_1d(a.values[0]), a.named.get("axis", -1), np.zeros(np.shape(a.values[0]), dtype=bool)
-    order = np.argsort(x, axis)
-    tied = np.diff(np.take_along_axis(x, order, axis), axis=axis) <= FEW * float(np.max(a.units[0], initial=0))
-    none = np.zeros_like(np.take(order, [0], axis), dtype=bool)
-    either = np.concatenate([tied, none], axis) | np.concatenate([none, tied], axis)
-    np.put_along_axis(found.reshape(x.shape), order, either, axis)
-    return [found]
+    x, axis = np.atleast_1d(a.values[0]), a.named.get("axis", -1)
+    order, places = np.argsort(x, axis), np.arange(x.shape[axis])
+    gaps = np.diff(np.take_along_axis(x, order, axis), axis=axis, prepend=-np.inf, append=np.inf)
+    close = gaps <= FEW * float(np.max(a.units[0], initial=0))
+    either = close.take(places, axis) | close.take(places + 1, axis)
+    return [np.take_along_axis(either, np.argsort(order, axis), axis).reshape(np.shape(a.values[0]))]
 
 
 def among(a: Arguments) -> Sequence[Any]:
@@ -97,7 +88,7 @@ KINKED: dict[str, Rule] = {
     **dict.fromkeys(("relu", "leaky_relu", "elu", "abs", "sign", "sqrt"), lambda a: a.near(0)),
     **dict.fromkeys(("bool", "nonzero", "count_nonzero", "any", "all"), lambda a: a.near(0)),
     **dict.fromkeys(("floor", "ceil", "trunc", "cast to integers"), lambda a: a.near(np.round(a.values[0]))),
-    "round": at_halves,
+    "round": lambda a: a.near(np.floor(a.values[0]) + 0.5),
     **dict.fromkeys(("clip", "hardtanh"), lambda a: a.near(*(a.named[k] for k in a.named if k in ("min", "max")))),
     "softplus": lambda a: a.near(a.named["threshold"] / a.named["beta"]),
     "norm": lambda a: [abs(a.values[0]).max(axis=a.axes(), keepdims=True, initial=0) + 0 * abs(a.values[0]) == 0],
@@ -105,7 +96,8 @@ KINKED: dict[str, Rule] = {
     **dict.fromkeys(("less_than", "less_equal", "greater_than", "greater_equal", "equal", "not_equal"), where_equal),
     **dict.fromkeys(("isclose", "allclose", "equal_all"), where_equal),
     **dict.fromkeys(("remainder", "floor_divide"), where_multiples),
-    **dict.fromkeys(("max", "min", "argmax", "argmin"), tied_extremes),
+    **dict.fromkeys(("max", "argmax"), lambda a: tied(a, "max")),
+    **dict.fromkeys(("min", "argmin"), lambda a: tied(a, "min")),
     "argsort": tied_neighbours,
     "searchsorted": among,
 }
@@ -127,7 +119,7 @@ def kinks(graph: Graph) -> list[Kink]:
                 mask = mask.any(axis=tuple(k for k, n in enumerate(shape) if n == 1), keepdims=True)
                 starts[edge] = random.uniform(1, 2, shape) * mask
         if starts:
-            found.append(Kink(step.name, [g != 0 for g in graph.filled(graph.pulled(starts))]))
+            found.append(Kink(step.name, [g != 0 for g in graph.pulled(starts)]))
     return found
 
 

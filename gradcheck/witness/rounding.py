@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from gradcheck.backends.base import Array, Step
+from gradcheck.backends.base import Array
 from gradcheck.numeric.arrays import EPSILON, SMALLEST, module_of, wide
 from gradcheck.witness.graph import EXACT, Graph
 
@@ -64,11 +64,11 @@ def signs(random: np.random.Generator, like: Array) -> Array:
     return module_of(like).asarray(random.integers(0, 2, like.shape, dtype=np.int8) * 2 - 1)
 
 
-def moved(random: np.random.Generator, x: Array) -> Array:
-    """An input moved by a rounding: what a rule computes from it, such as 1 − x², is off as if it were."""
-    if x.dtype.name not in EPSILON:
-        return x
-    return np.where(np.isfinite(x), x + EPSILON[x.dtype.name] * signs(random, x) * x, x).astype(x.dtype)
+def moved(move: Mover, array: Array) -> Array:
+    """A copy of an input or a cotangent, moved: what rules compute from it, such as 1 − x², is off as if it were."""
+    copy = array.copy()
+    move("", copy, -1)
+    return copy
 
 
 def shaken(random: np.random.Generator, cotangent: Array, value: Array) -> Array:
@@ -84,34 +84,29 @@ def tape_rounding(tape: Graph, cotangents: Sequence[Array | None], replays: Repl
     """Per input and element, how far the tape's gradient may be off; see `spread`."""
 
     def replay(random: np.random.Generator) -> list[Array]:
-        inputs = [moved(random, tape.recording.arrays[k]) for k in range(len(plain))]
-        again = replays.beside(inputs, mover(random))
+        move = mover(random)
+        again = replays.beside([moved(move, x) for x in tape.recording.arrays[: tape.recording.inputs]], move)
         arrays = again.recording.arrays
+        pending = {number: shaken(random, u, arrays[number]) for number, u in again.starts(cotangents).items()}
+        for _, _, pulled in again.walk(pending):
+            pulled[:] = [(position, number, shaken(random, u, arrays[number])) for position, number, u in pulled]
+        return again.filled(pending)
 
-        def alter(step: Step, given: Any, pulled: list[tuple[int, int, Array]]) -> list[tuple[int, int, Array]]:
-            return [(position, number, shaken(random, u, arrays[number])) for position, number, u in pulled]
-
-        starts = {number: shaken(random, u, arrays[number]) for number, u in again.starts(cotangents).items()}
-        return again.filled(again.pulled(starts, alter=alter))
-
-    plain = tape.filled(tape.pulled(tape.starts(cotangents)))
-    return spread(plain, replay)
+    return spread(tape.gradient(cotangents), replay)
 
 
 def claim_rounding(tape: Graph, cotangents: Sequence[Array | None], replays: Replays) -> Iterator[list[Array]]:
     """Per input and element, how far the gradient of the layer's own backward may be off; see `spread`."""
 
-    def replay(random: np.random.Generator) -> list[Array]:
-        move = mover(random)
-        starts = [None if u is None else u.copy() for u in cotangents]
-        for u in starts:  # moved too: what a product or a sum of it rounds inside is of its size
-            if u is not None:
-                move("", u, -1)
-        found = replays.claimed(starts, move)
+    def claimed(cotangents: Sequence[Array | None], move: Mover) -> list[Array]:
+        found = replays.claimed(cotangents, move)
         return [tape.recording.arrays[k] * 0 if g is None else g for k, g in enumerate(found)]
 
-    plain = replays.claimed(cotangents, lambda name, out, number: None)
-    return spread([tape.recording.arrays[k] * 0 if g is None else g for k, g in enumerate(plain)], replay)
+    def replay(random: np.random.Generator) -> list[Array]:
+        move = mover(random)  # of cotangents too: what a product or a sum of them rounds inside is of their size
+        return claimed([None if u is None else moved(move, u) for u in cotangents], move)
+
+    return spread(claimed(cotangents, lambda name, out, number: None), replay)
 
 
 def spread(plain: Sequence[Array], replay: Callable[[np.random.Generator], Sequence[Array]]) -> Iterator[list[Array]]:

@@ -8,18 +8,19 @@ t. Those that agree along a few directions are pulled back for several cotangent
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gradcheck.backends.base import Array, Step
-from gradcheck.numeric.arrays import EPSILON, wide
+from gradcheck.numeric.arrays import EPSILON, inner, wide
+from gradcheck.numeric.line import moved, random_direction, scale_of
 from gradcheck.witness.candidates import RULE_FACTORS, plain_factors, tried
-from gradcheck.witness.edges import EXACT_TO, Candidate, Cause, Claim, Mistake, edges_of
+from gradcheck.witness.edges import EXACT_TO, Cause, Claim, Edge, Mistake, edges_of
 from gradcheck.witness.graph import Graph, dead_steps
-from gradcheck.witness.loops import looped
 from gradcheck.witness.rounding import Replays
 from gradcheck.witness.tape import Tape
 
@@ -38,44 +39,45 @@ LARGEST, MOST_RULED = 10_000_000, 1_000_000
 """Numbers on a tape on which causes are sought, and on which those are that are not plain shares. Tangents hold them
 `DIRECTIONS` times; the search takes about 0.3 µs a number for shares and 2 µs for all (LayerNorm of 256 × 1024)."""
 
-PLAIN = 1.0
-"""The cost up to which a share explains an input so well that no rule is looked for: missing, wrong sign, a mean."""
+SHARES = (0.0, -1.0, 2.0, 0.5)
+"""Factors of a share that is missing, of the wrong sign, counted twice or by half."""
+
+DEAREST_REPEATED, DEAREST_OF_PAIR = 2.0, 3.0
+"""How far-fetched a rule may be that is tried each time that a line is run, which costs a walk, and in a pair."""
 
 
 def found_causes(tape: Tape, claim: Claim) -> list[Cause]:
     """The mistakes that reproduce the claim for some of the wrong inputs, and pairs for those that none explains.
 
-    First those that explain all wrong inputs at once, of these first the plain shares; only what is left is looked at
-    input by input.
+    First those that explain all wrong inputs at once; only what is left is looked at input by input.
     """
     size = sum(array.size for array in tape.recording.arrays)
     if size > LARGEST:
         return []
     graph = Graph(tape.recording, dead_steps(tape, claim.cotangents[0]))
     found: list[Cause] = []
-    left = list(claim.wrong)
-    for together in (True, False) if len(left) > 1 else (True,):
-        groups = [left] if together else [[k] for k in left]
-        probes = probed(graph, tape.replays, claim, groups) if left else None
+    alone = [[k] for k in claim.wrong]
+    for group in [claim.wrong, *alone] if len(alone) > 1 else alone:
+        if explained(found, group):
+            continue
+        probes = probed(graph, tape.replays, claim, group, ruled=size <= MOST_RULED)
         if probes is None:
-            return found
-        for ruled in (False, True):
-            if not left or (ruled and size > MOST_RULED):
-                return found
-            if together or ruled:
-                trials = scored(graph, claim.cotangents[0], probes.tangents, ruled)
-                found += confirmed(graph, claim, proposed(trials, probes, several(graph, groups)))
-            plain = [cause for cause in found if ruled or cause.cost <= PLAIN]
-            left = [k for k in claim.wrong if not any(k in cause.explains for cause in plain)]
-    if left:
-        found += looped(graph, claim, left)
-        left = [k for k in left if not any(k in cause.explains for cause in found)]
-    return found + confirmed(graph, claim, paired(trials, probes, left)) if left and probes else found
+            continue
+        found += confirmed(graph, claim, likeliest(proposed(probes)))
+        if len(group) == 1 and size <= MOST_RULED and not explained(found, group):
+            found += confirmed(graph, claim, repeated(graph, probes))
+            found += confirmed(graph, claim, likeliest(paired(probes)))
+    return found
 
 
-def several(graph: Graph, groups: Sequence[Sequence[int]]) -> list[bool]:
-    """Whether a group of inputs has more than one element: any factor fits one number."""
-    return [sum(graph.recording.arrays[k].size for k in group) > 1 for group in groups]
+def explained(causes: Sequence[Cause], group: Sequence[int]) -> bool:
+    """Whether there is a cause for one of some inputs at least."""
+    return any(k in cause.explains for cause in causes for k in group)
+
+
+def likeliest(causes: Iterable[Cause]) -> list[Cause]:
+    """The least far-fetched, the first in the forward before others."""
+    return sorted(causes, key=lambda cause: (cause.cost, cause.place))[:MOST_CONFIRMED]
 
 
 # --------------------------------------------------------------------------- along directions
@@ -85,24 +87,25 @@ class Trial(NamedTuple):
     mistake: Mistake
     along: Array
     right: Array
-    factors: dict[float, float]
-    """Plain factors, and how far-fetched each is."""
 
 
 class Probes(NamedTuple):
-    """Groups of wrong inputs, each moved along a few directions: one row per direction, group after group."""
+    """What is seen along a few directions of some wrong inputs."""
 
-    groups: Sequence[Sequence[int]]
     errors: Array
     """The projections of the claim's error."""
-    tangents: Sequence[Array | None]
-    """Per value its changes, flat; None where there are none."""
+    trials: Sequence[Trial]
     screen: float
     """To what part of the error a candidate must agree."""
+    several: bool
+    """Whether more than one element is moved: any factor fits one number."""
 
 
-def probed(graph: Graph, replays: Replays, claim: Claim, groups: Sequence[Sequence[int]]) -> Probes | None:
-    """The changes of all values when groups of inputs are moved; None if another branch is taken beside the point."""
+def probed(graph: Graph, replays: Replays, claim: Claim, group: Sequence[int], ruled: bool) -> Probes | None:
+    """All mistakes along directions of some inputs, rules too if `ruled`.
+
+    None if no operation depends on these inputs, or another branch is taken beside the point.
+    """
     arrays = graph.recording.arrays
     start = [wide(x) if x.dtype.name in EPSILON else x for x in arrays[: graph.recording.inputs]]
     random, step = np.random.default_rng(3), graph.coarsest ** (1 / 3)
@@ -113,133 +116,137 @@ def probed(graph: Graph, replays: Replays, claim: Claim, groups: Sequence[Sequen
             out[...] = held[number]
 
     errors, rows = [], []
-    for group in [group for group in groups for _ in range(DIRECTIONS)]:
-        t = {k: random.standard_normal(start[k].shape) * typical(start[k]) for k in group}
-        t = {k: d + 1j * random.standard_normal(d.shape) if start[k].dtype.kind == "c" else d for k, d in t.items()}
-        errors.append(sum(float(np.real(np.vdot(d, claim.errors[0][k]))) for k, d in t.items()))
-        ends = [[x + s * t[k] if k in t else x for k, x in enumerate(start)] for s in (step, -step)]
-        after, before = (replays.beside(end, hold).recording.arrays for end in ends)
+    for _ in range(DIRECTIONS):
+        direction = [random_direction(x, scale_of(x), random) if k in group else None for k, x in enumerate(start)]
+        errors.append(sum(inner(claim.errors[0][k], direction[k]) for k in group))
+        after, before = (replays.beside(moved(start, direction, h), hold).recording.arrays for h in (step, -step))
         if not len(after) == len(before) == len(arrays):
             return None
         pairs = zip(after, before, strict=True)  # times 1.0: masks among the inputs count as numbers
         rows.append([(wide(1.0 * a) - wide(1.0 * b)).reshape(-1) / (2 * step) for a, b in pairs])
-    stacked = [np.stack([row[number] for row in rows]) for number in range(len(arrays))]
-    tangents = [matrix if matrix.any() else None for matrix in stacked]
-    return Probes(groups, np.array(errors), tangents, max(SCREEN, UNITS * graph.coarsest))
+    trials = scored(graph, claim, [np.stack(changes) for changes in zip(*rows, strict=True)], ruled)
+    several = sum(start[k].size for k in group) > 1
+    return Probes(np.array(errors), trials, max(SCREEN, UNITS * graph.coarsest), several) if trials else None
 
 
-def typical(x: Array) -> float:
-    """The size of an array's elements."""
-    return float((abs(x) ** 2).mean()) ** 0.5 or 1.0
+def scored(graph: Graph, claim: Claim, tangents: Sequence[Array], ruled: bool) -> list[Trial]:
+    """The right cotangents of all edges, to be scaled, and if `ruled` all candidates in their place.
 
-
-def scored(
-    graph: Graph, cotangents: Sequence[Array | None], tangents: Sequence[Array | None], ruled: bool
-) -> list[Trial]:
-    """The right cotangents of all edges, to be scaled, and if `ruled` all candidates in their place."""
+    `tangents` are the changes of each value, one row per direction, flat.
+    """
     found: list[Trial] = []
-
-    def visit(step: Step, given: Sequence[Array | None], pulled: Sequence[tuple[int, int, Array]]) -> None:
-        for edge in edges_of(graph, step, given, pulled):
-            matrix = tangents[edge.number]
-            if matrix is None:
+    for passed in graph.walk(graph.starts(claim.cotangents[0])):
+        for edge in edges_of(graph, *passed):
+            if not tangents[edge.number].any():
                 continue
-            adjoint = matrix.conj()
+            adjoint = tangents[edge.number].conj()
             right = np.real(adjoint @ edge.right.reshape(-1))
-            found.append(Trial(Mistake(edge), right, right, plain_factors(edge)))
+            found.append(Trial(Mistake(edge), right, right))
             for ordinal, (code, cost, says, value) in enumerate(tried(edge) if ruled else ()):
                 along = np.real(adjoint @ wide(value).reshape(-1))
                 if np.isfinite(along).all():
-                    found.append(Trial(Mistake(edge, ordinal, code, cost, says), along, right, RULE_FACTORS))
-
-    graph.pulled(graph.starts(cotangents), visit)
+                    found.append(Trial(Mistake(edge, ordinal, code, cost, says), along, right))
     return found
 
 
 # --------------------------------------------------------------------------- proposals
-def proposed(trials: Sequence[Trial], probes: Probes, several: Sequence[bool]) -> list[Cause]:
-    """What agrees with the errors of a group along its directions. A group of several elements may have any factor."""
-    found: dict[tuple[Mistake, float], Cause] = {}
-    for block, many in enumerate(several if trials else ()):
-        errors, along, right = projections(trials, probes, block)
-        wanted = errors + right
-        unit = abs(along).max(1, keepdims=True)  # squares of small numbers underflow
-        factors = (along / unit * (wanted / unit)).sum(1) / ((along / unit) ** 2).sum(1)
-        off = abs(wanted - factors[:, None] * along).max(1)
-        for k in map(int, np.flatnonzero(off <= probes.screen * abs(errors).max())):
-            mistake, factor, known = trials[k].mistake, float(factors[k]), trials[k].factors.items()
-            plain = [(cost, c) for c, cost in known if abs(factor - c) <= probes.screen * max(1.0, abs(c))]
-            if plain:
-                cost, c = min(plain)
-                found[mistake, c] = Cause(mistake, c, mistake.cost + cost)
-            elif mistake.ordinal is None and many:
-                found[mistake, factor] = Cause(mistake, factor, 9.0)
-    return list(found.values())
-
-
-def projections(trials: Sequence[Trial], probes: Probes, block: int) -> tuple[Array, Array, Array]:
-    """Along the directions of one group: the errors, and per trial its own and the right cotangent's projections."""
-    rows = slice(block * DIRECTIONS, (block + 1) * DIRECTIONS)
-    return probes.errors[rows], np.stack([t.along[rows] for t in trials]), np.stack([t.right[rows] for t in trials])
-
-
-def paired(trials: Sequence[Trial], probes: Probes, left: Sequence[int]) -> list[Cause]:
-    """Two mistakes at once, one of them a share that is missing, of the wrong sign, doubled or halved."""
+def proposed(probes: Probes) -> list[Cause]:
+    """What agrees with the errors along the directions. Of several elements a share may be off by any factor."""
     found = []
-    for block in (k for k, group in enumerate(probes.groups) if trials and group[0] in left):
-        errors, along, right = projections(trials, probes, block)
-        size = probes.screen * float(abs(errors).max())
-        both = [(k, c) for k, t in enumerate(trials) if t.mistake.ordinal is None for c in (0.0, -1.0, 2.0, 0.5)]
-        scaled = len(both)
-        both += [(k, 1.0) for k, t in enumerate(trials) if t.mistake.ordinal is not None and t.mistake.cost < 4]
-        changes = np.stack([c * along[k] - right[k] for k, c in both])
-        for first in np.flatnonzero(abs(changes[:scaled]).max(1) > size):
-            close = abs(changes - (errors - changes[first])).max(1) <= size
-            for second in np.flatnonzero(close & (abs(changes).max(1) > size)):
-                a, b = trials[both[first][0]].mistake, trials[both[second][0]].mistake
-                if a.edge is not b.edge:
-                    found.append(Cause(a, both[first][1], 10 + b.cost, Cause(b, both[second][1], b.cost)))
+    along = np.stack([trial.along for trial in probes.trials])
+    wanted = probes.errors + np.stack([trial.right for trial in probes.trials])
+    unit = abs(along).max(1, keepdims=True)  # squares of small numbers underflow
+    factors = (along / unit * (wanted / unit)).sum(1) / ((along / unit) ** 2).sum(1)
+    off = abs(wanted - factors[:, None] * along).max(1)
+    for k in map(int, np.flatnonzero(off <= probes.screen * abs(probes.errors).max())):
+        mistake, factor = probes.trials[k].mistake, float(factors[k])
+        known = plain_factors(mistake.edge) if mistake.ordinal is None else RULE_FACTORS
+        plain = [(cost, c) for c, cost in known.items() if abs(factor - c) <= probes.screen * max(1.0, abs(c))]
+        if plain:
+            cost, c = min(plain)
+            found.append(Cause(mistake, c, mistake.cost + cost))
+        elif mistake.ordinal is None and probes.several:
+            found.append(Cause(mistake, factor, 9.0))
     return found
+
+
+def simple(trials: Sequence[Trial], dearest: float) -> list[tuple[Trial, float]]:
+    """Rules that are not too far-fetched, as they are, and shares by the plainest of factors."""
+    return [
+        (trial, factor)
+        for trial in trials
+        if trial.mistake.cost <= dearest
+        for factor in (SHARES if trial.mistake.ordinal is None else (1.0,))
+    ]
+
+
+def paired(probes: Probes) -> list[Cause]:
+    """Two mistakes at once, one of them a share."""
+    found = []
+    both = simple(probes.trials, DEAREST_OF_PAIR)
+    changes = np.stack([c * trial.along - trial.right for trial, c in both])
+    size = probes.screen * float(abs(probes.errors).max())
+    felt = abs(changes).max(1) > size
+    for first in np.flatnonzero(felt & [trial.mistake.ordinal is None for trial, _ in both]):
+        for second in np.flatnonzero(felt & (abs(changes[first] + changes - probes.errors).max(1) <= size)):
+            (a, times_a), (b, times_b) = both[first], both[second]
+            if a.mistake.edge is not b.mistake.edge:
+                cost = 10 + b.mistake.cost
+                found.append(Cause(a.mistake, times_a, cost, Cause(b.mistake, times_b, b.mistake.cost)))
+    return found
+
+
+def repeated(graph: Graph, probes: Probes) -> list[Cause]:
+    """A mistake on a line that is run several times, as in a loop, made each time: their effects do not add up."""
+    runs: dict[Any, list[Step]] = {}
+    for step in graph.recording.steps:
+        runs.setdefault((step.spot, step.name), []).append(step)
+    last = {steps[-1] for (spot, _), steps in runs.items() if spot is not None and len(steps) > 1}
+    return [
+        Cause(trial.mistake, factor, 5 + trial.mistake.cost, each_time=True)
+        for trial, factor in simple([t for t in probes.trials if t.mistake.edge.step in last], DEAREST_REPEATED)
+    ]
 
 
 # --------------------------------------------------------------------------- confirmed
-def confirmed(graph: Graph, claim: Claim, causes: Iterable[Cause]) -> list[Cause]:
-    """The least far-fetched that reproduce the claim for all cotangents, with what they explain."""
-    tests = sorted(causes, key=lambda cause: (cause.cost, cause.place))[:MOST_CONFIRMED]
-    worst = np.zeros((len(tests), len(claim.bars)))
-    for cotangents, errors in zip(claim.cotangents, claim.errors, strict=True):
-        for row, changes in zip(worst, changes_of(graph, cotangents, tests), strict=True):
-            for k, (error, change) in enumerate(zip(errors, changes, strict=True)):
-                largest = float(abs(error).max(initial=0)) if k in claim.wrong else 0.0
-                off = float(abs(error - change).max(initial=0)) / (claim.bars[k] + EXACT_TO * largest or 1.0)
-                row[k] = max(row[k], off if np.isfinite(off) else np.inf)
+def confirmed(graph: Graph, claim: Claim, causes: Sequence[Cause]) -> list[Cause]:
+    """Those that reproduce the claim for all cotangents, with what they explain.
+
+    A share that would be scaled for some inputs and not for others is no cause: backward computes it once.
+    """
+    rights = [graph.gradient(cotangents) for cotangents in claim.cotangents]
     found = []
-    for cause, row in zip(tests, worst, strict=True):
-        explains = frozenset(k for k in claim.wrong if row[k] <= 1)
-        if explains:
-            spoils = sum(row[k] > 1 for k in range(len(row)) if k not in claim.wrong)
-            found.append(
-                replace(cause, explains=explains, spoils=spoils, residual=EXACT_TO * max(row[k] for k in explains))
-            )
+    for cause in causes:
+        worst = np.zeros(len(claim.bars))
+        explains = frozenset(claim.wrong)
+        for cotangents, errors, right in zip(claim.cotangents, claim.errors, rights, strict=True):
+            for k, (error, wrong) in enumerate(zip(errors, mistaken(graph, cotangents, cause), strict=True)):
+                largest = float(abs(error).max(initial=0)) if k in claim.wrong else 0.0
+                apart = float(abs(error - (wrong - right[k])).max(initial=0))
+                worst[k] = np.maximum(worst[k], apart / (claim.bars[k] + EXACT_TO * largest or 1.0))  # NaN stays
+            explains = frozenset(k for k in explains if worst[k] <= 1)
+            if not explains:
+                break
+        else:
+            spoils = sum(not worst[k] <= 1 for k in range(len(worst)) if k not in claim.wrong)
+            residual = EXACT_TO * max(worst[k] for k in explains)
+            if not spoils or cause.mistake.ordinal is not None:
+                found.append(replace(cause, explains=explains, spoils=spoils, residual=residual))
     return found
 
 
-def changes_of(graph: Graph, cotangents: Sequence[Array | None], causes: Sequence[Cause]) -> list[list[Array]]:
-    """Per cause what it changes in the gradients of all inputs."""
-    parts = [(k, part) for k, cause in enumerate(causes) for part in (cause, cause.second) if part is not None]
-    starts: list[dict[int, Array]] = [{} for _ in causes]
-
-    def visit(step: Step, given: Sequence[Array | None], pulled: Sequence[tuple[int, int, Array]]) -> None:
-        here = [(k, part) for k, part in parts if part.step is step]
+def mistaken(graph: Graph, cotangents: Sequence[Array | None], cause: Cause) -> list[Array]:
+    """The gradients that a walk gives which makes a mistake, or a pair of them."""
+    parts = [part for part in (cause, cause.second) if part is not None]
+    pending = graph.starts(cotangents)
+    for step, given, pulled in graph.walk(pending):
+        here = [part for part in parts if part.made_at(step)]
         edges = {edge.position: edge for edge in edges_of(graph, step, given, pulled)} if here else {}
-        values: dict[int, list[Candidate]] = {}
-        for k, part in here:
-            edge, ordinal = edges[part.mistake.edge.position], part.mistake.ordinal
-            if ordinal is not None and edge.position not in values:
-                values[edge.position] = list(tried(edge))
-            value = edge.right if ordinal is None else values[edge.position][ordinal].value
-            change = part.factor * value - edge.right
-            starts[k][edge.number] = starts[k].get(edge.number, 0) + change
-
-    graph.pulled(graph.starts(cotangents), visit)
-    return [graph.filled(graph.pulled(start)) for start in starts]
+        for part in here:
+            edge, ordinal = edges.get(part.mistake.edge.position), part.mistake.ordinal
+            if edge is None:  # a constant, the first time
+                continue
+            found = None if ordinal is None else next(itertools.islice(tried(edge), ordinal, None), None)
+            change = part.factor * (edge.right if found is None else found.value) - edge.right
+            pulled += step.pull([change]) if edge.position == Edge.OUTPUT else [(edge.position, edge.number, change)]
+    return graph.filled(pending)

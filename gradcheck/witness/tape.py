@@ -68,24 +68,10 @@ class Tape(Graph):
         """Whether no operation on the way can have a kink or a jump."""
         return smooth(self)
 
-    # ----------------------------------------------------------------- pulled back
-    def gradient(self, cotangents: Sequence[Array | None]) -> list[Array]:
-        """The cotangents of the inputs, zeros where none flows, in float64 or complex128.
-
-        `cotangents` are one per output, of its shape; None for an output that takes no part.
-        """
-        return self.filled(self.pulled(self.starts(cotangents)))
-
+    # ----------------------------------------------------------------- rounding
     def noise(self, cotangents: Sequence[Array | None]) -> float:
         """The rounding error η of Σ cotangent · output, to first order."""
-        total = 0.0
-
-        def add(step: Step, given: Sequence[Array | None], pulled: Sequence[tuple[int, int, Array]]) -> None:
-            nonlocal total
-            total += rounded(step, given, pulled, self.recording.arrays)
-
-        self.pulled(self.starts(cotangents), add)
-        return total
+        return sum(rounded(*passed, self.recording.arrays) for passed in self.walk(self.starts(cotangents)))
 
     def rounding(
         self, cotangents: Sequence[Array | None], enough: Callable[[list[Array]], bool] = lambda bars: False
@@ -108,19 +94,16 @@ def rounded(
     step: Step, given: Sequence[Array | None], pulled: Sequence[tuple[int, int, Array]], arrays: Sequence[Array]
 ) -> float:
     """What the rounding of one operation adds to the error of the end result."""
-    dtype = step.values[0].dtype.name
-    epsilon = EPSILON[dtype]
     if exact(step, arrays):
         return 0.0
-    total = 0.0
-    for c, v in zip(given, step.values, strict=True):
-        if c is not None:
-            total += epsilon * weight(c, v) + epsilon * SMALLEST[dtype] * float(abs(c).sum())
+    dtype = step.values[0].dtype.name
+    outputs = [(c, v) for c, v in zip(given, step.values, strict=True) if c is not None]
+    terms = [weight(c, v) + SMALLEST[dtype] * float(abs(c).sum()) for c, v in outputs]
     if step.name in SUMS:
-        total += sum(epsilon * weight(g, arrays[edge]) for _, edge, g in pulled)
+        terms += [weight(g, arrays[number]) for _, number, g in pulled]
     elif step.name in SOLVERS:
-        total += sum(epsilon * float(abs(arrays[e]).max()) * float(abs(g).sum()) for _, e, g in pulled if g.size)
-    return total
+        terms += [float(abs(arrays[number]).max()) * float(abs(g).sum()) for _, number, g in pulled if g.size]
+    return EPSILON[dtype] * sum(terms)
 
 
 def exact(step: Step, arrays: Sequence[Array]) -> bool:
