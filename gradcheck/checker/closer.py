@@ -129,7 +129,8 @@ def tape_is_wrong(looker: Looker, rejected: Sequence[Array]) -> bool:
         return False
     if not look.seen.holds(look.claim.value):
         return False
-    heard = looker.with_tape(look, masks).heard
+    said = looker.with_tape(look, masks).tape
+    heard = None if said is None else said.heard
     return heard is not None and np.isfinite(heard.value) and look.seen.excludes(heard.value)
 
 

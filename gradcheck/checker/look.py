@@ -10,12 +10,12 @@ from functools import cached_property
 import numpy as np
 
 from gradcheck.checker.cotangents import equal_weights, even_weights
-from gradcheck.checker.decide import Claim, Decision, Heard, Seen, decide
+from gradcheck.checker.decide import Claim, Decision, Seen, decide
 from gradcheck.checker.low_precision import granted
 from gradcheck.checker.of_tape import ROUNDING, OfTape, of_tape
 from gradcheck.checker.point import Point
 from gradcheck.numeric.arrays import EPS, EPSILON, Array, module_of, root_of_squares, shares
-from gradcheck.numeric.derivative import BRIEF, Derivative, derivative_of
+from gradcheck.numeric.derivative import BRIEF, Derivative, Interval, derivative_of
 from gradcheck.numeric.line import LARGE, RATIO, USUAL, Scan, moved
 from gradcheck.numeric.noise import OF_FLOAT32, ON_THE_WAY, measured, with_hidden
 
@@ -57,11 +57,6 @@ class Look:
         return bool((self.derivative.kinked | self.derivative.unclear).any())
 
     @property
-    def heard(self) -> Heard | None:
-        """What the tape says of the projection, where it is heard."""
-        return None if self.tape is None else self.tape.heard
-
-    @property
     def rejected(self) -> list[Array] | None:
         """Per moved input, what the tape rejects; None if that is nothing."""
         return None if self.tape is None else self.tape.rejected
@@ -69,7 +64,7 @@ class Look:
     @property
     def decision(self) -> Decision:
         """See `decide`."""
-        return decide(self.claim, self.seen, self.heard)
+        return decide(self.claim, self.seen, None if self.tape is None else self.tape.heard)
 
     @property
     def error(self) -> float:
@@ -140,12 +135,10 @@ class Looker:
                 cotangent *= ~without
             gradients = point.vjp(cotangent)
         else:
-            cotangent, gradients = self.claimed(size)
+            cotangent, gradients = self.claimed(size) if point.tape is not None else self.weighted(size, masks)
             derivative = self.of_weighted_sum(direction, cotangent, whole)
         look = self.compared(direction, derivative, cotangent, gradients, by_rows)
-        if with_tape:
-            look = self.with_tape(look, masks)
-        return self.granted(look)
+        return self.granted(self.with_tape(look, masks) if with_tape else look)
 
     def along(self, direction: list[Array | None], like: Look, whole: bool) -> Look:
         """A look along a given direction, with the cotangent and the noise of another look."""
@@ -221,9 +214,7 @@ class Looker:
     def tape_noise(self, direction: list[Array | None], cotangent: Array, t: float) -> float:
         """The rounding error of the weighted outputs at x + t·d, as the tape there tells it."""
         point = self.point
-        tape = point.tape
-        if t:
-            tape = point.recorded(point.at(moved(point.x, direction, t)))
+        tape = point.recorded(point.at(moved(point.x, direction, t))) if t else point.tape
         noise = np.inf if tape is None else tape.noise(point.outputs.split(cotangent))
         return noise if noise == noise else np.inf
 
@@ -233,6 +224,13 @@ class Looker:
         if self.claims and size == 1.0:
             return self.claims.pop()
         cotangent = size * even_weights(self.point.outputs.vector, self.random)
+        return cotangent, self.point.vjp(cotangent)
+
+    def weighted(self, size: float, masks: Sequence[Array | None] | None) -> tuple[Array, list[Array]]:
+        """A random cotangent by which every output counts alike, as far as it stands out of rounding."""
+        slopes = self.slopes(masks)
+        known = Interval(slopes, 0 * slopes + self.floor / COARSE)
+        cotangent = size * equal_weights(known, slopes, self.random)
         return cotangent, self.point.vjp(cotangent)
 
     def slopes(self, masks: Sequence[Array | None] | None) -> Array:

@@ -221,7 +221,19 @@ def second(by: float) -> Any:
 UNITS = in_numpy("arctan far out, less that at 1e6", lambda x: np.arctan(1e6 + x) - np.arctan(1e6), second(1),
                  [second(-1), second(0), second(2)], [[1.0, 0.1]], of_wrong=NOT_GREEN, seeds=5)  # fmt: skip
 
-KINDS = (RANGE, SHARES, CONSTANTS, IN_FLOAT32, UNLIKE, LOST, UNITS)
+
+# ------------------------------------------------------------------- so many outputs that their sum is looked at
+SMALL_ONE = np.where(np.arange(20_000) == 77, 1e-8, 1.0)
+
+
+def one_of_many(by: float) -> Any:
+    return lambda x, y, g: g * SMALL_ONE * (1 - np.tanh(x) ** 2) * np.where(SMALL_ONE < 1, by, 1)
+
+
+MANY = in_numpy("tanh of 20,000, one of them times 1e-8", lambda x: np.tanh(x) * SMALL_ONE, one_of_many(1),
+                [one_of_many(1.05), one_of_many(0)], normal((20_000,)), seeds=3)  # fmt: skip
+
+KINDS = (RANGE, SHARES, CONSTANTS, IN_FLOAT32, UNLIKE, LOST, UNITS, MANY)
 
 
 test_a_right_backward_is_green, test_a_wrong_backward_is_not = judging(*KINDS)
