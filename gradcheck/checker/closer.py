@@ -10,7 +10,9 @@ from gradcheck.checker.cotangents import known_less
 from gradcheck.checker.decide import POWER, Decision
 from gradcheck.checker.look import Look, Looker
 from gradcheck.numeric.arrays import Array, module_of, only
+from gradcheck.numeric.derivative import APART
 from gradcheck.numeric.jacobian import Entry
+from gradcheck.numeric.line import RATIO, USUAL
 
 SECOND_SIZE = 64.0
 """How much larger the second look's cotangent is: a backward that clips or squares it shows at some size."""
@@ -99,17 +101,25 @@ def too_small(looker: Looker, look: Look) -> Look | None:
 def tried(looker: Looker, masks: Sequence[Array | None], like: Look, thoroughly: bool = False) -> Look | None:
     """A look over some elements that says PASS, or FAIL and a second one said so too; None where it is neither.
 
-    Where nothing is claimed, only `thoroughly` looks longer.
+    Where nothing is claimed it looks longer only if it shall do so `thoroughly`, or the function changes farther off.
     """
     known = like.derivative if like.by_rows else None
     look = looker.look(masks, like=known)
     if look.decision is Decision.PASS:
         return look
-    if look.decision is Decision.UNSEEN and not look.claim.size and not thoroughly:
+    if look.decision is Decision.UNSEEN and not look.claim.size and not thoroughly and not changes(looker, look):
         return None
     look = twice(lambda: looker.look(masks, whole=True, like=known))
     wrong = look.decision is Decision.FAIL and not look.kinked
     return look if wrong or look.decision is Decision.PASS else None
+
+
+def changes(looker: Looker, look: Look) -> bool:
+    """Whether an output changes by more than its noise, a quarter of the inputs' scale off: between close values it may
+    stand still."""
+    line = looker.point.line(look.direction, None if look.by_rows else look.cotangent)
+    reach = RATIO ** USUAL[-1]
+    return any(bool((abs(line.at(t).change) > APART * look.derivative.noise).any()) for t in (reach, -reach))
 
 
 def twice(look: Callable[[], Look]) -> Look:

@@ -167,6 +167,16 @@ def disputed(look: Look) -> Found:
     return undecided(why, doubted=True)
 
 
+def no_entry(found: Found) -> Found:
+    """A gradient that is wrong along random directions, though each entry of it agrees with what its element alone
+    shows."""
+    why = (
+        "the gradient disagrees along random directions, but each entry agrees with the differences along its own "
+        "element: parts of the function stand still between close values, so that rounding hides more than it shows"
+    )
+    return replace(undecided(why), marks=found.marks)
+
+
 def of_lost_outputs(looker: Looker, brief: Look, found: Found) -> Found:
     """Where outputs are so small that rounding on the way may be all there is of them, and a look without it
     disagreed: what it is worth where they respond."""

@@ -13,7 +13,7 @@ import numpy as np
 from gradcheck.checker.closer import again, by_themselves, parts_alone, tape_is_wrong, twice
 from gradcheck.checker.contract import Contracts
 from gradcheck.checker.decide import Decision
-from gradcheck.checker.elsewhere import Found, contradicted, disputed, elsewhere, of_lost_outputs, with_kink
+from gradcheck.checker.elsewhere import Found, contradicted, disputed, elsewhere, no_entry, of_lost_outputs, with_kink
 from gradcheck.checker.infinite import infinite
 from gradcheck.checker.kinks import judged, kinked_by_tape
 from gradcheck.checker.look import Look, Looker
@@ -118,6 +118,8 @@ class Check:
         if named.unfinished:
             found = replace(found, marks=(*found.marks, UNFINISHED))
         wrong = named.entries or found.wrong
+        if named.excused and not wrong and not broken:
+            return self.summary(no_entry(found))
         summary = self.summary(replace(found, wrong=wrong, diagnosis=(*found.diagnosis, *named.causes)), named)
         scan = steps_of(self.looker, wrong[0]) if wrong else None
         return summary if scan is None else summary.model_copy(update={"scan": scan})

@@ -17,7 +17,7 @@ from gradcheck.checker.point import Point
 from gradcheck.numeric.arrays import EPS, EPSILON, Array, module_of, root_of_squares, shares
 from gradcheck.numeric.derivative import BRIEF, Derivative, Interval, derivative_of
 from gradcheck.numeric.line import LARGE, RATIO, USUAL, Scan, moved
-from gradcheck.numeric.noise import OF_FLOAT32, ON_THE_WAY, measured, with_hidden
+from gradcheck.numeric.noise import OF_FLOAT32, ON_THE_WAY, measured, stairs, with_hidden
 
 EXCLUDED = (Decision.FAIL, Decision.CONTRADICTION)
 """Decisions by which the differences exclude the claim."""
@@ -143,7 +143,10 @@ class Looker:
     def along(self, direction: list[Array | None], like: Look, whole: bool) -> Look:
         """A look along a given direction, with the cotangent and the noise of another look."""
         scan = Scan(self.point.line(direction, None if like.by_rows else like.cotangent))
-        derivative = self.scanned(scan, like.derivative.noise, whole, BRIEF)
+        noise = like.derivative.noise
+        if whole:  # a single element shows stairs that are lost among others
+            noise = module_of(noise).maximum(noise, stairs(scan))
+        derivative = self.scanned(scan, noise, whole, BRIEF)
         masks = [None if d is None else d != 0 for d in direction]
         look = self.compared(direction, derivative, like.cotangent, like.gradients, like.by_rows)
         return self.granted(self.with_tape(look, masks))

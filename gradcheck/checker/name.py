@@ -47,6 +47,9 @@ class Named:
     unfinished: bool = False
     """Whether time was up before all was looked at."""
 
+    excused: bool = False
+    """Whether some entries seemed wrong, but stand still between close values, and are right beyond."""
+
 
 def name_wrong(looker: Looker, look: Look, listed: int, thorough: bool) -> Named:
     """What is wrong about a gradient that a look shows to be wrong, and the likely causes."""
@@ -168,7 +171,8 @@ def by_columns(looker: Looker, look: Look, budget: float) -> Named:
         if found is None and not point.complex and point.by_rows:
             before = point.evaluations + point.vjps
             if point.outputs.size + 4 * point.x[number].size <= budget:
-                found = wrong_in(looker, number, alone)
+                found, excused = wrong_in(looker, number, alone)
+                named.excused |= excused
             budget -= point.evaluations + point.vjps - before
         if not found:
             found = searched(looker, alone, number)
@@ -181,16 +185,17 @@ def by_columns(looker: Looker, look: Look, budget: float) -> Named:
     return named
 
 
-def wrong_in(looker: Looker, number: int, look: Look) -> list[Entry]:
-    """Every wrong entry of the Jacobian of one input."""
-    point, found, start = looker.point, list[Entry](), 0
+def wrong_in(looker: Looker, number: int, look: Look) -> tuple[list[Entry], bool]:
+    """Every wrong entry of the Jacobian of one input, and whether others are excused; see `Block`."""
+    point, found, excused, start = looker.point, list[Entry](), False, 0
     for array in (point.outputs.arrays[k] for k in point.outputs.active):
         if array.size and point.x[number].size:
             block = block_of(point, number, start, tuple(array.shape))
             pairs = paired_axes(block, looker.random)
             found += wrong_in_block(block, pairs, look.derivative.noise, ROUNDING + looker.rtol)
+            excused |= bool(block.excused)
         start += array.size
-    return found
+    return found, excused
 
 
 def block_of(point: Point, number: int, start: int, shape: tuple[int, ...]) -> Block:
@@ -214,7 +219,7 @@ def everything(looker: Looker) -> list[Entry] | None:
     if point.complex or not point.by_rows or sum(point.entries(k) for k in range(len(point.x))) > MOST_ENTRIES:
         return None
     look = looker.look(by_rows=True)
-    return [entry for number in range(len(point.x)) for entry in wrong_in(looker, number, look)]
+    return [entry for number in range(len(point.x)) for entry in wrong_in(looker, number, look)[0]]
 
 
 def searched(looker: Looker, look: Look, number: int) -> list[Entry]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ import numpy as np
 from gradcheck.numeric.arrays import Array, module_of, only
 from gradcheck.numeric.derivative import Interval, derivative_of, quick
 from gradcheck.numeric.line import USUAL, Line, Scan
+from gradcheck.numeric.noise import stairs
 
 STRUCTURE_STEP = 2.0**-6
 """By which half of an input is moved to see which outputs change, relative to its scale: so large that what depends on
@@ -44,6 +45,8 @@ class Block:
     """What is claimed."""
     taped: Callable[[Array], Array] | None
     """What the tape says, if it is heard."""
+    excused: list[int] = field(default_factory=list)
+    """Columns that a quick look has shown to be wrong, and a whole scan, which sees stairs, not."""
 
     def along(self, direction: Array) -> Line:
         """The line along a direction of this input."""
@@ -155,6 +158,7 @@ def wrong_in_block(block: Block, pairs: list[tuple[int, int]], noise: Array, rto
                 bar = bar + rtol * xp.maximum(abs(value), abs(mine))
                 apart = ~(abs(mine - value) <= bar)
                 if not bool(apart.any()) or confirmed >= MOST_CONFIRMED:
+                    block.excused += [column] if look is whole else []
                     break
             confirmed += bool(apart.any())
             values[:, :, column], bars[:, :, column], wrong[:, :, column] = value, bar, apart
@@ -166,8 +170,9 @@ def wrong_in_block(block: Block, pairs: list[tuple[int, int]], noise: Array, rto
 
 
 def whole(line: Line, noise: Array) -> Interval:
-    """The derivative by a scan over all usual steps."""
+    """The derivative by a scan over all usual steps, with the stairs that a single element shows."""
     scan = Scan(line)
+    noise = module_of(noise).maximum(noise, stairs(scan))
     scan.extend(USUAL)
     return derivative_of(scan, noise).both
 

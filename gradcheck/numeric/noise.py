@@ -226,14 +226,17 @@ def stairs(scan: Scan) -> Array:
 def least_change(scan: Scan) -> Array:
     """The least change of every row up to the inputs' scale, the height of its stairs if it has any.
 
-    0 if there is none on one of the sides: rounding shows on both, a kink nearby on one.
+    0 if there is none on one of the sides, unless it leads out of the domain: rounding shows on both, a kink nearby on
+    one.
     """
     scan.extend(USUAL)
     xp = module_of(scan.line.outputs)
     found = []
     for side in range(2):
         changes = abs(xp.stack([pair[side].change for pair in scan.samples.values()]))
-        found.append(xp.where(changes > 0, changes, xp.inf).min(axis=0))
+        finite = xp.isfinite(changes)
+        least = xp.where(finite & (changes > 0), changes, xp.inf).min(axis=0)
+        found.append(xp.where(finite.all(axis=0) | (least < xp.inf), least, 0.0))
     least = xp.maximum(*found)
     return xp.where(xp.isfinite(least), least, 0.0)
 

@@ -279,6 +279,12 @@ AMPLIFIED = [
               [lambda x, y, g: -g / x / x], [[3.1e-12]], seeds=4),
     *in_numpy("log(eˣ − 1)", lambda x: np.log(np.exp(x) - 1), lambda x, y, g: g * np.exp(x) / np.expm1(x),
               [lambda x, y, g: -g / x], [[6.2e-13]], seeds=4),
+    *in_numpy("the mean of log(1 − sigmoid(x))", lambda x: np.log(1 - sigmoid(np, x)).mean(),
+              lambda x, y, g: -g * sigmoid(np, x) / x.size, lambda x, y, g: -1.05 * g * sigmoid(np, x) / x.size,
+              lambda seed: [np.array([30.0 + seed, 0.5, -1.0])], seeds=7, of_right=NOT_FAIL),
+    *in_numpy("log(1 − sigmoid(x))", lambda x: np.log(1 - sigmoid(np, x)), lambda x, y, g: -g * sigmoid(np, x),
+              lambda x, y, g: -1.05 * g * sigmoid(np, x), lambda seed: [np.array([30.0 + seed, 0.5, -1.0])], seeds=7,
+              of_right=NOT_FAIL),
 ]  # fmt: skip
 
 
