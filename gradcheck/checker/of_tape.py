@@ -39,8 +39,10 @@ class OfTape:
 
 def rounding_off_tape(point: Point, cotangent: Array, claimed: Sequence[Array], taped: Sequence[Array]) -> list[float]:
     """Per moved input, how far a backward may be off that takes values off the tape, as what it computes from them is
-    not moved: a few operations of the precision that it is seen to have, on numbers that may cancel."""
-    epsilon = epsilon_seen(point, cotangent, claimed, np.random.default_rng(point.vjps))
+    not moved: a few operations of the coarsest precision that it is seen to have, or that forward has, on numbers that
+    may cancel."""
+    assert point.tape is not None
+    epsilon = max(point.tape.coarsest, epsilon_seen(point, cotangent, claimed, np.random.default_rng(point.vjps)))
     sizes = [max(float(abs(t).max(initial=0.0)), natural_size(point, k, cotangent)) for k, t in enumerate(taped)]
     return [UNITS * epsilon * size for size in sizes]
 

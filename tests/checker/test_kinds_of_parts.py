@@ -93,7 +93,7 @@ def attention(q: Any, k: Any, v: Any) -> Any:
 
 def attention_vjp(share: float) -> Callable[..., Any]:
     def backward(q: Any, k: Any, v: Any, y: Any, g: Any) -> Any:
-        p = softmax(q @ k.T / 2)
+        p = softmax(part(q @ k.T / 2)).astype(q.dtype)
         s = p * (g @ v.T - share * (g * y).sum(-1, keepdims=True)) / 2
         return s @ k, s.T @ q, p.T @ g
 
@@ -188,6 +188,24 @@ def mixed(a: Any, h: Any) -> Any:
     return (1 - z) * paddle.tanh(a) + z * h
 
 
+def capped(q: Any, k: Any, v: Any) -> Any:
+    """Attention with scores of at most 50, softmax in float32."""
+    scores = (50 * paddle.tanh(q @ k.T / 100)).astype("float32")
+    e = paddle.exp(scores - scores.max(-1, keepdim=True))
+    return (e / e.sum(-1, keepdim=True)).astype(q.dtype) @ v
+
+
+def capped_vjp(share: float) -> Callable[..., Any]:
+    def backward(q: Any, k: Any, v: Any, y: Any, g: Any) -> Any:
+        t = np.tanh(q @ k.T / 100)
+        p = softmax(part(50 * t)).astype(q.dtype)
+        d = g @ v.T
+        s = p * (d - share * (d * p).sum(-1, keepdims=True)) * (1 - t * t) / 2
+        return s @ k, s.T @ q, p.T @ g
+
+    return backward
+
+
 SATURATED = [
     Claim(f"{name} of large numbers, backward in NumPy beside the tape", recorded, forward, [vjp(1)],
           [vjp(1.05), vjp(0)], normal(*shapes, size=16), seeds=6)
@@ -195,6 +213,9 @@ SATURATED = [
         ("softmax", lambda x: paddle.nn.functional.softmax(x, -1), soft, [(16, 4)]),
         ("a gated cell", mixed, mixed_vjp, [(4, 6), (4, 6)]),
     )
+] + [
+    Claim("capped attention of 5 randn, backward in NumPy beside the tape", recorded, capped, [capped_vjp(1)],
+          [capped_vjp(0.9)], normal((4, 4), (4, 4), (4, 3), size=5), seeds=4),
 ]  # fmt: skip
 
 
