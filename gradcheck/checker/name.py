@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 from gradcheck.checker.causes import causes
 from gradcheck.checker.decide import Decision
 from gradcheck.checker.look import Look, Looker
-from gradcheck.checker.of_tape import ROUNDING, of_tape
+from gradcheck.checker.of_tape import ROUNDING
 from gradcheck.checker.point import SUM_OF_OUTPUTS, OutOfTimeError, Point
 from gradcheck.checker.structure import claimed_diagonal, wrong_on_diagonal
 from gradcheck.numeric.arrays import Array, module_of, only
@@ -87,7 +87,7 @@ def by_tape(looker: Looker, look: Look, listed: int) -> Named:
         named.entries = [Entry(0, i, i, float(diagonal[i]), float(said[i]), TAPED * abs(float(said[i]))) for i in wrong]
         return named
     if point.outputs.vector.size <= MOST_ROWS_BY_TAPE:
-        named.entries = list(rows_by_tape(looker, range(point.outputs.vector.size), listed, rejected))
+        named.entries = list(rows_by_tape(looker, look, listed))
         if named.entries:
             return named
     worst = []
@@ -100,18 +100,27 @@ def by_tape(looker: Looker, look: Look, listed: int) -> Named:
     return named
 
 
-def rows_by_tape(looker: Looker, outputs: Iterable[int], listed: int, masks: Sequence[Array | None]) -> Iterator[Entry]:
-    """Of these rows of the Jacobian all entries in `masks` that the tape rejects; of each input at most so many."""
-    point = looker.point
+def rows_by_tape(looker: Looker, look: Look, listed: int) -> Iterator[Entry]:
+    """Of every row of the Jacobian the entries that are surely wrong; of each input at most so many.
+
+    A row is not measured by itself, which would take two dozen backwards: what it may be off by rounding, times its
+    cotangent, is part of what all rows together are.
+    """
+    point, said = looker.point, look.tape
+    assert said is not None
+    assert said.rejected is not None
     left = dict.fromkeys(range(len(point.x)), listed)
-    for output in outputs:
-        one = point.outputs.unit(output)
-        claimed = point.vjp(one)
-        said = of_tape(point, point.scales, one, claimed, masks, looker.rtol)
-        for number, mask in enumerate(said.rejected or []):
-            for i in module_of(one).flatnonzero(mask.reshape(-1)).tolist()[: left[number]]:
+    for output in range(point.outputs.vector.size):
+        one, weight = point.outputs.unit(output), abs(complex(look.cotangent[output]))
+        if not weight:
+            continue  # at a kink
+        claimed, taped = point.vjp(one), point.by_tape(one)
+        for number, (g, t, bar) in enumerate(zip(claimed, taped, said.rounding, strict=True)):
+            least = bar / weight + (ROUNDING + looker.rtol) * module_of(g).maximum(abs(g), abs(t))
+            wrong = said.rejected[number] & (abs(g - t) > least)
+            for i in module_of(one).flatnonzero(wrong.reshape(-1)).tolist()[: left[number]]:
                 left[number] -= 1
-                yield entry_of(point, number, i, output, claimed, said.gradients)
+                yield entry_of(point, number, i, output, claimed, taped)
 
 
 def entry_of(
