@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcheck.checker.causes import causes
+from gradcheck.checker.causes import BUDGET, causes
 from gradcheck.checker.decide import Decision
 from gradcheck.checker.look import Look, Looker
 from gradcheck.checker.of_tape import ROUNDING
@@ -18,8 +18,6 @@ from gradcheck.numeric.arrays import Array, module_of, only
 from gradcheck.numeric.jacobian import Block, Entry, halved, paired_axes, wrong_in_block
 from gradcheck.result import Diagnosis, distance
 
-BUDGET = 10
-"""Naming costs at most so many times the evaluations and vjps of the check itself."""
 LEAST_BUDGET = 300
 """Evaluations and vjps that naming may take in any case: some hundredths of a second."""
 MOST_LOCATED = 5
