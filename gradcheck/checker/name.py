@@ -11,7 +11,7 @@ import numpy as np
 from gradcheck.checker.causes import BUDGET, causes
 from gradcheck.checker.decide import Decision
 from gradcheck.checker.look import Look, Looker
-from gradcheck.checker.of_tape import ROUNDING
+from gradcheck.checker.of_tape import ROUNDING, of_tape
 from gradcheck.checker.point import SUM_OF_OUTPUTS, OutOfTimeError, Point
 from gradcheck.checker.structure import claimed_diagonal, wrong_on_diagonal
 from gradcheck.numeric.arrays import Array, module_of, only
@@ -99,10 +99,10 @@ def by_tape(looker: Looker, look: Look, listed: int) -> Named:
 
 
 def rows_by_tape(looker: Looker, look: Look, listed: int) -> Iterator[Entry]:
-    """Of every row of the Jacobian the entries that are surely wrong; of each input at most so many.
+    """Of every row of the Jacobian the entries that the tape rejects; of each input at most so many.
 
-    A row is not measured by itself, which would take two dozen backwards: what it may be off by rounding, times its
-    cotangent, is part of what all rows together are.
+    To measure the rounding of a row takes two dozen backwards. What it is, times the row's cotangent, is a part of what
+    is known of all rows together: a row is measured only where an entry is off by less.
     """
     point, said = looker.point, look.tape
     assert said is not None
@@ -110,13 +110,16 @@ def rows_by_tape(looker: Looker, look: Look, listed: int) -> Iterator[Entry]:
     left = dict.fromkeys(range(len(point.x)), listed)
     for output in range(point.outputs.vector.size):
         one, weight = point.outputs.unit(output), abs(complex(look.cotangent[output]))
-        if not weight:
-            continue  # at a kink
         claimed, taped = point.vjp(one), point.by_tape(one)
-        for number, (g, t, bar) in enumerate(zip(claimed, taped, said.rounding, strict=True)):
-            least = bar / weight + (ROUNDING + looker.rtol) * module_of(g).maximum(abs(g), abs(t))
-            wrong = said.rejected[number] & (abs(g - t) > least)
-            for i in module_of(one).flatnonzero(wrong.reshape(-1)).tolist()[: left[number]]:
+        rejected, unclear = [], weight == 0
+        for g, t, bar, mask in zip(claimed, taped, said.rounding, said.rejected, strict=True):
+            off = mask & ~(abs(g - t) <= (ROUNDING + looker.rtol) * module_of(g).maximum(abs(g), abs(t)))
+            rejected.append(off)
+            unclear = unclear or not bool((abs(g - t) * weight > bar)[off].all())
+        if unclear:
+            rejected = of_tape(point, point.scales, one, claimed, said.rejected, looker.rtol).rejected or []
+        for number, mask in enumerate(rejected):
+            for i in module_of(one).flatnonzero(mask.reshape(-1)).tolist()[: left[number]]:
                 left[number] -= 1
                 yield entry_of(point, number, i, output, claimed, taped)
 

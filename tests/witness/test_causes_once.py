@@ -16,6 +16,8 @@ from gradcheck.backends.steps import Step
 from gradcheck.result import Status
 from gradcheck.witness.causes import explain
 
+F = paddle.nn.functional
+
 
 # --------------------------------------------------------------------------- equal computations
 def twice(a: Any, n: Any) -> Any:
@@ -209,3 +211,57 @@ def test_a_long_loop_is_searched_within_the_budget(
     assert [(d.code, words in d.text, "h = paddle.tanh" in d.source_line) for d in found] == (
         [(code, True, True)] if code else []
     )
+
+
+# --------------------------------------------------------------------------- what it costs
+def gates(x: Any, w: Any) -> Any:
+    i, f, o, u = paddle.split(paddle.matmul(x, w), 4, -1)
+    c = F.sigmoid(f) * x + F.sigmoid(i) * paddle.tanh(u)
+    return F.sigmoid(o) * paddle.tanh(c)
+
+
+def gates_backward(k: float) -> Callable[..., Any]:
+    def backward(x: Any, w: Any, g: Any) -> Any:
+        i, f, o, u = paddle.split(paddle.matmul(x, w), 4, -1)
+        i, f, o, u = F.sigmoid(i), F.sigmoid(f), F.sigmoid(o), paddle.tanh(u)
+        t = paddle.tanh(f * x + i * u)
+        d = g * o * (1 - k * t * t)
+        z = paddle.concat([d * u * i * (1 - i), d * x * f * (1 - f), g * t * o * (1 - o), d * i * (1 - u * u)], -1)
+        return d * f + paddle.matmul(z, w, transpose_y=True), paddle.matmul(x, z, transpose_x=True)
+
+    return backward
+
+
+@pytest.mark.parametrize(
+    ("forward", "backward", "arrays"),
+    [
+        (gates, gates_backward, [random(4, 6), random(6, 24)]),
+        (gates, gates_backward, [random(2, 3), random(3, 12)]),
+        (recurrent, lambda k: recurrent_backward(lambda y: 1 - k * y * y), [0.5 * random(30, 4), 0.5 * random(4, 4)]),
+    ],
+    ids=["24 outputs", "6 outputs", "a loop"],
+)
+def test_a_failing_check_runs_forward_at_most_twenty_times_as_often(
+    forward: Any, backward: Any, arrays: list[np.ndarray]
+) -> None:
+    def runs(k: float) -> tuple[Status, int]:
+        count = []
+
+        def counted(*given: Any) -> Any:
+            count.append(1)
+            return forward(*given)
+
+        return gradcheck.check(layer(counted, backward(k)), *arrays).verdict, len(count)
+
+    (passes, once), (fails, often) = runs(1.0), runs(0.9)
+    assert (passes, fails) == (Status.PASS, Status.FAIL)
+    assert often <= 20 * once
+
+
+def test_all_wrong_entries_of_a_small_jacobian_are_listed_though_its_rows_differ_in_size() -> None:
+    sizes, w = paddle.to_tensor(10.0 ** np.linspace(-9, 9, 6)), paddle.to_tensor(random(6, 6))
+    wrong = layer(
+        lambda x: paddle.matmul(x, w) * sizes, lambda x, g: 1.001 * paddle.matmul(g * sizes, w, transpose_y=True)
+    )
+    found = gradcheck.check(wrong, random(1, 6)).wrong
+    assert {(e.index, e.output_index) for e in found} == {((0, i), (0, j)) for i in range(6) for j in range(6)}
