@@ -133,7 +133,7 @@ CODES: dict[str, Code] = {
     ),
     "GC117": Code(
         "a share of the gradient is missing",
-        "The output depends on an input through an intermediate value that backward takes for a constant.",
+        "Backward takes an intermediate value for a constant, or does not use the incoming gradient of an output.",
         "backward is the gradient of the recorded forward without what flows through the line named.",
         "Add the share: the gradient with respect to the intermediate value, times its own derivative.",
         "c = x - x.mean()      wrong: return dc      right: return dc - dc.mean()",

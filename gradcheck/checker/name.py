@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from gradcheck.checker.causes import causes
+from gradcheck.checker.causes import BUDGET, causes
 from gradcheck.checker.decide import Decision
 from gradcheck.checker.look import Look, Looker
 from gradcheck.checker.of_tape import ROUNDING, of_tape
@@ -18,8 +18,6 @@ from gradcheck.numeric.arrays import Array, module_of, only
 from gradcheck.numeric.jacobian import Block, Entry, halved, paired_axes, wrong_in_block
 from gradcheck.result import Diagnosis, distance
 
-BUDGET = 10
-"""Naming costs at most so many times the evaluations and vjps of the check itself."""
 LEAST_BUDGET = 300
 """Evaluations and vjps that naming may take in any case: some hundredths of a second."""
 MOST_LOCATED = 5
@@ -90,7 +88,7 @@ def by_tape(looker: Looker, look: Look, listed: int) -> Named:
         named.entries = [Entry(0, i, i, float(diagonal[i]), float(said[i]), TAPED * abs(float(said[i]))) for i in wrong]
         return named
     if point.outputs.vector.size <= MOST_ROWS_BY_TAPE:
-        named.entries = list(rows_by_tape(looker, range(point.outputs.vector.size), listed, rejected))
+        named.entries = list(rows_by_tape(looker, look, listed))
         if named.entries:
             return named
     worst = []
@@ -103,18 +101,30 @@ def by_tape(looker: Looker, look: Look, listed: int) -> Named:
     return named
 
 
-def rows_by_tape(looker: Looker, outputs: Iterable[int], listed: int, masks: Sequence[Array | None]) -> Iterator[Entry]:
-    """Of these rows of the Jacobian all entries in `masks` that the tape rejects; of each input at most so many."""
-    point = looker.point
+def rows_by_tape(looker: Looker, look: Look, listed: int) -> Iterator[Entry]:
+    """Of every row of the Jacobian the entries that the tape rejects; of each input at most so many.
+
+    To measure the rounding of a row takes two dozen backwards. What it is, times the row's cotangent, is a part of what
+    is known of all rows together: a row is measured only where an entry is off by less.
+    """
+    point, said = looker.point, look.tape
+    assert said is not None
+    assert said.rejected is not None
     left = dict.fromkeys(range(len(point.x)), listed)
-    for output in outputs:
-        one = point.outputs.unit(output)
-        claimed = point.vjp(one)
-        said = of_tape(point, point.scales, one, claimed, masks, looker.rtol)
-        for number, mask in enumerate(said.rejected or []):
+    for output in range(point.outputs.vector.size):
+        one, weight = point.outputs.unit(output), abs(complex(look.cotangent[output]))
+        claimed, taped = point.vjp(one), point.by_tape(one)
+        rejected, unclear = [], weight == 0
+        for g, t, bar, mask in zip(claimed, taped, said.rounding, said.rejected, strict=True):
+            off = mask & ~(abs(g - t) <= (ROUNDING + looker.rtol) * module_of(g).maximum(abs(g), abs(t)))
+            rejected.append(off)
+            unclear = unclear or not bool((abs(g - t) * weight > bar)[off].all())
+        if unclear:
+            rejected = of_tape(point, point.scales, one, claimed, said.rejected, looker.rtol).rejected or []
+        for number, mask in enumerate(rejected):
             for i in module_of(one).flatnonzero(mask.reshape(-1)).tolist()[: left[number]]:
                 left[number] -= 1
-                yield entry_of(point, number, i, output, claimed, said.gradients)
+                yield entry_of(point, number, i, output, claimed, taped)
 
 
 def entry_of(

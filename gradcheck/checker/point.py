@@ -187,11 +187,11 @@ class Point:
         return self.of_moved(self.tape.rounding(parts, lambda bars: enough(self.of_moved(bars))))
 
     def explained(
-        self, claims: Sequence[tuple[Array, Sequence[Array]]], rounding: Sequence[Array]
+        self, claims: Sequence[tuple[Array, Sequence[Array]]], rounding: Sequence[Array], walks: float
     ) -> Sequence[Diagnosis]:
         """The mistakes on the tape that reproduce what backward gives for some cotangents, each with its line.
 
-        `rounding` is that for the first of them, per moved input.
+        `rounding` is that for the first of them, per moved input; no more than so many walks over it are taken.
         """
         tape = self.recorded(self.inputs, lines=True)
         if tape is None:
@@ -202,7 +202,7 @@ class Point:
             return [found.get(k) for k in range(len(self.inputs))]
 
         pairs = [(self.outputs.split(u), of_all(gradients)) for u, gradients in claims]
-        return explain(tape, pairs, self.problem.names, of_all(rounding))
+        return explain(tape, pairs, self.problem.names, of_all(rounding), walks)
 
     # ----------------------------------------------------------------- names
     def entries(self, number: int) -> int:

@@ -20,7 +20,7 @@ def tried(edge: Edge) -> Iterator[Candidate]:
     """All candidates of an edge, in an order that depends on shapes alone."""
     families: list[Family] = []
     by_values = bool(edge.read) or not edge.right.any()  # else the derivative is the same at all points
-    alone = len(edge.step.edges) == 1 and by_values and edge.y.shape == edge.right.shape
+    alone = len(edge.step.edges) == 1 and edge.position >= 0 and by_values and edge.y.shape == edge.right.shape
     if alone or edge.position == edge.BOTH:
         families += [unchanged, elementwise]
     if edge.position >= 0:

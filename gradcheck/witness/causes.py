@@ -33,6 +33,7 @@ def explain(
     claims: Sequence[tuple[Sequence[Array | None], Sequence[Array | None]]],
     names: Sequence[str],
     rounding: Sequence[Array | None],
+    walks: float = np.inf,
 ) -> list[Diagnosis]:
     """The mistakes that reproduce a wrong gradient, each with its line; none if no single one, or pair, does.
 
@@ -42,6 +43,7 @@ def explain(
             and gradients per input; None counts as zero.
         names: of the inputs.
         rounding: per input, how far each element of claim and tape may be apart by rounding; None for not at all.
+        walks: how many walks over the tape the search may take.
     """
     cotangents = [draw for draw, _ in claims]
     truth = [tape.gradient(draw) for draw in cotangents]
@@ -62,7 +64,7 @@ def explain(
     if not wrong:
         return []
     with np.errstate(all="ignore"):
-        found = found_causes(tape, Claim(cotangents, errors, bars, wrong))
+        found = found_causes(tape, Claim(cotangents, errors, bars, wrong), walks)
     return [d for cause, alike in chosen(found, wrong) for d in said(tape, cause, alike, names)]
 
 
@@ -118,6 +120,12 @@ def sentence(cause: Cause) -> tuple[str, str, str]:
     if mistake.ordinal is not None:
         times = "" if factor == 1 else f", times {number(factor)}"
         return mistake.code, mistake.says + times, f"the rule of {edge.step.name} is wrong"
+    if edge.position == Edge.INCOMING:
+        incoming = f"the incoming gradient of out[{edge.output}]"
+        if factor == 0:
+            return "GC117", f"does not use {incoming}", f"the share of out[{edge.output}] is missing: factor 0"
+        times = "with the wrong sign" if factor == -1 else f"{number(factor)} times"
+        return "GC118", f"takes {incoming} {times}", f"the share of out[{edge.output}] is taken {times}"
     several = edge.position >= 0 and sum(e >= 0 for e in edge.step.edges) > 1
     through = "{own} in {out}" if several else "{out}"
     if factor == 0:

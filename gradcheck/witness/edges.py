@@ -35,6 +35,8 @@ class Edge:
     """The position of an input that stands on both sides of a product."""
     OUTPUT: ClassVar[int] = -2
     """That of the output of an operation, which is only scaled."""
+    INCOMING: ClassVar[int] = -3
+    """That of one of several outputs of the call, of which only what comes in is scaled."""
 
     step: Step
     position: int
@@ -48,6 +50,8 @@ class Edge:
     """All values, by number."""
     siblings: Sequence[Array]
     """The cotangents of the other inputs, those of the same shape."""
+    output: int = 0
+    """Which output of the call, where the position is INCOMING."""
 
     @property
     def g(self) -> Array:
@@ -94,6 +98,8 @@ class Mistake:
     code: str = ""
     cost: float = 0.0
     says: str = ""
+    equals: frozenset[Step] = frozenset()
+    """All operations that it is made in, if these compute the same of the same."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,8 +126,8 @@ class Cause:
 
     def made_at(self, step: Step) -> bool:
         """Whether the mistake is made at an operation."""
-        again = self.each_time and (step.spot, step.name) == (self.step.spot, self.step.name)
-        return again or step is self.step
+        made = self.mistake.equals or (self.step,)
+        return step in made or (self.each_time and any((step.name, step.spot) == (s.name, s.spot) for s in made))
 
     @property
     def place(self) -> int:
@@ -153,3 +159,11 @@ def edges_of(
         yield Edge(step, position, number, given, right, arrays, siblings)
     if len(pulled) > 1 and len(step.values) == 1:
         yield Edge(step, Edge.OUTPUT, step.first, given, given[0], arrays, ())
+
+
+def incoming(graph: Graph, cotangents: Sequence[Array | None]) -> Iterator[Edge]:
+    """The outputs of the call, if there are several."""
+    for k, (end, u) in enumerate(zip(graph.recording.ends, cotangents, strict=True)):
+        step = graph.maker(end)
+        if step is not None and u is not None and len(cotangents) > 1:
+            yield Edge(step, Edge.INCOMING, end, [u], wide(u), graph.recording.arrays, (), k)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -47,6 +48,27 @@ class Graph:
         steps = self.recording.steps
         found = bisect_right(steps, number, key=lambda step: step.first)
         return steps[found - 1] if found else None
+
+    @cached_property
+    def equals(self) -> dict[Step, frozenset[Step]]:
+        """The operations that compute the same of the same, such as both differences in (a − b) (a − b), each with
+        all of them."""
+        first: dict[int, int] = {}
+        groups: dict[Any, list[Step]] = {}
+        for step in self.recording.steps:
+            values = tuple((v.shape, v.dtype.name, hash(v.tobytes())) for v in step.values)
+            group = groups.setdefault((step.name, tuple(first.get(e, e) for e in step.edges), values), [])
+            group.append(step)
+            first |= {step.first + k: group[0].first + k for k in range(len(step.values))}
+        return {step: frozenset(group) for group in groups.values() if len(group) > 1 for step in group}
+
+    @cached_property
+    def runs(self) -> list[list[Step]]:
+        """The operations of one line that is run several times."""
+        found: dict[Any, list[Step]] = {}
+        for step in self.recording.steps:
+            found.setdefault((step.name, step.spot or step.first), []).append(step)
+        return [steps for steps in found.values() if len(steps) > 1]
 
     def starts(self, cotangents: Sequence[Array | None]) -> dict[int, Array]:
         """The cotangents by the numbers of the outputs, in double precision."""

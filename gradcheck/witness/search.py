@@ -9,7 +9,7 @@ t. Those that agree along a few directions are pulled back for several cotangent
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -19,7 +19,8 @@ from gradcheck.backends.base import Array, Step
 from gradcheck.numeric.arrays import EPSILON, inner, wide
 from gradcheck.numeric.line import moved, random_direction, scale_of
 from gradcheck.witness.candidates import RULE_FACTORS, plain_factors, tried
-from gradcheck.witness.edges import EXACT_TO, Cause, Claim, Edge, Mistake, edges_of
+from gradcheck.witness.confirm import Budget, confirmed
+from gradcheck.witness.edges import Cause, Claim, Edge, Mistake, edges_of, incoming
 from gradcheck.witness.graph import Graph, dead_steps
 from gradcheck.witness.rounding import Replays
 from gradcheck.witness.tape import Tape
@@ -39,35 +40,58 @@ LARGEST, MOST_RULED = 10_000_000, 1_000_000
 """Numbers on a tape on which causes are sought, and on which those are that are not plain shares. Tangents hold them
 `DIRECTIONS` times; the search takes about 0.3 µs a number for shares and 2 µs for all (LayerNorm of 256 × 1024)."""
 
+LEAST_PULLED = 20_000
+"""Operations that a search may pull back through in any case: some tenths of a second."""
+
 SHARES = (0.0, -1.0, 2.0, 0.5)
 """Factors of a share that is missing, of the wrong sign, counted twice or by half."""
+
+SIMPLER = 2.0
+"""How much less far-fetched a mistake is that is made in all equal computations: half of all (1.5) is simpler than one
+of two missing (0)."""
 
 DEAREST_REPEATED, DEAREST_OF_PAIR = 2.0, 3.0
 """How far-fetched a rule may be that is tried each time that a line is run, which costs a walk, and in a pair."""
 
 
-def found_causes(tape: Tape, claim: Claim) -> list[Cause]:
+def found_causes(tape: Tape, claim: Claim, walks: float) -> list[Cause]:
     """The mistakes that reproduce the claim for some of the wrong inputs, and pairs for those that none explains.
 
-    First those that explain all wrong inputs at once; only what is left is looked at input by input.
+    First those that explain all wrong inputs at once, also if they are made each time that a line is run; only what is
+    left is looked at input by input. Where the walks that it may take are used up, the search ends.
     """
     size = sum(array.size for array in tape.recording.arrays)
     if size > LARGEST:
         return []
     graph = Graph(tape.recording, dead_steps(tape, claim.cotangents[0]))
-    found: list[Cause] = []
+    steps = max(len(tape.recording.steps), 1)
+    found, budget = list[Cause](), Budget(max(walks, LEAST_PULLED / steps))
+    rights = [graph.gradient(cotangents) for cotangents in claim.cotangents]
+    scaled = {k for k in claim.wrong if proportional([e[k] for e in claim.errors], [r[k] for r in rights])}
+    ruled = set(tape.recording.steps) if size <= MOST_RULED else set[Step]()
+    if steps > budget.left:  # rules that read each other's values are steps² candidates, as many as so many walks
+        ruled -= {step for run in graph.runs for step in run[:-1]}
     alone = [[k] for k in claim.wrong]
     for group in [claim.wrong, *alone] if len(alone) > 1 else alone:
-        if explained(found, group):
+        if explained(found, group) or budget.left <= 0:
             continue
-        probes = probed(graph, tape.replays, claim, group, ruled=size <= MOST_RULED)
+        probes = probed(graph, tape.replays, claim, group, ruled)
         if probes is None:
             continue
-        found += confirmed(graph, claim, likeliest(proposed(probes)))
-        if len(group) == 1 and size <= MOST_RULED and not explained(found, group):
-            found += confirmed(graph, claim, repeated(graph, probes))
-            found += confirmed(graph, claim, likeliest(paired(probes)))
-    return found
+        budget.left -= 2 * DIRECTIONS + len(probes.trials) / steps
+        found += confirmed(graph, claim, rights, likeliest(proposed(probes)), budget)
+        if group == claim.wrong and ruled and not explained(found, group):
+            found += confirmed(graph, claim, rights, repeated(graph, probes), budget)
+        if len(group) == 1 and ruled and not explained(found, group) and group[0] not in scaled:
+            found += confirmed(graph, claim, rights, likeliest(paired(probes)), budget)
+    return [cause for cause in found if not (cause.spoils and cause.explains <= scaled)]
+
+
+def proportional(errors: Sequence[Array], rights: Sequence[Array]) -> bool:
+    """Whether the gradients of an input are off by one and the same factor as a whole."""
+    error, right = (np.concatenate([a.reshape(-1) for a in arrays]) for arrays in (errors, rights))
+    factor = np.vdot(right, error) / np.vdot(right, right)
+    return bool((abs(error - factor * right) <= SCREEN * abs(error).max()).all())
 
 
 def explained(causes: Sequence[Cause], group: Sequence[int]) -> bool:
@@ -101,8 +125,8 @@ class Probes(NamedTuple):
     """Whether more than one element is moved: any factor fits one number."""
 
 
-def probed(graph: Graph, replays: Replays, claim: Claim, group: Sequence[int], ruled: bool) -> Probes | None:
-    """All mistakes along directions of some inputs, rules too if `ruled`.
+def probed(graph: Graph, replays: Replays, claim: Claim, group: Sequence[int], ruled: set[Step]) -> Probes | None:
+    """All mistakes along directions of some inputs; rules too of the operations in `ruled`.
 
     None if no operation depends on these inputs, or another branch is taken beside the point.
     """
@@ -129,24 +153,38 @@ def probed(graph: Graph, replays: Replays, claim: Claim, group: Sequence[int], r
     return Probes(np.array(errors), trials, max(SCREEN, UNITS * graph.coarsest), several) if trials else None
 
 
-def scored(graph: Graph, claim: Claim, tangents: Sequence[Array], ruled: bool) -> list[Trial]:
-    """The right cotangents of all edges, to be scaled, and if `ruled` all candidates in their place.
+def scored(graph: Graph, claim: Claim, tangents: Sequence[Array], ruled: set[Step]) -> list[Trial]:
+    """The right cotangents of all edges, to be scaled, and of the operations in `ruled` all candidates in their place.
 
     `tangents` are the changes of each value, one row per direction, flat.
     """
     found: list[Trial] = []
-    for passed in graph.walk(graph.starts(claim.cotangents[0])):
-        for edge in edges_of(graph, *passed):
-            if not tangents[edge.number].any():
-                continue
-            adjoint = tangents[edge.number].conj()
-            right = np.real(adjoint @ edge.right.reshape(-1))
-            found.append(Trial(Mistake(edge), right, right))
-            for ordinal, (code, cost, says, value) in enumerate(tried(edge) if ruled else ()):
-                along = np.real(adjoint @ wide(value).reshape(-1))
-                if np.isfinite(along).all():
-                    found.append(Trial(Mistake(edge, ordinal, code, cost, says), along, right))
-    return found
+    flows = (edge for passed in graph.walk(graph.starts(claim.cotangents[0])) for edge in edges_of(graph, *passed))
+    for edge in itertools.chain(incoming(graph, claim.cotangents[0]), flows):
+        if not tangents[edge.number].any():
+            continue
+        adjoint = tangents[edge.number].conj()
+        right = np.real(adjoint @ edge.right.reshape(-1))
+        found.append(Trial(Mistake(edge), right, right))
+        for ordinal, (code, cost, says, value) in enumerate(tried(edge) if edge.step in ruled else ()):
+            along = np.real(adjoint @ wide(value).reshape(-1))
+            if np.isfinite(along).all():
+                found.append(Trial(Mistake(edge, ordinal, code, cost, says), along, right))
+    return [*found, *in_all_equals(graph, found)]
+
+
+def in_all_equals(graph: Graph, trials: Sequence[Trial]) -> Iterator[Trial]:
+    """A mistake made in all operations that compute the same of the same: their effects add up."""
+    groups: dict[Any, list[Trial]] = {}
+    for trial in trials:
+        edge, ordinal, says = trial.mistake.edge, trial.mistake.ordinal, trial.mistake.says
+        if edge.position != Edge.INCOMING and edge.step in graph.equals:
+            groups.setdefault((graph.equals[edge.step], edge.position, ordinal, says), []).append(trial)
+    for group in groups.values():
+        if len(group) > 1:
+            first, steps = group[-1].mistake, frozenset(trial.mistake.edge.step for trial in group)
+            mistake = replace(first, cost=first.cost - SIMPLER, equals=steps)
+            yield Trial(mistake, sum(t.along for t in group), sum(t.right for t in group))
 
 
 # --------------------------------------------------------------------------- proposals
@@ -166,7 +204,7 @@ def proposed(probes: Probes) -> list[Cause]:
             cost, c = min(plain)
             found.append(Cause(mistake, c, mistake.cost + cost))
         elif mistake.ordinal is None and probes.several:
-            found.append(Cause(mistake, factor, 9.0))
+            found.append(Cause(mistake, factor, 9.0 + mistake.cost))
     return found
 
 
@@ -187,66 +225,27 @@ def paired(probes: Probes) -> list[Cause]:
     changes = np.stack([c * trial.along - trial.right for trial, c in both])
     size = probes.screen * float(abs(probes.errors).max())
     felt = abs(changes).max(1) > size
+    order = np.argsort(changes[:, 0])
+    wanted = probes.errors[0] - changes[:, 0]
+    low, high = (np.searchsorted(changes[order, 0], wanted + margin) for margin in (-size, size))
     for first in np.flatnonzero(felt & [trial.mistake.ordinal is None for trial, _ in both]):
-        for second in np.flatnonzero(felt & (abs(changes[first] + changes - probes.errors).max(1) <= size)):
+        fits = order[low[first] : high[first]]
+        for second in fits[felt[fits] & (abs(changes[first] + changes[fits] - probes.errors).max(1) <= size)]:
             (a, times_a), (b, times_b) = both[first], both[second]
             if a.mistake.edge is not b.mistake.edge:
-                cost = 10 + b.mistake.cost
+                cost = 10 + a.mistake.cost + b.mistake.cost
                 found.append(Cause(a.mistake, times_a, cost, Cause(b.mistake, times_b, b.mistake.cost)))
     return found
 
 
 def repeated(graph: Graph, probes: Probes) -> list[Cause]:
     """A mistake on a line that is run several times, as in a loop, made each time: their effects do not add up."""
-    runs: dict[Any, list[Step]] = {}
-    for step in graph.recording.steps:
-        runs.setdefault((step.spot, step.name), []).append(step)
-    last = {steps[-1] for (spot, _), steps in runs.items() if spot is not None and len(steps) > 1}
-    return [
-        Cause(trial.mistake, factor, 5 + trial.mistake.cost, each_time=True)
-        for trial, factor in simple([t for t in probes.trials if t.mistake.edge.step in last], DEAREST_REPEATED)
-    ]
-
-
-# --------------------------------------------------------------------------- confirmed
-def confirmed(graph: Graph, claim: Claim, causes: Sequence[Cause]) -> list[Cause]:
-    """Those that reproduce the claim for all cotangents, with what they explain.
-
-    A share that would be scaled for some inputs and not for others is no cause: backward computes it once.
-    """
-    rights = [graph.gradient(cotangents) for cotangents in claim.cotangents]
-    found = []
-    for cause in causes:
-        worst = np.zeros(len(claim.bars))
-        explains = frozenset(claim.wrong)
-        for cotangents, errors, right in zip(claim.cotangents, claim.errors, rights, strict=True):
-            for k, (error, wrong) in enumerate(zip(errors, mistaken(graph, cotangents, cause), strict=True)):
-                largest = float(abs(error).max(initial=0)) if k in claim.wrong else 0.0
-                apart = float(abs(error - (wrong - right[k])).max(initial=0))
-                worst[k] = np.maximum(worst[k], apart / (claim.bars[k] + EXACT_TO * largest or 1.0))  # NaN stays
-            explains = frozenset(k for k in explains if worst[k] <= 1)
-            if not explains:
-                break
-        else:
-            spoils = sum(not worst[k] <= 1 for k in range(len(worst)) if k not in claim.wrong)
-            residual = EXACT_TO * max(worst[k] for k in explains)
-            if not spoils or cause.mistake.ordinal is not None:
-                found.append(replace(cause, explains=explains, spoils=spoils, residual=residual))
-    return found
-
-
-def mistaken(graph: Graph, cotangents: Sequence[Array | None], cause: Cause) -> list[Array]:
-    """The gradients that a walk gives which makes a mistake, or a pair of them."""
-    parts = [part for part in (cause, cause.second) if part is not None]
-    pending = graph.starts(cotangents)
-    for step, given, pulled in graph.walk(pending):
-        here = [part for part in parts if part.made_at(step)]
-        edges = {edge.position: edge for edge in edges_of(graph, step, given, pulled)} if here else {}
-        for part in here:
-            edge, ordinal = edges.get(part.mistake.edge.position), part.mistake.ordinal
-            if edge is None:  # a constant, the first time
-                continue
-            found = None if ordinal is None else next(itertools.islice(tried(edge), ordinal, None), None)
-            change = part.factor * (edge.right if found is None else found.value) - edge.right
-            pulled += step.pull([change]) if edge.position == Edge.OUTPUT else [(edge.position, edge.number, change)]
-    return graph.filled(pending)
+    last = {run[-1] for run in graph.runs}
+    here = [t for t in probes.trials if t.mistake.edge.step in last and t.mistake.edge.position != Edge.INCOMING]
+    alike: dict[Any, Cause] = {}  # along a chain a factor is the same on every line
+    for trial, factor in simple(here, DEAREST_REPEATED):
+        cause = Cause(trial.mistake, factor, 5 + trial.mistake.cost, each_time=True)
+        change = factor * trial.along - trial.right
+        key = tuple(np.rint(change / (probes.screen * abs(probes.errors).max())))
+        alike[key] = min(cause, alike.get(key, cause), key=lambda c: (c.cost, c.place))
+    return sorted(alike.values(), key=lambda cause: (cause.cost, cause.place))
