@@ -47,7 +47,7 @@ def causes(looker: Looker, wrong: Sequence[int], look: Look, budget: float) -> I
         wrong = [k for k in wrong if not any(point.problem.names[point.moved[k]] in d.inputs for d in explained)]
     taped = [] if known is None else [(known.gradients, known.rounding)]
     if point.witnessed:  # that of one cotangent is as large as that of another, if not at the same elements
-        largest = [r * 0 + r.max(initial=0.0) for r in rounding]
+        largest = [module_of(r).full_like(r, r.max(initial=0.0)) for r in rounding]
         taped += [(point.by_tape(u), largest) for u in cotangents[len(taped) :]]
     for number in wrong:
         cost = 0 if point.witnessed else 4 * point.x[number].size
