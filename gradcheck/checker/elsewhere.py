@@ -90,7 +90,8 @@ def elsewhere(looker: Looker, look: Look, anyway: bool = False) -> Found:
         except Exception:  # it is not asked to work elsewhere
             continue
         if said is Said.RIGHT:
-            return Found(Status.PASS, marks=(f"flat here, right at {multiple:g} times the inputs",))
+            seen = "partly lost in rounding" if anyway else "flat"
+            return Found(Status.PASS, marks=(f"{seen} here, right at {multiple:g} times the inputs",))
         if said is Said.WRONG and look.rejected is not None:
             return Found(Status.FAIL, look=look)  # the tape rejects it here, and both where something is seen
         if said is Said.WRONG:
