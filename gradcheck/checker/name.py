@@ -11,7 +11,7 @@ import numpy as np
 from gradcheck.checker.causes import BUDGET, causes
 from gradcheck.checker.decide import Decision
 from gradcheck.checker.look import Look, Looker
-from gradcheck.checker.of_tape import ROUNDING, of_tape
+from gradcheck.checker.of_tape import ROUNDING, apart, of_tape
 from gradcheck.checker.point import SUM_OF_OUTPUTS, OutOfTimeError, Point
 from gradcheck.checker.structure import claimed_diagonal, wrong_on_diagonal
 from gradcheck.numeric.arrays import Array, module_of, only
@@ -44,7 +44,6 @@ class Named:
     patterns: tuple[str, ...] = ()
     unfinished: bool = False
     """Whether time was up before all was looked at."""
-
     excused: bool = False
     """Whether some entries seemed wrong, but stand still between close values, and are right beyond."""
 
@@ -116,7 +115,7 @@ def rows_by_tape(looker: Looker, look: Look, listed: int) -> Iterator[Entry]:
         claimed, taped = point.vjp(one), point.by_tape(one)
         rejected, unclear = [], weight == 0
         for g, t, bar, mask in zip(claimed, taped, said.rounding, said.rejected, strict=True):
-            off = mask & ~(abs(g - t) <= (ROUNDING + looker.rtol) * module_of(g).maximum(abs(g), abs(t)))
+            off = mask & apart(g, t, looker.rtol)
             rejected.append(off)
             unclear = unclear or not bool((abs(g - t) * weight > bar)[off].all())
         if unclear:

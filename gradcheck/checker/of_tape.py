@@ -47,27 +47,31 @@ def rounding_off_tape(point: Point, cotangent: Array, claimed: Sequence[Array], 
     return [UNITS * epsilon * size for size in sizes]
 
 
+def apart(claimed: Array, taped: Array, rtol: float) -> Array:
+    """The elements in which a claimed gradient and the tape's differ by more than is granted unasked."""
+    return ~(abs(claimed - taped) <= (ROUNDING + rtol) * module_of(claimed).maximum(abs(claimed), abs(taped)))
+
+
 def of_tape(
     point: Point, direction: Masks, cotangent: Array, claimed: Sequence[Array], masks: Masks | None, rtol: float
 ) -> OfTape:
     """What the tape says of the gradients `claimed` for a cotangent, and of their projection; it rejects entries in
     `masks` alone."""
     taped = point.by_tape(cotangent)
-    apart = []
+    masked = []
     for k, (g, t) in enumerate(zip(claimed, taped, strict=True)):
-        mask = ~(abs(g - t) <= (ROUNDING + rtol) * module_of(g).maximum(abs(g), abs(t)))
-        mask &= module_of(g).isfinite(t)  # where the tape is not finite it is not heard
+        mask = apart(g, t, rtol) & module_of(g).isfinite(t)  # where the tape is not finite it is not heard
         if masks is not None:
             own = masks[k]
             mask = mask & (own if own is not None else False)
-        apart.append(mask)
+        masked.append(mask)
     parts = [shares(taped[k], d) for k, d in enumerate(direction) if d is not None]
     value = sum(float(part.real.sum()) for part in parts)
-    if not any(bool(mask.any()) for mask in apart):
+    if not any(bool(mask.any()) for mask in masked):
         return OfTape(Heard(value, False), None, taped)
 
     def beyond(bars: Sequence[Array]) -> list[Array] | None:
-        found = [m & ~(abs(g - t) <= b) for m, g, t, b in zip(apart, claimed, taped, bars, strict=True)]
+        found = [m & ~(abs(g - t) <= b) for m, g, t, b in zip(masked, claimed, taped, bars, strict=True)]
         return found if any(bool(mask.any()) for mask in found) else None
 
     bars = point.rounding(cotangent, enough=lambda bars: beyond(bars) is None)
@@ -79,7 +83,7 @@ def of_tape(
         rejected = beyond(bars)
     lost = sum(
         float(abs(shares(t, scale * (m & (b > abs(t))))).sum())
-        for m, t, b, scale in zip(apart, taped, bars, point.scales, strict=True)
+        for m, t, b, scale in zip(masked, taped, bars, point.scales, strict=True)
     )
     known = lost <= HEARD * sum(float(abs(part).sum()) for part in parts)
     return OfTape(Heard(value, rejected is not None) if known else None, rejected, taped, bars)
