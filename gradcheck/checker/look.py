@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from gradcheck.checker.cotangents import equal_weights, even_weights
-from gradcheck.checker.decide import Claim, Decision, Seen, decide
+from gradcheck.checker.decide import Claim, Decision, Heard, Seen, borne_out, decide
 from gradcheck.checker.low_precision import granted
 from gradcheck.checker.of_tape import ROUNDING, OfTape, of_tape
 from gradcheck.checker.point import Point
@@ -62,9 +62,14 @@ class Look:
         return None if self.tape is None else self.tape.rejected
 
     @property
+    def heard(self) -> Heard | None:
+        """What the tape says of the projection."""
+        return None if self.tape is None else self.tape.heard
+
+    @property
     def decision(self) -> Decision:
         """See `decide`."""
-        return decide(self.claim, self.seen, None if self.tape is None else self.tape.heard)
+        return decide(self.claim, self.seen, self.heard)
 
     @property
     def error(self) -> float:
@@ -152,9 +157,9 @@ class Looker:
         return self.granted(self.with_tape(look, masks))
 
     def granted(self, look: Look) -> Look:
-        """The claim excluded only beyond its own rounding."""
+        """The claim excluded only beyond its own rounding, which the tape has weighed where both exclude it."""
         size = min(look.claim.size, SIGNS * look.claim.root)
-        if look.decision not in EXCLUDED or not np.isfinite(size):
+        if look.decision not in EXCLUDED or not np.isfinite(size) or borne_out(look.claim, look.seen, look.heard):
             return look
         for more in granted(self.point, look.direction, look.cotangent, look.gradients, size):
             look.seen = replace(look.seen, allowed=look.seen.allowed + more)
