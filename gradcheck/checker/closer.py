@@ -80,11 +80,11 @@ def outputs_alone(looker: Looker, look: Look) -> Look | None:
 
 
 def too_small(looker: Looker, look: Look) -> Look | None:
-    """Entries whose whole share is within the bar, by themselves, as long as that shows more: a look that shows them
-    to be wrong."""
+    """Entries of whose share an error of `POWER` is within the bar, by themselves, as long as that shows more: a look
+    that shows them to be wrong."""
     for _ in range(MOST_REGROUPED):
         small = [
-            None if d is None else (abs(g * d) <= look.seen.bar) & (d != 0)
+            None if d is None else (POWER * abs(g * d) <= look.seen.bar) & (d != 0)
             for g, d in zip(look.gradients, look.direction, strict=True)
         ]
         count = sum(int(m.sum()) for m in small if m is not None)

@@ -180,7 +180,7 @@ class Looker:
         """
         xp, tape = module_of(scan.line.outputs), self.point.tape
         found = measured(scan, (1.0, -1.0)) if whole else measured(scan)
-        if whole and tape is not None and not self.fine:
+        if whole and tape is not None:
             hidden, _ = with_hidden(scan, found)
             total = self.tape_noise([], xp.ones_like(self.point.outputs.vector), 0.0)
             return xp.minimum(hidden, xp.maximum(found, total))
@@ -204,20 +204,14 @@ class Looker:
         return found
 
     def of_weighted_sum(self, direction: list[Array | None], cotangent: Array, whole: bool) -> Derivative:
-        """The derivative of the weighted outputs, its noise from the tapes at the point and at both ends of the step
-        used; measured where these cannot tell it."""
+        """The derivative of the weighted outputs, its noise from the tapes at the point and at both ends of a step, as
+        at the point itself numbers may cancel; measured where these cannot tell it."""
         xp, scan = module_of(cotangent), Scan(self.point.line(direction, cotangent))
-        noise = self.tape_noise(direction, cotangent, 0.0)
-        used = TAPE_STEPS[-1]
-        for _ in range(3):
-            noise = max(noise, *(self.tape_noise(direction, cotangent, t) for t in (RATIO**used, -(RATIO**used))))
-            if not np.isfinite(noise):
-                return self.scanned(scan, self.noise(scan, whole), whole, BRIEF)
-            found = self.scanned(scan, xp.asarray([noise]), whole, TAPE_STEPS)
-            if not whole or int(found.step[0]) <= used:
-                break
-            used = int(found.step[0])
-        return found
+        reach = RATIO ** TAPE_STEPS[-1]
+        noise = max(self.tape_noise(direction, cotangent, t) for t in (0.0, reach, -reach))
+        if not np.isfinite(noise):
+            return self.scanned(scan, self.noise(scan, whole), whole, BRIEF)
+        return self.scanned(scan, xp.asarray([noise]), whole, TAPE_STEPS)
 
     def tape_noise(self, direction: list[Array | None], cotangent: Array, t: float) -> float:
         """The rounding error of the weighted outputs at x + t·d, as the tape there tells it."""

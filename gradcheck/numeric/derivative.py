@@ -11,9 +11,6 @@ from gradcheck.numeric.line import RATIO, USUAL, Line, Scan
 BRIEF = range(-9, -4)
 """The first look: where the rounding and the truncation of a function of the scale of its inputs are both about
 1e-12."""
-SIDES = -3
-"""The exponent of the largest step, 1/64, that tells of the sides of the point: what larger ones see of them lies
-elsewhere."""
 BLIND = 2.0**-5
 """Noise of more than this share of the function, and of all that it does at the scale of its inputs, is structure that
 no step resolves (a sine of 1e11, a chaotic recurrence): nothing is seen."""
@@ -118,7 +115,7 @@ def derivative_of(scan: Scan, noise: Array) -> Derivative:
     both, chosen = balanced(xp, central, bars)
     zero = abs(both.value) <= both.bar
     both = Interval(both.value, xp.where(zero, xp.maximum(both.bar, CANCELLED * noise), both.bar))
-    right, left, gap, jumped = each_side(ahead, behind, noises, h, sum(k <= SIDES for k in steps[2:]))
+    right, left, gap, jumped = each_side(ahead, behind, noises, h)
 
     largest = xp.where(xp.isfinite(changes), changes, 0.0)[:usual].max(axis=0)
     blind = (largest > 0) & (noise > BLIND * xp.maximum(sizes, largest))
@@ -147,11 +144,9 @@ def extrapolated(central: Array, noises: Array, h: Array) -> tuple[Array, Array]
     return (square * central[:-1] - central[1:]) / (square - 1), bars
 
 
-def each_side(
-    ahead: Array, behind: Array, noises: Array, h: Array, near: int
-) -> tuple[Interval, Interval, Array, Array]:
-    """The derivatives on the right and on the left by the `near` smallest steps, the smallest distance of both at any
-    step, and whether the function leaps at the point.
+def each_side(ahead: Array, behind: Array, noises: Array, h: Array) -> tuple[Interval, Interval, Array, Array]:
+    """The derivatives on the right and on the left, the smallest distance of both at any step, and whether the function
+    leaps at the point.
 
     Slopes are between points strictly beside 0: at a jump the value at 0 belongs to neither side. They are extrapolated
     once. Noise alone may put each off by (4 · 5/3 + 5/12) / 3 times itself over the step: both ends of 3 h and of 12 h.
@@ -161,7 +156,7 @@ def each_side(
     slopes = (values[1:] - values[:-1]) / (h[1:] - h[:-1])
     slopes = (RATIO * slopes[:-1] - slopes[1:]) / (RATIO - 1)
     bars = (RATIO * 5 / 3 + 5 / 12) / 3 * xp.maximum(noises[:-2], noises[2:]) / h[:-2]
-    sided = balanced(xp, slopes[:near], xp.concatenate([bars, bars], axis=1)[:near])[0]
+    sided = balanced(xp, slopes, xp.concatenate([bars, bars], axis=1))[0]
     right, left = (Interval(sided.value[of], sided.bar[of]) for of in (slice(rows), slice(rows, None)))
     gaps = abs(slopes[:, :rows] - slopes[:, rows:]) + 2 * bars
     leap = leaps(values, xp.concatenate([noises, noises], axis=1))

@@ -148,8 +148,12 @@ def with_hidden(scan: Scan, noise: Array) -> tuple[Array, Array]:
         found = xp.where(known, xp.maximum(found, SHARED * usual), found)
     white = hidden > COARSE * xp.maximum(noise, EPS * size)
     if bool(white.any()):
-        finer = [DEVIATIONS * FINER.deviation(xp, FINER.values(xp, line, sign)) for sign in (1.0, -1.0)]
-        white &= (ONE_SIDED * xp.minimum(*finer) >= hidden) & (xp.maximum(*finer) <= ONE_SIDED * hidden)
+        tables = [FINER.values(xp, line, sign) for sign in (1.0, -1.0)]
+        finer = [DEVIATIONS * FINER.deviation(xp, table) for table in tables]
+        # where the function is 0, rounding is as small as its changes are
+        share = xp.maximum(line.sizes, xp.maximum(*(abs(table).max(axis=0) for table in tables))) / size
+        white &= ONE_SIDED * xp.minimum(*finer) >= share * hidden
+        white &= xp.maximum(*finer) <= ONE_SIDED * share * hidden
     return found, xp.where(white, found, 0.0)
 
 
@@ -242,14 +246,8 @@ def least_change(scan: Scan) -> Array:
 
 
 def lost_in_float32(line: Line) -> Array:
-    """The rows of which float32 loses nearly all digits on the way. None if it cannot hold the numbers themselves."""
+    """The rows of which float32 loses nearly all digits on the way."""
     moved = [k for k, d in enumerate(line.direction) if d is not None and d.size and line.x[k].dtype.name == "float64"]
     point = [x.astype("float32") if k in moved else x for k, x in enumerate(line.x)]
     change, size = abs(line.rows(real(flat(line.f(point))) - line.outputs).change), line.sizes
-    told = bool(moved) and all(bool(in_float32(abs(line.x[k])).all()) for k in moved)
-    return (change > COARSEST * size) & in_float32(size) if told else size < 0
-
-
-def in_float32(sizes: Array) -> Array:
-    """Which numbers float32 can hold."""
-    return (sizes == 0) | ((sizes > np.finfo("float32").tiny) & (sizes < np.finfo("float32").max))
+    return change > COARSEST * size
