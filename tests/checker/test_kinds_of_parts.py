@@ -122,6 +122,29 @@ SHARP = [
 ]  # fmt: skip
 
 
+# ------------------------------------------------------------------- where the outputs are 0
+POINTS = np.linspace(-2, 2, 12).astype("float32")
+MATRIX = np.random.default_rng(4).standard_normal((8, 5))
+
+
+def centred_in_float32(x: Any) -> Any:
+    return (part(x) - part(x).mean()).astype("float64") / 10
+
+
+AT_ZERO = [
+    *in_numpy("(x − c) / 10 at c", lambda x: (part(x) - POINTS).astype("float64") / 10, lambda x, y, g: g / 10,
+              lambda x, y, g: g / 9.9, [POINTS.astype("float64")], seeds=3),
+    *in_numpy("tanh x − tanh c at c", lambda x: (np.tanh(part(x)) - np.tanh(POINTS)).astype("float64") / 3,
+              lambda x, y, g: g * (1 - np.tanh(x) ** 2) / 3, lambda x, y, g: g * (1 - np.tanh(x)) / 3,
+              [POINTS.astype("float64")], seeds=3),
+    *in_numpy("equal numbers less their mean", centred_in_float32, lambda x, y, g: (g - g.mean()) / 10,
+              lambda x, y, g: g / 10, [np.ones(12)], seeds=3),
+    *in_numpy("a product at 0", lambda x: (part(x) @ part(MATRIX)).astype("float64") * 0.7,
+              lambda x, y, g: 0.7 * (g @ MATRIX.T), lambda x, y, g: 0.701 * (g @ MATRIX.T), [np.zeros((3, 8))],
+              seeds=3),
+]  # fmt: skip
+
+
 # ------------------------------------------------------------------- forward in operations, backward in NumPy
 def recorded(forward: Callable[..., Any], backward: Callable[..., Any]) -> Any:
     """A PyLayer whose forward is on the tape and whose backward computes in NumPy."""
@@ -251,5 +274,5 @@ MASKED = [
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 test_a_right_backward_is_green, test_a_wrong_backward_fails = judging(
-    IN_NUMPY, TAILS, SHARP, RECORDED, SATURATED, MASKED
+    IN_NUMPY, TAILS, SHARP, AT_ZERO, RECORDED, SATURATED, MASKED
 )

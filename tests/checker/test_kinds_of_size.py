@@ -86,8 +86,18 @@ def weighted_vjp(m: Any, x: Any, y: Any, g: Any) -> Any:
     return g * WEIGHTS if m is np else g * m.to_tensor(WEIGHTS)
 
 
+def square_of_sum_vjp(first: float) -> Any:
+    def backward(m: Any, x: Any, y: Any, g: Any) -> Any:
+        by = np.where(np.arange(5) == 0, first, 1.0)
+        return 2 * g * x.sum() * (by if m is np else m.to_tensor(by))
+
+    return backward
+
+
 WEIGHTS = np.array([1e-8, 1.0, -2.0, 0.5, 3.0])
 SHARES = [
+    *in_both("(Σx)² at [1e-9, 1, −3, 2, 0.3]", lambda m, x: x.sum() ** 2, square_of_sum_vjp(1),
+             [square_of_sum_vjp(1.1), square_of_sum_vjp(1.01)], [[1e-9, 1.0, -3.0, 2.0, 0.3]], seeds=4),
     *in_both("Σx² at [1e-3, 1e3]", lambda m, x: (x * x).sum(), square_vjp, doubled_first(square_vjp), [[1e-3, 1e3]]),
     *in_both("a weighted sum with a weight of 1e-8", lambda m, x: weighted_vjp(m, x, None, x).sum(),
              weighted_vjp, doubled_first(weighted_vjp), normal((5,)), seeds=2),
