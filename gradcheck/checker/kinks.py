@@ -24,8 +24,8 @@ ONE_SIGN = 2
 """More of them in which all elements move the same way: along these the shares that tied elements have add up, so that
 a gradient which gives all of it to each, or nothing to any, is outside whatever the magnitudes drawn."""
 OFFSETS = 24
-"""Points nearby at which the derivative is looked at. Of two pieces that meet both are seen but once in 2^23; of more,
-what was not seen may lie beyond what was by as much as those seen are apart."""
+"""Points nearby at which the derivative is looked at. Of two pieces that meet both are seen but once in 2^23; of more
+some may not be, and lie beyond the others by half of their range (evenly spread ones once in 2^24)."""
 MOST_OUTPUTS = 16
 """Kinked outputs that are looked at by themselves, drawn at random; of a diagonal Jacobian all are."""
 MOST_NAMED = 3
@@ -143,7 +143,7 @@ def range_around(
     left, right = found.hull
     known = sided & xp.isfinite(left) & xp.isfinite(right)
     low, high = xp.where(known, xp.minimum(low, left), low), xp.where(known, xp.maximum(high, right), high)
-    margin = rounding + alike + xp.where(pieces > 2, (high - low) / (pieces - 1), 0.0)
+    margin = rounding + alike + xp.where(pieces > 2, (high - low) / 2, 0.0)
     smooth = ~kinked & xp.isfinite(found.both.bar)
     value, bar = found.both.value, found.both.bar + found.gap + CLOSE * abs(found.both.value)
     return Range(xp.where(smooth, value - bar, low - margin), xp.where(smooth, value + bar, high + margin), kinked)

@@ -289,7 +289,7 @@ class Looker:
             bar = np.inf
         allowed = self.rtol * max(abs(value), abs(claim.value))
         largest = float(abs(self.point.outputs.vector).max())
-        negligible = max(NEGLIGIBLE * largest, OF_FLOAT32 * max(1.0, largest) if self.in_float32 else 0.0)
+        negligible = largest * (OF_FLOAT32 if self.in_float32 else NEGLIGIBLE)
         lost = ~(xp.isfinite(both.bar) | (derivative.blind & (derivative.noise <= negligible)))
         noisy = bool((lost & derivative.blind & (derivative.noise > 2 * self.floor)).any())
         slopes = derivative.nearby if claim.size else derivative.stepped  # of steps, 0 is the gradient
