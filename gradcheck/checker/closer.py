@@ -79,6 +79,14 @@ def outputs_alone(looker: Looker, look: Look) -> Look | None:
     return alone if alone.decision is Decision.FAIL and not alone.kinked else None
 
 
+def unsure_by_tape(looker: Looker, look: Look) -> Look | None:
+    """The entries that the tape's rounding leaves unsure, by themselves: a look that shows them to be wrong."""
+    if look.tape is None or look.tape.unsure is None:
+        return None
+    alone = tried(looker, look.tape.unsure, look)
+    return alone if alone is not None and alone.decision is Decision.FAIL else None
+
+
 def too_small(looker: Looker, look: Look) -> Look | None:
     """Entries of whose share an error of `POWER` is within the bar, by themselves, as long as that shows more: a look
     that shows them to be wrong."""

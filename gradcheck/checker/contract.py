@@ -99,7 +99,7 @@ class Contracts:
             larger = FACTOR * g + np.copysign(h, FACTOR * g)  # as large as either
             rounding = dict(zip(self.at.moved, gradient_rounding(self.at, larger, self.random), strict=True))
             # both sides of it are rounded
-            names = self.named(lambda k: apart(k, 2 * float(rounding[k].max(initial=0.0))))
+            names = self.named(lambda k: apart(k, 2 * rounding[k]))
         if names:
             return [Diagnosis.of("GC110", f"b({FACTOR:g}·g + h) is not {FACTOR:g}·b(g) + b(h)", names)]
         zero = self.gradients(0 * g)

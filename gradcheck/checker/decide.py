@@ -4,8 +4,8 @@
 |---|---|---|
 | the claim inside, with power | agrees, or not heard | PASS |
 | the tape inside, with any power | rejects the claim | FAIL |
-| the claim outside, with power | rejects, or not heard | FAIL |
-| the claim outside, with power | agrees with the claim | CONTRADICTION |
+| the claim outside, with power | rejects, is not heard, or is inside itself | FAIL |
+| the claim outside, with power | agrees with the claim, and is outside too | CONTRADICTION |
 | no power | agrees | BY_TAPE: PASS, marked |
 | no power | not heard | UNSEEN |
 
@@ -95,7 +95,8 @@ def decide(claim: Claim, seen: Seen, heard: Heard | None) -> Decision:
         return Decision.FAIL
     apart = abs(claim.value - seen.value)
     if known and seen.excludes(claim.value) and (power or not apart <= FAR * seen.bar + seen.allowed):
-        return Decision.CONTRADICTION if heard is not None and not heard.rejects else Decision.FAIL
+        contradicted = heard is not None and not heard.rejects and not seen.holds(heard.value)
+        return Decision.CONTRADICTION if contradicted else Decision.FAIL
     right = power and seen.holds(claim.value) and not seen.blind
     if right:
         return Decision.PASS

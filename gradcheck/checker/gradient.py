@@ -10,7 +10,7 @@ from typing import Literal
 
 import numpy as np
 
-from gradcheck.checker.closer import again, by_themselves, parts_alone, tape_is_wrong, twice
+from gradcheck.checker.closer import again, by_themselves, parts_alone, tape_is_wrong, twice, unsure_by_tape
 from gradcheck.checker.contract import Contracts
 from gradcheck.checker.decide import Decision
 from gradcheck.checker.elsewhere import Found, contradicted, disputed, elsewhere, no_entry, of_lost_outputs, with_kink
@@ -261,6 +261,9 @@ class Check:
         """What one projection cannot show: another cotangent and direction, every input alone, what is too small."""
         self.worst = look.error
         marks = ("by the tape",) if look.decision is Decision.BY_TAPE else ()
+        wrong = unsure_by_tape(self.looker, look)
+        if wrong is not None:
+            return self.failed(wrong)
         second = again(self.looker, look) if self.point.tape is None else None
         if second is not None:
             if second.decision is Decision.FAIL:

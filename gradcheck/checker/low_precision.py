@@ -3,6 +3,7 @@ it is right in the inputs' own dtype."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -84,27 +85,50 @@ def claim_rounding(
     return min(found, UNITS * coarsest * size) if found == found else 0.0
 
 
-def gradient_rounding(point: Point, cotangent: Array, random: np.random.Generator) -> list[Array]:
-    """How far every element of the gradients of the moved inputs may be off by rounding, measured at cotangents nearby.
+def gradient_rounding(point: Point, cotangent: Array, random: np.random.Generator) -> list[float]:
+    """How far the elements of the gradient of every moved input may be off by rounding, at most, measured at cotangents
+    nearby.
 
     Rounding varies between these; what is linear does not, however far apart they are, and other functions of the
     cotangent, clipping or squaring it, are smooth there or nearly so.
     """
     turn = random_direction(cotangent, scale_of(cotangent) * (cotangent != 0), random)
-    found = strays(lambda t: real(flat(point.vjp(cotangent + t * turn))), COTANGENTS_NEARBY)
-    rounding = []
-    for x in point.x:
-        size = x.size * (2 if x.dtype.kind == "c" else 1)
-        own, found = found[:size], found[size:]
-        rounding.append((own.reshape(-1, 2).max(axis=1) if x.dtype.kind == "c" else own).reshape(x.shape))
-    return rounding
+    return largest(strays(lambda t: real(flat(point.vjp(cotangent + t * turn))), COTANGENTS_NEARBY), point.x)
+
+
+def strays_from_tape(point: Point, cotangent: Array, random: np.random.Generator) -> list[float]:
+    """How far the elements of the gradient of every moved input may be off the tape's by rounding, at most: from points
+    and cotangents close by, between which an error of another kind is smooth."""
+    coarsest = max(point.coarsest, EPSILON["float32"])
+    spacing, held = SPACED * coarsest, coarsest > EPSILON["float16"]  # coarser numbers are no longer close
+    turn = random_direction(cotangent, scale_of(cotangent) * (cotangent != 0), random) * (COTANGENTS_NEARBY / spacing)
+    moves = point.direction(random, [None for _ in point.x] if held else None)
+
+    def apart(t: float) -> Array:
+        x, u = moved(point.x, moves, t), cotangent + t * turn
+        tape = point.recorded(point.at(x))
+        assert tape is not None
+        taped = point.of_moved(tape.gradient(point.outputs.split(u)))
+        return real(flat([a - b for a, b in zip(point.vjp(u, x), taped, strict=True)]))
+
+    try:
+        return largest(strays(apart, spacing), point.x)
+    except Exception:  # it is not asked to work elsewhere, nor to be recorded there
+        return [0.0 for _ in point.x]
+
+
+def largest(values: Array, like: Sequence[Array]) -> list[float]:
+    """Per array the largest of its part of a flat real vector, NaN left out."""
+    ends = np.cumsum([0, *(x.size * (2 if x.dtype.kind == "c" else 1) for x in like)]).tolist()
+    parts = [values[start:end] for start, end in itertools.pairwise(ends)]
+    return [float(part[part == part].max(initial=0.0)) for part in parts]
 
 
 def epsilon_seen(point: Point, cotangent: Array, gradients: Sequence[Array], random: np.random.Generator) -> float:
     """The spacing of the dtype that backward is seen to round to: float64's, or float32's and more, up to that of the
     inputs as they were given."""
     pairs = zip(gradient_rounding(point, cotangent, random), gradients, strict=True)
-    seen = max(float(r.max()) / (float(abs(g).max()) or 1.0) for r, g in pairs if r.size)
+    seen = max(rounding / (float(abs(g).max()) or 1.0) for rounding, g in pairs if g.size)
     float32 = EPSILON["float32"]
     return min(max(float32, seen), max(float32, point.coarsest)) if seen > COARSE * EPS else EPS
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from gradcheck.checker.decide import Heard
-from gradcheck.checker.low_precision import UNITS, epsilon_seen, natural_size
+from gradcheck.checker.decide import POWER, Heard
+from gradcheck.checker.low_precision import UNITS, natural_size, strays_from_tape
 from gradcheck.checker.point import Point
-from gradcheck.numeric.arrays import EPS, Array, module_of, shares
+from gradcheck.numeric.arrays import EPS, EPSILON, Array, module_of, shares
 
 Masks = Sequence[Array | None]
+Beyond = Callable[[Sequence[Array]], list[Array]]
+"""Per moved input, the elements in which claim and tape differ by more than given bars."""
 
 ROUNDING = 64 * EPS
 """Rounding granted to a backward in float64 unasked, relative to an entry, or to the sum of the absolute shares of a
@@ -35,21 +37,43 @@ class OfTape:
     rounding: Sequence[Array] = ()
     """Per moved input, how far both may be apart by rounding; none where they agree so well that it was not
     asked, and no more than was needed where they agree."""
+    unsure: Sequence[Array] | None = None
+    """Per moved input, the entries in which both differ by less than that, where it is more than `POWER` of them; None
+    if there are none."""
 
 
-def rounding_off_tape(point: Point, cotangent: Array, claimed: Sequence[Array], taped: Sequence[Array]) -> list[float]:
-    """Per moved input, how far a backward may be off that takes values off the tape, as what it computes from them is
-    not moved: a few operations of the coarsest precision that it is seen to have, or that forward has, on numbers that
-    may cancel."""
+def off_tape(
+    point: Point,
+    cotangent: Array,
+    taped: Sequence[Array],
+    bars: Sequence[Array],
+    beyond: Callable[[Sequence[Array]], list[Array]],
+) -> Sequence[Array]:
+    """The bars of a backward that takes values off the tape, as what it computes from them is not moved.
+
+    Granted are a few operations of the forward's precision on numbers that may cancel, and what it is seen to stray
+    from the tape between points close by, up to a few operations in float32 or the inputs' dtype. Where these limits
+    reject the same entries it is not measured.
+    """
     assert point.tape is not None
-    epsilon = max(point.tape.coarsest, epsilon_seen(point, cotangent, claimed, np.random.default_rng(point.vjps)))
     sizes = [max(float(abs(t).max(initial=0.0)), natural_size(point, k, cotangent)) for k, t in enumerate(taped)]
-    return [UNITS * epsilon * size for size in sizes]
+    least = [b + UNITS * point.tape.coarsest * size for b, size in zip(bars, sizes, strict=True)]
+    most = [UNITS * max(point.coarsest, EPSILON["float32"]) * size for size in sizes]
+    limits = zip(beyond(least), beyond([b + m for b, m in zip(least, most, strict=True)]), strict=True)
+    if all(bool((a == b).all()) for a, b in limits):
+        return least
+    strayed = strays_from_tape(point, cotangent, np.random.default_rng(point.vjps))
+    return [b + min(s, m) for b, s, m in zip(least, strayed, most, strict=True)]
 
 
 def apart(claimed: Array, taped: Array, rtol: float) -> Array:
     """The elements in which a claimed gradient and the tape's differ by more than is granted unasked."""
     return ~(abs(claimed - taped) <= (ROUNDING + rtol) * module_of(claimed).maximum(abs(claimed), abs(taped)))
+
+
+def some(masks: Sequence[Array]) -> bool:
+    """Whether any element is in some mask."""
+    return any(bool(mask.any()) for mask in masks)
 
 
 def of_tape(
@@ -67,23 +91,25 @@ def of_tape(
         masked.append(mask)
     parts = [shares(taped[k], d) for k, d in enumerate(direction) if d is not None]
     value = sum(float(part.real.sum()) for part in parts)
-    if not any(bool(mask.any()) for mask in masked):
+    if not some(masked):
         return OfTape(Heard(value, False), None, taped)
 
-    def beyond(bars: Sequence[Array]) -> list[Array] | None:
-        found = [m & ~(abs(g - t) <= b) for m, g, t, b in zip(masked, claimed, taped, bars, strict=True)]
-        return found if any(bool(mask.any()) for mask in found) else None
+    def beyond(bars: Sequence[Array]) -> list[Array]:
+        return [m & ~(abs(g - t) <= b) for m, g, t, b in zip(masked, claimed, taped, bars, strict=True)]
 
-    bars = point.rounding(cotangent, enough=lambda bars: beyond(bars) is None)
+    bars: Sequence[Array] = point.rounding(cotangent, enough=lambda bars: not some(beyond(bars)))
     bars = [module_of(b).where(b == b, b, float("inf")) for b in bars]  # NaN knows nothing
-    rejected = beyond(bars)
     assert point.tape is not None
-    if rejected is not None and point.tape.replays.leaks:
-        bars = [b + r for b, r in zip(bars, rounding_off_tape(point, cotangent, claimed, taped), strict=True)]
-        rejected = beyond(bars)
+    if some(beyond(bars)) and point.tape.replays.leaks:
+        bars = off_tape(point, cotangent, taped, bars, beyond)
+    rejected = beyond(bars) if some(beyond(bars)) else None
     lost = sum(
         float(abs(shares(t, scale * (m & (b > abs(t))))).sum())
         for m, t, b, scale in zip(masked, taped, bars, point.scales, strict=True)
     )
     known = lost <= HEARD * sum(float(abs(part).sum()) for part in parts)
-    return OfTape(Heard(value, rejected is not None) if known else None, rejected, taped, bars)
+    unsure = [
+        m & (abs(g - t) <= b) & (b > POWER * abs(t)) for m, g, t, b in zip(masked, claimed, taped, bars, strict=True)
+    ]
+    heard = Heard(value, rejected is not None) if known else None
+    return OfTape(heard, rejected, taped, bars, unsure if some(unsure) else None)
