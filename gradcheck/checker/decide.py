@@ -55,9 +55,9 @@ class Seen:
     allowed: float = 0.0
     """What a claim may be off beside: by its own rounding, and what the user allows. It is no lack of power."""
 
-    def holds(self, derivative: float) -> bool:
-        """Whether a derivative lies within the bar."""
-        return abs(derivative - self.value) <= self.bar + self.allowed
+    def holds(self, derivative: float, bar: float = 0.0) -> bool:
+        """Whether a derivative, with a bar of its own, lies within the bar."""
+        return abs(derivative - self.value) <= self.bar + self.allowed + bar
 
     def excludes(self, derivative: float) -> bool:
         """Whether it lies outside of the bar, and outside of what either side allows."""
@@ -82,6 +82,8 @@ class Heard:
 
     value: float
     rejects: bool
+    bar: float = 0.0
+    """How far its value and the claim's may be apart by rounding."""
 
 
 def decide(claim: Claim, seen: Seen, heard: Heard | None) -> Decision:
@@ -95,8 +97,8 @@ def decide(claim: Claim, seen: Seen, heard: Heard | None) -> Decision:
         return Decision.FAIL
     apart = abs(claim.value - seen.value)
     if known and seen.excludes(claim.value) and (power or not apart <= FAR * seen.bar + seen.allowed):
-        contradicted = heard is not None and not heard.rejects and not seen.holds(heard.value)
-        return Decision.CONTRADICTION if contradicted else Decision.FAIL
+        agrees = heard is not None and not heard.rejects and not seen.holds(heard.value, heard.bar)
+        return Decision.CONTRADICTION if agrees else Decision.FAIL
     right = power and seen.holds(claim.value) and not seen.blind
     if right:
         return Decision.PASS

@@ -75,6 +75,7 @@ def by_tape(looker: Looker, look: Look, listed: int) -> Named:
     assert look.tape is not None
     assert look.tape.rejected is not None
     rejected, taped = look.tape.rejected, look.tape.gradients
+    named.exhaustive = look.tape.unsure is None
     for number, mask in enumerate(rejected):
         if bool(mask.any()):
             named.wrong[number] = mask
@@ -115,7 +116,7 @@ def rows_by_tape(looker: Looker, look: Look, listed: int) -> Iterator[Entry]:
         claimed, taped = point.vjp(one), point.by_tape(one)
         rejected, unclear = [], weight == 0
         for g, t, bar, mask in zip(claimed, taped, said.rounding, said.rejected, strict=True):
-            off = mask & apart(g, t, looker.rtol)
+            off = mask & apart(g, t, looker.rtol) & np.isfinite(t)
             rejected.append(off)
             unclear = unclear or not bool((abs(g - t) * weight > bar)[off].all())
         if unclear:
@@ -144,7 +145,11 @@ def located(point: Point, cotangent: Array, wrong: Sequence[tuple[int, int, comp
         if stop - start == 1:
             one = point.outputs.unit(start)
             claimed, taped = point.vjp(one), point.by_tape(one)
-            yield from (entry_of(point, number, i, start, claimed, taped) for number, i, _ in here)
+            yield from (
+                entry_of(point, number, i, start, claimed, taped)
+                for number, i, _ in here
+                if bool(apart(claimed[number], taped[number], 0.0).reshape(-1)[i])
+            )
             continue
         middle = (start + stop) // 2
         part = cotangent * 0

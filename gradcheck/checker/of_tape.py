@@ -111,5 +111,6 @@ def of_tape(
     unsure = [
         m & (abs(g - t) <= b) & (b > POWER * abs(t)) for m, g, t, b in zip(masked, claimed, taped, bars, strict=True)
     ]
-    heard = Heard(value, rejected is not None) if known else None
+    bar = sum(float(abs(shares(bars[k] * masked[k], d)).sum()) for k, d in enumerate(direction) if d is not None)
+    heard = Heard(value, rejected is not None, bar) if known else None
     return OfTape(heard, rejected, taped, bars, unsure if some(unsure) else None)

@@ -108,7 +108,8 @@ def halves(n: int) -> Iterator[np.ndarray[Any, Any]]:
 def wrong_in_block(block: Block, pairs: list[tuple[int, int]], noise: Array, rtol: float) -> Iterator[Entry]:
     """Every entry of the block on which backward and its witness disagree by more than the bar.
 
-    The witness is the tape where it is heard and the block has no more rows than columns, else the differences.
+    The witness is the tape where it is heard and finite, and the block has no more rows than columns, else the
+    differences.
 
     Args:
         pairs: the paired axes, of input and output.
@@ -138,9 +139,10 @@ def wrong_in_block(block: Block, pairs: list[tuple[int, int]], noise: Array, rto
         return found
 
     claimed = by_rows(block.vjp)
-    values, bars = xp.empty_like(claimed), xp.empty_like(claimed)
+    values, bars = xp.full_like(claimed, xp.nan), xp.empty_like(claimed)
     if block.taped is not None and rows <= columns:
         values = by_rows(block.taped)
+    if bool(xp.isfinite(values).all()):
         bars[...] = ROW_ROUNDING * abs(values).max(axis=2, keepdims=True)
         wrong = ~(abs(claimed - values) <= bars + rtol * xp.maximum(abs(values), abs(claimed)))
     else:
