@@ -8,6 +8,7 @@ not printed.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 import numpy as np
 
@@ -69,9 +70,7 @@ def causes(looker: Looker, wrong: Sequence[int], look: Look, budget: float) -> I
         if subject.holds(subject.gradients):  # the bars are too wide to tell them from the right ones
             continue
         with np.errstate(all="ignore"):  # hypotheses try the logarithm of whatever there is
-            cause = next((d for hypothesis in HYPOTHESES if (d := hypothesis(subject)) is not None), None)
-        if cause is not None:
-            yield cause
+            yield from islice((subject.diagnosis(*held) for tried in HYPOTHESES for held in tried(subject)), 1)
 
 
 def by_tape(taped: Sequence[tuple[Sequence[Array], Sequence[Array]]], number: int) -> tuple[list[Array], list[Array]]:
