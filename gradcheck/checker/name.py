@@ -13,7 +13,7 @@ from gradcheck.checker.decide import Decision
 from gradcheck.checker.look import Look, Looker
 from gradcheck.checker.of_tape import ROUNDING, apart, of_tape
 from gradcheck.checker.point import SUM_OF_OUTPUTS, OutOfTimeError, Point
-from gradcheck.checker.structure import claimed_diagonal, wrong_on_diagonal
+from gradcheck.checker.structure import wrong_on_diagonal
 from gradcheck.numeric.arrays import Array, module_of, only
 from gradcheck.numeric.jacobian import Block, Entry, halved, paired_axes, wrong_in_block
 from gradcheck.result import Diagnosis, distance
@@ -74,29 +74,20 @@ def by_tape(looker: Looker, look: Look, listed: int) -> Named:
     point, named = looker.point, Named()
     assert look.tape is not None
     assert look.tape.rejected is not None
-    rejected, taped = look.tape.rejected, look.tape.gradients
-    for number, mask in enumerate(rejected):
-        if bool(mask.any()):
-            named.wrong[number] = mask
-        else:
+    worst = []
+    for number, (g, t, mask) in enumerate(zip(look.gradients, look.tape.gradients, look.tape.rejected, strict=True)):
+        if not bool(mask.any()):
             named.right.add(number)
-    diagonal = claimed_diagonal(looker, look, 0) if len(point.x) == 1 else None
-    if diagonal is not None:
-        said = taped[0].reshape(-1) / look.cotangent
-        wrong = module_of(said).flatnonzero(rejected[0].reshape(-1)).tolist()
-        named.entries = [Entry(0, i, i, float(diagonal[i]), float(said[i]), TAPED * abs(float(said[i]))) for i in wrong]
-        return named
+            continue
+        named.wrong[number] = mask
+        errors = ((g - t) * mask).reshape(-1)
+        order = np.argsort(-np.asarray(abs(errors).tolist()))[: min(MOST_LOCATED, int(mask.sum()))]
+        worst += [(complex(errors[i]), number, int(i)) for i in order.tolist()]
     if point.outputs.vector.size <= MOST_ROWS_BY_TAPE:
         named.entries = list(rows_by_tape(looker, look, listed))
-        if named.entries:
-            return named
-    worst = []
-    for number, mask in enumerate(rejected):
-        errors = (look.gradients[number] - taped[number]).reshape(-1) * mask.reshape(-1)
-        order = np.argsort(-np.asarray(abs(errors).tolist()))[: min(MOST_LOCATED, int(mask.sum()))]
-        worst += [(number, int(i), complex(errors[i])) for i in order.tolist()]
-    worst.sort(key=lambda wrong: -abs(wrong[2]))
-    named.entries = list(located(point, look.cotangent, worst[:MOST_LOCATED]))
+    if not named.entries:
+        worst.sort(key=lambda wrong: -abs(wrong[0]))
+        named.entries = [located(point, look.cotangent, *wrong) for wrong in worst[:MOST_LOCATED]]
     return named
 
 
@@ -135,29 +126,20 @@ def entry_of(
     return Entry(number, index, point.outputs.element(output), *value, TAPED * abs(t))
 
 
-def located(point: Point, cotangent: Array, wrong: Sequence[tuple[int, int, complex]]) -> Iterator[Entry]:
-    """For elements of inputs, with their errors for a cotangent, the entries that carry most of these, by halving the
-    outputs for all of them at once."""
-    waiting = [(0, cotangent.size, list(wrong))]
-    while waiting:
-        start, stop, here = waiting.pop()
-        if stop - start == 1:
-            one = point.outputs.unit(start)
-            claimed, taped = point.vjp(one), point.by_tape(one)
-            yield from (entry_of(point, number, i, start, claimed, taped) for number, i, _ in here)
-            continue
-        middle = (start + stop) // 2
-        part = cotangent * 0
+def located(point: Point, cotangent: Array, error: complex, number: int, index: int) -> Entry:
+    """For an element of an input, with its error for a cotangent, the entry that carries most of it, by halving the
+    outputs."""
+    start, stop = 0, cotangent.size
+    while stop - start > 1:
+        middle, part = (start + stop) // 2, cotangent * 0
         part[start:middle] = cotangent[start:middle]
-        claimed, taped = point.vjp(part), point.by_tape(part)
-        first, second = [], []
-        for number, i, whole in here:
-            half = complex((claimed[number] - taped[number]).reshape(-1)[i])
-            if 2 * abs(half) >= abs(whole):
-                first.append((number, i, half))
-            else:
-                second.append((number, i, whole - half))
-        waiting += [(a, b, left) for a, b, left in ((start, middle, first), (middle, stop, second)) if left]
+        half = complex((point.vjp(part)[number] - point.by_tape(part)[number]).reshape(-1)[index])
+        if 2 * abs(half) >= abs(error):
+            stop, error = middle, half
+        else:
+            start, error = middle, error - half
+    one = point.outputs.unit(start)
+    return entry_of(point, number, index, start, point.vjp(one), point.by_tape(one))
 
 
 # --------------------------------------------------------------------------- without the tape

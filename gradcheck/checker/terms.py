@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from gradcheck.checker.subject import Subject, shown
-from gradcheck.numeric.arrays import Array, module_of, wide
+from gradcheck.numeric.arrays import Array, wide
+from gradcheck.witness.candidates import FORMULAS, bracketed, products
 
 LEAST_DIGITS = 6.0
 """Digits of the right gradient that have to be known for a formula with a free factor: of 200 tried, one fits four of
@@ -15,11 +15,6 @@ them by chance once in 50 times, six once in 5,000."""
 SIGNS = 16
 """Elements from which a function that has one size throughout, such as the sign, is tried: any signs of n elements are
 those of one of 30 functions once in 2^(n − 6)."""
-
-POLYNOMIALS: dict[str, Callable[[Array], Array]] = {
-    "{}": lambda v: v, "(1 − {})": lambda v: 1 - v, "(1 + {})": lambda v: 1 + v, "{}²": lambda v: v * v,
-    "(1 − {}²)": lambda v: 1 - v * v, "(1 + {}²)": lambda v: 1 + v * v, "{0} · (1 − {0})": lambda v: v * (1 - v),
-}  # fmt: skip
 
 
 def functions(s: Subject) -> Iterator[tuple[str, Array]]:
@@ -29,9 +24,7 @@ def functions(s: Subject) -> Iterator[tuple[str, Array]]:
     others = [(n, v) for n, v in zip(s.names, s.inputs, strict=True) if n != s.name]
     for name, v in [(s.name, s.x), *outputs, *others]:
         if v.shape == s.x.shape and v.dtype.kind != "c":
-            yield from ((text.format(name), polynomial(v)) for text, polynomial in POLYNOMIALS.items())
-            for function in ("exp", "cos", "sin", "sqrt", "abs", "sign", "log", "tanh"):
-                yield f"{function}({name})", getattr(module_of(v), function)(v)
+            yield from ((bracketed(text.format(name)), formula(v)) for text, formula in FORMULAS.items())
 
 
 def ratio(s: Subject) -> Iterator[tuple[str, str]]:
@@ -75,21 +68,15 @@ def operands(s: Subject) -> Iterator[tuple[str, str]]:
     if s.x.ndim != 2 or out is None or out.ndim != 2:
         return
 
-    def turned(name: str, arrays: list[Array]) -> list[tuple[str, list[Array]]]:
-        return [(name, arrays), (f"{name}.T", [a.T for a in arrays])]
-
-    cotangents, right, claimed = turned("dy", s.shaped(out.shape)), [], False
-    for name, v in zip(s.names, s.inputs, strict=True):
-        if v.ndim == 2 and name != s.name:
-            for pair in itertools.product(cotangents, turned(name, [v] * len(s.cotangents))):
-                for (left, a), (other, b) in (pair, pair[::-1]):
-                    if a[0].shape[1] == b[0].shape[0] and (a[0].shape[0], b[0].shape[1]) == s.x.shape:
-                        products = [m @ n for m, n in zip(a, b, strict=True)]
-                        right += [f"numeric = {left} @ {other}"] * s.holds(products)
-                        near = (abs(g - p) <= c for g, p, c in zip(s.gradients, products, s.bars, strict=True))
-                        claimed |= all(bool(n.all()) for n in near)
-    if right and claimed:
-        yield "GC116", right[0]
+    others = [(n, v) for n, v in zip(s.names, s.inputs, strict=True) if v.ndim == 2 and n != s.name]
+    found = [dict(products(("dy", u), others)) for u in s.shaped(out.shape)]
+    fitting = {name: [f[name] for f in found] for name, value in found[0].items() if value.shape == s.x.shape}
+    right = [name for name, values in fitting.items() if s.holds(values)]
+    if right and any(
+        all(bool((abs(g - p) <= b).all()) for g, p, b in zip(s.gradients, values, s.bars, strict=True))
+        for values in fitting.values()
+    ):
+        yield "GC116", f"numeric = {right[0]}"
 
 
 def usable(values: Array) -> bool:

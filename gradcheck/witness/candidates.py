@@ -53,19 +53,18 @@ def factors(edge: Edge, of_rule: bool) -> dict[float, float]:
 
 
 # --------------------------------------------------------------------------- families
-FORMULAS: dict[str, Callable[[Array, Array], Any]] = {
-    "y": lambda x, y: y, "y²": lambda x, y: y * y, "y³": lambda x, y: y**3, "1 / y": lambda x, y: 1 / y,
-    "1 − y": lambda x, y: 1 - y, "1 + y": lambda x, y: 1 + y, "y (1 − y)": lambda x, y: y * (1 - y),
-    "1 − y²": lambda x, y: 1 - y * y, "1 + y²": lambda x, y: 1 + y * y,
-    "x": lambda x, y: x, "x²": lambda x, y: x * x, "1 / x": lambda x, y: 1 / x, "1 / x²": lambda x, y: 1 / (x * x),
-    "1 / (1 + x)": lambda x, y: 1 / (1 + x), "1 − x²": lambda x, y: 1 - x * x,
-    "1 / (1 + x²)": lambda x, y: 1 / (1 + x * x), "y x": lambda x, y: y * x, "y / x": lambda x, y: y / x,
-    "sin x": lambda x, y: np.sin(x), "cos x": lambda x, y: np.cos(x), "exp x": lambda x, y: np.exp(x),
-    "exp(−x)": lambda x, y: np.exp(-x), "exp(−x²)": lambda x, y: np.exp(-x * x),
-    "sigmoid x": lambda x, y: 1 / (1 + np.exp(-x)), "the sign of x": lambda x, y: np.sign(x),
-    "1 where x > 0, else 0": lambda x, y: x > 0, "1 where x < 0, else 0": lambda x, y: x < 0,
+FORMULAS: dict[str, Callable[[Array], Any]] = {
+    "{}": lambda v: v, "1 − {}": lambda v: 1 - v, "1 + {}": lambda v: 1 + v, "{}²": lambda v: v * v,
+    "1 − {}²": lambda v: 1 - v * v, "1 + {}²": lambda v: 1 + v * v, "{0} · (1 − {0})": lambda v: v * (1 - v),
+    "exp({})": np.exp, "cos({})": np.cos, "sin({})": np.sin, "sqrt({})": np.sqrt, "abs({})": np.abs,
+    "sign({})": np.sign, "log({})": np.log, "tanh({})": np.tanh,
 }  # fmt: skip
-"""Functions of the input x and the output y that are mistaken for the derivative."""
+"""Functions of an input or output that are mistaken for a derivative or a factor of it."""
+
+DERIVATIVES: dict[str, Callable[[Array], Any]] = FORMULAS | {
+    "1 where {} > 0, else 0": lambda v: v > 0, "1 where {} < 0, else 0": lambda v: v < 0,
+    "exp(−{})": lambda v: np.exp(-v), "sigmoid({})": lambda v: 1 / (1 + np.exp(-v)),
+}  # fmt: skip
 
 FORGETS = "forgets the factor {other}"
 
@@ -102,8 +101,15 @@ def unchanged(edge: Edge) -> Iterator[Candidate]:
 
 def elementwise(edge: Edge) -> Iterator[Candidate]:
     """Another derivative."""
-    for name, formula in FORMULAS.items():
-        yield Candidate("GC119", 2, f"takes {name} for the derivative of y = {{op}}", edge.g * formula(edge.x, edge.y))
+    for (name, formula), (letter, v) in itertools.product(DERIVATIVES.items(), (("y", edge.y), ("x", edge.x))):
+        says, value = name.format(letter), formula(v)
+        for words, factor in ((says, value), (f"1 / {bracketed(says)}", 1 / value)):
+            yield Candidate("GC119", 2, f"takes {words} for the derivative of y = {{op}}", edge.g * factor)
+
+
+def bracketed(formula: str) -> str:
+    """A formula as a factor."""
+    return f"({formula})" if " " in formula else formula
 
 
 def powers(edge: Edge, a: int, b: int) -> Array:
@@ -146,18 +152,23 @@ def unsummed(edge: Edge) -> Iterator[Candidate]:
             yield Candidate("GC106", 2, says, value.reshape(edge.right.shape))
 
 
+def products(first: tuple[str, Array], others: Sequence[tuple[str, Array]]) -> Iterator[tuple[str, Array]]:
+    """The matrix products of an array with one of some others, each perhaps transposed, in both orders, by name."""
+
+    def both(name: str, value: Array) -> list[tuple[str, Array]]:
+        return [(name, value), (f"{name}.T", value.swapaxes(-1, -2))] if np.ndim(value) > 1 else []
+
+    for pair in itertools.product(both(*first), [turned for other in others for turned in both(*other)]):
+        for (left, a), (right, b) in (pair, pair[::-1]):
+            if a.shape[-1] == b.shape[-2] and (a.shape[:-2] == b.shape[:-2] or min(a.ndim, b.ndim) == 2):
+                yield f"{left} @ {right}", a @ b
+
+
 def products_of_matrices(edge: Edge) -> Iterator[Candidate]:
     """The cotangent, or its product with the other operand or this one, transposed or not."""
-
-    def both(value: Array, name: str) -> list[tuple[Array, str]]:
-        return [(value, name), (value.swapaxes(-1, -2), f"{name}ᵀ")] if np.ndim(value) > 1 else []
-
     yield Candidate("GC116", 2, FORGETS, edge.g)
-    factors = [*both(edge.other, "{other}"), *both(edge.x, "{own}")]
-    for pair in itertools.product(both(edge.g, "g"), factors):
-        for (a, left), (b, right) in (pair, pair[::-1]):
-            if a.shape[-1] == b.shape[-2] and (a.shape[:-2] == b.shape[:-2] or min(a.ndim, b.ndim) == 2):
-                yield Candidate("GC116", 2, f"takes {left} @ {right} for the gradient of {{own}}", a @ b)
+    for name, value in products(("dy", edge.g), [("{other}", edge.other), ("{own}", edge.x)]):
+        yield Candidate("GC116", 2, f"takes {name} for the gradient of {{own}}", value)
 
 
 def softmax(edge: Edge) -> Iterator[Candidate]:

@@ -46,8 +46,9 @@ def explain(
         rounding: per input, how far each element of claim and tape may be apart by rounding; None for not at all.
         walks: how many walks over the tape the search may take.
     """
+    graph = Graph(tape.recording, dead_steps(tape, claims[0][0]))
     with np.errstate(all="ignore"):
-        claim = wrong_of(graph := Graph(tape.recording, dead_steps(tape, claims[0][0])), claims, rounding)
+        claim = wrong_of(graph, claims, rounding)
         causes = found_causes(graph, tape.replays, claim, walks) if claim.wrong else []
     return [d for cause, alike in chosen(causes, claim.wrong) for d in said(tape, cause, alike, names)]
 
@@ -58,32 +59,24 @@ def wrong_of(
     rounding: Sequence[Array | None],
 ) -> Claim:
     """What is claimed beside what the tape gives, and what of it is wrong."""
-    cotangents = [draw for draw, _ in claims]
-    truth = [graph.gradient(draw) for draw in cotangents]
-    gradients = [
-        [0 * t if c is None else wide(c) for c, t in zip(claimed, right, strict=True)]
-        for (_, claimed), right in zip(claims, truth, strict=True)
-    ]
-    draws = min(len(cotangents), sum(np.size(u) for u in cotangents[0] if u is not None))
-    bars, wrong, scaled = [], [], []
-    for k, all_draws in enumerate(zip(*gradients, strict=True)):
-        rights = [right[k] for right in truth]
-        errors = [g - r for g, r in zip(all_draws, rights, strict=True)]
-        rounded = float(np.max(rounding[k] if rounding[k] is not None else 0.0, initial=0))
-        bar = rounded + EXACT_TO * max(float(abs(e).max(initial=0)) for e in errors) or 1.0
-        digits = np.log10(np.maximum(abs(errors[0]) / bar, 1.0)).sum() * draws
-        if errors[0].size * draws >= LEAST_NUMBERS and LEAST_DIGITS <= digits < np.inf:
-            wrong.append(k)
-            scaled += [k] * proportional(errors, rights)
-        bars.append(bar if k in wrong else rounded or 1.0)
-    return Claim(cotangents, gradients, truth[0], np.array(bars), wrong, scaled)
-
-
-def proportional(errors: Sequence[Array], rights: Sequence[Array]) -> bool:
-    """Whether the gradients of an input are off by one and the same factor as a whole."""
-    error, right = (np.concatenate([a.reshape(-1) for a in arrays]) for arrays in (errors, rights))
-    factor = np.vdot(right, error) / np.vdot(right, right)
-    return bool((abs(error - factor * right) <= SCREEN * abs(error).max()).all())
+    cotangents, gradients = zip(*claims, strict=True)
+    truth = [np.stack(rights) for rights in zip(*map(graph.gradient, cotangents), strict=True)]
+    draws = min(len(claims), sum(np.size(u) for u in cotangents[0] if u is not None))
+    claim = Claim(cotangents, [], [], [], [], [])
+    for k, (right, given, round_off) in enumerate(zip(truth, zip(*gradients, strict=True), rounding, strict=True)):
+        gradient = np.stack([0 * right[0] if g is None else wide(g) for g in given])
+        error, rounded = gradient - right, 0.0 if round_off is None else float(round_off.max(initial=0))
+        bar = rounded + EXACT_TO * float(abs(error).max(initial=0)) or 1.0
+        digits = float(np.log10(np.maximum(abs(error[:draws]) / bar, 1.0)).sum())
+        wrong = error[:draws].size >= LEAST_NUMBERS and LEAST_DIGITS <= digits < np.inf
+        factor = np.vdot(right, error) / np.vdot(right, right)
+        scaled = wrong and bool((abs(error - factor * right) <= SCREEN * abs(error).max()).all())
+        claim.gradients.append(gradient)
+        claim.errors.append(error[0])
+        claim.bars.append(bar if wrong else rounded or 1.0)
+        claim.wrong.extend([k] * wrong)
+        claim.scaled.extend([k] * scaled)
+    return claim
 
 
 def chosen(causes: Sequence[Cause], wrong: Sequence[int]) -> Iterator[tuple[Cause, list[Cause]]]:
@@ -163,7 +156,7 @@ def called(tape: Tape, value: int, names: Sequence[str], within: Spot | None = N
     if step is None or step.spot is None:
         return "a value on the way"
     if step.spot == within and len(step.edges) == 1:
-        return called(tape, step.edges[0], names, within) + "ᵀ" * (step.name == "transpose")
+        return called(tape, step.edges[0], names, within) + ".T" * (step.name == "transpose")
     place = place_of(step.spot)
     assigned = ASSIGNED.match(place.source)
     if assigned and place.column == assigned.end() and place.end_column >= len(place.source.split("#")[0].rstrip()):

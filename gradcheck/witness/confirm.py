@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,29 +14,21 @@ from gradcheck.witness.edges import EXACT_TO, Cause, Claim, Edge, edges_of
 from gradcheck.witness.graph import Graph
 
 
-@dataclass
-class Budget:
-    """The walks over the tape that a search may still take; a candidate costs as much as an operation on a walk."""
-
-    left: float
-
-
-def confirmed(graph: Graph, claim: Claim, causes: Sequence[Cause], budget: Budget) -> list[Cause]:
+def confirmed(graph: Graph, claim: Claim, causes: Sequence[Cause], most: float) -> list[Cause]:
     """Those that reproduce the claim for all cotangents, with what they explain; the simplest are given first.
 
-    None is tried that is more far-fetched than one that explains everything. A share that would be scaled for some
-    inputs and not for others is no cause: backward computes it once.
+    None is tried that is more far-fetched than one that explains everything, or after so many walks. A share that would
+    be scaled for some inputs and not for others is no cause: backward computes it once.
     """
     found = list[Cause]()
     for cause in causes:
         complete = [c for c in found if not c.spoils and len(c.explains) == len(claim.wrong)]
-        if budget.left <= 0 or (complete and cause.cost > complete[-1].cost):
+        if graph.walks >= most or (complete and cause.cost > complete[-1].cost):
             break
         worst = np.zeros(len(claim.bars))
-        for cotangents, claimed in zip(claim.cotangents, claim.gradients, strict=True):
-            budget.left -= 1
+        for draw, cotangents in enumerate(claim.cotangents):
             gradients = mistaken(graph, cotangents, cause)
-            apart = [float(abs(c - g).max(initial=0)) for c, g in zip(claimed, gradients, strict=True)]
+            apart = [float(abs(c[draw] - g).max(initial=0)) for c, g in zip(claim.gradients, gradients, strict=True)]
             worst = np.maximum(worst, np.array(apart) / claim.bars)  # NaN stays
             explains = frozenset(k for k in claim.wrong if worst[k] <= 1)
             if not explains:

@@ -119,18 +119,18 @@ class Cause(NamedTuple):
 
 
 class Claim(NamedTuple):
-    """What is to be explained."""
+    """What is to be explained, per input."""
 
     cotangents: Sequence[Sequence[Array | None]]
-    gradients: Sequence[Sequence[Array]]
-    """What is claimed, per cotangent and input."""
-    right: Sequence[Array]
-    """What the tape gives for the first cotangent."""
-    bars: Array
-    """Per input, how far apart may be what reproduces the claim."""
-    wrong: Sequence[int]
+    gradients: list[Array]
+    """What is claimed, one row per draw of cotangents."""
+    errors: list[Array]
+    """How far that is from the tape, for the first of them."""
+    bars: list[float]
+    """How far apart may be what reproduces the claim."""
+    wrong: list[int]
     """The inputs whose gradient is wrong by more."""
-    scaled: Sequence[int]
+    scaled: list[int]
     """Those whose gradient is wrong by one and the same factor as a whole."""
 
 

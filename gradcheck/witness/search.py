@@ -19,7 +19,7 @@ from gradcheck.backends.base import Array, Step
 from gradcheck.numeric.arrays import EPSILON, inner, wide
 from gradcheck.numeric.line import moved, random_direction, scale_of
 from gradcheck.witness.candidates import factors, tried
-from gradcheck.witness.confirm import Budget, confirmed
+from gradcheck.witness.confirm import confirmed
 from gradcheck.witness.edges import Cause, Claim, Edge, Mistake, edges_of, incoming
 from gradcheck.witness.graph import Graph
 from gradcheck.witness.rounding import Replays
@@ -63,25 +63,27 @@ def found_causes(graph: Graph, replays: Replays, claim: Claim, walks: float) -> 
     left is looked at input by input. Where the walks that it may take are used up, the search ends.
     """
     size, steps = sum(array.size for array in graph.recording.arrays), max(len(graph.recording.steps), 1)
-    found, budget = list[Cause](), Budget(max(walks, LEAST_PULLED / steps))
+    found, most = list[Cause](), graph.walks + max(walks, LEAST_PULLED / steps)
     ruled = set(graph.recording.steps) if size <= MOST_RULED else set[Step]()
-    if steps > budget.left:  # rules that read each other's values are steps² candidates, as many as so many walks
+    if (
+        steps > most - graph.walks
+    ):  # rules that read each other's values are steps² candidates, as many as so many walks
         ruled -= {step for run in graph.runs for step in run[:-1]}
     groups = [] if size > LARGEST else [claim.wrong, *([k] for k in claim.wrong if len(claim.wrong) > 1)]
 
     def unexplained(group: Sequence[int]) -> bool:
-        return budget.left > 0 and not any(k in cause.explains for cause in found for k in group)
+        return graph.walks < most and not any(k in cause.explains for cause in found for k in group)
 
     for group in groups:
         probes = probed(graph, replays, claim, group, ruled) if unexplained(group) else None
         if probes is None:
             continue
-        budget.left -= 2 * DIRECTIONS + len(probes.mistakes) / steps
-        found += confirmed(graph, claim, proposed(probes), budget)
+        graph.walks += 2 * DIRECTIONS + len(probes.mistakes) / steps  # a candidate costs as much as an operation
+        found += confirmed(graph, claim, proposed(probes), most)
         if group is claim.wrong and ruled and unexplained(group):
-            found += confirmed(graph, claim, repeated(graph, probes), budget)
+            found += confirmed(graph, claim, repeated(graph, probes), most)
         if len(group) == 1 and ruled and unexplained(group) and group[0] not in claim.scaled:
-            found += confirmed(graph, claim, paired(probes), budget)
+            found += confirmed(graph, claim, paired(probes), most)
     return [cause for cause in found if not (cause.spoils and cause.explains <= set(claim.scaled))]
 
 
@@ -96,6 +98,11 @@ class Probes(NamedTuple):
     """To what part of the error a candidate must agree."""
     several: bool
     """Whether more than one element is moved: any factor fits one number."""
+
+    @property
+    def within(self) -> float:
+        """The same, as a number."""
+        return self.screen * float(abs(self.errors).max())
 
 
 def probed(graph: Graph, replays: Replays, claim: Claim, group: Sequence[int], ruled: set[Step]) -> Probes | None:
@@ -115,7 +122,7 @@ def probed(graph: Graph, replays: Replays, claim: Claim, group: Sequence[int], r
     errors, rows = [], []
     for _ in range(DIRECTIONS):
         direction = [random_direction(x, scale_of(x), random) if k in group else None for k, x in enumerate(start)]
-        errors.append(sum(inner(claim.gradients[0][k] - claim.right[k], direction[k]) for k in group))
+        errors.append(sum(inner(claim.errors[k], direction[k]) for k in group))
         after, before = (replays.beside(moved(start, direction, h), hold).recording.arrays for h in (step, -step))
         if not len(after) == len(before) == len(arrays):
             return None
@@ -174,7 +181,7 @@ def proposed(probes: Probes) -> list[Cause]:
     unit = abs(along).max(1, keepdims=True)  # squares of small numbers underflow
     best = (along / unit * (wanted / unit)).sum(1) / ((along / unit) ** 2).sum(1)
     off = abs(wanted - best[:, None] * along).max(1)
-    for k in map(int, np.flatnonzero(off <= probes.screen * abs(probes.errors).max())):
+    for k in map(int, np.flatnonzero(off <= probes.within)):
         mistake, factor = probes.mistakes[k], float(best[k])
         known = factors(mistake.edge, mistake.ordinal is not None)
         plain = [(cost, c) for c, cost in known.items() if abs(factor - c) <= probes.screen * max(1.0, abs(c))]
@@ -199,7 +206,7 @@ def paired(probes: Probes) -> list[Cause]:
     found = []
     both = simple(probes.mistakes, DEAREST_OF_PAIR)
     changes = np.stack([c * mistake.along - mistake.right for mistake, c in both])
-    size = probes.screen * float(abs(probes.errors).max())
+    size = probes.within
     felt = abs(changes).max(1) > size
     order = np.argsort(changes[:, 0])
     wanted = probes.errors[0] - changes[:, 0]
@@ -221,6 +228,6 @@ def repeated(graph: Graph, probes: Probes) -> list[Cause]:
         steps = mistake.steps.union(runs[mistake.edge.step])
         cause = Cause([(replace(mistake, steps=steps, each_time=True), factor)], mistake.cost)
         change = factor * mistake.along - mistake.right
-        key = tuple(np.rint(change / (probes.screen * abs(probes.errors).max())))
+        key = tuple(np.rint(change / probes.within))
         alike[key] = min(cause, alike.get(key, cause), key=lambda c: c.rank)
     return sorted(alike.values(), key=lambda cause: cause.rank)
