@@ -13,7 +13,7 @@ import numpy as np
 
 from gradcheck.backends.base import Array
 from gradcheck.numeric.arrays import wide
-from gradcheck.witness.edges import Edge
+from gradcheck.witness.edges import Edge, Mistake
 
 
 class Candidate(NamedTuple):
@@ -41,14 +41,14 @@ def tried(edge: Edge) -> Iterator[Candidate]:
         yield from (found for found in family(edge) if np.shape(found.value) == edge.right.shape)
 
 
-def factors(edge: Edge, of_rule: bool) -> dict[float, float]:
+def factors(mistake: Mistake) -> dict[float, float]:
     """Factors that explain themselves, of the right cotangent or beside a wrong rule, and how far-fetched each is."""
-    if of_rule:
+    if mistake.ordinal is not None:
         return {1.0: 0.0, -1.0: 0.5, **dict.fromkeys((2.0, 0.5), 1.0), **dict.fromkeys((-2.0, -0.5, 3.0, 1 / 3), 2.0)}
     found = {0.0: 0.0, -1.0: 1.0, 2.0: 1.5, 0.5: 1.5, **dict.fromkeys((-2.0, -0.5, 3.0, 1 / 3, 4.0, 0.25), 3.0)}
-    shapes = [edge.right.shape, *(np.shape(g) for g in edge.given)]
-    for n in {n for shape in shapes for n in (*shape, int(np.prod(shape))) if n > 1}:
-        found = {**dict.fromkeys((n, 1 / n, n / (n - 1), (n - 1) / n), 2.0), -n: 3.0, -1 / n: 3.0} | found
+    for shape in (mistake.edge.right.shape, *map(np.shape, mistake.edge.given)):
+        for n in (n for n in (*shape, int(np.prod(shape))) if n > 1):
+            found = {**dict.fromkeys((n, 1 / n, n / (n - 1), (n - 1) / n), 2.5), -n: 3.0, -1 / n: 3.0} | found
     return found
 
 
@@ -198,7 +198,7 @@ def spread_out(edge: Edge) -> Iterator[Candidate]:
     x, g = edge.x, edge.g
     shapes = [[1 if axis in (k, None) else n for k, n in enumerate(x.shape)] for axis in (None, *range(x.ndim))]
     for value in (g.reshape(shape) + 0 * x for shape in shapes if int(np.prod(shape)) == g.size < x.size):
-        yield Candidate("GC119", 2, "hands the gradient of {op} to all elements alike", value)
+        yield Candidate("GC119", 3, "hands the gradient of {op} to all elements alike", value)
         for name, of in (("x", x), ("the sign of x", np.sign(x)), ("exp x", np.exp(x))):
             yield Candidate("GC119", 3, f"takes {name} for the derivative of {{op}}", value * of)
 

@@ -19,8 +19,7 @@ from gradcheck.backends.base import Array, Step
 from gradcheck.numeric.arrays import EPSILON, inner, wide
 from gradcheck.numeric.line import moved, random_direction, scale_of
 from gradcheck.witness.candidates import factors, tried
-from gradcheck.witness.confirm import confirmed
-from gradcheck.witness.edges import Cause, Claim, Edge, Mistake, edges_of, incoming
+from gradcheck.witness.edges import EXACT_TO, Cause, Claim, Edge, Mistake, edges_of, incoming
 from gradcheck.witness.graph import Graph
 from gradcheck.witness.rounding import Replays
 
@@ -45,15 +44,12 @@ LEAST_PULLED = 20_000
 ANY_FACTOR = 9.0
 """How far-fetched a share is that is off by a factor that explains nothing."""
 
-SHARES = (0.0, -1.0, 2.0, 0.5)
-"""Factors of a share that is missing, of the wrong sign, counted twice or by half."""
-
 SIMPLER = 2.0
 """How much less far-fetched a mistake is that is made in all equal computations: half of all (1.5) is simpler than one
 of two missing (0)."""
 
-DEAREST_REPEATED, DEAREST_OF_PAIR = 2.0, 3.0
-"""How far-fetched a rule may be that is tried each time that a line is run, which costs a walk, and in a pair."""
+DEAREST = 2.0
+"""How far-fetched a mistake may be that is tried each time that a line is run, which costs a walk, and in a pair."""
 
 
 def found_causes(graph: Graph, replays: Replays, claim: Claim, walks: float) -> list[Cause]:
@@ -183,28 +179,21 @@ def proposed(probes: Probes) -> list[Cause]:
     off = abs(wanted - best[:, None] * along).max(1)
     for k in map(int, np.flatnonzero(off <= probes.within)):
         mistake, factor = probes.mistakes[k], float(best[k])
-        known = factors(mistake.edge, mistake.ordinal is not None)
-        plain = [(cost, c) for c, cost in known.items() if abs(factor - c) <= probes.screen * max(1.0, abs(c))]
-        if mistake.ordinal is None and probes.several:
-            plain.append((ANY_FACTOR, factor))
-        found += [Cause([(mistake, c)], mistake.cost + cost) for cost, c in sorted(plain)[:1]]
+        known = factors(mistake) | ({factor: ANY_FACTOR} if mistake.ordinal is None and probes.several else {})
+        near = [(cost, c) for c, cost in known.items() if abs(factor - c) <= probes.screen * max(1.0, abs(c))]
+        found += [Cause([(mistake, c)], mistake.cost + cost) for cost, c in sorted(near)[:1]]
     return likeliest(found)
 
 
-def simple(mistakes: Sequence[Mistake], dearest: float) -> list[tuple[Mistake, float]]:
-    """Rules that are not too far-fetched, as they are, and shares by the plainest of factors."""
-    return [
-        (mistake, factor)
-        for mistake in mistakes
-        if mistake.cost <= dearest
-        for factor in (SHARES if mistake.ordinal is None else (1.0,))
-    ]
+def simple(mistakes: Sequence[Mistake]) -> list[tuple[Mistake, float]]:
+    """Those that are not too far-fetched, each with the plainest of factors."""
+    return [(m, c) for m in mistakes for c, cost in factors(m).items() if m.cost + cost <= DEAREST]
 
 
 def paired(probes: Probes) -> list[Cause]:
     """Two mistakes at once, one of them a share."""
     found = []
-    both = simple(probes.mistakes, DEAREST_OF_PAIR)
+    both = simple(probes.mistakes)
     changes = np.stack([c * mistake.along - mistake.right for mistake, c in both])
     size = probes.within
     felt = abs(changes).max(1) > size
@@ -224,10 +213,57 @@ def repeated(graph: Graph, probes: Probes) -> list[Cause]:
     """A mistake on a line that is run several times, as in a loop, made each time: their effects do not add up."""
     runs = {run[-1]: run for run in graph.runs}
     alike: dict[Any, Cause] = {}  # along a chain a factor is the same on every line
-    for mistake, factor in simple([m for m in probes.mistakes if m.steps and m.edge.step in runs], DEAREST_REPEATED):
+    for mistake, factor in simple([m for m in probes.mistakes if m.steps and m.edge.step in runs]):
         steps = mistake.steps.union(runs[mistake.edge.step])
         cause = Cause([(replace(mistake, steps=steps, each_time=True), factor)], mistake.cost)
         change = factor * mistake.along - mistake.right
         key = tuple(np.rint(change / probes.within))
         alike[key] = min(cause, alike.get(key, cause), key=lambda c: c.rank)
     return sorted(alike.values(), key=lambda cause: cause.rank)
+
+
+# --------------------------------------------------------------------------- on a walk over the tape
+def confirmed(graph: Graph, claim: Claim, causes: Sequence[Cause], most: float) -> list[Cause]:
+    """Those that reproduce the claim for all cotangents, with what they explain; the simplest are given first.
+
+    None is tried that is more far-fetched than one that explains everything, or after so many walks. A share that would
+    be scaled for some inputs and not for others is no cause: backward computes it once.
+    """
+    found = list[Cause]()
+    for cause in causes:
+        complete = [c for c in found if not c.spoils and len(c.explains) == len(claim.wrong)]
+        if graph.walks >= most or (complete and cause.cost > complete[-1].cost):
+            break
+        worst = np.zeros(len(claim.bars))
+        for draw, cotangents in enumerate(claim.cotangents):
+            gradients = mistaken(graph, cotangents, cause)
+            apart = [float(abs(c[draw] - g).max(initial=0)) for c, g in zip(claim.gradients, gradients, strict=True)]
+            worst = np.maximum(worst, np.array(apart) / claim.bars)  # NaN stays
+            explains = frozenset(k for k in claim.wrong if worst[k] <= 1)
+            if not explains:
+                break
+        else:
+            spoils = int((~(worst <= 1)).sum()) - len(claim.wrong) + len(explains)
+            residual = EXACT_TO * float(max(worst[[*explains]]))
+            if not spoils or cause.mistakes[0][0].ordinal is not None:
+                found.append(cause._replace(explains=explains, spoils=spoils, residual=residual))
+    return found
+
+
+def mistaken(graph: Graph, cotangents: Sequence[Array | None], cause: Cause) -> list[Array]:
+    """The gradients that a walk gives on which mistakes are made."""
+    pending = graph.starts(cotangents)
+    for mistake, factor in cause.mistakes:
+        edge = mistake.edge
+        if edge.position == Edge.INCOMING:
+            pending[edge.number] = pending[edge.number] + (factor - 1) * wide(cotangents[edge.output])
+    for step, given, pulled in graph.walk(pending):
+        here = [(mistake, factor) for mistake, factor in cause.mistakes if step in mistake.steps]
+        edges = list(edges_of(graph, step, given, pulled)) if here else []
+        for mistake, factor in here:  # of a constant, the first time that a line is run, there is no edge
+            for edge in (edge for edge in edges if edge.position == mistake.edge.position):
+                found = () if mistake.ordinal is None else itertools.islice(tried(edge), mistake.ordinal, None)
+                change = factor * next((c.value for c in found), edge.right) - edge.right
+                out = edge.position == Edge.OUTPUT
+                pulled += step.pull([change]) if out else [(edge.position, edge.number, change)]
+    return graph.filled(pending)
