@@ -60,7 +60,7 @@ def name_wrong(looker: Looker, look: Look, listed: int, thorough: bool) -> Named
         else:
             named = by_columns(looker, look, budget)
         named.entries.sort(key=lambda e: -distance(e.analytic, e.numeric))
-        named.patterns = patterns(point, named)
+        named.patterns = tuple(patterns(point, named))
         left = budget - (point.evaluations + point.vjps - spent)
         named.causes = tuple(causes(looker, list(named.wrong), look, left))
     except OutOfTimeError:
@@ -234,23 +234,21 @@ def searched(looker: Looker, look: Look, number: int) -> list[Entry]:
 
 
 # --------------------------------------------------------------------------- whole slices
-def patterns(point: Point, named: Named) -> tuple[str, ...]:
+def patterns(point: Point, named: Named) -> Iterator[str]:
     """Per input whose wrong elements make up whole slices: ``all of x[:, 3]``. Only where all of them are known."""
-    if not named.exhaustive:
-        return ()
-    names = {number: point.problem.names[point.moved[number]] for number in named.wrong}
-    texts = (whole_slices(np.asarray(wrong.tolist()), names[number]) for number, wrong in named.wrong.items())
-    return tuple(text for text in texts if text)
+    for number, mask in named.wrong.items() if named.exhaustive else ():
+        wrong, name = np.asarray(mask.tolist()), point.problem.names[point.moved[number]]
+        yield from (f"all of {name}[{', '.join(place)}]" for place in whole_slices(wrong))
 
 
-def whole_slices(wrong: np.ndarray[Any, Any], name: str) -> str:
+def whole_slices(wrong: np.ndarray[Any, Any]) -> Iterator[list[str]]:
     """The slices along one axis that are wrong throughout, if they are all that is wrong, and not everything."""
     for axis in range(wrong.ndim) if 1 < int(wrong.sum()) < wrong.size else ():
-        others = tuple(k for k in range(wrong.ndim) if k != axis)
-        whole = wrong.all(axis=others)
-        if bool(whole.any()) and int(whole.sum()) * (wrong.size // wrong.shape[axis]) == int(wrong.sum()):
-            places = np.flatnonzero(whole).tolist()
-            run = f"{places[0]}:{places[-1] + 1}" if places == list(range(places[0], places[-1] + 1)) else str(places)
-            shown = str(places[0]) if len(places) == 1 else run
-            return f"all of {name}[{', '.join(shown if k == axis else ':' for k in range(wrong.ndim))}]"
-    return ""
+        whole = wrong.all(axis=tuple(k for k in range(wrong.ndim) if k != axis))
+        places = np.flatnonzero(whole).tolist()
+        if places and len(places) * (wrong.size // wrong.shape[axis]) == int(wrong.sum()):
+            run = places == list(range(places[0], places[-1] + 1))
+            shown = f"{places[0]}:{places[-1] + 1}" if run and len(places) > 1 else ", ".join(map(str, places))
+            shown = shown if run else f"[{shown}]"
+            yield [shown if k == axis else ":" for k in range(wrong.ndim)]
+            return
