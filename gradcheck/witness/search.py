@@ -145,8 +145,7 @@ def projected(graph: Graph, claim: Claim, tangents: Sequence[Array], ruled: set[
         found.append(Mistake(edge, right, right, steps))
         for ordinal, (code, cost, says, value) in enumerate(tried(edge) if edge.step in ruled else ()):
             along = np.real(adjoint @ wide(value).reshape(-1))
-            if np.isfinite(along).all():
-                found.append(Mistake(edge, along, right, steps, ordinal, code, cost, says))
+            found.append(Mistake(edge, along, right, steps, ordinal, code, cost, says))
     return [*found, *in_all_equals(graph, found)]
 
 
@@ -219,7 +218,7 @@ def repeated(graph: Graph, probes: Probes) -> list[Cause]:
         change = factor * mistake.along - mistake.right
         key = tuple(np.rint(change / probes.within))
         alike[key] = min(cause, alike.get(key, cause), key=lambda c: c.rank)
-    return sorted(alike.values(), key=lambda cause: cause.rank)
+    return likeliest(alike.values())
 
 
 # --------------------------------------------------------------------------- on a walk over the tape
