@@ -45,10 +45,15 @@ def factors(mistake: Mistake) -> dict[float, float]:
     """Factors that explain themselves, of the right cotangent or beside a wrong rule, and how far-fetched each is."""
     if mistake.ordinal is not None:
         return {1.0: 0.0, -1.0: 0.5, **dict.fromkeys((2.0, 0.5), 1.0), **dict.fromkeys((-2.0, -0.5, 3.0, 1 / 3), 2.0)}
-    found = {0.0: 0.0, -1.0: 1.0, 2.0: 1.5, 0.5: 1.5, **dict.fromkeys((-2.0, -0.5, 3.0, 1 / 3, 4.0, 0.25), 3.0)}
-    for shape in (mistake.edge.right.shape, *map(np.shape, mistake.edge.given)):
-        for n in (n for n in (*shape, int(np.prod(shape))) if n > 1):
-            found = {**dict.fromkeys((n, 1 / n, n / (n - 1), (n - 1) / n), 2.5), -n: 3.0, -1 / n: 3.0} | found
+    edge = mistake.edge
+    square = edge.step.name in ("square", "pow", "sqrt", "rsqrt") or (edge.step.name == "multiply" and edge.alone)
+    found = {0.0: 0.0, -1.0: 1.0, **dict.fromkeys((2.0, 0.5), 1.0 if square else 1.5)}
+    found |= dict.fromkeys((-2.0, -0.5, 3.0, 1 / 3, 4.0, 0.25), 3.0)
+    shapes = [edge.right.shape, *map(np.shape, edge.given)]
+    sizes = [max(int(np.prod(shape)), 1) for shape in shapes]
+    for n in {n for shape in shapes for n in (*shape, int(np.prod(shape))) if n > 1}:
+        added_up = 1.0 if n * min(sizes) == max(sizes) else 2.0  # by a sum, a mean or a broadcast here
+        found = {n: added_up, 1 / n: added_up, n / (n - 1): 2.0, (n - 1) / n: 2.0, -n: 3.0, -1 / n: 3.0} | found
     return found
 
 
@@ -61,8 +66,8 @@ FORMULAS: dict[str, Callable[[Array], Any]] = {
 }  # fmt: skip
 """Functions of an input or output that are mistaken for a derivative or a factor of it."""
 
-DERIVATIVES: dict[str, Callable[[Array], Any]] = FORMULAS | {
-    "1 where {} > 0, else 0": lambda v: v > 0, "1 where {} < 0, else 0": lambda v: v < 0,
+DERIVATIVES: dict[str, Callable[[Array], Any]] = {
+    "1 where {} > 0, else 0": lambda v: v > 0, "1 where {} < 0, else 0": lambda v: v < 0, **FORMULAS,
     "exp(−{})": lambda v: np.exp(-v), "sigmoid({})": lambda v: 1 / (1 + np.exp(-v)),
 }  # fmt: skip
 
@@ -198,7 +203,7 @@ def spread_out(edge: Edge) -> Iterator[Candidate]:
     x, g = edge.x, edge.g
     shapes = [[1 if axis in (k, None) else n for k, n in enumerate(x.shape)] for axis in (None, *range(x.ndim))]
     for value in (g.reshape(shape) + 0 * x for shape in shapes if int(np.prod(shape)) == g.size < x.size):
-        yield Candidate("GC119", 3, "hands the gradient of {op} to all elements alike", value)
+        yield Candidate("GC119", 2, "hands the gradient of {op} to all elements alike", value)
         for name, of in (("x", x), ("the sign of x", np.sign(x)), ("exp x", np.exp(x))):
             yield Candidate("GC119", 3, f"takes {name} for the derivative of {{op}}", value * of)
 

@@ -128,7 +128,8 @@ def sentence(mistake: Mistake, factor: float) -> tuple[str, str, str]:
     edge, times = mistake.edge, number(factor)
     if mistake.ordinal is not None:
         return mistake.code, mistake.says + f", times {times}" * (factor != 1), f"the rule of {edge.step.name} is wrong"
-    through = "{own} in {out}" if edge.position >= 0 and sum(e >= 0 for e in edge.step.edges) > 1 else "{out}"
+    several = edge.position >= 0 and not edge.alone and sum(e >= 0 for e in edge.step.edges) > 1
+    through = "{own} in {out}" if several else "{out}"
     gradient = f"the gradient that flows through {through}"
     missing = f"ignores how the output depends on {through}, as if it were a constant"
     if edge.position == Edge.INCOMING:

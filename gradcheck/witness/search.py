@@ -48,8 +48,11 @@ SIMPLER = 2.0
 """How much less far-fetched a mistake is that is made in all equal computations: half of all (1.5) is simpler than one
 of two missing (0)."""
 
+SHARES = (0.0, -1.0, 2.0, 0.5)
+"""Factors of a share that is missing, of the wrong sign, counted twice or by half."""
+
 DEAREST = 2.0
-"""How far-fetched a mistake may be that is tried each time that a line is run, which costs a walk, and in a pair."""
+"""How far-fetched a rule may be that is tried each time that a line is run, which costs a walk, and in a pair."""
 
 
 def found_causes(graph: Graph, replays: Replays, claim: Claim, walks: float) -> list[Cause]:
@@ -185,8 +188,8 @@ def proposed(probes: Probes) -> list[Cause]:
 
 
 def simple(mistakes: Sequence[Mistake]) -> list[tuple[Mistake, float]]:
-    """Those that are not too far-fetched, each with the plainest of factors."""
-    return [(m, c) for m in mistakes for c, cost in factors(m).items() if m.cost + cost <= DEAREST]
+    """Rules that are not too far-fetched, as they are, and shares by the plainest of factors."""
+    return [(m, c) for m in mistakes if m.cost <= DEAREST for c in (SHARES if m.ordinal is None else (1.0,))]
 
 
 def paired(probes: Probes) -> list[Cause]:
