@@ -13,7 +13,7 @@ from gradcheck.checker.decide import Decision
 from gradcheck.checker.look import Look, Looker
 from gradcheck.checker.of_tape import ROUNDING, apart, of_tape
 from gradcheck.checker.point import SUM_OF_OUTPUTS, OutOfTimeError, Point
-from gradcheck.checker.structure import wrong_on_diagonal
+from gradcheck.checker.structure import claimed_diagonal, wrong_on_diagonal
 from gradcheck.numeric.arrays import Array, module_of, only
 from gradcheck.numeric.jacobian import Block, Entry, halved, paired_axes, wrong_in_block
 from gradcheck.result import Diagnosis, distance
@@ -83,7 +83,12 @@ def by_tape(looker: Looker, look: Look, listed: int) -> Named:
         errors = ((g - t) * mask).reshape(-1)
         order = np.argsort(-np.asarray(abs(errors).tolist()))[: min(MOST_LOCATED, int(mask.sum()))]
         worst += [(complex(errors[i]), number, int(i)) for i in order.tolist()]
-    if point.outputs.vector.size <= MOST_ROWS_BY_TAPE:
+    diagonal = claimed_diagonal(looker, look, 0) if len(point.x) == 1 else None
+    if diagonal is not None:
+        said = look.tape.gradients[0].reshape(-1) / look.cotangent
+        wrong = module_of(said).flatnonzero(look.tape.rejected[0].reshape(-1)).tolist()
+        named.entries = [Entry(0, i, i, float(diagonal[i]), float(said[i]), TAPED * abs(float(said[i]))) for i in wrong]
+    elif point.outputs.vector.size <= MOST_ROWS_BY_TAPE:
         named.entries = list(rows_by_tape(looker, look, listed))
     if not named.entries:
         worst.sort(key=lambda wrong: -abs(wrong[0]))
