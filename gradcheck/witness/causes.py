@@ -49,7 +49,8 @@ def explain(
     graph = Graph(tape.recording, dead_steps(tape, claims[0][0]))
     with np.errstate(all="ignore"):
         claim = wrong_of(graph, claims, rounding)
-        causes = found_causes(graph, tape.replays, claim, walks) if claim.wrong else []
+        known = claim.wrong and all(np.isfinite(float(abs(e).max(initial=0))) for e in claim.errors)
+        causes = found_causes(graph, tape.replays, claim, walks) if known else []
     return [d for cause, alike in chosen(causes, claim.wrong) for d in said(tape, cause, alike, names)]
 
 
