@@ -40,21 +40,23 @@ def causes(looker: Looker, wrong: Sequence[int], look: Look, budget: float) -> I
         claims = [(look.cotangent, look.gradients), *claims]
     cotangents, claimed = zip(*claims, strict=True)
     nothing = [number for number in wrong if not any(bool((g[number] != 0).any()) for g in claimed)]
-    rounding = known.rounding if known is not None else point.rounding(cotangents[0]) if point.witnessed else []
+    rounding: list[Sequence[Array]] = []
+    if point.witnessed:  # that of one cotangent is as large as that of another, if not at the same elements
+        first = known.rounding if known is not None else point.rounding(cotangents[0])
+        rounding = [first, [module_of(r).full_like(r, r.max(initial=0.0)) for r in first]]
     if point.witnessed and len(nothing) < len(wrong):
-        explained = list(point.explained([*claims, looker.claimed()], rounding, budget / BUDGET))
+        explained = list(point.explained([*claims, looker.claimed()], rounding[0], budget / BUDGET))
         yield from explained
         wrong = [k for k in wrong if not any(point.problem.names[point.moved[k]] in d.inputs for d in explained)]
-    taped = [] if known is None else [(known.gradients, known.rounding)]
-    if point.witnessed:  # that of one cotangent is as large as that of another, if not at the same elements
-        largest = [module_of(r).full_like(r, r.max(initial=0.0)) for r in rounding]
-        taped += [(point.by_tape(u), largest) for u in cotangents[len(taped) :]]
+    taped = [point.by_tape(u) for u in cotangents] if point.witnessed else []
     for number in wrong:
         cost = 0 if point.witnessed else 4 * point.x[number].size
         if cost > budget:
             continue
         budget -= cost
-        values, bars = by_tape(taped, number) if point.witnessed else by_columns(looker, look, number, cotangents)
+        values, bars = ([given[number] for given in of_all] for of_all in (taped, rounding))
+        if not point.witnessed:
+            values, bars = by_columns(looker, look, number, cotangents)
         subject = Subject(
             number=number,
             names=[point.problem.names[k] for k in point.moved],
@@ -63,22 +65,15 @@ def causes(looker: Looker, wrong: Sequence[int], look: Look, budget: float) -> I
             cotangents=cotangents,
             claimed=claimed,
             truth=values,
-            bars=bars,
+            bars=[b + ROUNDING * abs(v).max(initial=0.0) for b, v in zip(bars, values, strict=True)],
             vjp=point.vjp,
         )
         if subject.holds(subject.gradients):  # the bars are too wide to tell them from the right ones
             continue
         with np.errstate(all="ignore"):  # hypotheses try the logarithm of whatever there is
-            cause = next((d for hypothesis in HYPOTHESES if (d := hypothesis(subject)) is not None), None)
-        if cause is not None:
-            yield cause
-
-
-def by_tape(taped: Sequence[tuple[Sequence[Array], Sequence[Array]]], number: int) -> tuple[list[Array], list[Array]]:
-    """The right gradients of an input by the tape, one per cotangent, and their bars, of those of all inputs."""
-    values = [gradients[number] for gradients, _ in taped]
-    bars = [rounding[number] + ROUNDING * abs(gradients[number]).max(initial=0.0) for gradients, rounding in taped]
-    return values, bars
+            found = next((held for hypothesis in HYPOTHESES for held in hypothesis(subject)), None)
+        if found is not None:
+            yield subject.diagnosis(*found)
 
 
 def by_columns(looker: Looker, look: Look, number: int, cotangents: Sequence[Array]) -> tuple[list[Array], list[Array]]:
@@ -98,5 +93,4 @@ def by_columns(looker: Looker, look: Look, number: int, cotangents: Sequence[Arr
             for k, u in enumerate(cotangents):
                 values[k][index] += part * float((u * found.value).sum()) / size
                 bars[k][index] += float((abs(u) * found.bar).sum()) / size
-    shaped = [v.reshape(x.shape) for v in values]
-    return shaped, [b.reshape(x.shape) + ROUNDING * abs(v).max(initial=0.0) for b, v in zip(bars, shaped, strict=True)]
+    return [v.reshape(x.shape) for v in values], [b.reshape(x.shape) for b in bars]

@@ -60,7 +60,7 @@ def name_wrong(looker: Looker, look: Look, listed: int, thorough: bool) -> Named
         else:
             named = by_columns(looker, look, budget)
         named.entries.sort(key=lambda e: -distance(e.analytic, e.numeric))
-        named.patterns = patterns(point, named)
+        named.patterns = tuple(patterns(point, named))
         left = budget - (point.evaluations + point.vjps - spent)
         named.causes = tuple(causes(looker, list(named.wrong), look, left))
     except OutOfTimeError:
@@ -74,30 +74,27 @@ def by_tape(looker: Looker, look: Look, listed: int) -> Named:
     point, named = looker.point, Named()
     assert look.tape is not None
     assert look.tape.rejected is not None
-    rejected, taped = look.tape.rejected, look.tape.gradients
     named.exhaustive = look.tape.unsure is None
-    for number, mask in enumerate(rejected):
-        if bool(mask.any()):
-            named.wrong[number] = mask
-        else:
+    worst = []
+    for number, (g, t, mask) in enumerate(zip(look.gradients, look.tape.gradients, look.tape.rejected, strict=True)):
+        if not bool(mask.any()):
             named.right.add(number)
+            continue
+        named.wrong[number] = mask
+        errors, places = (g - t)[mask], module_of(mask).flatnonzero(mask)
+        first = module_of(mask).argsort(-abs(errors))[:MOST_LOCATED].tolist()
+        worst += [(complex(errors[i]), number, int(places[i])) for i in first]
     diagonal = claimed_diagonal(looker, look, 0) if len(point.x) == 1 else None
     if diagonal is not None:
-        said = taped[0].reshape(-1) / look.cotangent
-        wrong = module_of(said).flatnonzero(rejected[0].reshape(-1)).tolist()
+        said = look.tape.gradients[0].reshape(-1) / look.cotangent
+        wrong = module_of(said).flatnonzero(look.tape.rejected[0].reshape(-1)).tolist()
         named.entries = [Entry(0, i, i, float(diagonal[i]), float(said[i]), TAPED * abs(float(said[i]))) for i in wrong]
-        return named
-    if point.outputs.vector.size <= MOST_ROWS_BY_TAPE:
+    elif point.outputs.vector.size <= MOST_ROWS_BY_TAPE:
         named.entries = list(rows_by_tape(looker, look, listed))
-        if named.entries:
-            return named
-    worst = []
-    for number, mask in enumerate(rejected):
-        errors = (look.gradients[number] - taped[number]).reshape(-1) * mask.reshape(-1)
-        order = np.argsort(-np.asarray(abs(errors).tolist()))[: min(MOST_LOCATED, int(mask.sum()))]
-        worst += [(number, int(i), complex(errors[i])) for i in order.tolist()]
-    worst.sort(key=lambda wrong: -abs(wrong[2]))
-    named.entries = list(located(point, look.cotangent, worst[:MOST_LOCATED]))
+    if not named.entries:
+        worst.sort(key=lambda wrong: -abs(wrong[0]))
+        entries = [located(point, look.cotangent, *wrong) for wrong in worst[:MOST_LOCATED]]
+        named.entries = [entry for entry in entries if entry.analytic != entry.numeric]
     return named
 
 
@@ -136,33 +133,20 @@ def entry_of(
     return Entry(number, index, point.outputs.element(output), *value, TAPED * abs(t))
 
 
-def located(point: Point, cotangent: Array, wrong: Sequence[tuple[int, int, complex]]) -> Iterator[Entry]:
-    """For elements of inputs, with their errors for a cotangent, the entries that carry most of these, by halving the
-    outputs for all of them at once."""
-    waiting = [(0, cotangent.size, list(wrong))]
-    while waiting:
-        start, stop, here = waiting.pop()
-        if stop - start == 1:
-            one = point.outputs.unit(start)
-            claimed, taped = point.vjp(one), point.by_tape(one)
-            yield from (
-                entry_of(point, number, i, start, claimed, taped)
-                for number, i, _ in here
-                if bool(apart(claimed[number], taped[number], 0.0).reshape(-1)[i])
-            )
-            continue
-        middle = (start + stop) // 2
-        part = cotangent * 0
+def located(point: Point, cotangent: Array, error: complex, number: int, index: int) -> Entry:
+    """For an element of an input, with its error for a cotangent, the entry that carries most of it, by halving the
+    outputs."""
+    start, stop = 0, cotangent.size
+    while stop - start > 1:
+        middle, part = (start + stop) // 2, cotangent * 0
         part[start:middle] = cotangent[start:middle]
-        claimed, taped = point.vjp(part), point.by_tape(part)
-        first, second = [], []
-        for number, i, whole in here:
-            half = complex((claimed[number] - taped[number]).reshape(-1)[i])
-            if 2 * abs(half) >= abs(whole):
-                first.append((number, i, half))
-            else:
-                second.append((number, i, whole - half))
-        waiting += [(a, b, left) for a, b, left in ((start, middle, first), (middle, stop, second)) if left]
+        half = complex((point.vjp(part)[number] - point.by_tape(part)[number]).reshape(-1)[index])
+        if 2 * abs(half) >= abs(error):
+            stop, error = middle, half
+        else:
+            start, error = middle, error - half
+    one = point.outputs.unit(start)
+    return entry_of(point, number, index, start, point.vjp(one), point.by_tape(one))
 
 
 # --------------------------------------------------------------------------- without the tape
@@ -257,23 +241,21 @@ def searched(looker: Looker, look: Look, number: int) -> list[Entry]:
 
 
 # --------------------------------------------------------------------------- whole slices
-def patterns(point: Point, named: Named) -> tuple[str, ...]:
+def patterns(point: Point, named: Named) -> Iterator[str]:
     """Per input whose wrong elements make up whole slices: ``all of x[:, 3]``. Only where all of them are known."""
-    if not named.exhaustive:
-        return ()
-    names = {number: point.problem.names[point.moved[number]] for number in named.wrong}
-    texts = (whole_slices(np.asarray(wrong.tolist()), names[number]) for number, wrong in named.wrong.items())
-    return tuple(text for text in texts if text)
+    for number, mask in named.wrong.items() if named.exhaustive else ():
+        wrong, name = np.asarray(mask.tolist()), point.problem.names[point.moved[number]]
+        yield from (f"all of {name}[{', '.join(place)}]" for place in whole_slices(wrong))
 
 
-def whole_slices(wrong: np.ndarray[Any, Any], name: str) -> str:
+def whole_slices(wrong: np.ndarray[Any, Any]) -> Iterator[list[str]]:
     """The slices along one axis that are wrong throughout, if they are all that is wrong, and not everything."""
     for axis in range(wrong.ndim) if 1 < int(wrong.sum()) < wrong.size else ():
-        others = tuple(k for k in range(wrong.ndim) if k != axis)
-        whole = wrong.all(axis=others)
-        if bool(whole.any()) and int(whole.sum()) * (wrong.size // wrong.shape[axis]) == int(wrong.sum()):
-            places = np.flatnonzero(whole).tolist()
-            run = f"{places[0]}:{places[-1] + 1}" if places == list(range(places[0], places[-1] + 1)) else str(places)
-            shown = str(places[0]) if len(places) == 1 else run
-            return f"all of {name}[{', '.join(shown if k == axis else ':' for k in range(wrong.ndim))}]"
-    return ""
+        whole = wrong.all(axis=tuple(k for k in range(wrong.ndim) if k != axis))
+        places = np.flatnonzero(whole).tolist()
+        if places and len(places) * (wrong.size // wrong.shape[axis]) == int(wrong.sum()):
+            run = places == list(range(places[0], places[-1] + 1))
+            shown = f"{places[0]}:{places[-1] + 1}" if run and len(places) > 1 else ", ".join(map(str, places))
+            shown = shown if run else f"[{shown}]"
+            yield [shown if k == axis else ":" for k in range(wrong.ndim)]
+            return

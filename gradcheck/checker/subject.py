@@ -92,9 +92,6 @@ class Subject:
         return Diagnosis.of(code, f"{self.name}: {text}", (self.name,))
 
 
-Hypothesis = Callable[[Subject], Diagnosis | None]
-
-
 def nice(value: float, bar: float) -> float:
     """The simplest fraction with a small denominator within the bar of a value, or the value."""
     for denominator in range(1, SIMPLE + 1):

@@ -7,60 +7,88 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gradcheck.backends.base import Array
 from gradcheck.numeric.arrays import wide
-from gradcheck.witness.edges import Candidate, Edge
+from gradcheck.witness.edges import Edge, Mistake
+
+
+class Candidate(NamedTuple):
+    """What a wrong backward would hand on."""
+
+    code: str
+    cost: float
+    """How far-fetched it is."""
+    says: str
+    """What backward does, with {op}, {own}, {other} for the operation, this input and the other one, #7 for value 7."""
+    value: Array
+
+
+Family = Callable[[Edge], Iterator[Candidate]]
 
 
 def tried(edge: Edge) -> Iterator[Candidate]:
     """All candidates of an edge, in an order that depends on shapes alone."""
     families: list[Family] = []
-    by_values = bool(edge.read) or not edge.right.any()  # else the derivative is the same at all points
-    alone = len(edge.step.edges) == 1 and edge.position >= 0 and by_values and edge.y.shape == edge.right.shape
-    if alone or edge.position == edge.BOTH:
-        families += [unchanged, elementwise]
+    if edge.alone and edge.y.shape == edge.right.shape and (edge.read or not edge.right.any()):
+        families += [unchanged, elementwise]  # else the derivative is the same at all points
     if edge.position >= 0:
-        families += [*FAMILIES.get(edge.step.name, ()), rearranged, exchanged, substituted]
+        families += [*FAMILIES.get(edge.step.name, ()), inverse, exchanged, substituted]
     for family in families:
         yield from (found for found in family(edge) if np.shape(found.value) == edge.right.shape)
 
 
-def plain_factors(edge: Edge) -> dict[float, float]:
-    """Factors of the right cotangent that explain themselves, and how far-fetched each is."""
-    squared = edge.position == edge.BOTH or edge.step.name in ("square", "pow", "sqrt", "rsqrt")
-    two = 1.0 if squared else 1.5
-    found = {0.0: 0.0, -1.0: 1.0, 2.0: two, 0.5: two, **dict.fromkeys((-2.0, -0.5, 3.0, 1 / 3, 4.0, 0.25), 3.0)}
-    shapes = [edge.right.shape, *(np.shape(g) for g in edge.given)]
+def factors(mistake: Mistake) -> dict[float, float]:
+    """Factors that explain themselves, of the right cotangent or beside a wrong rule, and how far-fetched each is."""
+    if mistake.ordinal is not None:
+        return {1.0: 0.0, -1.0: 0.5, **dict.fromkeys((2.0, 0.5), 1.0), **dict.fromkeys((-2.0, -0.5, 3.0, 1 / 3), 2.0)}
+    edge = mistake.edge
+    square = edge.step.name in ("square", "pow", "sqrt", "rsqrt") or (edge.step.name == "multiply" and edge.alone)
+    found = {0.0: 0.0, -1.0: 1.0, **dict.fromkeys((2.0, 0.5), 1.0 if square else 1.5)}
+    found |= dict.fromkeys((-2.0, -0.5, 3.0, 1 / 3, 4.0, 0.25), 3.0)
+    shapes = [edge.right.shape, *map(np.shape, edge.given)]
     sizes = [max(int(np.prod(shape)), 1) for shape in shapes]
     for n in {n for shape in shapes for n in (*shape, int(np.prod(shape))) if n > 1}:
         added_up = 1.0 if n * min(sizes) == max(sizes) else 2.0  # by a sum, a mean or a broadcast here
-        found = {float(n): added_up, 1 / n: added_up, -float(n): 3.0, -1 / n: 3.0} | found
-        if n > 2:
-            found = {n / (n - 1): 2.0, (n - 1) / n: 2.0} | found
+        found = {n: added_up, 1 / n: added_up, n / (n - 1): 2.0, (n - 1) / n: 2.0, -n: 3.0, -1 / n: 3.0} | found
     return found
 
 
-RULE_FACTORS = {1.0: 0.0, -1.0: 0.5, 2.0: 1.0, 0.5: 1.0, -2.0: 1.5, -0.5: 1.5, 3.0: 2.0, 1 / 3: 2.0}
-"""Factors that a wrong rule may have besides, and how far-fetched they are."""
-
 # --------------------------------------------------------------------------- families
-FORMULAS: dict[str, Callable[[Array, Array], Any]] = {
-    "y": lambda x, y: y, "y²": lambda x, y: y * y, "y³": lambda x, y: y**3, "1 / y": lambda x, y: 1 / y,
-    "1 − y": lambda x, y: 1 - y, "1 + y": lambda x, y: 1 + y, "y (1 − y)": lambda x, y: y * (1 - y),
-    "1 − y²": lambda x, y: 1 - y * y, "1 + y²": lambda x, y: 1 + y * y,
-    "x": lambda x, y: x, "x²": lambda x, y: x * x, "1 / x": lambda x, y: 1 / x, "1 / x²": lambda x, y: 1 / (x * x),
-    "1 / (1 + x)": lambda x, y: 1 / (1 + x), "1 − x²": lambda x, y: 1 - x * x,
-    "1 / (1 + x²)": lambda x, y: 1 / (1 + x * x), "y x": lambda x, y: y * x, "y / x": lambda x, y: y / x,
-    "sin x": lambda x, y: np.sin(x), "cos x": lambda x, y: np.cos(x), "exp x": lambda x, y: np.exp(x),
-    "exp(−x)": lambda x, y: np.exp(-x), "exp(−x²)": lambda x, y: np.exp(-x * x),
-    "sigmoid x": lambda x, y: 1 / (1 + np.exp(-x)), "the sign of x": lambda x, y: np.sign(x),
-    "1 where x > 0, else 0": lambda x, y: x > 0, "1 where x < 0, else 0": lambda x, y: x < 0,
+FORMULAS: dict[str, Callable[[Array], Any]] = {
+    "{}": lambda v: v, "1 − {}": lambda v: 1 - v, "1 + {}": lambda v: 1 + v, "{}²": lambda v: v * v,
+    "1 − {}²": lambda v: 1 - v * v, "1 + {}²": lambda v: 1 + v * v, "{0} · (1 − {0})": lambda v: v * (1 - v),
+    "exp({})": np.exp, "cos({})": np.cos, "sin({})": np.sin, "sqrt({})": np.sqrt, "abs({})": np.abs,
+    "sign({})": np.sign, "log({})": np.log, "tanh({})": np.tanh,
 }  # fmt: skip
-"""Functions of the input x and the output y that are mistaken for the derivative."""
+"""Functions of an input or output that are mistaken for a derivative or a factor of it."""
+
+DERIVATIVES: dict[str, Callable[[Array], Any]] = {
+    "1 where {} > 0, else 0": lambda v: v > 0, "1 where {} < 0, else 0": lambda v: v < 0, **FORMULAS,
+    "exp(−{})": lambda v: np.exp(-v), "sigmoid({})": lambda v: 1 / (1 + np.exp(-v)),
+}  # fmt: skip
+
+FORGETS = "forgets the factor {other}"
+
+SOFTMAX: dict[str, dict[str, Callable[..., Array]]] = {
+    "softmax": {
+        "takes the row sum of g, not of y g,": lambda g, y, row: y * (g - row(g)),
+        "takes the row mean of y g, not its sum,": lambda g, y, row: y * (g - row(y * g) / row(0 * g + 1)),
+        "leaves out the factor y": lambda g, y, row: g - row(y * g),
+        "subtracts the row sum without the factor y": lambda g, y, row: y * g - row(y * g),
+        "sums over the wrong axis": lambda g, y, row: y * (g - row(y * g, 1)),
+    },
+    "log_softmax": {
+        "subtracts the row sum without the softmax": lambda g, y, row: g - row(g),
+        "takes the row mean of g, not its sum,": lambda g, y, row: g - np.exp(y) * row(g) / row(0 * g + 1),
+        "leaves out the row sum of g": lambda g, y, row: g - np.exp(y) * g,
+        "multiplies by the logarithm in place of the softmax": lambda g, y, row: g - y * row(g),
+    },
+}
+"""Of the output y, the cotangent g, and what sums over a row."""
 
 MONOMIALS = {
     ("multiply", 0): (1, 0, 1), ("multiply", 1): (1, 0, 1), ("divide", 0): (1, 0, -1), ("divide", 1): (-1, -2, 1),
@@ -78,36 +106,46 @@ def unchanged(edge: Edge) -> Iterator[Candidate]:
 
 def elementwise(edge: Edge) -> Iterator[Candidate]:
     """Another derivative."""
-    for name, formula in FORMULAS.items():
-        yield Candidate("GC119", 2, f"takes {name} for the derivative of y = {{op}}", edge.g * formula(edge.x, edge.y))
+    for (name, formula), (letter, v) in itertools.product(DERIVATIVES.items(), (("y", edge.y), ("x", edge.x))):
+        says, value = name.format(letter), formula(v)
+        for words, factor in ((says, value), (f"1 / {bracketed(says)}", 1 / value)):
+            yield Candidate("GC119", 2, f"takes {words} for the derivative of y = {{op}}", edge.g * factor)
+
+
+def bracketed(formula: str) -> str:
+    """A formula as a factor."""
+    return f"({formula})" if " " in formula else formula
+
+
+def powers(edge: Edge, a: int, b: int) -> Array:
+    """The cotangent of the output times powers of this input and of the other one, in the output's shape."""
+    sign, *_ = MONOMIALS.get((edge.step.name, edge.position), (1,))
+    return sign * edge.g * edge.x**a * ((np.asarray(edge.other) + 0.0) ** b if b else 1)
 
 
 def monomials(edge: Edge) -> Iterator[Candidate]:
     """The cotangent times other powers of both inputs."""
-    sign, *right = MONOMIALS[edge.step.name, edge.position]
-    for a, b in itertools.product(range(-2, 3), repeat=2):
-        if edge.other is None or [a, b] == right:
-            continue
-        says = f"multiplies by {product(a, b)} in place of {product(*right)}"
-        cost = 2 + abs(a - right[0]) + abs(b - right[1])
-        if a == b == 0:
-            says, cost = "forgets the factor {other}", 1
-        yield Candidate("GC116", cost, says, edge.fit(sign * edge.g * edge.x**a * (np.asarray(edge.other) + 0.0) ** b))
+    _, *right = MONOMIALS[edge.step.name, edge.position]
+    for a, b in itertools.product(range(-2, 3), repeat=2) if edge.other is not None else ():
+        if [a, b] != right:
+            cost = 2 + abs(a - right[0]) + abs(b - right[1]) if a or b else 1
+            says = f"multiplies by {product(a, b)} in place of {product(*right)}" if a or b else FORGETS
+            yield Candidate("GC116", cost, says, edge.fit(powers(edge, a, b)))
 
 
 def product(a: int, b: int) -> str:
     """A product of powers of {own} and {other}, in words."""
-    powers = (("{own}", a), ("{other}", b))
-    upper, lower = ([name + "²" * (abs(n) == 2) for name, n in powers if n * sign > 0] for sign in (1, -1))
+    factors = (("{own}", a), ("{other}", b))
+    upper, lower = ([name + "²" * (abs(n) == 2) for name, n in factors if n * sign > 0] for sign in (1, -1))
     return " / ".join([" · ".join(upper) or "1", *lower])
 
 
 def unsummed(edge: Edge) -> Iterator[Candidate]:
     """The first slice in place of the sum over the axes along which the input was broadcast, or a sum over others."""
-    sign, a, b = MONOMIALS.get((edge.step.name, edge.position), (1, 0, 0))
-    full = sign * edge.g * edge.x**a * (1 if edge.other is None or not b else edge.other**b)
-    if full.size == edge.right.size:
+    _, *right = MONOMIALS.get((edge.step.name, edge.position), (1, 0, 0))
+    if edge.other is None and right[1]:
         return
+    full = powers(edge, *right)
     axes = range(full.ndim)
     found = [(f"takes the first slice along axis {k} in place of the sum over it", full.take(0, k)) for k in axes]
     for chosen in (c for k in axes for c in itertools.combinations(axes, k + 1)):
@@ -115,79 +153,64 @@ def unsummed(edge: Edge) -> Iterator[Candidate]:
         says = f"sums over axis {along} in place of the axes along which {{own}} was broadcast"
         found.append((says, full.sum(chosen)))
     for says, value in found:
-        if value.size == edge.right.size:
+        if value.size == edge.right.size < full.size:
             yield Candidate("GC106", 2, says, value.reshape(edge.right.shape))
+
+
+def products(first: tuple[str, Array], others: Sequence[tuple[str, Array]]) -> Iterator[tuple[str, Array]]:
+    """The matrix products of an array with one of some others, each perhaps transposed, in both orders, by name."""
+
+    def both(name: str, value: Array) -> list[tuple[str, Array]]:
+        return [(name, value), (f"{name}.T", value.swapaxes(-1, -2))] if np.ndim(value) > 1 else []
+
+    for pair in itertools.product(both(*first), [turned for other in others for turned in both(*other)]):
+        for (left, a), (right, b) in (pair, pair[::-1]):
+            if a.shape[-1] == b.shape[-2] and (a.shape[:-2] == b.shape[:-2] or min(a.ndim, b.ndim) == 2):
+                yield f"{left} @ {right}", a @ b
 
 
 def products_of_matrices(edge: Edge) -> Iterator[Candidate]:
     """The cotangent, or its product with the other operand or this one, transposed or not."""
-
-    def both(value: Array, name: str) -> list[tuple[Array, str]]:
-        return [(value, name), (value.swapaxes(-1, -2), f"{name}ᵀ")] if np.ndim(value) > 1 else []
-
-    for value, _ in both(edge.g, "g"):
-        yield Candidate("GC116", 2, "forgets the factor {other}", value)
-    factors = [*both(edge.other, "{other}"), *both(edge.x, "{own}")]
-    for pair in itertools.product(both(edge.g, "g"), factors):
-        for (a, left), (b, right) in (pair, pair[::-1]):
-            if a.shape[-1] == b.shape[-2] and (a.shape[:-2] == b.shape[:-2] or min(a.ndim, b.ndim) == 2):
-                yield Candidate("GC116", 2, f"takes {left} @ {right} for the gradient of {{own}}", a @ b)
+    yield Candidate("GC116", 2, FORGETS, edge.g)
+    for name, value in products(("dy", edge.g), [("{other}", edge.other), ("{own}", edge.x)]):
+        yield Candidate("GC116", 2, f"takes {name} for the gradient of {{own}}", value)
 
 
 def softmax(edge: Edge) -> Iterator[Candidate]:
     """Softmax and its logarithm without a part of their rule, or with one another's."""
-    g, y, axis = edge.g, edge.y, edge.step.operands().get("axis", -1)
+    axis = edge.step.operands().get("axis", -1)
 
-    def row(value: Array, of: int = axis) -> Array:
-        return value.sum(of, keepdims=True)
+    def row(value: Array, further: int = 0) -> Array:
+        return value.sum((axis + further) % value.ndim, keepdims=True)
 
-    found = [
-        ("takes the row sum of g, not of y g, in softmax", y * (g - row(g))),
-        ("takes the row mean of y g, not its sum, in softmax", y * (g - row(y * g) / g.shape[axis])),
-        ("leaves out the factor y of softmax", g - row(y * g)),
-        ("subtracts the row sum without the factor y in softmax", y * g - row(y * g)),
-        ("sums over the wrong axis in softmax", y * (g - row(y * g, 0 if axis % y.ndim else -1))),
-    ]
-    if edge.step.name == "log_softmax":
-        p = np.exp(y)
-        found = [
-            ("subtracts the row sum without the softmax in log_softmax", g - row(g)),
-            ("takes the row mean of g, not its sum, in log_softmax", g - p * row(g) / g.shape[axis]),
-            ("leaves out the row sum of g in log_softmax", g - p * g),
-            ("multiplies by the logarithm in place of the softmax", g - y * row(g)),
-        ]
-    for says, value in found:
-        yield Candidate("GC119", 2, says, value)
+    for says, formula in SOFTMAX[edge.step.name].items():
+        yield Candidate("GC119", 2, f"{says} in {{op}}", formula(edge.g, edge.y, row))
 
 
 def masked(edge: Edge) -> Iterator[Candidate]:
     """A mask ignored, a part of one, or the mask of the other branch."""
-    g, x, named = edge.g, edge.x, edge.step.operands()
-    yield Candidate("GC123", 0.5, "ignores the mask of {op}", edge.fit(g))
-    yield Candidate("GC123", 2, "takes the opposite of the mask of {op}", edge.fit(g) - edge.right)
-    for bound in ("min", "max"):
+    named = edge.step.operands()
+    yield Candidate("GC123", 0.5, "ignores the mask of {op}", edge.fit(edge.g))
+    yield Candidate("GC123", 2, "takes the opposite of the mask of {op}", edge.fit(edge.g) - edge.right)
+    for bound, inside in (("min", np.greater_equal), ("max", np.less_equal)):
         if named.get(bound) is not None:
-            inside = x >= named[bound] if bound == "min" else x <= named[bound]
-            yield Candidate("GC123", 2, f"masks at the bound {bound} of {{op}} alone", g * inside)
+            says = f"masks at the bound {bound} of {{op}} alone"
+            yield Candidate("GC123", 2, says, edge.g * inside(edge.x, named[bound]))
 
 
 def spread_out(edge: Edge) -> Iterator[Candidate]:
     """The cotangent of a reduction handed to all elements, or along another axis."""
     x, g = edge.x, edge.g
-    shapes = [[1 if k == axis else n for k, n in enumerate(x.shape)] for axis in range(x.ndim)]
-    for shape in [[1] * x.ndim, *shapes] if g.size != x.size else []:
-        if int(np.prod(shape)) == g.size:
-            value = g.reshape(shape) + 0 * x
-            yield Candidate("GC119", 2, "hands the gradient of {op} to all elements alike", value)
-            for name, of in (("x", x), ("the sign of x", np.sign(x)), ("exp x", np.exp(x))):
-                yield Candidate("GC119", 3, f"takes {name} for the derivative of {{op}}", value * of)
+    shapes = [[1 if axis in (k, None) else n for k, n in enumerate(x.shape)] for axis in (None, *range(x.ndim))]
+    for value in (g.reshape(shape) + 0 * x for shape in shapes if int(np.prod(shape)) == g.size < x.size):
+        yield Candidate("GC119", 2, "hands the gradient of {op} to all elements alike", value)
+        for name, of in (("x", x), ("the sign of x", np.sign(x)), ("exp x", np.exp(x))):
+            yield Candidate("GC119", 3, f"takes {name} for the derivative of {{op}}", value * of)
 
 
-def rearranged(edge: Edge) -> Iterator[Candidate]:
-    """The right cotangent transposed, or the operation itself in place of its inverse."""
+def inverse(edge: Edge) -> Iterator[Candidate]:
+    """An operation that moves elements in place of its inverse, or neither."""
     right, g, name = edge.right, edge.g, edge.step.name
-    if right.ndim > 1 and right.shape[-1] == right.shape[-2]:
-        yield Candidate("GC103", 3, "transposes the gradient of {own} in {op}", right.swapaxes(-1, -2))
     if name in ("transpose", "flip", "roll", "cumsum"):
         again = edge.step.again(g)
         if again is not None:
@@ -230,13 +253,11 @@ def substituted(edge: Edge) -> Iterator[Candidate]:
                 yield Candidate("GC116", 4, f"reads #{number} in place of another value in the rule of {{op}}", found)
 
 
-Family = Callable[[Edge], Iterator[Candidate]]
-
 FAMILIES: Mapping[str, Sequence[Family]] = {
     **dict.fromkeys(("multiply", "divide"), (monomials, unsummed)),
     **dict.fromkeys(("add", "subtract", "broadcast_to", "broadcast_view"), (unsummed,)),
     **dict.fromkeys(("matmul", "bmm"), (products_of_matrices,)),
-    **dict.fromkeys(("softmax", "log_softmax"), (softmax,)),
+    **dict.fromkeys(SOFTMAX, (softmax,)),
     **dict.fromkeys(("where", "clip", "maximum", "minimum", "fmax", "fmin", "hardtanh", "tril", "triu"), (masked,)),
     **dict.fromkeys(("relu", "leaky_relu"), (masked,)),
     **dict.fromkeys(("sum", "mean", "max", "min", "norm", "logsumexp"), (spread_out,)),

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
 from gradcheck.backends.base import Array, Spot
 from gradcheck.numeric.arrays import wide
 from gradcheck.result import Diagnosis
-from gradcheck.witness.edges import EXACT_TO, Cause, Claim, Edge
+from gradcheck.witness.edges import EXACT_TO, Cause, Claim, Edge, Mistake
+from gradcheck.witness.graph import Graph, dead_steps
 from gradcheck.witness.lines import NOWHERE, Place, place_of
 from gradcheck.witness.search import SCREEN, found_causes
 from gradcheck.witness.tape import Tape
@@ -45,99 +46,105 @@ def explain(
         rounding: per input, how far each element of claim and tape may be apart by rounding; None for not at all.
         walks: how many walks over the tape the search may take.
     """
-    cotangents = [draw for draw, _ in claims]
-    truth = [tape.gradient(draw) for draw in cotangents]
-    errors = [
-        [-t if c is None else wide(c) - t for c, t in zip(claimed, right, strict=True)]
-        for (_, claimed), right in zip(claims, truth, strict=True)
-    ]
-    bars = [0.0 if r is None else float(np.max(r, initial=0)) for r in rounding]
-    largest = [max(float(abs(e[k]).max(initial=0)) for e in errors) for k in range(len(names))]
-    if not all(np.isfinite(largest)):
-        return []
-    draws = min(len(cotangents), sum(np.size(u) for u in cotangents[0] if u is not None))
-    wrong = []
-    for k, (error, bar, size) in enumerate(zip(errors[0], bars, largest, strict=True)):
-        digits = np.log10(np.maximum(abs(error) / (bar + EXACT_TO * size or 1.0), 1.0)).sum() * draws
-        if error.size * draws >= LEAST_NUMBERS and digits >= LEAST_DIGITS:
-            wrong.append(k)
-    if not wrong:
-        return []
+    graph = Graph(tape.recording, dead_steps(tape, claims[0][0]))
     with np.errstate(all="ignore"):
-        found = found_causes(tape, Claim(cotangents, errors, bars, wrong), walks)
-    return [d for cause, alike in chosen(found, wrong) for d in said(tape, cause, alike, names)]
+        claim = wrong_of(graph, claims, rounding)
+        known = claim.wrong and all(np.isfinite(float(abs(e).max(initial=0))) for e in claim.errors)
+        causes = found_causes(graph, tape.replays, claim, walks) if known else []
+    return [d for cause, alike in chosen(causes, claim.wrong) for d in said(tape, cause, alike, names)]
 
 
-def chosen(causes: Sequence[Cause], wrong: Sequence[int]) -> list[tuple[Cause, list[Cause]]]:
-    """The fewest and simplest causes that explain the most inputs, each with those that say the same."""
-    left, found = set(wrong), []
+def wrong_of(
+    graph: Graph,
+    claims: Sequence[tuple[Sequence[Array | None], Sequence[Array | None]]],
+    rounding: Sequence[Array | None],
+) -> Claim:
+    """What is claimed beside what the tape gives, and what of it is wrong."""
+    cotangents, gradients = zip(*claims, strict=True)
+    truth = [np.stack(rights) for rights in zip(*map(graph.gradient, cotangents), strict=True)]
+    draws = min(len(claims), sum(np.size(u) for u in cotangents[0] if u is not None))
+    claim = Claim(cotangents, [], [], [], [], [])
+    for k, (right, given, round_off) in enumerate(zip(truth, zip(*gradients, strict=True), rounding, strict=True)):
+        gradient = np.stack([0 * right[0] if g is None else wide(g) for g in given])
+        error, rounded = gradient - right, 0.0 if round_off is None else float(round_off.max(initial=0))
+        bar = rounded + EXACT_TO * float(abs(error).max(initial=0)) or 1.0
+        digits = float(np.log10(np.maximum(abs(error[:draws]) / bar, 1.0)).sum())
+        wrong = error[:draws].size >= LEAST_NUMBERS and LEAST_DIGITS <= digits < np.inf
+        factor = np.vdot(right, error) / np.vdot(right, right)
+        scaled = wrong and bool((abs(error - factor * right) <= SCREEN * abs(error).max()).all())
+        claim.gradients.append(gradient)
+        claim.errors.append(error[0])
+        claim.bars.append(bar if wrong else rounded or 1.0)
+        claim.wrong.extend([k] * wrong)
+        claim.scaled.extend([k] * scaled)
+    return claim
+
+
+def chosen(causes: Sequence[Cause], wrong: Sequence[int]) -> Iterator[tuple[Cause, list[Cause]]]:
+    """The fewest and simplest causes that explain the most inputs, each with those that say the same, itself too."""
+
+    def same(cause: Cause) -> Any:
+        return cause.explains, [(mistake.code, factor) for mistake, factor in cause.mistakes]
+
+    left = set(wrong)
     while useful := [cause for cause in causes if cause.explains & left]:
-        best = min(useful, key=lambda c: (-len(c.explains & left), c.spoils, c.cost, c.place))
-        same = (best.explains, best.mistake.code, best.factor)
-        alike = [c for c in useful if (c.explains, c.mistake.code, c.factor) == same]
-        found.append((best, alike))
+        best = min(useful, key=lambda c: (-len(c.explains & left), c.spoils, *c.rank))
+        yield best, [cause for cause in useful if same(cause) == same(best)]
         left -= best.explains
-    return found
 
 
 # --------------------------------------------------------------------------- in words
-def said(tape: Tape, cause: Cause, alike: Sequence[Cause], names: Sequence[str]) -> list[Diagnosis]:
+def said(tape: Tape, cause: Cause, alike: Sequence[Cause], names: Sequence[str]) -> Iterator[Diagnosis]:
     """A cause as reports print it; of a pair, both."""
-    step, edge = cause.step, cause.mistake.edge
-    place = NOWHERE if step.spot is None else place_of(step.spot)
-    code, says, detail = sentence(cause)
-    says = says.format(
-        out=called(tape, step.first, names),
-        op=quoted(place, step.name),
-        own=called(tape, edge.number, names, step.spot),
-        other=other_operand(tape, edge, names),
-    )
-    says = re.sub(r"#(\d+)", lambda m: called(tape, int(m[1]), names), says)
-    says += ", each time" * cause.each_time
-    same = sorted({place_of(c.step.spot).line for c in alike if c.step.spot is not None} - {place.line})
-    proof = [f"reproduces backward to {max(cause.residual, 1e-16):.0e}"]
-    proof += [f"the same as line {', '.join(map(str, same[:3]))}"] if same else []
-    found = Diagnosis(
-        code=code,
-        text=f"backward {says}",
-        inputs=tuple(names[k] for k in sorted(cause.explains)),
-        line=f"{place.file}:{place.line}" if place.line else "",
-        source_line=place.source,
-        column=place.column,
-        end_column=place.end_column,
-        operation=step.name,
-        detail=f"{detail}{', together with the next' if cause.second else ''} ({'; '.join(proof)})",
-    )
-    if cause.second is None:
-        return [found]
-    second = replace(cause.second, explains=cause.explains, residual=cause.residual)
-    return [found, *said(tape, second, (), names)]
+    for k, (mistake, factor) in enumerate(cause.mistakes):
+        edge, step = mistake.edge, mistake.edge.step
+        place, *same = (place_of(c.mistakes[k][0].edge.step.spot) for c in (cause, *alike))
+        code, says, detail = sentence(mistake, factor)
+        says = says.format(
+            out=called(tape, step.first, names),
+            op=quoted(place, step.name),
+            own=called(tape, edge.number, names, step.spot),
+            other=other_operand(tape, edge, names),
+        )
+        says = re.sub(r"#(\d+)", lambda m: called(tape, int(m[1]), names), says) + ", each time" * mistake.each_time
+        lines = sorted({other.line for other in same} - {place.line, NOWHERE.line})
+        proof = [f"reproduces backward to {max(cause.residual, 1e-16):.0e}"]
+        proof += [f"the same as line {', '.join(map(str, lines[:3]))}"] if lines else []
+        detail += ", together with the next" * (mistake is not cause.mistakes[-1][0])
+        yield Diagnosis(
+            code=code,
+            text=f"backward {says}",
+            inputs=tuple(names[k] for k in sorted(cause.explains)),
+            line=f"{place.file}:{place.line}" if place.line else "",
+            source_line=place.source,
+            column=place.column,
+            end_column=place.end_column,
+            operation=step.name,
+            detail=f"{detail} ({'; '.join(proof)})",
+        )
 
 
-def sentence(cause: Cause) -> tuple[str, str, str]:
+def sentence(mistake: Mistake, factor: float) -> tuple[str, str, str]:
     """Code, what backward does, and what to say below the line."""
-    mistake, factor, edge = cause.mistake, cause.factor, cause.mistake.edge
+    edge, times = mistake.edge, number(factor)
     if mistake.ordinal is not None:
-        times = "" if factor == 1 else f", times {number(factor)}"
-        return mistake.code, mistake.says + times, f"the rule of {edge.step.name} is wrong"
-    if edge.position == Edge.INCOMING:
-        incoming = f"the incoming gradient of out[{edge.output}]"
-        if factor == 0:
-            return "GC117", f"does not use {incoming}", f"the share of out[{edge.output}] is missing: factor 0"
-        times = "with the wrong sign" if factor == -1 else f"{number(factor)} times"
-        return "GC118", f"takes {incoming} {times}", f"the share of out[{edge.output}] is taken {times}"
-    several = edge.position >= 0 and sum(e >= 0 for e in edge.step.edges) > 1
+        return mistake.code, mistake.says + f", times {times}" * (factor != 1), f"the rule of {edge.step.name} is wrong"
+    several = edge.position >= 0 and not edge.alone and sum(e >= 0 for e in edge.step.edges) > 1
     through = "{own} in {out}" if several else "{out}"
+    gradient = f"the gradient that flows through {through}"
+    missing = f"ignores how the output depends on {through}, as if it were a constant"
+    if edge.position == Edge.INCOMING:
+        gradient = f"the incoming gradient of out[{edge.output}]"
+        missing = f"does not use {gradient}"
     if factor == 0:
-        says = f"ignores how the output depends on {through}, as if it were a constant"
-        return "GC117", says, "its share of the gradient is missing: factor 0"
+        return "GC117", missing, "its share of the gradient is missing: factor 0"
     if factor == -1:
-        return "GC118", f"has the wrong sign where the gradient flows through {through}", "its share has the wrong sign"
+        return "GC118", f"takes {gradient} with the wrong sign", "its share has the wrong sign"
+    says, detail = f"takes {times} times {gradient}", f"its share is {times} times what it should be"
     lengths = {n for v in (edge.right, *edge.step.values) for n in (*v.shape, v.size) if n > 4}
-    counted = any(abs(factor * n - 1) < SCREEN or abs(factor / n - 1) < SCREEN for n in lengths)
-    detail = f"its share is {number(factor)} times what it should be"
-    code, why = ("GC112", ": the number of elements there, as of a mean for a sum") if counted else ("GC118", "")
-    return code, f"takes {number(factor)} times the gradient that flows through {through}", f"{detail}{why}"
+    if any(abs(c * n - 1) < SCREEN for n in lengths for c in (factor, 1 / factor)):
+        return "GC112", says, f"{detail}: the number of elements there, as of a mean for a sum"
+    return "GC118", says, detail
 
 
 def called(tape: Tape, value: int, names: Sequence[str], within: Spot | None = None) -> str:
@@ -151,7 +158,7 @@ def called(tape: Tape, value: int, names: Sequence[str], within: Spot | None = N
     if step is None or step.spot is None:
         return "a value on the way"
     if step.spot == within and len(step.edges) == 1:
-        return called(tape, step.edges[0], names, within) + "ᵀ" * (step.name == "transpose")
+        return called(tape, step.edges[0], names, within) + ".T" * (step.name == "transpose")
     place = place_of(step.spot)
     assigned = ASSIGNED.match(place.source)
     if assigned and place.column == assigned.end() and place.end_column >= len(place.source.split("#")[0].rstrip()):

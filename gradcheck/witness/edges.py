@@ -1,4 +1,4 @@
-"""The inputs of recorded operations, what flows through each, and what might flow there by mistake."""
+"""The inputs of recorded operations, what flows through each, and the mistakes that may be made there."""
 
 from __future__ import annotations
 
@@ -16,26 +16,13 @@ EXACT_TO = 1e-10
 """To what part of the largest error each element must be reproduced, beside the rounding."""
 
 
-class Candidate(NamedTuple):
-    """What a wrong backward would hand on."""
-
-    code: str
-    cost: float
-    """How far-fetched it is."""
-    says: str
-    """What backward does, with {op}, {own}, {other} for the operation, this input and the other one, #7 for value 7."""
-    value: Array
-
-
 @dataclass(frozen=True, eq=False)
 class Edge:
     """One input of one operation, and what flows through it, in double precision."""
 
-    BOTH: ClassVar[int] = -1
-    """The position of an input that stands on both sides of a product."""
-    OUTPUT: ClassVar[int] = -2
-    """That of the output of an operation, which is only scaled."""
-    INCOMING: ClassVar[int] = -3
+    OUTPUT: ClassVar[int] = -1
+    """The position of the output of an operation, which is only scaled."""
+    INCOMING: ClassVar[int] = -2
     """That of one of several outputs of the call, of which only what comes in is scaled."""
 
     step: Step
@@ -48,8 +35,8 @@ class Edge:
     """The cotangent of the input."""
     arrays: Sequence[Array]
     """All values, by number."""
-    siblings: Sequence[Array]
-    """The cotangents of the other inputs, those of the same shape."""
+    siblings: Sequence[Array] = ()
+    """The cotangents of the other inputs."""
     output: int = 0
     """Which output of the call, where the position is INCOMING."""
 
@@ -65,6 +52,11 @@ class Edge:
     @property
     def y(self) -> Array:
         return wide(self.step.values[0])
+
+    @property
+    def alone(self) -> bool:
+        """Whether it is the one input of the operation, or a factor on both sides of a product."""
+        return self.position >= 0 and len(set(self.step.edges)) == 1
 
     @property
     def other(self) -> Any:
@@ -90,29 +82,30 @@ class Edge:
 
 @dataclass(frozen=True, eq=False)
 class Mistake:
-    """One candidate on one edge, or its right cotangent, to be scaled."""
+    """What is handed on in place of the right cotangent of an edge, or that one scaled; and its projections along a
+    few directions."""
 
     edge: Edge
+    along: Array
+    right: Array
+    """The projections of the right cotangent."""
+    steps: frozenset[Step]
+    """All operations that it is made in."""
     ordinal: int | None = None
-    """Among the edge's candidates; None for the right cotangent."""
+    """Among the edge's candidates; None for the right cotangent, which is scaled."""
     code: str = ""
     cost: float = 0.0
+    """How far-fetched it is."""
     says: str = ""
-    equals: frozenset[Step] = frozenset()
-    """All operations that it is made in, if these compute the same of the same."""
-
-
-@dataclass(frozen=True, eq=False)
-class Cause:
-    """A mistake with its factor, that reproduces the claim for the inputs that it `explains`."""
-
-    mistake: Mistake
-    factor: float
-    cost: float
-    second: Cause | None = None
-    """A second mistake beside it."""
     each_time: bool = False
     """Whether it is made each time that the line is run, as in a loop."""
+
+
+class Cause(NamedTuple):
+    """Mistakes, each with its factor, that together reproduce the claim for the inputs that they explain."""
+
+    mistakes: Sequence[tuple[Mistake, float]]
+    cost: float
     explains: frozenset[int] = frozenset()
     spoils: int = 0
     """How many inputs it would change whose gradient is right."""
@@ -120,30 +113,25 @@ class Cause:
     """How far it is off, relative to the largest error."""
 
     @property
-    def step(self) -> Step:
-        """The operation whose rule is wrong."""
-        return self.mistake.edge.step
-
-    def made_at(self, step: Step) -> bool:
-        """Whether the mistake is made at an operation."""
-        made = self.mistake.equals or (self.step,)
-        return step in made or (self.each_time and any((step.name, step.spot) == (s.name, s.spot) for s in made))
-
-    @property
-    def place(self) -> int:
-        """How late in the forward it stands; of a pair, both."""
-        return self.step.first + (self.second.place if self.second else 0)
+    def rank(self) -> tuple[float, int]:
+        """How far-fetched it is, then how late in the forward it stands."""
+        return self.cost, sum(mistake.edge.step.first for mistake, _ in self.mistakes)
 
 
 class Claim(NamedTuple):
-    """What is to be explained: per cotangent and input, how far the claim is from the tape."""
+    """What is to be explained, per input."""
 
     cotangents: Sequence[Sequence[Array | None]]
-    errors: Sequence[Sequence[Array]]
-    bars: Sequence[float]
-    """Per input, what of it may be rounding."""
-    wrong: Sequence[int]
+    gradients: list[Array]
+    """What is claimed, one row per draw of cotangents."""
+    errors: list[Array]
+    """How far that is from the tape, for the first of them."""
+    bars: list[float]
+    """How far apart may be what reproduces the claim."""
+    wrong: list[int]
     """The inputs whose gradient is wrong by more."""
+    scaled: list[int]
+    """Those whose gradient is wrong by one and the same factor as a whole."""
 
 
 def edges_of(
@@ -151,14 +139,13 @@ def edges_of(
 ) -> Iterator[Edge]:
     """The inputs of an operation, the two of a square as one; and its output if it has several inputs."""
     arrays = graph.recording.arrays
-    if step.name == "multiply" and len(pulled) == 2 and pulled[0][1] == pulled[1][1]:
-        yield Edge(step, Edge.BOTH, pulled[0][1], given, pulled[0][2] + pulled[1][2], arrays, ())
-        return
+    if step.name == "multiply" and len(set(step.edges)) == 1:
+        pulled = [(0, step.edges[0], pulled[0][2] + pulled[1][2])]
     for position, number, right in pulled:
-        siblings = [r for p, _, r in pulled if p != position and r.shape == right.shape]
+        siblings = [r for p, _, r in pulled if p != position]
         yield Edge(step, position, number, given, right, arrays, siblings)
     if len(pulled) > 1 and len(step.values) == 1:
-        yield Edge(step, Edge.OUTPUT, step.first, given, given[0], arrays, ())
+        yield Edge(step, Edge.OUTPUT, step.first, given, given[0], arrays)
 
 
 def incoming(graph: Graph, cotangents: Sequence[Array | None]) -> Iterator[Edge]:
@@ -166,4 +153,4 @@ def incoming(graph: Graph, cotangents: Sequence[Array | None]) -> Iterator[Edge]
     for k, (end, u) in enumerate(zip(graph.recording.ends, cotangents, strict=True)):
         step = graph.maker(end)
         if step is not None and u is not None and len(cotangents) > 1:
-            yield Edge(step, Edge.INCOMING, end, [u], wide(u), graph.recording.arrays, (), k)
+            yield Edge(step, Edge.INCOMING, end, [u], wide(u), graph.recording.arrays, output=k)

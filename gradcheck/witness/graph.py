@@ -37,6 +37,8 @@ class Graph:
         self.recording = recording
         self.dead = dead
         """The numbers of outputs of operations that nothing is pulled back through."""
+        self.walks = 0.0
+        """How often it was walked over, or the like was done."""
 
     @cached_property
     def coarsest(self) -> float:
@@ -84,6 +86,7 @@ class Graph:
 
         `pending` are the cotangents of any values, by number; in the end, those of the inputs.
         """
+        self.walks += 1
         with np.errstate(all="ignore"):
             for step in reversed(self.recording.steps):
                 given = [pending.pop(step.first + k, None) for k in range(len(step.values))]

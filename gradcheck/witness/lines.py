@@ -25,8 +25,10 @@ NOWHERE = Place("", 0, 0, 0, "")
 
 
 @functools.lru_cache(maxsize=4096)
-def place_of(spot: Spot) -> Place:
+def place_of(spot: Spot | None) -> Place:
     """Where an instruction stands. An expression over several lines is cut at the end of its first."""
+    if spot is None:
+        return NOWHERE
     code, offset = spot
     positions = list(code.co_positions())
     line, end_line, column, end_column = positions[offset // 2]

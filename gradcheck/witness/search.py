@@ -18,12 +18,10 @@ import numpy as np
 from gradcheck.backends.base import Array, Step
 from gradcheck.numeric.arrays import EPSILON, inner, wide
 from gradcheck.numeric.line import moved, random_direction, scale_of
-from gradcheck.witness.candidates import RULE_FACTORS, plain_factors, tried
-from gradcheck.witness.confirm import Budget, confirmed
-from gradcheck.witness.edges import Cause, Claim, Edge, Mistake, edges_of, incoming
-from gradcheck.witness.graph import Graph, dead_steps
+from gradcheck.witness.candidates import factors, tried
+from gradcheck.witness.edges import EXACT_TO, Cause, Claim, Edge, Mistake, edges_of, incoming
+from gradcheck.witness.graph import Graph
 from gradcheck.witness.rounding import Replays
-from gradcheck.witness.tape import Tape
 
 DIRECTIONS = 6
 """Along which each wrong input is moved: numbers that a candidate must agree with, or a pair of them."""
@@ -43,86 +41,67 @@ LARGEST, MOST_RULED = 10_000_000, 1_000_000
 LEAST_PULLED = 20_000
 """Operations that a search may pull back through in any case: some tenths of a second."""
 
-SHARES = (0.0, -1.0, 2.0, 0.5)
-"""Factors of a share that is missing, of the wrong sign, counted twice or by half."""
+ANY_FACTOR = 9.0
+"""How far-fetched a share is that is off by a factor that explains nothing."""
 
 SIMPLER = 2.0
 """How much less far-fetched a mistake is that is made in all equal computations: half of all (1.5) is simpler than one
 of two missing (0)."""
 
-DEAREST_REPEATED, DEAREST_OF_PAIR = 2.0, 3.0
+SHARES = (0.0, -1.0, 2.0, 0.5)
+"""Factors of a share that is missing, of the wrong sign, counted twice or by half."""
+
+DEAREST = 2.0
 """How far-fetched a rule may be that is tried each time that a line is run, which costs a walk, and in a pair."""
 
 
-def found_causes(tape: Tape, claim: Claim, walks: float) -> list[Cause]:
+def found_causes(graph: Graph, replays: Replays, claim: Claim, walks: float) -> list[Cause]:
     """The mistakes that reproduce the claim for some of the wrong inputs, and pairs for those that none explains.
 
     First those that explain all wrong inputs at once, also if they are made each time that a line is run; only what is
     left is looked at input by input. Where the walks that it may take are used up, the search ends.
     """
-    size = sum(array.size for array in tape.recording.arrays)
-    if size > LARGEST:
-        return []
-    graph = Graph(tape.recording, dead_steps(tape, claim.cotangents[0]))
-    steps = max(len(tape.recording.steps), 1)
-    found, budget = list[Cause](), Budget(max(walks, LEAST_PULLED / steps))
-    rights = [graph.gradient(cotangents) for cotangents in claim.cotangents]
-    scaled = {k for k in claim.wrong if proportional([e[k] for e in claim.errors], [r[k] for r in rights])}
-    ruled = set(tape.recording.steps) if size <= MOST_RULED else set[Step]()
-    if steps > budget.left:  # rules that read each other's values are steps² candidates, as many as so many walks
+    size, steps = sum(array.size for array in graph.recording.arrays), max(len(graph.recording.steps), 1)
+    found, most = list[Cause](), graph.walks + max(walks, LEAST_PULLED / steps)
+    ruled = set(graph.recording.steps) if size <= MOST_RULED else set[Step]()
+    if (
+        steps > most - graph.walks
+    ):  # rules that read each other's values are steps² candidates, as many as so many walks
         ruled -= {step for run in graph.runs for step in run[:-1]}
-    alone = [[k] for k in claim.wrong]
-    for group in [claim.wrong, *alone] if len(alone) > 1 else alone:
-        if explained(found, group) or budget.left <= 0:
-            continue
-        probes = probed(graph, tape.replays, claim, group, ruled)
+    groups = [] if size > LARGEST else [claim.wrong, *([k] for k in claim.wrong if len(claim.wrong) > 1)]
+
+    def unexplained(group: Sequence[int]) -> bool:
+        return graph.walks < most and not any(k in cause.explains for cause in found for k in group)
+
+    for group in groups:
+        probes = probed(graph, replays, claim, group, ruled) if unexplained(group) else None
         if probes is None:
             continue
-        budget.left -= 2 * DIRECTIONS + len(probes.trials) / steps
-        found += confirmed(graph, claim, rights, likeliest(proposed(probes)), budget)
-        if group == claim.wrong and ruled and not explained(found, group):
-            found += confirmed(graph, claim, rights, repeated(graph, probes), budget)
-        if len(group) == 1 and ruled and not explained(found, group) and group[0] not in scaled:
-            found += confirmed(graph, claim, rights, likeliest(paired(probes)), budget)
-    return [cause for cause in found if not (cause.spoils and cause.explains <= scaled)]
-
-
-def proportional(errors: Sequence[Array], rights: Sequence[Array]) -> bool:
-    """Whether the gradients of an input are off by one and the same factor as a whole."""
-    error, right = (np.concatenate([a.reshape(-1) for a in arrays]) for arrays in (errors, rights))
-    factor = np.vdot(right, error) / np.vdot(right, right)
-    return bool((abs(error - factor * right) <= SCREEN * abs(error).max()).all())
-
-
-def explained(causes: Sequence[Cause], group: Sequence[int]) -> bool:
-    """Whether there is a cause for one of some inputs at least."""
-    return any(k in cause.explains for cause in causes for k in group)
-
-
-def likeliest(causes: Iterable[Cause]) -> list[Cause]:
-    """The least far-fetched, the first in the forward before others."""
-    return sorted(causes, key=lambda cause: (cause.cost, cause.place))[:MOST_CONFIRMED]
+        graph.walks += 2 * DIRECTIONS + len(probes.mistakes) / steps  # a candidate costs as much as an operation
+        found += confirmed(graph, claim, proposed(probes), most)
+        if group is claim.wrong and ruled and unexplained(group):
+            found += confirmed(graph, claim, repeated(graph, probes), most)
+        if len(group) == 1 and ruled and unexplained(group) and group[0] not in claim.scaled:
+            found += confirmed(graph, claim, paired(probes), most)
+    return [cause for cause in found if not (cause.spoils and cause.explains <= set(claim.scaled))]
 
 
 # --------------------------------------------------------------------------- along directions
-class Trial(NamedTuple):
-    """A mistake by its projections along the directions, and those of the right cotangent there."""
-
-    mistake: Mistake
-    along: Array
-    right: Array
-
-
 class Probes(NamedTuple):
     """What is seen along a few directions of some wrong inputs."""
 
     errors: Array
     """The projections of the claim's error."""
-    trials: Sequence[Trial]
+    mistakes: Sequence[Mistake]
     screen: float
     """To what part of the error a candidate must agree."""
     several: bool
     """Whether more than one element is moved: any factor fits one number."""
+
+    @property
+    def within(self) -> float:
+        """The same, as a number."""
+        return self.screen * float(abs(self.errors).max())
 
 
 def probed(graph: Graph, replays: Replays, claim: Claim, group: Sequence[int], ruled: set[Step]) -> Probes | None:
@@ -142,110 +121,151 @@ def probed(graph: Graph, replays: Replays, claim: Claim, group: Sequence[int], r
     errors, rows = [], []
     for _ in range(DIRECTIONS):
         direction = [random_direction(x, scale_of(x), random) if k in group else None for k, x in enumerate(start)]
-        errors.append(sum(inner(claim.errors[0][k], direction[k]) for k in group))
+        errors.append(sum(inner(claim.errors[k], direction[k]) for k in group))
         after, before = (replays.beside(moved(start, direction, h), hold).recording.arrays for h in (step, -step))
         if not len(after) == len(before) == len(arrays):
             return None
         pairs = zip(after, before, strict=True)  # times 1.0: masks among the inputs count as numbers
         rows.append([(wide(1.0 * a) - wide(1.0 * b)).reshape(-1) / (2 * step) for a, b in pairs])
-    trials = scored(graph, claim, [np.stack(changes) for changes in zip(*rows, strict=True)], ruled)
+    mistakes = projected(graph, claim, [np.stack(changes) for changes in zip(*rows, strict=True)], ruled)
     several = sum(start[k].size for k in group) > 1
-    return Probes(np.array(errors), trials, max(SCREEN, UNITS * graph.coarsest), several) if trials else None
+    return Probes(np.array(errors), mistakes, max(SCREEN, UNITS * graph.coarsest), several) if mistakes else None
 
 
-def scored(graph: Graph, claim: Claim, tangents: Sequence[Array], ruled: set[Step]) -> list[Trial]:
+def projected(graph: Graph, claim: Claim, tangents: Sequence[Array], ruled: set[Step]) -> list[Mistake]:
     """The right cotangents of all edges, to be scaled, and of the operations in `ruled` all candidates in their place.
 
     `tangents` are the changes of each value, one row per direction, flat.
     """
-    found: list[Trial] = []
+    found: list[Mistake] = []
     flows = (edge for passed in graph.walk(graph.starts(claim.cotangents[0])) for edge in edges_of(graph, *passed))
     for edge in itertools.chain(incoming(graph, claim.cotangents[0]), flows):
         if not tangents[edge.number].any():
             continue
         adjoint = tangents[edge.number].conj()
         right = np.real(adjoint @ edge.right.reshape(-1))
-        found.append(Trial(Mistake(edge), right, right))
+        steps = frozenset([edge.step] if edge.position != Edge.INCOMING else [])
+        found.append(Mistake(edge, right, right, steps))
         for ordinal, (code, cost, says, value) in enumerate(tried(edge) if edge.step in ruled else ()):
             along = np.real(adjoint @ wide(value).reshape(-1))
-            if np.isfinite(along).all():
-                found.append(Trial(Mistake(edge, ordinal, code, cost, says), along, right))
+            found.append(Mistake(edge, along, right, steps, ordinal, code, cost, says))
     return [*found, *in_all_equals(graph, found)]
 
 
-def in_all_equals(graph: Graph, trials: Sequence[Trial]) -> Iterator[Trial]:
+def in_all_equals(graph: Graph, mistakes: Sequence[Mistake]) -> Iterator[Mistake]:
     """A mistake made in all operations that compute the same of the same: their effects add up."""
-    groups: dict[Any, list[Trial]] = {}
-    for trial in trials:
-        edge, ordinal, says = trial.mistake.edge, trial.mistake.ordinal, trial.mistake.says
-        if edge.position != Edge.INCOMING and edge.step in graph.equals:
-            groups.setdefault((graph.equals[edge.step], edge.position, ordinal, says), []).append(trial)
+    groups: dict[Any, list[Mistake]] = {}
+    for m in mistakes:
+        if m.steps and m.edge.step in graph.equals:
+            groups.setdefault((graph.equals[m.edge.step], m.edge.position, m.ordinal, m.says), []).append(m)
     for group in groups.values():
         if len(group) > 1:
-            first, steps = group[-1].mistake, frozenset(trial.mistake.edge.step for trial in group)
-            mistake = replace(first, cost=first.cost - SIMPLER, equals=steps)
-            yield Trial(mistake, sum(t.along for t in group), sum(t.right for t in group))
+            along, right = sum(m.along for m in group), sum(m.right for m in group)
+            steps = frozenset[Step]().union(*(m.steps for m in group))
+            yield replace(group[-1], along=along, right=right, steps=steps, cost=group[-1].cost - SIMPLER)
 
 
 # --------------------------------------------------------------------------- proposals
+def likeliest(causes: Iterable[Cause]) -> list[Cause]:
+    """The least far-fetched, the first in the forward before others."""
+    return sorted(causes, key=lambda cause: cause.rank)[:MOST_CONFIRMED]
+
+
 def proposed(probes: Probes) -> list[Cause]:
     """What agrees with the errors along the directions. Of several elements a share may be off by any factor."""
     found = []
-    along = np.stack([trial.along for trial in probes.trials])
-    wanted = probes.errors + np.stack([trial.right for trial in probes.trials])
+    along = np.stack([m.along for m in probes.mistakes])
+    wanted = probes.errors + np.stack([m.right for m in probes.mistakes])
     unit = abs(along).max(1, keepdims=True)  # squares of small numbers underflow
-    factors = (along / unit * (wanted / unit)).sum(1) / ((along / unit) ** 2).sum(1)
-    off = abs(wanted - factors[:, None] * along).max(1)
-    for k in map(int, np.flatnonzero(off <= probes.screen * abs(probes.errors).max())):
-        mistake, factor = probes.trials[k].mistake, float(factors[k])
-        known = plain_factors(mistake.edge) if mistake.ordinal is None else RULE_FACTORS
-        plain = [(cost, c) for c, cost in known.items() if abs(factor - c) <= probes.screen * max(1.0, abs(c))]
-        if plain:
-            cost, c = min(plain)
-            found.append(Cause(mistake, c, mistake.cost + cost))
-        elif mistake.ordinal is None and probes.several:
-            found.append(Cause(mistake, factor, 9.0 + mistake.cost))
-    return found
+    best = (along / unit * (wanted / unit)).sum(1) / ((along / unit) ** 2).sum(1)
+    off = abs(wanted - best[:, None] * along).max(1)
+    for k in map(int, np.flatnonzero(off <= probes.within)):
+        mistake, factor = probes.mistakes[k], float(best[k])
+        known = factors(mistake) | ({factor: ANY_FACTOR} if mistake.ordinal is None and probes.several else {})
+        near = [(cost, c) for c, cost in known.items() if abs(factor - c) <= probes.screen * max(1.0, abs(c))]
+        found += [Cause([(mistake, c)], mistake.cost + cost) for cost, c in sorted(near)[:1]]
+    return likeliest(found)
 
 
-def simple(trials: Sequence[Trial], dearest: float) -> list[tuple[Trial, float]]:
+def simple(mistakes: Sequence[Mistake]) -> list[tuple[Mistake, float]]:
     """Rules that are not too far-fetched, as they are, and shares by the plainest of factors."""
-    return [
-        (trial, factor)
-        for trial in trials
-        if trial.mistake.cost <= dearest
-        for factor in (SHARES if trial.mistake.ordinal is None else (1.0,))
-    ]
+    return [(m, c) for m in mistakes if m.cost <= DEAREST for c in (SHARES if m.ordinal is None else (1.0,))]
 
 
 def paired(probes: Probes) -> list[Cause]:
     """Two mistakes at once, one of them a share."""
     found = []
-    both = simple(probes.trials, DEAREST_OF_PAIR)
-    changes = np.stack([c * trial.along - trial.right for trial, c in both])
-    size = probes.screen * float(abs(probes.errors).max())
+    both = simple(probes.mistakes)
+    changes = np.stack([c * mistake.along - mistake.right for mistake, c in both])
+    size = probes.within
     felt = abs(changes).max(1) > size
     order = np.argsort(changes[:, 0])
     wanted = probes.errors[0] - changes[:, 0]
     low, high = (np.searchsorted(changes[order, 0], wanted + margin) for margin in (-size, size))
-    for first in np.flatnonzero(felt & [trial.mistake.ordinal is None for trial, _ in both]):
+    for first in np.flatnonzero(felt & [mistake.ordinal is None for mistake, _ in both]):
         fits = order[low[first] : high[first]]
         for second in fits[felt[fits] & (abs(changes[first] + changes[fits] - probes.errors).max(1) <= size)]:
-            (a, times_a), (b, times_b) = both[first], both[second]
-            if a.mistake.edge is not b.mistake.edge:
-                cost = 10 + a.mistake.cost + b.mistake.cost
-                found.append(Cause(a.mistake, times_a, cost, Cause(b.mistake, times_b, b.mistake.cost)))
-    return found
+            pair = [both[first], both[second]]
+            if pair[0][0].edge is not pair[1][0].edge:
+                found.append(Cause(pair, sum(mistake.cost for mistake, _ in pair)))
+    return likeliest(found)
 
 
 def repeated(graph: Graph, probes: Probes) -> list[Cause]:
     """A mistake on a line that is run several times, as in a loop, made each time: their effects do not add up."""
-    last = {run[-1] for run in graph.runs}
-    here = [t for t in probes.trials if t.mistake.edge.step in last and t.mistake.edge.position != Edge.INCOMING]
+    runs = {run[-1]: run for run in graph.runs}
     alike: dict[Any, Cause] = {}  # along a chain a factor is the same on every line
-    for trial, factor in simple(here, DEAREST_REPEATED):
-        cause = Cause(trial.mistake, factor, 5 + trial.mistake.cost, each_time=True)
-        change = factor * trial.along - trial.right
-        key = tuple(np.rint(change / (probes.screen * abs(probes.errors).max())))
-        alike[key] = min(cause, alike.get(key, cause), key=lambda c: (c.cost, c.place))
-    return sorted(alike.values(), key=lambda cause: (cause.cost, cause.place))
+    for mistake, factor in simple([m for m in probes.mistakes if m.steps and m.edge.step in runs]):
+        steps = mistake.steps.union(runs[mistake.edge.step])
+        cause = Cause([(replace(mistake, steps=steps, each_time=True), factor)], mistake.cost)
+        change = factor * mistake.along - mistake.right
+        key = tuple(np.rint(change / probes.within))
+        alike[key] = min(cause, alike.get(key, cause), key=lambda c: c.rank)
+    return likeliest(alike.values())
+
+
+# --------------------------------------------------------------------------- on a walk over the tape
+def confirmed(graph: Graph, claim: Claim, causes: Sequence[Cause], most: float) -> list[Cause]:
+    """Those that reproduce the claim for all cotangents, with what they explain; the simplest are given first.
+
+    None is tried that is more far-fetched than one that explains everything, or after so many walks. A share that would
+    be scaled for some inputs and not for others is no cause: backward computes it once.
+    """
+    found = list[Cause]()
+    for cause in causes:
+        complete = [c for c in found if not c.spoils and len(c.explains) == len(claim.wrong)]
+        if graph.walks >= most or (complete and cause.cost > complete[-1].cost):
+            break
+        worst = np.zeros(len(claim.bars))
+        for draw, cotangents in enumerate(claim.cotangents):
+            gradients = mistaken(graph, cotangents, cause)
+            apart = [float(abs(c[draw] - g).max(initial=0)) for c, g in zip(claim.gradients, gradients, strict=True)]
+            worst = np.maximum(worst, np.array(apart) / claim.bars)  # NaN stays
+            explains = frozenset(k for k in claim.wrong if worst[k] <= 1)
+            if not explains:
+                break
+        else:
+            spoils = int((~(worst <= 1)).sum()) - len(claim.wrong) + len(explains)
+            residual = EXACT_TO * float(max(worst[[*explains]]))
+            if not spoils or cause.mistakes[0][0].ordinal is not None:
+                found.append(cause._replace(explains=explains, spoils=spoils, residual=residual))
+    return found
+
+
+def mistaken(graph: Graph, cotangents: Sequence[Array | None], cause: Cause) -> list[Array]:
+    """The gradients that a walk gives on which mistakes are made."""
+    pending = graph.starts(cotangents)
+    for mistake, factor in cause.mistakes:
+        edge = mistake.edge
+        if edge.position == Edge.INCOMING:
+            pending[edge.number] = pending[edge.number] + (factor - 1) * wide(cotangents[edge.output])
+    for step, given, pulled in graph.walk(pending):
+        here = [(mistake, factor) for mistake, factor in cause.mistakes if step in mistake.steps]
+        edges = list(edges_of(graph, step, given, pulled)) if here else []
+        for mistake, factor in here:  # of a constant, the first time that a line is run, there is no edge
+            for edge in (edge for edge in edges if edge.position == mistake.edge.position):
+                found = () if mistake.ordinal is None else itertools.islice(tried(edge), mistake.ordinal, None)
+                change = factor * next((c.value for c in found), edge.right) - edge.right
+                out = edge.position == Edge.OUTPUT
+                pulled += step.pull([change]) if out else [(edge.position, edge.number, change)]
+    return graph.filled(pending)

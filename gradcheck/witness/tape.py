@@ -19,7 +19,7 @@ import numpy as np
 from gradcheck.backends.base import Array, Recording, Step
 from gradcheck.numeric.arrays import EPSILON, SMALLEST, wide
 from gradcheck.witness.graph import EXACT, Graph
-from gradcheck.witness.kinks import Kink, kinks, smooth
+from gradcheck.witness.kinks import kinks, smooth
 from gradcheck.witness.rounding import Replays, claim_rounding, tape_rounding
 
 SUMS = {
@@ -59,14 +59,8 @@ class Tape(Graph):
             return f"recording it raised {self.recording.error}"
         return "recorded, it gives other values: memory is changed behind a view" if self.differs else ""
 
-    def kinks(self) -> list[Kink]:
-        """The operations that are at a kink, a tie or a jump, each with the elements of the inputs that feed it."""
-        return kinks(self)
-
-    @cached_property
-    def smooth(self) -> bool:
-        """Whether no operation on the way can have a kink or a jump."""
-        return smooth(self)
+    kinks = kinks
+    smooth = cached_property(smooth)
 
     # ----------------------------------------------------------------- rounding
     def noise(self, cotangents: Sequence[Array | None]) -> float:
