@@ -291,7 +291,8 @@ class Looker:
         largest = float(abs(self.point.outputs.vector).max())
         negligible = largest * (OF_FLOAT32 if self.in_float32 else NEGLIGIBLE)
         lost = ~(xp.isfinite(both.bar) | (derivative.blind & (derivative.noise <= negligible)))
-        noisy = bool((lost & derivative.blind & (derivative.noise > 2 * self.floor)).any())
+        granted = OF_FLOAT32 * max(1.0, largest) if self.in_float32 else self.floor
+        noisy = bool((lost & derivative.blind & (derivative.noise > 2 * granted)).any())
         slopes = derivative.nearby if claim.size else derivative.stepped  # of steps, 0 is the gradient
         gap = root(weight * derivative.gap)  # there is no kink in all outputs at once
         return Seen(

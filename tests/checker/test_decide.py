@@ -37,6 +37,11 @@ def rejects(value: float) -> Heard:
     return Heard(value, rejects=True)
 
 
+def unsure(value: float, bar: float) -> Heard:
+    """A tape that says this, with so much rounding, within which the claim agrees."""
+    return Heard(value, rejects=False, bar=bar)
+
+
 TABLE: list[tuple[str, Claim, Seen, Heard | None, Decision]] = [
     ("inside, with power; agrees", claim(2.0), SHARP, agrees(2.0), Decision.PASS),
     ("inside, with power; not heard", claim(2.0), SHARP, NOT_HEARD, Decision.PASS),
@@ -48,6 +53,8 @@ TABLE: list[tuple[str, Claim, Seen, Heard | None, Decision]] = [
     ("outside, with power, the tape too; rejects", claim(3.0), SHARP, rejects(5.0), Decision.FAIL),
     ("outside, with power; not heard", claim(3.0), SHARP, NOT_HEARD, Decision.FAIL),
     ("outside, with power; agrees", claim(3.0), SHARP, agrees(3.0), Decision.CONTRADICTION),
+    ("outside, with power, the tape inside; cannot reject", claim(3.0), SHARP, agrees(2.0), Decision.FAIL),
+    ("outside, with power, the tape unsure; cannot reject", claim(3.0), SHARP, unsure(2.5, 1.0), Decision.FAIL),
     ("no power; agrees", claim(2.0), FAINT, agrees(2.0), Decision.BY_TAPE),
     ("little power, inside; agrees", claim(2.1), COARSE, agrees(2.1), Decision.BY_TAPE),
     ("little power, a little outside; agrees", claim(3.1), COARSE, agrees(3.1), Decision.BY_TAPE),

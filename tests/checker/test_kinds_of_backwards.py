@@ -1,0 +1,177 @@
+"""Kinds of backwards that round otherwise than forward does, or whose masks rounding turns over: right ones are green,
+wrong ones FAIL."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from claims import Claim, in_paddle, judging, normal, numpy_layer, verdict_on
+
+import gradcheck
+import pylayer.paddle as paddle
+from gradcheck.result import Status
+
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
+BOTH = ("float64", "float32")
+
+
+def recorded(forward: Callable[..., Any], backward: Callable[..., Any]) -> Any:
+    """A PyLayer whose forward is on the tape and whose backward computes in NumPy."""
+
+    class Recorded(numpy_layer(forward, backward)):  # type: ignore[misc]
+        @staticmethod
+        def forward(ctx: Any, *x: Any) -> Any:
+            y = forward(*x)
+            ctx.saved = [t.numpy() for t in x], (y.numpy(),)
+            return y
+
+    return Recorded
+
+
+# ------------------------------------------------------------------- a backward that loses digits on its own
+def layer_norm(x: Any) -> Any:
+    d = x - x.mean(-1, keepdim=True)
+    return d / paddle.sqrt((d * d).mean(-1, keepdim=True) + 1e-5)
+
+
+def one_pass(share: float) -> Callable[..., Any]:
+    """With the variance as E[x²] − E[x]²."""
+
+    def backward(x: Any, y: Any, g: Any) -> Any:
+        mean = x.mean(-1, keepdims=True)
+        r = 1 / np.sqrt((x * x).mean(-1, keepdims=True) - mean * mean + 1e-5)
+        h = (x - mean) * r
+        return r * (g - g.mean(-1, keepdims=True) - share * h * (g * h).mean(-1, keepdims=True))
+
+    return backward
+
+
+def kernel(x: Any) -> Any:
+    d = x.unsqueeze(1) - x.unsqueeze(0)
+    return paddle.exp(-(d * d).sum(-1) / 2)
+
+
+def kernel_vjp(share: float) -> Callable[..., Any]:
+    """With the distances as |x|² + |y|² − 2 x·y."""
+
+    def backward(x: Any, y: Any, g: Any) -> Any:
+        q = (x * x).sum(1)
+        w = (g + g.T) * np.exp(-(q[:, None] + q[None] - 2 * x @ x.T) / 2)
+        return w @ x - share * w.sum(1)[:, None] * x
+
+    return backward
+
+
+def shifted(by: float, *shape: int, dtype: str) -> Callable[[int], list[Any]]:
+    return lambda seed: [(np.random.default_rng(seed).standard_normal(shape) + by).astype(dtype)]
+
+
+LOST = [
+    Claim(f"{name} at {by} of {dtype}, in NumPy beside the tape", recorded, forward, [vjp(1)], [vjp(1.01)],
+          shifted(by, *shape, dtype=dtype), seeds=4)
+    for dtype in BOTH
+    for by in (0, 10, 30, 1000)
+    for name, forward, vjp, shape in (
+        ("a one-pass variance", layer_norm, one_pass, (4, 16)), ("an rbf kernel", kernel, kernel_vjp, (5, 3)),
+    )
+    if by < 1000 or forward is layer_norm
+]  # fmt: skip
+
+
+# ------------------------------------------------------------------- one input whose gradient cancels, one small
+def modulated(x: Any, b: Any, s: Any) -> Any:
+    return layer_norm(x + b) * (1 + s)
+
+
+def modulated_vjp(of_s: float) -> Callable[..., Any]:
+    def backward(x: Any, b: Any, s: Any, y: Any, g: Any) -> Any:
+        d = x + b - (x + b).mean(-1, keepdims=True)
+        r = 1 / np.sqrt((d * d).mean(-1, keepdims=True) + 1e-5)
+        q = g * (1 + s)
+        dz = r * (q - q.mean(-1, keepdims=True) - d * r * (q * d * r).mean(-1, keepdims=True))
+        return dz, dz.sum(-1, keepdims=True), of_s * (g * d * r).sum(0)
+
+    return backward
+
+
+def small_last(size: float, dtype: str) -> Callable[[int], list[Any]]:
+    drawn = normal((3, 6), (3, 1), (6,), dtype=dtype)
+    return lambda seed: [*drawn(seed)[:2], (size * drawn(seed)[2]).astype(dtype)]
+
+
+CANCELS = [
+    Claim(f"a modulated norm, scale {size:g} of {dtype}", recorded, modulated, [modulated_vjp(1)],
+          [modulated_vjp(1.01), modulated_vjp(-1)], small_last(size, dtype), seeds=3)
+    for dtype in BOTH for size in (1e-3, 1e-5, 1e-8)
+]  # fmt: skip
+
+
+# ------------------------------------------------------------------- masks of equality, computed again
+def pooled(x: Any, b: Any) -> Any:
+    return (x + b).reshape([3, 4, 2]).max(-1)
+
+
+def pooled_vjp(of_b: float) -> Callable[..., Any]:
+    def backward(x: Any, b: Any, y: Any, g: Any) -> Any:
+        z = (x + b).reshape([3, 4, 2])
+        d = ((z == y.unsqueeze(-1)).astype(z.dtype) * g.unsqueeze(-1)).reshape([3, 8])
+        return d, of_b * d.sum(0)
+
+    return backward
+
+
+def small_bias(size: float, dtype: str) -> Callable[[int], list[Any]]:
+    drawn = normal((3, 8), (8,), dtype=dtype)
+    return lambda seed: [drawn(seed)[0], (size * drawn(seed)[1]).astype(dtype)]
+
+
+MASKS = [
+    claim
+    for dtype in BOTH for size in (1, 1e-3, 1e-6)
+    for claim in in_paddle(f"max pooling of x + {size:g} b of {dtype}", pooled, pooled_vjp(1),
+                           [pooled_vjp(2), pooled_vjp(-1)], small_bias(size, dtype), seeds=3)
+]  # fmt: skip
+
+
+# ------------------------------------------------------------------- equal eigenvalues
+def root(a: Any) -> Any:
+    values, q = paddle.linalg.eigh(a)
+    return (q * paddle.sqrt(values)) @ q.T
+
+
+def root_vjp(share: float) -> Callable[..., Any]:
+    """Of a symmetric square root S: X with S X + X S = g; `share` of what is beside the diagonal in its basis."""
+
+    def backward(a: Any, y: Any, g: Any) -> Any:
+        values, q = np.linalg.eigh(a)
+        r = np.sqrt(values)
+        x = (q.T @ ((g + g.T) / 2) @ q) / (r[:, None] + r[None])
+        return q @ (x * np.where(np.eye(len(r)), 1, share)) @ q.T
+
+    return backward
+
+
+def repeated(seed: int) -> list[Any]:
+    q = np.linalg.qr(np.random.default_rng(seed).standard_normal((4, 4)))[0]
+    a = (q * np.array([0.5, 0.5, 1.0, 2.0])) @ q.T
+    return [(a + a.T) / 2]
+
+
+EQUAL = [Claim("√A with two equal eigenvalues", recorded, lambda a: root((a + a.T) / 2), [root_vjp(1)],
+               [root_vjp(0), root_vjp(0.9)], repeated, seeds=6)]  # fmt: skip
+
+test_a_right_backward_is_green, test_a_wrong_backward_fails = judging(LOST, CANCELS, MASKS, EQUAL)
+
+
+def test_entries_that_the_tape_cannot_give_are_had_from_the_differences() -> None:
+    """At A = I all differences of eigenvalues are 0: the tape of eigh is NaN."""
+    claim = EQUAL[0]
+    assert verdict_on(claim, root_vjp(1), 0) in (Status.PASS, Status.KINK)
+    layer = claim.make(claim.forward, lambda a, y, g: 2 * root_vjp(1)(a, y, g))
+    result = gradcheck.check(layer, np.eye(4))
+    assert result.verdict is Status.FAIL
+    assert result.wrong
+    assert all(np.isclose(entry.analytic, 2 * entry.numeric, rtol=1e-4) for entry in result.wrong)
