@@ -169,7 +169,8 @@ class Moving:
     def made(self, node: Node, out: Any) -> None:
         assert isinstance(node, OpNode)
         packed = type(node.saved) is PackedSaved  # unpacking runs hooks of the user's, here at a time of our choosing
-        self.moved(node.op, out, [] if packed else [v for values in node.values() for v in values])
+        read = [] if packed else [v for values in node.values() for v in values]
+        self.moved(node.op, out, [v for v in read if v is not out])  # which may be saved as well
 
     def computed(self, op: Row, inputs: Sequence[Any], out: Any) -> None:
         self.moved(op, out, [getattr(value, "array", value) for value in inputs])
