@@ -105,9 +105,7 @@ def derivative_of(scan: Scan, noise: Array) -> Derivative:
     h = xp.asarray([[RATIO**k] for k in steps])
     ahead, behind = (xp.stack([scan.samples[k][side].change for k in steps]) for side in (0, 1))
     noise = xp.broadcast_to(noise, ahead[0].shape)
-    sizes_on_the_way = 1 + h * scan.line.reach / scan.line.on_the_way
-    noises = noise * sizes_on_the_way
-    noises += SUM_ROUNDING * xp.stack([xp.maximum(*(sample.size for sample in scan.samples[k])) for k in steps])
+    noises = noise + SUM_ROUNDING * xp.stack([xp.maximum(*(sample.size for sample in scan.samples[k])) for k in steps])
     changes = xp.maximum(abs(ahead), abs(behind))
     if usual < len(steps):  # larger steps see another part of a function that is 0 all around
         flat = (changes[:usual] == 0).all(axis=0) & (sizes == 0)

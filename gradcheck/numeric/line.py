@@ -96,11 +96,6 @@ class Line:
         """How large numbers are that the function may compute with: 1, or as its inputs."""
         return max([1.0, *(float(abs(x).max()) for x in self.x if x.size)])
 
-    @property
-    def reach(self) -> float:
-        """How far a step of 1 moves an element at most."""
-        return max([0.0, *(float(abs(d).max()) for d in self.direction if d is not None and d.size)])
-
 
 class Scan:
     """The samples of a line at all steps taken so far."""
