@@ -136,6 +136,28 @@ MASKS = [
 ]  # fmt: skip
 
 
+# ------------------------------------------------------------------- where one element has nearly all of a softmax
+def contrasted(a: Any, b: Any) -> Any:
+    s = a @ b.T
+    return (paddle.logsumexp(s, axis=-1) - paddle.diagonal(s)).mean()
+
+
+def contrasted_vjp(share: float) -> Callable[..., Any]:
+    def backward(a: Any, b: Any, y: Any, g: Any) -> Any:
+        d = g * (paddle.nn.functional.softmax(a @ b.T, axis=-1) - share * paddle.eye(12, dtype=a.dtype)) / 12
+        return d @ b, d.T @ a
+
+    return backward
+
+
+DOMINATED = [
+    claim
+    for size in (1, 5, 7)
+    for claim in in_paddle(f"a contrastive loss of {size} randn", contrasted, contrasted_vjp(1),
+                           [contrasted_vjp(0), contrasted_vjp(0.99)], normal((12, 16), (12, 16), size=size), seeds=8)
+]  # fmt: skip
+
+
 # ------------------------------------------------------------------- equal eigenvalues
 def root(a: Any) -> Any:
     values, q = paddle.linalg.eigh(a)
@@ -163,7 +185,7 @@ def repeated(seed: int) -> list[Any]:
 EQUAL = [Claim("√A with two equal eigenvalues", recorded, lambda a: root((a + a.T) / 2), [root_vjp(1)],
                [root_vjp(0), root_vjp(0.9)], repeated, seeds=6)]  # fmt: skip
 
-test_a_right_backward_is_green, test_a_wrong_backward_fails = judging(LOST, CANCELS, MASKS, EQUAL)
+test_a_right_backward_is_green, test_a_wrong_backward_fails = judging(LOST, CANCELS, MASKS, DOMINATED, EQUAL)
 
 
 def test_entries_that_the_tape_cannot_give_are_had_from_the_differences() -> None:
