@@ -83,7 +83,7 @@ def unsure_by_tape(looker: Looker, look: Look) -> Look | None:
     """The entries that the tape's rounding leaves unsure, by themselves: a look that shows them to be wrong."""
     if look.tape is None or look.tape.unsure is None:
         return None
-    alone = tried(looker, look.tape.unsure, look)
+    alone = tried(looker, look.tape.unsure, look, by_rows=looker.point.by_rows)
     return alone if alone is not None and alone.decision is Decision.FAIL else None
 
 
@@ -106,18 +106,20 @@ def too_small(looker: Looker, look: Look) -> Look | None:
     return None
 
 
-def tried(looker: Looker, masks: Sequence[Array | None], like: Look, thoroughly: bool = False) -> Look | None:
+def tried(
+    looker: Looker, masks: Sequence[Array | None], like: Look, thoroughly: bool = False, by_rows: bool = False
+) -> Look | None:
     """A look over some elements that says PASS, or FAIL and a second one said so too; None where it is neither.
 
     Where nothing is claimed it looks longer only if it shall do so `thoroughly`, or the function changes farther off.
     """
     known = like.derivative if like.by_rows else None
-    look = looker.look(masks, like=known)
+    look = looker.look(masks, like=known, by_rows=by_rows)
     if look.decision is Decision.PASS:
         return look
     if look.decision is Decision.UNSEEN and not look.claim.size and not thoroughly and not changes(looker, look):
         return None
-    look = twice(lambda: looker.look(masks, whole=True, like=known))
+    look = twice(lambda: looker.look(masks, whole=True, like=known, by_rows=by_rows))
     wrong = look.decision is Decision.FAIL and not look.kinked
     return look if wrong or look.decision is Decision.PASS else None
 

@@ -23,16 +23,17 @@ both of two tied maxima take all, passes all of them once in 2^8."""
 ONE_SIGN = 2
 """More of them in which all elements move the same way: along these the shares that tied elements have add up, so that
 a gradient which gives all of it to each, or nothing to any, is outside whatever the magnitudes drawn."""
-OFFSETS = 24
-"""Points nearby at which the derivative is looked at. Of two pieces that meet both are seen but once in 2^23; of more
-some may not be, and lie beyond the others by half of their range (evenly spread ones once in 2^24)."""
+OFFSETS, MORE_OFFSETS = 24, 192
+"""Points nearby at which the derivative is looked at. Of two pieces that meet both are seen but once in 2^23; of more,
+what was not seen may lie beyond what was by as much as those seen are apart, and a gradient is outside only if it is so
+with the larger number too: of 30 pieces (a sort of 30 equal numbers) one is not seen then once in 700."""
 MOST_OUTPUTS = 16
 """Kinked outputs that are looked at by themselves, drawn at random; of a diagonal Jacobian all are."""
 MOST_NAMED = 3
 """Kinks that the result names."""
-NEAR, STEP = 2.0**-20, 2.0**-26
+NEAR, STEP = 2.0**-20, 2.0**-30
 """How far off the points are at which the function is looked at for its derivatives nearby, and the step there,
-relative to the inputs' scale: 64 times smaller, so that few steps reach over a kink."""
+relative to the inputs' scale: 1,024 times smaller, so that few steps reach over a kink where 30 pieces meet."""
 CLOSE = 1e-5
 """How far apart the derivatives of a smooth function may be at such points, relative to the slopes around: ten times
 their distance."""
@@ -89,26 +90,23 @@ def judged(looker: Looker, masks: Masks | None) -> Kinks:
     directions = [point.direction(looker.random, masks) for _ in range(DIRECTIONS)]
     for _ in range(ONE_SIGN):
         directions.append([d if d is None else abs(d) for d in point.direction(looker.random, masks)])
-    offsets = [point.direction(looker.random, masks) for _ in range(OFFSETS)]
-    ranges: list[Range] = []
+    derivatives: list[Derivative] = []
     noise: Array | None = None
     for direction in directions:
         scan = Scan(point.line(direction))
         noise = looker.noise(scan, True) if noise is None else noise
-        ranges.append(range_around(point, direction, offsets, looker.scanned(scan, noise, True, BRIEF)))
-    kinked = xp.stack([r.kinked for r in ranges]).any(axis=0)
-    which = xp.flatnonzero(kinked).tolist()
-    some = which
-    if len(which) > MOST_OUTPUTS:
-        some = sorted(looker.random.choice(np.asarray(which), MOST_OUTPUTS, replace=False).tolist())
-    wrong: list[Entry] = []
-    for output in some:
-        gradients = point.vjp(point.outputs.unit(output))
-        for direction, r in zip(directions, ranges, strict=True):
-            claim = sum(inner(g, d) for g, d in zip(gradients, direction, strict=True) if d is not None)
-            if not float(r.low[output]) <= claim <= float(r.high[output]):
-                wrong.append(outside(point, direction, gradients, r, output, claim))
-                break
+        derivatives.append(looker.scanned(scan, noise, True, BRIEF))
+    for count in (OFFSETS, MORE_OFFSETS):
+        offsets = [point.direction(looker.random, masks) for _ in range(count)]
+        ranges = [range_around(point, d, offsets, found) for d, found in zip(directions, derivatives, strict=True)]
+        kinked = xp.stack([r.kinked for r in ranges]).any(axis=0)
+        which = xp.flatnonzero(kinked).tolist()
+        some = which
+        if len(which) > MOST_OUTPUTS:
+            some = sorted(looker.random.choice(np.asarray(which), MOST_OUTPUTS, replace=False).tolist())
+        wrong = outsiders(point, directions, ranges, some)
+        if not (wrong and any(r.several for r in ranges)):
+            break
     if wrong or not which:
         return Kinks(wrong, [], kinked)
     beside = beside_is_wrong(looker, masks)
@@ -122,6 +120,23 @@ class Range(NamedTuple):
     low: Array
     high: Array
     kinked: Array
+    several: bool
+    """Whether more than two pieces meet in some output."""
+
+
+def outsiders(
+    point: Point, directions: Sequence[Sequence[Array | None]], ranges: Sequence[Range], outputs: Sequence[int]
+) -> list[Entry]:
+    """Of every output of which backward's derivative along a direction is outside of its range, the entry at fault."""
+    wrong: list[Entry] = []
+    for output in outputs:
+        gradients = point.vjp(point.outputs.unit(output))
+        for direction, r in zip(directions, ranges, strict=True):
+            claim = sum(inner(g, d) for g, d in zip(gradients, direction, strict=True) if d is not None)
+            if not float(r.low[output]) <= claim <= float(r.high[output]):
+                wrong.append(outside(point, direction, gradients, r, output, claim))
+                break
+    return wrong
 
 
 def range_around(
@@ -143,10 +158,11 @@ def range_around(
     left, right = found.hull
     known = sided & xp.isfinite(left) & xp.isfinite(right)
     low, high = xp.where(known, xp.minimum(low, left), low), xp.where(known, xp.maximum(high, right), high)
-    margin = rounding + alike + xp.where(pieces > 2, (high - low) / 2, 0.0)
+    margin = rounding + alike + xp.where(pieces > 2, (high - low) / (pieces - 1), 0.0)
     smooth = ~kinked & xp.isfinite(found.both.bar)
     value, bar = found.both.value, found.both.bar + found.gap + CLOSE * abs(found.both.value)
-    return Range(xp.where(smooth, value - bar, low - margin), xp.where(smooth, value + bar, high + margin), kinked)
+    low, high = xp.where(smooth, value - bar, low - margin), xp.where(smooth, value + bar, high + margin)
+    return Range(low, high, kinked, bool((pieces > 2).any()))
 
 
 def outside(
@@ -156,7 +172,11 @@ def outside(
     low, high = float(r.low[output]), float(r.high[output])
     moves = [(k, d) for k, d in enumerate(direction) if d is not None and d.size]
     number, d = max(moves, key=lambda move: float(abs(gradients[move[0]] * move[1]).max()))
-    index = int(abs(gradients[number] * d).argmax())
+    shares = abs(gradients[number] * d)
+    if not bool((shares > 0).any()):  # nothing is given: then to what moves most
+        number, d = max(moves, key=lambda move: float(abs(move[1]).max()))
+        shares = abs(d)
+    index = int(shares.argmax())
     step = float(d.reshape(-1)[index].real)
     own = float(gradients[number].reshape(-1)[index].real)
     value = own + ((low if claim < low else high) - claim) / step

@@ -180,17 +180,17 @@ class Looker:
         """
         xp, tape = module_of(scan.line.outputs), self.point.tape
         found = measured(scan, (1.0, -1.0)) if whole else measured(scan)
-        if whole and tape is not None:
-            hidden, _ = with_hidden(scan, found)
-            total = self.tape_noise([], xp.ones_like(self.point.outputs.vector), 0.0)
-            return xp.minimum(hidden, xp.maximum(found, total))
-        if whole and tape is None:
+        if whole:
             hidden, sure = with_hidden(scan, found)
+        if whole and tape is not None:
+            total = self.tape_noise([], xp.ones_like(self.point.outputs.vector), 0.0)
+            found = xp.minimum(hidden, xp.maximum(found, total))
+        elif whole:
             self.in_float32 |= bool((sure > 0).any())
             found = xp.maximum(sure, found if self.fine else xp.maximum(hidden, self.floor))
-        if self.in_float32:  # what stands still between close values as well
-            found = xp.maximum(found, EPSILON["float32"] * scan.line.sizes)
-        return found
+        # what stands still between close values as well
+        coarsest = EPSILON["float32"] if self.in_float32 else EPS if tape is None else tape.coarsest
+        return xp.maximum(found, coarsest * scan.line.sizes)
 
     def scanned(self, scan: Scan, noise: Array, whole: bool, brief: Sequence[int]) -> Derivative:
         """The derivative by the brief steps; by all of them if it shall be `whole`."""

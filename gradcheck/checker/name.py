@@ -113,7 +113,7 @@ def rows_by_tape(looker: Looker, look: Look, listed: int) -> Iterator[Entry]:
         claimed, taped = point.vjp(one), point.by_tape(one)
         rejected, unclear = [], weight == 0
         for g, t, bar, mask in zip(claimed, taped, said.rounding, said.rejected, strict=True):
-            off = mask & apart(g, t, looker.rtol) & np.isfinite(t)
+            off = mask & apart(point, g, t, looker.rtol) & np.isfinite(t)
             rejected.append(off)
             unclear = unclear or not bool((abs(g - t) * weight > bar)[off].all())
         if unclear:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gradcheck.checker.decide import POWER, Heard
-from gradcheck.checker.low_precision import UNITS, natural_size, strays_from_tape
+from gradcheck.checker.low_precision import GRANTED, UNITS, strays_from_tape
 from gradcheck.checker.point import Point
 from gradcheck.numeric.arrays import EPS, EPSILON, Array, module_of, shares
 
@@ -47,7 +47,7 @@ def off_tape(
     cotangent: Array,
     taped: Sequence[Array],
     bars: Sequence[Array],
-    beyond: Callable[[Sequence[Array]], list[Array]],
+    beyond: Beyond,
 ) -> Sequence[Array]:
     """The bars of a backward that takes values off the tape, as what it computes from them is not moved.
 
@@ -56,9 +56,10 @@ def off_tape(
     reject the same entries it is not measured.
     """
     assert point.tape is not None
-    sizes = [max(float(abs(t).max(initial=0.0)), natural_size(point, k, cotangent)) for k, t in enumerate(taped)]
+    outputs = min(float(abs(cotangent * point.outputs.vector).max()), float(abs(cotangent).max()))
+    sizes = [max(float(abs(t).max(initial=0.0)), outputs) for t in taped]
     least = [b + UNITS * point.tape.coarsest * size for b, size in zip(bars, sizes, strict=True)]
-    most = [UNITS * max(point.coarsest, EPSILON["float32"]) * size for size in sizes]
+    most = [max(GRANTED * point.coarsest, UNITS * EPSILON["float32"]) * size for size in sizes]
     limits = zip(beyond(least), beyond([b + m for b, m in zip(least, most, strict=True)]), strict=True)
     if all(bool((a == b).all()) for a, b in limits):
         return least
@@ -66,9 +67,16 @@ def off_tape(
     return [b + min(s, m) for b, s, m in zip(least, strayed, most, strict=True)]
 
 
-def apart(claimed: Array, taped: Array, rtol: float) -> Array:
+def apart(point: Point, claimed: Array, taped: Array, rtol: float) -> Array:
     """The elements in which a claimed gradient and the tape's differ by more than is granted unasked."""
-    return ~(abs(claimed - taped) <= (ROUNDING + rtol) * module_of(claimed).maximum(abs(claimed), abs(taped)))
+    granted = ROUNDING + of_constants(point) + rtol
+    return ~(abs(claimed - taped) <= granted * module_of(claimed).maximum(abs(claimed), abs(taped)))
+
+
+def of_constants(point: Point) -> float:
+    """The rounding of numbers that either side may hold in float32 (a table, a mask, 0.1), where the inputs were given
+    in that or less; relative to the largest entry. It is the same between points close by."""
+    return GRANTED * EPSILON["float32"] if point.coarsest > EPS else 0.0
 
 
 def some(masks: Sequence[Array]) -> bool:
@@ -84,7 +92,7 @@ def of_tape(
     taped = point.by_tape(cotangent)
     masked = []
     for k, (g, t) in enumerate(zip(claimed, taped, strict=True)):
-        mask = apart(g, t, rtol) & module_of(g).isfinite(t)  # where the tape is not finite it is not heard
+        mask = apart(point, g, t, rtol) & module_of(g).isfinite(t)  # where the tape is not finite it is not heard
         if masks is not None:
             own = masks[k]
             mask = mask & (own if own is not None else False)
@@ -99,6 +107,7 @@ def of_tape(
 
     bars: Sequence[Array] = point.rounding(cotangent, enough=lambda bars: not some(beyond(bars)))
     bars = [module_of(b).where(b == b, b, float("inf")) for b in bars]  # NaN knows nothing
+    bars = [b + of_constants(point) * abs(t).max(initial=0.0) for b, t in zip(bars, taped, strict=True)]
     assert point.tape is not None
     if some(beyond(bars)) and point.tape.replays.leaks:
         bars = off_tape(point, cotangent, taped, bars, beyond)

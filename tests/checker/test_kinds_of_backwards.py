@@ -109,6 +109,53 @@ CANCELS = [
 ]  # fmt: skip
 
 
+# ------------------------------------------------------------------- numbers that one side holds in float32
+SLOPE = np.float32(0.01)
+
+CONSTANTS = [
+    *in_paddle("x · 0.1 with 0.1 in float32", lambda x: x * paddle.to_tensor(np.float32(0.1)), lambda x, y, g: g * 0.1,
+               [lambda x, y, g: g * 0.1001, lambda x, y, g: g * 0.2], normal((12,), dtype="float32"), seeds=3),
+    Claim("a leaky rectifier, its slope in float32", recorded, lambda x: paddle.where(x > 0, x, 0.01 * x),
+          [lambda x, y, g: g * np.where(x > 0, np.float32(1), SLOPE)],
+          [lambda x, y, g: g * np.where(x > 0, 1, 1.01 * SLOPE)], normal((12,), dtype="float32"), seeds=3),
+    Claim("a mean of 7, with 1/7 in float32", recorded, lambda x: x.mean(-1),
+          [lambda x, y, g: np.repeat(g[:, None] * np.float32(1 / 7), 7, 1)],
+          [lambda x, y, g: np.repeat(g[:, None] / 6, 7, 1)], normal((5, 7), dtype="float32"), seeds=3),
+]  # fmt: skip
+
+
+# ------------------------------------------------------------------- small parameters, small entries
+def scaled(x: Any, gamma: Any) -> Any:
+    narrow = x.astype("float32") + gamma.astype("float32") * paddle.tanh(x.astype("float32"))
+    return narrow.astype(x.dtype)
+
+
+def scaled_vjp(of_gamma: float) -> Callable[..., Any]:
+    return lambda x, gamma, y, g: (
+        g * (1 + gamma * (1 - np.tanh(x) ** 2)), of_gamma * (g * np.tanh(x)).sum(0)
+    )  # fmt: skip
+
+
+def layer_scale(size: float, dtype: str) -> Callable[[int], list[Any]]:
+    drawn = normal((4, 6), dtype=dtype)
+    return lambda seed: [*drawn(seed), np.full(6, size, dtype)]
+
+
+def cube_vjp(last: float) -> Callable[..., Any]:
+    return lambda x, y, g: 3 * x * x * g * np.where(np.arange(len(x)) == len(x) - 1, last, 1)
+
+
+SMALL = [
+    Claim(f"a scale of {size:g} in float32, of {dtype}", recorded, scaled, [scaled_vjp(1)],
+          [scaled_vjp(0), scaled_vjp(2)], layer_scale(size, dtype), seeds=2)
+    for dtype in BOTH for size in (1e-3, 1e-5, 1e-6)
+] + [
+    Claim(f"x³ at {x}", recorded, lambda x: x * x * x, [cube_vjp(1)], [cube_vjp(2), cube_vjp(-1), cube_vjp(0)], [x],
+          seeds=2)
+    for x in ([2.0, 1e-7], [100.0, 1e-6])
+]  # fmt: skip
+
+
 # ------------------------------------------------------------------- masks of equality, computed again
 def pooled(x: Any, b: Any) -> Any:
     return (x + b).reshape([3, 4, 2]).max(-1)
@@ -185,7 +232,9 @@ def repeated(seed: int) -> list[Any]:
 EQUAL = [Claim("√A with two equal eigenvalues", recorded, lambda a: root((a + a.T) / 2), [root_vjp(1)],
                [root_vjp(0), root_vjp(0.9)], repeated, seeds=6)]  # fmt: skip
 
-test_a_right_backward_is_green, test_a_wrong_backward_fails = judging(LOST, CANCELS, MASKS, DOMINATED, EQUAL)
+test_a_right_backward_is_green, test_a_wrong_backward_fails = judging(
+    LOST, CANCELS, CONSTANTS, SMALL, MASKS, DOMINATED, EQUAL
+)
 
 
 def test_entries_that_the_tape_cannot_give_are_had_from_the_differences() -> None:

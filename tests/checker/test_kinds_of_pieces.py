@@ -55,6 +55,35 @@ def tied_windows(seed: int) -> list[Any]:
     return [x]
 
 
+def zeros(n: int) -> Any:
+    """Numbers of which the first n are 0."""
+
+    def draw(seed: int) -> list[Any]:
+        x = np.random.default_rng(seed).standard_normal(12)
+        x[:n] = 0.0
+        return [x]
+
+    return draw
+
+
+def equal(n: int) -> Any:
+    """Numbers of which the first n are the same."""
+    return lambda seed: [np.where(np.arange(32) < n, 0.5, np.random.default_rng(seed).standard_normal(32))]
+
+
+def neither(x: Any, y: Any, out: Any, g: Any) -> Any:
+    """Of the larger of two, which gives nothing to either where they are the same."""
+    return g * (x > y), g * (y > x)
+
+
+def tied_pairs(seed: int) -> list[Any]:
+    """Pairs, the first of them different, some the same."""
+    random = np.random.default_rng(seed)
+    x, y = random.integers(0, 4, 8) * 1.0, random.integers(0, 4, 8) * 1.0
+    x[0], y[0], x[1], y[1] = 1.0, 2.0, 3.0, 3.0
+    return [x, y]
+
+
 def sort_vjp(kind: str) -> Any:
     def backward(x: Any, y: Any, g: Any) -> Any:
         order, d = np.argsort(x, kind="stable"), np.zeros_like(x)
@@ -92,6 +121,13 @@ TIES = [
     *in_both("where(x ≥ y, x, y) with x = y", lambda m, x, y: m.where(x >= y, x, y), shares(1, 0), shares(1, 1), AB),
     *in_numpy("max pooling with ties", lambda x: windows(x).max(-1), [pool_vjp("first"), pool_vjp("equal")],
               pool_vjp("all"), tied_windows, seeds=3),
+    *[claim for n in (3, 8) for claim in in_numpy(
+        f"Σ|x| with {n} zeros", lambda x: abs(x).sum(), lambda x, y, g: g * np.sign(x),
+        [lambda x, y, g: g * np.where(x, np.sign(x), 1.5), lambda x, y, g: g * np.where(x, np.sign(x), 2)], zeros(n),
+        seeds=3)],
+    *[claim for n in (10, 30) for claim in in_numpy(
+        f"sort with {n} equal values", np.sort, sort_vjp("permutation"), sort_vjp("unsorted"), equal(n), seeds=4)],
+    *in_numpy("the larger of two, nothing to either at ties", np.maximum, [], neither, tied_pairs, seeds=3),
     *in_numpy("sort with three equal values", np.sort, [sort_vjp("permutation"), sort_vjp("mean")],
               [sort_vjp("sum"), sort_vjp("unsorted")], TIED),
     *in_paddle("sort with three equal values", paddle.sort,

@@ -161,3 +161,14 @@ def test_einsum_takes_its_operands_as_a_list() -> None:
 def test_einsum_says_what_does_not_fit(equation: str, shapes: list[tuple[int, ...]], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         paddle.einsum(equation, *(ones(list(shape)) for shape in shapes))
+
+
+def test_a_product_of_bfloat16_is_bfloat16() -> None:
+    """NumPy's would be float32, and the backward's products of it and bfloat16 would not fit."""
+    x, w = (t(normal(*shape)).astype("bfloat16") for shape in ((2, 3), (3, 4)))
+    x.stop_gradient = False
+    for out in (paddle.matmul(x, w), x @ w, paddle.mm(x, w), paddle.nn.functional.linear(x, w)):
+        assert out.dtype is paddle.bfloat16
+    (gradient,) = paddle.grad((x @ w).sum(), [x])
+    assert gradient is not None
+    assert gradient.dtype is paddle.bfloat16

@@ -51,6 +51,12 @@ def _matmul_y(g: Any, F: Any, x: Any, y: Any) -> Any:
     return gradient if y.ndim > 1 else F.reshape(_summed_batch(F, gradient), list(y.shape))
 
 
+def _product(xp: ModuleType, x: Array, y: Array) -> Array:
+    """x @ y in the dtype of both: that of two bfloat16 arrays would be float32."""
+    found = xp.matmul(x, y)
+    return found.astype(x.dtype) if x.dtype == y.dtype != found.dtype else found
+
+
 def _summed_batch(F: Any, x: Any) -> Any:
     """`x` summed over all but its last two axes."""
     return F.sum(x, list(range(x.ndim - 2)), None, False) if x.ndim > 2 else x
@@ -64,7 +70,7 @@ def matmul_(xp: ModuleType, x: Array, y: Array) -> Array:
     """
     if not getattr(x, "ndim", 0) or not getattr(y, "ndim", 0):
         raise ValueError("the inputs need at least one dimension each")
-    return xp.matmul(x, y)
+    return _product(xp, x, y)
 
 
 def matmul(
@@ -92,7 +98,7 @@ def _swapped(x: Tensor) -> Tensor:
 @op(x=_matmul_x, y=_matmul_y, zeros=("x", "y"))
 def bmm_(xp: ModuleType, x: Array, y: Array) -> Array:
     """The products of two batches of matrices."""
-    return xp.matmul(x, y)
+    return _product(xp, x, y)
 
 
 def mm(input: Tensor, mat2: Tensor, name: str | None = None) -> Tensor:
