@@ -114,7 +114,7 @@ class Scan:
 
 
 def scale_of(x: Array) -> Array:
-    """The natural scale of every element of `x`: the power of two below |x|, and for zeros that of the tensor.
+    """The natural scale of every element of `x`: the power of two below |x|, and for zeros that of the tensor, or 1.
 
     Powers of two make x + h·scale·v exact for v of few bits, so that no step is off by rounding.
     """
@@ -125,7 +125,7 @@ def scale_of(x: Array) -> Array:
     power = xp.ldexp(1.0, xp.clip(xp.frexp(own)[1] - 1, -1000, 1000))
     if bool(usable.all()):
         return power
-    typical = float(2.0 ** np.floor(np.log2(float(size[usable].mean())))) if bool(usable.any()) else 1.0
+    typical = min(1.0, float(2.0 ** np.floor(np.log2(float(size[usable].mean()))))) if bool(usable.any()) else 1.0
     return xp.where(usable, power, typical)
 
 

@@ -66,6 +66,10 @@ def zeros(n: int) -> Any:
     return draw
 
 
+def hundreds(seed: int) -> list[Any]:
+    return [300 * np.random.default_rng(seed).standard_normal(8) * np.array([0, 1, 1, 0, 1, 1, 1, 1])]
+
+
 def equal(n: int) -> Any:
     """Numbers of which the first n are the same."""
     return lambda seed: [np.where(np.arange(32) < n, 0.5, np.random.default_rng(seed).standard_normal(32))]
@@ -127,6 +131,10 @@ TIES = [
         seeds=3)],
     *[claim for n in (10, 30) for claim in in_numpy(
         f"sort with {n} equal values", np.sort, sort_vjp("permutation"), sort_vjp("unsorted"), equal(n), seeds=4)],
+    *in_both("softsign with a 0 beside hundreds", lambda m, x: x / (1 + m.abs(x)),
+             lambda m, x, y, g: g / (1 + m.abs(x)) ** 2, lambda m, x, y, g: g / (1 + m.abs(x)), hundreds, seeds=3),
+    *in_both("softplus with a 0 beside hundreds", lambda m, x: m.maximum(x, 0 * x) + m.log1p(m.exp(-m.abs(x))),
+             lambda m, x, y, g: g / (1 + m.exp(-x)), lambda m, x, y, g: g / (1.1 + m.exp(-x)), hundreds, seeds=3),
     *in_numpy("the larger of two, nothing to either at ties", np.maximum, [], neither, tied_pairs, seeds=3),
     *in_numpy("sort with three equal values", np.sort, [sort_vjp("permutation"), sort_vjp("mean")],
               [sort_vjp("sum"), sort_vjp("unsorted")], TIED),

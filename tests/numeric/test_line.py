@@ -70,9 +70,10 @@ def test_the_scale_of_a_number_is_the_power_of_two_below_it(x: float) -> None:
     assert math.frexp(scale)[0] == 0.5
 
 
-def test_the_scale_of_zeros_and_of_what_is_not_finite_is_that_of_the_others() -> None:
+def test_the_scale_of_zeros_and_of_what_is_not_finite_is_that_of_the_others_up_to_1() -> None:
     np.testing.assert_array_equal(scale_of(np.array([3.0, -0.3, 0.0, 1.0])), [2.0, 0.25, 1.0, 1.0])
-    np.testing.assert_array_equal(scale_of(np.array([4.0, np.inf, np.nan])), [4.0, 4.0, 4.0])
+    np.testing.assert_array_equal(scale_of(np.array([0.25, np.inf, np.nan])), [0.25, 0.25, 0.25])
+    np.testing.assert_array_equal(scale_of(np.array([400.0, 0.0])), [256.0, 1.0])
     np.testing.assert_array_equal(scale_of(np.zeros(2)), [1.0, 1.0])
     assert scale_of(np.zeros((0, 3))).shape == (0, 3)
 
