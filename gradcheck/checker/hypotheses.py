@@ -144,11 +144,18 @@ def ratio(s: Subject) -> Held:
     """Analytic times or over a simple function."""
     if s.x.dtype.kind == "c" or s.digits(s.truth[0]) < LEAST_DIGITS:
         return
+    if any(True for _ in ratios(s.thinned())):
+        for c, text in ratios(s):
+            yield "GC111", f"numeric = {'' if c == 1 else f'{shown(c)} · '}{text}{hint(text)}"
+
+
+def ratios(s: Subject) -> Iterator[tuple[float, str]]:
+    """What the gradient is a constant times of, and the constant."""
     for name, f in functions(s):
         for text, values in ((f"analytic · {name}", f), (f"analytic / {name}", 1 / f)):
             c = s.factor([g * values for g in s.gradients]) if usable(values) else None
             if c is not None:
-                yield "GC111", f"numeric = {'' if c == 1 else f'{shown(c)} · '}{text}{hint(text)}"
+                yield c, text
 
 
 def hint(text: str) -> str:

@@ -10,8 +10,8 @@ from functools import cached_property
 import numpy as np
 
 from gradcheck.checker.cotangents import equal_weights, even_weights
-from gradcheck.checker.decide import Claim, Decision, Heard, Seen, borne_out, decide
-from gradcheck.checker.low_precision import granted
+from gradcheck.checker.decide import Claim, Decision, Heard, Seen, decide
+from gradcheck.checker.low_precision import granted, most_granted
 from gradcheck.checker.of_tape import ROUNDING, OfTape, of_tape
 from gradcheck.checker.point import Point
 from gradcheck.numeric.arrays import EPS, EPSILON, Array, module_of, root_of_squares, shares
@@ -157,9 +157,11 @@ class Looker:
         return self.granted(self.with_tape(look, masks))
 
     def granted(self, look: Look) -> Look:
-        """The claim excluded only beyond its own rounding, which the tape has weighed where both exclude it."""
+        """The claim excluded only beyond its own rounding, which is measured where it could change the decision."""
         size = min(look.claim.size, SIGNS * look.claim.root)
-        if look.decision not in EXCLUDED or not np.isfinite(size) or borne_out(look.claim, look.seen, look.heard):
+        at_most = replace(look.seen, allowed=look.seen.allowed + most_granted(self.point, size))
+        certain = decide(look.claim, at_most, look.heard) in EXCLUDED
+        if look.decision not in EXCLUDED or not np.isfinite(size) or certain:
             return look
         for more in granted(self.point, look.direction, look.cotangent, look.gradients, size):
             look.seen = replace(look.seen, allowed=look.seen.allowed + more)
@@ -220,7 +222,6 @@ class Looker:
         noise = np.inf if tape is None else tape.noise(point.outputs.split(cotangent))
         return noise if noise == noise else np.inf
 
-    # ----------------------------------------------------------------- cotangents
     def claimed(self, size: float = 1.0) -> tuple[Array, list[Array]]:
         """A random cotangent of one size over all outputs, and the gradients that backward gives for it."""
         if self.claims and size == 1.0:
@@ -245,7 +246,6 @@ class Looker:
             self.slopes_over = masks, largest
         return self.slopes_over[1]
 
-    # ----------------------------------------------------------------- all sides
     def compared(
         self,
         direction: list[Array | None],

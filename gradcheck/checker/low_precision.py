@@ -59,6 +59,11 @@ def granted(
     yield claim_rounding(point, direction, cotangent, size, random)
 
 
+def most_granted(point: Point, size: float) -> float:
+    """No less than `granted` gives in all."""
+    return (GRANTED + UNITS) * max(point.coarsest, EPSILON["float32"]) * size
+
+
 def claim_rounding(
     point: Point, direction: Sequence[Array | None], cotangent: Array, size: float, random: np.random.Generator
 ) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -55,6 +55,23 @@ class Subject:
         """The cotangents of the one output in its shape."""
         parts = [self.outputs.split(u)[self.outputs.active[0]] for u in self.cotangents]
         return [wide(part).reshape(shape) for part in parts if part is not None]
+
+    def thinned(self) -> Subject:
+        """About `FEW` elements of everything that has the input's shape, with bars that leave room for a factor of
+        these alone: what does not hold for them, element by element, does not for all."""
+        step = 1 + self.x.size // FEW
+
+        def thin(arrays: Sequence[Array]) -> list[Array]:
+            return [a.reshape(-1)[::step] if a.shape == self.x.shape else a for a in arrays]
+
+        return replace(
+            self,
+            inputs=thin(self.inputs),
+            outputs=Outputs(thin(self.outputs.arrays), self.outputs.active),
+            claimed=[thin(gradients) for gradients in self.claimed],
+            truth=thin(self.truth),
+            bars=[2 * bar for bar in thin(self.bars)],
+        )
 
     def holds(self, candidates: Sequence[Array]) -> bool:
         """Whether gradients, one per cotangent, are the right ones."""
