@@ -170,7 +170,9 @@ class Moving:
         assert isinstance(node, OpNode)
         packed = type(node.saved) is PackedSaved  # unpacking runs hooks of the user's, here at a time of our choosing
         read = [] if packed else [v for values in node.values() for v in values]
-        self.moved(node.op, out, [v for v in read if v is not out])  # which may be saved as well
+        outs = out if isinstance(out, (tuple, list)) else [out]
+        # outputs that are saved as well were not read
+        self.moved(node.op, out, [v for v in read if not any(v is array for array in outs)])
 
     def computed(self, op: Row, inputs: Sequence[Any], out: Any) -> None:
         self.moved(op, out, [getattr(value, "array", value) for value in inputs])

@@ -149,8 +149,7 @@ def tape_is_wrong(looker: Looker, rejected: Sequence[Array]) -> bool:
         return False
     if not look.seen.holds(look.claim.value):
         return False
-    said = looker.with_tape(look, masks).tape
-    heard = None if said is None else said.heard
+    heard = looker.with_tape(look, masks).heard
     return heard is not None and np.isfinite(heard.value) and look.seen.excludes(heard.value)
 
 

@@ -88,30 +88,19 @@ class Heard:
 
 def decide(claim: Claim, seen: Seen, heard: Heard | None) -> Decision:
     """The decision on one look, by the table of the module."""
-    size = size_of(claim, seen)
+    size = max(abs(seen.value), seen.scale, min(claim.size, claim.root))
     known = math.isfinite(seen.bar) and math.isfinite(seen.value)
     power = known and seen.bar <= POWER * size
     if heard is not None and not math.isfinite(heard.value):
         heard = None
-    if borne_out(claim, seen, heard):
-        return Decision.FAIL
+    if heard is not None and heard.rejects:
+        any_power = known and seen.bar <= ANY_POWER * max(size, abs(heard.value))
+        if any_power and seen.holds(heard.value):
+            return Decision.FAIL
     apart = abs(claim.value - seen.value)
     if known and seen.excludes(claim.value) and (power or not apart <= FAR * seen.bar + seen.allowed):
         agrees = heard is not None and not heard.rejects and not seen.holds(heard.value, heard.bar)
         return Decision.CONTRADICTION if agrees else Decision.FAIL
-    right = power and seen.holds(claim.value) and not seen.blind
-    if right:
+    if power and seen.holds(claim.value) and not seen.blind:
         return Decision.PASS
     return Decision.BY_TAPE if heard is not None and not heard.rejects else Decision.UNSEEN
-
-
-def size_of(claim: Claim, seen: Seen) -> float:
-    """What an error has to be small beside."""
-    return max(abs(seen.value), seen.scale, min(claim.size, claim.root))
-
-
-def borne_out(claim: Claim, seen: Seen, heard: Heard | None) -> bool:
-    """Whether the tape rejects the claim, and the differences with any power hold the tape's own value."""
-    if heard is None or not heard.rejects or not all(map(math.isfinite, (heard.value, seen.value, seen.bar))):
-        return False
-    return seen.bar <= ANY_POWER * max(size_of(claim, seen), abs(heard.value)) and seen.holds(heard.value)

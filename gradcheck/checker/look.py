@@ -159,9 +159,10 @@ class Looker:
     def granted(self, look: Look) -> Look:
         """The claim excluded only beyond its own rounding, which is measured where it could change the decision."""
         size = min(look.claim.size, SIGNS * look.claim.root)
+        if look.decision not in EXCLUDED or not np.isfinite(size):
+            return look
         at_most = replace(look.seen, allowed=look.seen.allowed + most_granted(self.point, size))
-        certain = decide(look.claim, at_most, look.heard) in EXCLUDED
-        if look.decision not in EXCLUDED or not np.isfinite(size) or certain:
+        if decide(look.claim, at_most, look.heard) in EXCLUDED:
             return look
         for more in granted(self.point, look.direction, look.cotangent, look.gradients, size):
             look.seen = replace(look.seen, allowed=look.seen.allowed + more)
@@ -169,7 +170,6 @@ class Looker:
                 break
         return look
 
-    # ----------------------------------------------------------------- the differences
     @cached_property
     def floor(self) -> float:
         """The rounding of numbers on the way that may hide in every output."""

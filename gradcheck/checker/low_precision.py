@@ -98,7 +98,7 @@ def gradient_rounding(point: Point, cotangent: Array, random: np.random.Generato
     cotangent, clipping or squaring it, are smooth there or nearly so.
     """
     turn = random_direction(cotangent, scale_of(cotangent) * (cotangent != 0), random)
-    return largest(strays(lambda t: real(flat(point.vjp(cotangent + t * turn))), COTANGENTS_NEARBY), point.x)
+    return largest_parts(strays(lambda t: real(flat(point.vjp(cotangent + t * turn))), COTANGENTS_NEARBY), point.x)
 
 
 def strays_from_tape(point: Point, cotangent: Array, random: np.random.Generator) -> list[float]:
@@ -117,12 +117,12 @@ def strays_from_tape(point: Point, cotangent: Array, random: np.random.Generator
         return real(flat([a - b for a, b in zip(point.vjp(u, x), taped, strict=True)]))
 
     try:
-        return largest(strays(apart, spacing), point.x)
+        return largest_parts(strays(apart, spacing), point.x)
     except Exception:  # it is not asked to work elsewhere, nor to be recorded there
         return [0.0 for _ in point.x]
 
 
-def largest(values: Array, like: Sequence[Array]) -> list[float]:
+def largest_parts(values: Array, like: Sequence[Array]) -> list[float]:
     """Per array the largest of its part of a flat real vector, NaN left out."""
     ends = np.cumsum([0, *(x.size * (2 if x.dtype.kind == "c" else 1) for x in like)]).tolist()
     parts = [values[start:end] for start, end in itertools.pairwise(ends)]
@@ -216,4 +216,9 @@ def natural_size(point: Point, number: int, cotangent: Array) -> float:
     x = point.x[number]
     size = float(abs(x).max()) if x.size else 0.0
     largest = float(abs(cotangent * point.outputs.vector).max())
-    return max(largest / size if size else 0.0, min(largest, float(abs(cotangent).max())))
+    return max(largest / size if size else 0.0, saturated_size(point, cotangent))
+
+
+def saturated_size(point: Point, cotangent: Array) -> float:
+    """How large the outputs are, or 1 if they are larger, times the cotangent: what 1 − y² is computed from."""
+    return min(float(abs(cotangent * point.outputs.vector).max()), float(abs(cotangent).max()))

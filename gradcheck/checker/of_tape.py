@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gradcheck.checker.decide import POWER, Heard
-from gradcheck.checker.low_precision import GRANTED, UNITS, strays_from_tape
+from gradcheck.checker.low_precision import GRANTED, UNITS, saturated_size, strays_from_tape
 from gradcheck.checker.point import Point
 from gradcheck.numeric.arrays import EPS, EPSILON, Array, module_of, shares
 
@@ -56,8 +56,8 @@ def off_tape(
     reject the same entries it is not measured.
     """
     assert point.tape is not None
-    outputs = min(float(abs(cotangent * point.outputs.vector).max()), float(abs(cotangent).max()))
-    sizes = [max(float(abs(t).max(initial=0.0)), outputs) for t in taped]
+    outputs = saturated_size(point, cotangent)
+    sizes = [max(largest_of(t), outputs) for t in taped]
     least = [b + UNITS * point.tape.coarsest * size for b, size in zip(bars, sizes, strict=True)]
     most = [max(GRANTED * point.coarsest, UNITS * EPSILON["float32"]) * size for size in sizes]
     limits = zip(beyond(least), beyond([b + m for b, m in zip(least, most, strict=True)]), strict=True)
@@ -77,6 +77,12 @@ def of_constants(point: Point) -> float:
     """The rounding of numbers that either side may hold in float32 (a table, a mask, 0.1), where the inputs were given
     in that or less; relative to the largest entry. It is the same between points close by."""
     return GRANTED * EPSILON["float32"] if point.coarsest > EPS else 0.0
+
+
+def largest_of(gradient: Array) -> float:
+    """The largest size of an entry that is finite; 0 if there is none."""
+    sizes = abs(gradient)
+    return float(module_of(sizes).where(np.isfinite(sizes), sizes, 0.0).max(initial=0.0))
 
 
 def some(masks: Sequence[Array]) -> bool:
@@ -107,11 +113,13 @@ def of_tape(
 
     bars: Sequence[Array] = point.rounding(cotangent, enough=lambda bars: not some(beyond(bars)))
     bars = [module_of(b).where(b == b, b, float("inf")) for b in bars]  # NaN knows nothing
-    bars = [b + of_constants(point) * abs(t).max(initial=0.0) for b, t in zip(bars, taped, strict=True)]
+    bars = [b + of_constants(point) * largest_of(t) for b, t in zip(bars, taped, strict=True)]
     assert point.tape is not None
-    if some(beyond(bars)) and point.tape.replays.leaks:
+    found = beyond(bars)
+    if some(found) and point.tape.replays.leaks:
         bars = off_tape(point, cotangent, taped, bars, beyond)
-    rejected = beyond(bars) if some(beyond(bars)) else None
+        found = beyond(bars)
+    rejected = found if some(found) else None
     lost = sum(
         float(abs(shares(t, scale * (m & (b > abs(t))))).sum())
         for m, t, b, scale in zip(masked, taped, bars, point.scales, strict=True)

@@ -46,6 +46,19 @@ def numpy_layer(forward: Callable[..., Any], backward: Callable[..., Any]) -> An
     return InNumPy
 
 
+def recorded_layer(forward: Callable[..., Any], backward: Callable[..., Any]) -> Any:
+    """A PyLayer whose forward is on the tape and whose backward computes in NumPy."""
+
+    class Recorded(numpy_layer(forward, backward)):  # type: ignore[misc]
+        @staticmethod
+        def forward(ctx: Any, *x: Any) -> Any:
+            y = forward(*x)
+            ctx.saved = [t.numpy() for t in x], (y.numpy(),)
+            return y
+
+    return Recorded
+
+
 @dataclass(frozen=True)
 class Claim:
     """A function, and what may be said of backwards of it.

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from claims import Claim, in_paddle, judging, normal, numpy_layer, verdict_on
+from claims import Claim, in_paddle, judging, normal, recorded_layer, verdict_on
 
 import gradcheck
 import pylayer.paddle as paddle
@@ -16,19 +16,6 @@ from gradcheck.result import Status
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 BOTH = ("float64", "float32")
-
-
-def recorded(forward: Callable[..., Any], backward: Callable[..., Any]) -> Any:
-    """A PyLayer whose forward is on the tape and whose backward computes in NumPy."""
-
-    class Recorded(numpy_layer(forward, backward)):  # type: ignore[misc]
-        @staticmethod
-        def forward(ctx: Any, *x: Any) -> Any:
-            y = forward(*x)
-            ctx.saved = [t.numpy() for t in x], (y.numpy(),)
-            return y
-
-    return Recorded
 
 
 # ------------------------------------------------------------------- a backward that loses digits on its own
@@ -70,7 +57,7 @@ def shifted(by: float, *shape: int, dtype: str) -> Callable[[int], list[Any]]:
 
 
 LOST = [
-    Claim(f"{name} at {by} of {dtype}, in NumPy beside the tape", recorded, forward, [vjp(1)], [vjp(1.01)],
+    Claim(f"{name} at {by} of {dtype}, in NumPy beside the tape", recorded_layer, forward, [vjp(1)], [vjp(1.01)],
           shifted(by, *shape, dtype=dtype), seeds=4)
     for dtype in BOTH
     for by in (0, 10, 30, 1000)
@@ -103,7 +90,7 @@ def small_last(size: float, dtype: str) -> Callable[[int], list[Any]]:
 
 
 CANCELS = [
-    Claim(f"a modulated norm, scale {size:g} of {dtype}", recorded, modulated, [modulated_vjp(1)],
+    Claim(f"a modulated norm, scale {size:g} of {dtype}", recorded_layer, modulated, [modulated_vjp(1)],
           [modulated_vjp(1.01), modulated_vjp(-1)], small_last(size, dtype), seeds=3)
     for dtype in BOTH for size in (1e-3, 1e-5, 1e-8)
 ]  # fmt: skip
@@ -115,10 +102,10 @@ SLOPE = np.float32(0.01)
 CONSTANTS = [
     *in_paddle("x · 0.1 with 0.1 in float32", lambda x: x * paddle.to_tensor(np.float32(0.1)), lambda x, y, g: g * 0.1,
                [lambda x, y, g: g * 0.1001, lambda x, y, g: g * 0.2], normal((12,), dtype="float32"), seeds=3),
-    Claim("a leaky rectifier, its slope in float32", recorded, lambda x: paddle.where(x > 0, x, 0.01 * x),
+    Claim("a leaky rectifier, its slope in float32", recorded_layer, lambda x: paddle.where(x > 0, x, 0.01 * x),
           [lambda x, y, g: g * np.where(x > 0, np.float32(1), SLOPE)],
           [lambda x, y, g: g * np.where(x > 0, 1, 1.01 * SLOPE)], normal((12,), dtype="float32"), seeds=3),
-    Claim("a mean of 7, with 1/7 in float32", recorded, lambda x: x.mean(-1),
+    Claim("a mean of 7, with 1/7 in float32", recorded_layer, lambda x: x.mean(-1),
           [lambda x, y, g: np.repeat(g[:, None] * np.float32(1 / 7), 7, 1)],
           [lambda x, y, g: np.repeat(g[:, None] / 6, 7, 1)], normal((5, 7), dtype="float32"), seeds=3),
 ]  # fmt: skip
@@ -146,12 +133,12 @@ def cube_vjp(last: float) -> Callable[..., Any]:
 
 
 SMALL = [
-    Claim(f"a scale of {size:g} in float32, of {dtype}", recorded, scaled, [scaled_vjp(1)],
+    Claim(f"a scale of {size:g} in float32, of {dtype}", recorded_layer, scaled, [scaled_vjp(1)],
           [scaled_vjp(0), scaled_vjp(2)], layer_scale(size, dtype), seeds=2)
     for dtype in BOTH for size in (1e-3, 1e-5, 1e-6)
 ] + [
-    Claim(f"x³ at {x}", recorded, lambda x: x * x * x, [cube_vjp(1)], [cube_vjp(2), cube_vjp(-1), cube_vjp(0)], [x],
-          seeds=2)
+    Claim(f"x³ at {x}", recorded_layer, lambda x: x * x * x, [cube_vjp(1)],
+          [cube_vjp(2), cube_vjp(-1), cube_vjp(0)], [x], seeds=2)
     for x in ([2.0, 1e-7], [100.0, 1e-6])
 ]  # fmt: skip
 
@@ -229,7 +216,7 @@ def repeated(seed: int) -> list[Any]:
     return [(a + a.T) / 2]
 
 
-EQUAL = [Claim("√A with two equal eigenvalues", recorded, lambda a: root((a + a.T) / 2), [root_vjp(1)],
+EQUAL = [Claim("√A with two equal eigenvalues", recorded_layer, lambda a: root((a + a.T) / 2), [root_vjp(1)],
                [root_vjp(0), root_vjp(0.9)], repeated, seeds=6)]  # fmt: skip
 
 test_a_right_backward_is_green, test_a_wrong_backward_fails = judging(

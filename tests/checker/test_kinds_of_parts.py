@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from claims import Claim, in_numpy, judging, normal, numpy_layer
+from claims import Claim, in_numpy, judging, normal, recorded_layer
 
 import pylayer.paddle as paddle
 
@@ -146,19 +146,6 @@ AT_ZERO = [
 
 
 # ------------------------------------------------------------------- forward in operations, backward in NumPy
-def recorded(forward: Callable[..., Any], backward: Callable[..., Any]) -> Any:
-    """A PyLayer whose forward is on the tape and whose backward computes in NumPy."""
-
-    class Recorded(numpy_layer(forward, backward)):  # type: ignore[misc]
-        @staticmethod
-        def forward(ctx: Any, *x: Any) -> Any:
-            y = forward(*x)
-            ctx.saved = [t.numpy() for t in x], (y.numpy(),)
-            return y
-
-    return Recorded
-
-
 def gate_vjp(share: float) -> Callable[..., Any]:
     def backward(x: Any, v: Any, y: Any, g: Any) -> Any:
         s = sigmoid(part(x))
@@ -177,13 +164,13 @@ def beside_sin(by: float) -> Callable[..., Any]:
 
 RECORDED = [
     *in_both_dtypes("a gate", lambda x, v: paddle.nn.functional.sigmoid(x.astype("float32")).astype(x.dtype) * v,
-                    gate_vjp(1), gate_vjp(1.001), (4, 6), (4, 6), make=recorded),
+                    gate_vjp(1), gate_vjp(1.001), (4, 6), (4, 6), make=recorded_layer),
     *in_both_dtypes("x − mean on the tape", lambda x: x - x.astype("float32").mean(-1, keepdim=True).astype(x.dtype),
-                    centred_vjp(1), centred_vjp(1.001), (4, 6), make=recorded),
+                    centred_vjp(1), centred_vjp(1.001), (4, 6), make=recorded_layer),
 ]  # fmt: skip
 
 RECORDED += [
-    Claim(f"sin of {dtype}, backward in float32 beside the tape", recorded, paddle.sin, [beside_sin(1)],
+    Claim(f"sin of {dtype}, backward in float32 beside the tape", recorded_layer, paddle.sin, [beside_sin(1)],
           [beside_sin(1.05)], normal((3, 4), dtype=dtype), seeds=6)
     for dtype in ("float64", "float32", "float16")
 ]  # fmt: skip
@@ -230,14 +217,14 @@ def capped_vjp(share: float) -> Callable[..., Any]:
 
 
 SATURATED = [
-    Claim(f"{name} of large numbers, backward in NumPy beside the tape", recorded, forward, [vjp(1)],
+    Claim(f"{name} of large numbers, backward in NumPy beside the tape", recorded_layer, forward, [vjp(1)],
           [vjp(1.05), vjp(0)], normal(*shapes, size=16), seeds=6)
     for name, forward, vjp, shapes in (
         ("softmax", lambda x: paddle.nn.functional.softmax(x, -1), soft, [(16, 4)]),
         ("a gated cell", mixed, mixed_vjp, [(4, 6), (4, 6)]),
     )
 ] + [
-    Claim("capped attention of 5 randn, backward in NumPy beside the tape", recorded, capped, [capped_vjp(1)],
+    Claim("capped attention of 5 randn, backward in NumPy beside the tape", recorded_layer, capped, [capped_vjp(1)],
           [capped_vjp(0.9)], normal((4, 4), (4, 4), (4, 3), size=5), seeds=4),
 ]  # fmt: skip
 
@@ -268,7 +255,7 @@ MASKED = [
     for fill in (-np.inf, -1e30)
     for claim in in_both_dtypes(
         f"causal attention, {fill:g}", causal(fill), causal_vjp(1), causal_vjp(0.999), (16, 4), (16, 4), (16, 4),
-        make=recorded,
+        make=recorded_layer,
     )
 ]  # fmt: skip
 
