@@ -14,16 +14,13 @@ from gradcheck.checker.decide import Claim, Decision, Heard, Seen, decide
 from gradcheck.checker.low_precision import granted, most_granted
 from gradcheck.checker.of_tape import ROUNDING, OfTape, of_tape
 from gradcheck.checker.point import Point
-from gradcheck.numeric.arrays import EPS, EPSILON, Array, module_of, root_of_squares, shares
+from gradcheck.numeric.arrays import EPS, EPSILON, SIGNS, Array, module_of, root_of_squares, shares
 from gradcheck.numeric.derivative import BRIEF, Derivative, Interval, derivative_of
 from gradcheck.numeric.line import LARGE, RATIO, USUAL, Scan, moved
 from gradcheck.numeric.noise import OF_FLOAT32, ON_THE_WAY, measured, stairs, with_hidden
 
 EXCLUDED = (Decision.FAIL, Decision.CONTRADICTION)
 """Decisions by which the differences exclude the claim."""
-SIGNS = 5.0
-"""A sum of bounded errors with random signs exceeds the root of the sum of their bounds' squares so many times once in
-100,000 (Hoeffding 1963: 2 exp(−5² / 2)), and FAIL takes two looks. The signs are those of cotangent and direction."""
 OTHERS, COARSE = 2, RATIO ** BRIEF[-1]
 """Directions along which the outputs' sizes are seen, by one step each: of 1,000 outputs none is then small by chance
 by more than a factor of 10 (along one direction, of 1,000)."""
@@ -268,6 +265,7 @@ class Looker:
         """The same with what the tape says, where it is a witness: it rejects entries in `masks` alone."""
         if self.point.witnessed:
             look.tape = of_tape(self.point, look.direction, look.cotangent, look.gradients, masks, self.rtol)
+            look.seen = replace(look.seen, allowed=look.seen.allowed + look.tape.rounded)
         return look
 
     def seen(self, derivative: Derivative, u: Array, claim: Claim) -> Seen:

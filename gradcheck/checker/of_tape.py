@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -10,7 +11,7 @@ import numpy as np
 from gradcheck.checker.decide import POWER, Heard
 from gradcheck.checker.low_precision import GRANTED, UNITS, saturated_size, strays_from_tape
 from gradcheck.checker.point import Point
-from gradcheck.numeric.arrays import EPS, EPSILON, Array, module_of, shares
+from gradcheck.numeric.arrays import EPS, EPSILON, SIGNS, Array, module_of, root_of_squares, shares
 
 Masks = Sequence[Array | None]
 Beyond = Callable[[Sequence[Array]], list[Array]]
@@ -40,31 +41,29 @@ class OfTape:
     unsure: Sequence[Array] | None = None
     """Per moved input, the entries in which both differ by less than that, where it is more than `POWER` of them; None
     if there are none."""
+    rounded: float = 0.0
+    """What the claimed projection may be off by rounding that was measured of a backward off the tape."""
 
 
 def off_tape(
-    point: Point,
-    cotangent: Array,
-    taped: Sequence[Array],
-    bars: Sequence[Array],
-    beyond: Beyond,
-) -> Sequence[Array]:
-    """The bars of a backward that takes values off the tape, as what it computes from them is not moved.
+    point: Point, cotangent: Array, taped: Sequence[Array], own: Sequence[Array], beyond: Beyond
+) -> tuple[Sequence[Array], Sequence[float]]:
+    """The bars of a backward that takes values off the tape, as what it computes from them is not moved; and per input
+    what it is seen to stray from the tape between points close by, 0 where that is not asked.
 
-    Granted are a few operations of the forward's precision on numbers that may cancel, and what it is seen to stray
-    from the tape between points close by, up to a few operations in float32 or the inputs' dtype. Where these limits
-    reject the same entries it is not measured.
+    Granted unasked are a few operations of the forward's precision on numbers that may cancel, and of what is seen a
+    few operations in float32 or the inputs' dtype. Where these limits reject the same entries it is not measured.
     """
     assert point.tape is not None
     outputs = saturated_size(point, cotangent)
     sizes = [max(largest_of(t), outputs) for t in taped]
-    least = [b + UNITS * point.tape.coarsest * size for b, size in zip(bars, sizes, strict=True)]
     most = [max(GRANTED * point.coarsest, UNITS * EPSILON["float32"]) * size for size in sizes]
-    limits = zip(beyond(least), beyond([b + m for b, m in zip(least, most, strict=True)]), strict=True)
+    bars = [b + UNITS * point.tape.coarsest * size for b, size in zip(own, sizes, strict=True)]
+    limits = zip(beyond(bars), beyond([b + m for b, m in zip(bars, most, strict=True)]), strict=True)
     if all(bool((a == b).all()) for a, b in limits):
-        return least
+        return bars, [0.0 for _ in bars]
     strayed = strays_from_tape(point, cotangent, np.random.default_rng(point.vjps))
-    return [b + min(s, m) for b, s, m in zip(least, strayed, most, strict=True)]
+    return bars, [min(s, m) for s, m in zip(strayed, most, strict=True)]
 
 
 def apart(point: Point, claimed: Array, taped: Array, rtol: float) -> Array:
@@ -115,9 +114,12 @@ def of_tape(
     bars = [module_of(b).where(b == b, b, float("inf")) for b in bars]  # NaN knows nothing
     bars = [b + of_constants(point) * largest_of(t) for b, t in zip(bars, taped, strict=True)]
     assert point.tape is not None
-    found = beyond(bars)
+    found, room = beyond(bars), bars
+    strayed: Sequence[float] = ()
     if some(found) and point.tape.replays.leaks:
-        bars = off_tape(point, cotangent, taped, bars, beyond)
+        own, strayed = off_tape(point, cotangent, taped, bars, beyond)
+        bars = [b + s for b, s in zip(own, strayed, strict=True)]
+        room = [b * (s == 0) for b, s in zip(own, strayed, strict=True)]  # what is rounded is right up to rounding
         found = beyond(bars)
     rejected = found if some(found) else None
     lost = sum(
@@ -126,8 +128,10 @@ def of_tape(
     )
     known = lost <= HEARD * sum(float(abs(part).sum()) for part in parts)
     unsure = [
-        m & (abs(g - t) <= b) & (b > POWER * abs(t)) for m, g, t, b in zip(masked, claimed, taped, bars, strict=True)
+        m & (abs(g - t) <= b) & (b > POWER * abs(t)) for m, g, t, b in zip(masked, claimed, taped, room, strict=True)
     ]
     bar = sum(float(abs(shares(bars[k] * masked[k], d)).sum()) for k, d in enumerate(direction) if d is not None)
     heard = Heard(value, rejected is not None, bar) if known else None
-    return OfTape(heard, rejected, taped, bars, unsure if some(unsure) else None)
+    rounds = zip(strayed, direction, strict=False)
+    rounded = SIGNS * math.hypot(*(by * root_of_squares(d) for by, d in rounds if d is not None))
+    return OfTape(heard, rejected, taped, bars, unsure if some(unsure) else None, rounded)

@@ -25,6 +25,10 @@ SMALLEST = {
 }  # fmt: skip
 """The smallest normal number of a dtype: below it the spacing of numbers does not shrink."""
 
+SIGNS = 5.0
+"""A sum of bounded errors with random signs exceeds the root of the sum of their bounds' squares so many times once in
+100,000 (Hoeffding 1963: 2 exp(−5² / 2)), and FAIL takes two looks. The signs are those of cotangent and direction."""
+
 
 def module_of(array: Array) -> Any:
     """The array module (NumPy, CuPy) of an array."""

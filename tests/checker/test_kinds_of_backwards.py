@@ -15,6 +15,7 @@ import pylayer.paddle as paddle
 from gradcheck.result import Status
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
+F: Any = paddle.nn.functional
 BOTH = ("float64", "float32")
 
 
@@ -65,6 +66,27 @@ LOST = [
         ("a one-pass variance", layer_norm, one_pass, (4, 16)), ("an rbf kernel", kernel, kernel_vjp, (5, 3)),
     )
     if by < 1000 or forward is layer_norm
+]  # fmt: skip
+
+
+# ------------------------------------------------------------------- a backward in float32, where little is left of 1
+def in_float32(vjp: Callable[..., Any], factor: float = 1) -> Callable[..., Any]:
+    return lambda *values: factor * vjp(*(v.astype(np.float32) for v in values)).astype(np.float64)
+
+
+def silu_vjp(x: Any, y: Any, g: Any) -> Any:
+    s = 1 / (1 + np.exp(-x))
+    return g * s * (1 + x * (1 - s))
+
+
+TAILS = [
+    Claim(f"{name} of 5 · randn, its backward in float32", recorded_layer, forward, [in_float32(vjp)],
+          [in_float32(vjp, 1.01), in_float32(vjp, -1)], normal((30,), size=5.0), seeds=4)
+    for name, forward, vjp in (
+        ("tanh", paddle.tanh, lambda x, y, g: g * (1 - y * y)), ("sigmoid", F.sigmoid, lambda x, y, g: g * y * (1 - y)),
+        ("silu", F.silu, silu_vjp),
+        ("softmax", lambda x: F.softmax(x, axis=-1), lambda x, y, g: y * (g - (y * g).sum(-1, keepdims=True))),
+    )
 ]  # fmt: skip
 
 
@@ -220,7 +242,7 @@ EQUAL = [Claim("√A with two equal eigenvalues", recorded_layer, lambda a: root
                [root_vjp(0), root_vjp(0.9)], repeated, seeds=6)]  # fmt: skip
 
 test_a_right_backward_is_green, test_a_wrong_backward_fails = judging(
-    LOST, CANCELS, CONSTANTS, SMALL, MASKS, DOMINATED, EQUAL
+    LOST, TAILS, CANCELS, CONSTANTS, SMALL, MASKS, DOMINATED, EQUAL
 )
 
 
