@@ -13,7 +13,7 @@ import numpy as np
 
 from gradcheck.checker.hypotheses import HYPOTHESES
 from gradcheck.checker.look import Look, Looker
-from gradcheck.checker.of_tape import ROUNDING
+from gradcheck.checker.of_tape import unasked
 from gradcheck.checker.subject import Subject
 from gradcheck.numeric.arrays import Array, module_of, only
 from gradcheck.numeric.derivative import QUICK, quick
@@ -39,12 +39,12 @@ def causes(looker: Looker, wrong: Sequence[int], look: Look, budget: float) -> I
     if known is not None:  # what the look has shown needs no second time
         claims = [(look.cotangent, look.gradients), *claims]
     cotangents, claimed = zip(*claims, strict=True)
-    nothing = [number for number in wrong if not any(bool((g[number] != 0).any()) for g in claimed)]
+    anything = any(bool((g[number] != 0).any()) for g in claimed for number in wrong)
     rounding: list[Sequence[Array]] = []
     if point.witnessed:  # that of one cotangent is as large as that of another, if not at the same elements
         first = known.rounding if known is not None else point.rounding(cotangents[0])
         rounding = [first, [module_of(r).full_like(r, r.max(initial=0.0)) for r in first]]
-    if point.witnessed and len(nothing) < len(wrong):
+    if point.witnessed and anything:
         explained = list(point.explained([*claims, looker.claimed()], rounding[0], budget / BUDGET))
         yield from explained
         wrong = [k for k in wrong if not any(point.problem.names[point.moved[k]] in d.inputs for d in explained)]
@@ -65,7 +65,7 @@ def causes(looker: Looker, wrong: Sequence[int], look: Look, budget: float) -> I
             cotangents=cotangents,
             claimed=claimed,
             truth=values,
-            bars=[b + ROUNDING * abs(v).max(initial=0.0) for b, v in zip(bars, values, strict=True)],
+            bars=[b + unasked(point) * abs(v).max(initial=0.0) for b, v in zip(bars, values, strict=True)],
             vjp=point.vjp,
         )
         if subject.holds(subject.gradients):  # the bars are too wide to tell them from the right ones

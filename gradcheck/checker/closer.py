@@ -75,7 +75,7 @@ def outputs_alone(looker: Looker, look: Look) -> Look | None:
     others = ~known_less(derivative.both, derivative.nearby)
     if not bool(others.any()) or bool(others.all()):
         return None
-    alone = twice(lambda: looker.look(whole=True, by_rows=True, without=others))
+    alone = twice(lambda: looker.look(whole=True, without=others))
     return alone if alone.decision is Decision.FAIL and not alone.kinked else None
 
 
@@ -83,7 +83,7 @@ def unsure_by_tape(looker: Looker, look: Look) -> Look | None:
     """The entries that the tape's rounding leaves unsure, by themselves: a look that shows them to be wrong."""
     if look.tape is None or look.tape.unsure is None:
         return None
-    alone = tried(looker, look.tape.unsure, look, by_rows=looker.point.by_rows)
+    alone = tried(looker, look.tape.unsure, look)
     return alone if alone is not None and alone.decision is Decision.FAIL else None
 
 
@@ -106,20 +106,18 @@ def too_small(looker: Looker, look: Look) -> Look | None:
     return None
 
 
-def tried(
-    looker: Looker, masks: Sequence[Array | None], like: Look, thoroughly: bool = False, by_rows: bool = False
-) -> Look | None:
+def tried(looker: Looker, masks: Sequence[Array | None], like: Look, thoroughly: bool = False) -> Look | None:
     """A look over some elements that says PASS, or FAIL and a second one said so too; None where it is neither.
 
     Where nothing is claimed it looks longer only if it shall do so `thoroughly`, or the function changes farther off.
     """
     known = like.derivative if like.by_rows else None
-    look = looker.look(masks, like=known, by_rows=by_rows)
+    look = looker.look(masks, like=known, by_rows=True)
     if look.decision is Decision.PASS:
         return look
     if look.decision is Decision.UNSEEN and not look.claim.size and not thoroughly and not changes(looker, look):
         return None
-    look = twice(lambda: looker.look(masks, whole=True, like=known, by_rows=by_rows))
+    look = twice(lambda: looker.look(masks, whole=True, like=known, by_rows=True))
     wrong = look.decision is Decision.FAIL and not look.kinked
     return look if wrong or look.decision is Decision.PASS else None
 
@@ -161,4 +159,4 @@ def by_themselves(looker: Looker, entries: Sequence[Entry]) -> Look:
     for entry in entries:
         masks[entry.input].reshape(-1)[entry.index] = True
         others[entry.output] = False
-    return twice(lambda: looker.look(masks, whole=True, by_rows=True, without=others))
+    return twice(lambda: looker.look(masks, whole=True, without=others))

@@ -18,6 +18,8 @@ underflown ones beyond."""
 BESIDE = 2.0**-7
 """How far off, relative to the inputs' scale, a gradient is looked at once more: at kinks, and where witnesses
 contradict each other."""
+MOST_NAMED = 3
+"""Places that a sentence names."""
 
 UNSEEN = (
     "the derivative is too small to be seen beside the rounding errors of the forward here (saturated, flat or noisy), "
@@ -39,13 +41,13 @@ class Found:
     why: str = ""
     look: Look | None = None
     """A look that shows the gradient wrong."""
+    looker: Looker | None = None
+    """Whose look that is, if it is from another point."""
     wrong: Sequence[Entry] = ()
     exhaustive: bool = True
     """Whether `wrong` is all that is wrong."""
     diagnosis: tuple[Diagnosis, ...] = ()
     marks: tuple[str, ...] = ()
-    wrong_elsewhere: bool = False
-    """Nothing is seen here, but where the function responds the gradient is wrong."""
     doubted: bool = False
     """Nothing is certain, but something speaks against the gradient."""
 
@@ -55,9 +57,9 @@ def undecided(why: str, doubted: bool = False) -> Found:
     return Found(Status.INCONCLUSIVE, why, diagnosis=(Diagnosis.of("GC121", why),), doubted=doubted)
 
 
-def listed(names: Sequence[str], most: int, count: int) -> str:
+def listed(names: Sequence[str], count: int) -> str:
     """The first of some names, and how many more of all there are."""
-    return ", ".join(names[:most]) + (f" and {count - most} more" if count > most else "")
+    return ", ".join(names[:MOST_NAMED]) + (f" and {count - MOST_NAMED} more" if count > MOST_NAMED else "")
 
 
 def with_kink(found: Found, why: str) -> Found:
@@ -92,11 +94,11 @@ def elsewhere(looker: Looker, look: Look, anyway: bool = False) -> Found:
         if said is Said.RIGHT:
             seen = "partly lost in rounding" if anyway else "flat"
             return Found(Status.PASS, marks=(f"{seen} here, right at {multiple:g} times the inputs",))
-        if said is Said.WRONG and look.rejected is not None:
+        if said is Said.WRONG and (anyway or look.rejected is not None):
             return Found(Status.FAIL, look=look)  # the tape rejects it here, and both where something is seen
         if said is Said.WRONG:
             why = UNSEEN.format(f": at {multiple:g} times the inputs, where it responds, the gradient is wrong")
-            return replace(undecided(why, doubted=True), wrong_elsewhere=True)
+            return undecided(why, doubted=True)
         contested |= said is Said.CONTESTED
     silent = held and not contested and not look.derivative.responds and not look.seen.noisy
     if silent and look.claim.size <= look.seen.bar < float("inf"):  # what backward gives is no more than rounding
@@ -146,10 +148,11 @@ def contradicted(looker: Looker, look: Look) -> Found:
         there = beside(looker).look(whole=True).decision
     except Exception:  # it is not asked to work elsewhere
         there = Decision.UNSEEN
-    tape = looker.point.tape
-    if there in (Decision.PASS, Decision.BY_TAPE) and tape is not None and tape.kinks():
+    assert looker.point.tape is not None
+    kinks = looker.point.tape.kinks
+    if kinks and there in (Decision.PASS, Decision.BY_TAPE):
         return Found(Status.FAIL, look=look)
-    names = sorted({kink.name for kink in tape.kinks()}) if tape is not None else []
+    names = sorted({kink.name for kink in kinks})
     blamed = f" ({', '.join(names)} at a kink)" if names else ""
     why = (
         f"the differences give {look.seen.value:.6g} ± {look.seen.bar:.1g} where backward gives "
@@ -189,8 +192,8 @@ def of_lost_outputs(looker: Looker, brief: Look, found: Found) -> Found:
     if not bool(lost.any()):
         return found
     there = elsewhere(looker, brief, anyway=True)
-    if there.wrong_elsewhere:
-        return Found(Status.FAIL, look=brief)
+    if there.verdict is Status.FAIL:
+        return there
     if there.verdict is Status.PASS:
         return replace(found, marks=(*found.marks, *there.marks))
     # rounding that was seen explains the disagreement; what was only granted does not

@@ -43,7 +43,6 @@ def check_gradient(
     seed: int = 0,
     rtol: float | None = None,
     mode: Mode = "auto",
-    contracts: bool = True,
     listed: int = MOST_LISTED,
     effort: Effort = "usual",
     seconds: float = np.inf,
@@ -55,7 +54,6 @@ def check_gradient(
         rtol: widens the bars, relative to the derivative; never narrows them.
         mode: ``probe`` compares projections alone; ``auto`` also every entry where the Jacobian is diagonal, and every
             entry of the gradient where there is a tape; ``full`` every entry of every Jacobian.
-        contracts: whether to check linearity, determinism, mutation and the like (see `checker.contract`) as well.
         listed: wrong entries that the summary lists of an input at most; all that are found are counted.
         effort: ``usual`` spends about ten times the check itself on naming what is wrong; ``full`` names every entry.
         seconds: how long the check may take before naming ends. The verdict stands before that and is never lost.
@@ -64,7 +62,7 @@ def check_gradient(
         Exception: whatever the layer raises.
     """
     with np.errstate(all="ignore"):  # steps lead out of the domain, weights of what is not seen overflow
-        return Check(problem, seed, rtol or 0.0, mode, contracts, listed, effort, time.monotonic() + seconds).run()
+        return Check(problem, seed, rtol or 0.0, mode, listed, effort, time.monotonic() + seconds).run()
 
 
 @dataclass
@@ -75,7 +73,6 @@ class Check:
     seed: int
     rtol: float
     mode: Mode
-    with_contracts: bool
     listed: int
     effort: Effort
     deadline: float
@@ -97,7 +94,7 @@ class Check:
         if nothing := point.nothing_to_check:
             return self.summary(Found(Status.INCONCLUSIVE, f"nothing was checked: {nothing}"))
         contracts = Contracts(point, np.random.default_rng(self.seed + 1))
-        broken = contracts.broken() if self.with_contracts else []
+        broken = contracts.broken()
         if any(d.code == "GC131" for d in broken):  # then there is no function to differentiate
             return self.summary(Found(Status.FAIL, diagnosis=tuple(broken)))
         if not broken:  # what the contracts have run needs no second time
@@ -113,27 +110,28 @@ class Check:
             found = replace(found, verdict=Status.FAIL, diagnosis=(*broken, *found.diagnosis))
         if found.look is None or found.verdict is not Status.FAIL:
             return self.summary(found)
-        point.deadline = self.deadline
-        named = name_wrong(self.looker, found.look, self.listed, self.effort == "full")
+        looker = found.looker or self.looker
+        looker.point.deadline = self.deadline
+        named = name_wrong(looker, found.look, self.listed, self.effort == "full")
         if named.unfinished:
             found = replace(found, marks=(*found.marks, UNFINISHED))
         wrong = named.entries or found.wrong
         if named.excused and not wrong and not broken:
             return self.summary(no_entry(found))
         summary = self.summary(replace(found, wrong=wrong, diagnosis=(*found.diagnosis, *named.causes)), named)
-        scan = steps_of(self.looker, wrong[0]) if wrong else None
+        scan = steps_of(looker, wrong[0]) if wrong else None
         return summary if scan is None else summary.model_copy(update={"scan": scan})
 
     def summary(self, found: Found, named: Named | None = None) -> GradientSummary:
         """The result, with everything that was counted so far."""
+        named = named or Named(exhaustive=found.exhaustive)
         names = [self.problem.names[k] for k in self.point.moved]
         elements = Counter(number for number, _ in {(entry.input, entry.index) for entry in found.wrong})
         counts: dict[str, tuple[int, int]] = {}
         for number, name in enumerate(names):
-            known = 0 if named is None or number not in named.wrong else int(named.wrong[number].sum())
+            known = int(named.wrong[number].sum()) if number in named.wrong else 0
             count = max(elements[number], known)
-            right = named is not None and number in named.right
-            if count or right or found.verdict is not Status.FAIL:
+            if count or number in named.right or found.verdict is not Status.FAIL:
                 counts[name] = (count, self.point.x[number].size)
         listed = [e for k in range(len(names)) for e in [e for e in found.wrong if e.input == k][: self.listed]]
         worst = [abs(e.analytic - e.numeric) / e.bar if e.bar else np.inf for e in found.wrong]
@@ -141,13 +139,13 @@ class Check:
             verdict=found.verdict,
             why=found.why,
             wrong=tuple(self.point.named(entry) for entry in listed),
-            wrong_counts=counts if found.look is not None or found.wrong or found.verdict is not Status.FAIL else {},
-            exhaustive=found.exhaustive if named is None else named.exhaustive,
+            wrong_counts=counts,
+            exhaustive=named.exhaustive,
             worst_error=max(worst, default=self.worst),
             diagnosis=found.diagnosis,
             certified=self.certified and found.verdict in (Status.PASS, Status.KINK),
             marks=found.marks,
-            patterns=named.patterns if named is not None else (),
+            patterns=named.patterns,
             seed=self.seed,
             evaluations=self.point.evaluations,
         )
@@ -195,7 +193,9 @@ class Check:
             text = f"the gradient is not between the one-sided derivatives at {element}"
             return Found(Status.FAIL, wrong=kinks.wrong, diagnosis=(Diagnosis.of("GC120", text),))
         if kinks.wrong_beside is not None:
-            return Found(Status.FAIL, look=kinks.wrong_beside)
+            looker, look = kinks.wrong_beside
+            text = f"the gradient is wrong beside {kinks.text}: the wrong entries are those at a point close by"
+            return Found(Status.FAIL, look=look, looker=looker, diagnosis=(Diagnosis.of("GC120", text),))
         if not bool(kinks.kinked.all()):
             smooth = twice(lambda: self.looker.look(masks, whole=True, by_rows=True, without=kinks.kinked))
             if smooth.decision is Decision.FAIL:
@@ -214,34 +214,33 @@ class Check:
                 return Found(Status.PASS, marks=("the differences against an operation's own rule",))
             return self.failed(look)
         if not look.kinked and look.decision is Decision.PASS:
-            found = self.closer(look)
+            found = self.more_looks(look)
         else:
-            found = self.longer(masks, look.kinked)
+            found = self.by_whole_scan(masks, look.kinked)
         if self.point.tape is not None:
             return found
         if found.verdict is Status.PASS and look.decision is not Decision.PASS and found.look is not None:
             return of_lost_outputs(self.looker, look, found)
-        if found.verdict not in (Status.FAIL, Status.INCONCLUSIVE):
-            return found
-        self.looker.fine = True  # FAIL only if it is wrong whatever the finest structure is
-        fine = self.longer(masks, look.kinked)
+        if found.verdict in (Status.FAIL, Status.INCONCLUSIVE):
+            return self.by_the_finer_reading(found, masks, look.kinked)
+        return found
+
+    def by_the_finer_reading(self, found: Found, masks: Sequence[Array | None] | None, kinked: bool) -> Found:
+        """`found` by the coarser reading, or what the finer one gives: its PASS always counts, its FAIL where the
+        coarser says FAIL or doubts the gradient, its KINK only where nothing is doubted."""
+        self.looker.fine = True
+        fine = self.by_whole_scan(masks, kinked)
         doubted = found.verdict is Status.FAIL or found.doubted
         # what rounds has kinks everywhere, so that KINK tells nothing once the gradient is doubted
         believed = (Status.PASS, Status.FAIL) if doubted else (Status.PASS, Status.KINK)
         self.looker.fine = fine.verdict in believed
         return fine if self.looker.fine else found
 
-    def longer(self, masks: Sequence[Array | None] | None, kinked: bool) -> Found:
-        """The same from a whole scan, where a first look was not enough; FAIL if another direction shows it too."""
-        failed = False
-        for _ in range(1 if self.looker.fine else MOST_LOOKS):
-            look = self.looker.look(masks, whole=True, by_rows=kinked)
-            if look.kinked:
-                return self.with_kinks(Found(Status.PASS), masks)
-            once_more = failed if look.decision is Decision.UNSEEN else look.decision is Decision.FAIL and not failed
-            failed |= once_more
-            if look.rejected is not None or not once_more:
-                break
+    def by_whole_scan(self, masks: Sequence[Array | None] | None, kinked: bool) -> Found:
+        """The same from a whole scan, where a first look was not enough."""
+        look = self.whole_look(masks, kinked)
+        if look.kinked:
+            return self.with_kinks(Found(Status.PASS), masks)
         self.worst = look.error
         match look.decision:
             case Decision.FAIL:
@@ -250,14 +249,27 @@ class Check:
                 return contradicted(self.looker, look)
             case Decision.UNSEEN:
                 return elsewhere(self.looker, look)
-        return self.closer(look)
+        return self.more_looks(look)
+
+    def whole_look(self, masks: Sequence[Array | None] | None, by_rows: bool) -> Look:
+        """A scan over all steps. FAIL is not believed once: more directions follow, until one of them sees anything."""
+        look = self.looker.look(masks, whole=True, by_rows=by_rows)
+        if self.looker.fine or look.decision is not Decision.FAIL:
+            return look
+        for _ in range(MOST_LOOKS - 1):
+            if look.kinked or look.rejected is not None:
+                break
+            look = self.looker.look(masks, whole=True, by_rows=by_rows)
+            if look.decision is not Decision.UNSEEN:
+                break
+        return look
 
     def failed(self, look: Look) -> Found:
         """FAIL for what a look shows."""
         self.worst = look.error
         return Found(Status.FAIL, look=look)
 
-    def closer(self, look: Look) -> Found:
+    def more_looks(self, look: Look) -> Found:
         """What one projection cannot show: another cotangent and direction, every input alone, what is too small."""
         self.worst = look.error
         marks = ("by the tape",) if look.decision is Decision.BY_TAPE else ()
@@ -279,11 +291,12 @@ class Check:
             else:
                 wrong_ones = wrong_on_diagonal(self.looker, look, second, 0, by_either=True)
                 self.certified = wrong_ones == [] and bool((look.derivative.both.bar < np.inf).all())
-                shown = by_themselves(self.looker, wrong_ones) if wrong_ones else look
-                if wrong_ones and shown.decision is Decision.FAIL:
-                    return replace(self.failed(shown), wrong=wrong_ones)
-                if shown.decision is Decision.UNSEEN:
-                    return elsewhere(self.looker, shown)
+                if wrong_ones:
+                    shown = by_themselves(self.looker, wrong_ones)
+                    if shown.decision is Decision.FAIL:
+                        return replace(self.failed(shown), wrong=wrong_ones)
+                    if shown.decision is Decision.UNSEEN:
+                        return elsewhere(self.looker, shown)
         return Found(Status.PASS, marks=marks, look=look)
 
     def in_low_precision(self) -> Found | None:

@@ -23,8 +23,6 @@ steps of ratio 4 that is 4^(1 − p) beside a power p: more than 1 for p < 1, an
 slope has a limit (1/2 for x^1.5, 1/4 for what is smooth). Powers from 1 to 1.07 are taken for logarithms."""
 MOST_LOOKED_AT = 16
 """Elements that are held against the function's slope, drawn at random."""
-MOST_NAMED = 3
-"""Elements that a sentence names."""
 
 
 def infinite(looker: Looker) -> Found | None:
@@ -55,14 +53,12 @@ def infinite(looker: Looker) -> Found | None:
         else:
             wrong.append(entry)
     if wrong:
-        names = listed([point.place(entry) for entry in wrong], MOST_NAMED, len(wrong))
+        names = listed([point.place(entry) for entry in wrong], len(wrong))
         text = f"backward gives {wrong[0].analytic:g} at {names}, as the slope on neither side does"
         exhaustive = len(drawn) == len(places)
         return Found(Status.FAIL, wrong=wrong, exhaustive=exhaustive, diagnosis=(Diagnosis.of("GC124", text),))
     point.held = elements
-    return Found(
-        Status.KINK, f"the slope grows without bound at {listed(right, MOST_NAMED, len(places))}, as backward says"
-    )
+    return Found(Status.KINK, f"the slope grows without bound at {listed(right, len(places))}, as backward says")
 
 
 def slopes(looker: Looker, number: int, index: int, cotangent: Array) -> dict[str, tuple[float, float]]:

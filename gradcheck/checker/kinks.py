@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gradcheck.checker.decide import Decision
-from gradcheck.checker.elsewhere import beside, listed
+from gradcheck.checker.elsewhere import MOST_NAMED, beside, listed
 from gradcheck.checker.look import Look, Looker
 from gradcheck.checker.point import Point
 from gradcheck.numeric.arrays import Array, flat, inner, module_of, place_in, unflat
@@ -29,8 +29,6 @@ what was not seen may lie beyond what was by as much as those seen are apart, an
 with the larger number too: of 30 pieces (a sort of 30 equal numbers) one is not seen then once in 700."""
 MOST_OUTPUTS = 16
 """Kinked outputs that are looked at by themselves, drawn at random; of a diagonal Jacobian all are."""
-MOST_NAMED = 3
-"""Kinks that the result names."""
 NEAR, STEP = 2.0**-20, 2.0**-30
 """How far off the points are at which the function is looked at for its derivatives nearby, and the step there,
 relative to the inputs' scale: 1,024 times smaller, so that few steps reach over a kink where 30 pieces meet."""
@@ -52,22 +50,21 @@ class Kinks:
     places: list[str]
     kinked: Array
     """The outputs that have one."""
-    count: int = 0
-    """How many outputs those are."""
-    wrong_beside: Look | None = None
+    wrong_beside: tuple[Looker, Look] | None = None
+    """A look from a point beside, at which backward is wrong."""
 
     @property
     def text(self) -> str:
         """Where the function has no derivative."""
-        return listed(self.places, MOST_NAMED, self.count)
+        return listed(self.places, int(self.kinked.sum()))
 
 
 def kinked_by_tape(point: Point) -> list[Array] | None:
     """Per moved input the elements that feed an operation at its kink, as the tape tells; None if none do."""
     tape = point.tape
-    if tape is None or tape.smooth:
+    if tape is None:
         return None
-    kinks = tape.kinks()
+    kinks = tape.kinks
     if not kinks:
         return None
     masks = [module_of(x).zeros(x.shape, dtype=bool) for x in point.x]
@@ -110,8 +107,7 @@ def judged(looker: Looker, masks: Masks | None) -> Kinks:
     if wrong or not which:
         return Kinks(wrong, [], kinked)
     beside = beside_is_wrong(looker, masks)
-    places = named(looker, masks, which[:MOST_NAMED])
-    return Kinks([], places, kinked, len(which), beside)
+    return Kinks([], named(looker, masks, which[:MOST_NAMED]), kinked, beside)
 
 
 class Range(NamedTuple):
@@ -183,8 +179,8 @@ def outside(
     return Entry(number, index, point.outputs.element(output), own, value, abs(high - low) / abs(step) / 2)
 
 
-def beside_is_wrong(looker: Looker, masks: Masks | None) -> Look | None:
-    """A look at a point beside at which backward is wrong, if there is one."""
+def beside_is_wrong(looker: Looker, masks: Masks | None) -> tuple[Looker, Look] | None:
+    """A look from a point beside at which backward is wrong, if there is one."""
     for _ in range(2):
         try:
             there = beside(looker, masks)
@@ -192,7 +188,7 @@ def beside_is_wrong(looker: Looker, masks: Masks | None) -> Look | None:
             if look.decision is Decision.FAIL:
                 look = there.look(by_rows=True, whole=True)
                 if look.decision is Decision.FAIL:
-                    return look
+                    return there, look
         except Exception:  # it is not asked to work elsewhere
             return None
     return None

@@ -18,6 +18,7 @@ from gradcheck.numeric.arrays import EPS, EPSILON, SIGNS, Array, module_of, root
 from gradcheck.numeric.derivative import BRIEF, Derivative, Interval, derivative_of
 from gradcheck.numeric.line import LARGE, RATIO, USUAL, Scan, moved
 from gradcheck.numeric.noise import OF_FLOAT32, ON_THE_WAY, measured, stairs, with_hidden
+from gradcheck.witness.tape import Tape
 
 EXCLUDED = (Decision.FAIL, Decision.CONTRADICTION)
 """Decisions by which the differences exclude the claim."""
@@ -178,15 +179,15 @@ class Looker:
         Where there is a tape, it knows how much can hide.
         """
         xp, tape = module_of(scan.line.outputs), self.point.tape
-        found = measured(scan, (1.0, -1.0)) if whole else measured(scan)
+        found = measured(scan, both_sides=whole)
         if whole:
             hidden, sure = with_hidden(scan, found)
-        if whole and tape is not None:
-            total = self.tape_noise([], xp.ones_like(self.point.outputs.vector), 0.0)
-            found = xp.minimum(hidden, xp.maximum(found, total))
-        elif whole:
-            self.in_float32 |= bool((sure > 0).any())
-            found = xp.maximum(sure, found if self.fine else xp.maximum(hidden, self.floor))
+            if tape is not None:
+                total = self.tape_noise(tape, xp.ones_like(self.point.outputs.vector))
+                found = xp.minimum(hidden, xp.maximum(found, total))
+            else:
+                self.in_float32 |= bool((sure > 0).any())
+                found = xp.maximum(sure, found if self.fine else xp.maximum(hidden, self.floor))
         # what stands still between close values as well
         coarsest = EPSILON["float32"] if self.in_float32 else EPS if tape is None else tape.coarsest
         return xp.maximum(found, coarsest * scan.line.sizes)
@@ -207,16 +208,21 @@ class Looker:
         at the point itself numbers may cancel; measured where these cannot tell it."""
         xp, scan = module_of(cotangent), Scan(self.point.line(direction, cotangent))
         reach = RATIO ** TAPE_STEPS[-1]
-        noise = max(self.tape_noise(direction, cotangent, t) for t in (0.0, reach, -reach))
+        tapes = [self.point.tape]
+        if tapes[0] is not None:
+            tapes += [self.tape_at(direction, t) for t in (reach, -reach)]
+        noise = max(self.tape_noise(tape, cotangent) for tape in tapes)
         if not np.isfinite(noise):
             return self.scanned(scan, self.noise(scan, whole), whole, BRIEF)
         return self.scanned(scan, xp.asarray([noise]), whole, TAPE_STEPS)
 
-    def tape_noise(self, direction: list[Array | None], cotangent: Array, t: float) -> float:
-        """The rounding error of the weighted outputs at x + t·d, as the tape there tells it."""
-        point = self.point
-        tape = point.recorded(point.at(moved(point.x, direction, t))) if t else point.tape
-        noise = np.inf if tape is None else tape.noise(point.outputs.split(cotangent))
+    def tape_at(self, direction: list[Array | None], t: float) -> Tape | None:
+        """The recorded forward at x + t·d."""
+        return self.point.recorded(self.point.at(moved(self.point.x, direction, t)))
+
+    def tape_noise(self, tape: Tape | None, cotangent: Array) -> float:
+        """The rounding error of the weighted outputs, as a tape tells it; inf where it does not."""
+        noise = np.inf if tape is None else tape.noise(self.point.outputs.split(cotangent))
         return noise if noise == noise else np.inf
 
     def claimed(self, size: float = 1.0) -> tuple[Array, list[Array]]:

@@ -11,7 +11,7 @@ import numpy as np
 from gradcheck.checker.causes import BUDGET, causes
 from gradcheck.checker.decide import Decision
 from gradcheck.checker.look import Look, Looker
-from gradcheck.checker.of_tape import ROUNDING, apart, of_tape
+from gradcheck.checker.of_tape import apart, of_tape, unasked
 from gradcheck.checker.point import SUM_OF_OUTPUTS, OutOfTimeError, Point
 from gradcheck.checker.structure import claimed_diagonal, wrong_on_diagonal
 from gradcheck.numeric.arrays import Array, module_of, only
@@ -190,8 +190,8 @@ def wrong_in(looker: Looker, number: int, look: Look) -> tuple[list[Entry], bool
         if array.size and point.x[number].size:
             block = block_of(point, number, start, tuple(array.shape))
             pairs = paired_axes(block, looker.random)
-            found += wrong_in_block(block, pairs, look.derivative.noise, ROUNDING + looker.rtol)
-            excused |= bool(block.excused)
+            found += wrong_in_block(block, pairs, look.derivative.noise, unasked(point) + looker.rtol)
+            excused |= block.stands_still
         start += array.size
     return found, excused
 
@@ -214,7 +214,7 @@ def block_of(point: Point, number: int, start: int, shape: tuple[int, ...]) -> B
 def everything(looker: Looker) -> list[Entry] | None:
     """Every wrong entry of every Jacobian, for mode ``full``; None where it is too large or complex."""
     point = looker.point
-    if point.complex or not point.by_rows or sum(point.entries(k) for k in range(len(point.x))) > MOST_ENTRIES:
+    if point.complex or not point.by_rows or sum(x.size for x in point.x) * point.outputs.size > MOST_ENTRIES:
         return None
     look = looker.look(by_rows=True)
     return [entry for number in range(len(point.x)) for entry in wrong_in(looker, number, look)[0]]

@@ -68,8 +68,13 @@ def off_tape(
 
 def apart(point: Point, claimed: Array, taped: Array, rtol: float) -> Array:
     """The elements in which a claimed gradient and the tape's differ by more than is granted unasked."""
-    granted = ROUNDING + of_constants(point) + rtol
+    granted = unasked(point) + rtol
     return ~(abs(claimed - taped) <= granted * module_of(claimed).maximum(abs(claimed), abs(taped)))
+
+
+def unasked(point: Point) -> float:
+    """The rounding granted to a claim wherever it is compared, relative to an entry: see `ROUNDING`, `of_constants`."""
+    return ROUNDING + of_constants(point)
 
 
 def of_constants(point: Point) -> float:

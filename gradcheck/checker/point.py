@@ -174,8 +174,7 @@ class Point:
     def by_tape(self, cotangent: Array) -> list[Array]:
         """The gradients of the moved inputs by the tape."""
         assert self.tape is not None
-        found = self.tape.gradient(self.outputs.split(cotangent))
-        return [wide(found[k]) for k in self.moved]
+        return self.of_moved(self.tape.gradient(self.outputs.split(cotangent)))
 
     def rounding(self, cotangent: Array, enough: Callable[[list[Array]], bool] = lambda bars: False) -> list[Array]:
         """Per moved input and element, how far claim and tape together may be off by rounding on the way.
@@ -205,10 +204,6 @@ class Point:
         return explain(tape, pairs, self.problem.names, of_all(rounding), walks)
 
     # ----------------------------------------------------------------- names
-    def entries(self, number: int) -> int:
-        """The number of entries of the Jacobian of one moved input."""
-        return self.x[number].size * self.outputs.size  # type: ignore[no-any-return]
-
     @property
     def complex(self) -> bool:
         """Whether an input or output is complex."""

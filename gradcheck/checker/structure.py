@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gradcheck.checker.look import Look, Looker
-from gradcheck.checker.of_tape import ROUNDING
+from gradcheck.checker.of_tape import ROUNDING, unasked
 from gradcheck.numeric.arrays import Array, module_of
 from gradcheck.numeric.jacobian import Entry
 
@@ -47,7 +47,7 @@ def wrong_on_diagonal(
         if d is None or not bool((d != 0).all()):
             return None
         value, bar = found.both.value / d.reshape(-1), found.both.bar / abs(d.reshape(-1))
-        granted = (ROUNDING + looker.rtol) * xp.maximum(abs(claimed), abs(value))
+        granted = (unasked(looker.point) + looker.rtol) * xp.maximum(abs(claimed), abs(value))
         kinked |= found.kinked | found.unclear
         wrong.append(~(abs(claimed - value) <= bar + granted))
         seen.append((value, bar, bar + granted))

@@ -63,11 +63,9 @@ class Line:
     ) -> None:
         self.f, self.x, self.outputs, self.weights = f, x, outputs, weights
         self.direction = direction
-        self.evaluations = 0
 
     def values(self, t: float) -> Array:
         """The flat real outputs at x + t · direction, in float64."""
-        self.evaluations += 1
         return real(flat(self.f(moved(self.x, self.direction, t))))
 
     def at(self, t: float) -> Sample:
@@ -129,9 +127,9 @@ def scale_of(x: Array) -> Array:
     return xp.where(usable, power, typical)
 
 
-def random_direction(x: Array, scale: Array, random: np.random.Generator, bits: int = DIRECTION_BITS) -> Array:
+def random_direction(x: Array, scale: Array, random: np.random.Generator) -> Array:
     """A direction with random signs, and magnitudes of 1 to 2 times the scale; complex where `x` is."""
-    xp, half = module_of(x), 2**bits
+    xp, half = module_of(x), 2**DIRECTION_BITS
 
     def draw() -> Any:
         drawn = random.integers(-half, half, x.shape) / half

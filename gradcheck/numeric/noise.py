@@ -99,22 +99,22 @@ COARSEST = 2.0**-5
 """Rounding is no larger share of the values (the spacing of bfloat16 is 2^-7): what is, is the function's structure."""
 
 
-def measured(scan: Scan, sides: Sequence[float] = (1.0,)) -> Array:
+def measured(scan: Scan, both_sides: bool = False) -> Array:
     """A bound of the rounding error of every row, if all structure that is seen is the function's.
 
-    Of both `sides` the larger counts unless it is so much larger that it sees a kink or a jump there. Where nothing
+    Of both sides the larger counts unless it is so much larger that it sees a kink or a jump there. Where nothing
     changes at all, numbers of size 1 on the way may hide it (1 + x at 1e-17).
     """
     line = scan.line
     xp, size = module_of(line.outputs), line.sizes
     found: list[Array] = []
-    for sign in sides:
+    for sign in (1.0, -1.0) if both_sides else (1.0,):
         table = NEAR.values(xp, line, sign)
         level = (table[1:] == table[:-1]).mean(axis=0) > 0.5
         bound = xp.maximum(DEVIATIONS * NEAR.deviation(xp, table), EPS * size)
         bound = xp.where(level, EPS * xp.maximum(size, 1.0), bound)
         found.append(xp.where(xp.isfinite(bound), bound, xp.inf))
-    return xp.maximum(of_both(*found), stairs(scan)) if len(found) == 2 else found[0]
+    return xp.maximum(of_both(*found), stairs(scan)) if both_sides else found[0]
 
 
 def of_both(ahead: Array, behind: Array) -> Array:

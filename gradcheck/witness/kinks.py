@@ -103,9 +103,6 @@ KINKED: dict[str, Rule] = {
 }
 """The operations that can have a kink or a jump, and where they have one."""
 
-AT_AN_EDGE = {"sqrt", "norm"}
-"""Those that are smooth except at the edge of their domain, where a kink may arise: √(x²)."""
-
 
 def kinks(graph: Graph) -> list[Kink]:
     """The operations at a kink, a tie or a jump, in order of execution."""
@@ -121,13 +118,6 @@ def kinks(graph: Graph) -> list[Kink]:
         if starts:
             found.append(Kink(step.name, [g != 0 for g in graph.pulled(starts)]))
     return found
-
-
-def smooth(graph: Graph) -> bool:
-    """Whether no operation on the way can have a kink or a jump."""
-    return all(
-        step.name in AT_AN_EDGE and not any(bool(mask.any()) for mask in masks(graph, step)) for step in kinked(graph)
-    )
 
 
 def kinked(graph: Graph) -> list[Any]:

@@ -19,7 +19,7 @@ import numpy as np
 from gradcheck.backends.base import Array, Recording, Step
 from gradcheck.numeric.arrays import EPSILON, SMALLEST, wide
 from gradcheck.witness.graph import EXACT, Graph
-from gradcheck.witness.kinks import kinks, smooth
+from gradcheck.witness.kinks import kinks
 from gradcheck.witness.rounding import Replays, claim_rounding, tape_rounding
 
 SUMS = {
@@ -59,8 +59,7 @@ class Tape(Graph):
             return f"recording it raised {self.recording.error}"
         return "recorded, it gives other values: memory is changed behind a view" if self.differs else ""
 
-    kinks = kinks
-    smooth = cached_property(smooth)
+    kinks = cached_property(kinks)
 
     # ----------------------------------------------------------------- rounding
     def noise(self, cotangents: Sequence[Array | None]) -> float:

@@ -6,12 +6,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from claims import numpy_layer, paddle_layer
 from layers import problem
 
+import gradcheck
+import pylayer.paddle as paddle
 from gradcheck.checker.gradient import check_gradient
 from gradcheck.result import GradientSummary, Status
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
+F: Any = paddle.nn.functional
 RANDOM = np.random.default_rng(11)
 X = RANDOM.standard_normal((6, 4))
 
@@ -210,6 +214,27 @@ def test_an_elementwise_jacobian_costs_no_more_in_full() -> None:
     assert full.evaluations <= auto.evaluations + 20
     assert auto.certified
     assert full.certified
+
+
+@pytest.mark.parametrize("mode", ["auto", "full"])
+def test_in_full_a_gradient_is_granted_the_rounding_that_it_is_granted_otherwise(mode: Any) -> None:
+    def shifted_tanh(x: Any, w: Any) -> Any:
+        return paddle.tanh(x) + w
+
+    saturated = paddle_layer(shifted_tanh, lambda x, w, y, g: (g / paddle.cosh(x) ** 2, g))
+    assert gradcheck.check(saturated, np.array([8.0, 10, -9, 1]), np.ones(4), mode=mode).verdict is Status.PASS
+    constant = numpy_layer(lambda x, w: 0.1 * x * x + w, lambda x, w, y, g: (g * float(np.float32(0.2)) * x, g))
+    x = np.array([1, 2, 3, 0.5], "float32")
+    assert gradcheck.check(constant, x, np.ones(4, "float32"), mode=mode).verdict is Status.PASS
+
+
+@pytest.mark.parametrize("layer", [numpy_layer(lambda x: np.maximum(x, 0), zero), paddle_layer(F.relu, zero)])
+def test_a_gradient_that_is_wrong_beside_a_kink_has_its_wrong_entries_listed(layer: Any) -> None:
+    summary = gradcheck.check(layer, np.zeros(3))
+    assert summary.verdict is Status.FAIL
+    assert [d.code for d in summary.diagnosis] == ["GC120", "GC108"]
+    assert len(summary.wrong) == summary.wrong_counts["x0"][0] > 0
+    assert {(e.analytic, round(e.numeric, 6)) for e in summary.wrong} == {(0, 1)}
 
 
 def test_one_entry_that_is_off_by_a_billionth_is_found_among_a_thousand() -> None:

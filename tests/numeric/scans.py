@@ -72,7 +72,7 @@ def look(f: Function, x: Any, steps: Sequence[int] = ALL, *, seed: int | None = 
     scale = scale_of(point)
     d = scale if seed is None else random_direction(point, scale, np.random.default_rng(seed))
     scan = Scan(line_of(f, point, d))
-    noise = measured(scan, (1.0, -1.0))
+    noise = measured(scan, both_sides=True)
     noise = with_hidden(scan, noise)[0] if hidden else noise
     scan.extend(steps)
     return Looked(derivative_of(scan, noise), d)

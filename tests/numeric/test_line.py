@@ -55,13 +55,6 @@ def test_a_complex_output_has_two_rows_an_element() -> None:
     np.testing.assert_array_equal(line.at(0.5).change, [moved.real, moved.imag])
 
 
-def test_evaluations_are_counted() -> None:
-    line = line_of(np.tanh, [0.3])
-    for t in (0.1, 0.2, -0.1):
-        line.at(t)
-    assert line.evaluations == 3
-
-
 # --------------------------------------------------------------------------- the scale and the direction
 @given(FLOATS)
 def test_the_scale_of_a_number_is_the_power_of_two_below_it(x: float) -> None:

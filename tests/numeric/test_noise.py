@@ -18,13 +18,12 @@ from gradcheck.numeric.noise import measured, with_hidden
 
 Function = Callable[[Array], Array]
 ROUNDING = 2.0**-53
-BOTH = (1.0, -1.0)
 
 
-def noise_of(f: Function, x: object, hidden: bool = False, sides: tuple[float, ...] = BOTH) -> Array:
+def noise_of(f: Function, x: object, hidden: bool = False, both_sides: bool = True) -> Array:
     """The noise of every output of an elementwise function."""
     scan = Scan(line_of(f, np.atleast_1d(np.asarray(x, dtype=float))))
-    noise = measured(scan, sides)
+    noise = measured(scan, both_sides)
     return with_hidden(scan, noise)[0] if hidden else noise
 
 
@@ -97,7 +96,7 @@ def test_every_output_has_its_own() -> None:
 def test_of_a_sum_it_is_that_of_the_sum() -> None:
     x, weights = np.linspace(0.1, 2, 500), np.random.default_rng(0).standard_normal(500)
     scan = Scan(line_of(np.tanh, x, weights=weights))
-    noise = float(measured(scan, BOTH)[0])
+    noise = float(measured(scan, both_sides=True)[0])
     assert ROUNDING * abs(float(weights @ np.tanh(x))) <= noise <= 64 * ROUNDING * abs(weights * np.tanh(x)).sum()
 
 
