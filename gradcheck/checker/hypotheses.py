@@ -19,6 +19,8 @@ from gradcheck.witness.candidates import FORMULAS, bracketed, products
 LEAST_DIGITS = 6.0
 """Digits of the right gradient that have to be known for a formula with a free factor: of 200 tried, one fits four of
 them by chance once in 50 times, six once in 5,000."""
+LEAST_LENGTH = 5
+"""Elements of an axis from which a factor is taken for their number: 2, 3 and 4 are powers and constants more often."""
 SIGNS = 16
 """Elements from which a function that has one size throughout, such as the sign, is tried: any signs of n elements are
 those of one of 30 functions once in 2^(n − 6)."""
@@ -66,7 +68,7 @@ def factor(s: Subject) -> Held:
         return  # of one number any factor can be found
     times = f"numeric = {shown(c)} · analytic"
     for what, n in sizes(s):
-        if n > 2 and min(abs(abs(c) / n - 1), abs(abs(c) * n - 1)) <= 1e-9:
+        if n >= LEAST_LENGTH and min(abs(abs(c) / n - 1), abs(abs(c) * n - 1)) <= 1e-9:
             yield "GC112", f"{times if abs(c) > 1 else f'numeric = analytic / {shown(1 / c)}'}, and {n} is {what}"
     yield "GC101", f"{times}, for all entries"
 

@@ -32,11 +32,11 @@ Family = Callable[[Edge], Iterator[Candidate]]
 
 def tried(edge: Edge) -> Iterator[Candidate]:
     """All candidates of an edge, in an order that depends on shapes alone."""
-    families: list[Family] = []
+    families: list[Family] = [factor_forgotten] if edge.position == Edge.WHOLE else []
     if edge.alone and edge.y.shape == edge.right.shape and (edge.read or not edge.right.any()):
         families += [unchanged, elementwise]  # else the derivative is the same at all points
     if edge.position >= 0:
-        families += [*FAMILIES.get(edge.step.name, ()), inverse, exchanged, substituted]
+        families += [*FAMILIES.get(edge.step.name, ()), inverse, exchanged, sisters, substituted]
     for family in families:
         yield from (found for found in family(edge) if np.shape(found.value) == edge.right.shape)
 
@@ -49,12 +49,20 @@ def factors(mistake: Mistake) -> dict[float, float]:
     square = edge.step.name in ("square", "pow", "sqrt", "rsqrt") or (edge.step.name == "multiply" and edge.alone)
     found = {0.0: 0.0, -1.0: 1.0, **dict.fromkeys((2.0, 0.5), 1.0 if square else 1.5)}
     found |= dict.fromkeys((-2.0, -0.5, 3.0, 1 / 3, 4.0, 0.25), 3.0)
+    if edge.step.name in ("neg", "subtract"):
+        found[-1.0] = 0.5  # the sign is written there
     shapes = [edge.right.shape, *map(np.shape, edge.given)]
-    sizes = [max(int(np.prod(shape)), 1) for shape in shapes]
-    for n in {n for shape in shapes for n in (*shape, int(np.prod(shape))) if n > 1}:
-        added_up = 1.0 if n * min(sizes) == max(sizes) else 2.0  # by a sum, a mean or a broadcast here
+    together = summed(edge)
+    for n in {n for shape in shapes for n in (*shape, int(np.prod(shape)), together) if n > 1}:
+        added_up = 1.0 if n == together else 2.0
         found = {n: added_up, 1 / n: added_up, n / (n - 1): 2.0, (n - 1) / n: 2.0, -n: 3.0, -1 / n: 3.0} | found
     return found
+
+
+def summed(edge: Edge) -> int:
+    """How many elements are added up to one here, by a sum, a mean or a broadcast; 1 if none are."""
+    sizes = [max(int(np.prod(shape)), 1) for shape in (edge.right.shape, *map(np.shape, edge.given))]
+    return max(sizes) // min(sizes)
 
 
 # --------------------------------------------------------------------------- families
@@ -79,16 +87,21 @@ SOFTMAX: dict[str, dict[str, Callable[..., Array]]] = {
         "takes the row mean of y g, not its sum,": lambda g, y, row: y * (g - row(y * g) / row(0 * g + 1)),
         "leaves out the factor y": lambda g, y, row: g - row(y * g),
         "subtracts the row sum without the factor y": lambda g, y, row: y * g - row(y * g),
-        "sums over the wrong axis": lambda g, y, row: y * (g - row(y * g, 1)),
     },
     "log_softmax": {
         "subtracts the row sum without the softmax": lambda g, y, row: g - row(g),
         "takes the row mean of g, not its sum,": lambda g, y, row: g - np.exp(y) * row(g) / row(0 * g + 1),
         "leaves out the row sum of g": lambda g, y, row: g - np.exp(y) * g,
+        "leaves out g": lambda g, y, row: -np.exp(y) * row(g),
         "multiplies by the logarithm in place of the softmax": lambda g, y, row: g - y * row(g),
     },
 }
 """Of the output y, the cotangent g, and what sums over a row."""
+
+RIGHT_SOFTMAX: dict[str, Callable[..., Array]] = {
+    "softmax": lambda g, y, row: y * (g - row(y * g)), "log_softmax": lambda g, y, row: g - np.exp(y) * row(g),
+}  # fmt: skip
+"""Their own rules."""
 
 MONOMIALS = {
     ("multiply", 0): (1, 0, 1), ("multiply", 1): (1, 0, 1), ("divide", 0): (1, 0, -1), ("divide", 1): (-1, -2, 1),
@@ -106,7 +119,7 @@ def unchanged(edge: Edge) -> Iterator[Candidate]:
 
 def elementwise(edge: Edge) -> Iterator[Candidate]:
     """Another derivative."""
-    for (name, formula), (letter, v) in itertools.product(DERIVATIVES.items(), (("y", edge.y), ("x", edge.x))):
+    for (name, formula), (letter, v) in itertools.product(DERIVATIVES.items(), (("y", edge.y), ("{own}", edge.x))):
         says, value = name.format(letter), formula(v)
         for words, factor in ((says, value), (f"1 / {bracketed(says)}", 1 / value)):
             yield Candidate("GC119", 2, f"takes {words} for the derivative of y = {{op}}", edge.g * factor)
@@ -128,8 +141,13 @@ def monomials(edge: Edge) -> Iterator[Candidate]:
     _, *right = MONOMIALS[edge.step.name, edge.position]
     for a, b in itertools.product(range(-2, 3), repeat=2) if edge.other is not None else ():
         if [a, b] != right:
-            cost = 2 + abs(a - right[0]) + abs(b - right[1]) if a or b else 1
-            says = f"multiplies by {product(a, b)} in place of {product(*right)}" if a or b else FORGETS
+            further = 0 if (a, b) == (right[1], right[0]) else 1  # one operand for the other is a slip
+            cost = 1 + further + abs(a - right[0]) + abs(b - right[1]) if a or b else 1
+            says = f"multiplies by {product(a, b)} in place of {product(*right)}"
+            if not a and not b and edge.position + (edge.step.name == "multiply"):
+                says = FORGETS
+            elif not a and not b and edge.position == 0:
+                says = "forgets to divide by {other}"
             yield Candidate("GC116", cost, says, edge.fit(powers(edge, a, b)))
 
 
@@ -170,21 +188,26 @@ def products(first: tuple[str, Array], others: Sequence[tuple[str, Array]]) -> I
 
 
 def products_of_matrices(edge: Edge) -> Iterator[Candidate]:
-    """The cotangent, or its product with the other operand or this one, transposed or not."""
+    """The cotangent, or its product with the other operand or this one, transposed or not, or the first of a batch."""
     yield Candidate("GC116", 2, FORGETS, edge.g)
     for name, value in products(("dy", edge.g), [("{other}", edge.other), ("{own}", edge.x)]):
         yield Candidate("GC116", 2, f"takes {name} for the gradient of {{own}}", value)
+        if value.shape[1:] == edge.right.shape:
+            yield Candidate("GC106", 2, f"takes the first of {name} in place of their sum over the batch", value[0])
 
 
 def softmax(edge: Edge) -> Iterator[Candidate]:
-    """Softmax and its logarithm without a part of their rule, or with one another's."""
-    axis = edge.step.operands().get("axis", -1)
+    """Softmax and its logarithm without a part of their rule, or along another axis."""
+    axis = edge.step.operands().get("axis", -1) % max(edge.y.ndim, 1)
 
-    def row(value: Array, further: int = 0) -> Array:
-        return value.sum((axis + further) % value.ndim, keepdims=True)
+    def over(axis: int) -> Callable[[Array], Array]:
+        return lambda value: value.sum(axis, keepdims=True)
 
     for says, formula in SOFTMAX[edge.step.name].items():
-        yield Candidate("GC119", 2, f"{says} in {{op}}", formula(edge.g, edge.y, row))
+        yield Candidate("GC119", 2, f"{says} in {{op}}", formula(edge.g, edge.y, over(axis)))
+    for other in (k for k in range(edge.y.ndim) if k != axis):
+        value = RIGHT_SOFTMAX[edge.step.name](edge.g, edge.y, over(other))
+        yield Candidate("GC119", 2, f"sums over axis {other} in place of axis {axis} in {{op}}", value)
 
 
 def masked(edge: Edge) -> Iterator[Candidate]:
@@ -204,7 +227,7 @@ def spread_out(edge: Edge) -> Iterator[Candidate]:
     shapes = [[1 if axis in (k, None) else n for k, n in enumerate(x.shape)] for axis in (None, *range(x.ndim))]
     for value in (g.reshape(shape) + 0 * x for shape in shapes if int(np.prod(shape)) == g.size < x.size):
         yield Candidate("GC119", 2, "hands the gradient of {op} to all elements alike", value)
-        for name, of in (("x", x), ("the sign of x", np.sign(x)), ("exp x", np.exp(x))):
+        for name, of in (("{own}", x), ("the sign of {own}", np.sign(x)), ("exp({own})", np.exp(x))):
             yield Candidate("GC119", 3, f"takes {name} for the derivative of {{op}}", value * of)
 
 
@@ -213,10 +236,12 @@ def inverse(edge: Edge) -> Iterator[Candidate]:
     right, g, name = edge.right, edge.g, edge.step.name
     if name in ("transpose", "flip", "roll", "cumsum"):
         again = edge.step.again(g)
+        back = "a sum from the other end" if name == "cumsum" else "its inverse"
         if again is not None:
-            yield Candidate("GC104", 2, "applies {op} itself, not its inverse, to the gradient", again)
+            yield Candidate("GC104", 2, f"applies {{op}} itself, not {back}, to the gradient", again)
         if g.size == right.size:
-            yield Candidate("GC104", 2, "leaves out the inverse of {op}", g.reshape(right.shape))
+            says = f"hands on the gradient of {{op}} as it is, without {back}"
+            yield Candidate("GC104", 2, says, g.reshape(right.shape))
     if name == "getitem":
         once = np.zeros_like(right)
         try:
@@ -229,7 +254,7 @@ def inverse(edge: Edge) -> Iterator[Candidate]:
 def exchanged(edge: Edge) -> Iterator[Candidate]:
     """The cotangent of another input of the operation, or of its outputs in another order."""
     for sibling in edge.siblings:
-        yield Candidate("GC105", 3, "exchanges the gradients of the inputs of {op}", sibling)
+        yield Candidate("GC105", 4, "gives {own} the gradient of another input of {op}", sibling)
     for a, b in itertools.combinations(range(len(edge.given)), 2):
         order = list(edge.given)
         order[a], order[b] = order[b], order[a]
@@ -238,11 +263,28 @@ def exchanged(edge: Edge) -> Iterator[Candidate]:
             yield Candidate("GC105", 2, f"exchanges the parts {a} and {b} of {{op}}", value)
 
 
+def sisters(edge: Edge) -> Iterator[Candidate]:
+    """The cotangent of another operation of the same kind: a line that was copied from that one's."""
+    for number, g in edge.sisters.items() if len(edge.given) == 1 else ():
+        if number != edge.step.first and g.shape == edge.g.shape and g.dtype == edge.g.dtype:
+            says = f"takes the gradient of #{number} for that of {{out}} in {{op}}"
+            yield Candidate("GC116", 5, says, edge.step.replaced(edge.position, [g], {}))
+
+
+def factor_forgotten(edge: Edge) -> Iterator[Candidate]:
+    """The whole gradient of an input without a factor that all of it has."""
+    value = wide(edge.arrays[edge.output])
+    for says, found in (("to divide", edge.right * value), ("to multiply", edge.right / value)):
+        yield Candidate("GC116", 4.5, f"forgets {says} the gradient of {{own}} by #{edge.output}", found)
+
+
 def substituted(edge: Edge) -> Iterator[Candidate]:
     """The operation's own rule, reading another value of the same shape in place of one that it saves."""
     read = edge.read
     if len(edge.step.edges) == 1 and "out" in read:
         read["x"] = edge.x  # what the output was computed from: without an epsilon, say
+    meant = {name: f"#{number}" for name, number in zip("xy", edge.step.edges, strict=False) if number >= 0}
+    meant["out"] = f"#{edge.step.first}"
     for name, present in read.items():
         for number, value in enumerate(edge.arrays):
             if value.shape == present.shape and value.dtype.kind == present.dtype.kind and value is not present:
@@ -250,7 +292,8 @@ def substituted(edge: Edge) -> Iterator[Candidate]:
                     found = edge.step.replaced(edge.position, edge.given, {name: wide(value)})
                 except ValueError:  # no matrix that has such a factor, say
                     continue
-                yield Candidate("GC116", 4, f"reads #{number} in place of another value in the rule of {{op}}", found)
+                says = f"reads #{number} in place of {meant.get(name, 'another value')} in the rule of {{op}}"
+                yield Candidate("GC116", 4, says, found)
 
 
 FAMILIES: Mapping[str, Sequence[Family]] = {

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from gradcheck.backends.base import Array, Spot
+from gradcheck.backends.base import Array, Spot, Step
 from gradcheck.numeric.arrays import wide
 from gradcheck.result import Diagnosis
+from gradcheck.witness.candidates import summed
 from gradcheck.witness.edges import EXACT_TO, Cause, Claim, Edge, Mistake
 from gradcheck.witness.graph import Graph, dead_steps
 from gradcheck.witness.lines import NOWHERE, Place, place_of
@@ -102,7 +105,9 @@ def said(tape: Tape, cause: Cause, alike: Sequence[Cause], names: Sequence[str])
         code, says, detail = sentence(mistake, factor)
         says = says.format(
             out=called(tape, step.first, names),
-            op=quoted(place, step.name),
+            op=f"the {step.name} inside {quoted(place, step.name)}"
+            if composite(tape, step)
+            else quoted(place, step.name),
             own=called(tape, edge.number, names, step.spot),
             other=other_operand(tape, edge, names),
         )
@@ -141,8 +146,7 @@ def sentence(mistake: Mistake, factor: float) -> tuple[str, str, str]:
     if factor == -1:
         return "GC118", f"takes {gradient} with the wrong sign", "its share has the wrong sign"
     says, detail = f"takes {times} times {gradient}", f"its share is {times} times what it should be"
-    lengths = {n for v in (edge.right, *edge.step.values) for n in (*v.shape, v.size) if n > 4}
-    if any(abs(c * n - 1) < SCREEN for n in lengths for c in (factor, 1 / factor)):
+    if summed(edge) > 1 and any(abs(c * summed(edge) - 1) < SCREEN for c in (factor, 1 / factor)):
         return "GC112", says, f"{detail}: the number of elements there, as of a mean for a sum"
     return "GC118", says, detail
 
@@ -160,6 +164,8 @@ def called(tape: Tape, value: int, names: Sequence[str], within: Spot | None = N
     if step.spot == within and len(step.edges) == 1:
         return called(tape, step.edges[0], names, within) + ".T" * (step.name == "transpose")
     place = place_of(step.spot)
+    if composite(tape, step) and any(value in s.edges and s.spot == step.spot for s in tape.recording.steps):
+        return quoted_step(tape, step)
     assigned = ASSIGNED.match(place.source)
     if assigned and place.column == assigned.end() and place.end_column >= len(place.source.split("#")[0].rstrip()):
         variables = [name.strip() for name in assigned[1].split(",")]
@@ -174,13 +180,33 @@ def other_operand(tape: Tape, edge: Edge, names: Sequence[str]) -> str:
     if others:
         return called(tape, others[0], names, edge.step.spot)
     constant = edge.other if edge.position >= 0 else None
-    return number(float(np.real(constant))) if constant is not None and not np.ndim(constant) else "that is constant"
+    if constant is None:
+        return "that is constant"
+    if not np.ndim(constant):
+        return f"{float(np.real(constant)):.6g}".replace("-", "−")
+    alike = [name for name, x in zip(names, tape.recording.arrays, strict=False) if np.array_equal(x, constant)]
+    return alike[0] if alike else "that is constant"
+
+
+def composite(tape: Tape, step: Step) -> bool:
+    """Whether it is one of several operations that one call of the user's makes, such as those of a GELU."""
+    steps = tape.recording.steps
+    at = bisect_left(steps, step.first, key=lambda s: s.first)
+    around = [itertools.takewhile(lambda s: s.spot == step.spot, part) for part in (steps[at:], steps[:at][::-1])]
+    return step.spot is not None and len({s.name for s in itertools.chain(*around)}) > 1
+
+
+def quoted_step(tape: Tape, step: Step) -> str:
+    """The expression that an operation computes, or that it takes part in."""
+    text = quoted(place_of(step.spot), step.name)
+    return f"the {step.name} inside {text}" if composite(tape, step) else text
 
 
 def quoted(place: Place, name: str) -> str:
-    """An expression of the source, or the name of the operation where it is not known or too long."""
+    """An expression of the source, shortened if it is too long, or the name of the operation where it is not known."""
     text = place.source[place.column : place.end_column]
-    return f"`{text}`" if 0 < len(text) <= LONGEST else name
+    whole = len(text) <= LONGEST and not text.endswith(("(", ","))
+    return f"`{text if whole else text[:LONGEST] + '…'}`" if text else name
 
 
 def number(c: float) -> str:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from gradcheck.backends.base import Array, Step
 from gradcheck.numeric.arrays import wide
-from gradcheck.witness.graph import Graph
+from gradcheck.witness.graph import Flows, Graph
 
 EXACT_TO = 1e-10
 """To what part of the largest error each element must be reproduced, beside the rounding."""
@@ -25,6 +25,9 @@ class Edge:
     INCOMING: ClassVar[int] = -2
     """That of one of several outputs of the call, of which only what comes in is scaled."""
 
+    WHOLE: ClassVar[int] = -3
+    """That of the whole gradient of an input of the call, of which the factor that one operation reads is forgotten."""
+
     step: Step
     position: int
     number: int
@@ -38,7 +41,9 @@ class Edge:
     siblings: Sequence[Array] = ()
     """The cotangents of the other inputs."""
     output: int = 0
-    """Which output of the call, where the position is INCOMING."""
+    """Which output of the call, where the position is INCOMING; the number of the factor, where it is WHOLE."""
+    sisters: Mapping[int, Array] = field(default_factory=dict)
+    """The cotangents of the outputs of all operations like this one, by number."""
 
     @property
     def g(self) -> Array:
@@ -135,7 +140,11 @@ class Claim(NamedTuple):
 
 
 def edges_of(
-    graph: Graph, step: Step, given: Sequence[Array | None], pulled: Sequence[tuple[int, int, Array]]
+    graph: Graph,
+    step: Step,
+    given: Sequence[Array | None],
+    pulled: Sequence[tuple[int, int, Array]],
+    flows: Flows,
 ) -> Iterator[Edge]:
     """The inputs of an operation, the two of a square as one; and its output if it has several inputs."""
     arrays = graph.recording.arrays
@@ -143,7 +152,7 @@ def edges_of(
         pulled = [(0, step.edges[0], pulled[0][2] + pulled[1][2])]
     for position, number, right in pulled:
         siblings = [r for p, _, r in pulled if p != position]
-        yield Edge(step, position, number, given, right, arrays, siblings)
+        yield Edge(step, position, number, given, right, arrays, siblings, sisters=flows.get(step.name, {}))
     if len(pulled) > 1 and len(step.values) == 1:
         yield Edge(step, Edge.OUTPUT, step.first, given, given[0], arrays)
 
@@ -154,3 +163,18 @@ def incoming(graph: Graph, cotangents: Sequence[Array | None]) -> Iterator[Edge]
         step = graph.maker(end)
         if step is not None and u is not None and len(cotangents) > 1:
             yield Edge(step, Edge.INCOMING, end, [u], wide(u), graph.recording.arrays, output=k)
+
+
+def whole(graph: Graph, flows: Flows) -> Iterator[Edge]:
+    """The gradients of the inputs, with every factor on the way that has no larger shape."""
+    arrays, inputs = graph.recording.arrays, flows.get("", {})
+    for step in graph.recording.steps:
+        for factor in {e for e in step.edges if e >= 0} if step.name in ("multiply", "divide") else ():
+            for k, gradient in inputs.items():
+                if k != factor and broadcasts(arrays[factor].shape, gradient.shape):
+                    yield Edge(step, Edge.WHOLE, k, [], gradient, arrays, output=factor)
+
+
+def broadcasts(shape: tuple[int, ...], into: tuple[int, ...]) -> bool:
+    """Whether an array of one shape can be a factor of one of the other, which then keeps its shape."""
+    return len(shape) <= len(into) and all(n in (1, m) for n, m in zip(shape[::-1], into[::-1], strict=False))

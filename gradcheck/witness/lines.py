@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import linecache
+from types import CodeType
 from typing import NamedTuple
 
 from gradcheck.backends.base import Spot
@@ -24,24 +25,26 @@ NOWHERE = Place("", 0, 0, 0, "")
 """That of an operation that no code of the user's stands behind."""
 
 
-@functools.lru_cache(maxsize=4096)
 def place_of(spot: Spot | None) -> Place:
     """Where an instruction stands. An expression over several lines is cut at the end of its first."""
-    if spot is None:
-        return NOWHERE
-    code, offset = spot
+    return NOWHERE if spot is None else place_in(spot[0].co_filename, *spot)
+
+
+@functools.lru_cache(maxsize=4096)
+def place_in(file: str, code: CodeType, offset: int) -> Place:
+    """Where an instruction stands. The same code in another file is equal to it, so that the file is asked for too."""
     positions = list(code.co_positions())
     line, end_line, column, end_column = positions[offset // 2]
     if line is None:
-        return Place(code.co_filename, code.co_firstlineno, 0, 0, "")
-    source = linecache.getline(code.co_filename, line).rstrip("\n")
+        return Place(file, code.co_firstlineno, 0, 0, "")
+    source = linecache.getline(file, line).rstrip("\n")
     if column is None or end_column is None or not source:
-        return Place(code.co_filename, line, 0, 0, source)
+        return Place(file, line, 0, 0, source)
     # The columns are of the source as it was compiled, which in a spec is indented further; the first token of the
     # line tells by how much. They count bytes.
     first = min(start for at, _, start, _ in positions if at == line and start is not None)
-    shift = len(source) - len(source.lstrip()) - first if not code.co_filename.endswith(".py") else 0
+    shift = len(source) - len(source.lstrip()) - first if not file.endswith(".py") else 0
     encoded = source.encode()
     start = len(encoded[: column + shift].decode(errors="ignore"))
     end = len(encoded[: end_column + shift].decode(errors="ignore")) if end_line == line else len(source)
-    return Place(code.co_filename, line, start, end, source)
+    return Place(file, line, start, end, source)

@@ -19,7 +19,7 @@ from gradcheck.backends.base import Array, Step
 from gradcheck.numeric.arrays import EPSILON, inner, wide
 from gradcheck.numeric.line import moved, random_direction, scale_of
 from gradcheck.witness.candidates import factors, tried
-from gradcheck.witness.edges import EXACT_TO, Cause, Claim, Edge, Mistake, edges_of, incoming
+from gradcheck.witness.edges import EXACT_TO, Cause, Claim, Edge, Mistake, edges_of, incoming, whole
 from gradcheck.witness.graph import Graph
 from gradcheck.witness.rounding import Replays
 
@@ -96,7 +96,7 @@ class Probes(NamedTuple):
     screen: float
     """To what part of the error a candidate must agree."""
     several: bool
-    """Whether more than one element is moved: any factor fits one number."""
+    """Whether more than one element is wrong: any factor fits one number."""
 
     @property
     def within(self) -> float:
@@ -128,7 +128,7 @@ def probed(graph: Graph, replays: Replays, claim: Claim, group: Sequence[int], r
         pairs = zip(after, before, strict=True)  # times 1.0: masks among the inputs count as numbers
         rows.append([(wide(1.0 * a) - wide(1.0 * b)).reshape(-1) / (2 * step) for a, b in pairs])
     mistakes = projected(graph, claim, [np.stack(changes) for changes in zip(*rows, strict=True)], ruled)
-    several = sum(start[k].size for k in group) > 1
+    several = sum(int((abs(claim.errors[k]) > claim.bars[k]).sum()) for k in group) > 1
     return Probes(np.array(errors), mistakes, max(SCREEN, UNITS * graph.coarsest), several) if mistakes else None
 
 
@@ -138,14 +138,17 @@ def projected(graph: Graph, claim: Claim, tangents: Sequence[Array], ruled: set[
     `tangents` are the changes of each value, one row per direction, flat.
     """
     found: list[Mistake] = []
-    flows = (edge for passed in graph.walk(graph.starts(claim.cotangents[0])) for edge in edges_of(graph, *passed))
-    for edge in itertools.chain(incoming(graph, claim.cotangents[0]), flows):
+    cotangents = claim.cotangents[0]
+    flows = graph.flows(cotangents) if ruled else {}
+    edges = (edge for passed in graph.walk(graph.starts(cotangents)) for edge in edges_of(graph, *passed, flows))
+    for edge in itertools.chain(incoming(graph, cotangents), edges, whole(graph, flows)):
         if not tangents[edge.number].any():
             continue
         adjoint = tangents[edge.number].conj()
         right = np.real(adjoint @ edge.right.reshape(-1))
-        steps = frozenset([edge.step] if edge.position != Edge.INCOMING else [])
-        found.append(Mistake(edge, right, right, steps))
+        steps = frozenset([edge.step] if edge.position not in (Edge.INCOMING, Edge.WHOLE) else [])
+        if edge.position != Edge.WHOLE:  # as a share it is that of the input's own operations
+            found.append(Mistake(edge, right, right, steps))
         for ordinal, (code, cost, says, value) in enumerate(tried(edge) if edge.step in ruled else ()):
             along = np.real(adjoint @ wide(value).reshape(-1))
             found.append(Mistake(edge, along, right, steps, ordinal, code, cost, says))
@@ -153,12 +156,14 @@ def projected(graph: Graph, claim: Claim, tangents: Sequence[Array], ruled: set[
 
 
 def in_all_equals(graph: Graph, mistakes: Sequence[Mistake]) -> Iterator[Mistake]:
-    """A mistake made in all operations that compute the same of the same: their effects add up."""
+    """A mistake made in all operations that compute the same of the same: their effects add up, where they have any."""
     groups: dict[Any, list[Mistake]] = {}
     for m in mistakes:
         if m.steps and m.edge.step in graph.equals:
             groups.setdefault((graph.equals[m.edge.step], m.edge.position, m.ordinal, m.says), []).append(m)
-    for group in groups.values():
+    for members in groups.values():
+        sizes = [float(max(abs(m.along).max(), abs(m.right).max())) for m in members]
+        group = [m for m, size in zip(members, sizes, strict=True) if size > SCREEN * max(sizes)]
         if len(group) > 1:
             along, right = sum(m.along for m in group), sum(m.right for m in group)
             steps = frozenset[Step]().union(*(m.steps for m in group))
@@ -221,7 +226,7 @@ def repeated(graph: Graph, probes: Probes) -> list[Cause]:
         change = factor * mistake.along - mistake.right
         key = tuple(np.rint(change / probes.within))
         alike[key] = min(cause, alike.get(key, cause), key=lambda c: c.rank)
-    return likeliest(alike.values())
+    return sorted(alike.values(), key=lambda cause: cause.rank)  # each of their projections is that of one run
 
 
 # --------------------------------------------------------------------------- on a walk over the tape
@@ -259,13 +264,23 @@ def mistaken(graph: Graph, cotangents: Sequence[Array | None], cause: Cause) -> 
         edge = mistake.edge
         if edge.position == Edge.INCOMING:
             pending[edge.number] = pending[edge.number] + (factor - 1) * wide(cotangents[edge.output])
+    flows = graph.flows(cotangents) if any(m.ordinal is not None for m, _ in cause.mistakes) else {}
     for step, given, pulled in graph.walk(pending):
         here = [(mistake, factor) for mistake, factor in cause.mistakes if step in mistake.steps]
-        edges = list(edges_of(graph, step, given, pulled)) if here else []
+        edges = list(edges_of(graph, step, given, pulled, flows)) if here else []
         for mistake, factor in here:  # of a constant, the first time that a line is run, there is no edge
             for edge in (edge for edge in edges if edge.position == mistake.edge.position):
-                found = () if mistake.ordinal is None else itertools.islice(tried(edge), mistake.ordinal, None)
-                change = factor * next((c.value for c in found), edge.right) - edge.right
+                change = factor * handed_on(mistake, edge) - edge.right
                 out = edge.position == Edge.OUTPUT
                 pulled += step.pull([change]) if out else [(edge.position, edge.number, change)]
+    for mistake, factor in cause.mistakes:
+        if mistake.edge.position == Edge.WHOLE:
+            k = mistake.edge.number
+            pending[k] = factor * handed_on(mistake, replace(mistake.edge, right=pending[k]))
     return graph.filled(pending)
+
+
+def handed_on(mistake: Mistake, edge: Edge) -> Array:
+    """What a mistake hands on in place of the right cotangent of an edge."""
+    found = () if mistake.ordinal is None else itertools.islice(tried(edge), mistake.ordinal, None)
+    return next((candidate.value for candidate in found), edge.right)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import runpy
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -82,9 +83,39 @@ def gated_backward(rule: Callable[[Any], Any], swapped: bool = False) -> Callabl
 
 X, W = random(4, 6), random(6, 6)
 
+
+def inverse_deviation(x: Any) -> Any:
+    c = x - x.mean(-1, keepdim=True)
+    return paddle.rsqrt((c * c).mean(-1, keepdim=True) + 1e-3)
+
+
+def two_heads(x: Any, u: Any, v: Any) -> Any:
+    p = paddle.matmul(x, u)
+    q = paddle.matmul(x, v)
+    return paddle.tanh(p) * q
+
+
+def two_heads_backward(x: Any, u: Any, v: Any, g: Any) -> Any:
+    """The line of v's gradient is copied from that of u's."""
+    t = paddle.tanh(paddle.matmul(x, u))
+    dp, dq = g * paddle.matmul(x, v) * (1 - t * t), g * t
+    dx = paddle.matmul(dp, u, transpose_y=True) + paddle.matmul(dq, v, transpose_y=True)
+    return dx, paddle.matmul(x, dp, transpose_x=True), paddle.matmul(x, dp, transpose_x=True)
+
+
+def softmax_backward(axis: int) -> Callable[..., Any]:
+    def backward(x: Any, g: Any) -> Any:
+        y = F.softmax(x, axis=-1)
+        return y * (g - (y * g).sum(axis, keepdim=True))
+
+    return backward
+
+
+LABELS = np.eye(6)[[0, 3, 5, 3]]
+
 NAMED: list[tuple[str, Callable[..., Any], Callable[..., Any], list[np.ndarray], str, str]] = [
     ("a share missing", normed, normed_backward(mean=0), [X], "GC117", "m = x.mean(-1, keepdim=True)"),
-    ("a wrong sign", normed, normed_backward(mean=-1), [X], "GC118", "m = x.mean(-1, keepdim=True)"),
+    ("a wrong sign", normed, normed_backward(mean=-1), [X], "GC118", "c = x - m"),
     ("a share twice", normed, normed_backward(share=2), [X], "GC118", "v = (c * c).mean(-1, keepdim=True)"),
     ("a sum for a mean", normed, normed_backward(share=6), [X], "GC112", "v = (c * c).mean(-1, keepdim=True)"),
     ("a rule of its own output", gated, gated_backward(lambda t: 1 - t), [X, W], "GC119", "t = paddle.tanh(a)"),
@@ -101,6 +132,17 @@ NAMED: list[tuple[str, Callable[..., Any], Callable[..., Any], list[np.ndarray],
      "lambda"),
     ("an inverse forgotten", lambda x: paddle.roll(x, 1, 0) * 2.0, lambda x, g: paddle.roll(g, 1, 0) * 2.0, [X],
      "GC104", "lambda"),
+    ("a norm not divided by", normed, lambda x, g: normed_backward()(x, g) / inverse_deviation(x), [X], "GC116",
+     "return c * s"),
+    ("a sister's gradient", two_heads, two_heads_backward, [X, random(6, 4, seed=1), random(6, 4, seed=2)], "GC116",
+     "q = paddle.matmul(x, v)"),
+    ("the first of a batch", lambda x, w: paddle.matmul(x, w), lambda x, w, g: (
+        paddle.matmul(g, w, transpose_y=True), paddle.matmul(x[0], g[0], transpose_x=True)),
+     [random(3, 4, 6), random(6, 2)], "GC106", "lambda"),
+    ("a softmax along another axis", lambda x: F.softmax(x, axis=-1), softmax_backward(0), [random(3, 4, 5)], "GC119",
+     "lambda"),
+    ("labels forgotten", lambda x: -(F.log_softmax(x, axis=-1) * paddle.to_tensor(LABELS).astype(x.dtype)).sum(-1),
+     lambda x, g: g.unsqueeze(-1) * F.softmax(x, axis=-1), [X], "GC119", "lambda"),
 ]  # fmt: skip
 
 
@@ -173,6 +215,84 @@ def test_a_mistake_in_a_loop_is_found_though_it_is_made_each_time() -> None:
     (found,) = causes(recurrent, backward, X, 0.3 * W)
     assert found.source_line.strip() == "h = paddle.tanh(z)"
     assert found.text.endswith("each time")
+
+
+def test_a_mistake_in_a_loop_of_many_operations_is_found() -> None:
+    def gated_recurrence(x: Any, w: Any) -> Any:
+        h = paddle.zeros([4, 6], dtype=x.dtype)
+        for k in range(3):
+            z = F.sigmoid(paddle.matmul(h, w) + x[k])
+            c = paddle.tanh(paddle.matmul(h, w) * 0.5 - x[k])
+            h = z * h + (1 - z) * c
+        return h
+
+    def backward(x: Any, w: Any, g: Any) -> Any:
+        states = [paddle.zeros([4, 6], dtype=x.dtype)]
+        gates, rows, gw = [], [], paddle.zeros_like(w)
+        for k in range(3):
+            h = states[-1]
+            z = F.sigmoid(paddle.matmul(h, w) + x[k])
+            c = paddle.tanh(paddle.matmul(h, w) * 0.5 - x[k])
+            gates.append((z, c))
+            states.append(z * h + (1 - z) * c)
+        for k in (2, 1, 0):
+            (z, c), h = gates[k], states[k]
+            dz = g * (h - c) * (1 - z)
+            dc = g * (1 - z) * (1 - c * c)
+            rows.append((dz - dc).sum(0))
+            da = dz + 0.5 * dc
+            gw = gw + paddle.matmul(h, da, transpose_x=True)
+            g = g * z + paddle.matmul(da, w, transpose_y=True)
+        return paddle.stack(rows[::-1]), gw
+
+    (found,) = causes(gated_recurrence, backward, X[:3], 0.3 * W)
+    assert found.source_line.strip() == "z = F.sigmoid(paddle.matmul(h, w) + x[k])"
+    assert found.text.endswith("each time")
+
+
+def test_an_operation_inside_a_call_is_said_to_be_inside() -> None:
+    (found,) = causes(lambda x: F.silu(x), lambda x, g: g * F.sigmoid(x), X)
+    assert (
+        found.text
+        == "backward ignores how the output depends on the sigmoid inside `F.silu(x)`, as if it were a constant"
+    )
+
+
+def test_of_an_expression_written_twice_the_one_that_explains_is_named() -> None:
+    def twice(x: Any) -> Any:
+        m = x.mean(-1, keepdim=True)
+        v = ((x - m) ** 2).mean(-1, keepdim=True)  # what flows through m here cancels
+        return (x - m) * paddle.rsqrt(v + 1e-3)
+
+    (found,) = causes(twice, normed_backward(mean=0), X)
+    assert "v = " not in found.source_line
+
+
+def test_one_wrong_element_is_not_explained_by_an_arbitrary_factor() -> None:
+    x = np.where(X > 1.0, 0.5, X)
+    x[1, 1] = 2.3
+
+    def forward(x: Any) -> Any:
+        return paddle.where(x > 1.5, paddle.exp(0.1 * x), x)
+
+    def backward(x: Any, g: Any) -> Any:
+        return g * paddle.where(x > 1.5, 0.1 * paddle.exp(0.1 * x) * (1 + x), paddle.ones_like(x))
+
+    assert causes(forward, backward, x) == []
+
+
+def test_a_forgotten_power_is_no_mean() -> None:
+    """5 is also the length of an axis; nothing is added up."""
+    (found,) = causes(lambda x: x**5, lambda x, g: g * x**4, random(4, 5))
+    assert found.code == "GC118"
+
+
+def test_the_same_code_in_two_files_is_named_where_it_ran(tmp_path: Path) -> None:
+    for name in ("old", "new"):
+        path = tmp_path / f"{name}.py"
+        path.write_text("import pylayer.paddle as paddle\n\n\ndef forward(x):\n    return paddle.tanh(x)\n")
+        found = causes(runpy.run_path(str(path))["forward"], lambda x, g: g * (1 - paddle.tanh(x)), X)
+        assert [d.line for d in found] == [f"{path}:5"]
 
 
 def test_a_right_backward_has_no_cause() -> None:
