@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from gradcheck.checker.beside_tape import unasked
 from gradcheck.checker.hypotheses import HYPOTHESES
 from gradcheck.checker.look import Look, Looker
-from gradcheck.checker.of_tape import unasked
 from gradcheck.checker.subject import Subject
 from gradcheck.numeric.arrays import Array, module_of, only
 from gradcheck.numeric.derivative import QUICK, quick

@@ -4,13 +4,13 @@
 |---|---|---|
 | the claim inside, with power | agrees, or not heard | PASS |
 | the tape inside, with any power | rejects the claim | FAIL |
-| the claim outside, with power | rejects, is not heard, or is inside itself | FAIL |
-| the claim outside, with power | agrees with the claim, and is outside too | CONTRADICTION |
+| the claim outside, with power or far | rejects, is not heard, or is inside itself | FAIL |
+| the claim outside, with power or far | agrees with the claim, and is outside too | CONTRADICTION |
 | no power | agrees | BY_TAPE: PASS, marked |
 | no power | not heard | UNSEEN |
 
-A tape that the differences exclude is no witness against a claim that they hold: at a kink an operation's rule is one
-of many.
+Far is off by `FAR` bars: without power that shows as well. A tape that the differences exclude is no witness against a
+claim that they hold: at a kink an operation's rule is one of many.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ contradict each other."""
 MOST_NAMED = 3
 """Places that a sentence names."""
 
-UNSEEN = (
+UNSEEN_TEXT = (
     "the derivative is too small to be seen beside the rounding errors of the forward here (saturated, flat or noisy), "
     "so nothing could be verified{}. Choose inputs at which the outputs respond, or a forward that keeps more digits "
     "(expm1, log1p, float64)"
@@ -97,7 +97,7 @@ def elsewhere(looker: Looker, look: Look, anyway: bool = False) -> Found:
         if said is Said.WRONG and (anyway or look.rejected is not None):
             return Found(Status.FAIL, look=look)  # the tape rejects it here, and both where something is seen
         if said is Said.WRONG:
-            why = UNSEEN.format(f": at {multiple:g} times the inputs, where it responds, the gradient is wrong")
+            why = UNSEEN_TEXT.format(f": at {multiple:g} times the inputs, where it responds, the gradient is wrong")
             return undecided(why, doubted=True)
         contested |= said is Said.CONTESTED
     silent = held and not contested and not look.derivative.responds and not look.seen.noisy
@@ -105,7 +105,7 @@ def elsewhere(looker: Looker, look: Look, anyway: bool = False) -> Found:
         return Found(Status.PASS, marks=("nothing changes here",))
     unknown = look.derivative.both.bar[~look.derivative.blind]
     at_edge = not looker.point.raised and not bool((unknown < float("inf")).all())
-    return undecided(EDGE if at_edge else UNSEEN.format(looker.point.raised), doubted=contested or not held)
+    return undecided(EDGE if at_edge else UNSEEN_TEXT.format(looker.point.raised), doubted=contested or not held)
 
 
 def said_at(looker: Looker, look: Look, multiple: float) -> Said:

@@ -9,10 +9,10 @@ from functools import cached_property
 
 import numpy as np
 
+from gradcheck.checker.beside_tape import ROUNDING, BesideTape, beside_tape
 from gradcheck.checker.cotangents import equal_weights, even_weights
 from gradcheck.checker.decide import Claim, Decision, Heard, Seen, decide
-from gradcheck.checker.low_precision import granted, most_granted
-from gradcheck.checker.of_tape import ROUNDING, OfTape, of_tape
+from gradcheck.checker.low_precision import allowances, most_allowed
 from gradcheck.checker.point import Point
 from gradcheck.numeric.arrays import EPS, EPSILON, SIGNS, Array, module_of, root_of_squares, shares
 from gradcheck.numeric.derivative import BRIEF, Derivative, Interval, derivative_of
@@ -46,8 +46,10 @@ class Look:
     seen: Seen
     by_rows: bool
     """Whether the derivative is that of every output, not that of their weighted sum alone."""
-    tape: OfTape | None = None
-    """What the tape says, where it is a witness and was asked."""
+    tape: BesideTape | None = None
+    """What the tape says entry by entry, where it is a witness and was asked."""
+    heard: Heard | None = None
+    """What it says of the projection."""
 
     @property
     def kinked(self) -> bool:
@@ -58,11 +60,6 @@ class Look:
     def rejected(self) -> list[Array] | None:
         """Per moved input, what the tape rejects; None if that is nothing."""
         return None if self.tape is None else self.tape.rejected
-
-    @property
-    def heard(self) -> Heard | None:
-        """What the tape says of the projection."""
-        return None if self.tape is None else self.tape.heard
 
     @property
     def decision(self) -> Decision:
@@ -141,7 +138,7 @@ class Looker:
             cotangent, gradients = self.claimed(size) if point.tape is not None else self.weighted(size, masks)
             derivative = self.of_weighted_sum(direction, cotangent, whole)
         look = self.compared(direction, derivative, cotangent, gradients, by_rows)
-        return self.granted(self.with_tape(look, masks) if with_tape else look)
+        return self.with_allowance(self.with_tape(look, masks) if with_tape else look)
 
     def along(self, direction: list[Array | None], like: Look, whole: bool) -> Look:
         """A look along a given direction, with the cotangent and the noise of another look."""
@@ -152,17 +149,17 @@ class Looker:
         derivative = self.scanned(scan, noise, whole, BRIEF)
         masks = [None if d is None else d != 0 for d in direction]
         look = self.compared(direction, derivative, like.cotangent, like.gradients, like.by_rows)
-        return self.granted(self.with_tape(look, masks))
+        return self.with_allowance(self.with_tape(look, masks))
 
-    def granted(self, look: Look) -> Look:
+    def with_allowance(self, look: Look) -> Look:
         """The claim excluded only beyond its own rounding, which is measured where it could change the decision."""
         size = min(look.claim.size, SIGNS * look.claim.root)
         if look.decision not in EXCLUDED or not np.isfinite(size):
             return look
-        at_most = replace(look.seen, allowed=look.seen.allowed + most_granted(self.point, size))
+        at_most = replace(look.seen, allowed=look.seen.allowed + most_allowed(self.point, size))
         if decide(look.claim, at_most, look.heard) in EXCLUDED:
             return look
-        for more in granted(self.point, look.direction, look.cotangent, look.gradients, size):
+        for more in allowances(self.point, look.direction, look.cotangent, look.gradients, size):
             look.seen = replace(look.seen, allowed=look.seen.allowed + more)
             if look.decision not in EXCLUDED:
                 break
@@ -270,8 +267,9 @@ class Looker:
     def with_tape(self, look: Look, masks: Sequence[Array | None] | None = None) -> Look:
         """The same with what the tape says, where it is a witness: it rejects entries in `masks` alone."""
         if self.point.witnessed:
-            look.tape = of_tape(self.point, look.direction, look.cotangent, look.gradients, masks, self.rtol)
-            look.seen = replace(look.seen, allowed=look.seen.allowed + look.tape.rounded)
+            look.tape = beside_tape(self.point, look.cotangent, look.gradients, masks, self.rtol)
+            look.heard = look.tape.heard(look.direction, self.point.scales)
+            look.seen = replace(look.seen, allowed=look.seen.allowed + look.tape.rounded(look.direction))
         return look
 
     def seen(self, derivative: Derivative, u: Array, claim: Claim) -> Seen:

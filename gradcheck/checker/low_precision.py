@@ -34,7 +34,7 @@ SPREAD = 6
 """How many times the root mean square of the error there the error may be: rounding varies from point to point, a wrong
 formula is off by the same everywhere, so that its error is one root mean square. By Student's t, 6 neighbours' is
 exceeded 6 times once in 1,000."""
-GRANTED = 4
+UNASKED = 4
 """Units of rounding granted unasked to a backward in a lower precision than float64, of how large the claim can be: a
 few operations in a row."""
 OF_OUTPUTS = 2.0
@@ -42,7 +42,7 @@ OF_OUTPUTS = 2.0
 difference of two numbers as large as the outputs, each rounded. A forward shows nothing smaller either."""
 
 
-def granted(
+def allowances(
     point: Point, direction: Sequence[Array | None], cotangent: Array, gradients: Sequence[Array], size: float
 ) -> Iterator[float]:
     """What a claimed uᵀJ d may be off by its own rounding: at first what is granted unasked, then what is measured.
@@ -55,16 +55,16 @@ def granted(
     if epsilon > EPSILON["float32"]:
         epsilon = max(EPSILON["float32"], epsilon_seen(point, cotangent, gradients, random))
     if epsilon > EPS:
-        yield GRANTED * epsilon * size
-    yield claim_rounding(point, direction, cotangent, size, random)
+        yield UNASKED * epsilon * size
+    yield projection_rounding(point, direction, cotangent, size, random)
 
 
-def most_granted(point: Point, size: float) -> float:
-    """No less than `granted` gives in all."""
-    return (GRANTED + UNITS) * max(point.coarsest, EPSILON["float32"]) * size
+def most_allowed(point: Point, size: float) -> float:
+    """No less than `allowances` gives in all."""
+    return (UNASKED + UNITS) * max(point.coarsest, EPSILON["float32"]) * size
 
 
-def claim_rounding(
+def projection_rounding(
     point: Point, direction: Sequence[Array | None], cotangent: Array, size: float, random: np.random.Generator
 ) -> float:
     """The rounding error of the claimed uᵀJ d, by high differences of it at a few close points and cotangents.

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from gradcheck.checker.beside_tape import apart, beside_tape, unasked
 from gradcheck.checker.causes import BUDGET, causes
 from gradcheck.checker.decide import Decision
 from gradcheck.checker.look import Look, Looker
-from gradcheck.checker.of_tape import apart, of_tape, unasked
 from gradcheck.checker.point import SUM_OF_OUTPUTS, OutOfTimeError, Point
 from gradcheck.checker.structure import claimed_diagonal, wrong_on_diagonal
 from gradcheck.numeric.arrays import Array, module_of, only
@@ -117,7 +117,7 @@ def rows_by_tape(looker: Looker, look: Look, listed: int) -> Iterator[Entry]:
             rejected.append(off)
             unclear = unclear or not bool((abs(g - t) * weight > bar)[off].all())
         if unclear:
-            rejected = of_tape(point, point.scales, one, claimed, said.rejected, looker.rtol).rejected or []
+            rejected = beside_tape(point, one, claimed, said.rejected, looker.rtol).rejected or []
         for number, mask in enumerate(rejected):
             for i in module_of(one).flatnonzero(mask.reshape(-1)).tolist()[: left[number]]:
                 left[number] -= 1

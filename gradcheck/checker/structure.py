@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from gradcheck.checker.beside_tape import ROUNDING, unasked
 from gradcheck.checker.look import Look, Looker
-from gradcheck.checker.of_tape import ROUNDING, unasked
 from gradcheck.numeric.arrays import Array, module_of
 from gradcheck.numeric.jacobian import Entry
 

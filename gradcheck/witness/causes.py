@@ -15,7 +15,7 @@ from gradcheck.backends.base import Array, Spot, Step
 from gradcheck.numeric.arrays import wide
 from gradcheck.result import Diagnosis
 from gradcheck.witness.candidates import summed
-from gradcheck.witness.edges import EXACT_TO, Cause, Claim, Edge, Mistake
+from gradcheck.witness.edges import EXACT_TO, Cause, Edge, Mistake, Unexplained
 from gradcheck.witness.graph import Graph, dead_steps
 from gradcheck.witness.lines import NOWHERE, Place, place_of
 from gradcheck.witness.search import SCREEN, found_causes
@@ -61,12 +61,12 @@ def wrong_of(
     graph: Graph,
     claims: Sequence[tuple[Sequence[Array | None], Sequence[Array | None]]],
     rounding: Sequence[Array | None],
-) -> Claim:
+) -> Unexplained:
     """What is claimed beside what the tape gives, and what of it is wrong."""
     cotangents, gradients = zip(*claims, strict=True)
     truth = [np.stack(rights) for rights in zip(*map(graph.gradient, cotangents), strict=True)]
     draws = min(len(claims), sum(np.size(u) for u in cotangents[0] if u is not None))
-    claim = Claim(cotangents, [], [], [], [], [])
+    claim = Unexplained(cotangents, [], [], [], [], [])
     for k, (right, given, round_off) in enumerate(zip(truth, zip(*gradients, strict=True), rounding, strict=True)):
         gradient = np.stack([0 * right[0] if g is None else wide(g) for g in given])
         error, rounded = gradient - right, 0.0 if round_off is None else float(round_off.max(initial=0))

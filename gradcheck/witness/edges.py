@@ -123,7 +123,7 @@ class Cause(NamedTuple):
         return self.cost, sum(mistake.edge.step.first for mistake, _ in self.mistakes)
 
 
-class Claim(NamedTuple):
+class Unexplained(NamedTuple):
     """What is to be explained, per input."""
 
     cotangents: Sequence[Sequence[Array | None]]

@@ -15,7 +15,7 @@ import numpy as np
 
 from gradcheck.backends.base import Array
 from gradcheck.numeric.arrays import EPSILON, SMALLEST, module_of, wide
-from gradcheck.witness.graph import EXACT, Graph
+from gradcheck.witness.graph import Graph
 
 Mover = Callable[[str, Array, int], None]
 """Changes the fresh output of an operation in place, given its name, the output, and that one's number on the tape, or
@@ -34,6 +34,14 @@ class Replays(Protocol):
     def claimed(self, cotangents: Sequence[Array | None], move: Mover) -> list[Array | None]:
         """The gradients that the layer's own backward gives, forward and backward run with `move`."""
 
+
+EXACT = {
+    "reshape", "transpose", "broadcast_view", "broadcast_to", "clone", "tile", "flip", "roll", "tril", "triu", "concat",
+    "stack", "split", "unbind", "getitem", "setitem", "written", "where", "complex", "real", "imag", "conj", "neg",
+    "maximum", "minimum", "fmax", "fmin", "clip", "abs", "sign", "floor", "ceil", "trunc", "round", "nan_to_num", "max",
+    "min", "relu", "hardtanh", "pad", "as_strided", "fill", "with_zeros",
+}  # fmt: skip
+"""Operations that move, select or copy values, or change them without rounding."""
 
 REPLAYS = 6
 """Computations with moved values."""
@@ -64,7 +72,7 @@ def signs(random: np.random.Generator, like: Array) -> Array:
     return module_of(like).asarray(random.integers(0, 2, like.shape, dtype=np.int8) * 2 - 1)
 
 
-def moved(move: Mover, array: Array) -> Array:
+def jittered(move: Mover, array: Array) -> Array:
     """A copy of an input or a cotangent, moved: what rules compute from it, such as 1 − x², is off as if it were."""
     copy = array.copy()
     move("", copy, -1)
@@ -85,7 +93,7 @@ def tape_rounding(tape: Graph, cotangents: Sequence[Array | None], replays: Repl
 
     def replay(random: np.random.Generator) -> list[Array]:
         move = mover(random)
-        again = replays.beside([moved(move, x) for x in tape.recording.arrays[: tape.recording.inputs]], move)
+        again = replays.beside([jittered(move, x) for x in tape.recording.arrays[: tape.recording.inputs]], move)
         arrays = again.recording.arrays
         pending = {number: shaken(random, u, arrays[number]) for number, u in again.starts(cotangents).items()}
         for _, _, pulled in again.walk(pending):
@@ -104,7 +112,7 @@ def claim_rounding(tape: Graph, cotangents: Sequence[Array | None], replays: Rep
 
     def replay(random: np.random.Generator) -> list[Array]:
         move = mover(random)  # of cotangents too: what a product or a sum of them rounds inside is of their size
-        return claimed([None if u is None else moved(move, u) for u in cotangents], move)
+        return claimed([None if u is None else jittered(move, u) for u in cotangents], move)
 
     return spread(claimed(cotangents, lambda name, out, number: None), replay)
 

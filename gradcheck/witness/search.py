@@ -19,7 +19,7 @@ from gradcheck.backends.base import Array, Step
 from gradcheck.numeric.arrays import EPSILON, inner, wide
 from gradcheck.numeric.line import moved, random_direction, scale_of
 from gradcheck.witness.candidates import factors, tried
-from gradcheck.witness.edges import EXACT_TO, Cause, Claim, Edge, Mistake, edges_of, incoming, whole
+from gradcheck.witness.edges import EXACT_TO, Cause, Edge, Mistake, Unexplained, edges_of, incoming, whole
 from gradcheck.witness.graph import Graph
 from gradcheck.witness.rounding import Replays
 
@@ -55,7 +55,7 @@ DEAREST = 2.0
 """How far-fetched a rule may be that is tried each time that a line is run, which costs a walk, and in a pair."""
 
 
-def found_causes(graph: Graph, replays: Replays, claim: Claim, walks: float) -> list[Cause]:
+def found_causes(graph: Graph, replays: Replays, claim: Unexplained, walks: float) -> list[Cause]:
     """The mistakes that reproduce the claim for some of the wrong inputs, and pairs for those that none explains.
 
     First those that explain all wrong inputs at once, also if they are made each time that a line is run; only what is
@@ -104,7 +104,7 @@ class Probes(NamedTuple):
         return self.screen * float(abs(self.errors).max())
 
 
-def probed(graph: Graph, replays: Replays, claim: Claim, group: Sequence[int], ruled: set[Step]) -> Probes | None:
+def probed(graph: Graph, replays: Replays, claim: Unexplained, group: Sequence[int], ruled: set[Step]) -> Probes | None:
     """All mistakes along directions of some inputs; rules too of the operations in `ruled`.
 
     None if no operation depends on these inputs, or another branch is taken beside the point.
@@ -132,7 +132,7 @@ def probed(graph: Graph, replays: Replays, claim: Claim, group: Sequence[int], r
     return Probes(np.array(errors), mistakes, max(SCREEN, UNITS * graph.coarsest), several) if mistakes else None
 
 
-def projected(graph: Graph, claim: Claim, tangents: Sequence[Array], ruled: set[Step]) -> list[Mistake]:
+def projected(graph: Graph, claim: Unexplained, tangents: Sequence[Array], ruled: set[Step]) -> list[Mistake]:
     """The right cotangents of all edges, to be scaled, and of the operations in `ruled` all candidates in their place.
 
     `tangents` are the changes of each value, one row per direction, flat.
@@ -230,7 +230,7 @@ def repeated(graph: Graph, probes: Probes) -> list[Cause]:
 
 
 # --------------------------------------------------------------------------- on a walk over the tape
-def confirmed(graph: Graph, claim: Claim, causes: Sequence[Cause], most: float) -> list[Cause]:
+def confirmed(graph: Graph, claim: Unexplained, causes: Sequence[Cause], most: float) -> list[Cause]:
     """Those that reproduce the claim for all cotangents, with what they explain; the simplest are given first.
 
     None is tried that is more far-fetched than one that explains everything, or after so many walks. A share that would

@@ -18,9 +18,9 @@ import numpy as np
 
 from gradcheck.backends.base import Array, Recording, Step
 from gradcheck.numeric.arrays import EPSILON, SMALLEST, wide
-from gradcheck.witness.graph import EXACT, Graph
+from gradcheck.witness.graph import Graph
 from gradcheck.witness.kinks import kinks
-from gradcheck.witness.rounding import Replays, claim_rounding, tape_rounding
+from gradcheck.witness.rounding import EXACT, Replays, claim_rounding, tape_rounding
 
 SUMS = {
     "sum", "mean", "cumsum", "add_n", "matmul", "bmm", "einsum_explicit", "norm", "add_at", "getitem_adjoint",
