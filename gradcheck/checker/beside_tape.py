@@ -116,7 +116,7 @@ def off_the_tape(
     limits = zip(beyond(bars), beyond([b + m for b, m in zip(bars, most, strict=True)]), strict=True)
     if all(bool((a == b).all()) for a, b in limits):
         return bars, [0.0 for _ in bars]
-    strayed = strays_from_tape(point, cotangent, np.random.default_rng(point.vjps))
+    strayed = strays_from_tape(point, cotangent, np.random.default_rng(point.spent.vjps))
     return bars, [min(s, m) for s, m in zip(strayed, most, strict=True)]
 
 

@@ -111,7 +111,7 @@ class Check:
         if found.look is None or found.verdict is not Status.FAIL:
             return self.summary(found)
         looker = found.looker or self.looker
-        looker.point.deadline = self.deadline
+        looker.point.spent.deadline = self.deadline
         named = name_wrong(looker, found.look, self.listed, self.effort == "full")
         if named.unfinished:
             found = replace(found, marks=(*found.marks, UNFINISHED))
@@ -147,7 +147,7 @@ class Check:
             marks=found.marks,
             patterns=named.patterns,
             seed=self.seed,
-            evaluations=self.point.evaluations,
+            evaluations=self.point.spent.evaluations,
         )
 
     # ----------------------------------------------------------------- the derivative

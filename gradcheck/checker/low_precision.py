@@ -50,7 +50,7 @@ def allowances(
     Unasked is the rounding of the dtype that the inputs were given in; of float32 also if it is not seen, as that of a
     constant is not, of a coarser one if it is. `size` is how large the claim can be.
     """
-    random = np.random.default_rng(point.vjps)  # the looks that follow draw the same, measured or not
+    random = np.random.default_rng(point.spent.vjps)  # the looks that follow draw the same, measured or not
     epsilon = point.coarsest
     if epsilon > EPSILON["float32"]:
         epsilon = max(EPSILON["float32"], epsilon_seen(point, cotangent, gradients, random))

@@ -51,7 +51,7 @@ class Named:
 def name_wrong(looker: Looker, look: Look, listed: int, thorough: bool) -> Named:
     """What is wrong about a gradient that a look shows to be wrong, and the likely causes."""
     point = looker.point
-    spent = point.evaluations + point.vjps
+    spent = point.spent.runs
     budget = np.inf if thorough else max(LEAST_BUDGET, BUDGET * spent)
     named = Named()
     try:
@@ -61,7 +61,7 @@ def name_wrong(looker: Looker, look: Look, listed: int, thorough: bool) -> Named
             named = by_columns(looker, look, budget)
         named.entries.sort(key=lambda e: -distance(e.analytic, e.numeric))
         named.patterns = tuple(patterns(point, named))
-        left = budget - (point.evaluations + point.vjps - spent)
+        left = budget - (point.spent.runs - spent)
         named.causes = tuple(causes(looker, list(named.wrong), look, left))
     except OutOfTimeError:
         named.unfinished = True
@@ -167,11 +167,11 @@ def by_columns(looker: Looker, look: Look, budget: float) -> Named:
             again = looker.look(only(number, everywhere, point.x), whole=True)
             found = wrong_on_diagonal(looker, alone, again, number)
         if found is None and not point.complex and point.by_rows:
-            before = point.evaluations + point.vjps
+            before = point.spent.runs
             if point.outputs.size + 4 * point.x[number].size <= budget:
                 found, excused = wrong_in(looker, number, alone)
                 named.excused |= excused
-            budget -= point.evaluations + point.vjps - before
+            budget -= point.spent.runs - before
         if not found:
             found = searched(looker, alone, number)
             named.exhaustive = False

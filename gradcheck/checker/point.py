@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -26,6 +26,28 @@ class OutOfTimeError(Exception):
     """The deadline of a check is over."""
 
 
+@dataclass
+class Spent:
+    """What a check has run so far, here and at other points, and when it has to stop."""
+
+    evaluations: int = 0
+    vjps: int = 0
+    deadline: float = np.inf
+    """By ``time.monotonic``."""
+
+    @property
+    def runs(self) -> int:
+        """Evaluations and vjps together."""
+        return self.evaluations + self.vjps
+
+    def on(self, evaluations: int = 0, vjps: int = 0) -> None:
+        """Count what is about to be run. Raises OutOfTimeError once the deadline is over."""
+        if time.monotonic() > self.deadline:
+            raise OutOfTimeError
+        self.evaluations += evaluations
+        self.vjps += vjps
+
+
 class Point:
     """The function with float64 copies of the inputs, unless the layer only takes its own dtype.
 
@@ -35,17 +57,15 @@ class Point:
         Exception: whatever the layer raises there.
     """
 
-    def __init__(self, problem: Problem, coarsest: float = 0.0) -> None:
+    def __init__(self, problem: Problem, coarsest: float = 0.0, spent: Spent | None = None) -> None:
         self.problem = problem
+        self.spent = spent or Spent()
         self.moved = [k for k, wanted in enumerate(problem.differentiable) if wanted]
         """The inputs that a gradient is claimed for, which are moved."""
         self.raised = ""
         """What the layer raised at points nearby, if it did."""
-        self.evaluations = self.vjps = 0
         self.held: Sequence[Array] = ()
         """Masks of the elements that stay as they are, one per moved input; none if all move."""
-        self.deadline = np.inf
-        """When to stop, by ``time.monotonic``."""
         self.inputs = [wide(x) for x in problem.inputs]
         try:
             self.outputs = Outputs.of(self.first_outputs())
@@ -83,7 +103,9 @@ class Point:
 
     def beside(self, moved: Sequence[Array]) -> Point:
         """The same function at another point."""
-        there = Point(replace(self.problem, inputs=self.at(moved), outputs=None, observe=None), self.coarsest)
+        there = Point(
+            replace(self.problem, inputs=self.at(moved), outputs=None, observe=None), self.coarsest, self.spent
+        )
         there.held = self.held
         return there
 
@@ -94,13 +116,6 @@ class Point:
             point[k] = x
         return point
 
-    def spend(self, evaluations: int = 0, vjps: int = 0) -> None:
-        """Count what is about to be run. Raises OutOfTimeError once the deadline is over."""
-        if time.monotonic() > self.deadline:
-            raise OutOfTimeError
-        self.evaluations += evaluations
-        self.vjps += vjps
-
     # ----------------------------------------------------------------- what the differences need
     @cached_property
     def scales(self) -> list[Array]:
@@ -109,7 +124,7 @@ class Point:
 
     def forward(self, moved: Sequence[Array]) -> list[Array]:
         """The active outputs with the moved inputs replaced; NaN where the layer raises."""
-        self.spend(evaluations=1)
+        self.spent.on(evaluations=1)
         try:
             outputs = self.problem.forward(self.at(moved))
         except Exception as error:  # outside of its domain, for at the point itself it did not
@@ -142,7 +157,7 @@ class Point:
     # ----------------------------------------------------------------- what is claimed, and what the tape says
     def vjp(self, cotangent: Array, moved: Sequence[Array] | None = None) -> list[Array]:
         """The gradients of the moved inputs that the layer claims; at others, if these are given."""
-        self.spend(vjps=1)
+        self.spent.on(vjps=1)
         inputs = list(self.inputs) if moved is None else self.at(moved)
         return self.of_moved(self.problem.vjp(inputs, self.outputs.split(cotangent)))
 
@@ -159,7 +174,7 @@ class Point:
         """The recorded forward at these inputs; None if values leave it, or nothing records."""
         if self.problem.record is None:
             return None
-        self.spend(evaluations=1)
+        self.spent.on(evaluations=1)
         try:
             tape = self.problem.record(inputs, lines)
         except Exception:  # a tape that cannot be had is not heard; the layer itself ran
