@@ -14,6 +14,9 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 Array = Any
 Tensor = Any
 
+Mover = Callable[[str, Array, int], None]
+"""Changes the fresh output of an operation in place, given its name, the output, and that one's number on the tape, or
+-1 where nothing is recorded."""
 
 Spot = tuple[CodeType, int]
 """Where code stands: a code object, and the offset of an instruction in it (a frame's ``f_lasti``)."""
@@ -125,7 +128,7 @@ class Backend(Protocol):
         call: Callable[[], Sequence[Tensor]],
         inputs: Sequence[Tensor],
         lines: bool,
-        move: Callable[[str, Array, int], None] | None = None,
+        move: Mover | None = None,
     ) -> tuple[Recording, bool] | None:
         """The recording of a call with the leaves `inputs`, with the user's lines
         if wanted, and whether something was changed in place; None where the backend cannot record.
@@ -133,7 +136,7 @@ class Backend(Protocol):
         `move` changes the output of each operation, given with its name and number, in place.
         """
 
-    def moving(self, move: Callable[[str, Array, int], None], leaks: list[str]) -> AbstractContextManager[Any]:
+    def moving(self, move: Mover, leaks: list[str]) -> AbstractContextManager[Any]:
         """A block in which `move` changes the output of each operation, recorded or not, and `leaks` is told what hands
         values to other code, which are then not moved; of no effect where the backend cannot record."""
 

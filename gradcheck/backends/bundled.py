@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 import pylayer
-from gradcheck.backends.recording import Mover, Moving, Recorded, recorded
+from gradcheck.backends.base import Mover
+from gradcheck.backends.recording import Moving, Recorded, recorded
 from pylayer.array import Array, default_module, set_device
 from pylayer.dtype import as_dtype
 from pylayer.missing import missing_name

@@ -12,7 +12,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from gradcheck.backends.base import Array, Tensor
+from gradcheck.backends.base import Array, Mover, Tensor
 
 
 class PaddleBackend:
@@ -122,11 +122,11 @@ class PaddleBackend:
         call: Callable[[], Sequence[Tensor]],
         inputs: Sequence[Tensor],
         lines: bool,
-        move: Callable[[str, Array, int], None] | None = None,
+        move: Mover | None = None,
     ) -> None:
         """Paddle does not say what it computes."""
 
-    def moving(self, move: Callable[[str, Array, int], None], leaks: list[str]) -> AbstractContextManager[None]:
+    def moving(self, move: Mover, leaks: list[str]) -> AbstractContextManager[None]:
         """Nothing is moved."""
         return nullcontext()
 

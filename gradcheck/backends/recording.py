@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import pylayer
-from gradcheck.backends.base import Array, Spot, Tensor, is_differentiable
+from gradcheck.backends.base import Array, Mover, Spot, Tensor, is_differentiable
 from gradcheck.backends.steps import Step
 from pylayer.grad_mode import enable_grad
 from pylayer.graph import Node, Output
@@ -33,10 +33,6 @@ class InputNode(Node):
     """An input, as a result that code may change in place."""
 
     label = "input"
-
-
-Mover = Callable[[str, Array, int], None]
-"""Changes an output of the operation of this name in place; given its number too, -1 where nothing is recorded."""
 
 
 class Decision(NamedTuple):

@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from gradcheck.backends.base import Array, Backend, Tensor, flat_tensors, is_differentiable
+from gradcheck.backends.base import Array, Backend, Mover, Tensor, flat_tensors, is_differentiable
 from gradcheck.case.agreement import agree, same
 from gradcheck.case.no_gradient import NoGradient, misfit, nothing_claimed
 from gradcheck.case.observe import observed
 from gradcheck.checker.problem import Problem
 from gradcheck.witness.graph import Graph
-from gradcheck.witness.rounding import Mover
 from gradcheck.witness.tape import Tape
 
 

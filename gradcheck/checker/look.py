@@ -197,7 +197,8 @@ class Looker:
             scan.extend(LARGE)
             found = derivative_of(scan, noise)
         if self.in_float32:  # of a change as well, where the function itself is 0
-            found.both.bar[...] += OF_FLOAT32 * abs(found.both.value)
+            both = found.both
+            found = replace(found, both=Interval(both.value, both.bar + OF_FLOAT32 * abs(both.value)))
         return found
 
     def of_weighted_sum(self, direction: list[Array | None], cotangent: Array, whole: bool) -> Derivative:

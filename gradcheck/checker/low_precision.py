@@ -142,8 +142,7 @@ def strays(values: Callable[[float], Array], spacing: float) -> Array:
     """How far every element of what is computed near 0 may be off by rounding, from points so far apart."""
     nodes = high(spacing)
     rows = [values(t) for t in nodes.nodes.tolist()]
-    xp = module_of(rows[0])
-    return DEVIATIONS * nodes.deviation(xp, xp.stack(rows))
+    return DEVIATIONS * nodes.deviation(module_of(rows[0]).stack(rows))
 
 
 def wrong_in_low_precision(point: Point, random: np.random.Generator, rtol: float) -> list[Entry]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from gradcheck.numeric.arrays import EPS, Array, module_of
 from gradcheck.numeric.line import RATIO, USUAL, Line, Scan
@@ -112,28 +112,32 @@ def derivative_of(scan: Scan, noise: Array) -> Derivative:
         noises[usual:] = xp.where(flat | (changes[usual:] == 0), xp.inf, noises[usual:])
 
     central, bars = extrapolated((ahead - behind) / (2 * h), noises, h)
-    both, chosen = balanced(xp, central, bars)
+    both, chosen = balanced(central, bars)
     zero = abs(both.value) <= both.bar
     both = Interval(both.value, xp.where(zero, xp.maximum(both.bar, CANCELLED * noise), both.bar))
     right, left, gap, jumped = each_side(ahead, behind, noises, h)
 
     largest = xp.where(xp.isfinite(changes), changes, 0.0)[:usual].max(axis=0)
     blind = (largest > 0) & (noise > BLIND * xp.maximum(sizes, largest))
-    both.bar[blind] = left.bar[blind] = right.bar[blind] = xp.inf
+    both, left, right = (Interval(i.value, xp.where(blind, xp.inf, i.bar)) for i in (both, left, right))
     jumped &= ~blind  # noise leaps as well
     kinked = (abs(right.value - left.value) > APART * (right.bar + left.bar)) | jumped
 
-    seen = (changes - APART * noises) / h
-    seen = xp.where(seen > 0, seen, 0.0)
-    first, last = (sum(k < end for k in steps) for end in (BRIEF[0], BRIEF[-1]))
-    nearby = seen[first : last + 1].max(axis=0)
-    around = seen[last:usual].max(axis=0) if last < usual else 0 * nearby
+    nearby, around = slopes_seen((changes - APART * noises) / h, steps)
     stepped = xp.where(around * RATIO ** USUAL[-1] > TAIL * sizes, xp.maximum(nearby, around), nearby)
 
     unclear = ~kinked & ~blind & (nearby > 0) & (both.bar > RESOLVED * xp.maximum(abs(both.value), nearby))
     unclear &= both.bar > 2 * APART * bars[chosen, xp.arange(noise.size)]
     step = xp.asarray(steps)[chosen]
     return Derivative(both, left, right, gap, kinked, unclear, jumped, blind, nearby, around, stepped, noise, step)
+
+
+def slopes_seen(slopes: Array, steps: Sequence[int]) -> tuple[Array, Array]:
+    """The largest slopes within a thousandth of the inputs' scale, and from there to a quarter; 0 below the noise."""
+    slopes = module_of(slopes).where(slopes > 0, slopes, 0.0)
+    first, last, usual = (sum(k < end for k in steps) for end in (BRIEF[0], BRIEF[-1], USUAL.stop))
+    nearby = slopes[first : last + 1].max(axis=0)
+    return nearby, slopes[last:usual].max(axis=0) if last < usual else 0 * nearby
 
 
 def extrapolated(central: Array, noises: Array, h: Array) -> tuple[Array, Array]:
@@ -156,7 +160,7 @@ def each_side(ahead: Array, behind: Array, noises: Array, h: Array) -> tuple[Int
     slopes = (values[1:] - values[:-1]) / (h[1:] - h[:-1])
     slopes = (RATIO * slopes[:-1] - slopes[1:]) / (RATIO - 1)
     bars = (RATIO * 5 / 3 + 5 / 12) / 3 * xp.maximum(noises[:-2], noises[2:]) / h[:-2]
-    sided = balanced(xp, slopes, xp.concatenate([bars, bars], axis=1))[0]
+    sided = balanced(slopes, xp.concatenate([bars, bars], axis=1))[0]
     right, left = (Interval(sided.value[of], sided.bar[of]) for of in (slice(rows), slice(rows, None)))
     gaps = abs(slopes[:, :rows] - slopes[:, rows:]) + 2 * bars
     leap = leaps(values, xp.concatenate([noises, noises], axis=1))
@@ -176,7 +180,7 @@ def leaps(values: Array, noises: Array) -> Array:
     return abs(nearer) > APART * (abs(weights) @ noises[:3]) + abs(farther - nearer)
 
 
-def balanced(xp: Any, values: Array, bars: Array) -> tuple[Interval, Array]:
+def balanced(values: Array, bars: Array) -> tuple[Interval, Array]:
     """Lepski's balancing: of each row the value whose error is least among those that agree with all of smaller steps.
 
     Its bar is twice its noise and half of the change to the next step, as a bias that shrinks at least threefold from
@@ -186,7 +190,7 @@ def balanced(xp: Any, values: Array, bars: Array) -> tuple[Interval, Array]:
     Args:
         values, bars: one row per step, the smallest first.
     """
-    shape = values[0].shape
+    xp, shape = module_of(values), values[0].shape
     low, high = xp.full(shape, -xp.inf), xp.full(shape, xp.inf)
     alive, started = xp.ones(shape, dtype=bool), xp.zeros(shape, dtype=bool)
     value, bar, step = xp.zeros(shape), xp.full(shape, xp.inf), xp.zeros(shape, dtype="int64")

@@ -48,12 +48,13 @@ class Table:
             row[first : first + order + 1] = weights / np.sqrt((weights**2).sum())
         return rows
 
-    def values(self, xp: Any, line: Line, sign: float) -> Array:
+    def values(self, line: Line, sign: float) -> Array:
         """The rows at all nodes, ahead or behind: on one side of the point alone, where there may be a jump."""
-        return xp.stack([line.at(sign * node).change for node in self.nodes.tolist()])
+        return module_of(line.outputs).stack([line.at(sign * node).change for node in self.nodes.tolist()])
 
-    def deviation(self, xp: Any, table: Array) -> Array:
+    def deviation(self, table: Array) -> Array:
         """The standard deviation of the errors in every column of values."""
+        xp = module_of(table)
         unit = abs(table).max(axis=0)
         unit = xp.where(unit > 0, unit, 1.0)  # squares of small numbers underflow
         found: Any = 0.0
@@ -109,9 +110,9 @@ def measured(scan: Scan, both_sides: bool = False) -> Array:
     xp, size = module_of(line.outputs), line.sizes
     found: list[Array] = []
     for sign in (1.0, -1.0) if both_sides else (1.0,):
-        table = NEAR.values(xp, line, sign)
+        table = NEAR.values(line, sign)
         level = (table[1:] == table[:-1]).mean(axis=0) > 0.5
-        bound = xp.maximum(DEVIATIONS * NEAR.deviation(xp, table), EPS * size)
+        bound = xp.maximum(DEVIATIONS * NEAR.deviation(table), EPS * size)
         bound = xp.where(level, EPS * xp.maximum(size, 1.0), bound)
         found.append(xp.where(xp.isfinite(bound), bound, xp.inf))
     return xp.maximum(of_both(*found), stairs(scan)) if both_sides else found[0]
@@ -136,8 +137,8 @@ def with_hidden(scan: Scan, noise: Array) -> tuple[Array, Array]:
     if low is not None:
         low = xp.maximum(noise, low)
         return low, low
-    tables = [FAR.values(xp, line, sign) for sign in (1.0, -1.0)]
-    hidden = of_both(*(DEVIATIONS * FAR.deviation(xp, table) for table in tables))
+    tables = [FAR.values(line, sign) for sign in (1.0, -1.0)]
+    hidden = of_both(*(DEVIATIONS * FAR.deviation(table) for table in tables))
     reach = xp.maximum(*(abs(table).max(axis=0) for table in tables))
     inside = xp.isfinite(reach)  # the others lead out of the domain
     size = xp.maximum(line.sizes, xp.where(inside, reach, 0.0))
@@ -148,8 +149,8 @@ def with_hidden(scan: Scan, noise: Array) -> tuple[Array, Array]:
         found = xp.where(known, xp.maximum(found, SHARED * usual), found)
     white = hidden > COARSE * xp.maximum(noise, EPS * size)
     if bool(white.any()):
-        tables = [FINER.values(xp, line, sign) for sign in (1.0, -1.0)]
-        finer = [DEVIATIONS * FINER.deviation(xp, table) for table in tables]
+        tables = [FINER.values(line, sign) for sign in (1.0, -1.0)]
+        finer = [DEVIATIONS * FINER.deviation(table) for table in tables]
         # where the function is 0, rounding is as small as its changes are
         share = xp.maximum(line.sizes, xp.maximum(*(abs(table).max(axis=0) for table in tables))) / size
         white &= ONE_SIDED * xp.minimum(*finer) >= share * hidden
@@ -174,7 +175,7 @@ def of_low_precision(scan: Scan) -> Array | None:
         if not bool((xp.frexp(line.outputs)[0] * (2 / epsilon) % 1 == 0).all()):
             continue
         table = high(FEW * epsilon)
-        values = [table.values(xp, line, sign) for sign in (1.0, -1.0)]
+        values = [table.values(line, sign) for sign in (1.0, -1.0)]
         if line.weights is None:
             nearby = xp.concatenate(values) + line.outputs
         else:
@@ -187,7 +188,7 @@ def of_low_precision(scan: Scan) -> Array | None:
             continue
         changes = abs(xp.concatenate(values))
         size = xp.maximum(line.sizes, xp.where(xp.isfinite(changes), changes, 0.0).max(axis=0))
-        bound = of_both(*(DEVIATIONS * table.deviation(xp, v) for v in values))
+        bound = of_both(*(DEVIATIONS * table.deviation(v) for v in values))
         bound = xp.where(heights <= COARSEST * size, xp.maximum(bound, heights), bound)
         if not relative:  # an output that stands still is rounded to no finer numbers than the others
             return xp.maximum(bound, heights[heights > 0].min())

@@ -13,13 +13,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from gradcheck.backends.base import Array
+from gradcheck.backends.base import Array, Mover
 from gradcheck.numeric.arrays import EPSILON, SMALLEST, module_of, wide
 from gradcheck.witness.graph import Graph
-
-Mover = Callable[[str, Array, int], None]
-"""Changes the fresh output of an operation in place, given its name, the output, and that one's number on the tape, or
--1 where nothing is recorded."""
 
 
 class Replays(Protocol):
