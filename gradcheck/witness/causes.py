@@ -111,7 +111,7 @@ def said(tape: Tape, cause: Cause, alike: Sequence[Cause], names: Sequence[str])
             own=called(tape, edge.number, names, step.spot),
             other=other_operand(tape, edge, names),
         )
-        says = re.sub(r"#(\d+)", lambda m: called(tape, int(m[1]), names), says) + ", each time" * mistake.each_time
+        says = re.sub(r"#(\d+)", lambda m: called(tape, int(m[1]), names), says) + mistake.when
         lines = sorted({other.line for other in same} - {place.line, NOWHERE.line})
         proof = [f"reproduces backward to {max(cause.residual, 1e-16):.0e}"]
         proof += [f"the same as line {', '.join(map(str, lines[:3]))}"] if lines else []

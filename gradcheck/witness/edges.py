@@ -102,8 +102,8 @@ class Mistake:
     cost: float = 0.0
     """How far-fetched it is."""
     says: str = ""
-    each_time: bool = False
-    """Whether it is made each time that the line is run, as in a loop."""
+    when: str = ""
+    """In which runs of its line it is made, as in a loop, if it is not in one alone."""
 
 
 class Cause(NamedTuple):

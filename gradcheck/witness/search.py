@@ -217,15 +217,23 @@ def paired(probes: Probes) -> list[Cause]:
 
 
 def repeated(graph: Graph, probes: Probes) -> list[Cause]:
-    """A mistake on a line that is run several times, as in a loop, made each time: their effects do not add up."""
+    """A mistake on a line that is run several times, as in a loop, made each time: their effects do not add up. Or a
+    share that is there in one run alone, as where a sum over the runs is overwritten."""
     runs = {run[-1]: run for run in graph.runs}
     alike: dict[Any, Cause] = {}  # along a chain a factor is the same on every line
     for mistake, factor in simple([m for m in probes.mistakes if m.steps and m.edge.step in runs]):
-        steps = mistake.steps.union(runs[mistake.edge.step])
-        cause = Cause([(replace(mistake, steps=steps, each_time=True), factor)], mistake.cost)
-        change = factor * mistake.along - mistake.right
-        key = tuple(np.rint(change / probes.within))
-        alike[key] = min(cause, alike.get(key, cause), key=lambda c: c.rank)
+        run = runs[mistake.edge.step]
+        made = [(", each time", mistake.steps.union(run))]
+        if factor == 0 and mistake.ordinal is None and len(run) > 2:
+            made += [
+                (", in all runs but the first", frozenset(run[1:])),
+                (", in all runs but the last", frozenset(run[:-1])),
+            ]
+        for when, steps in made:
+            cause = Cause([(replace(mistake, steps=steps, when=when), factor)], mistake.cost)
+            change = factor * mistake.along - mistake.right
+            key = (when, *np.rint(change / probes.within))
+            alike[key] = min(cause, alike.get(key, cause), key=lambda c: c.rank)
     return sorted(alike.values(), key=lambda cause: cause.rank)  # each of their projections is that of one run
 
 

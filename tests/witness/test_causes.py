@@ -217,6 +217,27 @@ def test_a_mistake_in_a_loop_is_found_though_it_is_made_each_time() -> None:
     assert found.text.endswith("each time")
 
 
+def test_a_sum_over_the_runs_of_a_loop_that_is_overwritten_is_found() -> None:
+    def powers(x: Any, w: Any) -> Any:
+        for _ in range(4):
+            x = paddle.tanh(paddle.matmul(x, w))
+        return x
+
+    def backward(x: Any, w: Any, g: Any) -> Any:
+        states = [x]
+        for _ in range(4):
+            states.append(paddle.tanh(paddle.matmul(states[-1], w)))
+        for k in range(3, -1, -1):
+            g = g * (1 - states[k + 1] ** 2)
+            gw = paddle.matmul(states[k], g, transpose_x=True)
+            g = paddle.matmul(g, w, transpose_y=True)
+        return g, gw
+
+    (found,) = causes(powers, backward, X, 0.3 * W)
+    assert "depends on x1" in found.text
+    assert found.text.endswith("in all runs but the first")
+
+
 def test_a_mistake_in_a_loop_of_many_operations_is_found() -> None:
     def gated_recurrence(x: Any, w: Any) -> Any:
         h = paddle.zeros([4, 6], dtype=x.dtype)
