@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from gradcheck.checker.decide import POWER, Heard
-from gradcheck.checker.low_precision import UNASKED, UNITS, saturated_size, strays_from_tape
+from gradcheck.checker.low_precision import BACKWARD_UNITS, UNASKED, saturated_size, strays_from_tape
 from gradcheck.checker.point import Point
-from gradcheck.numeric.arrays import EPS, EPSILON, SIGNS, Array, module_of, root_of_squares, shares
+from gradcheck.numeric.arrays import EPS, FLOAT32, RANDOM_SIGNS, Array, module_of, root_of_squares, shares
 
 Masks = Sequence[Array | None]
 Beyond = Callable[[Sequence[Array]], list[Array]]
@@ -59,7 +59,7 @@ class BesideTape:
     def rounded(self, direction: Masks) -> float:
         """What the claimed projection on a direction may be off by the rounding that was seen."""
         strayed = zip(self.strayed, direction, strict=False)
-        return SIGNS * math.hypot(*(by * root_of_squares(d) for by, d in strayed if d is not None))
+        return RANDOM_SIGNS * math.hypot(*(by * root_of_squares(d) for by, d in strayed if d is not None))
 
 
 def beside_tape(
@@ -111,8 +111,8 @@ def off_the_tape(
     assert point.tape is not None
     outputs = saturated_size(point, cotangent)
     sizes = [max(largest_of(t), outputs) for t in taped]
-    most = [max(UNASKED * point.coarsest, UNITS * EPSILON["float32"]) * size for size in sizes]
-    bars = [b + UNITS * point.tape.coarsest * size for b, size in zip(own, sizes, strict=True)]
+    most = [max(UNASKED * point.coarsest, BACKWARD_UNITS * FLOAT32) * size for size in sizes]
+    bars = [b + BACKWARD_UNITS * point.tape.coarsest * size for b, size in zip(own, sizes, strict=True)]
     limits = zip(beyond(bars), beyond([b + m for b, m in zip(bars, most, strict=True)]), strict=True)
     if all(bool((a == b).all()) for a, b in limits):
         return bars, [0.0 for _ in bars]
@@ -134,7 +134,7 @@ def unasked(point: Point) -> float:
 def of_constants(point: Point) -> float:
     """The rounding of numbers that either side may hold in float32 (a table, a mask, 0.1), where the inputs were given
     in that or less; relative to the largest entry. It is the same between points close by."""
-    return UNASKED * EPSILON["float32"] if point.coarsest > EPS else 0.0
+    return UNASKED * FLOAT32 if point.coarsest > EPS else 0.0
 
 
 def largest_of(gradient: Array) -> float:

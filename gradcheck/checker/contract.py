@@ -17,7 +17,7 @@ from gradcheck.result import Diagnosis
 
 Gradients = list[Array | None]
 
-UNITS = 2.0**10
+LINEARITY_UNITS = 2.0**10
 """Units in the last place, relative to the largest element, that separate sums of gradients may be off."""
 FACTOR = -3.0
 """Of cotangents: neither 0 nor 1, and negative, so that a clipped or a squared cotangent shows."""
@@ -165,6 +165,6 @@ def close(whole: Any, part: Any, factor: float, rest: Any, size: float = 0.0, st
         return True
     whole, part, rest = (given[0].dtype.type(0) if a is None else a for a in (whole, part, rest))
     size = max(size, float(abs(whole).max()), abs(factor) * float(abs(part).max()), float(abs(rest).max()))
-    eps = UNITS * max(spacing(a) for a in given)
+    eps = LINEARITY_UNITS * max(spacing(a) for a in given)
     bar = eps * size + stray + SMALLEST["float64"]  # below which digits are lost
     return bool(np.isfinite(size)) and float(abs(whole - (factor * part + rest)).max()) <= bar

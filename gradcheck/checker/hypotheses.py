@@ -21,7 +21,7 @@ LEAST_DIGITS = 6.0
 them by chance once in 50 times, six once in 5,000."""
 LEAST_LENGTH = 5
 """Elements of an axis from which a factor is taken for their number: 2, 3 and 4 are powers and constants more often."""
-SIGNS = 16
+LEAST_SIGNS = 16
 """Elements from which a function that has one size throughout, such as the sign, is tried: any signs of n elements are
 those of one of 30 functions once in 2^(n − 6)."""
 
@@ -205,7 +205,7 @@ def usable(values: Array) -> bool:
     """Whether all are finite, some are not 0, and they are more than a pattern of a few signs."""
     sizes = abs(values)
     largest = float(sizes.max())
-    return 0 < largest < float("inf") and (values.size >= SIGNS or bool((sizes != largest).any()))
+    return 0 < largest < float("inf") and (values.size >= LEAST_SIGNS or bool((sizes != largest).any()))
 
 
 HYPOTHESES: tuple[Callable[[Subject], Held], ...] = (

@@ -14,7 +14,7 @@ from gradcheck.checker.cotangents import equal_weights, even_weights
 from gradcheck.checker.decide import Claim, Decision, Heard, Seen, decide
 from gradcheck.checker.low_precision import allowances, most_allowed
 from gradcheck.checker.point import Point
-from gradcheck.numeric.arrays import EPS, EPSILON, SIGNS, Array, module_of, root_of_squares, shares
+from gradcheck.numeric.arrays import EPS, FLOAT32, RANDOM_SIGNS, Array, module_of, root_of_squares, shares
 from gradcheck.numeric.derivative import BRIEF, Derivative, Interval, derivative_of
 from gradcheck.numeric.line import LARGE, RATIO, USUAL, Scan, moved
 from gradcheck.numeric.noise import OF_FLOAT32, ON_THE_WAY, measured, stairs, with_hidden
@@ -22,7 +22,7 @@ from gradcheck.witness.tape import Tape
 
 EXCLUDED = (Decision.FAIL, Decision.CONTRADICTION)
 """Decisions by which the differences exclude the claim."""
-OTHERS, COARSE = 2, RATIO ** BRIEF[-1]
+OTHERS, SLOPE_STEP = 2, RATIO ** BRIEF[-1]
 """Directions along which the outputs' sizes are seen, by one step each: of 1,000 outputs none is then small by chance
 by more than a factor of 10 (along one direction, of 1,000)."""
 NEGLIGIBLE = 1e-9
@@ -153,7 +153,7 @@ class Looker:
 
     def with_allowance(self, look: Look) -> Look:
         """The claim excluded only beyond its own rounding, which is measured where it could change the decision."""
-        size = min(look.claim.size, SIGNS * look.claim.root)
+        size = min(look.claim.size, RANDOM_SIGNS * look.claim.root)
         if look.decision not in EXCLUDED or not np.isfinite(size):
             return look
         at_most = replace(look.seen, allowed=look.seen.allowed + most_allowed(self.point, size))
@@ -186,7 +186,7 @@ class Looker:
                 self.in_float32 |= bool((sure > 0).any())
                 found = xp.maximum(sure, found if self.fine else xp.maximum(hidden, self.floor))
         # what stands still between close values as well
-        coarsest = EPSILON["float32"] if self.in_float32 else EPS if tape is None else tape.coarsest
+        coarsest = FLOAT32 if self.in_float32 else EPS if tape is None else tape.coarsest
         return xp.maximum(found, coarsest * scan.line.sizes)
 
     def scanned(self, scan: Scan, noise: Array, whole: bool, brief: Sequence[int]) -> Derivative:
@@ -233,7 +233,7 @@ class Looker:
     def weighted(self, size: float, masks: Sequence[Array | None] | None) -> tuple[Array, list[Array]]:
         """A random cotangent by which every output counts alike, as far as it stands out of rounding."""
         slopes = self.slopes(masks)
-        known = Interval(slopes, 0 * slopes + self.floor / COARSE)
+        known = Interval(slopes, 0 * slopes + self.floor / SLOPE_STEP)
         cotangent = size * equal_weights(known, slopes, self.random)
         return cotangent, self.point.vjp(cotangent)
 
@@ -242,8 +242,8 @@ class Looker:
         if self.slopes_over is None or self.slopes_over[0] is not masks:
             xp, largest = module_of(self.point.outputs.vector), abs(self.point.outputs.vector) * 0
             for _ in range(OTHERS):
-                change = self.point.line(self.point.direction(self.random, masks)).at(COARSE).size
-                largest = xp.maximum(largest, xp.where(xp.isfinite(change), change / COARSE, 0.0))
+                change = self.point.line(self.point.direction(self.random, masks)).at(SLOPE_STEP).size
+                largest = xp.maximum(largest, xp.where(xp.isfinite(change), change / SLOPE_STEP, 0.0))
             self.slopes_over = masks, largest
         return self.slopes_over[1]
 
@@ -285,7 +285,7 @@ class Looker:
             return root_of_squares(xp.where(used, values, 0.0))
 
         value = total(u * both.value)
-        bar = min(total(weight * both.bar), SIGNS * root(weight * both.bar))
+        bar = min(total(weight * both.bar), RANDOM_SIGNS * root(weight * both.bar))
         if np.isfinite(claim.size):
             bar += ROUNDING * claim.size
         if not bool(used.any()):

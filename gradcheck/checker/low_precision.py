@@ -14,10 +14,10 @@ from gradcheck.backends.base import is_differentiable
 from gradcheck.checker.cotangents import even_weights
 from gradcheck.checker.outputs import Outputs
 from gradcheck.checker.point import SUM_OF_OUTPUTS, Point
-from gradcheck.numeric.arrays import EPS, EPSILON, Array, flat, inner, module_of, real, spacing, wide
+from gradcheck.numeric.arrays import EPS, EPSILON, FLOAT32, Array, flat, inner, module_of, real, spacing, wide
 from gradcheck.numeric.jacobian import Entry
 from gradcheck.numeric.line import moved, random_direction, scale_of
-from gradcheck.numeric.noise import COARSE, DEVIATIONS, high
+from gradcheck.numeric.noise import DEVIATIONS, FLOAT32_AT_LEAST, high
 
 SPACED = 4
 """The spacing of the points at which backward is run, in units of the dtype that it may round to: each is rounded
@@ -25,7 +25,7 @@ anew."""
 COTANGENTS_NEARBY = 2.0**-11
 """How far apart cotangents are at which a gradient's rounding is measured, 12 of them: of a difference that cancels
 down to 1e-4 of its terms (x − tanh x at 0.01) all others are rounded alike in float32."""
-UNITS = 32
+BACKWARD_UNITS = 32
 """Units in the last place that a backward in low precision may be off, relative to the largest gradient: 5 bits for
 some ten operations in a row."""
 NEIGHBOURS, NEARBY = 6, 2.0**-7
@@ -52,8 +52,8 @@ def allowances(
     """
     random = np.random.default_rng(point.spent.vjps)  # the looks that follow draw the same, measured or not
     epsilon = point.coarsest
-    if epsilon > EPSILON["float32"]:
-        epsilon = max(EPSILON["float32"], epsilon_seen(point, cotangent, gradients, random))
+    if epsilon > FLOAT32:
+        epsilon = max(FLOAT32, epsilon_seen(point, cotangent, gradients, random))
     if epsilon > EPS:
         yield UNASKED * epsilon * size
     yield projection_rounding(point, direction, cotangent, size, random)
@@ -61,7 +61,7 @@ def allowances(
 
 def most_allowed(point: Point, size: float) -> float:
     """No less than `allowances` gives in all."""
-    return (UNASKED + UNITS) * max(point.coarsest, EPSILON["float32"]) * size
+    return (UNASKED + BACKWARD_UNITS) * max(point.coarsest, FLOAT32) * size
 
 
 def projection_rounding(
@@ -70,10 +70,10 @@ def projection_rounding(
     """The rounding error of the claimed uᵀJ d, by high differences of it at a few close points and cotangents.
 
     A backward may compute in the dtype that its inputs were given in, though they are float64 here, or in float32
-    whatever they are. No more is granted than `UNITS` of that dtype, relative to `size`, how large the claim can be:
-    more is structure of a wrong backward.
+    whatever they are. No more is granted than `BACKWARD_UNITS` of that dtype, relative to `size`, how large the claim
+    can be: more is structure of a wrong backward.
     """
-    coarsest = max(point.coarsest, EPSILON["float32"])
+    coarsest = max(point.coarsest, FLOAT32)
     if not size > 0 or coarsest > EPSILON["float16"]:  # points as far apart as coarser numbers are no longer close
         return 0.0
     moves = point.direction(random)
@@ -87,7 +87,7 @@ def projection_rounding(
         found = float(strays(lambda t: np.array([claimed(t)]), SPACED * coarsest)[0])
     except Exception:  # it is not asked to work elsewhere
         return 0.0
-    return min(found, UNITS * coarsest * size) if found == found else 0.0
+    return min(found, BACKWARD_UNITS * coarsest * size) if found == found else 0.0
 
 
 def gradient_rounding(point: Point, cotangent: Array, random: np.random.Generator) -> list[float]:
@@ -104,7 +104,7 @@ def gradient_rounding(point: Point, cotangent: Array, random: np.random.Generato
 def strays_from_tape(point: Point, cotangent: Array, random: np.random.Generator) -> list[float]:
     """How far the elements of the gradient of every moved input may be off the tape's by rounding, at most: from points
     and cotangents close by, between which an error of another kind is smooth."""
-    coarsest = max(point.coarsest, EPSILON["float32"])
+    coarsest = max(point.coarsest, FLOAT32)
     spacing, held = SPACED * coarsest, coarsest > EPSILON["float16"]  # coarser numbers are no longer close
     turn = random_direction(cotangent, scale_of(cotangent) * (cotangent != 0), random) * (COTANGENTS_NEARBY / spacing)
     moves = point.direction(random, [None for _ in point.x] if held else None)
@@ -134,8 +134,8 @@ def epsilon_seen(point: Point, cotangent: Array, gradients: Sequence[Array], ran
     inputs as they were given."""
     pairs = zip(gradient_rounding(point, cotangent, random), gradients, strict=True)
     seen = max(rounding / (float(abs(g).max()) or 1.0) for rounding, g in pairs if g.size)
-    float32 = EPSILON["float32"]
-    return min(max(float32, seen), max(float32, point.coarsest)) if seen > COARSE * EPS else EPS
+    float32 = FLOAT32
+    return min(max(float32, seen), max(float32, point.coarsest)) if seen > FLOAT32_AT_LEAST * EPS else EPS
 
 
 def strays(values: Callable[[float], Array], spacing: float) -> Array:
@@ -152,8 +152,8 @@ def wrong_in_low_precision(point: Point, random: np.random.Generator, rtol: floa
     Inputs are moved, and cotangents of another size taken: a gradient is linear in these, its rounding is not, also
     where it is frozen between close points (x − tanh x at 0.01).
 
-    The bound per element is the sum of `UNITS` of the dtype, of the largest gradient; of `OF_OUTPUTS`, of its natural
-    size; and of how much the error varies between points close by. What the dtype cannot hold is not compared.
+    The bound per element is the sum of `BACKWARD_UNITS` of the dtype, of the largest gradient; of `OF_OUTPUTS`, of its
+    natural size; and of how much the error varies between points close by. What the dtype cannot hold is not compared.
     """
     if point.as_given:
         return []
@@ -192,7 +192,7 @@ def wrong_in_low_precision(point: Point, random: np.random.Generator, rtol: floa
     for number, ((a, b), square) in enumerate(zip(here, squares, strict=True)):
         if not a.size:
             continue
-        size = UNITS * float(abs(b).max()) + OF_OUTPUTS * natural_size(point, number, cotangent)
+        size = BACKWARD_UNITS * float(abs(b).max()) + OF_OUTPUTS * natural_size(point, number, cotangent)
         usual = sorted(square.reshape(-1).tolist())[a.size // 2]  # of one element a few may agree by chance
         strayed = SPREAD * module_of(a).sqrt(module_of(a).maximum(square, usual) / NEIGHBOURS)
         bar = smallest + eps * size + strayed + rtol * abs(b)

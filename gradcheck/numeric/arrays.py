@@ -19,13 +19,14 @@ EPSILON = {
     "complex128": EPS,
 }  # fmt: skip
 """The spacing of the numbers of a dtype at 1: 2 to the power of minus the bits after the point."""
+FLOAT32 = EPSILON["float32"]
 SMALLEST = {
     "float16": 2.0**-14, "bfloat16": 2.0**-126, "float32": 2.0**-126, "float64": 2.0**-1022,
     "complex64": 2.0**-126, "complex128": 2.0**-1022,
 }  # fmt: skip
 """The smallest normal number of a dtype: below it the spacing of numbers does not shrink."""
 
-SIGNS = 5.0
+RANDOM_SIGNS = 5.0
 """A sum of bounded errors with random signs exceeds the root of the sum of their bounds' squares so many times once in
 100,000 (Hoeffding 1963: 2 exp(−5² / 2)), and FAIL takes two looks. The signs are those of cotangent and direction."""
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcheck.numeric.arrays import EPS, EPSILON, Array, flat, module_of, real
+from gradcheck.numeric.arrays import EPS, EPSILON, FLOAT32, Array, flat, module_of, real
 from gradcheck.numeric.line import USUAL, Line, Scan
 
 DEVIATIONS = 6.0
@@ -79,12 +79,12 @@ FAR = high(2.0**-18)
 bits is not. There sixth differences no longer see functions of that scale (2^-90)."""
 FINER = high(2.0**-23)
 """What rounds to float32 is as noisy there, between values that are about one spacing of float32 apart."""
-COARSE = 2.0**10
+FLOAT32_AT_LEAST = 2.0**10
 """Units of float64 that rounding is more than if float32 makes it, whose are 2^29 times as large."""
 ON_THE_WAY = 16.0
 """Units of rounding of numbers on the way that may hide in an output, however small it is (a GELU at -8 is
 x · (1 − 1) / 2): a few operations."""
-OF_FLOAT32 = ON_THE_WAY * EPSILON["float32"]
+OF_FLOAT32 = ON_THE_WAY * FLOAT32
 """The same where a function computes in float32, relative to the largest output, or 1."""
 SHARED = 0.25
 """Of the rounding error that half of the rows have, relative to themselves and as it is, so much is granted to each: it
@@ -147,7 +147,7 @@ def with_hidden(scan: Scan, noise: Array) -> tuple[Array, Array]:
     if bool(known.any()):
         usual = xp.minimum(lower_median(found[known] / size[known]) * size, lower_median(found[known]))
         found = xp.where(known, xp.maximum(found, SHARED * usual), found)
-    white = hidden > COARSE * xp.maximum(noise, EPS * size)
+    white = hidden > FLOAT32_AT_LEAST * xp.maximum(noise, EPS * size)
     if bool(white.any()):
         tables = [FINER.values(line, sign) for sign in (1.0, -1.0)]
         finer = [DEVIATIONS * FINER.deviation(table) for table in tables]
@@ -171,7 +171,7 @@ def of_low_precision(scan: Scan) -> Array | None:
     of other numbers on the way may be nothing else.
     """
     line, xp = scan.line, module_of(scan.line.outputs)
-    for epsilon in (EPSILON["bfloat16"], EPSILON["float16"], EPSILON["float32"]):
+    for epsilon in (EPSILON["bfloat16"], EPSILON["float16"], FLOAT32):
         if not bool((xp.frexp(line.outputs)[0] * (2 / epsilon) % 1 == 0).all()):
             continue
         table = high(FEW * epsilon)
@@ -183,7 +183,7 @@ def of_low_precision(scan: Scan) -> Array | None:
         relative = rounded_to(epsilon, nearby)
         heights = least_change(scan)
         unit = float(heights.max()) / (FEW * line.on_the_way)  # stairs as low as float64's are no others
-        fine = epsilon == EPSILON["float32"] and EPS < unit <= epsilon
+        fine = epsilon == FLOAT32 and EPS < unit <= epsilon
         if relative is None or not (relative or fine):
             continue
         changes = abs(xp.concatenate(values))

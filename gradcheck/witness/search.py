@@ -26,7 +26,7 @@ from gradcheck.witness.rounding import Replays
 DIRECTIONS = 6
 """Along which each wrong input is moved: numbers that a candidate must agree with, or a pair of them."""
 
-SCREEN, UNITS = 1e-4, 32
+SCREEN, SCREEN_UNITS = 1e-4, 32
 """To what part of the error a candidate must agree along the directions, and to how many ε of the coarsest dtype if
 that is more. Tangents are central differences with a step of ε^⅓, right to about ε^⅔: 1e-10 in float64, 2e-5 where
 values are rounded to float32. A projection on the tape adds up a few values, each rounded by an ε."""
@@ -129,7 +129,7 @@ def probed(graph: Graph, replays: Replays, claim: Unexplained, group: Sequence[i
         rows.append([(wide(1.0 * a) - wide(1.0 * b)).reshape(-1) / (2 * step) for a, b in pairs])
     mistakes = projected(graph, claim, [np.stack(changes) for changes in zip(*rows, strict=True)], ruled)
     several = sum(int((abs(claim.errors[k]) > claim.bars[k]).sum()) for k in group) > 1
-    return Probes(np.array(errors), mistakes, max(SCREEN, UNITS * graph.coarsest), several) if mistakes else None
+    return Probes(np.array(errors), mistakes, max(SCREEN, SCREEN_UNITS * graph.coarsest), several) if mistakes else None
 
 
 def projected(graph: Graph, claim: Unexplained, tangents: Sequence[Array], ruled: set[Step]) -> list[Mistake]:
