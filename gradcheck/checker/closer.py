@@ -1,4 +1,5 @@
-"""Looks at some elements by themselves, so that a small share of the gradient is seen at its own scale."""
+"""Further looks: along more directions, and at some elements by themselves, where a small share of the gradient is seen
+at its own scale."""
 
 from __future__ import annotations
 
@@ -22,6 +23,22 @@ two of five where the bar is half of `POWER`, as of a layer in float32: in all f
 MOST_REGROUPED = 8
 """Looks at what was too small to be seen beside the rest, each at its own scale: eight times a factor of 1e9
 is all of float64."""
+MOST_LOOKS = 4
+"""Whole looks until one confirms a FAIL, or sees that it was by chance: along some directions nothing is seen."""
+
+
+def whole_look(looker: Looker, masks: Sequence[Array | None] | None, by_rows: bool) -> Look:
+    """A scan over all steps. FAIL is not believed once: more directions follow, until one of them sees anything."""
+    look = looker.look(masks, whole=True, by_rows=by_rows)
+    if looker.fine or look.decision is not Decision.FAIL:
+        return look
+    for _ in range(MOST_LOOKS - 1):
+        if look.kinked or look.rejected is not None:
+            break
+        look = looker.look(masks, whole=True, by_rows=by_rows)
+        if look.decision is not Decision.UNSEEN:
+            break
+    return look
 
 
 def again(looker: Looker, look: Look) -> Look:

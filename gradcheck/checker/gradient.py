@@ -10,7 +10,7 @@ from typing import Literal
 
 import numpy as np
 
-from gradcheck.checker.closer import again, by_themselves, parts_alone, tape_is_wrong, twice, unsure_by_tape
+from gradcheck.checker.closer import again, by_themselves, parts_alone, tape_is_wrong, twice, unsure_by_tape, whole_look
 from gradcheck.checker.contract import Contracts
 from gradcheck.checker.decide import Decision
 from gradcheck.checker.elsewhere import Found, contradicted, disputed, elsewhere, no_entry, of_lost_outputs, with_kink
@@ -31,8 +31,6 @@ Mode = Literal["auto", "probe", "full"]
 Effort = Literal["usual", "full"]
 """How much is spent on naming what is wrong."""
 
-MOST_LOOKS = 4
-"""Whole looks until one confirms a FAIL, or sees that it was by chance: along some directions nothing is seen."""
 MOST_LISTED = 20
 """Wrong entries that a summary lists of an input; all are counted."""
 
@@ -238,7 +236,7 @@ class Check:
 
     def by_whole_scan(self, masks: Sequence[Array | None] | None, kinked: bool) -> Found:
         """The same from a whole scan, where a first look was not enough."""
-        look = self.whole_look(masks, kinked)
+        look = whole_look(self.looker, masks, kinked)
         if look.kinked:
             return self.with_kinks(Found(Status.PASS), masks)
         self.worst = look.error
@@ -250,19 +248,6 @@ class Check:
             case Decision.UNSEEN:
                 return elsewhere(self.looker, look)
         return self.more_looks(look)
-
-    def whole_look(self, masks: Sequence[Array | None] | None, by_rows: bool) -> Look:
-        """A scan over all steps. FAIL is not believed once: more directions follow, until one of them sees anything."""
-        look = self.looker.look(masks, whole=True, by_rows=by_rows)
-        if self.looker.fine or look.decision is not Decision.FAIL:
-            return look
-        for _ in range(MOST_LOOKS - 1):
-            if look.kinked or look.rejected is not None:
-                break
-            look = self.looker.look(masks, whole=True, by_rows=by_rows)
-            if look.decision is not Decision.UNSEEN:
-                break
-        return look
 
     def failed(self, look: Look) -> Found:
         """FAIL for what a look shows."""

@@ -208,15 +208,11 @@ class Looker:
         reach = RATIO ** TAPE_STEPS[-1]
         tapes = [self.point.tape]
         if tapes[0] is not None:
-            tapes += [self.tape_at(direction, t) for t in (reach, -reach)]
+            tapes += [self.point.recorded(self.point.at(moved(self.point.x, direction, t))) for t in (reach, -reach)]
         noise = max(self.tape_noise(tape, cotangent) for tape in tapes)
         if not np.isfinite(noise):
             return self.scanned(scan, self.noise(scan, whole), whole, BRIEF)
         return self.scanned(scan, xp.asarray([noise]), whole, TAPE_STEPS)
-
-    def tape_at(self, direction: list[Array | None], t: float) -> Tape | None:
-        """The recorded forward at x + t·d."""
-        return self.point.recorded(self.point.at(moved(self.point.x, direction, t)))
 
     def tape_noise(self, tape: Tape | None, cotangent: Array) -> float:
         """The rounding error of the weighted outputs, as a tape tells it; inf where it does not."""

@@ -77,7 +77,7 @@ def projection_rounding(
     if not size > 0 or coarsest > EPSILON["float16"]:  # points as far apart as coarser numbers are no longer close
         return 0.0
     moves = point.direction(random)
-    turn = random_direction(cotangent, scale_of(cotangent) * (cotangent != 0), random)
+    turn = turned(cotangent, random)
 
     def claimed(t: float) -> float:
         gradients = point.vjp(cotangent + t * turn, moved(point.x, moves, t))
@@ -90,6 +90,11 @@ def projection_rounding(
     return min(found, BACKWARD_UNITS * coarsest * size) if found == found else 0.0
 
 
+def turned(cotangent: Array, random: np.random.Generator) -> Array:
+    """A random direction for a cotangent; elements that are 0 stay so."""
+    return random_direction(cotangent, scale_of(cotangent) * (cotangent != 0), random)
+
+
 def gradient_rounding(point: Point, cotangent: Array, random: np.random.Generator) -> list[float]:
     """How far the elements of the gradient of every moved input may be off by rounding, at most, measured at cotangents
     nearby.
@@ -97,7 +102,7 @@ def gradient_rounding(point: Point, cotangent: Array, random: np.random.Generato
     Rounding varies between these; what is linear does not, however far apart they are, and other functions of the
     cotangent, clipping or squaring it, are smooth there or nearly so.
     """
-    turn = random_direction(cotangent, scale_of(cotangent) * (cotangent != 0), random)
+    turn = turned(cotangent, random)
     return largest_parts(strays(lambda t: real(flat(point.vjp(cotangent + t * turn))), COTANGENTS_NEARBY), point.x)
 
 
@@ -106,7 +111,7 @@ def strays_from_tape(point: Point, cotangent: Array, random: np.random.Generator
     and cotangents close by, between which an error of another kind is smooth."""
     coarsest = max(point.coarsest, FLOAT32)
     spacing, held = SPACED * coarsest, coarsest > EPSILON["float16"]  # coarser numbers are no longer close
-    turn = random_direction(cotangent, scale_of(cotangent) * (cotangent != 0), random) * (COTANGENTS_NEARBY / spacing)
+    turn = turned(cotangent, random) * (COTANGENTS_NEARBY / spacing)
     moves = point.direction(random, [None for _ in point.x] if held else None)
 
     def apart(t: float) -> Array:

@@ -14,8 +14,7 @@ import numpy as np
 from gradcheck.backends.base import Array, Spot, Step
 from gradcheck.numeric.arrays import wide
 from gradcheck.result import Diagnosis
-from gradcheck.witness.candidates import summed
-from gradcheck.witness.edges import EXACT_TO, Cause, Edge, Mistake, Unexplained
+from gradcheck.witness.edges import EXACT_TO, Cause, Edge, Mistake, Unexplained, summed
 from gradcheck.witness.graph import Graph, dead_steps
 from gradcheck.witness.lines import NOWHERE, Place, place_of
 from gradcheck.witness.search import SCREEN, found_causes

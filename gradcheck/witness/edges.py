@@ -178,3 +178,27 @@ def whole(graph: Graph, flows: Flows) -> Iterator[Edge]:
 def broadcasts(shape: tuple[int, ...], into: tuple[int, ...]) -> bool:
     """Whether an array of one shape can be a factor of one of the other, which then keeps its shape."""
     return len(shape) <= len(into) and all(n in (1, m) for n, m in zip(shape[::-1], into[::-1], strict=False))
+
+
+def factors(mistake: Mistake) -> dict[float, float]:
+    """Factors that explain themselves, of the right cotangent or beside a wrong rule, and how far-fetched each is."""
+    if mistake.ordinal is not None:
+        return {1.0: 0.0, -1.0: 0.5, **dict.fromkeys((2.0, 0.5), 1.0), **dict.fromkeys((-2.0, -0.5, 3.0, 1 / 3), 2.0)}
+    edge = mistake.edge
+    square = edge.step.name in ("square", "pow", "sqrt", "rsqrt") or (edge.step.name == "multiply" and edge.alone)
+    found = {0.0: 0.0, -1.0: 1.0, **dict.fromkeys((2.0, 0.5), 1.0 if square else 1.5)}
+    found |= dict.fromkeys((-2.0, -0.5, 3.0, 1 / 3, 4.0, 0.25), 3.0)
+    if edge.step.name in ("neg", "subtract"):
+        found[-1.0] = 0.5  # the sign is written there
+    shapes = [edge.right.shape, *map(np.shape, edge.given)]
+    together = summed(edge)
+    for n in {n for shape in shapes for n in (*shape, int(np.prod(shape)), together) if n > 1}:
+        added_up = 1.0 if n == together else 2.0
+        found = {n: added_up, 1 / n: added_up, n / (n - 1): 2.0, (n - 1) / n: 2.0, -n: 3.0, -1 / n: 3.0} | found
+    return found
+
+
+def summed(edge: Edge) -> int:
+    """How many elements are added up to one here, by a sum, a mean or a broadcast; 1 if none are."""
+    sizes = [max(int(np.prod(shape)), 1) for shape in (edge.right.shape, *map(np.shape, edge.given))]
+    return max(sizes) // min(sizes)

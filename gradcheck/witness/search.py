@@ -18,8 +18,8 @@ import numpy as np
 from gradcheck.backends.base import Array, Step
 from gradcheck.numeric.arrays import EPSILON, inner, wide
 from gradcheck.numeric.line import moved, random_direction, scale_of
-from gradcheck.witness.candidates import factors, tried
-from gradcheck.witness.edges import EXACT_TO, Cause, Edge, Mistake, Unexplained, edges_of, incoming, whole
+from gradcheck.witness.candidates import tried
+from gradcheck.witness.edges import EXACT_TO, Cause, Edge, Mistake, Unexplained, edges_of, factors, incoming, whole
 from gradcheck.witness.graph import Graph
 from gradcheck.witness.rounding import Replays
 
