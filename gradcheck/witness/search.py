@@ -152,7 +152,7 @@ def projected(graph: Graph, claim: Unexplained, tangents: Sequence[Array], ruled
         for ordinal, (code, cost, says, value) in enumerate(tried(edge) if edge.step in ruled else ()):
             along = np.real(adjoint @ wide(value).reshape(-1))
             found.append(Mistake(edge, along, right, steps, ordinal, code, cost, says))
-    return [*found, *in_all_equals(graph, found)]
+    return [*found, *in_all_equals(graph, found), *in_all_runs_but_one(graph, found)]
 
 
 def in_all_equals(graph: Graph, mistakes: Sequence[Mistake]) -> Iterator[Mistake]:
@@ -168,6 +168,19 @@ def in_all_equals(graph: Graph, mistakes: Sequence[Mistake]) -> Iterator[Mistake
             along, right = sum(m.along for m in group), sum(m.right for m in group)
             steps = frozenset[Step]().union(*(m.steps for m in group))
             yield replace(group[-1], along=along, right=right, steps=steps, cost=group[-1].cost - SIMPLER)
+
+
+def in_all_runs_but_one(graph: Graph, mistakes: Sequence[Mistake]) -> Iterator[Mistake]:
+    """Shares of a value that all runs of a line read, but that of one: a sum over the runs that is overwritten."""
+    shares = {(m.edge.step, m.edge.position): m for m in mistakes if m.ordinal is None and m.steps}
+    for run in (run for run in graph.runs if len(run) > 2):
+        for position, number in enumerate(run[0].edges):
+            found = [shares[step, position] for step in run if (step, position) in shares]
+            if len(found) == len(run) and all(m.edge.number == number for m in found):
+                for which, rest in (("first", found[1:]), ("last", found[:-1])):
+                    right = sum(m.right for m in rest)
+                    steps, when = frozenset(m.edge.step for m in rest), f", in all runs but the {which}"
+                    yield replace(rest[0], along=right, right=right, steps=steps, when=when)
 
 
 # --------------------------------------------------------------------------- proposals
@@ -217,23 +230,15 @@ def paired(probes: Probes) -> list[Cause]:
 
 
 def repeated(graph: Graph, probes: Probes) -> list[Cause]:
-    """A mistake on a line that is run several times, as in a loop, made each time: their effects do not add up. Or a
-    share that is there in one run alone, as where a sum over the runs is overwritten."""
+    """A mistake on a line that is run several times, as in a loop, made each time: their effects do not add up."""
     runs = {run[-1]: run for run in graph.runs}
     alike: dict[Any, Cause] = {}  # along a chain a factor is the same on every line
     for mistake, factor in simple([m for m in probes.mistakes if m.steps and m.edge.step in runs]):
-        run = runs[mistake.edge.step]
-        made = [(", each time", mistake.steps.union(run))]
-        if factor == 0 and mistake.ordinal is None and len(run) > 2:
-            made += [
-                (", in all runs but the first", frozenset(run[1:])),
-                (", in all runs but the last", frozenset(run[:-1])),
-            ]
-        for when, steps in made:
-            cause = Cause([(replace(mistake, steps=steps, when=when), factor)], mistake.cost)
-            change = factor * mistake.along - mistake.right
-            key = (when, *np.rint(change / probes.within))
-            alike[key] = min(cause, alike.get(key, cause), key=lambda c: c.rank)
+        steps = mistake.steps.union(runs[mistake.edge.step])
+        cause = Cause([(replace(mistake, steps=steps, when=", each time"), factor)], mistake.cost)
+        change = factor * mistake.along - mistake.right
+        key = tuple(np.rint(change / probes.within))
+        alike[key] = min(cause, alike.get(key, cause), key=lambda c: c.rank)
     return sorted(alike.values(), key=lambda cause: cause.rank)  # each of their projections is that of one run
 
 
