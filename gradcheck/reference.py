@@ -31,8 +31,10 @@ def import_reference(reference: str, folder: Path | None = None) -> Any:
     It is looked for along `roots`.
 
     Raises:
-        ImportError: there is no such module or name.
+        ImportError: there is no such module or name, or the reference is not of this form.
     """
+    if not all(reference.partition(":")):
+        raise ImportError(f"{reference!r} names nothing: write package.module:name, as layers.mine:Tanh")
     sys.path[:0] = [str(root) for root in roots(folder) if str(root) not in sys.path]
     module_name, _, name = reference.partition(":")
     value: Any = import_module(module_name)

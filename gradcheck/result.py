@@ -176,12 +176,10 @@ class GradientSummary(_Record):
 
     def finding(self) -> str:
         """As `headline`, without the point."""
-        least = "" if self.exhaustive else "at least "
-        wrong = [
-            f"{name}: {least}{n} of {total} entries wrong{self.pattern(name)}"
-            for name, (n, total) in self.wrong_counts.items()
-            if n
-        ]
+        wrong = []
+        for name, (n, total) in self.wrong_counts.items():
+            least = "" if self.exhaustive or n == total else "at least "
+            wrong += [f"{name}: {least}{n} of {total} entries wrong{self.pattern(name)}"] if n else []
         right = [name for name, (n, _) in self.wrong_counts.items() if not n]
         if not wrong:
             if self.verdict is Status.FAIL and not self.diagnosis and not self.why:

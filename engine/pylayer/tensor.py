@@ -15,7 +15,7 @@ from pylayer.graph import Cotangent, Node
 from pylayer.printing import text_of
 from pylayer.size import Size
 from pylayer.versions import version_of
-from pylayer.watch import in_force, records_all, tell_left, watching
+from pylayer.watch import handed, in_force, records_all, tell_left, watching
 
 _names = itertools.count()
 
@@ -136,7 +136,8 @@ class Tensor:
     # ----------------------------------------------------------------- its values
     def numpy(self) -> np.ndarray[Any, Any]:
         """A copy of its values on the host."""
-        return np.array(self._values(".numpy()"))
+        values = np.array(self._values(".numpy()"))
+        return handed(values) if watching else values
 
     def _values(self, how: str) -> np.ndarray[Any, Any]:
         """Its values on the host, not to be changed, handed out by the method `how`."""

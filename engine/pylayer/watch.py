@@ -7,10 +7,13 @@ that of the function as it is computed, to be held against the backward that som
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from types import TracebackType
 from typing import Any, Protocol
+
+import numpy as np
 
 from pylayer.array import Array
 from pylayer.graph import Node
@@ -115,3 +118,26 @@ def take_place(tensor: Tensor, array: Array, node: Any, stop_gradient: bool) -> 
     if places is not None:
         places.append((tensor, tensor.array, tensor.node, tensor._stop_gradient))
     tensor.array, tensor.node, tensor._stop_gradient = array, node, stop_gradient
+
+
+Values = np.ndarray[Any, Any]
+handing: ContextVar[Callable[[Values], Values] | None] = ContextVar("handing", default=None)
+"""What the copies that `Tensor.numpy` gives become, if anything."""
+
+
+@contextmanager
+def handed_as(kind: Callable[[Values], Values]) -> Iterator[None]:
+    """Have `Tensor.numpy` give `kind` of its copy in the ``with`` block, in this thread."""
+    watching.append(kind)
+    token = handing.set(kind)
+    try:
+        yield
+    finally:
+        handing.reset(token)
+        watching.remove(kind)
+
+
+def handed(values: Values) -> Values:
+    """What `Tensor.numpy` gives for a copy of its values."""
+    kind = handing.get()
+    return values if kind is None else kind(values)

@@ -140,6 +140,10 @@ class Backend(Protocol):
         """A block in which `move` changes the output of each operation, recorded or not, and `leaks` is told what hands
         values to other code, which are then not moved; of no effect where the backend cannot record."""
 
+    def unrounded(self, left_out: set[str]) -> AbstractContextManager[Any]:
+        """A block in which NumPy arrays that Tensors give are not cast to floating dtypes of fewer digits; `left_out`
+        is told which. Of no effect where the backend cannot see to it."""
+
 
 class Entry(NamedTuple):
     """Where a backend is implemented, what it needs, and how to get that.

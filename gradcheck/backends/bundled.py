@@ -13,11 +13,12 @@ import numpy as np
 import pylayer
 from gradcheck.backends.base import Mover
 from gradcheck.backends.recording import Moving, Recorded, recorded
+from gradcheck.backends.unrounded import unrounded
 from pylayer.array import Array, default_module, set_device
 from pylayer.dtype import as_dtype
 from pylayer.missing import missing_name
 from pylayer.tensor import Tensor
-from pylayer.watch import watched
+from pylayer.watch import handed_as, watched
 
 
 class BundledBackend:
@@ -80,6 +81,10 @@ class BundledBackend:
     def moving(self, move: Mover, leaks: list[str]) -> AbstractContextManager[Any]:
         """Have `move` change the output of each operation."""
         return watched(Moving(move, leaks))
+
+    def unrounded(self, left_out: set[str]) -> AbstractContextManager[None]:
+        """Have NumPy arrays keep their digits."""
+        return handed_as(lambda values: unrounded(values, left_out))
 
 
 def numpy_backend() -> BundledBackend:

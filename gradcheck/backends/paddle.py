@@ -130,6 +130,10 @@ class PaddleBackend:
         """Nothing is moved."""
         return nullcontext()
 
+    def unrounded(self, left_out: set[str]) -> AbstractContextManager[None]:
+        """Everything is rounded."""
+        return nullcontext()
+
 
 def extent(tensor: Tensor) -> tuple[int, int]:
     """The addresses at which a contiguous Tensor's memory begins and ends; the same one twice if it is not."""

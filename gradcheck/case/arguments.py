@@ -142,8 +142,12 @@ def tensor_function(backend: Backend, function: Any, inputs: Sequence[Any]) -> T
     """The call of a layer or function on inputs, its Tensors under the names of its parameters.
 
     Raises:
-        TypeError: no input needs a gradient.
+        TypeError: that is no layer or function, or no input needs a gradient.
     """
+    if not callable(function):
+        raise TypeError(
+            f"cannot check {function!r}: pass a PyLayer class, a function of Tensors, or 'package.module:name' of one"
+        )
     is_layer = is_py_layer(function)
     apply: Callable[..., Any] = function.apply if is_layer else function
     names = parameter_names(function.forward if is_layer else function, len(inputs), skipped=1 if is_layer else 0)

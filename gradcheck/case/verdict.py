@@ -7,6 +7,7 @@ from math import inf
 
 from gradcheck.case.function import TensorFunction
 from gradcheck.case.no_gradient import refused
+from gradcheck.case.unrounded import without_casts
 from gradcheck.checker.gradient import MOST_LISTED, Effort, Mode, check_gradient
 from gradcheck.checker.problem import Problem
 from gradcheck.result import GradientSummary, Status
@@ -39,6 +40,7 @@ def gradient_summary(function: TensorFunction, settings: Settings) -> GradientSu
         if function.unchecked:
             return GradientSummary(verdict=Status.INCONCLUSIVE, why=f"nothing was checked: {function.unchecked}")
         summary = checked(problem, settings)
+        summary = without_casts(function.backend, problem, lambda kept: checked(kept, settings), summary)
         if settings.order == 2 and summary.verdict in (Status.PASS, Status.KINK):
             summary = checked(function.second_order(), settings).second()
     except Exception as error:

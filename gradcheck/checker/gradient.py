@@ -111,6 +111,7 @@ class Check:
         looker = found.looker or self.looker
         looker.point.spent.deadline = self.deadline
         named = name_wrong(looker, found.look, self.listed, self.effort == "full")
+        named.exhaustive &= found.looker is None
         if named.unfinished:
             found = replace(found, marks=(*found.marks, UNFINISHED))
         wrong = named.entries or found.wrong
@@ -190,14 +191,14 @@ class Check:
             element = self.point.place(kinks.wrong[0])
             text = f"the gradient is not between the one-sided derivatives at {element}"
             return Found(Status.FAIL, wrong=kinks.wrong, diagnosis=(Diagnosis.of("GC120", text),))
-        if kinks.wrong_beside is not None:
-            looker, look = kinks.wrong_beside
-            text = f"the gradient is wrong beside {kinks.text}: the wrong entries are those at a point close by"
-            return Found(Status.FAIL, look=look, looker=looker, diagnosis=(Diagnosis.of("GC120", text),))
         if not bool(kinks.kinked.all()):
             smooth = twice(lambda: self.looker.look(masks, whole=True, by_rows=True, without=kinks.kinked))
             if smooth.decision is Decision.FAIL:
                 return self.failed(smooth)
+        if kinks.wrong_beside is not None:
+            looker, look = kinks.wrong_beside
+            text = f"the gradient is wrong beside {kinks.text}: the wrong entries are those at a point close by"
+            return Found(Status.FAIL, look=look, looker=looker, diagnosis=(Diagnosis.of("GC120", text),))
         if not kinks.places:
             return found
         return with_kink(

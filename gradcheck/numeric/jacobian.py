@@ -159,7 +159,7 @@ def wrong_in_block(block: Block, pairs: list[tuple[int, int]], noise: Array, rto
             bar = bar + rtol * xp.maximum(abs(value), abs(mine))
             apart = ~(abs(mine - value) <= bar)
             if not bool(apart.any()) or confirmed >= MOST_CONFIRMED:
-                block.stands_still |= look is whole
+                block.stands_still |= look is whole and bool(xp.isfinite(bar).all())
                 break
         confirmed += bool(apart.any())
         values[:, :, column], bars[:, :, column], wrong[:, :, column] = value, bar, apart
@@ -171,11 +171,13 @@ def wrong_in_block(block: Block, pairs: list[tuple[int, int]], noise: Array, rto
 
 
 def whole(line: Line, noise: Array) -> Interval:
-    """The derivative by a scan over all usual steps, with the stairs that a single element shows."""
-    scan = Scan(line)
-    noise = module_of(noise).maximum(noise, stairs(scan))
+    """The derivative by a scan over all usual steps, with the stairs that a single element shows; nothing is known at a
+    kink."""
+    xp, scan = module_of(noise), Scan(line)
+    noise = xp.maximum(noise, stairs(scan))
     scan.extend(USUAL)
-    return derivative_of(scan, noise).both
+    found = derivative_of(scan, noise)
+    return Interval(found.both.value, xp.where(found.kinked | found.unclear, xp.inf, found.both.bar))
 
 
 def halved(xp: Any, size: int, shows: Callable[[Array], bool], most: int) -> Iterator[int]:

@@ -32,6 +32,7 @@ def tanh_vjp(x: Any, y: Any, g: Any) -> Any:
     return g * (1 - y * y)
 
 
+@pytest.mark.parametrize("mode", ["auto", "full"])
 @pytest.mark.parametrize(
     ("forward", "backward", "x"),
     [
@@ -47,9 +48,9 @@ def tanh_vjp(x: Any, y: Any, g: Any) -> Any:
     ],
 )
 def test_kinks_and_jumps_pass_marked_if_the_gradient_lies_between_the_sides(
-    forward: Any, backward: Any, x: Any
+    forward: Any, backward: Any, x: Any, mode: Any
 ) -> None:
-    summary = check(forward, backward, x)
+    summary = check(forward, backward, x, mode=mode)
     assert summary.verdict is Status.KINK
     assert [d.code for d in summary.diagnosis] == ["GC120"]
 
@@ -226,6 +227,14 @@ def test_in_full_a_gradient_is_granted_the_rounding_that_it_is_granted_otherwise
     constant = numpy_layer(lambda x, w: 0.1 * x * x + w, lambda x, w, y, g: (g * float(np.float32(0.2)) * x, g))
     x = np.array([1, 2, 3, 0.5], "float32")
     assert gradcheck.check(constant, x, np.ones(4, "float32"), mode=mode).verdict is Status.PASS
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_beside_a_kink_what_is_wrong_elsewhere_is_all_that_is_listed(seed: int) -> None:
+    leaky = numpy_layer(lambda x: np.maximum(x, 0), lambda x, y, g: g * np.where(x < 0, 0.1, x > 0))
+    summary = gradcheck.check(leaky, np.array([0.0, 1, 2, -3]), seed=seed)
+    assert [(e.index, round(e.analytic, 9), e.numeric) for e in summary.wrong] == [((3,), 0.1, 0.0)]
+    assert summary.wrong_counts == {"x0": (1, 4)}
 
 
 @pytest.mark.parametrize("layer", [numpy_layer(lambda x: np.maximum(x, 0), zero), paddle_layer(F.relu, zero)])
