@@ -136,8 +136,7 @@ class Tensor:
     # ----------------------------------------------------------------- its values
     def numpy(self) -> np.ndarray[Any, Any]:
         """A copy of its values on the host."""
-        values = np.array(self._values(".numpy()"))
-        return handed(values) if watching else values
+        return handed(np.array(self._values(".numpy()")))
 
     def _values(self, how: str) -> np.ndarray[Any, Any]:
         """Its values on the host, not to be changed, handed out by the method `how`."""

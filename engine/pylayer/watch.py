@@ -128,13 +128,11 @@ handing: ContextVar[Callable[[Values], Values] | None] = ContextVar("handing", d
 @contextmanager
 def handed_as(kind: Callable[[Values], Values]) -> Iterator[None]:
     """Have `Tensor.numpy` give `kind` of its copy in the ``with`` block, in this thread."""
-    watching.append(kind)
     token = handing.set(kind)
     try:
         yield
     finally:
         handing.reset(token)
-        watching.remove(kind)
 
 
 def handed(values: Values) -> Values:
