@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+import time
+from dataclasses import dataclass, fields, replace
 from math import inf
 
 from gradcheck.case.function import TensorFunction
@@ -39,8 +40,11 @@ def gradient_summary(function: TensorFunction, settings: Settings) -> GradientSu
         problem = function.problem()
         if function.unchecked:
             return GradientSummary(verdict=Status.INCONCLUSIVE, why=f"nothing was checked: {function.unchecked}")
+        started = time.monotonic()
         summary = checked(problem, settings)
-        summary = without_casts(function.backend, problem, lambda kept: checked(kept, settings), summary)
+        left = replace(settings, seconds=settings.seconds - (time.monotonic() - started))
+        if left.seconds > 0:
+            summary = without_casts(function.backend, problem, lambda kept: checked(kept, left), summary)
         if settings.order == 2 and summary.verdict in (Status.PASS, Status.KINK):
             summary = checked(function.second_order(), settings).second()
     except Exception as error:

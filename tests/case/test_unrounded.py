@@ -83,6 +83,15 @@ def test_what_is_right_but_for_its_casts_passes_and_what_is_not_fails(name: str,
     assert gradcheck.check(wrong, x, seed=seed).verdict is Status.FAIL
 
 
+@pytest.mark.parametrize("scale", [1e6, 1e-9])
+def test_a_backward_that_overflows_or_underflows_in_its_dtype_is_not_put_right(scale: float) -> None:
+    def backward(x: Any, y: Any, g: Any) -> Any:
+        return ((g * scale).astype("float16") / scale) * (1 - np.tanh(x) ** 2)
+
+    found = gradcheck.check(numpy_layer(lambda x: np.tanh(x), backward), np.linspace(-1, 1, 12))
+    assert found.verdict is Status.FAIL
+
+
 def test_a_broken_contract_is_not_put_right() -> None:
     def not_linear(x: Any, y: Any, g: Any) -> Any:
         g = g.astype("float32").astype(x.dtype)
