@@ -42,8 +42,9 @@ def gradient_summary(function: TensorFunction, settings: Settings) -> GradientSu
             return GradientSummary(verdict=Status.INCONCLUSIVE, why=f"nothing was checked: {function.unchecked}")
         started = time.monotonic()
         summary = checked(problem, settings)
-        left = replace(settings, seconds=settings.seconds - (time.monotonic() - started))
-        if left.seconds > 0:
+        taken = time.monotonic() - started
+        left = replace(settings, seconds=settings.seconds - taken)
+        if left.seconds > taken:  # a second check may take as long, and must not cost what is known
             summary = without_casts(function.backend, problem, lambda kept: checked(kept, left), summary)
         if settings.order == 2 and summary.verdict in (Status.PASS, Status.KINK):
             summary = checked(function.second_order(), settings).second()
