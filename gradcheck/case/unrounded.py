@@ -32,7 +32,8 @@ def without_casts(
     left_out = set[str]()
     whole = kept(backend, problem, left_out)
     try:
-        plain, found = run(problem), run(whole)
+        found = run(whole)
+        plain = run(problem) if left_out else found
     except Exception:  # what the layer itself raises was heard before
         return summary
     epsilon = max((EPSILON[name] for name in left_out), default=0.0)
@@ -72,11 +73,11 @@ def kept(backend: Backend, problem: Problem, left_out: set[str]) -> Problem:
     """The problem computed without casts to dtypes of fewer digits; `left_out` is told of these."""
 
     def within(function: Callable[..., Any]) -> Callable[..., Any]:
-        def run(*given: Any) -> Any:
+        def keeping(*given: Any) -> Any:
             with backend.unrounded(left_out):
                 return function(*given)
 
-        return run
+        return keeping
 
     inputs = [wide(x) if x.dtype.kind in "fV" else x for x in problem.inputs]
     forward, vjp = within(problem.forward), within(problem.vjp)

@@ -31,7 +31,7 @@ Family = Callable[[Edge], Iterator[Candidate]]
 
 
 def tried(edge: Edge) -> Iterator[Candidate]:
-    """All candidates of an edge, in an order that depends on shapes alone."""
+    """All candidates of an edge, in the same order for every cotangent."""
     families: list[Family] = [factor_forgotten] if edge.position == Edge.WHOLE else []
     if edge.alone and edge.y.shape == edge.right.shape and (edge.read or not edge.right.any()):
         families += [unchanged, elementwise]  # else the derivative is the same at all points
@@ -115,15 +115,12 @@ def powers(edge: Edge, a: int, b: int) -> Array:
 def monomials(edge: Edge) -> Iterator[Candidate]:
     """The cotangent times other powers of both inputs."""
     _, *right = MONOMIALS[edge.step.name, edge.position]
+    forgets = "forgets to divide by {other}" if (edge.step.name, edge.position) == ("divide", 0) else FORGETS
     for a, b in itertools.product(range(-2, 3), repeat=2) if edge.other is not None else ():
         if [a, b] != right:
             further = 0 if (a, b) == (right[1], right[0]) else 1  # one operand for the other is a slip
             cost = 1 + further + abs(a - right[0]) + abs(b - right[1]) if a or b else 1
-            says = f"multiplies by {product(a, b)} in place of {product(*right)}"
-            if not a and not b and edge.position + (edge.step.name == "multiply"):
-                says = FORGETS
-            elif not a and not b and edge.position == 0:
-                says = "forgets to divide by {other}"
+            says = f"multiplies by {product(a, b)} in place of {product(*right)}" if a or b else forgets
             yield Candidate("GC116", cost, says, edge.fit(powers(edge, a, b)))
 
 

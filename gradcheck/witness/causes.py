@@ -104,9 +104,7 @@ def said(tape: Tape, cause: Cause, alike: Sequence[Cause], names: Sequence[str])
         code, says, detail = sentence(mistake, factor)
         says = says.format(
             out=called(tape, step.first, names),
-            op=f"the {step.name} inside {quoted(place, step.name)}"
-            if composite(tape, step)
-            else quoted(place, step.name),
+            op=quoted_step(tape, step),
             own=called(tape, edge.number, names, step.spot),
             other=other_operand(tape, edge, names),
         )
