@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import functools
 import linecache
 from types import CodeType
@@ -40,11 +41,21 @@ def place_in(file: str, code: CodeType, offset: int) -> Place:
     source = linecache.getline(file, line).rstrip("\n")
     if column is None or end_column is None or not source:
         return Place(file, line, 0, 0, source)
-    # The columns are of the source as it was compiled, which in a spec is indented further; the first token of the
-    # line tells by how much. They count bytes.
-    first = min(start for at, _, start, _ in positions if at == line and start is not None)
-    shift = len(source) - len(source.lstrip()) - first if not file.endswith(".py") else 0
+    # The columns are of the source as it was compiled, which in a spec is indented further; where the code begins on
+    # the line tells by how much. They count bytes. What the interpreter does on entry stands at no column, 0 to 0.
+    starts = (start for at, _, start, end in positions if at == line and start is not None and end)
+    shift = begins(source) - min(starts, default=column) if not file.endswith(".py") else 0
     encoded = source.encode()
     start = len(encoded[: column + shift].decode(errors="ignore"))
     end = len(encoded[: end_column + shift].decode(errors="ignore")) if end_line == line else len(source)
     return Place(file, line, start, end, source)
+
+
+def begins(source: str) -> int:
+    """The column at which the code on a line begins: its first token, or the body of a function that is on it whole."""
+    indent = len(source) - len(source.lstrip())
+    try:
+        (node,) = ast.parse(source.strip()).body
+    except (SyntaxError, ValueError):  # a part of a statement, or several
+        return indent
+    return indent + (node.body[0].col_offset if isinstance(node, ast.FunctionDef) else 0)
