@@ -206,10 +206,10 @@ class Looker:
         at the point itself numbers may cancel; measured where these cannot tell it."""
         xp, scan = module_of(cotangent), Scan(self.point.line(direction, cotangent))
         reach = RATIO ** TAPE_STEPS[-1]
-        tapes = [self.point.tape]
-        if tapes[0] is not None:
-            tapes += [self.point.recorded(self.point.at(moved(self.point.x, direction, t))) for t in (reach, -reach)]
-        noise = max(self.tape_noise(tape, cotangent) for tape in tapes)
+        noise = self.tape_noise(self.point.tape, cotangent)
+        if np.isfinite(noise):  # one further tape at a time is held
+            ends = (self.point.at(moved(self.point.x, direction, t)) for t in (reach, -reach))
+            noise = max(noise, *(self.tape_noise(self.point.recorded(there), cotangent) for there in ends))
         if not np.isfinite(noise):
             return self.scanned(scan, self.noise(scan, whole), whole, BRIEF)
         return self.scanned(scan, xp.asarray([noise]), whole, TAPE_STEPS)
