@@ -10,6 +10,7 @@ from typing import Any
 
 from pylayer.nn.layer import Layer
 from pylayer.tensor import Tensor
+from pylayer.unsupported import UnsupportedError
 
 FACADE = "pylayer.paddle"
 CLASSES = {Tensor: "paddle.Tensor", Layer: "paddle.nn.Layer"}
@@ -27,12 +28,14 @@ def release_names() -> dict[str, frozenset[str]]:
 
 
 def missing_name(error: BaseException) -> str:
-    """The dotted name that Paddle has and the engine lacks, for which `error` was raised; empty if it was for another.
+    """What Paddle has and the engine lacks, for which `error` was raised; empty if it was for another.
 
-    The error is that of an attribute, of a module or a name to import, or one raised from such an error.
+    The error is that of an attribute, of a module or a name to import, one that says so, or one raised from such.
     """
     found = ""
-    if isinstance(error, ModuleNotFoundError) and error.name:
+    if isinstance(error, UnsupportedError):
+        found = error.what
+    elif isinstance(error, ModuleNotFoundError) and error.name:
         owner, _, name = error.name.rpartition(".")
         found = in_release(paddles(owner), name)
     elif isinstance(error, ImportError) and (match := NOT_IMPORTED.match(str(error))):

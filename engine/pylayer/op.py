@@ -27,7 +27,7 @@ from pylayer.grad_mode import grad_mode
 from pylayer.graph import Output
 from pylayer.op_node import ListedOutputs, OpNode, SeveralOutputs, parent_of
 from pylayer.promotion import as_floating, reconciled
-from pylayer.symbol import holds_symbol, recording
+from pylayer.symbol import is_of_a_program, recording
 from pylayer.tensor import Tensor
 from pylayer.vjp import Function, Row, Rule
 from pylayer.watch import tell_computed, watching
@@ -39,14 +39,14 @@ class Op(Row):
     def apply(self, *arguments: Any) -> Any:
         """The general call, all arguments given in order: compute, and record if an input needs a gradient.
 
-        In static mode a call on a Variable is added to the program, not computed.
+        In static mode a call on a Variable or a parameter is added to the program, not computed.
 
         Raises:
             ValueError: an input is not a Tensor, or the shapes do not fit.
             TypeError: the dtypes do not go together.
         """
         recorder = recording.get()
-        if recorder is not None and holds_symbol(arguments):
+        if recorder is not None and is_of_a_program(arguments):
             return recorder.operation(self, arguments)
         inputs, values = self.checked(list(arguments))
         raw = [unwrap(value) for value in values]

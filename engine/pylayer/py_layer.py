@@ -15,7 +15,7 @@ from pylayer.graph import Output
 from pylayer.py_layer_context import PyLayerContext, release_outputs, saved_changed
 from pylayer.py_layer_node import PyLayerNode
 from pylayer.slots import input_slots, output_slots
-from pylayer.symbol import holds_symbol, named, recording
+from pylayer.symbol import is_of_a_program, named, recording
 from pylayer.tensor import Tensor
 from pylayer.versions import clock, mark_changed
 from pylayer.watch import in_force, records_all
@@ -47,10 +47,11 @@ class PyLayer:
             What forward returned, its Tensors with stop_gradient False unless marked otherwise.
 
         Raises:
-            ValueError: forward returned no Tensor, or an input leaf that needs a gradient; an input is a Variable.
+            ValueError: forward returned no Tensor, or an input leaf that needs a gradient; an input is a Variable,
+                or a parameter in static mode.
             NotImplementedError: forward is not overridden.
         """
-        if recording.get() is not None and holds_symbol((args, kwargs)):
+        if recording.get() is not None and is_of_a_program((args, kwargs)):
             raise ValueError(
                 f"{cls.__name__}.apply is for dynamic mode{named((args, kwargs))}. In a program use "
                 f"paddle.static.nn.static_pylayer."

@@ -20,6 +20,7 @@ import numpy as np
 from pylayer.array import XP, to_numpy
 from pylayer.dtype import as_dtype
 from pylayer.ops.creation import to_tensor
+from pylayer.symbol import at_once
 from pylayer.tensor import Parameter, Tensor
 
 _PLAIN = (bool, int, float, str, type(None))
@@ -89,7 +90,7 @@ def _unpacked(value: Any, take: Callable[[int], np.ndarray[Any, Any]], as_arrays
     array = array.view(as_dtype("bfloat16").numpy) if value["bfloat16"] else array
     if as_arrays or kind == "array":
         return array
-    tensor = to_tensor(array)
+    tensor = at_once(to_tensor)(array)
     if kind == "parameter":
         tensor.stop_gradient, tensor.name = False, value["name"]
     return tensor

@@ -1,6 +1,7 @@
-"""What operations do in static mode: a call on something that has no value yet is recorded, not computed.
+"""What operations do in static mode: they are recorded, not computed, and so is what makes Tensors.
 
-`pylayer.static` sets the recorder; the operations know nothing else of it.
+Only Tensors that dynamic mode made, alone, are computed with as there. `pylayer.static` sets the recorder; the
+operations know nothing else of it.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any, Protocol, TypeVar
 
+from pylayer.tensor import Parameter, Tensor
 from pylayer.vjp import Row
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -31,8 +33,14 @@ class Recorder(Protocol):
     def operation(self, op: Row, arguments: Sequence[Any]) -> Any:
         """Record an operation, its arguments checked and of one dtype; returns the Variables of its outputs."""
 
-    def call(self, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        """Record the call of a function that gives a Tensor through which no gradient flows."""
+    def call(
+        self, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], repeatable: bool = True
+    ) -> Any:
+        """Record the call of a function that gives a Tensor through which no gradient flows.
+
+        Args:
+            repeatable: it gives the same each time.
+        """
 
     def detached(self, value: Any) -> Any:
         """A Variable of the value of another, with stop_gradient True."""
@@ -42,22 +50,27 @@ recording: ContextVar[Recorder | None] = ContextVar("recording", default=None)
 """The recorder of static mode; None in dynamic mode, and while a program runs."""
 
 
+def leaves_in(value: Any) -> Iterable[Any]:
+    """What is in lists, tuples, dicts and slices, themselves left out."""
+    if isinstance(value, (list, tuple)):
+        for item in value:
+            yield from leaves_in(item)
+    elif isinstance(value, dict):
+        yield from leaves_in(list(value.values()))
+    elif type(value) is slice:
+        yield from leaves_in((value.start, value.stop, value.step))
+    else:
+        yield value
+
+
 def symbols_in(value: Any) -> Iterable[Symbol]:
     """The symbols in a value, also inside lists, tuples, dicts and slices."""
-    if isinstance(value, Symbol):
-        yield value
-    elif isinstance(value, (list, tuple)):
-        for item in value:
-            yield from symbols_in(item)
-    elif isinstance(value, dict):
-        yield from symbols_in(list(value.values()))
-    elif type(value) is slice:
-        yield from symbols_in((value.start, value.stop, value.step))
+    return (leaf for leaf in leaves_in(value) if isinstance(leaf, Symbol))
 
 
-def holds_symbol(value: Any) -> bool:
-    """Whether there is a symbol in a value."""
-    return any(True for _ in symbols_in(value))
+def is_of_a_program(value: Any) -> bool:
+    """Whether a value holds a symbol, or a parameter, whose values a run of the startup program draws anew."""
+    return any(isinstance(leaf, (Symbol, Parameter)) for leaf in leaves_in(value))
 
 
 def named(value: Any) -> str:
@@ -67,14 +80,27 @@ def named(value: Any) -> str:
 
 
 def creates(function: F) -> F:
-    """Let a function that makes a Tensor take symbols: its call is then recorded."""
+    """Have the call of a function that makes a Tensor recorded in static mode."""
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         recorder = recording.get()
-        if recorder is not None and holds_symbol((args, kwargs)):
-            return recorder.call(function, args, kwargs)
-        return function(*args, **kwargs)
+        return function(*args, **kwargs) if recorder is None else recorder.call(function, args, kwargs)
+
+    return call  # type: ignore[return-value]
+
+
+def creates_like(function: F) -> F:
+    """The same for one that makes a Tensor like its first argument, whose stop_gradient it then has, as in Paddle."""
+
+    @functools.wraps(function)
+    def call(x: Tensor, *args: Any, **kwargs: Any) -> Any:
+        recorder = recording.get()
+        if recorder is None:
+            return function(x, *args, **kwargs)
+        made = recorder.call(function, (x, *args), kwargs)
+        made._stop_gradient = x._stop_gradient
+        return made
 
     return call  # type: ignore[return-value]
 
@@ -85,7 +111,7 @@ def draws(function: F) -> F:
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         recorder = recording.get()
-        return function(*args, **kwargs) if recorder is None else recorder.call(function, args, kwargs)
+        return function(*args, **kwargs) if recorder is None else recorder.call(function, args, kwargs, False)
 
     return call  # type: ignore[return-value]
 

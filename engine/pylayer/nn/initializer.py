@@ -8,6 +8,7 @@ from typing import Any
 
 from pylayer.ops import creation, random
 from pylayer.ops.elementwise import clip
+from pylayer.ops.inplace import check_changeable
 from pylayer.ops.shape import astype
 from pylayer.ops.special import erfinv
 from pylayer.symbol import at_once
@@ -23,6 +24,7 @@ class Initializer:
         raise NotImplementedError(f"{type(self).__name__} must override values().")
 
     def __call__(self, param: Tensor, block: Any = None) -> Tensor:
+        check_changeable(param, f"paddle.nn.initializer.{type(self).__name__} of what is there")
         param.array[...] = self.values(param.shape, param.dtype).array
         mark_changed(param.array)
         return param

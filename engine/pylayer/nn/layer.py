@@ -12,6 +12,7 @@ from pylayer.dtype import as_dtype, default_dtype
 from pylayer.hooks import HookHandle
 from pylayer.nn.initializer import create_parameter
 from pylayer.ops.creation import to_tensor
+from pylayer.symbol import at_once
 from pylayer.tensor import Parameter, Tensor
 
 
@@ -277,7 +278,7 @@ class Layer:
         for name, tensor in own.items():
             if name not in state_dict:
                 continue
-            values = to_tensor(state_dict[name], tensor.dtype)
+            values = at_once(to_tensor)(state_dict[name], tensor.dtype)
             if values.shape != tensor.shape:
                 raise ValueError(f"{name} receives a shape {values.shape}, but the expected shape is {tensor.shape}.")
             tensor.array = XP[type(tensor.array)].asarray(values.array)

@@ -21,6 +21,7 @@ from pylayer.ops.shape import reshape, transpose
 from pylayer.ops.windows import window_sum
 from pylayer.symbol import Symbol
 from pylayer.tensor import Tensor
+from pylayer.unsupported import UnsupportedError
 from pylayer.versions import mark_changed
 
 
@@ -56,10 +57,10 @@ def batch_norm(
     else the running ones are used. `use_global_stats`, if given, decides which.
 
     Raises:
-        NotImplementedError: in training, on a Variable of static mode.
+        UnsupportedError: in training, on a Variable of static mode.
     """
     if training and isinstance(x, Symbol):
-        raise NotImplementedError("batch_norm() in training is not part of the bundled engine in static mode.")
+        raise UnsupportedError("batch_norm() in training in static mode")
     x = channels_first(x, data_format)
     shape = [1, -1, *[1] * (x.ndim - 2)]
     if not training if use_global_stats is None else use_global_stats:

@@ -14,7 +14,7 @@ from pylayer.dtype import BY_NUMPY, DType, as_dtype, default_dtype
 from pylayer.op import unwrap
 from pylayer.ops.arguments import Ints, as_ints
 from pylayer.ops.shape import broadcast_to, reshape
-from pylayer.symbol import creates
+from pylayer.symbol import creates, creates_like
 from pylayer.tensor import Tensor
 from pylayer.vjp import OPS
 from pylayer.watch import records_all
@@ -104,7 +104,6 @@ def _holds_tensor(data: Any) -> bool:
 
 
 # --------------------------------------------------------------------------- filled
-@creates
 def _filled(shape: Ints, value: Any, dtype: Any) -> Tensor:
     sizes = as_ints(shape if isinstance(shape, (list, tuple, int)) else unwrap(shape))
     if any(n < 0 for n in sizes):
@@ -120,6 +119,7 @@ def _filled(shape: Ints, value: Any, dtype: Any) -> Tensor:
         raise ValueError(f"(InvalidArgument) the value or a size is too large for {wanted.name} ({error}).") from None
 
 
+@creates
 def zeros(shape: Ints, dtype: DTypeLike = None, name: str | None = None) -> Tensor:
     """Zeros, of the default dtype unless given.
 
@@ -129,6 +129,7 @@ def zeros(shape: Ints, dtype: DTypeLike = None, name: str | None = None) -> Tens
     return _filled(shape, 0, dtype)
 
 
+@creates
 def ones(shape: Ints, dtype: DTypeLike = None, name: str | None = None) -> Tensor:
     """Ones, of the default dtype unless given.
 
@@ -138,11 +139,13 @@ def ones(shape: Ints, dtype: DTypeLike = None, name: str | None = None) -> Tenso
     return _filled(shape, 1, dtype)
 
 
+@creates
 def empty(shape: Ints, dtype: DTypeLike = None, name: str | None = None) -> Tensor:
     """A Tensor whose values are not to be relied on. They are zeros, so that a program that does is repeatable."""
     return _filled(shape, 0, dtype)
 
 
+@creates
 def full(shape: Ints, fill_value: Any, dtype: DTypeLike = None, name: str | None = None) -> Tensor:
     """All elements `fill_value`; without a dtype bool for a bool, complex128 for a complex one, else the default dtype.
 
@@ -168,21 +171,25 @@ def _number(value: Any) -> Any:
     return value
 
 
+@creates_like
 def zeros_like(x: Tensor, dtype: DTypeLike = None, name: str | None = None) -> Tensor:
     """Zeros of the shape and, unless given, the dtype of `x`."""
     return _filled(x.shape, 0, dtype or x.dtype)
 
 
+@creates_like
 def ones_like(x: Tensor, dtype: DTypeLike = None, name: str | None = None) -> Tensor:
     """Ones of the shape and, unless given, the dtype of `x`."""
     return _filled(x.shape, 1, dtype or x.dtype)
 
 
+@creates_like
 def empty_like(x: Tensor, dtype: DTypeLike = None, name: str | None = None) -> Tensor:
     """`empty` of the shape and, unless given, the dtype of `x`."""
     return _filled(x.shape, 0, dtype or x.dtype)
 
 
+@creates_like
 def full_like(x: Tensor, fill_value: Any, dtype: DTypeLike = None, name: str | None = None) -> Tensor:
     """`full` of the shape and, unless given, the dtype of `x`."""
     return _filled(x.shape, _number(fill_value), dtype or x.dtype)
@@ -223,6 +230,7 @@ def linspace(start: Any, stop: Any, num: Any, dtype: DTypeLike = None, name: str
     return Tensor(values.astype(_wanted(dtype)))
 
 
+@creates
 def logspace(
     start: Any, stop: Any, num: Any, base: Any = 10.0, dtype: DTypeLike = None, name: str | None = None
 ) -> Tensor:

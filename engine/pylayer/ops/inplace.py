@@ -15,21 +15,38 @@ from pylayer.grad_mode import grad_mode, grad_mode_set
 from pylayer.op import op
 from pylayer.ops.creation import to_tensor
 from pylayer.ops.shape import clone
+from pylayer.symbol import at_once, is_of_a_program, recording
 from pylayer.tensor import Tensor
+from pylayer.unsupported import UnsupportedError
 from pylayer.versions import clock, mark_changed, version_of
 from pylayer.watch import records_all, take_place
+
+
+def check_changeable(x: Tensor, what: str) -> None:
+    """Check that `x` has memory that `what` can change: each Variable of a program is what one operator makes.
+
+    Raises:
+        UnsupportedError: it is a Variable, or a parameter in static mode.
+    """
+    if recording.get() is not None and is_of_a_program(x):
+        raise UnsupportedError(
+            f"{what} in static mode",
+            "Use the operation that gives a new Tensor, such as x = paddle.add(x, y) or paddle.static.setitem.",
+        )
 
 
 def check_not_leaf(x: Tensor, name: str) -> None:
     """Check that `x` may be changed in place.
 
     Raises:
+        UnsupportedError: it is a Variable, or a parameter in static mode.
         ValueError: it is no Tensor; or a leaf that needs a gradient, and grad mode is on (observed rule 83).
     """
     if not isinstance(x, Tensor):
         raise ValueError(
             f"(InvalidArgument) {name}(): argument 'x' (position 0) must be Tensor, but got {type(x).__name__}."
         )
+    check_changeable(x, f"paddle.Tensor.{name}")
     if x.is_leaf and not x._stop_gradient and grad_mode.get() and not records_all():
         raise ValueError(
             f"(InvalidArgument) Leaf Var ({x.name}) that doesn't stop gradient can't use inplace strategy. "
@@ -51,8 +68,8 @@ def changed_first(name: str, function: Callable[..., Tensor], change: Callable[.
     return call
 
 
-def in_place(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """The in-place form of an operation on a Tensor, which keeps its shape.
+def in_place(function: Callable[..., Tensor], name: str = "") -> Callable[..., Tensor]:
+    """The in-place form of an operation on a Tensor, which keeps its shape; its name is that with a ``_`` unless given.
 
     The operation runs on a copy, which is what its vjps read; its result goes into the memory of the Tensor, where
     views and detached Tensors see it. The Tensor then stands where the result stood in the graph; without grad mode
@@ -61,7 +78,7 @@ def in_place(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     Raises, when called:
         ValueError: the Tensor is a leaf that needs a gradient (observed rule 83), or the result does not fit into it.
     """
-    name = f"{function.__name__}_"
+    name = name or f"{function.__name__}_"
 
     def change(x: Tensor, args: Any, kwargs: Any) -> Tensor:
         result = function(Tensor(x.array.copy(), x.node, x._stop_gradient), *args, **kwargs)
@@ -156,6 +173,7 @@ def copy_(x: Tensor, other: Tensor, blocking: bool = True) -> Tensor:
             f"(PreconditionNotMet) copy_(): the Tensor is {x.dtype.name} and has different data type with the "
             f"{other.dtype.name} to copy. Cast one with astype()."
         )
+    check_changeable(x, "paddle.Tensor.copy_")
     if records_all():
         take_place(x, other.array, other if other.node is None else other.node, other._stop_gradient)
     elif x.shape == other.shape:
@@ -202,7 +220,7 @@ def set_value(x: Tensor, value: Any) -> None:
     """
     if not hasattr(value, "dtype"):
         raise AssertionError(f"set_value: the value must be a Tensor or an array, but got {type(value).__name__}.")
-    given = value if isinstance(value, Tensor) else to_tensor(value)
+    given = value if isinstance(value, Tensor) else at_once(to_tensor)(value)
     for what, wanted, found in (("Shape", x.shape, given.shape), ("dtype", x.dtype.name, given.dtype.name)):
         if wanted != found:
             raise AssertionError(
@@ -248,6 +266,7 @@ def increment(x: Tensor, value: float = 1.0, name: str | None = None) -> Tensor:
     Raises:
         ValueError: there are several elements.
     """
+    check_changeable(x, "paddle.increment")
     if x.size != 1:
         raise ValueError(
             f"(InvalidArgument) The number of elements in Input(X) should be 1. Now the number is {x.size}."
@@ -265,5 +284,6 @@ def assign(x: Any, output: Tensor | None = None) -> Tensor:
     copy: Tensor = clone(x) if isinstance(x, Tensor) else to_tensor(np.atleast_1d(x))
     if output is None:
         return copy
+    check_changeable(output, "paddle.assign with an output")
     with grad_mode_set(grad_mode.get() and not (output.is_leaf and copy._stop_gradient)):  # a parameter stays one
         return take_values(output, copy)

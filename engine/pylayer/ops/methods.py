@@ -255,7 +255,7 @@ def attach() -> None:
         "__abs__": elementwise.abs,
         "__invert__": logic.bitwise_not,
         "__getitem__": indexing.getitem,
-        "__setitem__": in_place(indexing.setitem),
+        "__setitem__": in_place(indexing.setitem, "__setitem__"),
         "T": property(lambda x: shape.transpose(x, list(range(x.ndim))[::-1]) if x.ndim != 1 else x),
         "mT": property(linalg._swapped),
         "conjugate": complexes.conj,

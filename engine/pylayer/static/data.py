@@ -18,6 +18,8 @@ from pylayer.tensor import Parameter, Tensor
 def data(name: str, shape: Sequence[int | None], dtype: Any = None, lod_level: int = 0) -> Variable:
     """A Variable that is fed in each run under `name`; its stop_gradient is True (observed rule 69).
 
+    A second one of that name is fed the same, and is another Variable, as in Paddle; its own name has a number.
+
     Args:
         shape: None and -1 stand for a size that may differ from run to run.
         dtype: float32 unless given.
@@ -25,7 +27,7 @@ def data(name: str, shape: Sequence[int | None], dtype: Any = None, lod_level: i
     Raises:
         RuntimeError: the mode is dynamic.
         TypeError: the name is no string, the shape no list of sizes, or there is no such dtype.
-        ValueError: a size is below -1, or the program has a Variable of that name.
+        ValueError: a size is below -1.
     """
     check_static("paddle.static.data")
     if not isinstance(name, str):
@@ -40,11 +42,9 @@ def data(name: str, shape: Sequence[int | None], dtype: Any = None, lod_level: i
             raise ValueError(f"The sizes of data {name!r} must not be below -1, but the shape is {list(shape)}.")
         sizes.append(UnknownSize() if n is None or n == -1 else n)
     program = default_main_program()
-    if name in program.variables:
-        raise ValueError(f"The program has a Variable of that name already: {program.variables[name].described()}.")
     wanted = as_dtype("float32" if dtype is None else dtype)
     made = program.global_block().variable(name, tuple(sizes), wanted.numpy, True)
-    made.is_data = True
+    made.is_data, made.fed_as = True, name
     program.version += 1
     return made
 

@@ -14,6 +14,7 @@ from pylayer.grad_mode import grad_mode
 from pylayer.static.compile import FILE, Compiled, compiled
 from pylayer.static.in_use import default_main_program
 from pylayer.static.program import Program
+from pylayer.static.structure import leaves
 from pylayer.static.variable import Variable
 from pylayer.symbol import recording
 from pylayer.tensor import Tensor
@@ -51,7 +52,7 @@ class Executor:
 
         Args:
             feed: by name the values of what `static.data` made: arrays, Tensors, numbers or nested lists.
-            fetch_list: Variables, parameters, or names of them.
+            fetch_list: Variables, parameters, or names of them, also in nested lists.
             return_numpy: False for Tensors in place of arrays.
 
         Returns:
@@ -95,10 +96,8 @@ class Executor:
 
 
 def as_list(fetch_list: Any) -> list[Any]:
-    """A list of one, or a list."""
-    if fetch_list is None:
-        return []
-    return list(fetch_list) if isinstance(fetch_list, (list, tuple)) else [fetch_list]
+    """A list of one, or what is in nested lists, in order."""
+    return [] if fetch_list is None else leaves(fetch_list)
 
 
 def fetched(program: Program, index: int, item: Any) -> Tensor:
@@ -154,17 +153,17 @@ def fed(variable: Variable, feed: Mapping[str, Any]) -> Any:
         KeyError: none is.
         ValueError: its dtype or shape is another (key phrase: observed rule 70).
     """
-    if variable.name not in feed:
+    if variable.fed_as not in feed:
         given = ", ".join(map(repr, feed)) or "nothing"
-        raise KeyError(f"{variable.name}: the feed lacks {variable.described()}; it holds {given}")
-    value = feed[variable.name]
+        raise KeyError(f"{variable.fed_as}: the feed lacks {variable.described()}; it holds {given}")
+    value = feed[variable.fed_as]
     spec = variable._spec
     if isinstance(value, Tensor):
         value = value.array
     array = value if hasattr(value, "dtype") else np.asarray(value, dtype=spec.dtype)
     if array.dtype != spec.dtype:
         raise ValueError(
-            f"(InvalidArgument) feed {variable.name!r}: The type of data we are trying to retrieve "
+            f"(InvalidArgument) feed {variable.fed_as!r}: The type of data we are trying to retrieve "
             f"({variable.dtype.name}) does not match the type of data ({array.dtype}) currently contained in the "
             f"container: {variable.described()}. Cast it with astype()."
         )
@@ -172,7 +171,7 @@ def fed(variable: Variable, feed: Mapping[str, Any]) -> Any:
         isinstance(n, int) and m != n for m, n in zip(array.shape, spec.shape, strict=True)
     ):
         raise ValueError(
-            f"(InvalidArgument) feed {variable.name!r}: the shape {list(array.shape)} does not fit: "
+            f"(InvalidArgument) feed {variable.fed_as!r}: the shape {list(array.shape)} does not fit: "
             f"{variable.described()}."
         )
     return array

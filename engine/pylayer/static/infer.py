@@ -28,6 +28,9 @@ PRIMES = (5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61)
 MULTIPLES = (1, 12)
 """Unknown sizes are tried as primes, and as multiples of them where a size must be divisible."""
 
+LARGEST_CONSTANT = 65_536
+"""Up to how many elements a constant is kept, for what needs its values while the program is built: sizes, indices."""
+
 LARGEST_BOUND = 1000
 """Up to which bound of a slice sizes above it are tried."""
 
@@ -35,11 +38,18 @@ MOST_KNOWN, LARGEST_KNOWN = 64, 10_000
 """How many known sizes are tried in place of an unknown one that must equal one of them, and up to which."""
 
 
+VALUES: tuple[Callable[[Array], Array], ...] = (lambda k: k * 0, lambda k: (k + 1) % 2, lambda k: k % 2 + 1)
+"""The values of a row that are tried, of the elements' numbers: the last differ from the first in every element, those
+between are refused by fewer operations."""
+
+
 class OutputSpec(NamedTuple):
     """What is known of a result."""
 
     shape: Shape
     dtype: np.dtype[Any]
+    value: Array | None = None
+    """The result itself, if it is the same in every run and of at most `LARGEST_CONSTANT` elements."""
 
 
 class Trial(NamedTuple):
@@ -58,10 +68,12 @@ class Trial(NamedTuple):
         """What stands for a Variable: an array of its dtype; a Tensor's own values."""
         if not isinstance(tensor, Variable):
             return to_numpy(tensor.array)
+        if tensor.constant is not None:
+            return tensor.constant
         spec = tensor._spec
         shape = tuple(n.value(self.number) if isinstance(n, SymbolicSize) else n for n in spec.shape)
         last = shape[-1] if shape else 1
-        row = (np.arange(last) % 2 if self.values else np.zeros(last)).astype(spec.dtype)
+        row = VALUES[self.values](np.arange(last)).astype(spec.dtype)
         return np.broadcast_to(row, shape) if shape else row.reshape(())
 
 
@@ -85,8 +97,8 @@ def infer_operation(op: Row, arguments: Sequence[Any]) -> tuple[type | None, lis
     return kind[0], specs
 
 
-def infer_call(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[OutputSpec]:
-    """The spec of the one Tensor that a function makes.
+def infer_call(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[OutputSpec, bool]:
+    """The spec of the one Tensor that a function makes, and its stop_gradient.
 
     Raises:
         Exception: whatever the function raises.
@@ -99,11 +111,14 @@ def infer_call(function: Callable[..., Any], args: Sequence[Any], kwargs: Mappin
         token = recording.set(None)
         try:
             found = [resolved(value, tensor, trial.number) for value in (list(args), dict(kwargs))]
-            return [to_numpy(function(*found[0], **found[1]).array)]
+            made.append(function(*found[0], **found[1]))
+            return [to_numpy(made[-1].array)]
         finally:
             recording.reset(token)
 
-    return inferred(run, (args, kwargs))
+    made: list[Tensor] = []
+    (spec,) = inferred(run, (args, kwargs))
+    return spec, made[-1]._stop_gradient
 
 
 def inferred(run: Callable[[Trial], list[Array]], arguments: Any) -> list[OutputSpec]:
@@ -126,7 +141,8 @@ def inferred(run: Callable[[Trial], list[Array]], arguments: Any) -> list[Output
         else:
             assert first is not None
             raise explained(first, arguments)
-        others = list(further(run, trial, arguments))
+        constant = not unknown and all(isinstance(t, Variable) and t.constant is not None for t in tensors)
+        others = [] if constant else list(further(run, trial, arguments))
     if any(len(results) != len(one) for _, results in others):
         raise undecided("the number of results", arguments)
     specs = []
@@ -134,7 +150,8 @@ def inferred(run: Callable[[Trial], list[Array]], arguments: Any) -> list[Output
         shapes = [(trial.numbers, array.shape), *((numbers, results[k].shape) for numbers, results in others)]
         if any(len(shape) != array.ndim for _, shape in shapes):
             raise undecided("the number of dimensions of the result", arguments)
-        specs.append(OutputSpec(common_shape(shapes, trial, by_key), array.dtype))
+        value = array.copy() if constant and array.size <= LARGEST_CONSTANT else None
+        specs.append(OutputSpec(common_shape(shapes, trial, by_key), array.dtype, value))
     return specs
 
 
@@ -162,7 +179,7 @@ def further(run: Callable[[Trial], list[Array]], trial: Trial, arguments: Any) -
     bound = max((abs(n) for n in slice_bounds(arguments)), default=0)
     factor = 2 + (2 * bound // free[0][0] if free and len(free) <= 2 and bound < LARGEST_BOUND else 0)
     larger = {key: n * factor for (_, key), (n, _) in zip(free, reversed(free), strict=True)}
-    for values in (1, 0):  # an operation may refuse the values
+    for values in reversed(range(len(VALUES))):  # an operation may refuse the values
         try:
             yield trial.numbers | larger, run(trial._replace(numbers=trial.numbers | larger, values=values))
             break

@@ -19,7 +19,7 @@ class Call(Operator):
 
     def __init__(self, op: Row, arguments: list[Any], several: bool) -> None:
         given = list(arguments[0]) if op.many else [arguments[k] for k in op.positions]
-        super().__init__([t if isinstance(t, Tensor) else None for t in given])
+        super().__init__([t if op.differentiable and isinstance(t, Tensor) else None for t in given])
         self.op = op
         self.arguments = arguments
         self.several = several

@@ -33,18 +33,26 @@ class ProgramRecorder:
             raise explained(error, arguments) from None
         kind, specs = infer_operation(op, values)
         call = Call(op, values, kind is not None)
-        needed = (
-            op.differentiable and grad_mode.get() and any(not t._stop_gradient for t in call.inputs if t is not None)
-        )
+        needed = grad_mode.get() and any(not t._stop_gradient for t in call.tensors())
         outs = record(block, call, op.name, specs, stop_gradient=not needed)
+        if (
+            not op.differentiable
+        ):  # as in Paddle a number that no gradient flows through may be asked for one of its own
+            for out in outs:
+                out._stop_gradient |= out.dtype.name == "bool"
         return outs[0] if kind is None else kind(outs)
 
-    def call(self, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    def call(
+        self, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], repeatable: bool = True
+    ) -> Any:
         """Record the call of a function that makes one Tensor."""
         block = current_block_for((args, kwargs))
-        specs = infer_call(function, args, kwargs)
-        name = function.__name__.strip("_")
-        return record(block, FunctionCall(function, args, kwargs), name, specs, stop_gradient=True)[0]
+        spec, stop_gradient = infer_call(function, args, kwargs)
+        if not repeatable:
+            spec = spec._replace(value=None)
+        return record(
+            block, FunctionCall(function, args, kwargs), function.__name__, [spec], stop_gradient=stop_gradient
+        )[0]
 
     def detached(self, value: Any) -> Variable:
         """A Variable of the value of another, with stop_gradient True."""
@@ -56,7 +64,9 @@ def record(
 ) -> list[Variable]:
     """Append `op` and give it outputs as `specs` say."""
     stem = f"{name.removesuffix('_')}_{block.program.version}.tmp"
-    op.outputs = [block.variable(f"{stem}_{k}", spec.shape, spec.dtype, stop_gradient) for k, spec in enumerate(specs)]
+    for k, spec in enumerate(specs):
+        op.outputs.append(block.variable(f"{stem}_{k}", spec.shape, spec.dtype, stop_gradient))
+        op.outputs[k].constant = spec.value
     block.append(op)
     return op.outputs
 
@@ -76,12 +86,18 @@ def current_block_for(value: Any) -> Block:
     """The block to which an operation on `value` is appended.
 
     Raises:
-        ValueError: a Variable in it belongs to another program, or to a branch that may not have run.
+        ValueError: a Variable in it belongs to another program, or to a branch that may not have run; a Tensor has a
+            gradient to pass on in dynamic mode.
     """
     block = default_main_program().current
     for tensor in tensors_in(value):
         if isinstance(tensor, Variable):
             check_visible(tensor, block)
+        elif tensor.node is not None and not tensor._stop_gradient:
+            raise ValueError(
+                f"{tensor.name}, a Tensor of shape {tensor.shape}, was computed in dynamic mode from Tensors that need "
+                f"a gradient, to which none would flow from a program. Compute it in the program, or detach() it."
+            )
     return block
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from pylayer.device import CPUPlace, Place
 from pylayer.static.recorder import in_dynamic_mode
+from pylayer.unsupported import UnsupportedError
 
 
 class Scope:
@@ -47,7 +48,7 @@ def cpu_places(device_count: int | None = None) -> list[Place]:
 
 def _eager(name: str) -> None:
     if not in_dynamic_mode():
-        raise NotImplementedError(f"static.nn.{name} in static mode is not part of the bundled engine.")
+        raise UnsupportedError(f"paddle.static.nn.{name} in static mode")
 
 
 def while_loop(
@@ -62,7 +63,7 @@ def while_loop(
     Raises:
         TypeError: `cond` or `body` cannot be called, or `loop_vars` is no list or tuple.
         ValueError: there are no `loop_vars`, or `body` returns another number of them.
-        NotImplementedError: in static mode.
+        UnsupportedError: in static mode.
     """
     if not callable(cond) or not callable(body):
         raise TypeError("cond and body in while_loop should be callable.")
@@ -87,7 +88,7 @@ def case(pred_fn_pairs: Sequence[tuple[Any, Callable[[], Any]]], default: Any = 
     """What the function of the first condition that holds returns; else that of `default`, or of the last pair.
 
     Raises:
-        NotImplementedError: in static mode.
+        UnsupportedError: in static mode.
     """
     _eager("case")
     chosen = next((function for holds, function in pred_fn_pairs if bool(holds)), default)
@@ -98,7 +99,7 @@ def switch_case(branch_index: Any, branch_fns: Any, default: Any = None, name: A
     """What the function of that number returns; else that of `default`, or of the largest number.
 
     Raises:
-        NotImplementedError: in static mode.
+        UnsupportedError: in static mode.
     """
     _eager("switch_case")
     numbered = branch_fns and not isinstance(branch_fns, Mapping) and not callable(branch_fns[0])

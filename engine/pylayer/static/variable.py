@@ -38,36 +38,29 @@ class Spec:
         """The number of elements."""
         return math.prod(self.shape)
 
-    def get(self) -> NoReturn:
-        """What `to_numpy` calls: there are no values.
+    def get(self) -> np.ndarray[Any, Any]:
+        """What `to_numpy` calls: the values of a constant.
 
         Raises:
-            RuntimeError: always.
+            RuntimeError: there are none.
         """
+        if self.variable.constant is not None:
+            return self.variable.constant
         raise RuntimeError(
             f"{self.variable.described()} has a value only while its program runs. Fetch it: "
             f"Executor.run(program, feed=…, fetch_list=[{self.variable.name!r}])."
         )
 
-    def copy(self) -> NoReturn:
-        """What in-place operations begin with: a program has no memory to change.
-
-        Raises:
-            RuntimeError: always.
-        """
-        raise RuntimeError(
-            f"{self.variable.described()} cannot be changed in place: a Variable is what one operator makes. Use the "
-            f"operation that gives a new one, such as x = paddle.add(x, y), or paddle.where."
-        )
-
-    def __getattr__(self, name: str) -> NoReturn:
+    def __getattr__(self, name: str) -> Any:
+        if self.variable.constant is not None:
+            return getattr(self.variable.constant, name)
         raise AttributeError(
             f"{self.variable.described()} has a shape and a dtype, but no {name} before its program runs: what was "
             f"called needs values, and cannot be part of a program."
         )
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NoReturn:
-        self.get()
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        return np.array(self.get(), dtype)
 
 
 XP[Spec] = np
@@ -79,13 +72,16 @@ class Variable(Tensor, Symbol):
     Sizes that are known only in the run show as -1 in `shape`. `block` is the `Block` that it belongs to.
     """
 
+    constant: np.ndarray[Any, Any] | None = None
+    """Its values, if they are known while the program is built: they are the same in every run."""
+
     def __init__(self, block: Any, name: str, shape: Shape, dtype: Any, stop_gradient: bool = True) -> None:
         self._spec = Spec(self, tuple(shape), np.dtype(dtype))
         self.node = None
         self._stop_gradient = stop_gradient
         self.block = block
         self.where = user_place()
-        self.is_data = False
+        self.is_data, self.fed_as = False, ""
         self.__dict__["name"] = name
         block.program.add_variable(self)
 
@@ -159,6 +155,8 @@ class Variable(Tensor, Symbol):
     backward = gradient = register_hook = retain_grads = clear_grad = clear_gradient = refuse
 
     def __bool__(self) -> bool:
+        if self.constant is not None:
+            return super().__bool__()
         raise RuntimeError(
             f"{self.described()} cannot decide an if or while of Python: it has a value only while its program runs. "
             f"Use paddle.static.nn.cond."

@@ -191,3 +191,9 @@ def test_only_places_and_programs_are_taken() -> None:
         paddle.static.Executor("cpu")
     with pytest.raises(TypeError, match="requires Program"):
         paddle.static.Executor().run("program")
+
+
+def test_nested_lists_are_fetched_as_one_list() -> None:
+    x = data()
+    found = fetch([[x * 2, (x * 3,)], x], X=A)
+    np.testing.assert_array_equal(found, [2 * A, 3 * A, A])

@@ -8,6 +8,7 @@ from pylayer.paddle.static import nn as nn
 _EXPORTS = {
     "device": "CPUPlace CUDAPlace",
     "jit": "InputSpec",
+    "ops.indexing": "setitem",
     "static.backward": "append_backward gradients",
     "static.data": "create_parameter data",
     "static.executor": "Executor",
