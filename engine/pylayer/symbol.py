@@ -11,13 +11,19 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any, Protocol, TypeVar
 
-from pylayer.tensor import Parameter, Tensor
+from pylayer.grad_mode import grad_mode
 from pylayer.vjp import Row
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class Symbol:
+class Recordable:
+    """What static mode records operations on: a symbol, or a parameter, which a startup program gives other values."""
+
+    __slots__ = ()
+
+
+class Symbol(Recordable):
     """Something that has a value only while a program runs: a Variable, or one of its sizes."""
 
     __slots__ = ()
@@ -69,8 +75,8 @@ def symbols_in(value: Any) -> Iterable[Symbol]:
 
 
 def is_of_a_program(value: Any) -> bool:
-    """Whether a value holds a symbol, or a parameter, whose values a run of the startup program draws anew."""
-    return any(isinstance(leaf, (Symbol, Parameter)) for leaf in leaves_in(value))
+    """Whether a value holds a symbol or a parameter."""
+    return any(isinstance(leaf, Recordable) for leaf in leaves_in(value))
 
 
 def named(value: Any) -> str:
@@ -94,12 +100,12 @@ def creates_like(function: F) -> F:
     """The same for one that makes a Tensor like its first argument, whose stop_gradient it then has, as in Paddle."""
 
     @functools.wraps(function)
-    def call(x: Tensor, *args: Any, **kwargs: Any) -> Any:
+    def call(x: Any, *args: Any, **kwargs: Any) -> Any:
         recorder = recording.get()
         if recorder is None:
             return function(x, *args, **kwargs)
         made = recorder.call(function, (x, *args), kwargs)
-        made._stop_gradient = x._stop_gradient
+        made._stop_gradient = x._stop_gradient or not grad_mode.get()
         return made
 
     return call  # type: ignore[return-value]

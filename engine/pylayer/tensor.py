@@ -254,26 +254,3 @@ class Tensor:
         self.array = array if type(array) in XP else XP[type(self.array)].asarray(array)
         self.node = None
         return self
-
-
-class Parameter(Tensor):
-    """A leaf that is trained: stop_gradient is the opposite of `trainable`."""
-
-    __slots__ = ()
-
-    persistable = True
-
-    def __init__(self, array: Array, trainable: bool = True) -> None:
-        super().__init__(array, None, not trainable)
-
-    @property
-    def trainable(self) -> bool:
-        """Whether it takes a gradient."""
-        return not self._stop_gradient
-
-    @trainable.setter
-    def trainable(self, value: bool) -> None:
-        self._stop_gradient = not value
-
-    def __repr__(self) -> str:
-        return "Parameter containing:\n" + super().__repr__()

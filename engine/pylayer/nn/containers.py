@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from pylayer.nn.layer import Layer
-from pylayer.tensor import Parameter
+from pylayer.parameter import Parameter
 
 
 class Sequential(Layer):

@@ -12,8 +12,9 @@ from pylayer.dtype import as_dtype, default_dtype
 from pylayer.hooks import HookHandle
 from pylayer.nn.initializer import create_parameter
 from pylayer.ops.creation import to_tensor
+from pylayer.parameter import Parameter
 from pylayer.symbol import at_once
-from pylayer.tensor import Parameter, Tensor
+from pylayer.tensor import Tensor
 
 
 class Layer:

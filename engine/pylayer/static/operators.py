@@ -153,3 +153,20 @@ class Assign(Operator):
 
     def differentiated(self, cotangents: Sequence[Tensor | None], wanted: Sequence[int]) -> list[Tensor | None]:
         return [cotangents[0]]
+
+
+class Detach(Assign):
+    """The same value, to which no gradient flows back."""
+
+    type = "detach"
+
+    def __init__(self, source: Tensor, out: Variable) -> None:
+        super().__init__(source, out)
+        self.source = source
+        self.inputs = []
+
+    def tensors(self) -> list[Tensor]:
+        return [self.source]
+
+    def shown(self) -> str:
+        return show(self.source)

@@ -8,11 +8,11 @@ from typing import Any
 from pylayer.grad_mode import grad_mode
 from pylayer.static.in_use import default_main_program
 from pylayer.static.infer import OutputSpec, explained, infer_call, infer_operation
-from pylayer.static.operators import Assign, Call, FunctionCall
+from pylayer.static.operators import Assign, Call, Detach, FunctionCall
 from pylayer.static.program import Block, Operator
 from pylayer.static.values import tensors_in
 from pylayer.static.variable import Variable
-from pylayer.symbol import recording
+from pylayer.symbol import leaves_in, recording
 from pylayer.tensor import Tensor
 
 
@@ -33,7 +33,7 @@ class ProgramRecorder:
             raise explained(error, arguments) from None
         kind, specs = infer_operation(op, values)
         call = Call(op, values, kind is not None)
-        needed = grad_mode.get() and any(not t._stop_gradient for t in call.tensors())
+        needed = grad_mode.get() and any(not t._stop_gradient for t in leaves_in(values) if isinstance(t, Tensor))
         outs = record(block, call, op.name, specs, stop_gradient=not needed)
         if (
             not op.differentiable
@@ -55,8 +55,8 @@ class ProgramRecorder:
         )[0]
 
     def detached(self, value: Any) -> Variable:
-        """A Variable of the value of another, with stop_gradient True."""
-        return assigned(value, stop_gradient=True)
+        """A Variable of the value of another, with stop_gradient True, through which no gradient flows."""
+        return assigned(value, kind=Detach)
 
 
 def record(
@@ -71,14 +71,13 @@ def record(
     return op.outputs
 
 
-def assigned(value: Tensor, name: str | None = None, *, stop_gradient: bool | None = None) -> Variable:
+def assigned(value: Tensor, name: str | None = None, kind: type[Assign] = Assign) -> Variable:
     """A new Variable of the current block with the value of another, or of a Tensor."""
     block = current_block_for(value)
     spec = value.array
-    stop = value._stop_gradient if stop_gradient is None else stop_gradient
-    stem = name or f"assign_{block.program.version}.tmp_0"
-    out = block.variable(stem, tuple(spec.shape), spec.dtype, stop)
-    block.append(Assign(value, out))
+    stem = name or f"{kind.type}_{block.program.version}.tmp_0"
+    out = block.variable(stem, tuple(spec.shape), spec.dtype, value._stop_gradient or kind is Detach)
+    block.append(kind(value, out))
     return out
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from pylayer.parameter import Parameter
 from pylayer.static.program import Operator
 from pylayer.static.variable import Variable
-from pylayer.tensor import Parameter, Tensor
+from pylayer.tensor import Tensor
 
 
 class Update(Operator):

@@ -101,6 +101,22 @@ def test_what_is_computed_of_a_parameter_sees_the_values_of_the_run() -> None:
     np.testing.assert_array_equal(fetch(doubled), np.full((2, 3), 14.0))
 
 
+def test_no_gradient_flows_back_through_detach_whatever_its_stop_gradient() -> None:
+    x, w = data(), parameter(0.5)
+    for tensor in (x, w):
+        bare = tensor.detach()
+        assert isinstance(bare, paddle.static.Variable)
+        bare.stop_gradient = False
+        found = paddle.static.gradients((bare * bare + tensor).sum(), [tensor, bare])
+        value, *gradients = fetch([bare, *found], X=A)
+        np.testing.assert_array_equal(gradients, [np.ones((2, 3)), 2 * value])
+
+
+def test_what_is_made_of_stopped_variables_is_stopped_whatever_its_size_is_read_off() -> None:
+    x, still = data(), data("Y", stop_gradient=True)
+    assert paddle.reshape(still, [x.shape[0], 3]).stop_gradient
+
+
 # --------------------------------------------------------------------------- gradients of what has none
 @pytest.mark.parametrize(
     "cut",

@@ -18,7 +18,7 @@ _EXPORTS = {
     "saving": "load save",
     "static.program": "Block Program",
     "static.recorder": "disable_static enable_static in_dynamic_mode",
-    "tensor": "Parameter",
+    "parameter": "Parameter",
 }
 globals().update(exported(_EXPORTS))
 

@@ -43,7 +43,7 @@ _EXPORTS = {
     "nn.transformer": "Transformer TransformerDecoder TransformerEncoder",
     "nn.transformer_layers": "TransformerDecoderLayer TransformerEncoderLayer",
     "optimizer.clip": "ClipGradByGlobalNorm ClipGradByNorm ClipGradByValue",
-    "tensor": "Parameter",
+    "parameter": "Parameter",
 }
 globals().update(exported(_EXPORTS))
 
