@@ -125,7 +125,7 @@ def grad(
     check_distinct("inputs", wanted)
     if watching:
         tell_left(ends[0], "grad()")
-    targets = {target_of(t) for t in wanted if not t._stop_gradient}
+    targets = {target_of(t) for t in wanted}
     roots = [
         (target_of(end), cotangent_for(end, cotangent, create_graph))
         for end, cotangent in zip(ends, given, strict=True)
@@ -148,7 +148,7 @@ def grad(
                 cotangents[leaf] = found.leaves[leaf][1]
     results: list[Tensor | None] = []
     for k, tensor in enumerate(wanted):
-        cotangent = None if tensor._stop_gradient else cotangents.get(target_of(tensor))
+        cotangent = cotangents.get(target_of(tensor))
         if cotangent is None and not allow_unused:
             raise ValueError(
                 f"The {k}-th input does not appear in the backward graph: no output depends on it"

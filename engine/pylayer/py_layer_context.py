@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any, NamedTuple
 
 from pylayer.array import Array
@@ -158,9 +159,15 @@ def _restored(value: Any) -> Any:
     return value
 
 
-def _arrays(values: Iterable[Any]) -> list[Array]:
-    """The arrays of the Tensors among saved values; tensors a hook packed are the hook's business."""
-    return [v.array for v in values if isinstance(v, (Tensor, _SavedOutput))]
+def _arrays(values: Iterable[Any]) -> Iterator[Array]:
+    """The arrays of the Tensors among saved values, in containers too; what a hook packed is the hook's business."""
+    for value in values:
+        if isinstance(value, (Tensor, _SavedOutput)):
+            yield value.array
+        elif isinstance(value, Mapping):
+            yield from _arrays(value.values())
+        elif isinstance(value, (list, tuple, Set, deque)) and not isinstance(value, Packed):
+            yield from _arrays(value)
 
 
 def release_outputs(ctx: PyLayerContext, outputs: Sequence[Tensor], node: Node) -> None:

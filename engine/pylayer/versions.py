@@ -64,12 +64,14 @@ def version_of(array: Array) -> int:
 
 
 def check_unchanged(values: Iterable[Any], node: Saver) -> None:
-    """Check the arrays among `values`, which `node` has saved.
+    """Check the arrays among `values`, also in lists and tuples, which `node` has saved.
 
     Raises:
         RuntimeError: one was changed in place since. The key phrases are Paddle's (observed rules 18 and 47).
     """
     for value in values:
+        if isinstance(value, (list, tuple)):
+            check_unchanged(value, node)
         if type(value) not in XP:
             continue
         change = changes.get(id(owner(value)))

@@ -93,6 +93,18 @@ def test_a_second_backward_needs_retain_graph() -> None:
         y.backward()
 
 
+def test_grad_gives_what_is_in_the_graph_though_its_stop_gradient_was_set_since() -> None:
+    x = leaf([3.0])
+    y = x * x
+    z = y * x
+    x.stop_gradient = y.stop_gradient = True
+    assert [g.item() for g in paddle.grad(z, [x, y])] == [27.0, 3.0]
+    (first,) = paddle.grad(z, x, create_graph=True)
+    assert paddle.grad(first, x)[0].item() == 18.0
+    z.backward()
+    assert x.grad.item() == 27.0
+
+
 def test_backward_of_a_tensor_that_needs_no_gradient_does_nothing() -> None:
     x = paddle.to_tensor([1.0])
     (x * 2).backward()

@@ -158,6 +158,29 @@ def test_an_operand_that_is_the_tensor_itself_counts_as_changed() -> None:
         y.sum().backward()
 
 
+READ_IN_BACKWARD: dict[str, Any] = {
+    "x[i]": lambda x, i: x[i],
+    "x[i, i]": lambda x, i: x[i, i],
+    "x[:, i]": lambda x, i: x[:, i],
+    "gather": lambda x, i: paddle.gather(x, i),
+    "gather_nd": lambda x, i: paddle.gather_nd(x, i),
+    "index_select": lambda x, i: paddle.index_select(x, i),
+    "index_add": lambda x, i: paddle.index_add(x * 1, i, 0, x),
+    "index_put": lambda x, i: paddle.index_put(x, (i,), x[0]),
+    "multiplex": lambda x, i: paddle.multiplex([x, x * 2], i),
+}
+
+
+@pytest.mark.parametrize("function", READ_IN_BACKWARD.values(), ids=READ_IN_BACKWARD)
+def test_indices_that_are_changed_before_backward_are_an_error(function: Any) -> None:
+    x = paddle.to_tensor([[1.0, 2.0], [3.0, 4.0]], stop_gradient=False)
+    i = paddle.to_tensor([1, 0], "int32")
+    out = function(x, i)
+    i.scale_(0)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        out.sum().backward()
+
+
 # --------------------------------------------------------------------------- leaves and grad mode
 CHANGES = {
     "add_": lambda x: x.add_(t(np.ones(2))), "fill_": lambda x: x.fill_(1.0), "zero_": lambda x: x.zero_(),

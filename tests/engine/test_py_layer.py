@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import weakref
-from collections import namedtuple
+from collections import deque, namedtuple
 from threading import Thread
 from typing import Any
 
@@ -332,6 +332,35 @@ class TestContext:
         y.detach().zero_()
         with pytest.raises(RuntimeError, match="modified by an inplace operation"):
             y.backward()
+
+    @pytest.mark.parametrize(
+        "keep",
+        [
+            lambda x: [x],
+            lambda x: (x, 1),
+            lambda x: [[x], None],
+            lambda x: {"x": x},
+            lambda x: {"x": [(x,)]},
+            lambda x: namedtuple("Kept", "x")(x),
+            lambda x: deque([x]),
+            lambda x: frozenset([x]),
+        ],
+        ids=["list", "tuple", "nested", "dict", "list in a dict", "namedtuple", "deque", "set"],
+    )
+    def test_one_in_a_saved_container_changed_in_place_is_an_error(self, keep: Any) -> None:
+        seen: list[Any] = []
+        square = layer(
+            lambda ctx, x: (ctx.save_for_backward(keep(x)), x * x)[1],
+            lambda ctx, g: (seen.append(ctx.saved_tensor()), g)[1],
+        )
+        kept, changed = leaf([3.0]) * 1, leaf([3.0]) * 1
+        square.apply(kept).backward()
+        assert len(seen) == 1
+        y = square.apply(changed)
+        changed.add_(constant([10.0]))
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            y.backward()
+        assert len(seen) == 1
 
     def test_pack_and_unpack_hooks(self) -> None:
         log: list[str] = []

@@ -98,6 +98,57 @@ def test_recomputing_draws_the_same_numbers_again():
     np.testing.assert_array_equal(x.grad.numpy(), out.numpy())
 
 
+@pytest.mark.parametrize("reentrant", [True, False])
+def test_recomputing_gives_gradients_of_the_tensors_in_a_tuple(reentrant):
+    x, y = leaf(M), leaf(M + 1)
+    out = paddle.distributed.fleet.utils.recompute(lambda p, z: p[0] * p[1] * z, (x, y), y, use_reentrant=reentrant)
+    out.sum().backward()
+    np.testing.assert_allclose(x.grad.numpy(), (M + 1) ** 2)
+    np.testing.assert_allclose(y.grad.numpy(), 2 * M * (M + 1))
+
+
+@pytest.mark.parametrize(
+    ("pair", "message"),
+    [((leaf(M), 1), "tensor and non-tensor"), ((leaf(M), paddle.to_tensor(M)), "different stop gradient")],
+)
+def test_recomputing_refuses_a_mixed_tuple(pair, message):
+    with pytest.raises(ValueError, match=message):
+        paddle.distributed.fleet.utils.recompute(lambda p: p[0] * p[1], pair)
+
+
+WAYS = {
+    "closure": lambda f, x, y: (lambda a: f(a, y), (x.detach(),), {}),
+    "keyword": lambda f, x, y: (f, (x,), {"y": y}),
+    "dict": lambda f, x, y: (lambda d: f(d["x"], d["y"]), ({"x": x, "y": y},), {}),
+    "list": lambda f, x, y: (lambda pair: f(*pair), ([x, y],), {}),
+}
+
+
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+def test_recomputing_without_reentrance_gives_gradients_of_whatever_is_read(way):
+    calls = []
+
+    def function(x, y):
+        calls.append(1)
+        return {"out": [paddle.tanh(x * y) * y]}
+
+    found = []
+    for again in (False, True):
+        x, y = leaf(M), leaf(M + 1)
+        block, args, kwargs = way(function, x, y)
+        if again:
+            calls.clear()
+            out = paddle.distributed.fleet.utils.recompute(block, *args, use_reentrant=False, **kwargs)
+        else:
+            out = block(*args, **kwargs)
+        wanted = [t for t in (x, y) if t is y or block is function]
+        gradients = paddle.grad(out["out"][0].sum(), wanted, create_graph=True)
+        found.append([*gradients, *paddle.grad(gradients[-1].sum(), wanted)])
+    assert len(calls) == 2
+    for plain, recomputed in zip(*found, strict=True):
+        np.testing.assert_allclose(recomputed.numpy(), plain.numpy())
+
+
 def test_whole_derivatives():
     v = leaf(np.array([0.5, -1.0, 2.0]))
     np.testing.assert_allclose(paddle.autograd.jacobian(paddle.sin(v), v)[:].numpy(), np.diag(np.cos(v.numpy())))
