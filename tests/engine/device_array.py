@@ -157,11 +157,12 @@ class DeviceModule:
             return DeviceUfunc(found)
         return on_device(found)
 
-    def asarray(self, value: Any, dtype: Any = None) -> DeviceArray:
+    def asarray(self, value: Any, dtype: Any = None, order: Any = None) -> DeviceArray:
         """An array of the device; here a host array may come in, as this is what copies it."""
-        if isinstance(value, DeviceArray) and dtype in (None, value.dtype):
+        host = value._host if isinstance(value, DeviceArray) else value
+        if isinstance(value, DeviceArray) and dtype in (None, value.dtype) and (not order or host.flags.c_contiguous):
             return value
-        return DeviceArray(np.array(value._host if isinstance(value, DeviceArray) else value, dtype))
+        return DeviceArray(np.array(host, dtype, order=order or "K"))
 
     array = asarray
 

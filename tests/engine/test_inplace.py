@@ -158,6 +158,22 @@ def test_an_operand_that_is_the_tensor_itself_counts_as_changed() -> None:
         y.sum().backward()
 
 
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: paddle.to_tensor(np.ones((3, 2)).T),
+        lambda: paddle.ones([2, 3])[:, paddle.to_tensor([2, 0, 1])],
+        lambda: paddle.index_select(paddle.ones([2, 3]), paddle.to_tensor([2, 0, 1]), 1),
+    ],
+    ids=["to_tensor", "x[:, i]", "index_select"],
+)
+def test_a_reshaped_new_tensor_shares_its_memory_whatever_it_was_made_of(make: Any) -> None:
+    x = make()
+    flat = x.reshape([-1])
+    x.zero_()
+    np.testing.assert_array_equal(flat.numpy(), np.zeros(6))
+
+
 READ_IN_BACKWARD: dict[str, Any] = {
     "x[i]": lambda x, i: x[i],
     "x[i, i]": lambda x, i: x[i, i],
@@ -179,6 +195,13 @@ def test_indices_that_are_changed_before_backward_are_an_error(function: Any) ->
     i.scale_(0)
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         out.sum().backward()
+
+
+def test_a_leaf_assigned_to_itself_stays_one() -> None:
+    x = paddle.to_tensor([3.0], stop_gradient=False)
+    assert paddle.assign(x, x) is x
+    (x * x).backward()
+    assert x.grad.item() == 6.0
 
 
 # --------------------------------------------------------------------------- leaves and grad mode

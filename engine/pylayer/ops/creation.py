@@ -71,7 +71,7 @@ def to_tensor(data: Any, dtype: Any = None, place: Any = None, stop_gradient: bo
 def _quiet_cast(values: Any, dtype: Any, make: Callable[..., Any] = np.array) -> Any:
     """A copy in another dtype: what it cannot hold becomes infinite without a warning."""
     with np.errstate(over="ignore", invalid="ignore"):
-        return make(values, dtype=dtype)
+        return make(values, dtype=dtype, order="C")
 
 
 def _from_lists(data: Any, by_default: bool) -> np.ndarray[Any, Any]:

@@ -123,7 +123,7 @@ def getitem(xp: ModuleType, x: Array, index: Any) -> Array:
     """
     basic, advanced = parsed(xp, x.shape, index)
     selected = x[basic]
-    return selected if advanced is None else selected[advanced]
+    return selected if advanced is None else xp.asarray(selected[advanced], order="C")  # for views to share memory
 
 
 @op(g=lambda h, F, index: F.getitem(h, index))

@@ -279,8 +279,10 @@ def increment(x: Tensor, value: float = 1.0, name: str | None = None) -> Tensor:
 def assign(x: Any, output: Tensor | None = None) -> Tensor:
     """A copy of a Tensor, part of the graph; or a new Tensor from data, of the dtype that NumPy gives it; 1-d at least.
 
-    With `output`, that Tensor takes the values on, in place, with their shape and dtype.
+    With `output`, that Tensor takes the values on, in place, with their shape and dtype; into itself it stays as it is.
     """
+    if output is not None and output is x:
+        return output
     copy: Tensor = clone(x) if isinstance(x, Tensor) else to_tensor(np.atleast_1d(x))
     if output is None:
         return copy
