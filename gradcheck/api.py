@@ -85,7 +85,7 @@ def check(
     if backend.name == "paddle":
         function.twin = twin_of(function, layer_or_function, inputs)
     settings = Settings(seed, rtol, mode, order, MOST_LISTED, effort)
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"), backend.as_releases():
         looked = looks(function, points, [str(dtype) for dtype in dtypes], seed)
         found = worst(looked, lambda at: in_float32_if_it_must(at, lambda f: as_expected(f, settings, expect)))
     return CheckResult.of(found)

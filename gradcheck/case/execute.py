@@ -6,7 +6,7 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -132,10 +132,16 @@ class Run:
             else:
                 kind = StaticLayer if is_static(self.scenario.layer) else Layer
                 layer = kind(self.case, self.backend, self.namespace)
-                findings, gradient = self.run_and_check(layer)
+                with self.reading():
+                    findings, gradient = self.run_and_check(layer)
                 found += findings
         found += self.check_warnings(caught)
         return found, gradient
+
+    def reading(self) -> AbstractContextManager[None]:
+        """How what backward returns is read: as by releases where a gradient is looked at, else as by the documents."""
+        of_gradients = self.expect.gradient != "unchecked" or self.expect.grads
+        return self.backend.as_releases() if of_gradients else nullcontext()
 
     def made_on(self, engine: Backend) -> Layer:
         """The scenario's layer once more, on another backend."""

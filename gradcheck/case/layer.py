@@ -37,7 +37,7 @@ class Layer(TensorFunction):
         dtypes: dict[str, str] = {name: one.dtype for name, one in self.inputs.items()}
         random = np.random.default_rng(case.seed)
         arrays = {name: make_input(spec, dtypes[name], random) for name, spec in self.inputs.items()}
-        stopped = [name for name, spec in self.inputs.items() if spec.stop_gradient]
+        stopped = [name for name, spec in self.inputs.items() if not spec.differentiable]
         super().__init__(backend, self.__call__, arrays, dtypes, stopped)
         self.code = self.load(scenario)
 
