@@ -15,7 +15,7 @@ from gradcheck.backends.base import Backend, load
 from gradcheck.case.compare import difference, message_matches
 from gradcheck.case.expectation import Expectation, as_expected
 from gradcheck.case.finding import Finding, judge
-from gradcheck.case.layer import Layer
+from gradcheck.case.layer import Layer, WrongCotangent
 from gradcheck.case.left import has_drawn, left_by
 from gradcheck.case.namespace import (
     Namespace,
@@ -175,6 +175,9 @@ class Run:
         checked = self.expect.gradient != "unchecked"
         try:
             found = self.run_layer(layer)
+        except WrongCotangent as error:
+            line = self.scenario.line_of("expect.cotangent")
+            return [Finding(Status.ERROR, f"{error} (line {line} of the spec)")], None
         except Exception as error:
             gradient = refused(error) if checked else None
             if gradient is None:
