@@ -13,10 +13,9 @@ from gradcheck.case.options import validate
 from gradcheck.case.points import in_float32_if_it_must, looks, worst
 from gradcheck.case.twin import twin_of
 from gradcheck.case.verdict import Settings
+from gradcheck.checked import CheckResult
 from gradcheck.checker.gradient import Effort, Mode
 from gradcheck.reference import engine, import_reference
-from gradcheck.report.text import gradient_lines, marks
-from gradcheck.result import GradientSummary, Status
 
 MOST_LISTED = 10_000
 """The most wrong entries of one input that a result lists."""
@@ -25,10 +24,8 @@ MOST_LISTED = 10_000
 class GradientMismatch(AssertionError):  # noqa: N818 - it is what was found, not an error of the checker
     """A gradient is wrong, or could not be told; `result` says all there is to say."""
 
-    def __init__(self, result: GradientSummary) -> None:
-        status = " ".join([str(result.verdict), *marks(result)])
-        headline = result.headline()
-        super().__init__("\n".join([f"{status}: {headline}", *gradient_lines(result, [headline])]))
+    def __init__(self, result: CheckResult) -> None:
+        super().__init__(str(result))
         self.result = result
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -47,7 +44,7 @@ def check(
     dtypes: Sequence[str] = (),
     expect: Expectation = "matches",
     effort: Effort = "usual",
-) -> GradientSummary:
+) -> CheckResult:
     """The verdict on the gradients of a layer or function.
 
     Works on layers and functions of the bundled engine (`pylayer`) and on those of an installed Paddle.
@@ -70,8 +67,9 @@ def check(
         effort: ``usual`` spends about ten times the check itself on naming what is wrong; ``full`` names every entry.
 
     Returns:
-        Its `verdict` is PASS, FAIL, KINK or INCONCLUSIVE; `wrong` lists the wrong entries, `diagnosis` the causes. Of
-        several points and dtypes it is the worst found, and `where` says at which.
+        Its `verdict` is PASS, FAIL, KINK or INCONCLUSIVE; its truth is whether that is PASS or KINK. `wrong` lists the
+        wrong entries, `diagnosis` the causes. Of several points and dtypes it is the worst found, and `where` says at
+        which. Printed it is the panel of the command line.
 
     Raises:
         TypeError: no input needs a gradient, or an option is of the wrong type.
@@ -87,12 +85,13 @@ def check(
     if backend.name == "paddle":
         function.twin = twin_of(function, layer_or_function, inputs)
     settings = Settings(seed, rtol, mode, order, MOST_LISTED, effort)
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"), backend.as_releases():
         looked = looks(function, points, [str(dtype) for dtype in dtypes], seed)
-        return worst(looked, lambda at: in_float32_if_it_must(at, lambda f: as_expected(f, settings, expect)))
+        found = worst(looked, lambda at: in_float32_if_it_must(at, lambda f: as_expected(f, settings, expect)))
+    return CheckResult.of(found)
 
 
-def assert_gradients(layer_or_function: Any, *inputs: Any, **options: Any) -> GradientSummary:
+def assert_gradients(layer_or_function: Any, *inputs: Any, **options: Any) -> CheckResult:
     """As `check`, for tests.
 
     Raises:
@@ -100,6 +99,6 @@ def assert_gradients(layer_or_function: Any, *inputs: Any, **options: Any) -> Gr
     """
     __tracebackhide__ = True  # pytest then shows the line of the test
     result = check(layer_or_function, *inputs, **options)
-    if result.verdict not in (Status.PASS, Status.KINK):
+    if not result:
         raise GradientMismatch(result)
     return result

@@ -231,7 +231,8 @@ CODES: dict[str, Code] = {
     ),
     "GC137": Code(
         "wrong shape, dtype or number of gradients",
-        "backward must return one gradient per Tensor input, each of its input's shape and dtype.",
+        "backward must return one gradient per Tensor input, each of its input's shape and dtype. The last ones may be "
+        "left out if their inputs have stop_gradient True; None counts as zeros; integers and booleans have none.",
         "Count, shape or dtype of what is returned differ.",
         "Sum over broadcast axes, cast back, return None only where no gradient is needed.",
         "x of shape [3], y of [2, 3]      wrong: dx of [2, 3]      right: dx.sum(0) of [3]",

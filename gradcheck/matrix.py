@@ -24,6 +24,7 @@ class Does(StrEnum):
     OTHER_VALUE = "other value"
     RAISES = "raises"
     OTHER_ERROR = "other error"
+    POLICY = "policy"
     HOLDS = "✓"
     NOT_RUN = "–"
 
@@ -37,12 +38,14 @@ MEANING = {
     Does.OTHER_VALUE: "it gives something else, without a word",
     Does.RAISES: "it raises where it should not",
     Does.OTHER_ERROR: "it raises something else, or says something else",
+    Does.POLICY: "it does something else on purpose, which is no mistake",
     Does.HOLDS: "as documented",
     Does.NOT_RUN: "not run there",
 }
 """What the words mean, for those who read them."""
 ORDER = [*Does]
 NOT_OTHERWISE = (Does.HOLDS, Does.NOT_RUN)
+NO_FAILURE = (Does.POLICY, *NOT_OTHERWISE)
 GRAVE = (Does.UNEXPECTED, Does.CRASH, Does.HANG, Does.OTHER_GRADIENT)
 """What users of a release had better know first."""
 
@@ -91,17 +94,21 @@ class Matrix(NamedTuple):
         """The rows by what their reader looks for first, the worst before others: each with a heading."""
         changed: list[Row] = []
         alike: list[Row] = []
+        policy: list[Row] = []
         held: list[Row] = []
         for row in self.rows:
             releases = [backend for backend in self.backends if kind_of(backend) == "paddle"]
             told = [{(note.reason, note.does) for note in row.notes if one in note.backends} for one in releases]
             if all(row.cells[one] in NOT_OTHERWISE for one in self.backends):
                 held.append(row)
+            elif all(row.cells[one] in NO_FAILURE for one in self.backends):
+                policy.append(row)
             else:
                 (alike if all(one == told[0] for one in told) else changed).append(row)
         return [
             ("Where releases differ", sorted(changed, key=severity)),
             ("Where every release goes its own way", sorted(alike, key=severity)),
+            ("Where releases differ on purpose", policy),
             ("As documented everywhere", held),
         ]
 
@@ -165,7 +172,7 @@ def assumed(case: Case) -> Result:
     if entry is not None and entry.skip is not None:
         return case.result(Status.SKIP, entry.skip.reason)
     if entry is not None and entry.observed is not None:
-        return case.result(Status.XFAIL, str(entry.reason))
+        return case.result(Status.XFAIL, entry.why)
     return case.result(Status.PASS, "")
 
 
@@ -183,8 +190,10 @@ def done(case: Case, result: Result) -> tuple[Does, str]:
 def in_place(documented: Expect, entry: BackendExpectation | None) -> Does:
     """Of what kind that is which is observed in place of what is documented."""
     observed = entry.observed if entry is not None else None
-    if observed is None:
+    if entry is None or observed is None:
         return Does.UNEXPECTED
+    if entry.policy is not None:
+        return Does.POLICY
     if observed.crash or observed.hang:
         return Does.CRASH if observed.crash else Does.HANG
     if observed.raises:

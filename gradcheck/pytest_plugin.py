@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 SUFFIX = ".grad.yaml"
 _pool = pytest.StashKey["Pool"]()
 _places = pytest.StashKey[dict[tuple[str, str], "Place"]]()
-_markers = pytest.StashKey[set[str]]()
+_tags = pytest.StashKey["Tags"]()
 
 
 class ScenarioFailed(Exception):  # noqa: N818 - what is raised for pytest, and never caught by users
@@ -45,9 +45,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addini("gradcheck_engine", engine, "bool", False)
 
 
+def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+    """Note which markers the ini file lists, before plugins add theirs."""
+    early_config.stash[_tags] = Tags(early_config, len(early_config.getini("markers")))
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Let the whole run find the engine as ``paddle`` where the ini file says so and no Paddle is installed."""
-    config.stash[_markers] = set()
     if config.getini("gradcheck_engine"):
         from gradcheck.reference import engine
 
@@ -104,7 +108,7 @@ class CaseItem(pytest.Item):
         super().__init__(**kwargs)
         self.case, self.environments = case, environments
         for tag in case.scenario.tags:
-            self.add_marker(marker(self.config, tag.replace("-", "_")))
+            self.add_marker(tags_of(self.config).marker(tag))
 
     def runtest(self) -> None:
         """Run it, and tell pytest what came of it.
@@ -142,13 +146,41 @@ class CaseItem(pytest.Item):
         return self.path, self.case.scenario.line - 1, self.name
 
 
-def marker(config: pytest.Config, tag: str) -> pytest.MarkDecorator:
-    """A tag as a marker for ``-m``, known to pytest though no ini file lists it."""
-    if tag not in config.stash[_markers]:
-        config.stash[_markers].add(tag)
-        config.addinivalue_line("markers", f"{tag}: a tag of gradcheck scenarios")
-    found: pytest.MarkDecorator = getattr(pytest.mark, tag)
-    return found
+class Tags:
+    """Tags as markers for ``-m``: labels, never instructions.
+
+    pytest and its plugins do something with the markers that they register: ``skip`` hides a test. A tag of such a name
+    gets ``tag_`` before it. What only the ini file lists are labels of the user's, and tags may have their names.
+    """
+
+    def __init__(self, config: pytest.Config, listed: int) -> None:
+        self.config = config
+        self.listed = listed
+        """How many lines of `markers` are the ini file's; those behind them are of plugins, and `ours`."""
+        self.ours: set[str] = set()
+
+    def marker(self, tag: str) -> pytest.MarkDecorator:
+        """The marker of a tag, known to pytest though no ini file lists it."""
+        lines = self.config.getini("markers")
+        taken = {name_of(line) for line in lines[self.listed :]} - self.ours
+        name = tag.replace("-", "_")
+        while name in taken:
+            name = f"tag_{name}"
+        if name not in self.ours:
+            self.ours.add(name)
+            self.config.addinivalue_line("markers", f"{name}: a tag of gradcheck scenarios")
+        found: pytest.MarkDecorator = getattr(pytest.mark, name)
+        return found
+
+
+def tags_of(config: pytest.Config) -> Tags:
+    """Those of the run; where the plugin was loaded too late to see the ini file alone, no marker is taken for its."""
+    return config.stash.setdefault(_tags, Tags(config, 0))
+
+
+def name_of(line: str) -> str:
+    """The marker that a line of pytest's `markers` is about."""
+    return line.partition(":")[0].partition("(")[0].strip()
 
 
 def place_for(config: pytest.Config, backend: str, environments: Mapping[str, str]) -> Place:

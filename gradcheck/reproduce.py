@@ -50,7 +50,7 @@ def reproducer(case: Case) -> str:
         raise NoProgramError(f"{scenario.id}: releases raise there as well, only in other words")
     said = []
     for entry in entries:
-        said += comment(f"Paddle {entry.versions or 'in every release'}: {entry.reason}")
+        said += comment(f"Paddle {entry.versions or 'in every release'}: {entry.why}")
     title = scenario.title or scenario.id
     said += comment(f"Asked for: {title[0].lower()}{title[1:]}")
     kept = bundled_specs() / "reproducers" / f"{scenario.id}.py"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import html
 import pickle
 import re
 import subprocess
@@ -101,9 +102,61 @@ def test_a_mismatch_carries_the_panel_and_the_result() -> None:
     text = str(caught.value)
     assert text.startswith("FAIL: gradient of x: 12 of 12 entries wrong\n")
     assert "likely: backward takes 1 − y for the derivative of y = `paddle.tanh(x)`" in text
-    assert "test_api.py:26 │ y = paddle.tanh(x)" in text
+    assert "test_api.py:27 │ y = paddle.tanh(x)" in text
     assert "gradcheck explain GC119" in text
     assert len(caught.value.result.wrong) == 12
+
+
+# --------------------------------------------------------------------------- a result by itself
+def kinked() -> Any:
+    return gradcheck.check(paddle.nn.functional.relu, np.array([-1.0, 0.0, 2.0]))
+
+
+def test_a_result_is_true_where_its_verdict_is_green() -> None:
+    assert gradcheck.check(Tanh, X)
+    assert kinked()
+    assert kinked().verdict is Status.KINK
+    assert not gradcheck.check(WrongTanh, X)
+    assert not gradcheck.check(lambda x: None, X)  # INCONCLUSIVE
+    with pytest.raises(AssertionError):
+        assert gradcheck.check(WrongTanh, X)
+
+
+def test_the_repr_of_a_result_is_its_verdict_and_headline_in_one_line() -> None:
+    assert repr(gradcheck.check(WrongTanh, X)) == "FAIL: gradient of x: 12 of 12 entries wrong"
+    assert repr(gradcheck.check(paddle.matmul, X, X.T)) == "PASS: gradient of x, y right"
+    assert repr(gradcheck.check(lambda x: None, X)).startswith("INCONCLUSIVE: nothing was checked: ")
+    declared = gradcheck.check(lambda x: x.floor(), X, expect="zero")
+    assert repr(declared) == "PASS [expected to be zero]: gradient of x right"
+    assert "\n" not in repr(kinked())
+
+
+def test_a_result_is_printed_as_the_panel() -> None:
+    result = gradcheck.check(WrongTanh, X)
+    with pytest.raises(gradcheck.GradientMismatch) as caught:
+        gradcheck.assert_gradients(WrongTanh, X)
+    assert str(result) == f"{result}" == str(caught.value)
+    assert len(str(result)) < 2_000
+    assert str(gradcheck.check(Tanh, X)) == "PASS: gradient of x right"
+
+
+def test_what_a_layer_says_cannot_steer_the_screen() -> None:
+    result = gradcheck.check(lambda x: {"\x1b[2J": 1}, X).model_copy(update={"why": "\x1b[2J<b>"})
+    assert "\x1b" not in f"{result!r} {result}"
+    assert "&lt;b&gt;" in result._repr_html_()
+
+
+def test_notebooks_and_rich_show_the_panel_of_a_result() -> None:
+    from rich.console import Console
+    from rich.pretty import pretty_repr
+
+    result, console = gradcheck.check(WrongTanh, X), Console(width=120, record=True, force_jupyter=False)
+    assert result._repr_html_() == f"<pre>{html.escape(str(result))}</pre>"
+    with console.capture() as shown:
+        console.print(result)
+    assert "─ FAIL ─" in shown.get()
+    assert all(line.strip() in shown.get() for line in str(result).splitlines()[1:])
+    assert pretty_repr([result]) == f"[{result!r}]"
 
 
 def test_a_right_gradient_raises_nothing() -> None:

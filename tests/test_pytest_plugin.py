@@ -81,6 +81,46 @@ def test_cases_are_selected_by_name_by_tag_and_by_node(run) -> None:
     run("a.grad.yaml::good/dtype=float64@numpy").assert_outcomes(passed=1)
 
 
+BUILT_IN = [
+    "skip", "skipif", "xfail", "usefixtures", "parametrize", "filterwarnings", "tryfirst", "trylast", "xdist-group",
+]  # fmt: skip
+
+
+def test_a_tag_is_never_taken_for_a_marker_that_pytest_acts_on(run) -> None:
+    spec = HEAD + "".join(LAYER.format(id=f"bad-{tag}", tag=tag, factor=3, more="") for tag in BUILT_IN)
+    run("--strict-markers", a_yaml=spec).assert_outcomes(failed=len(BUILT_IN))
+    run("-m", "tag_xfail or tag_xdist_group", "--strict-markers").assert_outcomes(
+        failed=2, deselected=len(BUILT_IN) - 2
+    )
+    run("-m", "xfail or xdist_group").assert_outcomes(deselected=len(BUILT_IN))
+
+
+def test_a_tag_is_never_taken_for_a_marker_of_another_plugin(run) -> None:
+    hides = """
+import pytest
+def pytest_configure(config):
+    config.addinivalue_line("markers", "tomorrow(when): skip it")
+def pytest_runtest_setup(item):
+    if item.get_closest_marker("tomorrow"):
+        pytest.skip("tomorrow")
+"""
+    spec = HEAD + LAYER.format(id="bad", tag="tomorrow", factor=3, more="")
+    run(a_yaml=spec, conftest_py=hides).assert_outcomes(failed=1)
+    run("-m", "tag_tomorrow").assert_outcomes(failed=1)
+
+
+def test_a_tag_may_have_the_name_of_a_label_in_the_ini_file(run, pytester: pytest.Pytester) -> None:
+    pytester.makeini(
+        "[pytest]\nmarkers =\n    smooth: a label of the user's, for tests of their own too\n    xfail: one too many\n"
+    )
+    plain = "import pytest\n@pytest.mark.smooth\ndef test_it(): pass\n"
+    xfail = LAYER.format(id="bad", tag="xfail", factor=3, more="")
+    run("-m", "smooth", "--strict-markers", a_yaml=HEAD + GOOD + xfail, test_a_py=plain).assert_outcomes(
+        passed=3, deselected=1
+    )
+    run("-m", "tag_xfail").assert_outcomes(failed=1, deselected=3)
+
+
 def test_collecting_runs_nothing(run, pytester: pytest.Pytester) -> None:
     script = '  - {id: one, title: t, script: \'open("ran", "w")\'}\n'
     result = run("--collect-only", "-q", a_yaml=HEAD + script)

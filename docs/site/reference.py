@@ -138,6 +138,7 @@ def python() -> Iterator[str]:
         "",
         "## What a check returns",
         "",
+        "::: gradcheck.checked.CheckResult",
         "::: gradcheck.result.GradientSummary",
         "",
         "::: gradcheck.result.Status",

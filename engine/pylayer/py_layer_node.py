@@ -12,6 +12,7 @@ from pylayer.grad_mode import grad_mode_set
 from pylayer.graph import Cotangent, Gradients, Held, Node, Output, Target
 from pylayer.op_node import parent_of
 from pylayer.py_layer_context import PyLayerContext
+from pylayer.reading import reads_as_releases
 from pylayer.slots import Like, Slot, likes
 from pylayer.tensor import Tensor
 from pylayer.vjp import OPS
@@ -86,17 +87,19 @@ class PyLayerNode(Node):
 
     # ----------------------------------------------------------------- what backward returns
     def checked(self, returned: Any, barred: Collection[Target] = ()) -> list[Tensor | None]:
-        """The gradients of all input Tensors, in order, as the documents demand them.
+        """The gradients of all input Tensors, in order, by the reading in force (see `pylayer.reading`).
 
-        An input among `barred`, the ``no_grad_vars`` of ``paddle.grad``, is one that needs no gradient.
+        Integers and booleans are never asked for one. An input among `barred`, the ``no_grad_vars`` of ``paddle.grad``,
+        is one that needs no gradient.
         """
+        parents = iter(self.parents)
+        targets = [[None if (parent := next(parents)) in barred else parent for _ in slot] for slot in self.inputs]
         values = self.per_slot(returned)
         if len(values) != len(self.names):
-            raise self.wrong_count(values)
-        parents = iter(self.parents)
+            values = self.completed(values, targets)
         gradients: list[Tensor | None] = []
-        for k, ((name, is_list), slot, value) in enumerate(zip(self.names, self.inputs, values, strict=True)):
-            wanted = [None if (parent := next(parents)) in barred else parent for _ in slot]
+        rows = zip(self.names, self.inputs, targets, values, strict=True)
+        for k, ((name, is_list), slot, wanted, value) in enumerate(rows):
             if not is_list:
                 gradients.append(self.checked_gradient(k, name, value, slot[0], wanted[0]))
                 continue
@@ -124,6 +127,19 @@ class PyLayerNode(Node):
             return [returned]
         return list(returned)
 
+    def completed(self, values: list[Any], targets: Sequence[Sequence[Target | None]]) -> list[Any]:
+        """As releases read it: those left out at the end are None, if there are others and these need no gradient.
+
+        Raises:
+            ValueError: there are too many, or too few; by the documents always.
+        """
+        count = len(values)
+        left_out = zip(self.inputs[count:], targets[count:], strict=True)
+        missed = any(needs(like, to) for slot, parents in left_out for like, to in zip(slot, parents, strict=True))
+        if not 0 < count < len(targets) or missed or not reads_as_releases.get():
+            raise self.wrong_count(values)
+        return values + [None] * (len(targets) - count)
+
     def checked_gradient(self, k: int, name: str, value: Any, like: Like, parent: Target | None) -> Tensor | None:
         """One gradient, cast to its input's dtype unless the PyLayer that it goes to takes any (observed rule 34)."""
         if parent is None:
@@ -133,6 +149,8 @@ class PyLayerNode(Node):
                 k, name, f"should return None at {k} position, because it's forward Tensor's stopgradient is true"
             )
         if value is None:
+            if reads_as_releases.get() or not needs(like, parent):
+                return None
             raise self.error(
                 k, name, f"should not return empty at {k} position: the input needs a gradient, so return a Tensor "
                 f"(zeros if the gradient is zero)"
@@ -182,6 +200,11 @@ class PyLayerNode(Node):
             if parameter.kind is parameter.VAR_POSITIONAL:
                 return f"*{parameter.name}[{k - parameters.index(parameter)}]{bracket}{index}"
         return f"{parameters[k].name}{bracket}{index}" if k < len(parameters) else name
+
+
+def needs(like: Like, parent: Target | None) -> bool:
+    """Whether a gradient is asked for: one goes on from this input, and it holds no integers or booleans."""
+    return parent is not None and BY_NUMPY[like.dtype].is_differentiable
 
 
 def made(value: Any) -> TypeGuard[Tensor]:

@@ -106,6 +106,9 @@ class Backend(Protocol):
         `held` are the other leaves that need a gradient; their ``grad`` stays as it is.
         """
 
+    def as_releases(self) -> AbstractContextManager[None]:
+        """A block in which backward may return what every release takes, and the documents do not; `grad` is one."""
+
     def static_gradients(
         self, outputs: list[Tensor], inputs: list[Tensor], cotangents: list[Tensor]
     ) -> list[Tensor | None]:

@@ -17,6 +17,7 @@ from gradcheck.backends.unrounded import unrounded
 from pylayer.array import Array, default_module, set_device
 from pylayer.dtype import as_dtype
 from pylayer.missing import missing_name
+from pylayer.reading import as_releases
 from pylayer.tensor import Tensor
 from pylayer.watch import handed_as, watched
 
@@ -45,9 +46,14 @@ class BundledBackend:
         create_graph: bool = False,
     ) -> list[Tensor | None]:
         """As ``paddle.grad`` gives them."""
-        return self.paddle.grad(  # type: ignore[no-any-return]
-            outputs, inputs, cotangents, create_graph=create_graph, allow_unused=True
-        )
+        with as_releases():
+            return self.paddle.grad(  # type: ignore[no-any-return]
+                outputs, inputs, cotangents, create_graph=create_graph, allow_unused=True
+            )
+
+    def as_releases(self) -> AbstractContextManager[None]:
+        """The documents' rules are those of the engine by itself."""
+        return as_releases()
 
     def static_gradients(
         self, outputs: list[Tensor], inputs: list[Tensor], cotangents: list[Tensor]

@@ -6,7 +6,7 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from gradcheck.backends.base import Backend, load
 from gradcheck.case.compare import difference, message_matches
 from gradcheck.case.expectation import Expectation, as_expected
 from gradcheck.case.finding import Finding, judge
-from gradcheck.case.layer import Layer
+from gradcheck.case.layer import Layer, WrongCotangent
 from gradcheck.case.left import has_drawn, left_by
 from gradcheck.case.namespace import (
     Namespace,
@@ -132,10 +132,16 @@ class Run:
             else:
                 kind = StaticLayer if is_static(self.scenario.layer) else Layer
                 layer = kind(self.case, self.backend, self.namespace)
-                findings, gradient = self.run_and_check(layer)
+                with self.reading():
+                    findings, gradient = self.run_and_check(layer)
                 found += findings
         found += self.check_warnings(caught)
         return found, gradient
+
+    def reading(self) -> AbstractContextManager[None]:
+        """How what backward returns is read: as by releases where a gradient is looked at, else as by the documents."""
+        of_gradients = self.expect.gradient != "unchecked" or self.expect.grads
+        return self.backend.as_releases() if of_gradients else nullcontext()
 
     def made_on(self, engine: Backend) -> Layer:
         """The scenario's layer once more, on another backend."""
@@ -169,6 +175,9 @@ class Run:
         checked = self.expect.gradient != "unchecked"
         try:
             found = self.run_layer(layer)
+        except WrongCotangent as error:
+            line = self.scenario.line_of("expect.cotangent")
+            return [Finding(Status.ERROR, f"{error} (line {line} of the spec)")], None
         except Exception as error:
             gradient = refused(error) if checked else None
             if gradient is None:

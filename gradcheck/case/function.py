@@ -46,6 +46,8 @@ class TensorFunction:
         """Tensors beside the inputs that need a gradient, if known: parameters of a layer."""
         self.twin: TensorFunction | None = None
         """The same call on a backend that can record what it computes, where this one cannot."""
+        self.gave_less = False
+        """Whether a backward was seen to return fewer gradients than the documents ask for; known once `observed`."""
         self.unchecked = ""
         """Why there is nothing to check, if so; known once `problem` was called."""
 

@@ -23,6 +23,18 @@ if TYPE_CHECKING:
     from gradcheck.spec.model import Scenario
 
 
+class WrongCotangent(Exception):  # noqa: N818 - a mistake in the scenario
+    """The cotangent of a scenario does not fit the output of its layer."""
+
+
+def fitted(cotangent: Any, shape: Sequence[int]) -> np.ndarray[Any, Any]:
+    """The cotangent of an output of a shape. Raises WrongCotangent."""
+    given = np.array(cotangent)
+    if given.shape != tuple(shape):
+        raise WrongCotangent(f"the cotangent has shape {list(given.shape)}, the output {list(shape)}")
+    return given
+
+
 class Layer(TensorFunction):
     """A scenario's layer, its inputs and its call, on one backend."""
 
@@ -37,7 +49,7 @@ class Layer(TensorFunction):
         dtypes: dict[str, str] = {name: one.dtype for name, one in self.inputs.items()}
         random = np.random.default_rng(case.seed)
         arrays = {name: make_input(spec, dtypes[name], random) for name, spec in self.inputs.items()}
-        stopped = [name for name, spec in self.inputs.items() if spec.stop_gradient]
+        stopped = [name for name, spec in self.inputs.items() if not spec.differentiable]
         super().__init__(backend, self.__call__, arrays, dtypes, stopped)
         self.code = self.load(scenario)
 
@@ -101,6 +113,9 @@ class Layer(TensorFunction):
         """Call the layer once as its users do and take gradients, if there are any, from ones or from `cotangent`.
 
         `out` in the namespace becomes what the call returned. Returns the gradients by input.
+
+        Raises:
+            WrongCotangent: it has another shape than the output.
         """
         inputs = self.tensors()
         returned = self.namespace["out"] = self(inputs)
@@ -108,7 +123,7 @@ class Layer(TensorFunction):
         if ends:
             starts: list[Tensor | None] = [None] * len(ends)
             if cotangent is not None:
-                dtype = self.backend.array(ends[0]).dtype.name
-                starts[0] = self.backend.tensor(np.array(cotangent), dtype, True)
+                array = self.backend.array(ends[0])
+                starts[0] = self.backend.tensor(fitted(cotangent, array.shape), array.dtype.name, True)
             self.backend.paddle.autograd.backward(ends, starts)
         return {name: tensor.grad for name, tensor in inputs.items()}

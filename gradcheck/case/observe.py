@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from gradcheck.backends.base import Array, Backend, Tensor, is_differentiable
 from gradcheck.case.agreement import same
@@ -18,6 +18,8 @@ class Observed(Protocol):
 
     backend: Backend
     arrays: dict[str, Array]
+    gave_less: bool
+    """Whether a backward was seen to return fewer gradients than the documents ask for, or None for one."""
 
     def tensors(self) -> dict[str, Tensor]:
         """The inputs as fresh leaf Tensors."""
@@ -43,7 +45,7 @@ def observed(function: Observed, cotangents: Sequence[Array | None]) -> Observat
     before = {name: (array(t).copy(), t.inplace_version) for name, t in inputs.items()}
     seen: dict[str, tuple[str, ...]] = {"changed_by_backward": (), "aliased": (), "integer": ()}
     found: list[Tensor | None] = []
-    with watched_backward(function, inputs, seen):
+    with watched_layers(function, inputs, seen):
         outputs = function.checked_outputs(inputs)
         arrays = [array(out).copy() for out in outputs]
         ends = [
@@ -72,9 +74,19 @@ def observed(function: Observed, cotangents: Sequence[Array | None]) -> Observat
 
 
 @contextmanager
-def watched_backward(function: Observed, inputs: dict[str, Tensor], seen: dict[str, tuple[str, ...]]) -> Iterator[None]:
-    """Have every PyLayer's backward note which of its cotangents it changes, and what it returns."""
+def watched_layers(function: Observed, inputs: dict[str, Tensor], seen: dict[str, tuple[str, ...]]) -> Iterator[None]:
+    """Have every PyLayer's backward note which of its cotangents it changes, and what it returns, or leaves out."""
     tensors_in, array, overlap = function.outputs, function.backend.array, function.backend.overlap
+    asked: dict[int, tuple[Any, list[Slot]]] = {}
+    """By the id of a context: that context, so that no other gets its id, and the slots of its call's inputs."""
+
+    def listening(forward: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(forward)
+        def heard(ctx: Any, *args: Any, **kwargs: Any) -> Any:
+            asked[id(ctx)] = ctx, [slot for value in (*args, *kwargs.values()) if (slot := slot_of(value, function))]
+            return forward(ctx, *args, **kwargs)
+
+        return heard
 
     def watching(backward: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(backward)
@@ -89,20 +101,55 @@ def watched_backward(function: Observed, inputs: dict[str, Tensor], seen: dict[s
             seen["aliased"] = seen["aliased"] or shared
             whole = [str(array(g).dtype) for g in gradients if not is_differentiable(array(g))]
             seen["integer"] = seen["integer"] or tuple(f"a gradient of dtype {name}" for name in whole[:1])
+            if id(ctx) in asked and gives_less(returned, asked[id(ctx)][1]):
+                function.gave_less = True
             return returned
 
         return watched
 
+    wrappers = {"forward": listening, "backward": watching}
     layers = list(subclasses(function.backend.paddle.autograd.PyLayer))
-    kept = [(layer, vars(layer).get("backward")) for layer in layers]
-    kept = [(layer, method) for layer, method in kept if method and not isinstance(method, classmethod)]
+    kept = [(layer, name, vars(layer).get(name)) for layer in layers for name in wrappers]
+    kept = [(layer, name, method) for layer, name, method in kept if method and not isinstance(method, classmethod)]
     try:
-        for layer, method in kept:
-            layer.backward = staticmethod(watching(getattr(method, "__func__", method)))
+        for layer, name, method in kept:
+            setattr(layer, name, staticmethod(wrappers[name](getattr(method, "__func__", method))))
         yield
     finally:
-        for layer, method in kept:
-            layer.backward = method
+        for layer, name, method in kept:
+            setattr(layer, name, method)
+
+
+class Slot(NamedTuple):
+    """A place in what backward returns: that of a Tensor, or of a list with Tensors, among forward's arguments."""
+
+    is_list: bool
+    needed: list[bool]
+    """For each Tensor, whether it needs a gradient."""
+
+
+def slot_of(value: Any, function: Observed) -> Slot | None:
+    """The slot of an argument; None if it holds no Tensor."""
+    is_list = isinstance(value, (list, tuple))
+    tensors = function.outputs([one for one in value if not isinstance(one, (list, tuple, dict))] if is_list else value)
+    if not tensors or isinstance(value, dict):
+        return None
+    return Slot(is_list, [not t.stop_gradient and is_differentiable(function.backend.array(t)) for t in tensors])
+
+
+def gives_less(returned: Any, slots: Sequence[Slot]) -> bool:
+    """Whether a backward returned fewer gradients than its inputs have slots, or None where one is needed."""
+    values = list(returned) if isinstance(returned, (list, tuple)) else [returned]
+    flat = not any(isinstance(value, (list, tuple)) for value in values)
+    if len(slots) == 1 and slots[0].is_list and isinstance(returned, list) and flat:
+        values = [returned]
+    return len(values) < len(slots) or any(map(lacks, values, slots))
+
+
+def lacks(value: Any, slot: Slot) -> bool:
+    """Whether None was returned where the gradient of a Tensor is needed."""
+    given = value if isinstance(value, (list, tuple)) else [value] * len(slot.needed)
+    return any(one is None and needed for one, needed in zip(given, slot.needed, strict=False))
 
 
 def subclasses(layer: Any) -> Iterator[Any]:

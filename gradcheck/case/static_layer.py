@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradcheck.backends.base import Array, flat_tensors, is_differentiable
-from gradcheck.case.layer import Layer
+from gradcheck.case.layer import Layer, fitted
 from gradcheck.checker.problem import Problem
 
 Signature = tuple[tuple[tuple[int, ...], str], ...]
@@ -109,7 +109,7 @@ class StaticLayer(Layer):
         if not starts or not needed:
             return dict.fromkeys(self.inputs)
         if cotangent is not None:
-            starts[0] = np.array(cotangent, dtype=starts[0].dtype)
+            starts[0] = fitted(cotangent, starts[0].shape).astype(starts[0].dtype)
         found = self.run(self.build(self.signature(arrays), 1, None), [*arrays, *starts])
         return {**dict.fromkeys(self.inputs), **dict(zip(needed, found, strict=True))}
 

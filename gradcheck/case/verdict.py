@@ -13,6 +13,9 @@ from gradcheck.checker.gradient import MOST_LISTED, Effort, Mode, check_gradient
 from gradcheck.checker.problem import Problem
 from gradcheck.result import GradientSummary, Status
 
+GAVE_LESS = "the documents ask for one gradient per Tensor input"
+"""Marks a verdict on a backward that left gradients out, or returned None for one: it was read as releases read it."""
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -53,7 +56,7 @@ def gradient_summary(function: TensorFunction, settings: Settings) -> GradientSu
         if found is None:
             raise
         return found
-    return summary
+    return summary.model_copy(update={"marks": (*summary.marks, GAVE_LESS)}) if function.gave_less else summary
 
 
 def checked(problem: Problem, settings: Settings) -> GradientSummary:

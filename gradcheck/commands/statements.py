@@ -74,7 +74,7 @@ def about(scenario: Scenario) -> Iterator[str]:
             if entry.expect is not None:
                 yield from (f"  on {where}: {safe(line)}" for line in statements(entry.expect))
             if entry.observed is not None:
-                yield f"  on {where}, in place of that: {one_line(entry.reason or '')}".rstrip(": ")
+                yield f"  on {where}, in place of that: {one_line(entry.why)}".rstrip(": ")
                 yield from (f"    {safe(line)}" for line in statements(entry.observed))
 
 

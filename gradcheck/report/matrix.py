@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gradcheck.escape import one_line
-from gradcheck.matrix import MEANING, NOT_OTHERWISE, Does, Finding, Matrix, Note, Row, span, title
+from gradcheck.matrix import MEANING, NO_FAILURE, Does, Finding, Matrix, Note, Row, span, title
 from gradcheck.report.markdown import text as escaped
 from gradcheck.report.page import templates
 
@@ -131,7 +131,7 @@ def markdown_table(head: list[str], rows: list[list[str]]) -> str:
 
 def words(cells: Mapping[str, Does], matrix: Matrix) -> list[str]:
     """What each backend does, in bold where that is not what is documented."""
-    return [str(d) if d in NOT_OTHERWISE else f"**{d}**" for d in (cells[one] for one in matrix.backends)]
+    return [str(d) if d in NO_FAILURE else f"**{d}**" for d in (cells[one] for one in matrix.backends)]
 
 
 def finding_row(finding: Finding, matrix: Matrix) -> list[str]:
@@ -171,7 +171,7 @@ def shown(matrix: Matrix) -> dict[str, Any]:
         "names": [title(backend) for backend in matrix.backends],
         "legend": legend(matrix),
         "holds": MEANING[Does.HOLDS],
-        "usual": NOT_OTHERWISE,
+        "usual": NO_FAILURE,
         "span": span,
         "one_line": one_line,
     }

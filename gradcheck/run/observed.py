@@ -25,7 +25,7 @@ def settled(case: Case, run: Callable[[Case], Result]) -> Result:
     entry = case.entry
     if entry is None or entry.observed is None or documented.status in _NO_ANSWER or documented.internal_error:
         return documented
-    reason = f"{entry.reason} ({entry.issue})" if entry.issue else str(entry.reason)
+    reason = f"{entry.why} ({entry.issue})" if entry.issue else entry.why
     if documented.status in _HOLDS:
         message = f"does what is documented, but something else was observed: {reason}. Remove the entry."
         return documented.model_copy(update={"status": Status.XPASS, "message": message})

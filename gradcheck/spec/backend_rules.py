@@ -18,6 +18,7 @@ _APART = (
     ("skip", ("xfail", "observed"), "keep one: a case that is not run cannot fail"),
     ("xfail", ("observed",), "keep 'observed', which says in what way the case fails"),
     ("expect", ("observed",), "keep 'expect' if what it does is right, 'observed' if it is not"),
+    ("reason", ("policy",), "keep 'policy', which has a reason of either side, if it is no mistake"),
 )
 
 
@@ -72,16 +73,17 @@ def _check_keys(entry: Node, text: SpecText) -> None:
         for other in others:
             if key in entry.entries and other in entry.entries:
                 _report(entry, key, f"both {quote(other)} and {quote(key)} for one backend", help, text)
-    for key in ("reason", "issue"):
+    for key in ("reason", "policy", "issue"):
         unused = key in entry.entries and "observed" not in entry.entries
         if unused and not misspelt(entry, expectations.BackendExpectation, ["observed"]):
             _report(entry, key, f"{quote(key)} is of no use without 'observed'", "xfail and skip have their own", text)
     observed = entry.get("observed")
     if observed is None or observed.kind != "mapping":
         return
-    if "reason" not in entry.entries:
+    if "reason" not in entry.entries and "policy" not in entry.entries:
         help = "add 'reason: …': why, in one sentence"
-        _report(entry, "observed", "'observed' needs a 'reason' beside it", help, text)
+        if not misspelt(entry, expectations.BackendExpectation, ["reason", "policy"]):
+            _report(entry, "observed", "'observed' needs a 'reason' beside it", help, text)
     for key in ("observed", "crash"):
         node = observed if key == "observed" else observed.get(key)
         if node is not None and not node.entries and not node.items and node.kind in ("mapping", "sequence"):

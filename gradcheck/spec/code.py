@@ -58,7 +58,7 @@ def _code(node: Node, text: SpecText, what: str, mode: Mode) -> Code | None:
     try:
         code.check()
     except SyntaxError as error:
-        line, column = _position(node, text, error.lineno or 1, (error.offset or 1) + leading)
+        line, column = position(node, text, error.lineno or 1, (error.offset or 1) + leading)
         help = "write the code as a block: '|' and the code on the lines below" if node.style == ">" else ""
         if not text.edited(node.line, node.end_line):
             text.report(line, column, _width(error), f"{what} is not valid Python: {error.msg}", help)
@@ -79,7 +79,7 @@ def _width(error: SyntaxError) -> int:
     return 1
 
 
-def _position(node: Node, text: SpecText, line: int, column: int) -> tuple[int, int]:
+def position(node: Node, text: SpecText, line: int, column: int) -> tuple[int, int]:
     """Where in the file the 1-based `line` and `column` of a scalar's text stand."""
     first, start = first_line(node)
     if node.style == "|":
@@ -106,7 +106,7 @@ def check_default_call(layer: Node, code: Code, text: SpecText) -> None:
             bases = {_last_name(base) for base in statement.bases}
             if bases & {"PyLayer", *classes}:
                 classes.append(statement.name)
-                line, column = _position(layer, text, statement.lineno, 1)
+                line, column = position(layer, text, statement.lineno, 1)
     if len(classes) == 1:
         return
     if classes:

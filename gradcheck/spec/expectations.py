@@ -140,6 +140,13 @@ class Observed(Expect):
     hang: Annotated[bool, Field(description="It does not come to an end within the timeout.")] = False
 
 
+class Policy(Format):
+    """Why documents and releases differ on purpose."""
+
+    documents: Reason = Field(description="Why the documents ask for what they do, in one sentence.")
+    releases: Reason = Field(description="Why releases do something else, in one sentence.")
+
+
 class BackendExpectation(Format):
     """What is different on one backend, or on some of its versions."""
 
@@ -159,8 +166,22 @@ class BackendExpectation(Format):
         description="What the backend does in place of what is documented. The case must fail as documented, and do "
         "exactly this: an XFAIL; doing what is documented it is an XPASS, anything else a FAIL.",
     )
-    reason: Reason | None = Field(default=None, description="Why, in one sentence; needed beside `observed`.")
+    reason: Reason | None = Field(
+        default=None, description="Why, in one sentence; needed beside `observed`, unless it is `policy`."
+    )
+    policy: Policy | None = Field(
+        default=None,
+        description="In place of `reason` where what is observed is policy, and no mistake of a release: why either "
+        "side does as it does. The matrix does not count it as a failure.",
+    )
     issue: str | None = Field(default=None, pattern=r"^https?://\S+$", description="Where it is discussed.")
+
+    @property
+    def why(self) -> str:
+        """The reason of what is observed, or those of both sides."""
+        if self.policy is None:
+            return self.reason or ""
+        return f"{self.policy.releases}; the documents: {self.policy.documents}"
 
 
 def _entries_kind(value: object) -> str:

@@ -29,6 +29,7 @@ KINDS: dict[str, tuple[type[BaseModel], str]] = {
     "source": (model.Source, "source"),
     "expect": (expectations.Expect, "expect"),
     "observed": (expectations.Observed, "observed"),
+    "policy": (expectations.Policy, "policy"),
     "raises": (expectations.Raises, "raises"),
     "warns": (expectations.Warns, "warns"),
     "calls": (expectations.Calls, "calls"),

@@ -125,6 +125,10 @@ def _interpret(text: SpecText) -> SpecFile:
         rules.check(root, text)
     spec = _build(root, text)
     text.fail_if_any()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        rules.check_subjects(root, text)
+    text.fail_if_any()
     assert spec is not None
     return spec
 

@@ -11,6 +11,7 @@ from typing import get_args
 from gradcheck.codes import CODES
 from gradcheck.spec import inputs, model
 from gradcheck.spec.backend_rules import all_expectations, check_backends
+from gradcheck.spec.catalogue import check_citations
 from gradcheck.spec.code import check_default_call, check_python
 from gradcheck.spec.diagnostic import listing, quote
 from gradcheck.spec.input_rules import (
@@ -24,6 +25,7 @@ from gradcheck.spec.input_rules import (
 from gradcheck.spec.messages import misspelt, report_unknown_key
 from gradcheck.spec.names import check_call, check_exception, check_parameters, words_of
 from gradcheck.spec.pattern import check_pattern
+from gradcheck.spec.subject import check_subject
 from gradcheck.spec.text import SpecText
 from gradcheck.spec.tree import Node, describe
 
@@ -91,6 +93,14 @@ def check(root: Node, text: SpecText) -> None:
         _check_scenario(scenario, root.mapping("defaults"), text)
 
 
+def check_subjects(root: Node, text: SpecText) -> None:
+    """Report scenarios of a file without other mistakes that can check nothing."""
+    scenarios, defaults = root.get("scenarios"), root.mapping("defaults")
+    for scenario in scenarios.items if scenarios else ():
+        inputs = scenario.mapping("inputs").entries
+        check_subject(scenario, {name for name in inputs if _takes_gradient(scenario, name, defaults)}, text)
+
+
 def default_dtype(defaults: Node) -> str:
     """The dtype of inputs that give none."""
     dtype = defaults.string("dtype")
@@ -99,12 +109,15 @@ def default_dtype(defaults: Node) -> str:
 
 def default_verdict(scenario: Node, defaults: Node) -> str:
     """What the gradient check is expected to say where a scenario does not tell."""
-    differentiable = any(
-        is_differentiable(input, _dtypes(scenario, input, defaults))
-        for _, input in scenario.mapping("inputs").entries.values()
-    )
+    differentiable = any(_takes_gradient(scenario, name, defaults) for name in scenario.mapping("inputs").entries)
     is_layer = "layer" in scenario.entries and "script" not in scenario.entries
     return "matches" if differentiable and is_layer else "unchecked"
+
+
+def _takes_gradient(scenario: Node, name: str, defaults: Node) -> bool:
+    """Whether an input has a gradient, for one of its dtypes."""
+    input = scenario.mapping("inputs").entries[name][1]
+    return is_differentiable(input, _dtypes(scenario, input, defaults))
 
 
 def _dtypes(scenario: Node, input: Node, defaults: Node) -> list[str]:
@@ -132,6 +145,7 @@ def _check_scenario(scenario: Node, defaults: Node, text: SpecText) -> None:
             help = "choose another word: 'and', 'or' and 'not' join tags in a selection"
             text.report(tag.line, tag.column, tag.width, f"{quote(tag.text)} cannot be a tag", help)
     check_backends(scenario, text)
+    check_citations(scenario, text)
     code = cache(partial(words_of, scenario, text))  # few scenarios have use for them
     check_parameters(scenario, code, text)
     differentiable = default_verdict(scenario, defaults) == "matches"

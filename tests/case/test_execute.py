@@ -132,7 +132,7 @@ def test_what_is_no_gradient_may_be_the_exception_that_is_expected(run: Run) -> 
 
 
 def test_an_output_without_elements_is_not_green(run: Run) -> None:
-    result = run("layer", TANH, "inputs: {x: {shape: [0, 3]}}")
+    result = run("layer", TANH, "inputs: {x: {shape: [n, 3]}}", "matrix: {n: [0, 1]}")
     assert (result.status, result.message[:21]) == (Status.INCONCLUSIVE, "nothing was checked: ")
 
 
@@ -231,8 +231,7 @@ def test_what_is_known_to_fail_must_fail(run: Run) -> None:
 
 
 def test_a_result_that_is_cut_off_from_its_input_is_not_vacuously_right(run: Run) -> None:
-    code = "class Unused(PyLayer):\n    pass"
-    result = run("layer", code, X, "call: x.detach() * 2", "expect: {gradient: matches}")
+    result = run("layer", "def cut(x): return x.detach() * 2", X, "call: cut(x)", "expect: {gradient: matches}")
     assert result.status is Status.FAIL
 
 
@@ -312,3 +311,13 @@ def test_an_operation_that_is_not_on_the_list_is_not_even_looked_up(tmp_path, na
     case = case.model_copy(update={"scenario": case.scenario.model_copy(update={"layer": layer})})
     with pytest.raises(ValueError, match="nor an operation that may be named"):
         execute(case)
+
+
+@pytest.mark.parametrize(
+    "code", [TANH, "def forward_fn(x): return x * 2\ndef backward_fn(dy): return dy * 2"], ids=["layer", "static"]
+)
+def test_a_cotangent_of_another_shape_than_the_output_is_an_error_at_its_line(run: Run, code: str) -> None:
+    result = run("layer", code, X, "expect:\n  grads: {x: null}\n  cotangent: [1.0, 2.0]")
+    assert result.status is Status.ERROR
+    line = len(dedent(code).strip("\n").split("\n")) + 10
+    assert result.message == f"the cotangent has shape [2], the output [2, 3] (line {line} of the spec)"

@@ -126,7 +126,7 @@ TRAP = "open('ran', 'w').close()"
 CODE = {
     "script": (f"    script: |\n      {TRAP}\n", "a.grad.yaml:7: trap would run its script, 1 line of Python"),
     "layer": (
-        f"    layer: |\n      class A(PyLayer):\n        {TRAP}\n    inputs: {{x: {{shape: [1]}}}}\n",
+        f"    layer: |\n      class A(PyLayer):\n        forward = backward = {TRAP}\n    inputs: {{x: [1]}}\n",
         "a.grad.yaml:7: trap would run its layer, 2 lines of Python",
     ),
     "ref": (
@@ -134,8 +134,8 @@ CODE = {
         "a.grad.yaml:6: trap would run what importing trap:Layer runs",
     ),
     "call": (
-        f"    layer: {{op: tanh}}\n    inputs: {{x: {{shape: [1]}}}}\n    call: {TRAP}\n",
-        f"a.grad.yaml:8: trap would run call: {TRAP}",
+        f"    layer: {{op: tanh}}\n    inputs: {{x: {{shape: [1]}}}}\n    call: (paddle.tanh(x), {TRAP})\n",
+        f"a.grad.yaml:8: trap would run call: (paddle.tanh(x), {TRAP})",
     ),
     "values": (
         f"    layer: {{op: tanh}}\n    inputs: {{x: {{shape: [1]}}}}\n"

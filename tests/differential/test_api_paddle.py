@@ -336,3 +336,26 @@ def test_some_outputs_of_a_layer_are_looked_at_without_paddle_grad(real: Any, mo
 
     monkeypatch.setattr(real, "grad", None)
     gradcheck.assert_gradients(Both, X)
+
+
+def test_less_than_the_documents_ask_for_passes_with_a_mark(real: Any) -> None:
+    def scaled(answer: Callable[..., Any]) -> Any:
+        class Scaled(real.autograd.PyLayer):
+            @staticmethod
+            def forward(ctx: Any, x: Any, w: Any, s: Any) -> Any:
+                ctx.save_for_backward(x, w)
+                return x * w + s
+
+            @staticmethod
+            def backward(ctx: Any, dy: Any) -> Any:
+                return answer(dy, *ctx.saved_tensor())
+
+        return Scaled
+
+    stopped = real.to_tensor(X)
+    asked = gradcheck.check(scaled(lambda dy, x, w: (dy * w, dy * x, None)), X, X, stopped)
+    less = gradcheck.check(scaled(lambda dy, x, w: (dy * w, dy * x)), X, X, stopped)
+    wrong = gradcheck.check(scaled(lambda dy, x, w: (dy * w, None)), X, X, stopped)
+    mark = ("the documents ask for one gradient per Tensor input",)
+    assert [(r.verdict, r.marks) for r in (asked, less)] == [(Status.PASS, ()), (Status.PASS, mark)]
+    assert (wrong.verdict, wrong.wrong_counts["w"], wrong.marks) == (Status.FAIL, (12, 12), mark)

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from installed import gradcheck
 from pages import ROOT
+
+FOLDER = ROOT / "docs/examples/findings"
+ENDS = (("output", "output_index"), ("input", "index"))
+"""The keys of a wrong entry that name its place."""
 
 
 def findings() -> Any:
     """The specs and the words of the findings."""
-    folder = ROOT / "docs/examples/findings"
-    read = {file.stem: yaml.safe_load(file.read_text(encoding="utf-8")) for file in folder.glob("*.yaml")}
+    read = {file.stem: yaml.safe_load(file.read_text(encoding="utf-8")) for file in FOLDER.glob("*.yaml")}
     return read["released.grad"]["scenarios"], read["mended.grad"]["scenarios"], read["findings"]
 
 
@@ -26,6 +31,72 @@ def test_every_finding_has_a_scenario_and_stands_on_the_page() -> None:
     assert set(words) <= tagged
     assert {scenario["id"].removeprefix("mended-") for scenario in mended} <= tagged
     assert all(f"## {finding['title']}\n" in page for finding in words.values())
+
+
+DESCRIBED = FOLDER / "described.grad.yaml"
+PAGE = ROOT / "docs/findings.md"
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What the tool says of layers with the mistakes that the page tells of, on the engine, by the finding's id."""
+    report = tmp_path_factory.mktemp("findings") / "described.json"
+    done = gradcheck("run", DESCRIBED, "--allow-code", "-q", "--report", f"json:{report}", folder=report.parent)
+    assert done.returncode == 1, done.stderr
+    results = json.loads(report.read_text(encoding="utf-8"))["results"]
+    return {result["scenario"].removeprefix("described-"): result for result in results}
+
+
+def told(name: str) -> tuple[str, str, str]:
+    """Of a finding on the page: the status, the headline, and the worst entry if there is a table."""
+    box = re.search(
+        rf"^╭─ (\w+) {name}@.*\n│ (.*?) *│\n(?:│ +analytic.*\n│ +(d .*?)  )?", PAGE.read_text(encoding="utf-8"), re.M
+    )
+    line = re.search(rf"^([A-Z]+) {name}: (.*)$", PAGE.read_text(encoding="utf-8"), re.M)
+    if box is not None:
+        return box[1], box[2], box[3] or ""
+    return (line[1], line[2], "") if line is not None else ("PASS", "", "")
+
+
+def test_every_finding_but_of_paddle_s_own_functions_is_described_in_a_layer_without_paddle(found: Any) -> None:
+    words = findings()[2]
+    assert {*found} == {*words} - {"paddle-grad-of-some-outputs"}
+
+
+@pytest.mark.parametrize("name", [name for name in findings()[2] if name != "paddle-grad-of-some-outputs"])
+def test_the_page_says_what_the_tool_says(found: Any, name: str) -> None:
+    status, headline, worst = told(name)
+    result = found[name]
+    assert result["status"] == status
+    # of what a library's own words end in, the documents settle the beginning or the end alone
+    ours, theirs = (text.partition("object has")[2] or text for text in (result["message"], headline))
+    assert ours.startswith(theirs.rstrip("."))
+    if worst:
+        entry = max(result["gradient"]["wrong"], key=lambda one: abs(one["analytic"] - one["numeric"]))
+        places = [f"{entry[which]}[{','.join(map(str, entry[index]))}]" for which, index in ENDS]
+        assert worst == "d {} / d {}".format(*places)
+
+
+def test_what_the_tool_finds_no_more_is_marked_as_waiting_on_the_page(found: Any) -> None:
+    waiting = {name for name, finding in findings()[2].items() if "waiting" in finding}
+    assert waiting == {name for name, result in found.items() if result["status"] == "PASS"}
+    for name in waiting:
+        finding = findings()[2][name]
+        section = PAGE.read_text(encoding="utf-8").partition(f"## {finding['title']}\n")[2].partition("\n## ")[0]
+        assert f"**Waiting**: {finding['waiting']}" in section
+        assert "FAIL" not in section
+
+
+@pytest.mark.parametrize("fails", [True, False])
+def test_the_program_refuses_a_mark_that_is_not_so(fails: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(FOLDER))
+    page = pytest.importorskip("page")
+    status = {name: "PASS" if "waiting" in finding else "FAIL" for name, finding in findings()[2].items()}
+    name = next(name for name, found in status.items() if (found == "PASS") is fails)
+    status[name] = "FAIL" if fails else "PASS"
+    results = {"3.3.1": {name: {"status": found, "scenario": name, "message": "m"} for name, found in status.items()}}
+    with pytest.raises(LookupError, match=f"{name} .* marked as waiting"):
+        page.page(results, "", {})
 
 
 def test_the_findings_hold_no_path_of_the_machine_they_were_made_on() -> None:

@@ -68,8 +68,8 @@ FRAGMENTS = [
 ]  # fmt: skip
 
 GOOD_CODE = [
-    "class A(PyLayer):\n    pass",
-    "class A(PyLayer):\n    @staticmethod\n    def forward(ctx, x):\n        return x",
+    "class A(PyLayer):\n    forward = backward = staticmethod(lambda ctx, *x: x[0])",
+    "class A(PyLayer):\n    @staticmethod\n    def forward(ctx, *x):\n        return x[0]\n    backward = forward",
 ]
 GOOD_SHAPES = [[], [1], [2, 3], [0], [4, 1, 2]]
 
@@ -138,10 +138,18 @@ def scenario(k: int, random: Random) -> Any:
     elif "extends" not in data:
         data["layer"] = usual(random, [*GOOD_CODE, *name], random.choice(layers))
     if "script" not in data:
-        names = random.sample("xyzw", random.randint(1, 3))
+        one = "op" in data.get("layer", "") and random.random() > ODD
+        names = ["x"] if one else random.sample("xyzw", random.randint(1, 3))
         data["inputs"] = {one: strange(an_input(random), random, ODD) for one in names}
+    layer = data.get("layer", "")
+    named = f"paddle.{layer['op']}" if "op" in layer else "Class.apply" if "ref" in layer else "A.apply"
+    called = f"{named}({', '.join(data.get('inputs', {}))})"
+
+    def applied(random: Random) -> Any:
+        return usual(random, [called], call)
+
     keys: dict[str, Callable[[Random], Any]] = {
-        "tags": tags, "call": call, "matrix": matrix, "expect": expect, "seed": whole, "timeout": positive,
+        "tags": tags, "call": applied, "matrix": matrix, "expect": expect, "seed": whole, "timeout": positive,
     "rtol": fraction,
         "backends": lambda random: {usual(random, ["numpy", "paddle"], word): on_backend(random)},
     }  # fmt: skip

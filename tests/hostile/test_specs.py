@@ -197,7 +197,11 @@ def test_commands_that_only_look_never_run_or_import_anything(tmp_path, command)
     (tmp_path / "evil.py").write_text(f"{trap}\nclass Layer: pass\n")
     (tmp_path / "numpy.py").write_text(trap)
     scenarios = [
-        {"layer": f"{trap}\nclass A(PyLayer): pass", "inputs": {"x": {"shape": [1]}}, "call": f"A.apply(x, {trap})"},
+        {
+            "layer": f"{trap}\nclass A(PyLayer): forward = backward = 0",
+            "inputs": {"x": {"shape": [1]}},
+            "call": f"A.apply(x, {trap})",
+        },
         {"layer": {"ref": "evil:Layer"}, "inputs": {"x": {"shape": [1]}}, "call": "Layer.apply(x)"},
         {"script": trap, "expect": {"values": {trap: None}}},
     ]

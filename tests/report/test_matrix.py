@@ -16,7 +16,7 @@ from gradcheck.backends.base import version_of
 from gradcheck.commands import main
 from gradcheck.matrix import assumed, matrix_of
 from gradcheck.report.files import written
-from gradcheck.report.matrix import as_html
+from gradcheck.report.matrix import as_html, as_markdown
 from gradcheck.report.record import Report
 from gradcheck.resources import bundled_specs
 from gradcheck.rules import catalogue
@@ -166,3 +166,19 @@ def test_what_cannot_be_is_said(arguments: list[str], said: str) -> None:
     done = matrix(*arguments)
     assert done.exit_code == 2
     assert said in done.stderr
+
+
+def test_policy_of_releases_is_no_failure_of_theirs() -> None:
+    backends = ["numpy", "paddle@2.6.2", "paddle@3.3.1"]
+    cases = plan(load([bundled_specs()]), backends)
+    found = matrix_of(catalogue(), cases, [assumed(case) for case in cases])
+    sections = {heading: {row.rule.id for row in members} for heading, members in found.sections()}
+    assert "gradient-needed-is-tensor" in sections["Where releases differ on purpose"]
+    assert "gradient-needed-is-tensor" not in sections["Where every release goes its own way"]
+    row = next(row for row in found.rows if row.rule.id == "gradient-needed-is-tensor")
+    assert [str(row.cells[one]) for one in backends] == ["✓", "policy", "policy"]
+    assert all(both in row.notes[0].reason for both in ("packages rely on it", "the documents: a forgotten gradient"))
+    page = as_markdown(found)
+    assert f"({row.rule.id}`)" not in page.split("## Where releases differ on purpose")[0]
+    assert "| policy |" in page
+    assert "**policy**" not in page

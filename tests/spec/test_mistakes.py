@@ -298,6 +298,18 @@ def test_a_wrong_schema_and_a_missing_one(diagnose):
         ),
         # observed
         (INPUT + "backends: {paddle: {observed: {grads: {x: null}}}}", "3:21 'observed' needs a 'reason'", "add"),
+        (
+            INPUT + "backends: {paddle: {observed: {hang: true}, reason: a, policy: {documents: a, releases: b}}}",
+            "3:45 both 'policy' and 'reason' for one backend", "keep 'policy', which has a reason of either side",
+        ),
+        (
+            INPUT + "backends: {paddle: {policy: {documents: a, releases: b}}}",
+            "3:21 'policy' is of no use without 'observed'", "have their own",
+        ),
+        (
+            INPUT + "backends: {paddle: {observed: {grads: {x: null}}, policy: {documents: a}}}",
+            "3:59 policy needs the key 'releases'", "Why releases do something else",
+        ),
         (INPUT + "backends: {paddle: {observed: {}, reason: a}}", "3:31 observed must not be empty", "what is seen"),
         (
             INPUT + "backends: {paddle: {observed: {crash: [segfault]}, reason: a}}",

@@ -20,7 +20,7 @@ scenarios:
     layer: |
 
       class Tanh(PyLayer):
-          @staticmethod
+          backward = staticmethod(lambda ctx, dy: dy)
           def forward(ctx, x): return x
     inputs:
       x: {shape: [2, 3]}
@@ -90,8 +90,14 @@ def test_the_matrix_of_the_defaults_is_every_layer_s_unless_it_says_otherwise_an
         ("layer: {op: tanh}\n    inputs: {x: {shape: [2]}}", "matches"),
         ("layer: {op: tanh}\n    inputs: {x: {shape: [2]}}\n    expect: {gradient: differs}", "differs"),
         ("layer: {op: tanh}\n    inputs: {x: {shape: [2]}}\n    expect: {raises: {type: E}}", "unchecked"),
-        ("layer: {op: tanh}\n    inputs: {x: {shape: [2], stop_gradient: true}}", "unchecked"),
-        ("layer: {op: tanh}\n    inputs: {x: {shape: [2], dtype: int64, init: ones}}", "unchecked"),
+        (
+            "layer: {op: tanh}\n    inputs: {x: {shape: [2], stop_gradient: true}}\n    expect: {values: {a: 1}}",
+            "unchecked",
+        ),
+        (
+            "layer: {op: tanh}\n    inputs: {x: {shape: [2], dtype: int64, init: ones}}\n    expect: {values: {a: 1}}",
+            "unchecked",
+        ),
         ("script: x = 1", "unchecked"),
     ],
 )
@@ -192,7 +198,7 @@ scenarios:
     title: Parent
     source: {document: d}
     layer: |
-      class A(PyLayer): pass
+      class A(PyLayer): forward = backward = lambda ctx, x, y: x
     inputs: {x: {shape: [2]}, y: {shape: [2]}}
     expect: {gradient: matches, values: {z: 1}}
   - id: other

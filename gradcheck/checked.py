@@ -1,0 +1,64 @@
+"""What a check from Python returns: the verdict with all that was found, true where it is green, shown as the panel."""
+
+from __future__ import annotations
+
+import html
+from typing import TYPE_CHECKING
+
+from gradcheck.escape import one_line, safe
+from gradcheck.report.text import gradient_lines, marks
+from gradcheck.result import GradientSummary
+
+if TYPE_CHECKING:
+    from rich.panel import Panel
+
+
+class CheckResult(GradientSummary):
+    """The summary of a gradient check as users hold it.
+
+    Its truth is whether the verdict is green: PASS and KINK are, FAIL and INCONCLUSIVE are not. Its ``repr`` is one
+    line, ``str`` and notebooks show the panel of the command line.
+    """
+
+    @classmethod
+    def of(cls, summary: GradientSummary) -> CheckResult:
+        """The same summary as one of these."""
+        return cls.model_construct(summary.model_fields_set, **dict(summary))
+
+    def status(self) -> str:
+        """The verdict, and its marks in brackets."""
+        return " ".join([str(self.verdict), *marks(self)])
+
+    def said(self) -> str:
+        """What there is to say in one line: which gradients are wrong, or right, or why it cannot be told."""
+        return self.headline() or f"gradient of {', '.join(self.wrong_counts)} right"
+
+    def lines(self) -> list[str]:
+        """What the panel shows below the verdict."""
+        said = self.said()
+        return [said] if self.verdict.green else [said, *gradient_lines(self, [said])]
+
+    def __bool__(self) -> bool:
+        return self.verdict.green
+
+    def __repr__(self) -> str:
+        return one_line(f"{self.status()}: {self.said()}")
+
+    def __str__(self) -> str:
+        return safe("\n".join([f"{self.status()}: {self.said()}", *self.lines()[1:]]))
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        return f"<pre>{html.escape(str(self))}</pre>"
+
+    def __rich__(self) -> Panel:
+        """For rich's console, and its output in notebooks."""
+        from rich.panel import Panel
+        from rich.text import Text
+
+        color = "green" if self.verdict.green else "red"
+        body = Text(safe("\n".join(self.lines())))
+        return Panel(body, title=Text(self.status(), f"bold {color}"), title_align="left", border_style=color)
+
+    def __rich_repr__(self) -> None:  # type: ignore[override]
+        """None: within lists and dicts rich then takes the `repr`, not pydantic's list of the fields."""

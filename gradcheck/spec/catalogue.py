@@ -1,0 +1,33 @@
+"""The ids of the rule catalogue, for `rules:` in a spec. `gradcheck.rules` reads the catalogue itself."""
+
+from __future__ import annotations
+
+import functools
+import re
+
+from gradcheck.resources import bundled_specs
+from gradcheck.spec.diagnostic import quote
+from gradcheck.spec.format import KEBAB
+from gradcheck.spec.text import SpecText
+from gradcheck.spec.tree import Node
+
+_ID = re.compile(r"^ +- id: ([a-z0-9-]+)$", re.MULTILINE)
+
+
+@functools.cache
+def rule_ids() -> list[str]:
+    """All ids. Only their lines are looked at: to read the files as YAML takes as long as all else of `validate`."""
+    files = sorted((bundled_specs() / "rules").glob("*.yaml"))
+    return [id for file in files for id in _ID.findall(file.read_text(encoding="utf-8"))]
+
+
+def check_citations(scenario: Node, text: SpecText) -> None:
+    """Report what `rules` cites that is no rule of the catalogue."""
+    rules = scenario.get("rules")
+    for rule in rules.items if rules is not None else ():
+        for name in [key for key, _ in rule.entries.values()] or [rule]:
+            if isinstance(name.value, str) and re.fullmatch(KEBAB, name.value) and name.value not in rule_ids():
+                help = (
+                    text.suggest(name.value, rule_ids()) or "`gradcheck rules` lists them; words of your own are 'tags'"
+                )
+                text.report(name.line, name.column, name.width, f"there is no rule {quote(name.value)}", help)
