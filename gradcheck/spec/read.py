@@ -10,16 +10,17 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from gradcheck.pyproject import root_of
+from gradcheck.resources import bundled_specs
 from gradcheck.spec import rules
 from gradcheck.spec.code import first_line
 from gradcheck.spec.diagnostic import Diagnostic, SpecError
+from gradcheck.spec.folders import SUFFIX, spec_files
 from gradcheck.spec.messages import report_errors
 from gradcheck.spec.model import Scenario, SpecFile
 from gradcheck.spec.resolve import resolve
 from gradcheck.spec.text import SpecText, decode, read_text
 from gradcheck.spec.tree import Node, describe, parse
-
-SUFFIX = ".grad.yaml"
 
 _CODE = ("layer", "script", "call")
 _POSITION_DEPTH = 4  # backends.paddle.expect.gradient; expressions below expect.values
@@ -43,20 +44,41 @@ def read_bytes(raw: bytes, path: str) -> SpecFile:
 def find(paths: Iterable[str | os.PathLike[str]]) -> tuple[list[Path], list[Diagnostic]]:
     """The files that `paths` name, each once: files as they are, folders with all ``*.grad.yaml`` below them.
 
-    The diagnostics tell of folders without any. A file that is missing is left for `read` to report.
+    The diagnostics tell of folders without any, and of links that lead out of their project, which are not followed.
+    A file that is missing is left for `read` to report.
     """
     files: dict[str, Path] = {}
-    empty: list[Diagnostic] = []
+    mistakes: list[Diagnostic] = []
     for path in map(Path, paths):
         below = [path]
-        if path.is_dir():
-            below = sorted(path.rglob(f"*{SUFFIX}"))
+        if os.path.isdir(path):
+            below = spec_files(path)
             if not below:
                 help = f"spec files are named <topic>{SUFFIX}"
-                empty.append(Diagnostic(str(path), 0, 0, 0, f"there is no *{SUFFIX} file in this folder", help))
-        for file in below:
+                mistakes.append(Diagnostic(str(path), 0, 0, 0, f"there is no *{SUFFIX} file in this folder", help))
+        kept, leading_out = inside(below, path if os.path.isdir(path) else path.parent)
+        mistakes += leading_out
+        for file in kept:
             files.setdefault(os.path.realpath(file), file)
-    return list(files.values()), empty
+    return list(files.values()), mistakes
+
+
+def inside(files: Iterable[Path], folder: Path) -> tuple[list[Path], list[Diagnostic]]:
+    """Those of the files that lie in the project of `folder`, and a diagnostic for each that a link leads out of it.
+
+    A mistake is shown with its line: a stranger's link would have the user's own files printed, or written by `fmt`.
+    """
+    named = Path(os.path.abspath(folder))
+    root = Path(os.path.realpath(root_of(named)))
+    kept, mistakes = [], []
+    for file in files:
+        real = Path(os.path.realpath(file))
+        if real.is_relative_to(root) or named.is_relative_to(bundled_specs()):
+            kept.append(file)
+        else:
+            message = f"this is a link that leads out of the project, to {real}"
+            mistakes.append(Diagnostic(str(file), 0, 0, 0, message, "name the file itself"))
+    return kept, mistakes
 
 
 def load(paths: Iterable[str | os.PathLike[str]]) -> list[SpecFile]:
@@ -64,8 +86,16 @@ def load(paths: Iterable[str | os.PathLike[str]]) -> list[SpecFile]:
 
     Raises one SpecError with the mistakes of all of them, ids used in more than one file included.
     """
+    return read_all(*find(paths))
+
+
+def read_all(files: Iterable[Path], mistakes: Iterable[Diagnostic] = ()) -> list[SpecFile]:
+    """The spec files, in order.
+
+    Raises one SpecError with `mistakes` and those of all files, ids used in more than one file included.
+    """
     specs: list[SpecFile] = []
-    files, mistakes = find(paths)
+    mistakes = list(mistakes)
     for file in files:
         try:
             specs.append(read(file))
