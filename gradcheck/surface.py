@@ -147,7 +147,7 @@ def missing_in(paddle: ModuleType, name: str) -> tuple[str, ModuleType] | None:
     for k, part in enumerate(parts):
         if not isinstance(found, ModuleType):
             return None
-        if not hasattr(found, part):
+        if part not in vars(found):  # not hasattr, which looks for the nearest that there is
             return ".".join(["paddle", *parts[: k + 1]]), found
         found = getattr(found, part)
     return None

@@ -125,7 +125,8 @@ def settings(path: Path) -> str | None:
             return None
         text = read_bounded(path, MOST_BYTES).decode()
         with_settings = text.rstrip("\n") + "\n\n" * bool(text) + SETTINGS
-        parsed(with_settings)
+        if "gradcheck" not in parsed(with_settings)["tool"]:
+            raise ConfigError(f"{path}: tool must be a table")
     except ConfigError as error:
         raise fail(f"{error}; it stays as it is") from None
     return with_settings

@@ -99,8 +99,7 @@ def find_specs(
         SystemExit: both paths and `bundled` are given.
     """
     with garbage.kept():
-        from gradcheck.spec.folders import spec_files
-        from gradcheck.spec.read import find, inside
+        from gradcheck.spec.read import find
     if bundled and paths:
         raise fail(f"--bundled takes the specs that come with gradcheck, and {paths[0]} is not one of them")
     if bundled:
@@ -116,8 +115,7 @@ def find_specs(
     if project.config.paths:
         outside = {path: os.path.realpath(path) for path in project.outside}  # which the user trusts, links included
         return find(as_seen_from_here(outside.get(path, path)) for path in project.config.paths)
-    root = Path(as_seen_from_here(str(project_root())))
-    return inside(spec_files(root, whole_project=True), root)
+    return find([as_seen_from_here(str(project_root()))], whole_project=True)
 
 
 def require_trust_in_paths(project: Project) -> None:

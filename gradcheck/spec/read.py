@@ -41,29 +41,32 @@ def read_bytes(raw: bytes, path: str) -> SpecFile:
     return _interpret(decode(raw, path))
 
 
-def find(paths: Iterable[str | os.PathLike[str]]) -> tuple[list[Path], list[Diagnostic]]:
+def find(
+    paths: Iterable[str | os.PathLike[str]], *, whole_project: bool = False
+) -> tuple[list[Path], list[Diagnostic]]:
     """The files that `paths` name, each once: files as they are, folders with all ``*.grad.yaml`` below them.
 
-    The diagnostics tell of folders without any, and of links that lead out of their project, which are not followed.
-    A file that is missing is left for `read` to report.
+    The diagnostics tell of links that lead out of their project, which are not followed, and of folders without any
+    file, unless the folder is a `whole_project` that nobody has named. A file that is missing is left for `read` to
+    report.
     """
     files: dict[str, Path] = {}
     mistakes: list[Diagnostic] = []
     for path in map(Path, paths):
         below = [path]
         if os.path.isdir(path):
-            below = spec_files(path)
-            if not below:
+            below = spec_files(path, whole_project=whole_project)
+            if not below and not whole_project:
                 help = f"spec files are named <topic>{SUFFIX}"
                 mistakes.append(Diagnostic(str(path), 0, 0, 0, f"there is no *{SUFFIX} file in this folder", help))
-        kept, leading_out = inside(below, path if os.path.isdir(path) else path.parent)
+        kept, leading_out = _inside(below, path if os.path.isdir(path) else path.parent)
         mistakes += leading_out
         for file in kept:
             files.setdefault(os.path.realpath(file), file)
     return list(files.values()), mistakes
 
 
-def inside(files: Iterable[Path], folder: Path) -> tuple[list[Path], list[Diagnostic]]:
+def _inside(files: Iterable[Path], folder: Path) -> tuple[list[Path], list[Diagnostic]]:
     """Those of the files that lie in the project of `folder`, and a diagnostic for each that a link leads out of it.
 
     A mistake is shown with its line: a stranger's link would have the user's own files printed, or written by `fmt`.
