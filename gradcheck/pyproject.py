@@ -63,7 +63,8 @@ def speaks_for(file: Path, start: Path) -> bool:
     """
     if not hasattr(os, "geteuid"):
         return True
-    return owners(file) <= {os.geteuid(), 0, os.stat(start).st_uid}
+    of_the_folder = owners(start) if os.path.exists(start) else set()
+    return owners(file) <= {os.geteuid(), 0, *of_the_folder}
 
 
 def owners(file: Path) -> set[int]:

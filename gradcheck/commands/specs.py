@@ -147,7 +147,10 @@ def project_root() -> Path:
 
 def as_seen_from_here(path: str) -> str:
     """A path relative to the current folder, where that is the shorter."""
-    relative = os.path.relpath(path)
+    try:
+        relative = os.path.relpath(path)
+    except ValueError:  # on another drive of Windows
+        return path
     return relative if len(relative) < len(path) else path
 
 

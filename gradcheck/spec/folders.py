@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gradcheck.gitignore import Ignored, above
+from gradcheck.resources import bundled_specs
 
 SUFFIX = ".grad.yaml"
-LEFT_OUT = frozenset({"node_modules", "build", "dist"})
+LEFT_OUT = frozenset({"node_modules", "site-packages", "build", "dist"})
 """Folders of packages and of what is made, beside hidden ones, environments of Python, and what git ignores."""
 ENVIRONMENT = "pyvenv.cfg"
 """The file that a virtual environment has."""
@@ -34,13 +35,13 @@ def _below(start: Path, ignored: Ignored, names: tuple[str, ...]) -> Iterator[Pa
                 entries = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in found]
         except OSError:  # nobody may look into it, or it is gone
             continue
-        if folder != start and (ENVIRONMENT, False) in entries:
+        if folder != start and ((ENVIRONMENT, False) in entries or folder.absolute() == bundled_specs()):
             continue
         for name, is_folder in entries:
             if is_folder:
                 wanted = not name.startswith(".") and name not in LEFT_OUT
             else:
-                wanted = name.endswith(SUFFIX) and not (folder / name).is_dir()
+                wanted = name.endswith(SUFFIX) and not os.path.isdir(folder / name)
             if wanted and not rules.ignores((*names, name), is_folder):
                 if is_folder:
                     todo.append((folder / name, rules, (*names, name)))

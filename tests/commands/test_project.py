@@ -68,7 +68,9 @@ def test_without_a_project_the_current_folder_is_looked_at(spec, gradcheck, fold
     assert ids(gradcheck("list")) == ["here"]
 
 
-@pytest.mark.parametrize("place", [".hidden", "node_modules", "build", "dist", "env", "ignored", "deep/build"])
+@pytest.mark.parametrize(
+    "place", [".hidden", "node_modules", "lib/site-packages", "build", "dist", "env", "ignored", "deep/build"]
+)
 def test_folders_of_others_are_left_out(project, spec, gradcheck, place):
     spec(WRONG.format(id="theirs"), name=f"{place}/theirs.grad.yaml")
     if place == "env":
@@ -83,6 +85,13 @@ def test_a_linked_folder_is_not_looked_into(project, spec, gradcheck, tmp_path_f
     elsewhere = tmp_path_factory.mktemp("elsewhere")
     (elsewhere / "b.grad.yaml").write_bytes((project / "specs/own.grad.yaml").read_bytes())
     (project / "linked").symlink_to(elsewhere)
+    assert ids(gradcheck("list")) == ["own"]
+
+
+def test_a_gradcheck_that_lies_in_the_project_is_not_the_projects(project, spec, gradcheck, monkeypatch):
+    spec(WRONG.format(id="theirs"), name="vendored/gradcheck/specs/theirs.grad.yaml")
+    assert ids(gradcheck("list")) == ["own", "theirs"]
+    monkeypatch.setattr("gradcheck.spec.folders.bundled_specs", lambda: project / "vendored" / "gradcheck" / "specs")
     assert ids(gradcheck("list")) == ["own"]
 
 

@@ -139,11 +139,14 @@ def test_jobs_of_a_project_are_no_more_than_there_are_cores(folder: Path, monkey
 def test_another_users_file_above_does_not_count(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder.parent / "pyproject.toml").write_text('[tool.gradcheck]\npaths = ["secret.grad.yaml"]\n')
     assert load_config(folder).paths == (str(folder.parent / "secret.grad.yaml"),)
-    owners = pyproject.owners
+    owners, nowhere = pyproject.owners, folder / "nowhere"
     strange = os.stat(folder).st_uid + 1
-    monkeypatch.setattr(pyproject, "owners", lambda file: {strange} if file.parent == folder.parent else owners(file))
+    monkeypatch.setattr(
+        pyproject, "owners", lambda file: {strange} if file == folder.parent / "pyproject.toml" else owners(file)
+    )
     assert load_config(folder).paths == ()
     assert pyproject.root_of(folder) == folder
+    assert "nowhere: not trusted" in refused("trust", "--revoke", str(nowhere))  # a folder that is gone has no owner
     (folder / "pyproject.toml").write_text("[tool.gradcheck]\njobs = 2\n")
     assert load_config(folder / "specs").jobs == 2
 
@@ -190,6 +193,7 @@ def test_paths_outside_hold_once_the_project_is_trusted(folder: Path, tmp_path: 
     (folder / "more").symlink_to(tmp_path / "shared")
     (folder / "pyproject.toml").write_text('[tool.gradcheck]\npaths = ["../shared", "more"]\n')
     assert "`gradcheck trust` allows it" in refused("list")
+    assert call("run", "--allow-code").exit_code == 0
     assert call("validate", "../shared").exit_code == 0
     assert f"pyproject.toml: {tmp_path}/project/../shared is read\n" in call("trust").stdout
     assert call("list").stdout.startswith("one  t  ../shared/own.grad.yaml:3")
