@@ -20,6 +20,7 @@ MOST_PARTS = 10
 """Of a dotted name: no name of Paddle's has more than five."""
 
 Dotted = tuple[str, ...]
+Telling = ast.Import | ast.ImportFrom | ast.Assign | ast.Attribute
 
 
 @dataclass(frozen=True)
@@ -37,34 +38,23 @@ class Reader:
 
     It follows ``import`` in all its forms and plain assignments (``F = paddle.nn.functional``). A name that stands for
     part of Paddle anywhere in the file stands for it everywhere: the file's own names hide none.
-
-    Every node is looked at once, without recursion: a chain of names is read from its last one down.
     """
 
     bound: dict[str, Dotted] = field(default_factory=dict)
     """What the file's names stand for: paths within Paddle, empty for Paddle itself."""
     uses: list[Use] = field(default_factory=list)
 
-    def read(self, tree: ast.AST) -> None:
-        """Look at all of a tree, in the order of the file."""
-        todo = [tree]
-        while todo:
-            node = todo.pop()
+    def read(self, nodes: Iterable[Telling]) -> None:
+        """Look at the nodes that tell something, in the order of the file."""
+        for node in nodes:
             if isinstance(node, ast.Import):
                 self.imports(node)
             elif isinstance(node, ast.ImportFrom):
                 self.imports_from(node)
-            elif isinstance(node, ast.Attribute):
-                begin, names = chain(node)
-                path = self.path(begin, names)
-                if path is None:
-                    todo.append(begin)
-                elif path:
-                    self.use(path, node)
-            else:
-                if isinstance(node, ast.Assign):
-                    self.assigns(node)
-                todo += reversed(list(ast.iter_child_nodes(node)))
+            elif isinstance(node, ast.Assign):
+                self.assigns(node)
+            elif path := self.path(*chain(node)):
+                self.use(path, node)
 
     def use(self, path: Dotted, node: ast.stmt | ast.expr) -> None:
         """Note a use at the place of a node."""
@@ -106,13 +96,31 @@ class Reader:
         return None if before is None else bounded([*before, *names])
 
 
+def telling(tree: ast.AST) -> list[Telling]:
+    """The nodes of a tree that tell of names, in the order of the file: of ``x.a.b`` the whole, and not ``x.a``.
+
+    There is no recursion: a chain of names may be as long as Python's parser takes.
+    """
+    found: list[Telling] = []
+    todo = [tree]
+    while todo:
+        node = todo.pop()
+        if isinstance(node, Telling):
+            found.append(node)
+        if isinstance(node, ast.Attribute):
+            todo.append(chain(node)[0])
+        else:
+            todo += reversed(list(ast.iter_child_nodes(node)))
+    return found
+
+
 def chain(node: ast.AST) -> tuple[ast.AST, list[str]]:
-    """What ``x.a.b`` begins with, ``x``, and the names behind it, as far as they can name something of Paddle's."""
+    """What ``x.a.b`` begins with, ``x``, and the names behind it."""
     names = []
     while isinstance(node, ast.Attribute):
         names.append(node.attr)
         node = node.value
-    return node, names[: -MOST_PARTS - 1 : -1]
+    return node, names[::-1]
 
 
 def bounded(names: Iterable[str]) -> Dotted:
@@ -130,10 +138,11 @@ def uses_in(source: str, path: str) -> list[Use]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a doubtful escape is not ours to judge
         tree = ast.parse(source, filename=path)
+    nodes = telling(tree)
     binding = Reader()  # first what names stand for, wherever they are bound
-    binding.read(tree)
+    binding.read(nodes)
     reader = Reader(dict(binding.bound))
-    reader.read(tree)
+    reader.read(nodes)
     return sorted(dict.fromkeys(reader.uses), key=lambda use: (use.line, use.column, use.name))
 
 

@@ -21,6 +21,7 @@ def surface(context: click.Context, targets: tuple[str, ...]) -> None:
     it lacks some, with 2 if a file cannot be read.
     """
     import pylayer.paddle as facade
+    from gradcheck import garbage
     from gradcheck.bounded import read_bounded
     from gradcheck.escape import escape
     from gradcheck.shown import count
@@ -37,7 +38,9 @@ def surface(context: click.Context, targets: tuple[str, ...]) -> None:
     for file in dict.fromkeys(files):
         shown = escape(str(file))
         try:
-            uses = uses_in(read_bounded(file, MOST_BYTES).decode("utf-8-sig"), str(file))
+            text = read_bounded(file, MOST_BYTES).decode("utf-8-sig")
+            with garbage.kept():
+                uses = uses_in(text, str(file))
         except SyntaxError as error:
             click.echo(
                 f"{shown}:{error.lineno or 1}:{error.offset or 1}: {escape(error.msg)}: this is no Python", err=True

@@ -53,8 +53,10 @@ def call(*arguments: str) -> Result:
 
 
 def refused(*arguments: str) -> str:
-    """What a command says that refuses; nothing else is told, and nothing of a user's secret."""
+    """What a command says that refuses, and soon; nothing else is told, and nothing of a user's secret."""
+    began = time.process_time()
     done = call(*arguments)
+    assert time.process_time() - began < SECONDS
     assert done.exit_code == 2, done.output
     assert done.stdout == "" or arguments[0] == "validate"
     assert "hunter2" not in done.output
