@@ -11,7 +11,7 @@ import click
 from gradcheck import garbage
 from gradcheck.case.naming import case_name, points
 from gradcheck.commands.exits import NOTHING_SELECTED
-from gradcheck.commands.specs import bundled_option, fail, is_path, read_specs, selection_options
+from gradcheck.commands.specs import bundled_option, fail, find_specs, is_path, read_specs, selection_options
 from gradcheck.escape import one_line
 from gradcheck.pyproject import ConfigError
 from gradcheck.resources import bundled_files
@@ -67,7 +67,8 @@ def scenarios_of(names: Sequence[str], bundled: bool) -> tuple[Sequence[Scenario
 
     Of the bundled specs, which tests hold free of mistakes, only what is listed is read.
     """
-    if bundled and not any(map(is_path, names)):
+    without_specs = bundled or (bool(names) and not any(find_specs(())))  # the latter: ids, and a project without any
+    if without_specs and not any(map(is_path, names)):
         with garbage.kept():
             from gradcheck.spec.outline import outlines
 

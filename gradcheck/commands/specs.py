@@ -14,10 +14,11 @@ from gradcheck import garbage
 from gradcheck.case.naming import REFERENCE
 from gradcheck.commands.exits import NOTHING_SELECTED, USAGE
 from gradcheck.escape import safe
-from gradcheck.pyproject import ConfigError, root_of
+from gradcheck.pyproject import ConfigError, root_of, table_of
 from gradcheck.resources import bundled_files, bundled_specs
 from gradcheck.shown import count
 from gradcheck.spec.diagnostic import Diagnostic, SpecError
+from gradcheck.spec.folders import find
 
 if TYPE_CHECKING:
     from gradcheck.config import Project
@@ -98,21 +99,19 @@ def find_specs(
         ConfigError: the project's settings cannot be used, or name files outside it and it is not `trusted`.
         SystemExit: both paths and `bundled` are given.
     """
-    with garbage.kept():
-        from gradcheck.spec.read import find
     if bundled and paths:
         raise fail(f"--bundled takes the specs that come with gradcheck, and {paths[0]} is not one of them")
     if bundled:
         return bundled_files(), []
     if paths:
         return find(map(located, paths))
-    if project is None:
-        from gradcheck.config import load_project
+    if project is None and table_of(Path.cwd()) is not None:
+        from gradcheck.config import load_project  # here: it loads what reads the settings
 
         project = load_project()
-    if project.outside and not trusted:
+    if project is not None and project.outside and not trusted:
         require_trust_in_paths(project)
-    if project.config.paths:
+    if project is not None and project.config.paths:
         outside = {path: os.path.realpath(path) for path in project.outside}  # which the user trusts, links included
         return find(as_seen_from_here(outside.get(path, path)) for path in project.config.paths)
     return find([as_seen_from_here(str(project_root()))], whole_project=True)

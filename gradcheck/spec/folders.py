@@ -1,19 +1,64 @@
-"""The spec files below a folder: no links of folders are followed, and what others have put there is left out."""
+"""Which spec files paths mean. No link leads out of a project, and what others have put below a folder is left out."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from gradcheck.gitignore import Ignored, above
+from gradcheck.pyproject import root_of
 from gradcheck.resources import bundled_specs
+from gradcheck.spec.diagnostic import Diagnostic
 
 SUFFIX = ".grad.yaml"
 LEFT_OUT = frozenset({"node_modules", "site-packages", "build", "dist"})
 """Folders of packages and of what is made, beside hidden ones, environments of Python, and what git ignores."""
 ENVIRONMENT = "pyvenv.cfg"
 """The file that a virtual environment has."""
+
+
+def find(
+    paths: Iterable[str | os.PathLike[str]], *, whole_project: bool = False
+) -> tuple[list[Path], list[Diagnostic]]:
+    """The files that `paths` name, each once: files as they are, folders with all ``*.grad.yaml`` below them.
+
+    The diagnostics tell of links that lead out of their project, which are not followed, and of folders without any
+    file, unless the folder is a `whole_project` that nobody has named. A file that is missing is left for `read` to
+    report.
+    """
+    files: dict[str, Path] = {}
+    mistakes: list[Diagnostic] = []
+    for path in map(Path, paths):
+        below = [path]
+        if os.path.isdir(path):
+            below = spec_files(path, whole_project=whole_project)
+            if not below and not whole_project:
+                help = f"spec files are named <topic>{SUFFIX}"
+                mistakes.append(Diagnostic(str(path), 0, 0, 0, f"there is no *{SUFFIX} file in this folder", help))
+        kept, leading_out = _inside(below, path if os.path.isdir(path) else path.parent)
+        mistakes += leading_out
+        for file in kept:
+            files.setdefault(os.path.realpath(file), file)
+    return list(files.values()), mistakes
+
+
+def _inside(files: Iterable[Path], folder: Path) -> tuple[list[Path], list[Diagnostic]]:
+    """Those of the files that lie in the project of `folder`, and a diagnostic for each that a link leads out of it.
+
+    A mistake is shown with its line: a stranger's link would have the user's own files printed, or written by `fmt`.
+    """
+    named = Path(os.path.abspath(folder))
+    root = Path(os.path.realpath(root_of(named)))
+    kept, mistakes = [], []
+    for file in files:
+        real = Path(os.path.realpath(file))
+        if real.is_relative_to(root) or named.is_relative_to(bundled_specs()):
+            kept.append(file)
+        else:
+            message = f"this is a link that leads out of the project, to {real}"
+            mistakes.append(Diagnostic(str(file), 0, 0, 0, message, "name the file itself"))
+    return kept, mistakes
 
 
 def spec_files(folder: Path, *, whole_project: bool = False) -> list[Path]:

@@ -10,12 +10,10 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from gradcheck.pyproject import root_of
-from gradcheck.resources import bundled_specs
 from gradcheck.spec import rules
 from gradcheck.spec.code import first_line
 from gradcheck.spec.diagnostic import Diagnostic, SpecError
-from gradcheck.spec.folders import SUFFIX, spec_files
+from gradcheck.spec.folders import find
 from gradcheck.spec.messages import report_errors
 from gradcheck.spec.model import Scenario, SpecFile
 from gradcheck.spec.resolve import resolve
@@ -39,49 +37,6 @@ def read(path: str | os.PathLike[str]) -> SpecFile:
 def read_bytes(raw: bytes, path: str) -> SpecFile:
     """As `read`, for the content `raw` of a file called `path`."""
     return _interpret(decode(raw, path))
-
-
-def find(
-    paths: Iterable[str | os.PathLike[str]], *, whole_project: bool = False
-) -> tuple[list[Path], list[Diagnostic]]:
-    """The files that `paths` name, each once: files as they are, folders with all ``*.grad.yaml`` below them.
-
-    The diagnostics tell of links that lead out of their project, which are not followed, and of folders without any
-    file, unless the folder is a `whole_project` that nobody has named. A file that is missing is left for `read` to
-    report.
-    """
-    files: dict[str, Path] = {}
-    mistakes: list[Diagnostic] = []
-    for path in map(Path, paths):
-        below = [path]
-        if os.path.isdir(path):
-            below = spec_files(path, whole_project=whole_project)
-            if not below and not whole_project:
-                help = f"spec files are named <topic>{SUFFIX}"
-                mistakes.append(Diagnostic(str(path), 0, 0, 0, f"there is no *{SUFFIX} file in this folder", help))
-        kept, leading_out = _inside(below, path if os.path.isdir(path) else path.parent)
-        mistakes += leading_out
-        for file in kept:
-            files.setdefault(os.path.realpath(file), file)
-    return list(files.values()), mistakes
-
-
-def _inside(files: Iterable[Path], folder: Path) -> tuple[list[Path], list[Diagnostic]]:
-    """Those of the files that lie in the project of `folder`, and a diagnostic for each that a link leads out of it.
-
-    A mistake is shown with its line: a stranger's link would have the user's own files printed, or written by `fmt`.
-    """
-    named = Path(os.path.abspath(folder))
-    root = Path(os.path.realpath(root_of(named)))
-    kept, mistakes = [], []
-    for file in files:
-        real = Path(os.path.realpath(file))
-        if real.is_relative_to(root) or named.is_relative_to(bundled_specs()):
-            kept.append(file)
-        else:
-            message = f"this is a link that leads out of the project, to {real}"
-            mistakes.append(Diagnostic(str(file), 0, 0, 0, message, "name the file itself"))
-    return kept, mistakes
 
 
 def load(paths: Iterable[str | os.PathLike[str]]) -> list[SpecFile]:
