@@ -90,7 +90,7 @@ MISTAKES: dict[str, tuple[str, str]] = {
 
 
 @pytest.mark.parametrize("kind", MISTAKES)
-@pytest.mark.parametrize("command", ["run", "list", "validate", "fmt"])
+@pytest.mark.parametrize("command", ["run", "validate"])
 def test_settings_that_no_project_needs_are_refused(folder: Path, kind: str, command: str) -> None:
     text, message = MISTAKES[kind]
     (folder / "pyproject.toml").write_text(f"[tool.gradcheck]\n{text}\n")
@@ -385,5 +385,5 @@ def test_twenty_thousand_draws_end_soon_and_are_no_bug_of_ours(folder: Path, kin
 
 def test_what_is_drawn_is_neither_always_good_nor_always_bad(folder: Path) -> None:
     for draw in DRAWS.values():
-        codes = [call(*draw(Random(seed), folder)[0]).exit_code for seed in range(100)]
-        assert 5 < codes.count(2) < 95
+        codes = [call(*draw(Random(seed), folder)[0]).exit_code for seed in range(40)]
+        assert 2 < codes.count(2) < 38
