@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -10,13 +12,34 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from gradcheck.backends.environments import check_name
 from gradcheck.hint import hint
-from gradcheck.pyproject import ConfigError, table_of
+from gradcheck.pyproject import ConfigError, cut, table_of
+
+MOST_ENTRIES = 100
+"""Of a list or table: paths, backends, environments."""
+MOST_JOBS = 1_000
+MOST_SECONDS = 86_400
+"""A day, as for --timeout."""
+MOST_MISTAKES = 10
+"""Mistakes that are shown."""
+LONGEST_PATH = 1_000
 
 
 def _backend(name: str) -> str:
+    if len(name) > 100:
+        raise ValueError("the name of a backend is shorter than that")
     if problem := check_name(name):
         raise ValueError(problem)
     return name
+
+
+def _path(text: str) -> str:
+    try:
+        fits = 0 < len(text) <= LONGEST_PATH and b"\0" not in os.fsencode(text)
+    except UnicodeEncodeError:
+        fits = False
+    if not fits:
+        raise ValueError(f"a path has 1 to {LONGEST_PATH:,} characters, none of them NUL")
+    return text
 
 
 def _release(name: str) -> str:
@@ -27,6 +50,7 @@ def _release(name: str) -> str:
 
 Backend = Annotated[str, AfterValidator(_backend)]
 Release = Annotated[Backend, AfterValidator(_release)]
+OnePath = Annotated[str, AfterValidator(_path)]
 
 
 class Config(BaseModel):
@@ -36,22 +60,17 @@ class Config(BaseModel):
 
     allow_code: Annotated[bool, Field(alias="allow-code")] = False
     """Run code in spec files, as --allow-code does: holds where the user trusts the project (`gradcheck.trusted`)."""
-    paths: tuple[Annotated[str, Field(min_length=1)], ...] = Field(default=(), strict=False)
+    paths: tuple[OnePath, ...] = Field(default=(), strict=False, max_length=MOST_ENTRIES)
     """Spec files and folders to read where the command line names none; in the file, relative to it."""
-    backends: tuple[Backend, ...] = Field(default=(), strict=False)
+    backends: tuple[Backend, ...] = Field(default=(), strict=False, max_length=MOST_ENTRIES)
     """Backends to run on where the command line names none."""
-    environments: dict[Release, Annotated[str, Field(min_length=1)]] = {}
+    environments: dict[Release, OnePath] = Field(default={}, max_length=MOST_ENTRIES)
     """Backend with its version → the interpreter of an environment that has it; in the file, relative to it. Holds
     where the project is trusted."""
-    jobs: Annotated[int, Field(ge=1)] | Literal["auto"] = "auto"
-    """Cases at a time."""
-    timeout: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    jobs: Annotated[int, Field(ge=1, le=MOST_JOBS)] | Literal["auto"] = "auto"
+    """Cases at a time; no more than there are cores."""
+    timeout: Annotated[float, Field(gt=0, le=MOST_SECONDS, allow_inf_nan=False)] | None = None
     """Seconds that a case may take whose scenario sets no limit."""
-
-    @property
-    def needs_trust(self) -> bool:
-        """Whether something is asked for that holds only where the user trusts the project."""
-        return self.allow_code or bool(self.environments)
 
 
 _EXPECTED = {
@@ -59,8 +78,8 @@ _EXPECTED = {
     "paths": 'a list of files and folders, such as ["specs"]',
     "backends": 'a list of backends, such as ["numpy", "cupy", "paddle", "paddle@3.0.0"]',
     "environments": 'a table of interpreters, such as {"paddle@3.0.0" = "/opt/paddle-3.0.0/bin/python"}',
-    "jobs": '"auto" or a number from 1 on',
-    "timeout": "a number of seconds above 0",
+    "jobs": f'"auto" or a number from 1 to {MOST_JOBS:,}',
+    "timeout": f"a number of seconds above 0, at most {MOST_SECONDS:,}",
 }
 """Key → what its value must be. These are all keys that there are."""
 
@@ -73,6 +92,14 @@ class Project(NamedTuple):
     """The pyproject.toml, absolute and without links in its folder; None if none says anything."""
     table: Mapping[str, Any] = {}
     """``[tool.gradcheck]`` as it stands there."""
+    outside: tuple[str, ...] = ()
+    """Those of its paths that lead out of the file's folder. They hold where the project is trusted."""
+
+    @property
+    def asks(self) -> tuple[str, ...]:
+        """The keys whose values hold only where the user trusts the project."""
+        asked = {"allow-code": self.config.allow_code, "environments": self.config.environments, "paths": self.outside}
+        return tuple(key for key, value in asked.items() if value)
 
 
 def load_config(start: Path | None = None) -> Config:
@@ -98,17 +125,27 @@ def load_project(start: Path | None = None) -> Project:
     try:
         config = Config.model_validate(table)
     except ValidationError as error:
-        why = {str(one["loc"][0]): str(one.get("ctx", {}).get("error", "")) for one in error.errors()}
-        mistakes = [f"{_mistake(key, table[key])}{reason and f': {reason}'}" for key, reason in why.items()]
+        too_long = f"at most {MOST_ENTRIES} entries"
+        why = {
+            str(one["loc"][0]): too_long if one["type"] == "too_long" else str(one.get("ctx", {}).get("error", ""))
+            for one in error.errors()
+        }
+        mistakes = [
+            f"{_mistake(key, table[key])}{reason and f': {cut(reason)}'}"
+            for key, reason in islice(why.items(), MOST_MISTAKES)
+        ]
+        mistakes += [f"has {len(why) - MOST_MISTAKES} more mistakes"] * (len(why) > MOST_MISTAKES)
         raise ConfigError("\n".join(f"{file}: [tool.gradcheck] {one}" for one in mistakes)) from None
-    paths = tuple(str(file.parent / path) for path in config.paths)
-    interpreters = {name: str(file.parent / Path(path).expanduser()) for name, path in config.environments.items()}
+    root = file.parent
+    paths = tuple(str(root / path) for path in config.paths)
+    interpreters = {name: str(root / os.path.expanduser(path)) for name, path in config.environments.items()}
     config = config.model_copy(update={"paths": paths, "environments": interpreters})
-    return Project(config, file, table)
+    outside = tuple(path for path in paths if not Path(os.path.realpath(path)).is_relative_to(root))
+    return Project(config, file, table, outside)
 
 
 def _mistake(key: str, value: Any) -> str:
     if key in _EXPECTED:
-        return f"{key} must be {_EXPECTED[key]}, not {value!r}"
+        return f"{key} must be {_EXPECTED[key]}, not {cut(repr(value))}"
     otherwise = f"the keys are {', '.join(_EXPECTED)}"
-    return f"has no key {key!r}; {hint(key, _EXPECTED, otherwise)}"
+    return f"has no key {cut(repr(key))}; {hint(key[:100], _EXPECTED, otherwise)}"

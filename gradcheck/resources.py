@@ -17,6 +17,11 @@ def bundled_specs() -> Path:
     return inside if inside.is_dir() else package.parent / "specs"
 
 
+def bundled_files() -> list[Path]:
+    """The bundled spec files."""
+    return sorted(bundled_specs().glob("*.grad.yaml"))
+
+
 def schema_text(name: str) -> str:
     """The JSON Schema ``spec`` or ``report``, as `tests/commands/schemas.py` writes it from the models.
 

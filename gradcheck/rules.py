@@ -1,7 +1,7 @@
 """The rule catalogue: the statements that the bundled scenarios hold implementations to, and which scenarios do.
 
 A file of ``specs/rules/`` holds the rules of one document. A scenario cites a rule by carrying its id among its tags:
-``gradcheck run -t RULE`` runs what asserts it.
+``gradcheck run --bundled -t RULE`` runs what asserts it.
 """
 
 from __future__ import annotations

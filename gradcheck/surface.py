@@ -4,12 +4,23 @@ from __future__ import annotations
 
 import ast
 import difflib
+import os
 import sys
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+
+MOST_BYTES = 2_000_000
+"""Of a file: Python's parser takes about 1 s for it, and some 500 MB."""
+LONGEST_NAME = 100
+MOST_PARTS = 10
+"""Of a dotted name: no name of Paddle's has more than five."""
+
+Dotted = tuple[str, ...]
+Telling = ast.Import | ast.ImportFrom | ast.Assign | ast.Attribute
 
 
 @dataclass(frozen=True)
@@ -21,65 +32,100 @@ class Use:
     column: int
 
 
-class Reader(ast.NodeVisitor):
+@dataclass
+class Reader:
     """Collects the uses of Paddle's names in a module.
 
     It follows ``import`` in all its forms and plain assignments (``F = paddle.nn.functional``). A name that stands for
     part of Paddle anywhere in the file stands for it everywhere: the file's own names hide none.
     """
 
-    def __init__(self) -> None:
-        self.uses: list[Use] = []
-        self.bound: dict[str, str] = {}
-        """What the file's names stand for: dotted paths within Paddle, empty for Paddle itself."""
+    bound: dict[str, Dotted] = field(default_factory=dict)
+    """What the file's names stand for: paths within Paddle, empty for Paddle itself."""
+    uses: list[Use] = field(default_factory=list)
+
+    def read(self, nodes: Iterable[Telling]) -> None:
+        """Look at the nodes that tell something, in the order of the file."""
+        for node in nodes:
+            if isinstance(node, ast.Import):
+                self.imports(node)
+            elif isinstance(node, ast.ImportFrom):
+                self.imports_from(node)
+            elif isinstance(node, ast.Assign):
+                self.assigns(node)
+            elif path := self.path(*chain(node)):
+                self.use(path, node)
+
+    def use(self, path: Dotted, node: ast.stmt | ast.expr) -> None:
+        """Note a use at the place of a node."""
+        self.uses.append(Use(".".join(path), node.lineno, node.col_offset + 1))
 
     # ----------------------------------------------------------------- imports
-    def visit_Import(self, node: ast.Import) -> None:
+    def imports(self, node: ast.Import) -> None:
         """``import paddle.nn as nn``."""
         for alias in node.names:
-            root, _, path = alias.name.partition(".")
+            root, *path = alias.name.split(".")
             if root != "paddle":
                 continue
-            self.bound[alias.asname or root] = path if alias.asname else ""
+            self.bound[alias.asname or root] = bounded(path) if alias.asname else ()
             if path:
-                self.uses.append(Use(path, node.lineno, node.col_offset + 1))
+                self.use(bounded(path), node)
 
-    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
+    def imports_from(self, node: ast.ImportFrom) -> None:
         """``from paddle.nn import functional as F``; of a star, the module."""
-        root, _, path = (node.module or "").partition(".")
+        root, *path = (node.module or "").split(".")
         if root != "paddle" or node.level:
             return
         for alias in node.names:
-            full = path if alias.name == "*" else ".".join(filter(None, (path, alias.name)))
+            full = bounded(path if alias.name == "*" else [*path, alias.name])
             if full:
-                self.uses.append(Use(full, node.lineno, node.col_offset + 1))
+                self.use(full, node)
             if alias.name != "*":
                 self.bound[alias.asname or alias.name] = full
 
     # ----------------------------------------------------------------- uses
-    def visit_Assign(self, node: ast.Assign) -> None:
+    def assigns(self, node: ast.Assign) -> None:
         """``F = paddle.nn.functional``."""
-        path = self.path(node.value)
+        path = self.path(*chain(node.value))
         if path is not None:
             self.bound |= {target.id: path for target in node.targets if isinstance(target, ast.Name)}
-        self.generic_visit(node)
 
-    def visit_Attribute(self, node: ast.Attribute) -> None:
-        """``paddle.nn.functional.relu``: the whole chain, once."""
-        path = self.path(node)
-        if path:
-            self.uses.append(Use(path, node.lineno, node.col_offset + 1))
-        else:
-            self.generic_visit(node)
+    def path(self, begin: ast.AST, names: list[str]) -> Dotted | None:
+        """What a chain of names stands for within Paddle; None if for nothing there."""
+        before = self.bound.get(begin.id) if isinstance(begin, ast.Name) else None
+        return None if before is None else bounded([*before, *names])
 
-    def path(self, node: ast.AST) -> str | None:
-        """What an expression stands for within Paddle; None if for nothing there."""
-        if isinstance(node, ast.Name):
-            return self.bound.get(node.id)
+
+def telling(tree: ast.AST) -> list[Telling]:
+    """The nodes of a tree that tell of names, in the order of the file: of ``x.a.b`` the whole, and not ``x.a``.
+
+    There is no recursion: a chain of names may be as long as Python's parser takes.
+    """
+    found: list[Telling] = []
+    todo = [tree]
+    while todo:
+        node = todo.pop()
+        if isinstance(node, Telling):
+            found.append(node)
         if isinstance(node, ast.Attribute):
-            before = self.path(node.value)
-            return None if before is None else ".".join(filter(None, (before, node.attr)))
-        return None
+            todo.append(chain(node)[0])
+        else:
+            todo += reversed(list(ast.iter_child_nodes(node)))
+    return found
+
+
+def chain(node: ast.AST) -> tuple[ast.AST, list[str]]:
+    """What ``x.a.b`` begins with, ``x``, and the names behind it."""
+    names = []
+    while isinstance(node, ast.Attribute):
+        names.append(node.attr)
+        node = node.value
+    return node, names[::-1]
+
+
+def bounded(names: Iterable[str]) -> Dotted:
+    """The first parts of a dotted name, none of them long: what has more is no name of Paddle's in any case."""
+    return tuple(name[:LONGEST_NAME] for name in names)[:MOST_PARTS]
 
 
 def uses_in(source: str, path: str) -> list[Use]:
@@ -87,18 +133,21 @@ def uses_in(source: str, path: str) -> list[Use]:
 
     Raises:
         SyntaxError: it is no Python.
+        ValueError, RecursionError, MemoryError, OverflowError: it is none that Python's parser takes.
     """
-    tree = ast.parse(source, filename=path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a doubtful escape is not ours to judge
+        tree = ast.parse(source, filename=path)
+    nodes = telling(tree)
     binding = Reader()  # first what names stand for, wherever they are bound
-    binding.visit(tree)
-    reader = Reader()
-    reader.bound = dict(binding.bound)
-    reader.visit(tree)
+    binding.read(nodes)
+    reader = Reader(dict(binding.bound))
+    reader.read(nodes)
     return sorted(dict.fromkeys(reader.uses), key=lambda use: (use.line, use.column, use.name))
 
 
-def missing_in(paddle: ModuleType, name: str) -> tuple[str, list[str]] | None:
-    """The first part of a dotted name that a facade lacks, and the nearest that it has there; None if it has all.
+def missing_in(paddle: ModuleType, name: str) -> tuple[str, ModuleType] | None:
+    """The first part of a dotted name that a facade lacks, and the module that lacks it; None if it has all.
 
     Only modules are looked into: what an object has beyond its name, the file's run shows.
     """
@@ -107,13 +156,17 @@ def missing_in(paddle: ModuleType, name: str) -> tuple[str, list[str]] | None:
     for k, part in enumerate(parts):
         if not isinstance(found, ModuleType):
             return None
-        if not hasattr(found, part):
-            public = [n for n in vars(found) if not n.startswith("_")]
-            before = ".".join(["paddle", *parts[:k]])
-            near = difflib.get_close_matches(part, public, n=3)
-            return ".".join([before, part]), [f"{before}.{n}" for n in near]
+        if part not in vars(found):  # not hasattr, which looks for the nearest that there is
+            return ".".join(["paddle", *parts[: k + 1]]), found
         found = getattr(found, part)
     return None
+
+
+def near_to(name: str, module: ModuleType) -> list[str]:
+    """The names that a module of the facade has and that are nearest to `name`, which it lacks."""
+    before, _, last = name.rpartition(".")
+    public = [one for one in vars(module) if not one.startswith("_")]
+    return [f"{before}.{one}" for one in difflib.get_close_matches(last, public, n=3)]
 
 
 def files_of(argument: str, roots: Iterable[str] | None = None) -> list[Path]:
@@ -125,19 +178,19 @@ def files_of(argument: str, roots: Iterable[str] | None = None) -> list[Path]:
         FileNotFoundError: it is none of these.
     """
     path = Path(argument)
-    if path.is_file():
+    if os.path.isdir(path):
+        return _below(path)
+    if os.path.exists(path):
         return [path]
-    if path.is_dir():
-        return list(_below(path))
     if all(part.isidentifier() for part in argument.split(".")):
         for root in ["", *sys.path] if roots is None else roots:
             base = Path(root or ".").joinpath(*argument.split("."))
             if base.with_suffix(".py").is_file():
                 return [base.with_suffix(".py")]
             if (base / "__init__.py").is_file():
-                return list(_below(base))
+                return _below(base)
     raise FileNotFoundError(f"{argument}: there is no such file, folder or module")
 
 
-def _below(folder: Path) -> Iterator[Path]:
-    return iter(sorted(folder.rglob("*.py")))
+def _below(folder: Path) -> list[Path]:
+    return sorted(Path(place, name) for place, _, names in os.walk(folder) for name in names if name.endswith(".py"))

@@ -15,11 +15,14 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from gradcheck.bounded import UnfitFileError, read_bounded
 from gradcheck.config import Project
-from gradcheck.pyproject import ConfigError
+from gradcheck.pyproject import ConfigError, cut
 from gradcheck.user import config_folder
 
 NAME = "trusted.json"
+MOST_BYTES = 1_000_000
+"""Some 5,000 projects."""
 
 
 class Standing(StrEnum):
@@ -35,13 +38,14 @@ def digest(table: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(table, sort_keys=True, default=repr).encode()).hexdigest()
 
 
-def standing(project: Project) -> Standing:
-    """Whether the user trusts the project as it is now.
+def standing(project: Project, known: Mapping[str, str] | None = None) -> Standing:
+    """Whether the user trusts the project as it is now, by the list `known` if that has been read.
 
     Raises:
         ConfigError: the user's list cannot be read.
     """
-    recorded = entries().get(str(project.file.parent)) if project.file else None
+    known = entries() if known is None else known
+    recorded = known.get(str(project.file.parent)) if project.file else None
     if recorded is None:
         return Standing.UNKNOWN
     return Standing.TRUSTED if recorded == digest(project.table) else Standing.CHANGED
@@ -55,14 +59,22 @@ def entries() -> dict[str, str]:
     """
     file = _file()
     try:
-        content = json.loads(file.read_bytes())
+        content = json.loads(read_bounded(file, MOST_BYTES, owner=os.geteuid() if hasattr(os, "geteuid") else None))
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError, RecursionError) as error:
-        raise ConfigError(f"{file}: {error}; mend it or remove it") from None
-    if not isinstance(content, dict) or not all(isinstance(value, str) for value in content.values()):
+    except OSError as error:
+        raise ConfigError(f"{file}: {error.strerror or error}; mend it or remove it") from None
+    except (UnfitFileError, ValueError, RecursionError) as error:
+        raise ConfigError(f"{file}: {cut(str(error))}; mend it or remove it") from None
+    if not isinstance(content, dict) or not all(map(_is_entry, content.items())):
         raise ConfigError(f"{file}: must be a table of folders and digests; remove it, and trust your projects anew")
     return content
+
+
+def _is_entry(entry: tuple[str, Any]) -> bool:
+    """Whether a key and its value are the path of a folder and a digest."""
+    root, recorded = entry
+    return isinstance(recorded, str) and os.path.isabs(root) and "\0" not in root
 
 
 def trust(project: Project) -> None:
@@ -99,7 +111,7 @@ def _file() -> Path:
 
 def _write(known: Mapping[str, str]) -> None:
     """Put a whole new list in the place of the old one; where that is a link, of what it leads to."""
-    file = _file().resolve()
+    file = Path(os.path.realpath(_file()))
     try:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         fd, new = tempfile.mkstemp(dir=file.parent, prefix=NAME)  # readable to this user alone

@@ -37,19 +37,37 @@ def test_every_input_of_the_action_reaches_a_step_through_the_environment() -> N
         assert "${{" not in step.get("run", "")
 
 
-def test_the_last_step_of_the_action_runs_what_its_inputs_say(tmp_path: Path) -> None:
-    (tmp_path / "a.grad.yaml").write_text(GOOD)
-    (tmp_path / "gradcheck").write_text(f'#!/bin/sh\nexec "{sys.executable}" "{ROOT / "cli.py"}" "$@"\n')
-    (tmp_path / "gradcheck").chmod(0o755)
+def last_step_of_the_action(folder: Path, specs: str, arguments: str) -> subprocess.CompletedProcess[str]:
+    """The step that runs gradcheck, as a runner starts it in a checkout at `folder`."""
+    (folder / "gradcheck").write_text(f'#!/bin/sh\nexec "{sys.executable}" "{ROOT / "cli.py"}" "$@"\n')
+    (folder / "gradcheck").chmod(0o755)
     step = ACTION["runs"]["steps"][-1]
-    environment = {**os.environ, "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}", "SPECS": "a.grad.yaml"}
-    environment |= {"ARGUMENTS": "-q --seed 3", "REPORT": "r.html", "GRADCHECK_ALLOW_CODE": "1"}
-    done = subprocess.run(
-        ["bash", "-e", "-c", step["run"]], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    environment = {**os.environ, "PATH": f"{folder}{os.pathsep}{os.environ['PATH']}", "SPECS": specs}
+    environment |= {"ARGUMENTS": arguments, "REPORT": "r.html", "GRADCHECK_ALLOW_CODE": "1"}
+    return subprocess.run(
+        ["bash", "-e", "-c", step["run"]], cwd=folder, env=environment, capture_output=True, text=True, check=False
     )
+
+
+@pytest.mark.parametrize("specs", ["a.grad.yaml", ""])
+def test_the_last_step_of_the_action_runs_what_its_inputs_say(tmp_path: Path, specs: str) -> None:
+    (tmp_path / "a.grad.yaml").write_text(GOOD)
+    done = last_step_of_the_action(tmp_path, specs, "-q --seed 3")
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("1 PASS")
     assert (tmp_path / "r.html").read_text().startswith("<!doctype html>")
+
+
+def test_the_action_fails_where_there_is_nothing_to_run(tmp_path: Path) -> None:
+    done = last_step_of_the_action(tmp_path, "", "")
+    assert (done.returncode, done.stdout) == (5, "")
+    assert f"no *.grad.yaml below {tmp_path}" in done.stderr
+
+
+def test_the_action_fails_where_the_projects_own_specs_fail(tmp_path: Path) -> None:
+    (tmp_path / "specs").mkdir()
+    (tmp_path / "specs" / "own.grad.yaml").write_text(GOOD.replace("inputs:", "expect: {gradient: differs}, inputs:"))
+    assert last_step_of_the_action(tmp_path, "", "-q").returncode == 1
 
 
 @pytest.mark.parametrize("hook", HOOKS, ids=lambda hook: hook["id"])

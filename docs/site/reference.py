@@ -119,7 +119,7 @@ def rules() -> Iterator[str]:
     yield from (
         "# Rules of the documents",
         "",
-        "As `gradcheck rules` lists them; `gradcheck run -t RULE` runs what asserts one.",
+        "As `gradcheck rules` lists them; `gradcheck run --bundled -t RULE` runs what asserts one.",
     )
     of: dict[str, list[tuple[str, ...]]] = {}
     for rule, document in rules_of(catalogue()):

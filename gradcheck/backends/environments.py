@@ -163,13 +163,14 @@ def requirements(backend: str) -> list[str]:
 def folder() -> Path:
     """Where environments are made: the user's cache folder, as the system has it."""
     if named := os.environ.get(FOLDER):
-        return Path(named).expanduser().absolute()
+        return Path(os.path.expanduser(named)).absolute()
+    home = Path(os.path.expanduser("~"))
     if sys.platform == "win32":
-        cache = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
+        cache = Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local")
     elif sys.platform == "darwin":
-        cache = Path.home() / "Library" / "Caches"
+        cache = home / "Library" / "Caches"
     else:
-        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        cache = Path(os.environ.get("XDG_CACHE_HOME") or home / ".cache")
     return cache / "gradcheck" / "environments"
 
 

@@ -21,23 +21,24 @@ def fmt(context: click.Context, paths: tuple[str, ...], check: bool) -> None:
     """Write spec files, or all *.grad.yaml files below folders, in canonical form; what they say stays the same.
 
     Keys stand in the order of `gradcheck schema`, short values on one line, code as a block; comments are kept. Without
-    a PATH, the files of [tool.gradcheck] or those of this folder. A file is replaced as a whole or not at all. Exits
-    with 0; with 1 if --check found something to change; with 2 if a file has mistakes, which are shown as by `gradcheck
-    validate`, and stays as it is.
+    a PATH, the project's files: what [tool.gradcheck] names, or else all below its root. A file is replaced as a whole
+    or not at all. Exits with 0; with 1 if --check found something to change; with 2 if a file has mistakes, which are
+    shown as by `gradcheck validate`, and stays as it is; with 5 if there is no file.
     """
-    from gradcheck.commands.specs import fail
-    from gradcheck.config import load_config
+    from gradcheck.commands.specs import fail, find_specs, nothing_found
     from gradcheck.escape import escape
     from gradcheck.pyproject import ConfigError
     from gradcheck.shown import count
     from gradcheck.spec.diagnostic import SpecError
-    from gradcheck.spec.read import find, read
+    from gradcheck.spec.read import read
     from gradcheck.spec.write import NotKeptError, formatted
 
     try:
-        files, mistakes = find(paths or load_config().paths or ["."])
+        files, mistakes = find_specs(paths)
     except ConfigError as error:
         raise fail(str(error)) from None
+    if not files and not mistakes:
+        raise nothing_found()
     changed = 0
     for file in files:
         try:

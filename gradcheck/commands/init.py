@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-import tomllib
+import os
 from pathlib import Path
 
 import click
 
+from gradcheck.bounded import read_bounded
+from gradcheck.commands.fmt import replace
 from gradcheck.commands.specs import fail
+from gradcheck.pyproject import MOST_BYTES, ConfigError, content_of, parsed
 from gradcheck.resources import schema_text
 
 SCHEMA = "gradcheck.schema.json"
@@ -59,20 +62,41 @@ jobs:
 def init(github: bool) -> None:
     """Lay out a project: a folder of specs with an example, its schema for editors, settings, a workflow.
 
-    Files that are there already stay as they are.
+    Files that are there already stay as they are. Links are not followed.
     """
+    files = {
+        Path("specs/example.grad.yaml"): MODELINE + EXAMPLE,
+        Path("specs", SCHEMA): schema_text("spec"),
+        **({Path(".github/workflows/gradcheck.yml"): WORKFLOW} if github else {}),
+    }
+    project = Path("pyproject.toml")
     try:
-        files = {
-            Path("specs/example.grad.yaml"): MODELINE + EXAMPLE,
-            Path("specs", SCHEMA): schema_text("spec"),
-            **({Path(".github/workflows/gradcheck.yml"): WORKFLOW} if github else {}),
-        }
+        for path in (*files, project):
+            refuse_links(path)
+        with_settings = settings(project)
         for path, text in files.items():
             write(path, text)
-        settings(Path("pyproject.toml"))
+        if with_settings is None:
+            click.echo(f"kept    {project}")
+        elif project.exists():
+            replace(project, with_settings.encode())
+            click.echo(f"added to {project}")
+        else:
+            write(project, with_settings)
     except OSError as error:
         raise fail(f"{error.filename}: {error.strerror or error}") from None
     click.echo("next: gradcheck trust (the code of this project may run, for you), then gradcheck run")
+
+
+def refuse_links(path: Path) -> None:
+    """See that no link leads from the current folder to a file elsewhere.
+
+    Raises:
+        SystemExit: one does.
+    """
+    for one in (path, *path.parents):
+        if one.is_symlink():
+            raise fail(f"{one} is a link, which is not followed: remove it; nothing was written")
 
 
 def write(path: Path, text: str) -> None:
@@ -87,21 +111,22 @@ def write(path: Path, text: str) -> None:
         click.echo(f"wrote   {path}")
 
 
-def settings(path: Path) -> None:
-    """Add ``[tool.gradcheck]`` to a pyproject.toml that has none.
+def settings(path: Path) -> str | None:
+    """What a pyproject.toml becomes with ``[tool.gradcheck]``; None if it has that.
 
     Raises:
-        SystemExit: the file is no TOML.
+        SystemExit: the file is no TOML, or cannot have that.
     """
-    present = path.read_text(encoding="utf-8") if path.exists() else ""
+    if not os.path.lexists(path):
+        return SETTINGS
     try:
-        known = tomllib.loads(present)
-    except tomllib.TOMLDecodeError as error:
-        raise fail(f"{path}: {error}; it stays as it is") from None
-    if "gradcheck" in known.get("tool", {}):
-        click.echo(f"kept    {path}")
-        return
-    path.write_text(
-        (present.rstrip("\n") + "\n" if present else "") + (SETTINGS if present else SETTINGS.lstrip()), "utf-8"
-    )
-    click.echo(f"{'added to' if present else 'wrote  '} {path}")
+        tool = content_of(path).get("tool", {})
+        if isinstance(tool, dict) and "gradcheck" in tool:
+            return None
+        text = read_bounded(path, MOST_BYTES).decode()
+        with_settings = text.rstrip("\n") + "\n\n" * bool(text) + SETTINGS
+        if "gradcheck" not in parsed(with_settings)["tool"]:
+            raise ConfigError(f"{path}: tool must be a table")
+    except ConfigError as error:
+        raise fail(f"{error}; it stays as it is") from None
+    return with_settings

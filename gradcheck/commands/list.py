@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
@@ -12,10 +11,10 @@ import click
 from gradcheck import garbage
 from gradcheck.case.naming import case_name, points
 from gradcheck.commands.exits import NOTHING_SELECTED
-from gradcheck.commands.specs import fail, is_path, read_specs, selection_options
+from gradcheck.commands.specs import bundled_option, fail, find_specs, is_path, read_specs, selection_options
 from gradcheck.escape import one_line
-from gradcheck.pyproject import ConfigError, table_of
-from gradcheck.resources import bundled_specs
+from gradcheck.pyproject import ConfigError
+from gradcheck.resources import bundled_files
 from gradcheck.run.select import SelectionError, nothing_selected, select
 from gradcheck.shown import shown_path
 
@@ -33,15 +32,19 @@ class Listed(NamedTuple):
 
 @click.command("list")
 @click.argument("names", nargs=-1, metavar="[PATH|ID]...")
+@bundled_option
 @selection_options
 @click.option("--json", "as_json", is_flag=True, help="As a JSON list, for programs.")
-def list_scenarios(names: tuple[str, ...], keywords: str | None, tags: str | None, as_json: bool) -> None:
+def list_scenarios(
+    names: tuple[str, ...], bundled: bool, keywords: str | None, tags: str | None, as_json: bool
+) -> None:
     """List scenarios: id, title, tags, and where each stands.
 
-    Without arguments, those of the files that [tool.gradcheck] names, or else the bundled ones.
+    Without a PATH, those of the project: of the files that [tool.gradcheck] names, or else of all *.grad.yaml files
+    below its root. An ID that the project has not may be one of gradcheck's own.
     """
     try:
-        scenarios, ids = scenarios_of(names)
+        scenarios, ids = scenarios_of(names, bundled)
         everything = [Listed(case_name(one.id, at, "numpy"), one) for one in scenarios for at in points(one.matrix)]
         cases = select(everything, ids, keywords, tags)
     except (ConfigError, SelectionError) as error:
@@ -59,21 +62,20 @@ def list_scenarios(names: tuple[str, ...], keywords: str | None, tags: str | Non
         click.echo(f"{scenario.id:<{width}}  {one_line(scenario.title or '')}{tag_list}  {where}")
 
 
-def scenarios_of(names: Sequence[str]) -> tuple[Sequence[Scenario | Outline], list[str]]:
-    """The scenarios of the files that `names` or the configuration mean, and the names that are ids instead.
+def scenarios_of(names: Sequence[str], bundled: bool) -> tuple[Sequence[Scenario | Outline], list[str]]:
+    """The scenarios of the files that `names`, the project or `bundled` mean, and the names that are ids instead.
 
     Of the bundled specs, which tests hold free of mistakes, only what is listed is read.
     """
-    if not any(map(is_path, names)) and table_of(Path.cwd()) is None:
+    without_specs = bundled or (bool(names) and not any(find_specs(())))  # the latter: ids, and a project without any
+    if without_specs and not any(map(is_path, names)):
         with garbage.kept():
             from gradcheck.spec.outline import outlines
 
-            files = [outlines(file) for file in sorted(bundled_specs().glob("*.grad.yaml"))]
+            files = [outlines(file) for file in bundled_files()]
         if None not in files:
             return [one for file in files for one in file or ()], list(names)
-    from gradcheck.config import load_config  # here: it loads the model
-
-    specs, ids = read_specs(names, load_config().paths)
+    specs, ids = read_specs(names, bundled=bundled, command="list")
     return [scenario for spec in specs for scenario in spec.scenarios], ids
 
 

@@ -16,7 +16,7 @@ from gradcheck.case.case import Case
 from gradcheck.commands.choose import check_backend, chosen_backends, environments_of
 from gradcheck.commands.conduct import exit_code, make_pool, run_all
 from gradcheck.commands.run_options import number_of_jobs
-from gradcheck.commands.specs import fail, read_specs
+from gradcheck.commands.specs import fail, read_bundled
 from gradcheck.commands.trust import leave_of
 from gradcheck.config import load_project
 from gradcheck.matrix import Matrix, assumed, matrix_of
@@ -62,7 +62,7 @@ def matrix(backends: tuple[str, ...], pinned: bool, layout: str, html: str | Non
         project = load_project()
     except ConfigError as error:
         raise fail(str(error)) from None
-    specs, _ = read_specs(())
+    specs = read_bundled()
     chosen = [name.strip() for word in backends for name in word.split(",") if name.strip()] or all_here()
     if pinned:
         for name in chosen:

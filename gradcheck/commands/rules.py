@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gradcheck.commands.specs import fail, read_specs
+from gradcheck.commands.specs import fail, read_bundled
 from gradcheck.rules import Document, Rule, catalogue, citing, rules_of
 from gradcheck.shown import count
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 def rules(names: tuple[str, ...], uncovered: bool) -> None:
     """List the rules of the documents, each with the bundled scenarios that hold implementations to it.
 
-    With names, those rules in full: statement, quote, what was decided, and the scenarios. `gradcheck run -t RULE` runs
-    them. With --uncovered the exit status is 1 if there is anything to print.
+    With names, those rules in full: statement, quote, what was decided, and the scenarios. `gradcheck run --bundled
+    -t RULE` runs them. With --uncovered the exit status is 1 if there is anything to print.
     """
     known = {rule.id: (rule, document) for rule, document in rules_of(catalogue())}
-    specs, _ = read_specs(())
+    specs = read_bundled()
     scenarios = [scenario for spec in specs for scenario in spec.scenarios]
     for name in names:
         if name not in known:

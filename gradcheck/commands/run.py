@@ -16,7 +16,7 @@ from gradcheck.commands.conduct import exit_code, make_pool, run_all, settle, wr
 from gradcheck.commands.exits import NOTHING_SELECTED
 from gradcheck.commands.run_options import color_option, number_of_jobs, report_file, report_option, shard_numbers
 from gradcheck.commands.screen import make_screen
-from gradcheck.commands.specs import fail, is_path, read_specs, selection_options
+from gradcheck.commands.specs import bundled_option, fail, is_path, read_specs, selection_options
 from gradcheck.commands.trust import allow_code_option, leave_of, require_trust
 from gradcheck.commands.watch import run_at_changes
 from gradcheck.config import load_project
@@ -35,6 +35,7 @@ from gradcheck.run.supervisor import ExecutorError
     "-b", "--backend", "backends", multiple=True, metavar="NAME",
     help=f"{', '.join(BACKENDS)}, or a release such as paddle@3.0.0 (see `gradcheck backends`); repeatable.",
 )  # fmt: skip
+@bundled_option
 @selection_options
 @click.option("-j", "--jobs", metavar="N", help="Cases at a time; auto (the default) is one per core.")
 @click.option("-x", "--exitfirst", is_flag=True, help="Stop after the first failure.")
@@ -91,6 +92,7 @@ from gradcheck.run.supervisor import ExecutorError
 def run(
     names: tuple[str, ...],
     backends: tuple[str, ...],
+    bundled: bool,
     keywords: str | None,
     tags: str | None,
     jobs: str | None,
@@ -120,9 +122,9 @@ def run(
 ) -> None:
     """Run scenarios and check their gradients.
 
-    A PATH is a spec file or a folder of them, an ID a scenario or a case (ID@BACKEND) in those files, or in the bundled
-    ones if there is no PATH. Without arguments, all files that [tool.gradcheck] names, or else the bundled ones, are
-    run.
+    A PATH is a spec file or a folder of them, an ID a scenario or a case (ID@BACKEND) in those files. Without a PATH,
+    the files of the project are run: what [tool.gradcheck] names, or else all *.grad.yaml files below its root; an ID
+    that these have not may be one of gradcheck's own.
 
     Exit code: 0 all as expected, 1 something failed, 2 usage or an invalid spec, 3 a bug in gradcheck, 5 nothing
     selected, 130 interrupted.
@@ -140,9 +142,9 @@ def run(
         last = journal.read() if lf or resume else journal.NOTHING
         red = [one.result for one in last.records if not one.result.status.green]
         failed = {name: result.path for result in red for name in result.cases}
-        if lf and not config.paths and not any(map(is_path, names)):
+        if lf and not bundled and not any(map(is_path, names)):
             names = (*names, *dict.fromkeys(failed.values()))
-        specs, ids = read_specs(names, config.paths)
+        specs, ids = read_specs(names, project, bundled=bundled, trusted=leave.for_all or leave.trusted)
         in_cases = [*ids, *(failed if lf else ())]
         places = chosen_backends(backends, in_cases, config, environments_of(leave), require_backend)
         size = parse_size(memory) if memory else MEMORY
@@ -156,7 +158,8 @@ def run(
     except (ConfigError, SelectionError, journal.JournalError, ValueError) as error:
         raise fail(str(error)) from None
     files = [report_file(report) for report in reports]
-    count = number_of_jobs(jobs or config.jobs)
+    cores = number_of_jobs("auto")
+    count = number_of_jobs(jobs) if jobs else min(number_of_jobs(config.jobs), cores)
     if lf:
         cases = last_failed(cases, failed)
     if not cases:

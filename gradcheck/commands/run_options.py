@@ -48,7 +48,7 @@ def number_of_jobs(jobs: str | int) -> int:
     """
     if jobs == "auto":
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if not str(jobs).isdecimal() or int(jobs) < 1:
+    if not re.fullmatch("[0-9]{1,9}", str(jobs)) or int(jobs) < 1:
         raise fail(f"-j {jobs}: write a number from 1 on, or auto")
     return int(jobs)
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import click
 
 from gradcheck.commands.specs import fail, read_specs
-from gradcheck.config import load_config
 from gradcheck.escape import safe
 from gradcheck.pyproject import ConfigError
 from gradcheck.run.plan import plan
@@ -36,7 +35,7 @@ def show(names: tuple[str, ...], reproduce: bool) -> None:
     well where that is done, and dies or raises on such a release.
     """
     try:
-        specs, ids = read_specs(names, load_config().paths)
+        specs, ids = read_specs(names)
         if not ids:
             raise fail("name the scenario to show; `gradcheck list` shows what there is")
         cases = select_ids(plan(specs, ["numpy"]), ids)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,24 +12,39 @@ import click
 
 from gradcheck import garbage
 from gradcheck.case.naming import REFERENCE
-from gradcheck.commands.exits import USAGE
+from gradcheck.commands.exits import NOTHING_SELECTED, USAGE
 from gradcheck.escape import safe
-from gradcheck.resources import bundled_specs
+from gradcheck.pyproject import ConfigError, root_of, table_of
+from gradcheck.resources import bundled_files, bundled_specs
 from gradcheck.shown import count
-from gradcheck.spec.diagnostic import SpecError
+from gradcheck.spec.diagnostic import Diagnostic, SpecError
+from gradcheck.spec.folders import find
 
 if TYPE_CHECKING:
+    from gradcheck.config import Project
     from gradcheck.spec.model import SpecFile
 
+bundled_option = click.option(
+    "--bundled", is_flag=True, help="The specs that come with gradcheck, in place of the project's."
+)
 
-def read_specs(names: Sequence[str], paths: Sequence[str] = ()) -> tuple[list[SpecFile], list[str]]:
+
+def read_specs(
+    names: Sequence[str],
+    project: Project | None = None,
+    *,
+    bundled: bool = False,
+    trusted: bool = False,
+    command: str = "run",
+) -> tuple[list[SpecFile], list[str]]:
     """The spec files that `names` mean, and the names that are ids instead.
 
-    A name is a path if it exists or looks like one. Without paths among the names, those of the configuration are
-    read, or else the bundled specs. ``specs/…`` means the bundled specs where the current folder has none.
+    A name is a path if it exists or looks like one. Without paths among the names, those of the project are read, or
+    with `bundled` those of gradcheck; ids that the project has not are looked for among gradcheck's own.
 
     Raises:
-        SystemExit: a file has mistakes; all are shown, exit status 2.
+        ConfigError: the project's settings cannot be used.
+        SystemExit: a file has mistakes, and all are shown, exit status 2; or there is no file, exit status 5.
     """
     for name in names:
         if REFERENCE.fullmatch(name):
@@ -35,18 +52,116 @@ def read_specs(names: Sequence[str], paths: Sequence[str] = ()) -> tuple[list[Sp
         if name.endswith(".py") and Path(name).is_file():
             module = ".".join(Path(name).with_suffix("").parts)
             raise fail(f"{name} is no spec file; `gradcheck check {module}:LAYER` checks a layer of it")
-    files = [name for name in names if is_path(name)]
+    paths = [name for name in names if is_path(name)]
     ids = [name for name in names if not is_path(name)]
+    files, mistakes = find_specs(paths, project, bundled=bundled, trusted=trusted)
+    if not files and not mistakes and not ids:
+        raise nothing_found(command)
+    specs = read_all(files, mistakes)
+    known = {scenario.id for spec in specs for scenario in spec.scenarios}
+    if not paths and not bundled and not {scenario_of(name) for name in ids} <= known:
+        specs += [without(spec, known) for spec in read_bundled()]
+    return specs, ids
+
+
+def read_bundled() -> list[SpecFile]:
+    """The spec files that come with gradcheck."""
+    return read_all(bundled_files(), ())
+
+
+def read_all(files: Sequence[Path], mistakes: Sequence[Diagnostic]) -> list[SpecFile]:
+    """The spec files.
+
+    Raises:
+        SystemExit: there are `mistakes`, or a file has some; all are shown.
+    """
     try:
         with garbage.kept():
-            from gradcheck.spec.read import load  # here: it loads the model, which `list` has no need of
+            from gradcheck.spec.read import read_all  # here: it loads the model, which `list` has no need of
 
-            return load([located(f) for f in files] or list(paths) or [bundled_specs()]), ids
+            return read_all(files, mistakes)
     except SpecError as error:
         for diagnostic in error.diagnostics:
             click.echo(diagnostic.render(), err=True)
         click.echo(f"{count(len(error.diagnostics), 'mistake')} in spec files; nothing was run", err=True)
         raise SystemExit(USAGE) from None
+
+
+def find_specs(
+    paths: Sequence[str], project: Project | None = None, *, bundled: bool = False, trusted: bool = False
+) -> tuple[list[Path], list[Diagnostic]]:
+    """The spec files that paths of the command line mean, and what is wrong with those.
+
+    Without paths, those of gradcheck (`bundled`) or of the current project: what its settings name, or else all below
+    its root.
+
+    Raises:
+        ConfigError: the project's settings cannot be used, or name files outside it and it is not `trusted`.
+        SystemExit: both paths and `bundled` are given.
+    """
+    if bundled and paths:
+        raise fail(f"--bundled takes the specs that come with gradcheck, and {paths[0]} is not one of them")
+    if bundled:
+        return bundled_files(), []
+    if paths:
+        return find(map(located, paths))
+    if project is None and table_of(Path.cwd()) is not None:
+        from gradcheck.config import load_project  # here: it loads what reads the settings
+
+        project = load_project()
+    if project is not None and project.outside and not trusted:
+        require_trust_in_paths(project)
+    if project is not None and project.config.paths:
+        outside = {path: os.path.realpath(path) for path in project.outside}  # which the user trusts, links included
+        return find(as_seen_from_here(outside.get(path, path)) for path in project.config.paths)
+    return find([as_seen_from_here(str(project_root()))], whole_project=True)
+
+
+def require_trust_in_paths(project: Project) -> None:
+    """See that the user trusts a project whose settings name files outside it.
+
+    Raises:
+        ConfigError: the user does not.
+    """
+    from gradcheck.trusted import Standing, standing
+
+    how = standing(project)
+    if how is not Standing.TRUSTED:
+        what = f"paths: {project.outside[0]} leads out of the project, which is {how}"
+        raise ConfigError(
+            f"{project.file}: [tool.gradcheck] {what}: `gradcheck trust` allows it, or name it on the command line"
+        )
+
+
+def nothing_found(command: str = "run") -> SystemExit:
+    """Say that the project has no spec files, and with which `command` to have gradcheck's own."""
+    where = f"no *.grad.yaml below {project_root()}"
+    return fail(f"{where}; gradcheck's own: gradcheck {command} --bundled", NOTHING_SELECTED)
+
+
+def project_root() -> Path:
+    """The root of the project that the current folder is in."""
+    return root_of(Path(os.path.realpath(Path.cwd())))
+
+
+def as_seen_from_here(path: str) -> str:
+    """A path relative to the current folder, where that is the shorter."""
+    try:
+        relative = os.path.relpath(path)
+    except ValueError:  # on another drive of Windows
+        return path
+    return relative if len(relative) < len(path) else path
+
+
+def scenario_of(name: str) -> str:
+    """The id in the name of a case: ``ID/dtype=float32@numpy``."""
+    return re.split("[/@]", name, maxsplit=1)[0]
+
+
+def without(spec: SpecFile, ids: set[str]) -> SpecFile:
+    """A spec file without the scenarios that have one of the ids."""
+    kept = tuple(scenario for scenario in spec.scenarios if scenario.id not in ids)
+    return spec if len(kept) == len(spec.scenarios) else spec.model_copy(update={"scenarios": kept})
 
 
 def is_path(name: str) -> bool:
@@ -55,11 +170,11 @@ def is_path(name: str) -> bool:
 
 
 def located(name: str) -> Path:
-    """The file that a path means: bundled specs can be named as reports show them, from any folder."""
+    """The file that a path means: a bundled one can be named as reports show it, from any folder."""
     path = Path(name)
-    if not path.exists() and path.parts[:1] == ("specs",):
+    if not os.path.lexists(path) and path.parts[:1] == ("specs",):
         bundled = bundled_specs().joinpath(*path.parts[1:])
-        return bundled if bundled.exists() else path
+        return bundled if bundled.is_file() else path
     return path
 
 

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from gradcheck.codes import CODES
 from gradcheck.commands.rules import full
-from gradcheck.commands.specs import fail, read_specs
-from gradcheck.config import load_config
+from gradcheck.commands.specs import fail, find_specs, read_all, read_bundled
 from gradcheck.escape import one_line, safe
 from gradcheck.hint import hint
 from gradcheck.pyproject import ConfigError
@@ -31,11 +30,11 @@ def explain_all(names: Sequence[str]) -> dict[str, str]:
         SystemExit: a file has mistakes, or nothing has such a name.
     """
     try:
-        paths = load_config().paths
+        found = find_specs(())
     except ConfigError as error:
         raise fail(str(error)) from None
-    bundled = [scenario for spec in read_specs((), ())[0] for scenario in spec.scenarios]
-    own = [scenario for spec in read_specs((), paths)[0] for scenario in spec.scenarios] if paths else []
+    bundled = [scenario for spec in read_bundled() for scenario in spec.scenarios]
+    own = [scenario for spec in read_all(*found) for scenario in spec.scenarios]
     scenarios = {scenario.id: scenario for scenario in [*bundled, *own]}
     rules = {rule.id: (rule, document) for rule, document in rules_of(catalogue())}
     texts = {}

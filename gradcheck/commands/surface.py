@@ -6,6 +6,9 @@ import click
 
 from gradcheck.commands.exits import USAGE
 
+MOST_HINTS = 50
+"""Missing names of which the nearest are looked for: each takes a millisecond or two."""
+
 
 @click.command()
 @click.argument("targets", nargs=-1, required=True, metavar="FILE.py|FOLDER|pkg.module...")
@@ -18,9 +21,11 @@ def surface(context: click.Context, targets: tuple[str, ...]) -> None:
     it lacks some, with 2 if a file cannot be read.
     """
     import pylayer.paddle as facade
+    from gradcheck import garbage
+    from gradcheck.bounded import read_bounded
     from gradcheck.escape import escape
     from gradcheck.shown import count
-    from gradcheck.surface import files_of, missing_in, uses_in
+    from gradcheck.surface import MOST_BYTES, files_of, missing_in, near_to, uses_in
 
     files = []
     for target in targets:
@@ -29,32 +34,42 @@ def surface(context: click.Context, targets: tuple[str, ...]) -> None:
         except FileNotFoundError as error:
             raise click.UsageError(escape(str(error))) from None
     unread, places = 0, 0
-    lacking: dict[str, int] = {}
+    hints: dict[str, str] = {}
     for file in dict.fromkeys(files):
         shown = escape(str(file))
         try:
-            uses = uses_in(file.read_text(encoding="utf-8"), str(file))
+            text = read_bounded(file, MOST_BYTES).decode("utf-8-sig")
+            with garbage.kept():
+                uses = uses_in(text, str(file))
         except SyntaxError as error:
-            click.echo(f"{shown}:{error.lineno or 1}:{error.offset or 1}: {error.msg}: this is no Python", err=True)
+            click.echo(
+                f"{shown}:{error.lineno or 1}:{error.offset or 1}: {escape(error.msg)}: this is no Python", err=True
+            )
             unread += 1
             continue
-        except (OSError, ValueError, RecursionError) as error:
-            click.echo(f"{shown}: cannot be read: {escape(str(error))}", err=True)
+        except (RecursionError, MemoryError, OverflowError):
+            click.echo(f"{shown}: cannot be read: it is too deeply nested for Python's parser", err=True)
+            unread += 1
+            continue
+        except (OSError, ValueError) as error:
+            why = error.strerror if isinstance(error, OSError) else None
+            click.echo(f"{shown}: cannot be read: {escape(why or str(error))}", err=True)
             unread += 1
             continue
         for use in uses:
             found = missing_in(facade, use.name)
             if found is None:
                 continue
-            name, near = found
-            hint = f" Did you mean {' or '.join(near)}?" if near else ""
-            click.echo(f"{shown}:{use.line}:{use.column}: {name} is not part of the bundled engine.{hint}")
+            name, module = found
+            if name not in hints:
+                near = near_to(name, module) if len(hints) < MOST_HINTS else []
+                hints[name] = f" Did you mean {' or '.join(near)}?" if near else ""
+            click.echo(f"{shown}:{use.line}:{use.column}: {name} is not part of the bundled engine.{hints[name]}")
             places += 1
-            lacking[name] = lacking.get(name, 0) + 1
     read = len(dict.fromkeys(files)) - unread
     counted = f"{count(read, 'file')} read"
-    if lacking:
-        click.echo(f"{count(len(lacking), 'name')} missing, used in {count(places, 'place')}; {counted}")
+    if hints:
+        click.echo(f"{count(len(hints), 'name')} missing, used in {count(places, 'place')}; {counted}")
     elif read:
         click.echo(f"the bundled engine has all names; {counted}")
-    context.exit(USAGE if unread else 1 if lacking else 0)
+    context.exit(USAGE if unread else 1 if hints else 0)

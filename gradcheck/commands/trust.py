@@ -4,8 +4,9 @@ that the user trusts, allows it.
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -14,11 +15,12 @@ import click
 from click.core import ParameterSource
 
 from gradcheck import trusted
+from gradcheck.bounded import read_bounded
 from gradcheck.case.case import Case
 from gradcheck.commands.specs import fail
 from gradcheck.config import Project, load_project
 from gradcheck.escape import one_line, safe
-from gradcheck.pyproject import ConfigError, nearest_file
+from gradcheck.pyproject import MOST_BYTES, ConfigError, nearest_file
 from gradcheck.resources import bundled_specs
 from gradcheck.shown import count, shown_path
 from gradcheck.trusted import Standing
@@ -29,8 +31,6 @@ if TYPE_CHECKING:
 REFUSALS_SHOWN = 20
 VARIABLE = "GRADCHECK_ALLOW_CODE"
 SECTION = "[tool.gradcheck]"
-NEEDS_TRUST = ("allow-code", "environments")
-"""The keys of the section that hold only where the user trusts the project."""
 
 allow_code_option = click.option(
     "--allow-code",
@@ -47,7 +47,7 @@ allow_code_option = click.option(
 @click.option("--list", "listed", is_flag=True, help="List the projects that are trusted.")
 @click.option("--revoke", is_flag=True, help="Trust the project no more.")
 def trust(path: Path, listed: bool, revoke: bool) -> None:
-    """Trust a project: believe `allow-code` and `environments` in its pyproject.toml.
+    """Trust a project: believe `allow-code`, `environments`, and `paths` that lead out of it, in its pyproject.toml.
 
     PATH is a folder of the project, by default the current one; its pyproject.toml is the nearest one upward, no
     further than a folder with .git. Code in the spec files of that project then runs without --allow-code, and the
@@ -71,15 +71,22 @@ def show_trusted() -> None:
     """A line for each trusted project: where it is, and whether that still holds."""
     known = trusted.entries()
     for root in sorted(known):
-        try:
-            project = load_project(Path(root))
-            here = project.file is not None and str(project.file.parent) == root
-            state = trusted.standing(project) if here else "it has no [tool.gradcheck] any more"
-        except ConfigError as error:
-            state = str(error)
-        click.echo(f"{safe(root)}: {one_line(state)}")
+        click.echo(f"{safe(root)}: {one_line(state_of(root, known))}")
     if not known:
         click.echo("no project is trusted")
+
+
+def state_of(root: str, known: Mapping[str, str]) -> str:
+    """How a project of the user's list stands."""
+    if not os.path.isdir(root):
+        return "it is not there any more"
+    try:
+        project = load_project(Path(root))
+    except ConfigError as error:
+        return str(error)
+    if project.file is None or str(project.file.parent) != root:
+        return "it has no [tool.gradcheck] any more"
+    return trusted.standing(project, known)
 
 
 def revoke_trust(path: Path) -> None:
@@ -88,12 +95,13 @@ def revoke_trust(path: Path) -> None:
     Raises:
         SystemExit: none is trusted there.
     """
-    file = nearest_file(path.resolve())
-    for root in (path.resolve(), *([file.parent] if file else [])):
-        if trusted.revoke(root):
-            click.echo(f"{safe(str(root))}: not trusted any more")
+    here = Path(os.path.realpath(path))
+    file = nearest_file(here)
+    for folder in (here, *([file.parent] if file else [])):
+        if trusted.revoke(folder):
+            click.echo(f"{safe(str(folder))}: not trusted any more")
             return
-    raise fail(f"{safe(str(path.resolve()))}: not trusted; `gradcheck trust --list` shows what is")
+    raise fail(f"{safe(str(here))}: not trusted; `gradcheck trust --list` shows what is")
 
 
 def give_trust(path: Path) -> None:
@@ -109,7 +117,7 @@ def give_trust(path: Path) -> None:
         raise fail(
             f"{safe(str(path))}: there is no pyproject.toml with {SECTION} to trust; `gradcheck init` writes one"
         )
-    if not project.config.needs_trust:
+    if not project.asks:
         what = f"{SECTION} asks for nothing that needs trust; write `allow-code = true` there first"
         raise fail(f"{shown_path(str(project.file))}: {what}")
     trusted.trust(project)
@@ -117,6 +125,8 @@ def give_trust(path: Path) -> None:
         click.echo(asking(project))
     for name, interpreter in project.config.environments.items():
         click.echo(f"{shown_path(str(project.file))}: {name} is run by {safe(interpreter)}")
+    for outside in project.outside:
+        click.echo(f"{shown_path(str(project.file))}: {safe(outside)} is read")
     click.echo(f"{safe(str(project.file.parent))}: trusted until {SECTION} changes")
 
 
@@ -141,15 +151,15 @@ class Leave(NamedTuple):
         if self.for_all or not self.trusted or self.project.file is None or not self.project.config.allow_code:
             return self.for_all
         places = [self.project.file.parent, *map(Path, self.project.config.paths)]
-        return any(path.resolve().is_relative_to(place.resolve()) for place in places)
+        real = Path(os.path.realpath(path))
+        return any(real.is_relative_to(os.path.realpath(place)) for place in places)
 
     def believed(self) -> str:
         """What of the project and of the environment is believed, in one line; empty if they say nothing."""
         parts = [f"code allowed by {VARIABLE}"] * self.by_variable
         if self.project.file is not None:
-            asking = [key for key in NEEDS_TRUST if self.project.table.get(key)]
-            keys = [key for key in self.project.table if key not in asking]
-            asked = [f"its {key} {self.holds(key)}: the project is {self.standing}" for key in asking]
+            keys = [key for key in self.project.table if key not in self.project.asks]
+            asked = [f"its {key} {self.holds(key)}: the project is {self.standing}" for key in self.project.asks]
             said = [f"sets {', '.join(keys)}"] * bool(keys) + asked
             parts.append(f"{shown_path(str(self.project.file))} {' · '.join(said)}")
         return " · ".join(parts)
@@ -168,14 +178,14 @@ def leave_of(project: Project, allow_code: bool) -> Leave:
     """
     source = click.get_current_context().get_parameter_source("allow_code")
     by_variable = allow_code and source is ParameterSource.ENVIRONMENT
-    return Leave(allow_code, by_variable, project, trusted.standing(project) if project.config.needs_trust else None)
+    return Leave(allow_code, by_variable, project, trusted.standing(project) if project.asks else None)
 
 
 def asking(project: Project) -> str:
     """The place and the text of the line in which a project asks for leave."""
     number = 1
-    with suppress(OSError, UnicodeDecodeError):
-        lines = (project.file or Path()).read_text(encoding="utf-8").splitlines()
+    with suppress(OSError, ValueError):
+        lines = read_bounded(project.file or Path(), MOST_BYTES).decode("utf-8").splitlines()
         number = next((at for at, line in enumerate(lines, 1) if re.match(r"[^#]*\ballow-code\b", line)), 1)
     return f"{shown_path(str(project.file))}:{number}: allow-code = true"
 

@@ -8,32 +8,39 @@ from dataclasses import asdict
 import click
 
 from gradcheck import garbage
+from gradcheck.commands.specs import bundled_option, fail, find_specs, nothing_found
 from gradcheck.escape import WithoutCommands, escape
-from gradcheck.resources import bundled_specs
+from gradcheck.pyproject import ConfigError
 from gradcheck.shown import count
 from gradcheck.spec.diagnostic import Diagnostic, SpecError
-from gradcheck.spec.read import find, read, read_bytes, shared_ids
+from gradcheck.spec.read import read, read_bytes, shared_ids
 
 _MOST_SHOWN = 100
 
 
 @click.command()
 @click.argument("paths", nargs=-1, metavar="[PATH|-]...")
+@bundled_option
 @click.option(
     "--format", "layout", type=click.Choice(["text", "json", "github"]), default="text",
     help="How mistakes are printed: for a reader, for programs, or as annotations on GitHub.",
 )  # fmt: skip
 @click.pass_context
-def validate(context: click.Context, paths: tuple[str, ...], layout: str) -> None:
+def validate(context: click.Context, paths: tuple[str, ...], bundled: bool, layout: str) -> None:
     """Check spec files, or all *.grad.yaml files below folders, without running anything; ``-`` reads one from stdin.
 
-    Without a PATH the bundled specs are checked. Exits with 0 if all is well, with 2 if there are mistakes.
+    Without a PATH those of the project are checked: what [tool.gradcheck] names, or else all below its root. Exits with
+    0 if all is well, with 2 if there are mistakes, with 5 if there is no file.
     """
-    if not paths:
-        paths = (str(bundled_specs()),)
-    files, empty = find(path for path in paths if path != "-")
+    named = [path for path in paths if path != "-"]
+    try:
+        files, unfit = ([], []) if paths and not named else find_specs(named, bundled=bundled)
+    except ConfigError as error:
+        raise fail(str(error)) from None
+    if not files and not unfit and not paths:
+        raise nothing_found("validate")
     good = []
-    results: dict[str, list[Diagnostic]] = {one.path: [one] for one in empty}
+    results: dict[str, list[Diagnostic]] = {one.path: [one] for one in unfit}
     for name in [*map(str, files), *("-" for path in paths if path == "-")]:
         results[name] = []
         try:

@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 
 from gradcheck.commands.exits import INTERRUPTED
-from gradcheck.commands.specs import fail, is_path
+from gradcheck.commands.specs import fail, is_path, project_root
 from gradcheck.config import load_project
 from gradcheck.escape import safe
 from gradcheck.pyproject import ConfigError
@@ -27,7 +27,7 @@ SUFFIXES = (".py", ".grad.yaml", "pyproject.toml")
 def run_at_changes(names: Sequence[str]) -> int:
     """Run now and after every change, each time in a process of its own, which sees files as they are then.
 
-    Watched are the paths among `names`, the paths of the configuration, and the project's folder, else the current one.
+    Watched are the paths among `names`, the paths of the configuration, and the project's root.
 
     Returns:
         The exit code, once Ctrl-C has been pressed.
@@ -43,7 +43,7 @@ def run_at_changes(names: Sequence[str]) -> int:
         project = load_project()
     except ConfigError as error:
         raise fail(str(error)) from None
-    folder = project.file.parent if project.file is not None else Path.cwd()
+    folder = project_root()
     named = [Path(name) for name in (*filter(is_path, names), *project.config.paths)]
     places = [path for path in {folder, *named} if path.exists()]
     quiet = watchfiles.DefaultFilter()  # leaves .git, .venv, __pycache__ and the like out

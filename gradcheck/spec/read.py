@@ -13,13 +13,12 @@ from pydantic import ValidationError
 from gradcheck.spec import rules
 from gradcheck.spec.code import first_line
 from gradcheck.spec.diagnostic import Diagnostic, SpecError
+from gradcheck.spec.folders import find
 from gradcheck.spec.messages import report_errors
 from gradcheck.spec.model import Scenario, SpecFile
 from gradcheck.spec.resolve import resolve
 from gradcheck.spec.text import SpecText, decode, read_text
 from gradcheck.spec.tree import Node, describe, parse
-
-SUFFIX = ".grad.yaml"
 
 _CODE = ("layer", "script", "call")
 _POSITION_DEPTH = 4  # backends.paddle.expect.gradient; expressions below expect.values
@@ -40,32 +39,21 @@ def read_bytes(raw: bytes, path: str) -> SpecFile:
     return _interpret(decode(raw, path))
 
 
-def find(paths: Iterable[str | os.PathLike[str]]) -> tuple[list[Path], list[Diagnostic]]:
-    """The files that `paths` name, each once: files as they are, folders with all ``*.grad.yaml`` below them.
-
-    The diagnostics tell of folders without any. A file that is missing is left for `read` to report.
-    """
-    files: dict[str, Path] = {}
-    empty: list[Diagnostic] = []
-    for path in map(Path, paths):
-        below = [path]
-        if path.is_dir():
-            below = sorted(path.rglob(f"*{SUFFIX}"))
-            if not below:
-                help = f"spec files are named <topic>{SUFFIX}"
-                empty.append(Diagnostic(str(path), 0, 0, 0, f"there is no *{SUFFIX} file in this folder", help))
-        for file in below:
-            files.setdefault(os.path.realpath(file), file)
-    return list(files.values()), empty
-
-
 def load(paths: Iterable[str | os.PathLike[str]]) -> list[SpecFile]:
     """The spec files that `paths` (files or folders) name, in order.
 
     Raises one SpecError with the mistakes of all of them, ids used in more than one file included.
     """
+    return read_all(*find(paths))
+
+
+def read_all(files: Iterable[Path], mistakes: Iterable[Diagnostic] = ()) -> list[SpecFile]:
+    """The spec files, in order.
+
+    Raises one SpecError with `mistakes` and those of all files, ids used in more than one file included.
+    """
     specs: list[SpecFile] = []
-    files, mistakes = find(paths)
+    mistakes = list(mistakes)
     for file in files:
         try:
             specs.append(read(file))

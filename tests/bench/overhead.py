@@ -26,7 +26,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "engine")]
 
 from gradcheck.case.case import Case  # noqa: E402
 from gradcheck.case.execute import execute  # noqa: E402
-from gradcheck.commands.specs import read_specs  # noqa: E402
+from gradcheck.commands.specs import read_bundled  # noqa: E402
 from gradcheck.result import Status  # noqa: E402
 from gradcheck.run.inside import run_here  # noqa: E402
 from gradcheck.run.plan import plan  # noqa: E402
@@ -101,7 +101,7 @@ def main() -> None:
     parser.add_argument("--many", type=int, default=0)
     parser.add_argument("--json", type=Path, help="also write the figures to this file")
     options = parser.parse_args()
-    cases = [case for case in plan(read_specs((), ())[0], [options.backend]) if case.not_run() is None]
+    cases = [case for case in plan(read_bundled(), [options.backend]) if case.not_run() is None]
     with Pool(2) as pool:  # what fails on an installed Paddle may end the process of the loop
         cases = [case for case in cases if pool.run(case).status in (Status.PASS, Status.KINK)]
 
@@ -120,7 +120,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for jobs in (1, 2):
             run = whole[jobs] = statistics.median(
-                seconds_of(Path(folder), "-b", options.backend, "-j", str(jobs))[0] for _ in range(options.rounds)
+                seconds_of(Path(folder), "--bundled", "-b", options.backend, "-j", str(jobs))[0]
+                for _ in range(options.rounds)
             )
             print(f"  whole run, -j {jobs}      {run:6.2f} s, start included")
         if options.many:

@@ -81,10 +81,10 @@ def test_no_file_above_a_clone_counts(project, kind):
             'environments must be a table of interpreters, such as {"paddle@3.0.0" = "/opt/paddle-3.0.0/bin/python"}, '
             "not {'paddle': '/bin/python'}: paddle has no version",
         ),
-        ("jobs = 0", 'jobs must be "auto" or a number from 1 on, not 0'),
-        ("jobs = true", 'jobs must be "auto" or a number from 1 on, not True'),
-        ("timeout = -1", "timeout must be a number of seconds above 0, not -1"),
-        ("timeout = inf", "timeout must be a number of seconds above 0, not inf"),
+        ("jobs = 0", 'jobs must be "auto" or a number from 1 to 1,000, not 0'),
+        ("jobs = true", 'jobs must be "auto" or a number from 1 to 1,000, not True'),
+        ("timeout = -1", "timeout must be a number of seconds above 0, at most 86,400, not -1"),
+        ("timeout = inf", "timeout must be a number of seconds above 0, at most 86,400, not inf"),
     ],
 )
 def test_a_mistake_is_named_with_what_to_write(project, text, message):

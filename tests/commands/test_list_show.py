@@ -83,11 +83,11 @@ def test_list_says_what_cannot_be_found(files, gradcheck, arguments, code, messa
 
 
 def test_of_the_bundled_specs_list_reads_no_more_than_it_shows_and_that_rightly(gradcheck):
-    listed = json.loads(gradcheck("list", "--json").out)
+    listed = json.loads(gradcheck("list", "--bundled", "--json").out)
     scenarios = [scenario for spec in load([bundled_specs()]) for scenario in spec.scenarios]
     assert listed == [plain(scenario) for scenario in scenarios]
     one = listed[len(listed) // 2]
-    assert json.loads(gradcheck("list", "--json", one["id"]).out) == [one]
+    assert json.loads(gradcheck("list", "--bundled", "--json", one["id"]).out) == [one]
 
 
 @pytest.mark.parametrize(
@@ -99,9 +99,9 @@ def test_a_mistake_in_what_is_listed_is_shown(files, gradcheck, folder, monkeypa
     assert outlines(file) is None
     expected = gradcheck("list", ".")
     assert (expected.code, expected.out) == (2, "")
-    monkeypatch.setattr("gradcheck.commands.list.bundled_specs", lambda: folder)
-    monkeypatch.setattr("gradcheck.commands.specs.bundled_specs", lambda: folder)
-    assert gradcheck("list").code == 2
+    for module in ("list", "specs"):
+        monkeypatch.setattr(f"gradcheck.commands.{module}.bundled_files", lambda: sorted(folder.glob("*.grad.yaml")))
+    assert gradcheck("list", "--bundled").code == 2
 
 
 def test_list_and_show_read_the_files_of_the_configuration(files, gradcheck, folder):

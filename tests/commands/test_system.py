@@ -151,7 +151,7 @@ def test_ctrl_c_in_the_middle_of_an_import_is_130_without_a_word(folder, tmp_pat
 
 # --------------------------------------------------------------------- imports from the current folder
 @pytest.mark.parametrize("start", STARTS)
-@pytest.mark.parametrize("command", ["list", "run -k apply-tanh"])
+@pytest.mark.parametrize("command", ["list --bundled", "run --bundled -k apply-tanh"])
 def test_no_module_of_the_current_folder_is_imported(folder, start, command):
     for module in ("click", "difflib", "yaml", "signal", "numpy", "ml_dtypes"):
         (folder / f"{module}.py").write_text("open('ran', 'w').close()\n")

@@ -72,11 +72,6 @@ def test_an_empty_folder_does_not_hide_the_other_paths(folder):
     assert "good.grad.yaml: ok, 1 scenario\n" in output
 
 
-def test_without_a_path_the_bundled_specs_are_checked(folder, monkeypatch):
-    monkeypatch.setattr("gradcheck.commands.validate.bundled_specs", lambda: folder)
-    assert run() == (0, f"{folder / 'good.grad.yaml'}: ok, 1 scenario\n1 file, 1 scenario: all valid\n")
-
-
 def test_a_flood_of_mistakes_is_cut_and_counted(folder):
     (folder / "flood.grad.yaml").write_text(
         GOOD.replace("ID", "flood") + "".join(f"    k{number}: 1\n" for number in range(300))
