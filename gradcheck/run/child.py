@@ -32,8 +32,8 @@ ABORT_GRACE = 1.0
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 RESET = ("SIGINT", "SIGQUIT", "SIGHUP", "SIGTERM")
-"""Signals that whoever starts the command may have it ignore, as a shell does in the background. No result must depend on
-that, so in the process of a case they do what they do by default."""
+"""Signals that whoever starts the command may have it ignore, as a shell does in the background. No result must depend
+on that, so in the process of a case they do what they do by default."""
 
 
 class MemoryExceededError(Exception):

@@ -11,6 +11,8 @@ import tempfile
 import threading
 import uuid
 
+from pydantic import TypeAdapter
+
 from gradcheck.case.case import Case
 from gradcheck.result import Result, Status
 from gradcheck.run.channel import pair
@@ -20,6 +22,7 @@ from gradcheck.run.outcome import how_it_ended, result_of
 from gradcheck.run.reaper import PATIENCE
 from gradcheck.run.spawn import environment, python
 from gradcheck.run.start import START_LIMIT, StartError, started
+from gradcheck.run.supervisor import ExecutorError
 
 MARK = "GRADCHECK_WORKER"
 """Environment variable that tells which worker a process descends from."""
@@ -34,6 +37,12 @@ LACKING = (
     "this system permits no namespaces, so what a case leaves in /dev/shm and in System V memory stays there, and no "
     "limit counts it"
 )
+
+
+READY = TypeAdapter(tuple[int, bool])
+"""What a worker sends first: its process, and whether its cases have namespaces of their own."""
+ANSWER = TypeAdapter(tuple[str, Outcome])
+"""What it sends for a request: the word of that, and what became of the case."""
 
 
 class AnswerError(Exception):
@@ -71,8 +80,8 @@ class Process:
             TimeoutError: it neither came nor did the process end.
         """
         try:
-            self.pid, own = json.loads(self.channel.receive(MOST_MESSAGE, START_LIMIT))
-        except ConnectionError:
+            self.pid, own = READY.validate_json(self.channel.receive(MOST_MESSAGE, START_LIMIT))
+        except (ConnectionError, ValueError):
             return False
         self.lacking = "" if own else LACKING
         return True
@@ -85,16 +94,15 @@ class Process:
             OSError: the process is no more.
             AnswerError: what came is no answer to this, or more than one.
         """
-        nonce = secrets.token_hex(16)
+        word = secrets.token_hex(16)
         request = json.dumps([case.model_dump_json(), case.timeout, case.memory])
         seconds = case.timeout + GRACE
-        self.channel.send(request.encode(), nonce.encode(), seconds=seconds)
+        self.channel.send(request.encode(), word.encode(), seconds=seconds)
         try:
-            said, *values = json.loads(self.channel.receive(MOST_MESSAGE, seconds))
-            outcome = Outcome(*values)
-        except (ValueError, TypeError) as error:
+            said, outcome = ANSWER.validate_json(self.channel.receive(MOST_MESSAGE, seconds))
+        except ValueError as error:
             raise AnswerError from error
-        if said != nonce or not self.channel.quiet():
+        if said != word or not self.channel.quiet():
             raise AnswerError
         return outcome
 
@@ -152,7 +160,10 @@ class ForkingWorker:
             self.process = None
         try:
             process = self.process = self.process or started(self.started_as, self.make, "the worker process")
-        except StartError as error:
+        except (StartError, RuntimeError, ExecutorError) as error:
+            self.process = None
+            if not isinstance(error, StartError):
+                raise
             return case.result(Status.CRASH, str(error))
         self.lacking = process.lacking
         try:

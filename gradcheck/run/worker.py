@@ -37,7 +37,7 @@ def main() -> None:
 
     ``sys.argv`` names the function that runs a case, as ``module:function``, the backend of all cases, and the number
     of the channel's socket. A request is two messages: a list as JSON (the case as JSON, its time limit in seconds, its
-    memory limit in bytes), and a word with which the answer must begin, before the fields of an Outcome. That word is
+    memory limit in bytes), and a word with which the answer must begin, before the Outcome as a list. That word is
     read when the process of the case is no more, so no case ever has it.
     """
     execute, backend, number = sys.argv[1:4]
@@ -52,8 +52,8 @@ def main() -> None:
         while True:
             text, seconds, memory = json.loads(channel.receive(MOST_REQUEST))
             outcome = runner.run(text, seconds, memory)
-            nonce = channel.receive(MOST_REQUEST).decode()
-            channel.send(json.dumps([nonce, *outcome], ensure_ascii=False).encode())
+            word = channel.receive(MOST_REQUEST).decode()
+            channel.send(json.dumps([word, outcome], ensure_ascii=False).encode())
             namespaces.renew()
 
 

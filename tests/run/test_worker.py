@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 
 import pytest
@@ -198,3 +199,17 @@ def test_a_case_leaves_no_file_descriptors_open_in_its_worker(pool, case):
 
 def test_this_process_is_not_the_one_that_runs_cases(pool, case):
     assert pool.run(case("import os\nsaid = os.getpid()")).message != str(os.getpid())
+
+
+@linux_only
+def test_signals_that_the_command_was_started_to_ignore_do_in_a_case_what_they_do_elsewhere(make_pool, case):
+    names = ("SIGINT", "SIGHUP", "SIGTERM", "SIGQUIT")
+    before = {name: signal.signal(getattr(signal, name), signal.SIG_IGN) for name in names}
+    try:
+        with make_pool() as one:
+            for name in names:
+                result = one.run(case(f"import os, signal; os.kill(os.getpid(), signal.{name})"))
+                assert result.message == f"the process was killed by {name}"
+    finally:
+        for name, handler in before.items():
+            signal.signal(getattr(signal, name), handler)
