@@ -98,6 +98,18 @@ def test_an_answer_without_an_end_is_none(pool, case):
     assert (result.status, result.message) == (Status.CRASH, "the process sent something that is no result")
 
 
+def test_a_case_that_answers_twice_is_a_crash(pool, case):
+    """Its own forged answer, a right one by its form, and then the one that its process sends at the end."""
+    forged = (
+        "import json, os\n"
+        "one = dict(name='one@numpy', scenario='one', backend='numpy', path='p', line=1, column=1, status='PASS')\n"
+        "for fd in range(3, 50):\n"
+        "  try: os.write(fd, json.dumps(one | {'message': 'forged'}).encode() + b'\\n')\n  except OSError: pass"
+    )
+    result = pool.run(case(forged))
+    assert (result.status, result.message) == (Status.CRASH, "the process sent something that is no result")
+
+
 def test_output_that_is_no_text_is_shown_as_well_as_can_be(pool, case):
     result = pool.run(case("import os\nos.write(1, b'\\xff ok\\n')\nprint('\\udc80')"))
     assert result.status is Status.PASS
