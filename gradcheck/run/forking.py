@@ -7,6 +7,7 @@ import os
 import secrets
 import signal
 import subprocess
+import sys
 import tempfile
 import threading
 import uuid
@@ -18,6 +19,7 @@ from gradcheck.result import Result, Status
 from gradcheck.run.channel import pair
 from gradcheck.run.child import MOST_ANSWER, Outcome
 from gradcheck.run.limits import kill_marked
+from gradcheck.run.namespaces import PR_SET_DUMPABLE
 from gradcheck.run.outcome import how_it_ended, result_of
 from gradcheck.run.reaper import PATIENCE
 from gradcheck.run.spawn import environment, python
@@ -49,6 +51,14 @@ class AnswerError(Exception):
     """What came from a worker is no answer to the request."""
 
 
+def hidden(command: list[str]) -> list[str]:
+    """A command for a Python program into which no other process looks, from before its imports, which take a while."""
+    *interpreter, program = command
+    if sys.platform != "linux":
+        return command
+    return [*interpreter, f"import ctypes; ctypes.CDLL(None).prctl({PR_SET_DUMPABLE}, 0, 0, 0, 0)\n{program}"]
+
+
 class Process:
     """A worker process, below a process that ends what cases leave (`run.reaper`), and the channel to it.
 
@@ -63,7 +73,7 @@ class Process:
         self.log = tempfile.TemporaryFile()  # noqa: SIM115 - closed by end()
         self.channel, theirs = pair()
         self.popen = subprocess.Popen(
-            [*python("gradcheck.run.worker", interpreter), execute, backend, str(theirs.fileno())],
+            [*hidden(python("gradcheck.run.worker", interpreter)), execute, backend, str(theirs.fileno())],
             stdin=subprocess.DEVNULL,
             stdout=self.log,
             stderr=self.log,

@@ -88,6 +88,7 @@ def enter_namespaces() -> bool:
     if user == 0:  # in a namespace of users it would lose its rights on the files of others
         raise PermissionError
     checked(_libc.unshare(wanted | CLONE_NEWUSER))
+    prctl(PR_SET_DUMPABLE, 1)  # else the files below would be root's
     with suppress(OSError):
         Path("/proc/self/setgroups").write_text("deny")
         Path("/proc/self/uid_map").write_text(f"{user} {user} 1")
