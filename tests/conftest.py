@@ -6,6 +6,7 @@ that are the same in every run, so that a failure is of the change at hand. To h
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -26,3 +27,16 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         patch.setenv("XDG_STATE_HOME", str(place / "state"))
         patch.delenv("GRADCHECK_ALLOW_CODE", raising=False)
         yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def signals() -> None:
+    """Processes that tests start get SIGINT and SIGHUP as from a terminal, also where the tests run in the background.
+
+    A signal that is ignored stays so in a new program; one with a handler has its default there. This process goes on
+    to do nothing about those that it was started to ignore.
+    """
+    for name in ("SIGINT", "SIGHUP"):
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, lambda number, frame: None)

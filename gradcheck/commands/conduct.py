@@ -101,6 +101,8 @@ def run_all(
             if failures == limit:
                 break
     screen.finish(results, time.perf_counter() - started, left(cases, results))
+    if lacking := getattr(pool, "lacking", ""):  # a cluster does not tell
+        click.echo(f"gradcheck: {lacking} (SECURITY.md, What a case can break)", err=True)
     if side_by_side.compared:
         what = count(side_by_side.compared, "pair")
         click.echo(f"gradcheck: outputs and gradients of {what} of cases compared across backends", err=True)

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import select
 import signal
-import sys
+import socket
 import time
+import traceback
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import NamedTuple, NoReturn
 
 from gradcheck.run.limits import Used, kill_children, used_below
+from gradcheck.run.namespaces import Namespaces, prctl
 
-READY = "ready\n"
-"""What a worker says first: the imports went well."""
 OUTPUT_KEPT = 16_000
 """Bytes of what a case prints that are kept, from the end."""
 MOST_ANSWER = 32 << 20
@@ -23,13 +22,18 @@ MOST_ANSWER = 32 << 20
 POLL = 0.2
 """Seconds between looks at whether a silent process is still alive, and at its memory."""
 ENDING = 0.005
-"""The same once its pipe is closed, which happens just before it ends."""
+"""The same once its pipe is closed, which happens just before it ends, where the system does not tell of the end."""
+TWO_ANSWERS = "more than one line"
+"""Stands for the answer of a process that sent something after its first line."""
 
 ABORT_GRACE = 1.0
 """Seconds that a process whose time is up has to print where it is."""
 
 PR_SET_PDEATHSIG = 1
-PR_SET_CHILD_SUBREAPER, PR_GET_CHILD_SUBREAPER = 36, 37
+PR_SET_CHILD_SUBREAPER = 36
+RESET = ("SIGINT", "SIGQUIT", "SIGHUP", "SIGTERM")
+"""Signals that whoever starts the command may have it ignore, as a shell does in the background. No result must depend
+on that, so in the process of a case they do what they do by default."""
 
 
 class MemoryExceededError(Exception):
@@ -40,7 +44,7 @@ class Outcome(NamedTuple):
     """What became of a process that ran a case."""
 
     answer: str
-    """The first line that it sent, a Result as JSON unless the case forged it; empty if it sent no whole line."""
+    """The line that it sent, a Result as JSON unless the case forged it; empty if it sent no whole line."""
     printed: str
     """The end of what it printed."""
     exit_code: int | None
@@ -51,33 +55,42 @@ class Outcome(NamedTuple):
 
 
 class Child:
-    """A new process with a session of its own, which does `work` and ends; `work` is given the pipe for its answer.
+    """A new process with a session of its own, which does `work` and ends; `work` is given the socket for its answer.
 
     `private` are files of this process that the new one must not have, `before` is what this process occupies.
     """
 
-    def __init__(self, work: Callable[[int], NoReturn], private: Iterable[int], before: Used) -> None:
-        self.answer_fd, answer_write = os.pipe()
+    def __init__(
+        self, work: Callable[[int], NoReturn], private: Iterable[int], before: Used, namespaces: Namespaces
+    ) -> None:
+        ours, theirs = socket.socketpair()  # which another process cannot open, as it could a pipe
+        self.answer_fd, answer_write = ours.detach(), theirs.detach()
         self.printed_fd, printed_write = os.pipe()
         self.answer, self.printed = bytearray(), b""
-        self.answered = False
-        """Whether its answer is there, or more than one could be."""
         self.exit_code: int | None = None
         """As subprocess has it: negative for a signal; None while it runs."""
-        self.before = before
+        self.before, self.own_files = before, namespaces.own
         self.pid = os.fork()
         if self.pid == 0:
-            enter(printed_write, (*private, self.answer_fd, self.printed_fd))
-            work(answer_write)
+            try:
+                enter(printed_write, (*private, self.answer_fd, self.printed_fd), namespaces)
+                work(answer_write)
+            except BaseException:  # it must not go on as its parent does
+                traceback.print_exc()
+            finally:
+                os._exit(1)
         os.close(answer_write)
         os.close(printed_write)
         self.open = [self.answer_fd, self.printed_fd]
+        self.end_fd = end_of(self.pid)
+        if self.end_fd is not None:
+            self.open.append(self.end_fd)
 
     def watch(self, seconds: float, parent_fd: int, memory: int | None = None) -> bool:
-        """Read what it sends until it has answered or ended; False if it has not after `seconds`.
+        """Read what it sends until it has ended; False if it has not after `seconds`.
 
         Raises:
-            SystemExit: the pipe `parent_fd` was closed.
+            SystemExit: the other end of `parent_fd` was closed.
             MemoryExceededError: it and its processes occupy more than `memory` bytes.
         """
         now = time.perf_counter()
@@ -85,18 +98,27 @@ class Child:
         while (now := time.perf_counter()) < deadline:
             if now >= look:
                 look = now + POLL
-                if memory is not None and used_below(self.before) > memory:
+                if memory is not None and used_below(self.before, self.own_files) > memory:
                     raise MemoryExceededError
-            pause = POLL if self.answer_fd in self.open else ENDING
-            ready, _, _ = select.select([*self.open, parent_fd], [], [], min(deadline - now, pause))
+            pause = POLL if self.end_fd is not None or self.answer_fd in self.open else ENDING
+            ready = self.ready(min(deadline - now, pause), parent_fd)
             if parent_fd in ready:
                 raise SystemExit
             self.read(ready)
-            if self.answered:
+            if len(self.answer) > MOST_ANSWER:
                 return True
-            if (self.answer_fd not in self.open or not ready) and self.has_ended():
+            if (self.end_fd is None or self.end_fd in ready) and self.has_ended():
                 return True  # a process that it started may still hold its pipes open
         return False
+
+    def ready(self, seconds: float, parent_fd: int | None = None) -> list[int]:
+        """What can be read, or has ended, within `seconds`; `parent_fd` is among it if its other end is closed."""
+        poll = select.poll()
+        for fd in self.open:
+            poll.register(fd, select.POLLIN)
+        if parent_fd is not None:
+            poll.register(parent_fd, 0)  # what is sent stays there; that it was closed is told all the same
+        return [fd for fd, _ in poll.poll(1000 * seconds)]
 
     def has_ended(self) -> bool:
         """Whether the process is no more; its exit code is then known."""
@@ -110,32 +132,35 @@ class Child:
     def read(self, ready: list[int]) -> None:
         """Read once from each of the pipes that are ready."""
         for fd in ready:
-            chunk = os.read(fd, 1 << 16)
+            if fd == self.end_fd:
+                continue
+            chunk = b""
+            with suppress(ConnectionResetError):  # an end, too
+                chunk = os.read(fd, 1 << 16)
             if not chunk:
                 self.open.remove(fd)
             elif fd == self.answer_fd:
                 self.answer += chunk
-                self.answered = self.answered or b"\n" in chunk or len(self.answer) > MOST_ANSWER
             else:
                 before = self.printed if len(chunk) < OUTPUT_KEPT else b""
                 self.printed = (before + chunk)[-OUTPUT_KEPT:]
-
-    def drain(self) -> None:
-        """Read what is left in the pipes."""
-        while ready := select.select(self.open, [], [], 0)[0]:
-            self.read(ready)
 
     def outcome(self, stopped: str, seconds: float) -> Outcome:
         """What became of it. What is left of it and of what it started is killed, so that what it sends has an end."""
         self.has_ended()
         exit_code = self.exit_code
         self.kill()
-        self.drain()
-        line, whole, _ = self.answer.partition(b"\n")
+        if self.end_fd is not None:
+            self.open.remove(self.end_fd)
+            os.close(self.end_fd)
+        while ready := self.ready(0):
+            self.read(ready)
+        line, whole, more = self.answer.partition(b"\n")
         os.close(self.answer_fd)
         os.close(self.printed_fd)
+        answer = TWO_ANSWERS if more else line.decode("utf-8", "replace") if whole else ""
         return Outcome(
-            answer=line.decode("utf-8", "replace") if whole and not stopped else "",
+            answer="" if stopped else answer,
             printed=self.printed.decode("utf-8", "replace"),
             exit_code=exit_code,
             stopped=stopped,
@@ -152,35 +177,29 @@ class Child:
         kill_children()  # what the case left outside its own session
 
 
-def enter(printed_fd: int, private: Iterable[int]) -> None:
-    """In the new process: a session of its own, its output into a pipe, an end when its parent ends."""
+def enter(printed_fd: int, private: Iterable[int], namespaces: Namespaces) -> None:
+    """In the new process: a session of its own, its output into a pipe, an end when its parent ends, and no rights."""
     parent = os.getppid()
     os.setsid()
-    prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:  # it ended before that
-        os._exit(1)
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    for fd in private:
-        os.close(fd)
     os.dup2(printed_fd, 1)
     os.dup2(printed_fd, 2)
     os.close(printed_fd)
+    for fd in private:
+        os.close(fd)
+    namespaces.give_up_rights()
+    prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # it ended before that
+        os._exit(1)
+    for name in RESET:
+        signal.signal(getattr(signal, name), signal.SIG_DFL)
 
 
-_libc = ctypes.CDLL(None) if sys.platform == "linux" else None
-
-
-def prctl(option: int, value: int) -> None:
-    """Set an attribute of this process, on Linux; elsewhere nothing."""
-    if _libc is not None:
-        _libc.prctl(option, ctypes.c_ulong(value), 0, 0, 0)
-
-
-def is_subreaper() -> int:
-    """Whether the system hands orphans below this process to it, as 0 or 1."""
-    value = ctypes.c_int(0)
-    prctl(PR_GET_CHILD_SUBREAPER, ctypes.addressof(value))
-    return value.value
+def end_of(pid: int) -> int | None:
+    """A file that is ready once a child of this process has ended; None where there are none (before Linux 5.3)."""
+    if hasattr(os, "pidfd_open"):
+        with suppress(OSError):
+            return os.pidfd_open(pid)
+    return None
 
 
 def write_all(fd: int, data: bytes) -> None:

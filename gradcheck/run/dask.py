@@ -56,10 +56,10 @@ def run_case(text: str, version: str, execute: str = EXECUTE) -> str:
 
 
 def worker_for(backend: str, interpreter: str, execute: str) -> Worker:
-    """The worker of this thread for a backend: a new one if there is none, or if it has died."""
+    """The worker of this thread for a backend."""
     workers: dict[tuple[str, str, str], Worker] = vars(_local).setdefault("workers", {})
     worker = workers.get((execute, backend, interpreter))
-    if worker is None or not worker.alive:
+    if worker is None:
         worker = workers[execute, backend, interpreter] = WORKERS[START](execute, backend, interpreter)
         atexit.register(worker.end)
     return worker

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import re
-import shutil
 import signal
 import sys
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
+
+from gradcheck.run.namespaces import SHARED
 
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
@@ -87,15 +87,16 @@ def used(pid: int | str) -> Used:
     return Used(0, 0)
 
 
-def used_below(before: Used) -> int:
+def used_below(before: Used, own_files: bool) -> int:
     """Bytes that the processes below this one occupy; each of them began with a copy of the `before` of this one.
 
-    Memory that is shared counts once, be it mapped or in a file.
+    Memory that is shared counts once, be it mapped or in a file; `own_files` says whether ``/dev/shm`` and the System V
+    segments are theirs alone (`run.namespaces`).
     """
     pids = list(descendants("self"))
     each = [used(pid) for pid in pids]
     own = sum(max(0, one.own - before.own) for one in each)
-    return own + max(sum(one.shared for one in each), in_shared_files(pids))
+    return own + max(sum(one.shared for one in each), in_shared_files(pids, own_files))
 
 
 def children(pid: int | str) -> list[int]:
@@ -108,12 +109,12 @@ def children(pid: int | str) -> list[int]:
     return found
 
 
-def kill_children(but: Collection[int | None] = ()) -> None:
-    """Kill the processes below this one, except those in `but` and what is below them.
+def kill_children() -> None:
+    """Kill the processes below this one, which must be one that the system hands orphans to.
 
-    What one of them started is this process's child in its turn, on Linux, where this process takes orphans up.
+    So what one of them has started is this process's child in its turn.
     """
-    while pids := [pid for pid in children("self") if pid not in but]:
+    while pids := children("self"):
         for pid in pids:
             with suppress(ProcessLookupError, ChildProcessError):
                 os.kill(pid, signal.SIGKILL)
@@ -130,44 +131,12 @@ def descendants(pid: int | str) -> Iterator[int]:
 
 
 # ------------------------------------------------------------------------------------------- memory in files
-SHARED = "/dev/shm"
-IPC_RMID = 0
-CLONE_NEWNS, CLONE_NEWIPC, CLONE_NEWUSER = 0x20000, 0x8000000, 0x10000000
-MS_NOSUID, MS_NODEV, MS_REC, MS_PRIVATE = 0x2, 0x4, 0x4000, 0x40000
-_own_shared_memory = False
-
-
-def own_shared_memory() -> bool:
-    """Give this process, and those it will start, a ``/dev/shm`` and System V segments that nobody else has.
-
-    What cases leave there is then counted (`in_shared_files`) and removed (`empty_shared_memory`). Linux only, and only
-    before this process has a second thread; False where the system does not permit it.
-    """
-    global _own_shared_memory
-    if sys.platform != "linux":
-        return False
-    libc, user, group = ctypes.CDLL(None), os.getuid(), os.getgid()
-    wanted = CLONE_NEWNS | CLONE_NEWIPC
-    if libc.unshare(wanted) != 0:  # it takes rights, or a namespace of users in which one has them
-        if user == 0 or libc.unshare(wanted | CLONE_NEWUSER) != 0:
-            return False
-        with suppress(OSError):
-            Path("/proc/self/setgroups").write_text("deny")
-            Path("/proc/self/uid_map").write_text(f"{user} {user} 1")
-            Path("/proc/self/gid_map").write_text(f"{group} {group} 1")
-    if libc.mount(b"none", b"/", None, MS_REC | MS_PRIVATE, None) != 0:  # else the system would see our mount
-        return False
-    options = MS_NOSUID | MS_NODEV
-    _own_shared_memory = bool(libc.mount(b"tmpfs", SHARED.encode(), b"tmpfs", options, b"mode=1777") == 0)
-    return _own_shared_memory
-
-
-def in_shared_files(pids: Iterable[int]) -> int:
+def in_shared_files(pids: Iterable[int], own: bool) -> int:
     """Bytes in files that are memory: all in a ``/dev/shm`` of our own, and those without a name that `pids` hold."""
     total = 0
-    if _own_shared_memory:
+    if own:
         disk = os.statvfs(SHARED)
-        total = (disk.f_blocks - disk.f_bfree) * disk.f_frsize + sum(size for _, size in segments())
+        total = (disk.f_blocks - disk.f_bfree) * disk.f_frsize + segments()
     nameless: dict[int, int] = {}
     for pid in pids:
         with suppress(OSError):
@@ -179,23 +148,12 @@ def in_shared_files(pids: Iterable[int]) -> int:
     return total + sum(nameless.values())
 
 
-def segments() -> list[tuple[int, int]]:
-    """The System V segments of our own: the number and the bytes in memory of each."""
+def segments() -> int:
+    """Bytes in memory of the System V segments of our own."""
     with suppress(OSError):
         _, *lines = Path("/proc/sysvipc/shm").read_text().splitlines()
-        return [(int(fields[1]), int(fields[14])) for fields in map(str.split, lines)]
-    return []
-
-
-def empty_shared_memory() -> None:
-    """Remove what a case has left in a ``/dev/shm`` of our own, and its System V segments."""
-    if not _own_shared_memory:
-        return
-    for entry in os.scandir(SHARED):
-        with suppress(OSError):
-            shutil.rmtree(entry) if entry.is_dir(follow_symlinks=False) else os.unlink(entry)
-    for number, _ in segments():
-        ctypes.CDLL(None).shmctl(number, IPC_RMID, None)
+        return sum(int(line.split()[14]) for line in lines)
+    return 0
 
 
 def kill_marked(mark: str) -> None:

@@ -20,10 +20,13 @@ from typing import IO
 
 from gradcheck.backends.environments import without_our_paths
 from gradcheck.case.case import Case
-from gradcheck.result import Result
-from gradcheck.run.child import ABORT_GRACE, MOST_ANSWER, OUTPUT_KEPT, READY, Outcome, write_all
-from gradcheck.run.outcome import how_it_ended, result_of
+from gradcheck.result import Result, Status
+from gradcheck.run.child import ABORT_GRACE, MOST_ANSWER, OUTPUT_KEPT, TWO_ANSWERS, Outcome, write_all
+from gradcheck.run.outcome import result_of
+from gradcheck.run.start import START_LIMIT, StartError, started
 
+READY = "ready\n"
+"""What an interpreter says first: the imports went well."""
 PIPES = 2.0
 """Seconds to read on after a process has ended: one that it started may hold its pipes open for ever."""
 
@@ -111,19 +114,23 @@ class Interpreter:
         assert self.process.stderr
         self.case = self.process.stdin
         self.answer = Reader(self.process.stdout, MOST_ANSWER, last=False)
-        self.printed = Reader(self.process.stderr, OUTPUT_KEPT, last=True)
+        self.output = Reader(self.process.stderr, OUTPUT_KEPT, last=True)
 
-    def run(self, text: str, seconds: float) -> Outcome:
-        """What becomes of it with the case that `text` holds as JSON, once it has imported everything.
+    def wait_until_ready(self) -> bool:
+        """Wait until it has imported everything; False if it ended before.
 
         Raises:
-            RuntimeError: it could not.
+            TimeoutError: it did neither.
         """
-        self.answer.began.wait()
-        if not self.answer.kept.startswith(READY.encode()):
-            self.end()
-            how = how_it_ended(self.process.returncode).replace("the process", "an interpreter for a case")
-            raise RuntimeError(f"{how}:\n{self.printed.kept.decode('utf-8', 'replace')}")
+        if not self.answer.began.wait(START_LIMIT):
+            raise TimeoutError
+        if self.answer.kept.startswith(READY.encode()):
+            return True
+        self.ends(PIPES)  # by itself, so that its exit status tells why
+        return False
+
+    def run(self, text: str, seconds: float) -> Outcome:
+        """What becomes of it with the case that `text` holds as JSON."""
         started, stopped = time.perf_counter(), ""
         with suppress(OSError):  # it has died, which its exit code says
             self.case.write(text.encode())
@@ -133,12 +140,13 @@ class Interpreter:
             if os.name == "posix":
                 self.process.send_signal(signal.SIGABRT)  # faulthandler prints where it is
                 self.ends(ABORT_GRACE)
-        self.end()
-        line, whole, _ = self.answer.kept.removeprefix(READY.encode()).partition(b"\n")
+        code = self.kill()
+        line, whole, more = self.answer.kept.removeprefix(READY.encode()).partition(b"\n")
+        answer = TWO_ANSWERS if more else line.decode("utf-8", "replace") if whole else ""
         return Outcome(
-            answer=line.decode("utf-8", "replace") if whole and not stopped else "",
-            printed=self.printed.kept.decode("utf-8", "replace"),
-            exit_code=self.process.returncode,
+            answer="" if stopped else answer,
+            printed=self.printed,
+            exit_code=code,
             stopped=stopped,
             seconds=time.perf_counter() - started,
         )
@@ -149,52 +157,88 @@ class Interpreter:
             self.process.wait(seconds)
         return self.process.returncode is not None
 
-    def end(self) -> None:
-        """Kill what is left of it and, where the system knows groups of processes, of its own."""
+    def kill(self) -> int:
+        """Kill what is left of it and, where the system knows groups of processes, of its own; its exit status."""
         if os.name == "posix":
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.process.pid, signal.SIGKILL)
         else:
             self.process.kill()
-        self.process.wait()
-        for reader in (self.answer, self.printed):
+        code = self.process.wait()
+        for reader in (self.answer, self.output):
             reader.join(PIPES)
         with suppress(OSError):
             self.case.close()
+        return code
+
+    @property
+    def printed(self) -> str:
+        """The end of what it printed."""
+        return self.output.kept.decode("utf-8", "replace")
 
 
 class SpawningWorker:
     """Runs cases, each in an interpreter of its own; one waits ahead."""
 
-    alive, pid = True, None
+    pid = None
+    lacking = "processes are not forked here: memory and what a case leaves in it have no limit"
 
     def __init__(self, execute: str, backend: str, interpreter: str = "") -> None:
         self.backend, self.started_as = backend, (execute, backend, interpreter)
         self.present: Interpreter | None = None
         self.next: Interpreter | None = Interpreter(*self.started_as)
+        self.lock = threading.Lock()
         self.closed = False
 
     def run(self, case: Case) -> Result:
         """The result of `case`.
 
         Raises:
-            RuntimeError: the interpreter could not even start.
+            RuntimeError, ExecutorError: no interpreter could be started, see `run.start.started`.
         """
-        self.present, self.next = self.next or Interpreter(*self.started_as), None
-        if not self.closed:
-            self.next = Interpreter(*self.started_as)
-        return result_of(case, self.present.run(case.model_dump_json(), case.timeout))
+        try:
+            interpreter = started(self.started_as, self.make, "the interpreter for a case")
+        except StartError as error:
+            return case.result(Status.CRASH, str(error))
+        with self.lock:
+            if not self.closed:
+                self.next = Interpreter(*self.started_as)
+        return result_of(case, interpreter.run(case.model_dump_json(), case.timeout))
+
+    def make(self) -> Interpreter:
+        """The interpreter that waits, or a new one.
+
+        Raises:
+            StartError: this worker was closed.
+        """
+        with self.lock:
+            if self.closed:
+                raise StartError("the interpreter was ended")
+            self.present, self.next = self.next or Interpreter(*self.started_as), None
+            return self.present
 
     def close(self) -> None:
         """Kill what runs, and what waits."""
-        self.closed = True
+        with self.lock:
+            self.closed = True
         for interpreter in (self.present, self.next):
             if interpreter is not None:
-                interpreter.end()
+                interpreter.kill()
 
     def end(self) -> None:
         """Nothing is left to wait for."""
         self.close()
+
+
+def take_pipes() -> tuple[IO[str], IO[str]]:
+    """Stdin and stdout as private files; in their places nothing to read, and stderr to print to."""
+    requests = os.fdopen(os.dup(0), "r", encoding="utf-8")
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    os.dup2(2, 1)
+    return requests, answers
 
 
 def main() -> None:
@@ -204,7 +248,7 @@ def main() -> None:
     from gradcheck.backends.base import BACKENDS, kind_of
     from gradcheck.run.inside import answer_and_leave
     from gradcheck.run.judges import Judges
-    from gradcheck.run.worker import function_named, take_pipes
+    from gradcheck.run.worker import function_named
 
     cases, answers = take_pipes()
     execute = function_named(sys.argv[1])

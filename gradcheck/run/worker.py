@@ -11,48 +11,50 @@ import gc
 import json
 import os
 import signal
+import socket
 import sys
 import time
+from contextlib import suppress
 from importlib import import_module
-from typing import IO, NoReturn
+from typing import NoReturn
 
 from gradcheck.backends.base import BACKENDS, kind_of
 from gradcheck.case.case import Case
-from gradcheck.run.child import ABORT_GRACE, PR_SET_CHILD_SUBREAPER, READY, Child, MemoryExceededError, Outcome, prctl
+from gradcheck.run.channel import Channel
+from gradcheck.run.child import ABORT_GRACE, PR_SET_CHILD_SUBREAPER, Child, MemoryExceededError, Outcome
 from gradcheck.run.inside import Execute, answer_and_leave, run_here, warm_up_case
 from gradcheck.run.judges import Judges
-from gradcheck.run.limits import data_size, empty_shared_memory, no_core_files, own_shared_memory, used
+from gradcheck.run.limits import data_size, no_core_files, used
+from gradcheck.run.namespaces import Namespaces, prctl
+from gradcheck.run.reaper import below_a_reaper
+
+MOST_REQUEST = 1 << 30
+"""Bytes that a request may have. A spec file has 10 MB at most, so none comes near."""
 
 
 def main() -> None:
-    """Answer ``ready``, then each request with an Outcome as a list, both as a line of JSON, until the pipe is closed.
+    """Say what this process is, then answer requests until the channel is closed.
 
-    A request is a list: the case as JSON, its time limit in seconds, its memory limit in bytes. The pipes are this
-    process's stdin and stdout, taken away at once so that nothing else writes to them. ``sys.argv`` names the function
-    that runs a case, as ``module:function``, and the backend of all cases.
+    ``sys.argv`` names the function that runs a case, as ``module:function``, the backend of all cases, and the number
+    of the channel's socket. A request is two messages: a list as JSON (the case as JSON, its time limit in seconds, its
+    memory limit in bytes), and a word with which the answer must begin, before the Outcome as a list. That word is
+    read when the process of the case is no more, so no case ever has it.
     """
-    requests, answers = take_pipes()
+    execute, backend, number = sys.argv[1:4]
+    channel = Channel(socket.socket(fileno=int(number)))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's business
+    below_a_reaper(channel)
     prctl(PR_SET_CHILD_SUBREAPER, 1)
-    own_shared_memory()
-    runner = Runner(function_named(sys.argv[1]), sys.argv[2], (requests.fileno(), answers.fileno()))
-    answers.write(READY)
-    answers.flush()
-    for line in requests:
-        text, seconds, memory = json.loads(line)
-        answers.write(json.dumps(runner.run(text, seconds, memory)) + "\n")
-        answers.flush()
-
-
-def take_pipes() -> tuple[IO[str], IO[str]]:
-    """Stdin and stdout as private files; in their places nothing to read, and stderr to print to."""
-    requests = os.fdopen(os.dup(0), "r", encoding="utf-8")
-    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.close(nothing)
-    os.dup2(2, 1)
-    return requests, answers
+    namespaces = Namespaces()
+    runner = Runner(function_named(execute), backend, channel, namespaces)
+    channel.send(json.dumps([os.getpid(), namespaces.own]).encode())
+    with suppress(ConnectionError):
+        while True:
+            text, seconds, memory = json.loads(channel.receive(MOST_REQUEST))
+            outcome = runner.run(text, seconds, memory)
+            word = channel.receive(MOST_REQUEST).decode()
+            channel.send(json.dumps([word, outcome], ensure_ascii=False).encode())
+            namespaces.renew()
 
 
 def function_named(target: str) -> Execute:
@@ -63,10 +65,10 @@ def function_named(target: str) -> Execute:
 
 
 class Runner:
-    """This process: what it imported; `private` are the pipes to the process that asks."""
+    """This process: what it imported, the `channel` to the process that asks, what its cases have for themselves."""
 
-    def __init__(self, execute: Execute, backend: str, private: tuple[int, int]) -> None:
-        self.execute, self.private = execute, private
+    def __init__(self, execute: Execute, backend: str, channel: Channel, namespaces: Namespaces) -> None:
+        self.execute, self.private, self.namespaces = execute, channel.fileno(), namespaces
         entry = BACKENDS[kind_of(backend)]
         for module in entry.preload:
             import_module(module)
@@ -83,7 +85,7 @@ class Runner:
         """Run the case that `text` holds as JSON within its limits; nothing of it is left afterwards.
 
         Raises:
-            SystemExit: the pipe of requests was closed, which the parent does (or its end) to end this process.
+            SystemExit: the channel was closed, which the parent does (or its end) to end this process.
         """
         started, stopped = time.perf_counter(), ""
         case = Case.model_validate_json(text)
@@ -91,15 +93,14 @@ class Runner:
         def work(answer_fd: int) -> NoReturn:
             answer_and_leave(case, self.execute, self.judges, answer_fd, self.data)
 
-        child = Child(work, self.private, self.occupied)
+        child = Child(work, (self.private,), self.occupied, self.namespaces)
         try:
-            if not child.watch(seconds, self.private[0], memory):
+            if not child.watch(seconds, self.private, memory):
                 stopped = "time"
                 os.kill(child.pid, signal.SIGABRT)  # faulthandler prints where it is
-                child.watch(ABORT_GRACE, self.private[0])
+                child.watch(ABORT_GRACE, self.private)
         except MemoryExceededError:
             stopped = "memory"
         finally:
             outcome = child.outcome(stopped, time.perf_counter() - started)
-            empty_shared_memory()
         return outcome

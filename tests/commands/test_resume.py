@@ -12,6 +12,7 @@ import sys
 import time
 import uuid
 from pathlib import Path
+from textwrap import dedent, indent
 
 import pytest
 
@@ -94,6 +95,34 @@ def test_a_signal_ends_the_run_in_order(spec, folder, name):
     assert (process.returncode, err) == (130, "gradcheck: what had finished is kept: add --resume to go on\n")
     assert re.fullmatch(r"PASS good@numpy .*\n1 PASS in .* s; stopped before the end, 1 without a result\n", out)
     assert len((folder / ".gradcheck" / "last.jsonl").read_text().splitlines()) == 1
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
+@pytest.mark.parametrize("half", ["", '["half'])
+def test_a_signal_ends_a_run_whose_worker_was_stopped_in_the_middle_of_an_answer(spec, folder, half):
+    code = f"""
+    import os, signal
+    for number in range(32):
+        try:
+            os.write(os.open(f"/proc/{{os.getppid()}}/fd/{{number}}", os.O_WRONLY | os.O_NONBLOCK), {half.encode()!r})
+        except OSError:
+            pass
+    os.kill(os.getppid(), signal.SIGSTOP)
+    open("hangs", "w").close()
+    """
+    head = "  - id: stops\n    title: t\n    source: {document: d}\n    script: |\n"
+    spec(GOOD, head + indent(dedent(code), "      "))
+    command = [sys.executable, str(ROOT / "cli.py"), "run", "--allow-code", "-j", "1", "a.grad.yaml"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        end = time.monotonic() + 60
+        while not (folder / "hangs").exists() and time.monotonic() < end:
+            time.sleep(0.02)
+        process.send_signal(signal.SIGTERM)
+        try:
+            _, err = process.communicate(timeout=40)  # the limit of the case is 60 s
+        finally:
+            process.kill()
+    assert (process.returncode, err) == (130, "gradcheck: what had finished is kept: add --resume to go on\n")
 
 
 CASES = 300

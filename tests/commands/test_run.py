@@ -390,6 +390,17 @@ def test_ctrl_c_reports_what_had_finished_and_leaves_no_process(spec, folder):
             os.kill(int(file.stem), 0)
 
 
+def test_a_run_says_once_what_the_system_lacks(spec, gradcheck, monkeypatch):
+    from gradcheck.run import pool
+
+    spec(OP, OP.replace("id: ", "id: second-"))
+    assert gradcheck("run", "a.grad.yaml").code == 0
+    monkeypatch.setattr(pool.Pool.__init__, "__defaults__", (pool.EXECUTE, "spawn"))
+    done = gradcheck("run", "a.grad.yaml")
+    said = "gradcheck: processes are not forked here: memory and what a case leaves in it have no limit"
+    assert (done.code, done.err) == (0, f"{said} (SECURITY.md, What a case can break)\n")
+
+
 def test_a_bug_of_ours_leaves_a_report_and_exits_with_3(spec, gradcheck, folder, monkeypatch):
     spec(OP)
     ours = "execute.__code__ = execute.__code__.replace(co_filename='<string>')\n"  # a file here is the user's

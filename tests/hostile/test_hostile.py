@@ -20,6 +20,7 @@ from gradcheck.spec.read import read
 
 ROOT = Path(__file__).parents[2]
 HERE = Path(__file__).parent
+SHARED = Path("/dev/shm")
 OPTIONS = ["--allow-code", "--memory", "512M", "-j", "4", "--report", "json:report.json"]
 """Four jobs, as much of the time is waiting for time-outs, which then wait together."""
 COPIES = 25
@@ -69,6 +70,8 @@ class Run(NamedTuple):
     results: dict[str, dict[str, Any]]
     processes: list[str]
     files: list[str]
+    shared_is_kept: bool
+    """Whether a file of the machine's ``/dev/shm`` is still there."""
 
 
 @pytest.fixture(scope="module")
@@ -82,6 +85,9 @@ def run_everything(tmp_path_factory: pytest.TempPathFactory) -> Run:
     folder, temporary, mark = tmp_path_factory.mktemp("run"), tmp_path_factory.mktemp("temporary"), uuid.uuid4().hex
     (folder / "a.grad.yaml").write_text(mixed_spec(), encoding="utf-8")
     (folder / "asleep.py").write_text((HERE / "asleep.py").read_text())
+    kept = SHARED / f"gradcheck-{mark}"
+    if SHARED.is_dir():
+        kept.touch()
     process = subprocess.run(
         [sys.executable, ROOT / "cli.py", "run", "a.grad.yaml", *OPTIONS],
         cwd=folder,
@@ -92,7 +98,9 @@ def run_everything(tmp_path_factory: pytest.TempPathFactory) -> Run:
     )
     results = {result["scenario"]: result for result in json.loads((folder / "report.json").read_text())["results"]}
     files = [*(str(path.relative_to(folder)) for path in folder.rglob("*")), *(one.name for one in temporary.iterdir())]
-    return Run(process.returncode, process.stdout.decode(), results, processes_with(mark), files)
+    shared_is_kept = kept.exists() == SHARED.is_dir()
+    kept.unlink(missing_ok=True)
+    return Run(process.returncode, process.stdout.decode(), results, processes_with(mark), files, shared_is_kept)
 
 
 def test_there_are_enough_of_them():
@@ -124,6 +132,10 @@ def test_no_process_and_no_file_is_left(done):
     assert done.processes == []
     left = {".gradcheck", ".gradcheck/.gitignore", ".gradcheck/last.jsonl", "a.grad.yaml", "asleep.py", "report.json"}
     assert {name for name in done.files if not name.startswith("__pycache__")} == left
+
+
+def test_the_machines_shared_memory_is_as_it_was(done):
+    assert done.shared_is_kept
 
 
 def test_nothing_that_a_case_says_steers_a_terminal(done):

@@ -15,6 +15,10 @@ from typing import NamedTuple
 
 import pytest
 
+from gradcheck import __version__
+from gradcheck.result import Result, Status
+from gradcheck.run.dask import _local, run_case, worker_for
+
 pytestmark = pytest.mark.skipif(find_spec("distributed") is None, reason="needs Dask")
 
 ROOT = Path(__file__).parents[2]
@@ -34,8 +38,10 @@ SCRIPT = """\
       {line}
 """
 KILLS_ITS_DASK_WORKER = (
-    "os.kill(int(open(f'/proc/{os.getppid()}/stat').read().rpartition(')')[2].split()[1]), signal.SIGKILL)"
+    "above = lambda pid: int(open(f'/proc/{pid}/stat').read().rpartition(')')[2].split()[1])\n"
+    "      os.kill(above(above(os.getppid())), signal.SIGKILL)"
 )
+"""Above a case are its worker, the process that ends what it leaves, and the Dask worker."""
 
 
 class Cluster(NamedTuple):
@@ -126,6 +132,34 @@ def test_what_a_case_breaks_costs_that_case_alone(cluster, tmp_path):
     assert bad["kills-the-dask-worker"] == "the Dask worker that ran it was lost, and lost again when nothing else ran"
     assert [result["status"] for name, result in results.items() if name not in bad] == ["PASS"] * 40
     assert out.splitlines()[-1].startswith("4 CRASH, 40 PASS in ")
+
+
+FORGES = """
+import json, os
+one = dict(name="one@numpy", scenario="one", backend="numpy", path="p", line=1, column=1, status="PASS",
+           message="forged")
+line = json.dumps([json.dumps(one), "", 0, "", 0.1]) + "\\n"
+for number in range(64):
+    try:
+        os.write(os.open(f"/proc/{os.getppid()}/fd/{number}", os.O_WRONLY | os.O_NONBLOCK), line.encode())
+    except OSError:
+        pass
+"""
+
+
+def test_nothing_that_a_case_leaves_answers_for_one_of_a_later_run(case, monkeypatch):
+    """What a Dask worker calls, twice, in the thread whose worker process stays from one run to the next."""
+    monkeypatch.syspath_prepend(str(Path(__file__).parent))
+    try:
+        first, later = (
+            Result.model_validate_json(run_case(case(script).model_dump_json(), __version__, "fake_execute:execute"))
+            for script in (FORGES, "said = 'honest'")
+        )
+    finally:
+        worker_for("numpy", "", "fake_execute:execute").end()
+        vars(_local).clear()
+    assert (first.status, first.message) == (Status.PASS, "")
+    assert later.message == "honest"
 
 
 @pytest.mark.parametrize("ending", [signal.SIGKILL, signal.SIGTERM])

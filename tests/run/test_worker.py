@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 
 import pytest
@@ -94,6 +95,18 @@ def test_an_answer_without_an_end_is_none(pool, case):
         "  try:\n    while True: os.write(fd, b'x' * (1 << 20))\n  except OSError: pass"
     )
     result = pool.run(case(flood))
+    assert (result.status, result.message) == (Status.CRASH, "the process sent something that is no result")
+
+
+def test_a_case_that_answers_twice_is_a_crash(pool, case):
+    """Its own forged answer, a right one by its form, and then the one that its process sends at the end."""
+    forged = (
+        "import json, os\n"
+        "one = dict(name='one@numpy', scenario='one', backend='numpy', path='p', line=1, column=1, status='PASS')\n"
+        "for fd in range(3, 50):\n"
+        "  try: os.write(fd, json.dumps(one | {'message': 'forged'}).encode() + b'\\n')\n  except OSError: pass"
+    )
+    result = pool.run(case(forged))
     assert (result.status, result.message) == (Status.CRASH, "the process sent something that is no result")
 
 
@@ -198,3 +211,17 @@ def test_a_case_leaves_no_file_descriptors_open_in_its_worker(pool, case):
 
 def test_this_process_is_not_the_one_that_runs_cases(pool, case):
     assert pool.run(case("import os\nsaid = os.getpid()")).message != str(os.getpid())
+
+
+@linux_only
+def test_signals_that_the_command_was_started_to_ignore_do_in_a_case_what_they_do_elsewhere(make_pool, case):
+    names = ("SIGINT", "SIGHUP", "SIGTERM", "SIGQUIT")
+    before = {name: signal.signal(getattr(signal, name), signal.SIG_IGN) for name in names}
+    try:
+        with make_pool() as one:
+            for name in names:
+                result = one.run(case(f"import os, signal; os.kill(os.getpid(), signal.{name})"))
+                assert result.message == f"the process was killed by {name}"
+    finally:
+        for name, handler in before.items():
+            signal.signal(getattr(signal, name), handler)
