@@ -120,9 +120,8 @@ class Contracts:
             try:
                 undefined = problem.vjp(inputs, alone)
             except Exception as error:
-                text = (
-                    f"backward raises {type(error).__name__} when only {name} takes part in the loss: {text_of(error)}"
-                )
+                said = text_of(error)
+                text = f"backward raises {type(error).__name__} when only {name} takes part in the loss: {said}"
                 return [Diagnosis.of("GC136", text)]
             with_zeros = problem.vjp(inputs, zeros)
             names = self.named(lambda i, u=undefined, z=with_zeros: not close(u[i], z[i], 1.0, None))  # type: ignore[misc]

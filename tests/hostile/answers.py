@@ -1,4 +1,4 @@
-"""Answers that a case may write in place of its own, drawn from the schema of a result: right ones with parts forged."""
+"""Answers that a case may write in place of its own, drawn from the schema of a result: right ones, partly forged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A case that writes its own answer: it costs itself alone, whatever it writes; every report shows the run all the same."""
+"""A case that writes its own answer costs itself alone, whatever it writes, and every report shows the run."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ class Forged:
 
 def cases_of(count: int, folder: Path) -> list[Case]:
     """Well-behaved cases and others, on two backends."""
-    scenario = "  - id: {}-{}\n    title: t\n    source: {{document: d}}\n    layer: {{op: tanh}}\n    inputs: {{x: {{shape: [2]}}}}\n"
-    text = "".join(scenario.format(kind, k) for k in range(count) for kind in ("good", "forged"))
+    common = "title: t, source: {document: d}, layer: {op: tanh}, inputs: {x: {shape: [2]}}"
+    text = "".join(f"  - {{id: {kind}-{k}, {common}}}\n" for k in range(count) for kind in ("good", "forged"))
     spec = read_bytes(f"schema: gradcheck/v1\nscenarios:\n{text}".encode(), str(folder / "a.grad.yaml"))
     return plan([spec], ["numpy", "paddle"])
 
