@@ -22,8 +22,7 @@ from gradcheck.run.child import Outcome
 from gradcheck.run.outcome import result_of
 from gradcheck.run.plan import plan
 from gradcheck.spec.read import read_bytes
-
-from .answers import answer
+from tests.hostile.answers import answer
 
 AT_A_TIME = 20
 MOST_SECONDS = 2.0
