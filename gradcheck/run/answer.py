@@ -47,8 +47,6 @@ def answer_of(case: Case, text: str, seconds: float) -> Result:
     result = result_in(case, text)
     if result.status in SUPERVISED:
         raise AnswerError(f"status: {result.status} is not for a case to say of itself")
-    if result.internal_error and (result.status is not Status.ERROR or not OUR_FRAME.search(result.internal_error)):
-        raise AnswerError("internal_error: this is no traceback of gradcheck's")
     return result.model_copy(update={"output": "", "signal": "", "seconds": min(result.seconds, seconds)})
 
 
@@ -92,6 +90,8 @@ def fitted(case: Case, data: dict[str, Any]) -> Result:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         where = ".".join(map(str, first["loc"]))
         raise AnswerError(f"{where[:80]}: {first['msg'].removeprefix('Value error, ')[:160]}") from None
+    if result.internal_error and (result.status is not Status.ERROR or not OUR_FRAME.search(result.internal_error)):
+        raise AnswerError("internal_error: this is no traceback of gradcheck's")
     gradient = result.gradient
     if gradient is not None and gradient.verdict not in VERDICTS:
         raise AnswerError(f"gradient.verdict: {gradient.verdict} is none of a gradient")

@@ -68,11 +68,13 @@ def baseline(random: Random, cases: Sequence[Case]) -> bytes:
     return damaged(json.dumps(forged(data, random)).encode(), random)
 
 
-def report(random: Random, cases: Sequence[Case]) -> bytes:
-    """A report in JSON of the results of `cases`."""
+def report(random: Random, cases: Sequence[Case], sound: bool) -> bytes:
+    """A report in JSON of the results of `cases`; a `sound` one is neither forged nor damaged."""
     data = {
         "format": "gradcheck-report/1", "gradcheck": "1", "python": "3", "platform": "p", "versions": {"numpy": "2"},
         "command": ["run"], "again": "", "seeds": [0], "started": "", "seconds": 1.5, "not_run": 0,
         "results": [result(random, case) for case in cases],
     }  # fmt: skip
+    if sound:
+        return json.dumps(data).encode()
     return damaged(json.dumps(forged(data, random)).encode(), random)

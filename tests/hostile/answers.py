@@ -91,7 +91,7 @@ def right(schema: dict[str, Any], random: Random, size: int, name: str = "") -> 
         case "array" if "prefixItems" in schema:
             return sorted(right(part, random, size) for part in schema["prefixItems"])
         case "array":
-            least = schema.get("minItems", 0)
+            least = int(schema["items"].get("type") == "number")  # those of a scan are equally many, and one at least
             return [right(schema["items"], random, size) for _ in range(max(size, least))]
         case "integer":
             return random.randrange(50)
