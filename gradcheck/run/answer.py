@@ -79,10 +79,9 @@ def fitted(case: Case, data: dict[str, Any]) -> Result:
     Raises:
         AnswerError: it is malformed.
     """
-    data = bounded(data)
-    if data.get("name") != case.name:
+    data, known = bounded(data), case.result(Status.PASS, "")
+    if data.get("name") != known.name:
         raise AnswerError("name: this is not the case that was run")
-    known = case.result(Status.PASS, "")
     data.update({name: getattr(known, name) for name in ("scenario", "backend", "path", "line", "column", "beside")})
     try:
         result = Result.model_validate(data)
@@ -117,7 +116,7 @@ def bounded(data: dict[str, Any]) -> dict[str, Any]:
     Values are left as they are: half the bytes of an array are none.
     """
     error, values = data.get("internal_error"), data.get("values")
-    tail = {"internal_error": error[-MOST_TEXT:]} if isinstance(error, str) else {}
+    ends = {"internal_error": ends_of(error)} if isinstance(error, str) else {}
     whole = {"values": values[:MOST_ITEMS]} if isinstance(values, (list, tuple)) else {}
     left = MOST_ALTOGETHER
 
@@ -136,7 +135,13 @@ def bounded(data: dict[str, Any]) -> dict[str, Any]:
             return {text(key): part(value[key]) for key in list(value)[:MOST_ITEMS]}
         return value
 
-    return {**part({name: value for name, value in data.items() if name != "values"} | tail), **whole}
+    return {**part({name: value for name, value in data.items() if name != "values"} | ends), **whole}
+
+
+def ends_of(traceback: str) -> str:
+    """A traceback, or where it begins and what it ends with."""
+    half = MOST_TEXT // 2 - 5
+    return traceback if len(traceback) <= MOST_TEXT else f"{traceback[:half]}\n…\n{traceback[-half:]}"
 
 
 def cut(text: str, most: int) -> str:
