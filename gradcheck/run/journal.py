@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, BinaryIO, NamedTuple
@@ -105,11 +105,10 @@ def recorded(file: BinaryIO, seal: Seal) -> Recorded:
         JournalError: it is larger than `MOST`, or next to nothing in it is a record.
     """
     records: dict[str, Record] = {}
-    run, strange, size = "", 0, 0
-    for line in lines_of(file):
-        size += len(line)
-        if size > MOST:
-            raise JournalError(f"{PATH} is larger than {shown_size(MOST)}: remove it")
+    run, strange = "", 0
+    if os.fstat(file.fileno()).st_size > MOST:
+        raise JournalError(f"{PATH} is larger than {shown_size(MOST)}: remove it")
+    while line := file.readline(MOST_LINE):  # one that is longer comes in pieces, none of which is a record
         record = record_in(line, seal)
         run = run or (record.run if record else "")
         if record is None or record.run != run:
@@ -120,12 +119,6 @@ def recorded(file: BinaryIO, seal: Seal) -> Recorded:
         records.pop(record.result.name, None)
         records[record.result.name] = record
     return Recorded(run, list(records.values()), strange)
-
-
-def lines_of(file: BinaryIO) -> Iterator[bytes]:
-    """The lines of a file; one of more than `MOST_LINE` bytes in pieces, none of which is a record."""
-    while line := file.readline(MOST_LINE):
-        yield line
 
 
 def passed_over(recorded: Recorded) -> str:
