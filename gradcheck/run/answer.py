@@ -28,6 +28,8 @@ SUPERVISED = (Status.CRASH, Status.TIMEOUT)
 """What only those can say who see a process from outside."""
 VERDICTS = (Status.PASS, Status.FAIL, Status.KINK, Status.INCONCLUSIVE)
 """What a gradient check can find."""
+KNOWN = ("scenario", "backend", "path", "line", "column", "beside")
+"""What is known of a result without the case's process; its name has to be right."""
 OUR_FRAME = re.compile(r'^  File ".*[/\\]gradcheck[/\\].*\.py", line \d+, in ', re.MULTILINE)
 """A line of a traceback that passed through our own code."""
 
@@ -82,7 +84,7 @@ def fitted(case: Case, data: dict[str, Any]) -> Result:
     data, known = bounded(data), case.result(Status.PASS, "")
     if data.get("name") != known.name:
         raise AnswerError("name: this is not the case that was run")
-    data.update({name: getattr(known, name) for name in ("scenario", "backend", "path", "line", "column", "beside")})
+    data |= {name: getattr(known, name) for name in KNOWN}
     try:
         result = Result.model_validate(data)
     except ValidationError as error:
@@ -107,7 +109,7 @@ def fitted(case: Case, data: dict[str, Any]) -> Result:
 
 def line_of(result: Result) -> bytes:
     """The line that a case's process answers with."""
-    return to_json(bounded(result.model_dump()), inf_nan_mode="constants") + b"\n"
+    return to_json(bounded(result.model_dump(exclude_defaults=True)), inf_nan_mode="constants") + b"\n"
 
 
 def bounded(data: dict[str, Any]) -> dict[str, Any]:

@@ -163,7 +163,7 @@ def known_results(cases: Iterable[Case], records: Iterable[Record]) -> dict[str,
     for case in cases:
         if (result := recorded.get(key(case))) is not None:
             with suppress(AnswerError):  # it is none of this case, whoever has written it
-                found[case.name] = fitted(case, result.model_dump())
+                found[case.name] = fitted(case, result.model_dump(exclude_defaults=True))
     return found
 
 
