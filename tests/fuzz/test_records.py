@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import random
 import time
 from collections import Counter
@@ -91,6 +92,10 @@ def tried(inputs: int, attempt: Callable[[random.Random], int]) -> Counter[int]:
         except BaseException as error:
             error.add_note(f"seed {seed}")
             raise
+        if seed % 500 == 499:
+            gc.unfreeze()  # a command leaves its garbage to the end of the process, which does not come here
+            gc.collect()
+            print(seed + 1, dict(codes), flush=True)
     print(dict(codes))
     return codes
 
