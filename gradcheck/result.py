@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from enum import StrEnum
 from math import isfinite
-from typing import Any
+from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 
 
 class Status(StrEnum):
@@ -34,6 +34,23 @@ GREEN = frozenset({Status.PASS, Status.KINK, Status.SKIP, Status.UNSUPPORTED, St
 NOT_RUN = frozenset({Status.SKIP, Status.UNSUPPORTED})
 
 
+Count = Annotated[int, Field(ge=0, le=2**53)]
+"""A number of things, a place among them, or a seed: one that every reader of JSON has exactly."""
+Index = tuple[Count, ...]
+"""Which element of a tensor."""
+
+
+def _not_negative(value: float) -> float:
+    if value < 0:
+        raise ValueError("it is below 0")
+    return value
+
+
+Size = Annotated[float, AfterValidator(_not_negative)]
+"""An error or its bar, at least 0. It may be infinite or NaN, where what it is about is."""
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
 class _Record(BaseModel):
     model_config = ConfigDict(frozen=True, ser_json_inf_nan="constants")
 
@@ -59,12 +76,12 @@ class WrongEntry(_Record):
     """One entry of the Jacobian on which backward and the numerical derivative disagree by more than the bar."""
 
     input: str
-    index: tuple[int, ...]
+    index: Index
     output: str
-    output_index: tuple[int, ...]
+    output_index: Index
     analytic: float
     numeric: float
-    bar: float
+    bar: Size
 
     @property
     def relative_error(self) -> float:
@@ -84,7 +101,7 @@ class Value(_Record):
     name: str
     dtype: str = ""
     """The name of its dtype; empty where there is no output or gradient at all."""
-    shape: tuple[int, ...] = ()
+    shape: Index = ()
     data: str = ""
     """The bytes of the elements, or of some, in base64."""
 
@@ -93,20 +110,26 @@ class StepScan(_Record):
     """One entry of the Jacobian by central differences at steps of all sizes: how its numerical value came about."""
 
     input: str
-    index: tuple[int, ...]
+    index: Index
     output: str
-    output_index: tuple[int, ...]
+    output_index: Index
     analytic: float
-    steps: tuple[float, ...]
+    steps: Annotated[tuple[Positive, ...], Field(min_length=1)]
     """The step sizes h by which the element of the input was moved, the smallest first."""
     differences: tuple[float, ...]
     """Per step, (f(x + h) − f(x − h)) / 2h."""
-    rounding: tuple[float, ...]
+    rounding: tuple[Size, ...]
     """Per step, how far rounding alone may put that difference off."""
-    chosen: float
+    chosen: Positive
     """The step from which the value was extrapolated."""
     value: float
-    bar: float
+    bar: Size
+
+    @model_validator(mode="after")
+    def _each_step_has_its_numbers(self) -> Self:
+        if not len(self.steps) == len(self.differences) == len(self.rounding):
+            raise ValueError("steps, differences and rounding are not equally many")
+        return self
 
 
 class Diagnosis(_Record):
@@ -118,8 +141,8 @@ class Diagnosis(_Record):
     line: str = ""
     """``file:line`` of the forward's operation whose share of the gradient is wrong; empty if none is known."""
     source_line: str = ""
-    column: int = 0
-    end_column: int = 0
+    column: Count = 0
+    end_column: Count = 0
     """The part of the line that is the operation, columns from 0, the last not included."""
     operation: str = ""
     """Its name in the op table."""
@@ -143,11 +166,11 @@ class GradientSummary(_Record):
     wrong: tuple[WrongEntry, ...] = ()
     scan: StepScan | None = None
     """The differences of the most wrong entry that is listed, where it could be scanned."""
-    wrong_counts: dict[str, tuple[int, int]] = {}
+    wrong_counts: dict[str, tuple[Count, Count]] = {}
     """Per input: elements found wrong, elements in all. With 0 wrong it is right; not listed, it is not known."""
     exhaustive: bool = True
     """Whether the counts are exact; if not, at least so many are wrong."""
-    worst_error: float = 0.0
+    worst_error: Size = 0.0
     """Largest |analytic − numeric| over its bar that was seen: at most 1 on a PASS."""
     why: str = ""
     diagnosis: tuple[Diagnosis, ...] = ()
@@ -158,10 +181,17 @@ class GradientSummary(_Record):
     """Words beside the verdict on how it came about: by the tape, beside a kink, expected to differ."""
     patterns: tuple[str, ...] = ()
     """Whole slices that are wrong: ``all of x[:, 3]``."""
-    seed: int = 0
-    evaluations: int = 0
+    seed: Count = 0
+    evaluations: Count = 0
     where: str = ""
     """Of several points or dtypes, the one where this was found: ``point 2 of 3, float32``. Empty on a PASS."""
+
+    @field_validator("wrong_counts")
+    @classmethod
+    def _no_more_than_all(cls, counts: dict[str, tuple[int, int]]) -> dict[str, tuple[int, int]]:
+        if any(wrong > total for wrong, total in counts.values()):
+            raise ValueError("more elements are wrong than there are")
+        return counts
 
     def second(self) -> GradientSummary:
         """As the summary of the derivative of a gradient that is right itself."""
@@ -201,8 +231,8 @@ class Result(_Record):
     scenario: str
     backend: str
     path: str
-    line: int
-    column: int
+    line: Count
+    column: Count
     status: Status
     message: str = ""
     details: tuple[str, ...] = ()
@@ -215,7 +245,7 @@ class Result(_Record):
     """Outputs and gradients, where they are to be compared with those of other backends."""
     beside: str = ""
     """Of a comparison, the other backend; empty for the result of a case."""
-    seconds: float = 0.0
+    seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
     internal_error: str = ""
     """The traceback of a bug of ours; empty otherwise."""
 

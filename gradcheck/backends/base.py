@@ -76,8 +76,8 @@ class Recording(Protocol):
     """The numbers of the outputs, -1 where one does not depend on the inputs."""
     leaks: Sequence[str]
     """What took values out of the graph, which may have found their way into an output."""
-    error: str
-    """What the call raised while it was recorded."""
+    error: Exception | None
+    """What the call raised while it was recorded, if it did."""
 
 
 # --------------------------------------------------------------------------- a backend

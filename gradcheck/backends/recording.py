@@ -134,7 +134,7 @@ class Recorder:
 class Recorded:
     """A call as it was computed; see `gradcheck.backends.base.Recording`."""
 
-    def __init__(self, recorder: Recorder, inputs: int, outputs: Sequence[Tensor], error: str) -> None:
+    def __init__(self, recorder: Recorder, inputs: int, outputs: Sequence[Tensor], error: Exception | None) -> None:
         self.inputs = inputs
         self.arrays: Sequence[Array] = recorder.arrays
         self.steps: Sequence[Any] = recorder.steps
@@ -209,14 +209,14 @@ def recorded(
     """
     recorder = Recorder(lines, move)
     outputs: Sequence[Tensor] = ()
-    error = ""
+    error: Exception | None = None
     for tensor in inputs:
         recorder.input(tensor)
     with watched(recorder) as moved, enable_grad():
         try:
             outputs = call()
         except Exception as problem:  # whatever the layer raises where it is recorded
-            error = f"{type(problem).__name__}: {problem}"
+            error = problem
         found = Recorded(recorder, len(inputs), outputs, error)
     return found, bool(moved)
 

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from gradcheck.foreign import kind_of, repr_of, text_of
+
 RTOL = {"float16": 2e-3, "bfloat16": 2e-2, "float32": 1e-6, "complex64": 1e-6, "float64": 1e-12, "complex128": 1e-12}
 """Relative tolerance for a value of a dtype, where the scenario gives none: a few units in its last place."""
 
@@ -23,17 +25,17 @@ def difference(got: Any, expected: Any, rtol: float | None, to_numpy: Callable[[
         if isinstance(plain, np.ndarray) and plain.dtype == bool and plain.size == 1:
             plain = bool(plain)
         if isinstance(expected, str) and not isinstance(plain, str):
-            plain = str(got)
+            plain = text_of(got)
         same = type(plain) is type(expected) and plain == expected
         return "" if same else f"expected {expected!r}, got {shown(plain)}"
     if got is None or isinstance(got, str):
-        return f"expected {shown(expected)}, got {got!r}"
+        return f"expected {shown(expected)}, got {repr_of(got)}"
     try:
         values, wanted = np.asarray(to_numpy(got)), np.asarray(expected)
     except (TypeError, ValueError):
-        return f"expected {shown(expected)}, got {type(got).__name__} {got!r}"
+        return f"expected {shown(expected)}, got {kind_of(got)} {shown(got)}"
     if values.dtype == object:
-        return "" if got == expected else f"expected {shown(expected)}, got {got!r}"
+        return "" if got == expected else f"expected {shown(expected)}, got {repr_of(got)}"
     if "U" in (values.dtype.kind, wanted.dtype.kind):  # text among them: nothing is close to it
         same = values.tolist() == wanted.tolist()
         return "" if same else f"expected {shown(expected)}, got {shown(values)}"
@@ -53,7 +55,7 @@ def difference(got: Any, expected: Any, rtol: float | None, to_numpy: Callable[[
 
 def shown(value: Any) -> str:
     """A value, short enough for a line."""
-    text = " ".join(repr(value.tolist() if isinstance(value, np.ndarray) else value).split())
+    text = " ".join(repr_of(value.tolist() if isinstance(value, np.ndarray) else value).split())
     return text if len(text) <= 120 else f"{text[:117]}..."
 
 

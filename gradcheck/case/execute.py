@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,7 +21,6 @@ from gradcheck.case.namespace import (
     Namespace,
     compile_expression,
     count_calls,
-    describe,
     new_namespace,
     phase_of,
     raised_by_scenario,
@@ -29,9 +28,11 @@ from gradcheck.case.namespace import (
 )
 from gradcheck.case.no_gradient import refused
 from gradcheck.case.places import told
+from gradcheck.case.settings import settings_of_its_own
 from gradcheck.case.static_layer import StaticLayer
 from gradcheck.case.twin import speaking_for
 from gradcheck.case.verdict import Settings
+from gradcheck.foreign import described, text_of
 from gradcheck.result import GradientSummary, Result, Status, Value
 from gradcheck.spec.code import is_static
 from gradcheck.values import value_of
@@ -55,7 +56,7 @@ def execute(case: Case) -> Result:
     What the scenario's code raises becomes an ERROR with its place in the spec; only a bug of ours comes through.
     """
     scenario = case.scenario
-    started = time.perf_counter()
+    started = perf_counter()
     findings: list[Finding] = []
     gradient: GradientSummary | None = None
     with np.errstate(all="ignore"):
@@ -72,7 +73,7 @@ def execute(case: Case) -> Result:
             if name := backend.lacks(error):
                 what = f"{name} is not part of the bundled engine"
                 return case.result(Status.UNSUPPORTED, told(what, error, scenario.path, scenario.line))
-            findings = [Finding(Status.ERROR, told(describe(error), error, scenario.path, scenario.line))]
+            findings = [Finding(Status.ERROR, told(described(error), error, scenario.path, scenario.line))]
         finally:
             backend.paddle.disable_static()  # a program may have left it on
     status = next((s for s in SEVERITY if any(f.status is s for f in findings)), Status.PASS)
@@ -84,7 +85,7 @@ def execute(case: Case) -> Result:
         details=tuple(messages[1:]),
         gradient=gradient,
         values=run.values,
-        seconds=time.perf_counter() - started,
+        seconds=perf_counter() - started,
     )
 
 
@@ -192,7 +193,8 @@ class Run:
         """Call the layer once as its users do, take gradients if there are any, and look at what that gives."""
         gradients: dict[str, Any] = {}
         with self.expected_exception() as found:
-            gradients = layer.documented(self.expect.cotangent)
+            with settings_of_its_own():
+                gradients = layer.documented(self.expect.cotangent)
             if self.case.compared:
                 self.values = tuple(value_of(name, self.on_host(value)) for name, value in layer.results(gradients))
         if found or self.expect.raises:
@@ -216,14 +218,14 @@ class Run:
                 raise
             names = {cls.__name__ for cls in type(error).__mro__}
             phase = phase_of(error)
-            where = told(describe(error), error, self.scenario.path)
+            where = told(described(error), error, self.scenario.path)
             if expected.type not in names:
                 found.append(Finding(Status.FAIL, f"expected {expected.type}, but the code raised {where}"))
             elif expected.phase not in ("any", phase):
                 found.append(
                     Finding(Status.FAIL, f"expected {expected.type} in {expected.phase}, but {phase} raised {where}")
                 )
-            elif not message_matches(expected.message, str(error)):
+            elif not message_matches(expected.message, text_of(error)):
                 text = expected.message if isinstance(expected.message, str) else getattr(expected.message, "re", "")
                 found.append(Finding(Status.FAIL, f"expected a message with {text!r}, but got {where}"))
         else:
@@ -241,7 +243,12 @@ class Run:
             code = compile_expression(
                 expression, self.scenario.path, self.scenario.line_of(f"expect.values.{expression}")
             )
-            text = difference(eval(code, self.namespace), value, rtol, self.to_numpy)
+            got = eval(code, self.namespace)
+            try:
+                text = difference(got, value, rtol, self.to_numpy)
+            except Exception as error:  # it asks the value, which is the scenario's, for its shape, its elements, …
+                found.append(Finding(Status.ERROR, f"{expression} cannot be compared: {described(error)}"))
+                continue
             if text:
                 found.append(Finding(Status.FAIL, f"{expression}: {text}"))
         return found
@@ -263,9 +270,9 @@ class Run:
             return []
         for warning in caught:
             names = {cls.__name__ for cls in warning.category.__mro__}
-            if wanted.type in names and message_matches(wanted.message, str(warning.message)):
+            if wanted.type in names and message_matches(wanted.message, text_of(warning.message)):
                 return []
-        given = "; ".join(f"{w.category.__name__}: {w.message}" for w in caught) or "none"
+        given = "; ".join(f"{w.category.__name__}: {text_of(w.message)}" for w in caught) or "none"
         return [Finding(Status.FAIL, f"expected a {wanted.type}, but the warnings were: {given}")]
 
     def to_numpy(self, value: Any) -> Any:
@@ -288,6 +295,6 @@ class Run:
         order = max(self.expect.order, case.order if wanted == "matches" else 1)
         settings = Settings(
             seed=case.seed, rtol=self.scenario.rtol, mode=case.mode, order=order,
-            effort=case.effort, seconds=TIME_TO_NAME * case.timeout - (time.perf_counter() - self.started),
+            effort=case.effort, seconds=TIME_TO_NAME * case.timeout - (perf_counter() - self.started),
         )  # fmt: skip
         return as_expected(layer, settings, declared)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from gradcheck.backends.base import Array, Backend, Mover, Tensor, flat_tensors,
 from gradcheck.case.agreement import agree, same
 from gradcheck.case.no_gradient import NoGradient, misfit, nothing_claimed
 from gradcheck.case.observe import observed
+from gradcheck.case.settings import settings_of_its_own
 from gradcheck.checker.problem import Problem
 from gradcheck.witness.graph import Graph
 from gradcheck.witness.tape import Tape
@@ -48,6 +50,8 @@ class TensorFunction:
         """The same call on a backend that can record what it computes, where this one cannot."""
         self.gave_less = False
         """Whether a backward was seen to return fewer gradients than the documents ask for; known once `observed`."""
+        self.evaluations = 0
+        """How often it was called."""
         self.unchecked = ""
         """Why there is nothing to check, if so; known once `problem` was called."""
 
@@ -62,6 +66,18 @@ class TensorFunction:
         """One input as a leaf Tensor that owns its memory."""
         return self.backend.tensor(array, dtype, stop_gradient)
 
+    def called(self, tensors: dict[str, Tensor]) -> Any:
+        """What the function returns. What it raises is told apart from what it raises always: with the evaluation."""
+        self.evaluations += 1
+        try:
+            with settings_of_its_own():
+                return self.call(tensors)
+        except Exception as error:
+            if self.evaluations > 1:
+                with suppress(Exception):  # its notes may be anything
+                    error.add_note(f"raised by evaluation {self.evaluations} of the check, not by those before")
+            raise
+
     def outputs(self, returned: Any) -> list[Tensor]:
         """The Tensors among what the call returned."""
         tensor_type = self.backend.paddle.Tensor
@@ -71,7 +87,7 @@ class TensorFunction:
         """The layer on arrays, with the vjp that its backward claims."""
         start = self.tensors()
         differentiable = [not t.stop_gradient and is_differentiable(self.backend.array(t)) for t in start.values()]
-        returned = self.call(self.tensors())
+        returned = self.called(self.tensors())
         outputs = self.outputs(returned)
         # Outputs that the layer marks as non-differentiable make no claim. One that is cut off from its inputs is a
         # leaf, and claims a gradient of zero.
@@ -111,7 +127,7 @@ class TensorFunction:
 
     def checked_outputs(self, tensors: dict[str, Tensor]) -> list[Tensor]:
         """The outputs that claim a gradient, with the inputs bound to `tensors`."""
-        outputs = self.outputs(self.call(tensors))
+        outputs = self.outputs(self.called(tensors))
         if len(outputs) != len(self.claimed):
             raise ValueError(
                 f"the function returned {len(self.claimed)} Tensors the first time, but {len(outputs)} now"
@@ -158,7 +174,8 @@ class TensorFunction:
         self, outputs: list[Tensor], inputs: list[Tensor], cotangents: list[Tensor], create_graph: bool = False
     ) -> list[Tensor | None]:
         """The gradients of leaves that were made for this."""
-        return self.backend.grad(outputs, inputs, cotangents, self.held, create_graph)
+        with settings_of_its_own():
+            return self.backend.grad(outputs, inputs, cotangents, self.held, create_graph)
 
     def fitting(self, gradients: list[Array | None], arrays: Sequence[Array]) -> list[Array | None]:
         """The gradients, if each has the shape of its input and a dtype that fits. Raises NoGradient."""
@@ -248,7 +265,10 @@ class Replays:
         )
 
     def beside(self, inputs: Sequence[Array], move: Mover) -> Graph:
-        return Graph(self.run(arrays=inputs, move=move)[0])
+        recording = self.run(arrays=inputs, move=move)[0]
+        if recording.error is not None:  # at the point itself it did not
+            raise recording.error
+        return Graph(recording)
 
     def claimed(self, cotangents: Sequence[Array | None], move: Mover) -> list[Array | None]:
         self.leaks.clear()

@@ -78,8 +78,3 @@ def phase_of(error: BaseException) -> str:
         if public or frame.f_globals.get("__name__") == GRADIENT_MODULE:
             return "backward"
     return "forward"
-
-
-def describe(error: BaseException) -> str:
-    """The error in one line: its type and message, and its notes."""
-    return " · ".join([f"{type(error).__name__}: {error}".strip(), *getattr(error, "__notes__", [])])

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gradcheck.backends.base import Array, is_differentiable
+from gradcheck.foreign import text_of
 from gradcheck.result import Diagnosis, GradientSummary, Status
 
 REFUSED = re.compile(r"^(?:\(InvalidArgument\) )?GradNodePyLayer_(\w+?)(?: : |'s backward function,? )(.*)", re.DOTALL)
@@ -58,7 +59,7 @@ def refused(error: BaseException) -> GradientSummary | None:
     """The verdict that an error stands for, if it says that what backward returned are no gradients."""
     if isinstance(error, NoGradient):
         return GradientSummary(verdict=Status.FAIL, diagnosis=(error.diagnosis,))
-    found = REFUSED.match(str(error)) if isinstance(error, ValueError) else None
+    found = REFUSED.match(text_of(error)) if isinstance(error, ValueError) else None
     if found is None:
         return None
     text = f"backward of {found[1]}: {TAIL.sub('', found[2])}"

@@ -12,6 +12,7 @@ from gradcheck.checker.cotangents import even_weights
 from gradcheck.checker.low_precision import gradient_rounding, natural_size
 from gradcheck.checker.point import Point
 from gradcheck.checker.problem import Observation
+from gradcheck.foreign import text_of
 from gradcheck.numeric.arrays import SMALLEST, Array, module_of, spacing
 from gradcheck.result import Diagnosis
 
@@ -119,7 +120,8 @@ class Contracts:
             try:
                 undefined = problem.vjp(inputs, alone)
             except Exception as error:
-                text = f"backward raises {type(error).__name__} when only {name} takes part in the loss: {error}"
+                said = text_of(error)
+                text = f"backward raises {type(error).__name__} when only {name} takes part in the loss: {said}"
                 return [Diagnosis.of("GC136", text)]
             with_zeros = problem.vjp(inputs, zeros)
             names = self.named(lambda i, u=undefined, z=with_zeros: not close(u[i], z[i], 1.0, None))  # type: ignore[misc]

@@ -11,6 +11,7 @@ import numpy as np
 
 from gradcheck.checker.outputs import Outputs
 from gradcheck.checker.problem import Problem
+from gradcheck.foreign import text_of
 from gradcheck.numeric.arrays import Array, spacing, wide
 from gradcheck.numeric.jacobian import Entry
 from gradcheck.numeric.line import MOST_ROWS, Line, random_direction, scale_of
@@ -128,7 +129,7 @@ class Point:
         try:
             outputs = self.problem.forward(self.at(moved))
         except Exception as error:  # outside of its domain, for at the point itself it did not
-            self.raised = f"; the forward raises {type(error).__name__} at points nearby: {error}"
+            self.raised = f"; the forward raises {type(error).__name__} at points nearby: {text_of(error)}"
             outputs = [array * np.nan for array in self.outputs.arrays]
         return [outputs[k] for k in self.outputs.active]
 

@@ -95,6 +95,8 @@ class Subject:
         bar = float(self.bars[0].reshape(-1)[place]) / abs(base)
         if abs(ratio) <= 4 * bar:
             return None
+        if not np.isfinite(ratio):  # of numbers that are finite themselves, where the base is subnormal
+            return None
         c = nice(ratio, bar)
 
         def fits(step: int) -> bool:

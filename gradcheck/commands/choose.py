@@ -60,8 +60,9 @@ def place_again(name: str, environments: Mapping[str, str]) -> dict[str, Place]:
     """Where the backend of a case that ran before runs now.
 
     Raises:
-        SystemExit: it cannot run.
+        SystemExit: it cannot run, or is no backend.
     """
+    check_backend(name)
     place = place_of(name, environments)
     if place.problem:
         raise fail(f"backend {name}: {place.problem}")

@@ -7,9 +7,11 @@ import signal
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -17,7 +19,7 @@ import click
 
 from gradcheck.case.case import Case
 from gradcheck.commands.bug import stop_for_bug
-from gradcheck.commands.exits import INTERRUPTED, NOTHING_SELECTED
+from gradcheck.commands.exits import INTERRUPTED, NOTHING_SELECTED, USAGE
 from gradcheck.commands.screen import Screen, header
 from gradcheck.commands.specs import fail
 from gradcheck.escape import safe
@@ -30,9 +32,12 @@ from gradcheck.run.compact import Results
 from gradcheck.run.side_by_side import SideBySide
 from gradcheck.run.supervisor import Executor, ExecutorError, Supervisor
 from gradcheck.shown import count
+from gradcheck.whole_file import write_whole
 
 STOPPING = ("SIGINT", "SIGTERM", "SIGHUP")
 """Signals that end a run in order."""
+SHOW_CURSOR = b"\x1b[?25h\n"
+"""What makes a terminal show its cursor (DECTCEM)."""
 
 
 class Pool(Executor, AbstractContextManager[Any], Protocol):
@@ -136,16 +141,21 @@ def settle(baseline: Baseline, results: Sequence[Result], *, update: bool, prune
         click.echo(f"gradcheck: {baseline.path}: {count(len(baseline.known), 'known failure')}", err=True)
 
 
+def leave_at_once(number: int, frame: object) -> None:
+    """End this process, which ends its workers, with the cursor that a progress bar hides."""
+    if os.isatty(2):
+        os.write(2, SHOW_CURSOR)
+    os._exit(128 + number)
+
+
 @contextmanager
 def stopped_by_signals(supervisor: Supervisor) -> Iterator[None]:
-    """Have the first signal end the run in order; a further Ctrl-C raises KeyboardInterrupt, so that the screen is left
-    as it was; a further signal of another kind does what it does otherwise.
-    """
+    """Have the first signal end the run in order, and a second one the command at once, whatever it waits for."""
     before: dict[int, Any] = {}
 
     def stop(number: int, frame: object) -> None:
-        for one, handler in before.items():
-            signal.signal(one, signal.default_int_handler if one == signal.SIGINT else handler)
+        for one in before:
+            signal.signal(one, leave_at_once)
         supervisor.stop()
 
     if threading.current_thread() is threading.main_thread():
@@ -164,10 +174,11 @@ def write_reports(
 ) -> None:
     """Write the reports that were asked for, by format and path; on GitHub Actions tell it, too.
 
-    `again` are the options with which one of the cases runs again as it ran here.
+    `again` are the options with which one of the cases runs again as it ran here. One that cannot be written costs
+    none of the others.
 
     Raises:
-        SystemExit: a file cannot be written.
+        SystemExit: one could not be written.
     """
     on_github = bool(os.environ.get("GITHUB_ACTIONS"))
     if not files and not on_github:
@@ -182,22 +193,28 @@ def write_reports(
         results=tuple(results),
         cases=tuple(cases),
     )
-    for name, path in files:
-        write_report(name, path, report)
+    writers = [(f"--report {name}:{path}", partial(write_report, name, path, report)) for name, path in files]
     if on_github:
-        tell_github(report)
+        writers.append(("GITHUB_ACTIONS", partial(tell_github, report)))
+    refused, bugs = False, []
+    for what, write in writers:
+        try:
+            write()
+        except OSError as error:
+            fail(f"{what}: {error.strerror or error}")
+            refused = True
+        except Exception as error:
+            fail(f"{what}: not written, {type(error).__name__}")
+            bugs.append("".join(traceback.format_exception(error)))
+    if bugs:
+        stop_for_bug("\n".join(bugs))
+    if refused:
+        raise SystemExit(USAGE)
 
 
 def write_report(name: str, path: Path, report: Report) -> None:
-    """Write a report.
-
-    Raises:
-        SystemExit: the file cannot be written.
-    """
-    try:
-        path.write_text(written(name, report), encoding="utf-8", errors="backslashreplace")
-    except OSError as error:
-        raise fail(f"--report {name}:{path}: {error.strerror or error}") from None
+    """Write a report in the format `name`."""
+    write_whole(path, written(name, report))
 
 
 def tell_github(report: Report) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import click
 
@@ -79,6 +80,8 @@ def case_of(record: journal.Record, seed: int | None, environments: Mapping[str,
         SystemExit: the file has mistakes, the case is no longer in it, or its backend cannot run.
     """
     result = record.result
+    if not Path(result.path).is_file():  # and a folder is not searched, whatever the record names
+        raise fail(f"{result.path} is no longer there")
     specs, _ = read_specs([result.path])
     used = record.seed if seed is None else seed
     at = place_again(result.backend, environments)

@@ -143,7 +143,7 @@ def run(
         red = [one.result for one in last.records if not one.result.status.green]
         failed = {name: result.path for result in red for name in result.cases}
         if lf and not bundled and not any(map(is_path, names)):
-            names = (*names, *dict.fromkeys(failed.values()))
+            names = (*names, *(path for path in dict.fromkeys(failed.values()) if not Path(path).is_dir()))
         specs, ids = read_specs(names, project, bundled=bundled, trusted=leave.for_all or leave.trusted)
         in_cases = [*ids, *(failed if lf else ())]
         places = chosen_backends(backends, in_cases, config, environments_of(leave), require_backend)

@@ -121,9 +121,9 @@ def heat_map(input: str, output: str, entries: list[WrongEntry]) -> HeatMap:
 
 def shade(entry: WrongEntry) -> float:
     """How dark an entry is: by the decades that its error lies above its bar."""
-    if not math.isfinite(entry.error) or not entry.bar:
+    if not 0 < entry.bar < math.inf or not 0 < entry.error < math.inf:
         return 1.0
-    return min(1.0, 0.15 + 0.85 * max(0.0, math.log10(entry.error / entry.bar)) / 9)
+    return min(1.0, 0.15 + 0.85 * max(0.0, math.log10(entry.error) - math.log10(entry.bar)) / 9)
 
 
 def title(entry: WrongEntry) -> str:

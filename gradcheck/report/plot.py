@@ -13,7 +13,8 @@ WIDTH, HEIGHT = 480, 260
 LEFT, RIGHT, TOP, BOTTOM = 64, 12, 12, 40
 """Pixels around the axes."""
 MOST_TICKS = 6
-LEAST = 1e-300
+LEAST, LARGEST = -300, 308
+"""Decades of an axis: what lies beyond is shown at its end."""
 
 
 class Mark(NamedTuple):
@@ -43,19 +44,25 @@ class Axis:
     """A logarithmic axis: the decades of `values` laid out from pixel `start` to pixel `end`."""
 
     def __init__(self, values: Iterable[float], start: float, end: float) -> None:
-        exponents = [math.log10(max(value, LEAST)) for value in values]
-        self.low, self.high = math.floor(min(exponents)), max(math.ceil(max(exponents)), math.floor(min(exponents)) + 1)
+        exponents = [decade(value) for value in values]
+        self.low = min(math.floor(min(exponents)), LARGEST - 1)
+        self.high = max(math.ceil(max(exponents)), self.low + 1)
         self.start, self.end = start, end
 
     def at(self, value: float) -> float:
         """The pixel of a value; what lies beyond an end is shown at that end."""
-        share = (math.log10(max(value, LEAST)) - self.low) / (self.high - self.low)
+        share = (decade(value) - self.low) / (self.high - self.low)
         return round(self.start + min(max(share, 0.0), 1.0) * (self.end - self.start), 1)
 
     def ticks(self) -> list[Mark]:
         """The marks of the axis at whole decades, as many as there is room for."""
         every = math.ceil((self.high - self.low) / MOST_TICKS)
         return [Mark(self.at(10.0**k), f"1e{k}") for k in range(self.low, self.high + 1, every)]
+
+
+def decade(value: float) -> float:
+    """The logarithm of a value; what is no number counts as infinite."""
+    return min(max(math.log10(value), LEAST), LARGEST) if 0 < value < math.inf else LEAST if value <= 0 else LARGEST
 
 
 def plot(scan: StepScan) -> Plot:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -71,7 +72,7 @@ def result(found: Result, rules: list[str], again: str) -> dict[str, Any]:
 def line_of(cause: Diagnosis) -> dict[str, Any]:
     """The line of the forward that a cause names; empty if it names none."""
     file, _, line = cause.line.rpartition(":")
-    if not file or not line.isdecimal():
+    if not file or not re.fullmatch("[0-9]{1,9}", line):
         return {}
     return {**location(file, int(line), cause.column + 1), "message": {"text": safe(cause.detail or cause.text)}}
 

@@ -121,6 +121,7 @@ def excerpt(found: Diagnosis, width: int | None = None) -> list[str]:
 
 def window(source: str, start: int, end: int, room: int) -> tuple[str, int, int]:
     """What of a line fits, from a little before its part from `start` to `end`, and where that part is in it."""
+    start, end = (min(max(at, 0), len(source)) for at in (start, end))
     if len(source) <= room:
         return source, start, end
     first = max(min(start - 2, len(source) - room), 0)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from gradcheck.result import Result, Status
+from gradcheck.whole_file import write_whole
 
 FORMAT = "gradcheck-baseline/1"
 
@@ -64,7 +65,7 @@ class Baseline:
         if not prune:
             kept |= {name: str(result.status) for name, result in found.items() if not result.status.green}
         text = json.dumps({"format": FORMAT, "failures": dict(sorted(kept.items()))}, indent=1)
-        self.path.write_text(text + "\n", encoding="utf-8")
+        write_whole(self.path, text + "\n")
         self.known = kept
 
     def _fails(self, result: Result) -> bool:

@@ -18,6 +18,7 @@ from typing import Any
 from gradcheck import __version__
 from gradcheck.case.case import Case
 from gradcheck.result import Result, Status
+from gradcheck.run.answer import relayed
 from gradcheck.run.observed import settled
 from gradcheck.run.pool import EXECUTE, START, WORKERS, Worker
 from gradcheck.run.supervisor import ExecutorError
@@ -139,7 +140,7 @@ class DaskPool:
         """Give `future` the result that came, or what stands in its place."""
         error = CancelledError() if sent.cancelled() else sent.exception()
         if error is None:
-            future.set_result(Result.model_validate_json(sent.result()))
+            future.set_result(relayed(case, sent.result()))
         elif isinstance(error, self.killed):
             message = "the Dask worker that ran it was lost, and lost again when nothing else ran"
             future.set_result(case.result(Status.CRASH, message))

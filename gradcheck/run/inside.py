@@ -13,13 +13,12 @@ from typing import NoReturn, TextIO
 from gradcheck.case.case import Case
 from gradcheck.case.namespace import raised_by_scenario
 from gradcheck.case.places import told
+from gradcheck.foreign import kind_of, text_of
 from gradcheck.result import Result, Status
+from gradcheck.run.answer import line_of
 from gradcheck.run.child import write_all
 from gradcheck.run.judges import Judges
 from gradcheck.run.limits import limit_data, shown_size
-
-MOST_TEXT = 4_000
-"""Characters of a message that are kept: a layer may raise an error of any length."""
 
 _exit = os._exit  # what a case does to the name must not keep its process from ending
 
@@ -39,7 +38,7 @@ def answer_and_leave(case: Case, execute: Execute, judges: Judges, answer_fd: in
             _exit(0)
         with suppress(Exception):
             sys.stdout.flush()
-        write_all(answer_fd, result.model_dump_json().encode() + b"\n")
+        write_all(answer_fd, line_of(result))
         status = 0
     except BaseException:
         traceback.print_exc()
@@ -55,7 +54,7 @@ def judged(case: Case, execute: Execute, judges: Judges, data: int | None) -> Re
     if case.backend != "cupy":  # CUDA reserves far more than it uses; what it uses is looked at all the same
         limit_data(case.memory, data)
     limit = sys.getrecursionlimit()
-    result = bounded(run_here(execute, case))
+    result = run_here(execute, case)
     sys.setrecursionlimit(limit)
     changed = next((f"builtins.{name}" for name in lost_builtins), "") or judges.changed()
     if changed:
@@ -92,32 +91,12 @@ def run_here(execute: Execute, case: Case) -> Result:
     except RecursionError as error:
         what = f"recurses too deeply: {text_of(error)}"
     except BaseException as error:
-        what = f"{type(error).__name__}: {text_of(error)}"
+        what = f"{kind_of(error)}: {text_of(error)}"
         if not raised_by_scenario(case.scenario.path, error):
             report = "".join(traceback.format_exception(error))
             return case.result(Status.ERROR, f"bug in gradcheck: {what}", internal_error=report)
         what = told(what, error, case.scenario.path)
     return case.result(Status.ERROR, what)
-
-
-def text_of(error: BaseException) -> str:
-    """The message of an error, also of one that cannot print itself."""
-    try:
-        return str(error)
-    except BaseException:
-        return "(its message cannot be printed)"
-
-
-def bounded(result: Result) -> Result:
-    """`result` with texts that can be sent: of limited length, without halves of characters."""
-
-    def cut(text: str) -> str:
-        more = f"… and {len(text) - MOST_TEXT:,} more characters"
-        short = text if len(text) <= MOST_TEXT else f"{text[:MOST_TEXT]} {more}"
-        return short.encode("utf-8", "backslashreplace").decode()
-
-    update = {"message": cut(result.message), "details": tuple(map(cut, result.details[:100]))}
-    return result.model_copy(update={**update, "internal_error": cut(result.internal_error[-MOST_TEXT:])})
 
 
 def seed_everything(seed: int) -> None:

@@ -12,16 +12,20 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, BinaryIO, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from gradcheck import __version__
 from gradcheck.case.case import Case
 from gradcheck.result import Result
 from gradcheck.run import folder
+from gradcheck.run.answer import AnswerError, fitted
+from gradcheck.run.child import MOST_ANSWER
 from gradcheck.run.folder import Folder, FolderError
+from gradcheck.run.limits import shown_size
 from gradcheck.run.seal import Seal, SealError
 
 PATH = folder.PATH / "last.jsonl"
@@ -37,9 +41,9 @@ class Record(BaseModel):
     """Which run: a random name that `--resume` and `--lf` keep."""
     key: str
     """What `key` gives for the case."""
-    seed: int
-    timeout: float
-    memory: int
+    seed: Annotated[int, Field(ge=0, lt=2**32)]
+    timeout: Annotated[float, Field(gt=0, le=86_400)]
+    memory: Annotated[int, Field(gt=0, lt=2**60)]
     result: Result
 
 
@@ -54,6 +58,12 @@ class Recorded(NamedTuple):
     """How many lines are not whole, or not of that run."""
 
 
+MOST = 1 << 30
+"""Bytes of the file that are read: a million results, or ten thousand with the values of large Tensors."""
+MOST_STRANGE = 100_000
+"""Lines that may be no records of the run; where more are, something else writes the file."""
+MOST_LINE = 2 * MOST_ANSWER
+"""Bytes of a line: an answer, and what stands around it."""
 NOTHING = Recorded("", [], 0)
 """What a run begins with that does not go on with an earlier one."""
 
@@ -79,21 +89,36 @@ def read(path: Path = PATH) -> Recorded:
     try:
         seal = Seal()
         with Folder(path.parent) as where, open(where.open(path.name, os.O_RDONLY), "rb") as file:
-            found = [record_in(line, seal) for line in file]
+            return recorded(file, seal)
     except FileNotFoundError:
         raise JournalError(f"there is no {path}: no run has been recorded in this folder") from None
     except (FolderError, SealError) as error:
         raise JournalError(str(error)) from None
     except OSError as error:
         raise JournalError(f"{path}: {error.strerror or error}") from None
-    whole = [record for record in found if record is not None]
-    run = whole[0].run if whole else ""
-    believed = [record for record in whole if record.run == run]
+
+
+def recorded(file: BinaryIO, seal: Seal) -> Recorded:
+    """What is to be believed of an open file, of which no more is held than a line and the last record of each case.
+
+    Raises:
+        JournalError: it is larger than `MOST`, or next to nothing in it is a record.
+    """
     records: dict[str, Record] = {}
-    for record in believed:
+    run, strange = "", 0
+    if os.fstat(file.fileno()).st_size > MOST:
+        raise JournalError(f"{PATH} is larger than {shown_size(MOST)}: remove it")
+    while line := file.readline(MOST_LINE):  # one that is longer comes in pieces, none of which is a record
+        record = record_in(line, seal)
+        run = run or (record.run if record else "")
+        if record is None or record.run != run:
+            strange += 1
+            if strange > MOST_STRANGE:
+                raise JournalError(f"{PATH} is no record of a run: remove it")
+            continue
         records.pop(record.result.name, None)
         records[record.result.name] = record
-    return Recorded(run, list(records.values()), len(found) - len(believed))
+    return Recorded(run, list(records.values()), strange)
 
 
 def passed_over(recorded: Recorded) -> str:
@@ -119,6 +144,8 @@ def record_in(line: bytes, seal: Seal) -> Record | None:
     A last line that lacks only its end of line is whole: its digest says so, and the next line is written below it.
     """
     line = line.removesuffix(b"\n")
+    if not line.startswith(BEFORE):
+        return None
     digest = line[len(BEFORE) : len(BEFORE) + DIGITS]
     text = line[len(BEFORE) + DIGITS + len(BETWEEN) : -len(AFTER)]
     if not seal.fits(text, digest) or line != b"".join((BEFORE, digest, BETWEEN, text, AFTER)):
@@ -132,8 +159,12 @@ def record_in(line: bytes, seal: Seal) -> Record | None:
 def known_results(cases: Iterable[Case], records: Iterable[Record]) -> dict[str, Result]:
     """Name → result of the cases that are recorded just as they are now."""
     recorded = {record.key: record.result for record in records if not record.result.beside}
-    found = ((case.name, recorded.get(key(case))) for case in cases)
-    return {name: result for name, result in found if result is not None}
+    found = {}
+    for case in cases:
+        if (result := recorded.get(key(case))) is not None:
+            with suppress(AnswerError):  # it is none of this case, whoever has written it
+                found[case.name] = fitted(case, result.model_dump(exclude_defaults=True))
+    return found
 
 
 class Journal:

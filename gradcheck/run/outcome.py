@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import re
 import signal as signals
-from contextlib import suppress
 from pathlib import Path
-
-from pydantic import ValidationError
 
 from gradcheck.case.case import Case
 from gradcheck.case.places import place
 from gradcheck.result import Result, Status
+from gradcheck.run.answer import AnswerError, answer_of
 from gradcheck.run.child import Outcome
 from gradcheck.run.limits import shown_size
 
@@ -20,20 +18,21 @@ OUTPUT_SHOWN = 4_000
 
 
 def result_of(case: Case, outcome: Outcome) -> Result:
-    """What the process answered, if it did so under the name of `case`; else CRASH or TIMEOUT, and where."""
+    """What the process answered, if that can be an answer of `case`; else CRASH or TIMEOUT, and where."""
     printed, at = cut_trace(outcome.printed, case.scenario.path)
-    output = printed[-OUTPUT_SHOWN:]
-    with suppress(ValidationError):
-        answer = Result.model_validate_json(outcome.answer)
-        if answer.name == case.name:
-            return answer.model_copy(update={"output": output})
+    output, malformed = printed[-OUTPUT_SHOWN:], "its line is empty, or longer than one may be"
+    if outcome.answer:
+        try:
+            return answer_of(case, outcome.answer, outcome.seconds).model_copy(update={"output": output})
+        except AnswerError as error:
+            malformed = str(error)
     status = Status.TIMEOUT if outcome.stopped == "time" else Status.CRASH
     if outcome.stopped == "time":
         message = f"ran longer than {case.timeout:g} s and was stopped"
     elif outcome.stopped == "memory":
         message = f"used more than {shown_size(case.memory)} of memory and was stopped"
     elif outcome.answer or outcome.exit_code is None:  # it sent a line, or more than a line may have
-        message = "the process sent something that is no result"
+        message = f"the process sent something that is no result: {malformed}"
     else:
         message = how_it_ended(outcome.exit_code)
     where = f", at {at}" if at else ""

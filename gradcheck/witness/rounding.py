@@ -51,6 +51,7 @@ replays, Student's t exceeds that once in a million elements."""
 def mover(random: np.random.Generator) -> Mover:
     """What moves the outputs of operations that round, each element up or down by the spacing of numbers there."""
 
+    @np.errstate(all="ignore")  # it runs inside the layer, which may have errors of NumPy raised
     def move(name: str, out: Array, number: int) -> None:
         dtype = out.dtype.name
         if name in EXACT or dtype not in EPSILON or not out.flags.writeable:

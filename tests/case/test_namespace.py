@@ -6,8 +6,9 @@ from collections import Counter
 
 import pytest
 
-from gradcheck.case.namespace import compile_expression, count_calls, describe, run_source
+from gradcheck.case.namespace import compile_expression, count_calls, run_source
 from gradcheck.case.places import frames_of
+from gradcheck.foreign import described
 
 
 def test_errors_point_into_the_spec() -> None:
@@ -25,7 +26,7 @@ def test_an_expression_points_into_the_spec_too() -> None:
 def test_notes_are_part_of_the_description() -> None:
     error = ValueError("bad")
     error.add_note("in backward of Layer")
-    assert describe(error) == "ValueError: bad · in backward of Layer"
+    assert described(error) == "ValueError: bad · in backward of Layer"
 
 
 def test_calls_of_static_class_and_plain_methods_are_counted() -> None:

@@ -146,6 +146,12 @@ def test_no_message_is_longer_than_a_screen_can_show(done):
     assert max(len(result["message"]) for result in done.results.values()) < 5000
 
 
+def test_where_a_case_stands_and_how_long_it_took_is_not_its_own_word(done):
+    result = done.results["answers-for-another-file"]
+    assert (result["path"], result["backend"], result["column"]) == ("a.grad.yaml", "numpy", 5)
+    assert result["seconds"] < PATIENCE
+
+
 def test_the_place_in_the_spec_is_told(done):
     for name in ("loops-in-forward", "segfaults", "allocates-a-terabyte"):
         assert re.search(r"line \d+ of the spec", done.results[name]["message"])

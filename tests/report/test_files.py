@@ -215,3 +215,26 @@ def test_a_plot_is_drawn_of_whatever_was_scanned(value: float) -> None:
     odd = SCAN.model_copy(update={"differences": (value,) * 4, "analytic": value, "value": 3.0, "bar": 0.0})
     report = Report(results=(result("w", Status.FAIL, "m", gradient=gradient(wrong=(wrong(),), scan=odd)),))
     html5lib.HTMLParser(strict=True, namespaceHTMLElements=False).parse(written("html", report))
+
+
+FAR = [0.0, 5e-324, 1e-300, 1.7e308, math.inf, math.nan]
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("far", FAR)
+def test_numbers_at_the_ends_of_their_range_are_drawn(format: str, far: float) -> None:
+    scan = SCAN.model_copy(update={
+        "steps": (5e-324, 1.7e308), "differences": (-far, far), "rounding": (far, 0.0), "chosen": 1.7e308, "value": far,
+        "bar": far, "analytic": -far,
+    })  # fmt: skip
+    entries = tuple(wrong(k, numeric, far) for k, numeric in enumerate([far, -far, 0.0]))
+    one = result("far", Status.FAIL, "far", gradient=gradient(wrong=entries, scan=scan))
+    assert "far" in written(format, Report(results=(one,)))
+
+
+@pytest.mark.parametrize("columns", [(0, 0), (3, 1), (0, 2**53), (2**53, 2**53)])
+def test_a_part_of_a_line_that_is_not_in_it_is_marked_at_its_end_at_most(columns: tuple[int, int]) -> None:
+    cause = CAUSE.model_copy(update={"column": columns[0], "end_column": columns[1]})
+    one = result("odd", Status.FAIL, "odd", gradient=gradient(diagnosis=(cause,)))
+    for format in FORMATS:
+        assert len(written(format, Report(results=(one,)))) < 100_000

@@ -298,3 +298,34 @@ def test_a_folder_of_the_project_cannot_be_the_users_own(monkeypatch, tmp_path, 
         monkeypatch.setenv(variable, value)
         assert folder().is_absolute()
         assert not folder().is_relative_to(tmp_path)
+
+
+def test_a_record_of_three_gigabytes_is_refused_before_it_is_read(path):
+    Journal(path=path).close()
+    os.truncate(path, 3 << 30)
+    with pytest.raises(JournalError, match=r"last\.jsonl is larger than 1G: remove it"):
+        read(path)
+
+
+def test_a_file_in_which_next_to_nothing_is_a_record_is_refused(path):
+    Journal(path=path).close()
+    path.write_bytes(b"\n" * 200_000)
+    with pytest.raises(JournalError, match="is no record of a run: remove it"):
+        read(path)
+
+
+def test_a_line_that_is_longer_than_an_answer_is_none_and_those_after_it_are_read(case, path, monkeypatch):
+    monkeypatch.setattr("gradcheck.run.journal.MOST_LINE", 4_000)
+    journal = Journal(path=path)
+    journal.append(case("pass", "a"), case("pass", "a").result(Status.PASS, "x" * 9_000))
+    journal.append(case("pass", "b"), case("pass", "b").result(Status.PASS, ""))
+    found = read(path)
+    assert [record.result.scenario for record in found.records] == ["b"]
+    assert found.passed_over == 3
+
+
+def test_a_recorded_result_of_another_case_is_not_taken_over(case, path):
+    one, other = case("pass", "a"), case("pass", "b")
+    journal = Journal(path=path)
+    journal.append(one, other.result(Status.PASS, ""))
+    assert known_results([one, other], read(path).records) == {}

@@ -24,7 +24,7 @@ def test_an_answer_under_another_name_is_none(case):
     forged = case("pass", "other").result(Status.PASS, "fine").model_dump_json()
     result = result_of(case("pass"), outcome(forged))
     assert (result.name, result.status) == ("one@numpy", Status.CRASH)
-    assert result.message == "the process sent something that is no result"
+    assert result.message == "the process sent something that is no result: name: this is not the case that was run"
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,11 @@ def test_an_answer_under_another_name_is_none(case):
         (outcome(exit_code=-65), Status.CRASH, "the process was killed by signal 65"),
         (outcome(stopped="time", exit_code=-6), Status.TIMEOUT, "ran longer than 2 s and was stopped"),
         (outcome(stopped="memory", exit_code=-9), Status.CRASH, "used more than 4G of memory and was stopped"),
-        (outcome(answer="[]"), Status.CRASH, "the process sent something that is no result"),
+        (
+            outcome(answer="[]"),
+            Status.CRASH,
+            "the process sent something that is no result: it is no object of JSON",
+        ),
     ],
 )
 def test_without_an_answer_it_is_told_how_it_ended(case, became, status, message):

@@ -1,0 +1,31 @@
+"""Objects of other people's, in words: an error or a value of a layer's may fail when it is asked to print itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+
+def text_of(value: Any, how: Callable[[Any], str] = str) -> str:
+    """What `value` prints as; its type where it cannot print itself, as an integer of 5,000 digits cannot."""
+    try:
+        return str.__str__(how(value))
+    except Exception:
+        return f"({kind_of(value)} that cannot be printed)"
+
+
+def repr_of(value: Any) -> str:
+    """The ``repr`` of `value`, likewise."""
+    return text_of(value, repr)
+
+
+def kind_of(value: Any) -> str:
+    """The name of the type that `value` really has, whatever its ``__class__`` or metaclass says."""
+    return str(type.__dict__["__name__"].__get__(type(value)))
+
+
+def described(error: BaseException) -> str:
+    """An error in one line: its type and message, and its notes, as far as it has such."""
+    notes = getattr(error, "__notes__", ())
+    notes = [text_of(note) for note in notes] if isinstance(notes, (list, tuple)) else []
+    return " · ".join([f"{kind_of(error)}: {text_of(error)}".strip(), *notes])
