@@ -1,10 +1,12 @@
-"""Files that a stranger may have written, read within bounds: plain files only, and no more than a size of each."""
+"""Files that a stranger may have written, read within bounds."""
 
 from __future__ import annotations
 
 import os
 import stat
 from pathlib import Path
+
+from gradcheck.user import is_ours
 
 _FLAGS = (
     os.O_RDONLY
@@ -18,18 +20,20 @@ class UnfitFileError(ValueError):
     """A file is none to read, or too large; the message says which, to follow the file's name."""
 
 
-def read_bounded(path: Path, most: int, *, owner: int | None = None) -> bytes:
-    """The content of a plain file of at most `most` bytes, of the user `owner` if one is given.
+def read_bounded(path: Path, most: int, *, own: bool = False, plain: bool = True) -> bytes:
+    """The content of a plain file of at most `most` bytes, with `own` only of one that belongs to this user.
+
+    A file that the user has named need not be `plain`: a shell's ``<(…)`` is a pipe.
 
     Raises:
         UnfitFileError: it is no such file.
         OSError: the system refuses it.
     """
-    with open(os.open(path, _FLAGS), "rb") as file:
+    with open(os.open(path, _FLAGS) if plain else path, "rb") as file:
         status = os.fstat(file.fileno())
-        if not stat.S_ISREG(status.st_mode):
+        if plain and not stat.S_ISREG(status.st_mode):
             raise UnfitFileError("this is no plain file")
-        if owner is not None and status.st_uid != owner:
+        if own and not is_ours(status):
             raise UnfitFileError("it belongs to another user")
         raw = file.read(most + 1)
     if len(raw) > most:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
 from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
@@ -19,6 +18,7 @@ from gradcheck.bounded import UnfitFileError, read_bounded
 from gradcheck.config import Project
 from gradcheck.pyproject import ConfigError, cut
 from gradcheck.user import config_folder
+from gradcheck.whole_file import replace
 
 NAME = "trusted.json"
 MOST_BYTES = 1_000_000
@@ -59,7 +59,7 @@ def entries() -> dict[str, str]:
     """
     file = _file()
     try:
-        content = json.loads(read_bounded(file, MOST_BYTES, owner=os.geteuid() if hasattr(os, "geteuid") else None))
+        content = json.loads(read_bounded(file, MOST_BYTES, own=True))
     except FileNotFoundError:
         return {}
     except OSError as error:
@@ -114,9 +114,6 @@ def _write(known: Mapping[str, str]) -> None:
     file = Path(os.path.realpath(_file()))
     try:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        fd, new = tempfile.mkstemp(dir=file.parent, prefix=NAME)  # readable to this user alone
-        with open(fd, "w", encoding="utf-8") as opened:
-            json.dump(known, opened, indent=1, sort_keys=True)
-        os.replace(new, file)
+        replace(file, json.dumps(known, indent=1, sort_keys=True).encode(), 0o600)
     except OSError as error:
         raise ConfigError(f"{file}: {error.strerror or error}") from None

@@ -1,7 +1,7 @@
-"""The user's own folders for gradcheck, in which no project has a say.
+"""The user's own folders for gradcheck, in which no project has a say, and whether a file is the user's.
 
-They are where the XDG Base Directory Specification puts them, which says of the variables: a path that is not absolute
-is to be ignored. Else ``XDG_CONFIG_HOME=`` would make a folder of the project the user's own.
+The folders are where the XDG Base Directory Specification puts them, which says of the variables: a path that is not
+absolute is to be ignored. Else ``XDG_CONFIG_HOME=`` would make a folder of the project the user's own.
 """
 
 from __future__ import annotations
@@ -26,6 +26,11 @@ def state_folder() -> Path:
         OSError: there is no home folder.
     """
     return _folder("XDG_STATE_HOME", ".local/state")
+
+
+def is_ours(status: os.stat_result) -> bool:
+    """Whether a file belongs to the user of this process, as far as the system can tell."""
+    return not hasattr(os, "geteuid") or status.st_uid == os.geteuid()
 
 
 def _folder(variable: str, usual: str) -> Path:

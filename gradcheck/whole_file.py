@@ -57,18 +57,31 @@ def replaced(place: Path, content: bytes) -> bool:
         if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1 or not os.access(place, os.W_OK):
             return False  # and what may not be written is refused where it is opened
         mode = stat.S_IMODE(status.st_mode)
+    try:
+        replace(place, content, mode)
+    except OSError as error:
+        if error.errno in NOT_BESIDE:
+            return False
+        raise
+    return True
+
+
+def replace(place: Path, content: bytes, mode: int | None = None) -> None:
+    """Put a new file at `place`, where no link is followed, with the permissions `mode` or the usual ones.
+
+    Raises:
+        OSError: the system refuses it, and what was there is as it was.
+    """
     new = place.with_name(f".gradcheck-{os.urandom(8).hex()}")
     try:
-        fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
+        first = 0o666 if mode is None else 0o600
+        fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), first)
         with open(fd, "wb") as file:
             file.write(content)
         if mode is not None:
             os.chmod(new, mode)
         os.replace(new, place)
-    except BaseException as error:
+    except BaseException:
         with suppress(OSError):
             os.unlink(new)
-        if isinstance(error, OSError) and error.errno in NOT_BESIDE:
-            return False
         raise
-    return True

@@ -8,11 +8,15 @@ from pathlib import Path
 import click
 from pydantic import ValidationError
 
+from gradcheck.bounded import UnfitFileError, read_bounded
 from gradcheck.commands.specs import fail
 from gradcheck.escape import one_line
 from gradcheck.report.record import Report
 from gradcheck.result import Result
 from gradcheck.shown import count
+
+MOST_BYTES = 250_000_000
+"""Some 100,000 results; read, they take ten times as much memory."""
 
 
 @click.command()
@@ -43,12 +47,14 @@ def by_name(path: str) -> dict[str, Result]:
         SystemExit: the file cannot be read, or is no report.
     """
     try:
-        report = Report.model_validate(json.loads(Path(path).read_text(encoding="utf-8")))
+        report = Report.model_validate(json.loads(read_bounded(Path(path), MOST_BYTES, plain=False)))
         if "format" not in report.model_fields_set:
             raise ValueError("every field of a report has a default, but it says what it is")
     except OSError as error:
         writes = f"; `gradcheck run --report json:{path}` writes one" if isinstance(error, FileNotFoundError) else ""
         raise fail(f"{path}: {error.strerror or error}{writes}") from None
+    except UnfitFileError as error:
+        raise fail(f"{path}: {error}") from None
     except (ValueError, RecursionError, ValidationError):
         raise fail(f"{path}: this is no report; `gradcheck run --report json:{path}` writes one") from None
     return {result.name: result for result in report.results}

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
-from contextlib import suppress
+import stat
 from pathlib import Path
 
 import click
@@ -32,6 +30,7 @@ def fmt(context: click.Context, paths: tuple[str, ...], check: bool) -> None:
     from gradcheck.spec.diagnostic import SpecError
     from gradcheck.spec.read import read
     from gradcheck.spec.write import NotKeptError, formatted
+    from gradcheck.whole_file import replace
 
     try:
         files, mistakes = find_specs(paths)
@@ -48,7 +47,8 @@ def fmt(context: click.Context, paths: tuple[str, ...], check: bool) -> None:
             if after != before:
                 changed += 1
                 if not check:
-                    replace(file, after)
+                    target = Path(os.path.realpath(file))  # a link stays one
+                    replace(target, after, stat.S_IMODE(target.stat().st_mode))
                 click.echo(f"{escape(str(file))}: {'is not in canonical form' if check else 'written'}")
         except SpecError as error:
             mistakes += error.diagnostics
@@ -61,22 +61,3 @@ def fmt(context: click.Context, paths: tuple[str, ...], check: bool) -> None:
     if not mistakes:
         click.echo(f"{count(len(files), 'file')}, {changed} {'to write' if check else 'written'}")
     context.exit(USAGE if mistakes else int(check and changed > 0))
-
-
-def replace(file: Path, content: bytes) -> None:
-    """Put `content` in the place of what the file holds, at once; a link stays one.
-
-    Raises:
-        OSError: the system refuses it, and the file is as it was.
-    """
-    target = Path(os.path.realpath(file))
-    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-    try:
-        with os.fdopen(handle, "wb") as new:
-            new.write(content)
-        shutil.copymode(target, name)
-        os.replace(name, target)
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(name)
-        raise

@@ -14,6 +14,7 @@ from gradcheck.pyproject import ConfigError
 from gradcheck.shown import count
 from gradcheck.spec.diagnostic import Diagnostic, SpecError
 from gradcheck.spec.read import read, read_bytes, shared_ids
+from gradcheck.spec.text import MAX_BYTES
 
 _MOST_SHOWN = 100
 
@@ -45,7 +46,7 @@ def validate(context: click.Context, paths: tuple[str, ...], bundled: bool, layo
         results[name] = []
         try:
             with garbage.kept():
-                good.append(read(name) if name != "-" else read_bytes(sys.stdin.buffer.read(), "-"))
+                good.append(read(name) if name != "-" else read_bytes(sys.stdin.buffer.read(MAX_BYTES + 1), "-"))
         except SpecError as error:
             results[name] = error.diagnostics
     for shared in shared_ids(good):

@@ -6,10 +6,13 @@ import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from gradcheck.bounded import UnfitFileError, read_bounded
 from gradcheck.result import Result, Status
 from gradcheck.whole_file import write_whole
 
 FORMAT = "gradcheck-baseline/1"
+MOST_BYTES = 10_000_000
+"""Some 100,000 failures."""
 
 
 class BaselineError(ValueError):
@@ -34,11 +37,13 @@ class Baseline:
         if new and not path.exists():
             return cls(path, {})
         try:
-            content = json.loads(path.read_text(encoding="utf-8"))
+            content = json.loads(read_bounded(path, MOST_BYTES, plain=False))
             failures = content["failures"] if content["format"] == FORMAT else None
         except OSError as error:
             hint = "" if path.exists() else "; --baseline-update writes one"
             raise BaselineError(f"--baseline {path}: {error.strerror or error}{hint}") from None
+        except UnfitFileError as error:
+            raise BaselineError(f"--baseline {path}: {error}") from None
         except (ValueError, KeyError, TypeError, RecursionError):
             failures = None
         if not isinstance(failures, dict) or not all(one in [*Status] for one in failures.values()):

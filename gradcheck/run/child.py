@@ -200,10 +200,3 @@ def end_of(pid: int) -> int | None:
         with suppress(OSError):
             return os.pidfd_open(pid)
     return None
-
-
-def write_all(fd: int, data: bytes) -> None:
-    """Write all of `data` to `fd`."""
-    view = memoryview(data)
-    while view:
-        view = view[os.write(fd, view) :]

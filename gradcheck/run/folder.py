@@ -12,6 +12,8 @@ import stat
 from contextlib import suppress
 from pathlib import Path
 
+from gradcheck.user import is_ours
+
 PATH = Path(".gradcheck")
 """Where it is, below the current folder."""
 
@@ -118,8 +120,3 @@ class Folder:
         """Have git pass the folder over, unless something already says what git is to do."""
         with suppress(FileExistsError), open(self.create(".gitignore"), "wb") as file:
             file.write(b"*\n")
-
-
-def is_ours(status: os.stat_result) -> bool:
-    """Whether a file belongs to the user of this process, as far as the system can tell."""
-    return not hasattr(os, "geteuid") or status.st_uid == os.geteuid()

@@ -16,9 +16,9 @@ from gradcheck.case.places import told
 from gradcheck.foreign import kind_of, text_of
 from gradcheck.result import Result, Status
 from gradcheck.run.answer import line_of
-from gradcheck.run.child import write_all
 from gradcheck.run.judges import Judges
 from gradcheck.run.limits import limit_data, shown_size
+from gradcheck.whole_file import write_all
 
 _exit = os._exit  # what a case does to the name must not keep its process from ending
 

@@ -27,6 +27,7 @@ from gradcheck.run.child import MOST_ANSWER
 from gradcheck.run.folder import Folder, FolderError
 from gradcheck.run.limits import shown_size
 from gradcheck.run.seal import Seal, SealError
+from gradcheck.whole_file import write_all
 
 PATH = folder.PATH / "last.jsonl"
 """Where the record is, below the current folder."""
@@ -204,10 +205,8 @@ class Journal:
         record = Record.model_construct(
             run=self.run, key=key(case), seed=case.seed, timeout=case.timeout, memory=case.memory, result=result
         )
-        line = memoryview(line_of(record, self.seal))
         try:
-            while line:
-                line = line[os.write(self.fd, line) :]
+            write_all(self.fd, line_of(record, self.seal))
         except OSError as error:
             self.problem = f"{self.path}: {error.strerror or error}; results from here on are not recorded"
             self.close()

@@ -21,9 +21,10 @@ from typing import IO
 from gradcheck.backends.environments import without_our_paths
 from gradcheck.case.case import Case
 from gradcheck.result import Result, Status
-from gradcheck.run.child import ABORT_GRACE, MOST_ANSWER, OUTPUT_KEPT, TWO_ANSWERS, Outcome, write_all
+from gradcheck.run.child import ABORT_GRACE, MOST_ANSWER, OUTPUT_KEPT, TWO_ANSWERS, Outcome
 from gradcheck.run.outcome import result_of
 from gradcheck.run.start import START_LIMIT, StartError, started
+from gradcheck.whole_file import write_all
 
 READY = "ready\n"
 """What an interpreter says first: the imports went well."""

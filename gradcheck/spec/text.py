@@ -150,13 +150,13 @@ def read_text(path: Path, shown: str) -> SpecText:
     if not _is_utf8(shown):
         help = "rename it, or the folder, or name it from within that: reports could not hold its name"
         raise _unreadable(shown, "the name of this file is not UTF-8", help)
-    if len(raw) > MAX_BYTES:
-        raise _unreadable(shown, f"the file is larger than {MAX_BYTES // 1_000_000} MB", "split it by topic")
     return decode(raw, shown)
 
 
 def decode(raw: bytes, shown: str) -> SpecText:
-    """The text of `raw`, UTF-8 with or without a byte order mark. Raises SpecError if it is not UTF-8."""
+    """The text of `raw`, UTF-8 with or without a byte order mark. Raises SpecError if it is larger than 10 MB or not UTF-8."""
+    if len(raw) > MAX_BYTES:
+        raise _unreadable(shown, f"the file is larger than {MAX_BYTES // 1_000_000} MB", "split it by topic")
     raw = raw.removeprefix(b"\xef\xbb\xbf")
     try:
         decoded = raw.decode("utf-8")

@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from gradcheck.commands.compare import MOST_BYTES as MOST_OF_A_REPORT
+from gradcheck.run.baseline import MOST_BYTES as MOST_OF_A_BASELINE
+
 ROOT = Path(__file__).parents[2]
 HEAD = "schema: gradcheck/v1\ndefaults: {source: {document: own}}\nscenarios:\n"
 ONE = "  - {{id: {id}, title: t, script: '{code}'}}\n"
@@ -93,6 +96,24 @@ def test_what_cannot_be_used_is_explained(suite, run, folder, content, options, 
     assert said in done.err
 
 
+def test_a_baseline_and_a_report_are_read_within_bounds(suite, run, gradcheck, folder):
+    suite(good="x = 1")
+    for name, most in (("base.json", MOST_OF_A_BASELINE), ("a.json", MOST_OF_A_REPORT)):
+        with (folder / name).open("wb") as file:
+            file.truncate(most + 1)
+    refused = run("--baseline", "base.json")
+    assert (refused.code, refused.err) == (2, "gradcheck: --baseline base.json: it is larger than 10 MB\n")
+    assert gradcheck("compare", "a.json", "a.json") == (2, "", "gradcheck: a.json: it is larger than 250 MB\n")
+
+
+def test_reports_may_come_through_pipes(suite, run, folder):
+    suite(good="x = 1")
+    run("--report", "json:a.json")
+    command = f"{sys.executable} -m gradcheck compare <(cat a.json) <(cat a.json)"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, cwd=folder)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "0 new failures, 1 the same of 1\n", "")
+
+
 def test_two_reports_are_compared(suite, run, gradcheck):
     suite(same="x = 1", worse="x = 1", mended=RAISES, gone="x = 1")
     run("--report", "json:a.json")
@@ -142,3 +163,5 @@ def test_a_spec_is_validated_from_stdin(folder):
     done = subprocess.run(command, input=text, capture_output=True, text=True, check=False, cwd=folder)
     assert done.returncode == 2
     assert done.stdout.startswith("-:4:")
+    done = subprocess.run(command, input="#" * 11_000_000, capture_output=True, text=True, check=False, cwd=folder)
+    assert (done.returncode, "larger than 10 MB" in done.stdout) == (2, True)
