@@ -10,7 +10,7 @@ from gradcheck.case.case import Case
 from gradcheck.case.places import place
 from gradcheck.result import Result, Status
 from gradcheck.run.answer import AnswerError, answer_of
-from gradcheck.run.child import Outcome
+from gradcheck.run.child import TWO_ANSWERS, Outcome
 from gradcheck.run.limits import shown_size
 
 OUTPUT_SHOWN = 4_000
@@ -25,7 +25,7 @@ def result_of(case: Case, outcome: Outcome) -> Result:
         try:
             return answer_of(case, outcome.answer, outcome.seconds).model_copy(update={"output": output})
         except AnswerError as error:
-            malformed = str(error)
+            malformed = TWO_ANSWERS if outcome.answer == TWO_ANSWERS else str(error)
     status = Status.TIMEOUT if outcome.stopped == "time" else Status.CRASH
     if outcome.stopped == "time":
         message = f"ran longer than {case.timeout:g} s and was stopped"

@@ -184,7 +184,7 @@ def test_a_release_that_the_configuration_alone_names_is_skipped(spec, gradcheck
         ("numpy@2.0", "numpy has no versions to choose from: write numpy for the one that is installed"),
     ],
 )
-@pytest.mark.parametrize("command", [("run", "-b"), ("backends", "add"), ("backends", "remove")])
+@pytest.mark.parametrize("command", [("run", "--bundled", "-b"), ("backends", "add"), ("backends", "remove")])
 def test_a_name_that_is_none_is_told(gradcheck, cache, command, name, said):
     done = gradcheck(*command, name)
     assert (done.code, done.out, done.err) == (2, "", f"gradcheck: {said}\n")

@@ -108,7 +108,8 @@ def test_a_case_that_answers_twice_is_a_crash(pool, case):
         "  try: os.write(fd, json.dumps(one | {'message': 'forged'}).encode() + b'\\n')\n  except OSError: pass"
     )
     result = pool.run(case(forged))
-    assert (result.status, result.message) == (Status.CRASH, "the process sent something that is no result")
+    message = "the process sent something that is no result: more than one line"
+    assert (result.status, result.message) == (Status.CRASH, message)
 
 
 def test_output_that_is_no_text_is_shown_as_well_as_can_be(pool, case):
