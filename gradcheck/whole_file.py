@@ -51,14 +51,12 @@ def write_all(fd: int, content: bytes) -> None:
 
 def replaced(place: Path, content: bytes) -> bool:
     """Put a new file at `place`; False if that cannot be, and nothing has been done."""
-    mode = None
     with suppress(FileNotFoundError):
         status = place.stat()
         if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1 or not os.access(place, os.W_OK):
             return False  # and what may not be written is refused where it is opened
-        mode = stat.S_IMODE(status.st_mode)
     try:
-        replace(place, content, mode)
+        replace(place, content)
     except OSError as error:
         if error.errno in NOT_BESIDE:
             return False
@@ -67,11 +65,16 @@ def replaced(place: Path, content: bytes) -> bool:
 
 
 def replace(place: Path, content: bytes, mode: int | None = None) -> None:
-    """Put a new file at `place`, where no link is followed, with the permissions `mode` or the usual ones.
+    """Put a new file at `place`, where no link is followed.
+
+    It has the permissions `mode`, or else those of the file that was there, or the usual ones.
 
     Raises:
         OSError: the system refuses it, and what was there is as it was.
     """
+    if mode is None:
+        with suppress(FileNotFoundError):
+            mode = stat.S_IMODE(place.stat().st_mode)
     new = place.with_name(f".gradcheck-{os.urandom(8).hex()}")
     try:
         first = 0o666 if mode is None else 0o600

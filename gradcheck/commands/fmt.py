@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import stat
 from pathlib import Path
 
 import click
@@ -47,8 +46,7 @@ def fmt(context: click.Context, paths: tuple[str, ...], check: bool) -> None:
             if after != before:
                 changed += 1
                 if not check:
-                    target = Path(os.path.realpath(file))  # a link stays one
-                    replace(target, after, stat.S_IMODE(target.stat().st_mode))
+                    replace(Path(os.path.realpath(file)), after)  # a link stays one
                 click.echo(f"{escape(str(file))}: {'is not in canonical form' if check else 'written'}")
         except SpecError as error:
             mistakes += error.diagnostics

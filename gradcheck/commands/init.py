@@ -8,10 +8,10 @@ from pathlib import Path
 import click
 
 from gradcheck.bounded import read_bounded
-from gradcheck.commands.fmt import replace
 from gradcheck.commands.specs import fail
 from gradcheck.pyproject import MOST_BYTES, ConfigError, content_of, parsed
 from gradcheck.resources import schema_text
+from gradcheck.whole_file import replace
 
 SCHEMA = "gradcheck.schema.json"
 MODELINE = f"# yaml-language-server: $schema=./{SCHEMA}\n"

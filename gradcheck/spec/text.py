@@ -154,7 +154,10 @@ def read_text(path: Path, shown: str) -> SpecText:
 
 
 def decode(raw: bytes, shown: str) -> SpecText:
-    """The text of `raw`, UTF-8 with or without a byte order mark. Raises SpecError if it is larger than 10 MB or not UTF-8."""
+    """The text of `raw`, UTF-8 with or without a byte order mark.
+
+    Raises SpecError if it is larger than 10 MB or not UTF-8.
+    """
     if len(raw) > MAX_BYTES:
         raise _unreadable(shown, f"the file is larger than {MAX_BYTES // 1_000_000} MB", "split it by topic")
     raw = raw.removeprefix(b"\xef\xbb\xbf")
