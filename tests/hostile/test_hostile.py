@@ -10,6 +10,7 @@ import subprocess
 import sys
 import uuid
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,8 +22,8 @@ from gradcheck.spec.read import read
 ROOT = Path(__file__).parents[2]
 HERE = Path(__file__).parent
 SHARED = Path("/dev/shm")
-OPTIONS = ["--allow-code", "--memory", "512M", "-j", "4", "--report", "json:report.json"]
-"""Four jobs, as much of the time is waiting for time-outs, which then wait together."""
+OPTIONS = ["--allow-code", "--memory", "512M", "-j", "6", "--report", "json:report.json"]
+"""Six jobs, as much of the time is waiting for time-outs, which then wait together."""
 COPIES = 25
 """Of each of the four well-behaved cases."""
 PATIENCE = 240.0
@@ -35,6 +36,7 @@ def scenarios_of(name: str) -> list[str]:
     return re.findall(r"^  - id: .*\n(?:(?:    .*)?\n)*", body, re.MULTILINE)
 
 
+@cache
 def expected() -> dict[str, set[str]]:
     """Hostile scenario → the statuses that are right for it."""
     return {one.id: set(one.tags) for one in read(HERE / "layers.grad.yaml").scenarios}

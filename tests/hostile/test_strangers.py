@@ -121,19 +121,18 @@ def test_a_pyproject_that_is_no_plain_file_says_nothing(folder: Path, kind: str)
 
 
 def test_jobs_of_a_project_are_no_more_than_there_are_cores(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Counted(pool.Pool):
-        def __init__(self, jobs: int) -> None:
-            asked.append(jobs)
-            super().__init__(1)
+    def counted(jobs: int) -> None:
+        asked.append(jobs)
+        raise SystemExit(0)
 
     asked: list[int] = []
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    monkeypatch.setattr(pool, "Pool", Counted)
+    monkeypatch.setattr(pool, "Pool", counted)
     many = "\n".join(SPEC.splitlines()[2].replace("one", f"s{k}") for k in range(2 * (cores or 1)))
     (folder / "specs" / "own.grad.yaml").write_text("schema: gradcheck/v1\nscenarios:\n" + many)
     (folder / "pyproject.toml").write_text("[tool.gradcheck]\njobs = 1000\n")
-    call("run", "-x", "-k", "s0 or s1 or s2")
-    call("run", "-x", "-j", "1000", "-k", "s0 or s1 or s2")
+    assert call("run", "-k", "s0 or s1 or s2").exit_code == 0
+    assert call("run", "-j", "1000", "-k", "s0 or s1 or s2").exit_code == 0
     assert asked[0] <= (cores or 1)
     assert asked[1] == min(2 * (cores or 1), 3)
 
