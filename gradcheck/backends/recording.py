@@ -24,6 +24,7 @@ from pylayer.op_node import OpNode, SeveralOutputs, parent_of
 from pylayer.saved import PackedSaved
 from pylayer.vjp import Row
 from pylayer.watch import watched
+from pylayer.watch.numpy_recording import is_users, recording_numpy
 
 NOT_THE_USERS = tuple(f"{folder}{os.sep}" for folder in (Path(pylayer.__file__).parent, Path(__file__).parents[1]))
 """The code of engine and harness: what an operation is called from there is not the line of the layer."""
@@ -212,7 +213,7 @@ def recorded(
     error = ""
     for tensor in inputs:
         recorder.input(tensor)
-    with watched(recorder) as moved, enable_grad():
+    with watched(recorder) as moved, enable_grad(), recording_numpy([call], NOT_THE_USERS, move is None):
         try:
             outputs = call()
         except Exception as problem:  # whatever the layer raises where it is recorded
@@ -230,5 +231,5 @@ def users_frame() -> FrameType | None:
 
 
 def is_ours(path: str) -> bool:
-    """Whether a file of code belongs to the engine or the harness."""
-    return path.endswith(".py") and path.startswith(NOT_THE_USERS)
+    """Whether a file of code belongs to the engine, the harness, NumPy, SciPy or Python itself."""
+    return path.endswith(".py") and not is_users(path, NOT_THE_USERS)

@@ -17,7 +17,7 @@ from pylayer.ops.shape import broadcast_to, reshape
 from pylayer.symbol import creates
 from pylayer.tensor import Tensor
 from pylayer.vjp import OPS
-from pylayer.watch import records_all
+from pylayer.watch import records_all, taken, watching
 
 METHODS = ("numel",)
 """The functions that are methods of Tensor as well."""
@@ -47,6 +47,8 @@ def to_tensor(data: Any, dtype: Any = None, place: Any = None, stop_gradient: bo
     """
     check_place(place)
     xp = default_module()
+    if watching:
+        data = taken(data, whole=True)
     if isinstance(data, Tensor):
         if data.node is not None and records_all():
             return OPS["cast"].apply(data, data.dtype if dtype is None else as_dtype(dtype))  # type: ignore[no-any-return]
