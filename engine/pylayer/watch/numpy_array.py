@@ -214,7 +214,7 @@ class RecordedArray:
         if self._seen is None or self._version != buffer.version:
             found = buffer.tensor
             if self._where is not None:
-                found = getitem(reshape(found, [-1]), np.ascontiguousarray(self._where).reshape(self._where.shape))
+                found = getitem(reshape(found, [-1]), np.array(self._where, order="C"))
             if self._part is not None:
                 found = self._part(found)
             self._seen, self._version = found, buffer.version
@@ -255,7 +255,7 @@ class RecordedArray:
             order = axes_order(mine, where)
             if order is not None:
                 return transpose(now, order)  # type: ignore[no-any-return]
-        found = getitem(reshape(self._buffer.tensor, [-1]), np.ascontiguousarray(where))
+        found = getitem(reshape(self._buffer.tensor, [-1]), np.array(where, order="C"))
         return found if self._part is None else self._part(found)  # type: ignore[no-any-return]
 
     def _write(self, value: Tensor, at: Plain | None, live: bool) -> None:
@@ -273,7 +273,7 @@ class RecordedArray:
         elif at.size == base.size and np.array_equal(at.ravel(), np.arange(at.size)):
             buffer.tensor = reshape(value, list(base.shape))
         else:
-            flat = setitem_(reshape(base, [-1]), np.ascontiguousarray(at).reshape(at.shape), value)
+            flat = setitem_(reshape(base, [-1]), np.array(at, order="C"), value)
             buffer.tensor = reshape(flat, list(base.shape))
         if buffer.tensor.array.dtype.kind not in "fcV":
             buffer.tensor = Tensor(buffer.tensor.array)
@@ -292,13 +292,13 @@ class RecordedArray:
         staged[...] = replaced(value, RecordedArray._plain)
         if isinstance(value, Tensor) and session is not None:
             value = session.handed(value)
-        live = type(value) is RecordedArray and value._buffer.live and session is not None
-        if not live or dtype.kind not in "fcV":
-            if live and not value.dtype.kind == dtype.kind:
-                session.leak(value._tensor(), f"an array of {dtype}")  # type: ignore[union-attr]
+        if type(value) is not RecordedArray or not value._buffer.live or session is None:
             self._write(Tensor(staged), at, False)
             return
         given = astype(value._tensor(), dtype)
+        if dtype.kind not in "fcV":  # a decision, of which the engine has told
+            self._write(Tensor(staged), at, False)
+            return
         extra = given.ndim - at.ndim
         given = reshape(given, given.shape[extra:]) if extra > 0 else given
         self._write(given if given.array.shape == at.shape else broadcast_to(given, list(at.shape)), at, True)
@@ -488,12 +488,20 @@ class RecordedArray:
     def partition(self, kth: Any, axis: int = -1, kind: Any = "introselect", order: Any = None) -> None:
         self[...] = np.partition(self, kth, axis, kind, order)
 
+    def resize(self, *shape: Any, refcheck: bool = True) -> None:
+        """As NumPy does it, where the size stays."""
+        wanted = shape[0] if len(shape) == 1 else shape
+        if np.prod(wanted) != self.size:
+            self._left(".resize")
+            raise NotImplementedError("an array that grows or shrinks cannot be recorded")
+        self.shape = wanted
+
     def setflags(self, **flags: Any) -> None:
         self._positions().setflags(**flags)
 
     def __getattr__(self, name: str) -> Any:
-        if name == "_Session" or name.startswith("__") or not hasattr(np.ndarray, name):
-            plain = type(self._plain())
+        plain = type(self._plain())
+        if name.startswith("__") or not hasattr(plain, name):
             raise AttributeError(f"'{plain.__module__}.{plain.__name__}' object has no attribute '{name}'")
         return getattr(self._left(f".{name}"), name)
 

@@ -7,6 +7,7 @@ the only place where they do so.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -43,8 +44,8 @@ ASKS: set[Any] = set()
 """Functions that ask for what an array is, not for its values."""
 SHAPED: set[Any] = set()
 """Functions that make an array in the shape of another, with nothing of its values."""
-CALLBACKS: set[Any] = set()
-"""Functions that call functions of the user, once and not twice."""
+OURS: dict[Any, Rule] = {}
+"""Functions that are computed without NumPy: they call the user's own, are about memory, or give views of several."""
 DECISIONS = {
     "less": "less_than", "greater": "greater_than", "array_equal": "equal_all", "flatnonzero": "nonzero",
     "argwhere": "nonzero", "lexsort": "argsort", "argpartition": "argsort", "digitize": "searchsorted",
@@ -159,9 +160,9 @@ class Copies:
         self.made.append((array, copy))
         return copy
 
-    def place_of(self, value: Any) -> int:
-        """The number of the place that has a copy; -1 for none."""
-        return next((k for k, (_, copy) in enumerate(self.made) if copy is value), -1)
+    def array_of(self, value: Any) -> RecordedArray | None:
+        """The array that a value is the copy of, if it is one."""
+        return next((array for array, copy in self.made if copy is value and isinstance(copy, np.ndarray)), None)
 
     def write_back(self) -> bool:
         """Give changed values to the arrays that they are copies of. Whether there were any."""
@@ -198,8 +199,8 @@ def call(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     if session is not None and function in SHAPED:
         made = function(*replaced(args, RecordedArray._plain), **replaced(kwargs, RecordedArray._plain))
         return wrapped(made, session)
-    if session is not None and function in CALLBACKS:
-        return FUNCTIONS[None](function, *args, **kwargs)
+    if session is not None and function in OURS:
+        return OURS[function](*args, **kwargs)
     copies = Copies()
     if session is not None and function in VIEWS and args and type(args[0]) is RecordedArray:
         return placed_anew(function, args[0], replaced(args[1:], RecordedArray._plain), kwargs, session)
@@ -209,11 +210,14 @@ def call(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         copies.write_back()
         return expected
     live = any(array._buffer.live for array in arrays)
-    out = copies.place_of(expected)
-    if out >= 0 and live:
-        target = copies.made[out][0]
-        args, kwargs = without(out, args, kwargs)
-        target._assign(np.array(target._positions()), ruled(function, args, kwargs, copies.made[out][1], session))
+    target = copies.array_of(expected)
+    if target is not None and live:
+        out, args, kwargs = out_of(function, args, kwargs)
+        if target is out:
+            result = ruled(function, args, kwargs, expected, session)
+            target._assign(np.array(target._positions()), result)
+        elif copies.write_back():  # changed in a way for which there is no rule
+            leave(name_of(function), session, arrays)
         return target
     if expected is None and function in MOVES:
         try:
@@ -223,8 +227,8 @@ def call(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
             pass
     if not live:
         copies.write_back()
-        if out >= 0:
-            return copies.made[out][0]
+        if target is not None:
+            return target
         return wrapped(expected, session, [v for v in (*args, *kwargs.values()) if type(v) is np.ndarray])
     if is_decision(expected) and not (function in FUNCTIONS or function in MOVES):
         tell_decision(function.__name__, arrays, kwargs.get("axis", args[1] if len(args) > 1 else None))
@@ -236,13 +240,15 @@ def call(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     return result
 
 
-def without(place: int, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-    """The arguments with None for the recorded array at one of the places that have one."""
-    count = iter(range(1 << 62))
-    strip = lambda array: None if next(count) == place else array  # noqa: E731
-    args = [replaced(v, strip) for v in args]
-    kwargs = {k: replaced(v, strip) for k, v in kwargs.items()}
-    return args, {k: v for k, v in kwargs.items() if k != "out"}
+def out_of(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, list[Any], dict[str, Any]]:
+    """The argument `out` of a call, and the arguments without it."""
+    rest = {k: v for k, v in kwargs.items() if k != "out"}
+    if len(rest) < len(kwargs):
+        (out,) = kwargs["out"] if isinstance(kwargs["out"], tuple) else (kwargs["out"],)
+        return out, list(args), rest
+    names = list(inspect.signature(function).parameters)
+    place = names.index("out") if "out" in names else len(args)
+    return (args[place] if place < len(args) else None), [None if k == place else v for k, v in enumerate(args)], rest
 
 
 def ruled(function: Any, args: Sequence[Any], kwargs: dict[str, Any], expected: Any, session: Session) -> Any:

@@ -21,7 +21,7 @@ import numpy as np
 
 from pylayer.tensor import Tensor
 from pylayer.watch.numpy_array import RecordedArray, Session, holds_recorded, replaced, session_here
-from pylayer.watch.numpy_dispatch import CALLBACKS, FUNCTIONS, Unruled, call, wrapped
+from pylayer.watch.numpy_dispatch import FUNCTIONS, OURS, Unruled, call, wrapped
 
 LIBRARIES = ("numpy", "scipy")
 Dispatched = type(np.sum)
@@ -261,7 +261,8 @@ def rebuilt_later(function: FunctionType) -> Any:
 
 
 FUNCTIONS[None] = replay
-CALLBACKS |= {np.apply_along_axis, np.apply_over_axes, np.piecewise}
+for _function in (np.apply_along_axis, np.apply_over_axes, np.piecewise):
+    OURS[_function] = functools.partial(replay, _function)
 np_: Any = stand_in(np)
 
 

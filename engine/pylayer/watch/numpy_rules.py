@@ -34,6 +34,7 @@ from pylayer.watch.numpy_dispatch import (
     FUNCTIONS,
     METHODS,
     MOVES,
+    OURS,
     SHAPED,
     UFUNCS,
     VIEWS,
@@ -91,11 +92,9 @@ def power(dtype: Any, x: Any, y: Any) -> Any:
     base, exponent = number(x, dtype), number(y, dtype)
     if not isinstance(base, Tensor) and base <= 0:
         base = as_tensor(x, dtype)
-    return exponent_of_two(base) if exponent == 2 and dtype.kind == "f" else ops.power(base, exponent)
-
-
-def exponent_of_two(x: Any) -> Any:
-    return ops.square(x) if isinstance(x, Tensor) else x * x
+    if isinstance(base, Tensor) and not isinstance(exponent, Tensor) and exponent == 2:
+        return ops.square(base)
+    return ops.power(base, exponent)
 
 
 def magnitude(dtype: Any, x: Tensor) -> Any:
@@ -243,18 +242,17 @@ def at(ufunc: Any, array: Any, index: Any, value: Any = None) -> None:
     """``ufunc.at``: as often as a place is named, once each time."""
     where = np.array(array._positions()[replaced(index, RecordedArray._plain)])
     rank = occurrence(where.ravel())
-    given = None if value is None else np.broadcast_to(value, where.shape).ravel()
+    given = None if value is None else np.broadcast_to(value, where.shape).astype(array.dtype).ravel()
     if ufunc is np.add and array._part is None and array._where is None:
-        value = RecordedArray._tensor(np.array(given).astype(array.dtype)) if recorded_given(given) else Tensor(given)
-        flat = add_at(shapes.reshape(array._tensor(), [-1]), where.ravel(), shapes.astype(value, array.dtype))
-        array._write(shapes.reshape(flat, list(array.shape)), None, array._buffer.live or recorded_given(given))
+        live = array._buffer.live or (recorded_given(given) and given._buffer.live)
+        added = given._tensor() if recorded_given(given) else Tensor(given)
+        flat = add_at(shapes.reshape(array._tensor(), [-1]), where.ravel(), added)
+        array._write(shapes.reshape(flat, list(array.shape)), None, live)
         return
-    positions = array._positions()
     for k in range(int(rank.max(initial=-1)) + 1):
         chosen = np.flatnonzero(rank == k)
         now = array._view(where.ravel()[chosen])
         array._assign(where.ravel()[chosen], ufunc(now) if given is None else ufunc(now, given[chosen]))
-    assert positions is array._positions()
 
 
 def recorded_given(value: Any) -> bool:
@@ -677,4 +675,28 @@ def full_like(a: Any, fill_value: Any, dtype: Any = None, order: Any = "K", subo
 
 
 FUNCTIONS[np.full_like] = full_like
+
+
+def broadcast_arrays(*arrays: Any, subok: bool = False) -> Any:
+    sizes = np.broadcast_shapes(*map(np.shape, arrays))
+    return tuple(np.broadcast_to(v, sizes) for v in arrays)
+
+
+def memory_of(array: Any) -> Any:
+    """Numbers that lie in memory as the elements do, and whose memory they are in."""
+    return (array._positions(), array._buffer) if recorded_given(array) else (np.asarray(array), None)
+
+
+def sharing(real: Any) -> Rule:
+    def rule(a: Any, b: Any, max_work: Any = None) -> bool:
+        (mine, buffer), (other, another) = memory_of(a), memory_of(b)
+        return buffer is another and bool(real(mine, other))
+
+    return rule
+
+
+OURS |= {
+    np.broadcast_arrays: broadcast_arrays, np.shares_memory: sharing(np.shares_memory),
+    np.may_share_memory: sharing(np.may_share_memory), np.real: lambda val: val.real, np.imag: lambda val: val.imag,
+}  # fmt: skip
 SHAPED |= {np.zeros_like, np.ones_like, np.empty_like}
