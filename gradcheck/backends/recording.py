@@ -213,11 +213,12 @@ def recorded(
     error = ""
     for tensor in inputs:
         recorder.input(tensor)
-    with watched(recorder) as moved, enable_grad(), recording_numpy([call], NOT_THE_USERS, move is None):
+    with watched(recorder) as moved, enable_grad(), recording_numpy([call], NOT_THE_USERS, move is None) as numpy:
         try:
             outputs = call()
         except Exception as problem:  # whatever the layer raises where it is recorded
             error = f"{type(problem).__name__}: {problem}"
+            numpy.raised(problem)
         found = Recorded(recorder, len(inputs), outputs, error)
     return found, bool(moved)
 

@@ -8,6 +8,7 @@ where it is one in NumPy, a write through any of them reaches the buffer, and a 
 from __future__ import annotations
 
 import operator
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -27,12 +28,12 @@ Plain = np.ndarray[Any, Any]
 class Session:
     """The recording of NumPy code during one call, in one thread. It hands Tensors out as arrays, and takes them back.
 
-    `where` gives the file and line of the user's code that runs. `exact` says that nothing changes the values of the
+    `is_users` tells whether a file of code is the user's. `exact` says that nothing changes the values of the
     operations, so that they can be held against what NumPy computes.
     """
 
-    def __init__(self, where: Callable[[], tuple[str, int]], exact: bool = True) -> None:
-        self.where = where
+    def __init__(self, is_users: Callable[[str], bool], exact: bool = True) -> None:
+        self.is_users = is_users
         self.exact = exact
         self.thread = threading.get_ident()
         self.watch = in_force.get()
@@ -40,11 +41,30 @@ class Session:
         self.leaks: list[tuple[str, int, str]] = []
         """Where values left the recording: file, line, and what took them."""
 
+    def where(self) -> tuple[str, int]:
+        """The file and line of the innermost code that is the user's."""
+        frame = sys._getframe(1)
+        while frame.f_back is not None and not self.is_users(frame.f_code.co_filename):
+            frame = frame.f_back
+        return frame.f_code.co_filename, frame.f_lineno
+
     def leak(self, tensor: Tensor, what: str) -> None:
         """Note that `what` took the values of `tensor` out of the recording."""
         self.leaks.append((*self.where(), what))
         if self.watch is not None:
             self.watch.left(tensor, what)
+
+    def raised(self, error: BaseException) -> str:
+        """Note that the code raised `error`, where it would not have done so with plain arrays. Says where."""
+        path, line = self.where()
+        trace = error.__traceback__
+        while trace is not None:
+            if self.is_users(trace.tb_frame.f_code.co_filename):
+                path, line = trace.tb_frame.f_code.co_filename, trace.tb_lineno
+            trace = trace.tb_next
+        what = f"{type(error).__name__}: {error}"
+        self.leaks.append((path, line, what))
+        return f"{what} in line {line}"
 
     def handed(self, tensor: Tensor) -> Any:
         """An array that stands for a copy of the Tensor's values."""
@@ -436,6 +456,9 @@ class RecordedArray:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Plain:
         values = np.asarray(self._left("plain memory"))
         return values if dtype is None else values.astype(dtype)
+
+    def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
+        return array
 
     def astype(
         self, dtype: Any, order: Any = "K", casting: Any = "unsafe", subok: bool = True, copy: Any = True

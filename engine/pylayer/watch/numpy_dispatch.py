@@ -8,6 +8,7 @@ the only place where they do so.
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -32,6 +33,8 @@ Rule = Callable[..., Any]
 
 FUNCTIONS: dict[Any, Rule] = {}
 """By function of NumPy's: what gives its result, of the same arguments, in operations that are recorded."""
+NAMED: dict[str, dict[str, Rule]] = {}
+"""The same for SciPy, which may not be there: by module and name, ufuncs included."""
 UFUNCS: dict[Any, Rule] = {}
 """By ufunc: what gives its result as a Tensor, of the result's dtype and the operands, Tensors and plain values."""
 METHODS: dict[str, Rule] = {}
@@ -100,6 +103,8 @@ def settled(result: Any, expected: Any, session: Session) -> Any:
         result = Tensor(np.asarray(result))
     own = type(result) is RecordedArray
     tensor = result._tensor() if own else result
+    if isinstance(expected, np.ndarray) and type(expected) is not np.ndarray:  # a subclass, with a meaning of its own
+        raise Unruled
     if not isinstance(tensor, Tensor) or tensor.array.shape != expected.shape or expected.dtype not in BY_NUMPY:
         raise Unruled
     same = tensor.array.dtype == expected.dtype
@@ -240,6 +245,15 @@ def call(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     return result
 
 
+def named(function: Any) -> Rule | None:
+    """The rule of a function or ufunc of SciPy's."""
+    for module, rules in NAMED.items():
+        rule = rules.get(function.__name__)
+        if rule is not None and getattr(sys.modules.get(module), function.__name__, None) is function:
+            return rule
+    return None
+
+
 def out_of(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, list[Any], dict[str, Any]]:
     """The argument `out` of a call, and the arguments without it."""
     rest = {k: v for k, v in kwargs.items() if k != "out"}
@@ -254,8 +268,9 @@ def out_of(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[
 def ruled(function: Any, args: Sequence[Any], kwargs: dict[str, Any], expected: Any, session: Session) -> Any:
     """The result by the rule of a function; `expected` itself, as a leak, if there is none that is right."""
     try:
-        if function in FUNCTIONS:
-            return settled(FUNCTIONS[function](*args, **kwargs), expected, session)
+        rule = FUNCTIONS.get(function) or named(function)
+        if rule is not None:
+            return settled(rule(*args, **kwargs), expected, session)
         if function in MOVES:
             return settled(moved(function, args, kwargs), expected, session)
         return settled(FUNCTIONS[None](function, *args, **kwargs), expected, session)
@@ -270,6 +285,7 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: dict
     if any(map(declines, inputs)):
         return NotImplemented
     run = getattr(ufunc, method)
+    inputs = [RecordedArray._gathered(v) if type(v) is list and holds_recorded(v) else v for v in inputs]
     arrays = list(recorded_in((inputs, kwargs)))
     session = session_of(arrays)
     copies = Copies()
@@ -328,10 +344,11 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: dict
 
 def called(ufunc: np.ufunc, inputs: Sequence[Any], options: dict[str, Any], expected: Any) -> Any:
     """The result of a ufunc as a Tensor."""
-    if ufunc not in UFUNCS or not set(options) <= {"dtype", "signature", "sig"}:
+    rule = UFUNCS.get(ufunc) or named(ufunc)
+    if rule is None or not set(options) <= {"dtype", "signature", "sig"}:
         raise Unruled
     dtype = (expected[0] if isinstance(expected, tuple) else expected).dtype
-    return UFUNCS[ufunc](dtype, *(replaced(v, RecordedArray._tensor) for v in inputs))
+    return rule(dtype, *(replaced(v, RecordedArray._tensor) for v in inputs))
 
 
 def selected(found: Any, where: Any, outs: Sequence[Any]) -> Any:

@@ -26,6 +26,9 @@ from pylayer.watch.numpy_dispatch import FUNCTIONS, OURS, Unruled, call, wrapped
 LIBRARIES = ("numpy", "scipy")
 Dispatched = type(np.sum)
 """The type of NumPy's functions that know the protocol for functions."""
+WRITTEN_IN_PYTHON = 1 << 9
+"""The flag of classes that a class statement made."""
+PLAIN = (str, bytes, int, float, complex, type(None), np.ndarray, Tensor, RecordedArray, type(object.__init__))
 MOST_VISITED = 20_000
 """The most objects that are looked through for references to NumPy."""
 
@@ -58,7 +61,7 @@ made: dict[int, tuple[Any, Any]] = {}
 def stand_in(value: Any) -> Any:
     """What the recorded code sees in place of something of NumPy's or SciPy's; anything else itself."""
     kind = type(value)
-    if kind is StandIn or not (
+    if kind is StandIn or isinstance(getattr(value, "__self__", None), np.ufunc) or not (
         isinstance(value, (ModuleType, FunctionType, BuiltinFunctionType, MethodType, Dispatched))
         or value is np.r_
         or value is np.c_
@@ -98,7 +101,7 @@ def function_for(real: Any) -> Any:
             return real(*args, **kwargs)
         if real in MAKERS:
             return MAKERS[real](session, *args, **kwargs)
-        if holds_recorded(((args, kwargs))):
+        if holds_recorded((args, kwargs)):
             return real(*args, **kwargs) if type(real) is Dispatched else call(real, args, kwargs)
         return wrapped(real(*args, **kwargs), session, [v for v in (*args, *kwargs.values()) if type(v) is np.ndarray])
 
@@ -119,9 +122,9 @@ class Joiner:
 
     def __getitem__(self, items: Any) -> Any:
         items = items if isinstance(items, tuple) else (items,)
-        if not holds_recorded((items)) or any(isinstance(v, (slice, str)) for v in items):
+        if not holds_recorded(items) or any(isinstance(v, str) for v in items):
             return self.real[items]
-        arrays = [np.atleast_1d(v) for v in items]
+        arrays = [np.r_[v] if isinstance(v, slice) else np.atleast_1d(v) for v in items]
         return np.concatenate(arrays) if self.real is np.r_ else np.column_stack(arrays)
 
 
@@ -272,6 +275,7 @@ INSTALLED = tuple({sysconfig.get_path(kind) for kind in ("purelib", "platlib")})
 OWN = tuple(f"{Path(package.__file__).parent}/" for package in (np,) if package.__file__)
 
 
+@functools.cache
 def is_users(path: str, others: tuple[str, ...]) -> bool:
     """Whether a file of code is neither a library's nor Python's own, nor one of `others`, which are folders."""
     if path.startswith((*others, *OWN, "<frozen")) or f"{INSTALLED[0]}/scipy/" in path or "/scipy/" in path:
@@ -330,20 +334,22 @@ def references(functions: Iterable[Any], others: tuple[str, ...]) -> Iterator[tu
     waiting, seen = list(functions), set[int]()
     while waiting and len(seen) < MOST_VISITED:
         value = waiting.pop()
-        if id(value) in seen or isinstance(value, (str, bytes, int, float, np.ndarray, Tensor, RecordedArray)):
+        if id(value) in seen or isinstance(value, PLAIN):
             continue
         seen.add(id(value))
-        for holder, key, held in held_by(value, others):
+        for holder, key, held in held_by(value, others, seen):
             if stood_in(held) is not held and (type(held) is not tuple or stood_in(held) != held):
                 yield holder, key, held
             waiting.append(held)
 
 
-def held_by(value: Any, others: tuple[str, ...]) -> Iterator[tuple[Any, Any, Any]]:
-    """What a function, class, module or object refers to, and by what."""
+def held_by(value: Any, others: tuple[str, ...], seen: set[int]) -> Iterator[tuple[Any, Any, Any]]:
+    """What a function, class, module or object refers to, and by what; of a namespace that was not seen."""
     if isinstance(value, FunctionType):
         if is_users(value.__code__.co_filename, others):
-            yield from namespace_of(value.__globals__)
+            if id(value.__globals__) not in seen:
+                seen.add(id(value.__globals__))
+                yield from namespace_of(value.__globals__)
             for holder, key in ((value, "__defaults__"), (value, "__kwdefaults__")):
                 held = getattr(holder, key)
                 if isinstance(held, dict):
@@ -362,7 +368,8 @@ def held_by(value: Any, others: tuple[str, ...]) -> Iterator[tuple[Any, Any, Any
             yield from namespace_of(vars(value))
     elif isinstance(value, type):
         for cls in value.__mro__:
-            yield from (({}, name, held) for name, held in list(vars(cls).items()))
+            if cls.__flags__ & WRITTEN_IN_PYTHON:
+                yield from (({}, name, held) for name, held in list(vars(cls).items()))
     elif isinstance(value, (list, tuple, set)):
         yield from (({}, k, held) for k, held in enumerate(list(value)[:100]))
     elif isinstance(value, dict):

@@ -16,7 +16,6 @@ A cast to a dtype of fewer digits (``x.astype("float32")``) is the engine's oper
 from __future__ import annotations
 
 import functools
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -30,10 +29,10 @@ from pylayer.tensor import Tensor
 from pylayer.watch import exchanged_by
 from pylayer.watch.numpy_array import Session
 from pylayer.watch.numpy_proxy import is_users, stand_ins
-from pylayer.watch.numpy_rules import FUNCTIONS
+from pylayer.watch.scipy_rules import NAMED
 
 ENGINE = f"{Path(pylayer.__file__).parent}/"
-assert FUNCTIONS
+assert NAMED
 
 
 @contextmanager
@@ -47,20 +46,12 @@ def recording_numpy(functions: Sequence[Any], others: tuple[str, ...] = (), exac
         exact: nothing changes the values that operations give, so a rule whose result is not NumPy's is not believed.
     """
     others = (ENGINE, *others)
-    session = Session(functools.partial(users_line, others), exact)
+    session = Session(functools.partial(is_users, others=others), exact)
     with stand_ins(functions, others), exchanged_by(session):
         try:
             yield session
         finally:
             session.open = False
-
-
-def users_line(others: tuple[str, ...]) -> tuple[str, int]:
-    """The file and line of the innermost code that is the user's."""
-    frame = sys._getframe(1)
-    while frame.f_back is not None and not is_users(frame.f_code.co_filename, others):
-        frame = frame.f_back
-    return frame.f_code.co_filename, frame.f_lineno
 
 
 def on_tensors(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -527,6 +527,20 @@ def cholesky(a: Tensor, /, *, upper: bool = False) -> Tensor:
     return solving.cholesky(of_triangle(a, not upper), upper)
 
 
+def eigh(a: Any, UPLO: str = "L") -> Any:  # noqa: N803
+    w, v = of_tensors(lambda x: eigenvalues.eigh_(of_triangle(x, UPLO.upper() == "L")))(a)
+    turned = np.sum(np.conj(v.array) * np.linalg.eigh(a._plain(), UPLO)[1], axis=-2, keepdims=True)
+    return w, v * Tensor(np.sign(turned.real)) if v.array.dtype.kind == "f" else v
+
+
+def eigvalsh(a: Any, UPLO: str = "L") -> Any:  # noqa: N803
+    return eigh(a, UPLO)[0]
+
+
+def trace(a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1, dtype: Any = None, out: None = None) -> Any:
+    return np.sum(np.diagonal(a, offset, axis1, axis2), -1, dtype)
+
+
 def svd(a: Tensor, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
     if hermitian or (full_matrices and compute_uv and a.shape[-1] != a.shape[-2]):
         raise Unruled
@@ -633,8 +647,7 @@ FUNCTIONS |= {
     np.linalg.inv: of_tensors(solving.inv), np.linalg.solve: of_tensors(solve), np.linalg.det: of_tensors(solving.det),
     np.linalg.slogdet: of_tensors(slogdet), np.linalg.cholesky: of_tensors(cholesky), np.linalg.svd: of_tensors(svd),
     np.linalg.qr: of_tensors(qr), np.linalg.norm: norm, np.linalg.lstsq: lstsq,
-    np.linalg.eigh: of_tensors(lambda a, UPLO="L": eigenvalues.eigh_(of_triangle(a, UPLO.upper() == "L"))),
-    np.linalg.eigvalsh: of_tensors(lambda a, UPLO="L": eigenvalues.eigh_(of_triangle(a, UPLO.upper() == "L"))[0]),
+    np.linalg.eigh: eigh, np.linalg.eigvalsh: eigvalsh, np.trace: trace,
     np.linalg.eig: of_tensors(eigenvalues.eig), np.linalg.eigvals: of_tensors(eigenvalues.eigvals),
 }  # fmt: skip
 

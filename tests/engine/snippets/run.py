@@ -7,7 +7,6 @@ Anything else is a mistake of the recording: ``WRONG``, believed but not the der
 
 from __future__ import annotations
 
-import io
 import textwrap
 import warnings
 from collections.abc import Callable, Iterator
@@ -20,8 +19,6 @@ import numpy as np
 import pylayer.paddle as paddle
 from gradcheck.backends.recording import Recorded, recorded
 from pylayer.watch.numpy_recording import on_tensors
-
-STEP = 1e-6
 
 
 def prelude() -> dict[str, Any]:
@@ -38,6 +35,11 @@ import statistics, struct, sys, threading, contextlib, collections, concurrent.f
 import dataclasses, enum, heapq, bisect, string, types, typing, abc, inspect, queue, asyncio, gc
 import numpy as np
 from numpy import zeros
+try:
+    import scipy.linalg as sl
+    import scipy.special as sp
+except ImportError:
+    pass
 
 def _saved(x):
     file = io.BytesIO()
@@ -112,7 +114,7 @@ def plainly(f: Callable[..., Any], arrays: Any) -> list[Any]:
 
 def real(values: Any) -> Any:
     """Values as a row of real numbers."""
-    return np.concatenate([np.ravel(v.real), np.ravel(v.imag)]) if values.dtype.kind == "c" else np.ravel(values)
+    return np.concatenate([np.ravel(values.real), np.ravel(values.imag)]) if values.dtype.kind == "c" else np.ravel(values)
 
 
 def told(code: str) -> tuple[str, str]:
@@ -128,12 +130,10 @@ def told(code: str) -> tuple[str, str]:
         except Exception as error:
             return "raises", repr(error)
         before = snapshot(names)
-        names_plain = np.zeros
         try:
             found = tape_of(f, arrays)
         except Exception as error:
             return "CRASH", repr(error)
-        assert np.zeros is names_plain
         if snapshot(names) != before:
             return "CRASH", "names are not as before"
         if found.error or found.leaks:
@@ -150,26 +150,25 @@ def told(code: str) -> tuple[str, str]:
             tape = gradients(found, cotangents)
         except Exception as error:
             return "CRASH", f"in the tape: {error!r}"
+        digits = min((np.finfo(v.dtype).precision for v in found.arrays if v.dtype.kind in "fc"), default=15)
+        step, tolerance = {3: (0.05, 0.2), 6: (1e-2, 1e-2)}.get(digits, (1e-6, 1e-5))
         for k, array in enumerate(arrays):
             direction = random.normal(size=array.shape)
-            sides = []
-            for sign in (STEP, -STEP, 2 * STEP, -2 * STEP):
-                moved = [v + sign * direction if j == k else v for j, v in enumerate(arrays)]
-                sides.append(sum(float(np.dot(real(c), real(v.astype(c.dtype))))
-                                 for c, v in zip(cotangents, plainly(f, moved), strict=True)))  # fmt: skip
-            numeric = (8 * (sides[0] - sides[1]) - (sides[2] - sides[3])) / (12 * STEP)
+            ends = []
+            for times in (1, -1, 2, -2):
+                moved = [v + times * step * direction if j == k else v for j, v in enumerate(arrays)]
+                pairs = zip(cotangents, plainly(f, moved), strict=True)
+                ends.append(sum(float(np.dot(real(c), real(v.astype(c.dtype)))) for c, v in pairs))
+            numeric = (8 * (ends[0] - ends[1]) - (ends[2] - ends[3])) / (12 * step)
             analytic = float(np.sum(np.real(tape.get(k, 0)) * direction))
-            low = any(v.dtype.itemsize < 8 for v in found.arrays) and not np.isclose(numeric, analytic)
-            if low:
-                return "low precision", f"{analytic} beside {numeric}"
-            if not np.isclose(analytic, numeric, rtol=1e-5, atol=1e-6 * max(1, abs(sides[0]))):
+            if not np.isclose(analytic, numeric, rtol=tolerance, atol=tolerance / 10 * max(1, abs(ends[0]))):
                 return "WRONG", f"input {k}: {analytic} beside {numeric}"
     return "right", ""
 
 
 def snapshot(names: dict[str, Any]) -> Any:
     """What the names refer to, and the variables of closures."""
-    return {k: id(v) for k, v in names.items() if k != "f"}, names["_default"].__defaults__
+    return {k: id(v) for k, v in names.items() if k not in ("f", "_kept", "__warningregistry__")}, names["_default"].__defaults__
 
 
 def tape_of(f: Callable[..., Any], arrays: Any) -> Recorded:
@@ -196,5 +195,3 @@ def gradients(found: Recorded, cotangents: list[Any]) -> dict[int, Any]:
                 total[edge] = total.get(edge, 0) + gradient
     return total
 
-
-assert io
