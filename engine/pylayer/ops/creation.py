@@ -47,8 +47,8 @@ def to_tensor(data: Any, dtype: Any = None, place: Any = None, stop_gradient: bo
     """
     check_place(place)
     xp = default_module()
-    if watching:
-        data = taken(data, whole=True)
+    if watching and (given := taken(data, whole=True)) is not data:
+        return OPS["cast"].apply(given, given.dtype if dtype is None else as_dtype(dtype))  # type: ignore[no-any-return]
     if isinstance(data, Tensor):
         if data.node is not None and records_all():
             return OPS["cast"].apply(data, data.dtype if dtype is None else as_dtype(dtype))  # type: ignore[no-any-return]

@@ -77,7 +77,10 @@ class Session:
             value = RecordedArray._gathered(value)
         if type(value) is tuple and any(type(v) is RecordedArray for v in value):
             return tuple(self.taken(v, whole) for v in value)
-        return as_it_is(value._tensor()) if type(value) is RecordedArray else value
+        if type(value) is not RecordedArray:
+            return value
+        joined = self.watch is None or self.watch.records
+        return as_it_is(value._tensor()) if joined else Tensor(value._tensor().array)
 
 
 def session_here() -> Session | None:

@@ -54,19 +54,20 @@ class StandIn(ModuleType):
         return dir(self.__dict__["__wrapped__"])
 
 
+ODD = (np.r_, np.c_, np.broadcast)
+"""What makes arrays of its arguments and is no function."""
 made: dict[int, tuple[Any, Any]] = {}
 """By identity: an object of NumPy's, kept alive, and what stands for it."""
+standing: dict[int, Any] = {}
+"""By identity: what stands for something."""
 
 
 def stand_in(value: Any) -> Any:
     """What the recorded code sees in place of something of NumPy's or SciPy's; anything else itself."""
-    kind = type(value)
-    if kind is StandIn or isinstance(getattr(value, "__self__", None), np.ufunc) or not (
-        isinstance(value, (ModuleType, FunctionType, BuiltinFunctionType, MethodType, Dispatched))
-        or value is np.r_
-        or value is np.c_
-        or value is np.broadcast
-    ):
+    known = isinstance(value, (ModuleType, FunctionType, BuiltinFunctionType, MethodType, Dispatched))
+    if not known and not any(value is odd for odd in ODD):
+        return value
+    if id(value) in standing or isinstance(getattr(value, "__self__", None), np.ufunc):
         return value
     found = made.get(id(value))
     if found is None:
@@ -81,6 +82,7 @@ def stand_in(value: Any) -> Any:
         else:
             other = function_for(value)
         found = made[id(value)] = value, other
+        standing[id(other)] = other
     return found[1]
 
 
@@ -95,7 +97,7 @@ def of_libraries(value: Any) -> bool:
 def function_for(real: Any) -> Any:
     """The stand-in of a function."""
 
-    def standing(*args: Any, **kwargs: Any) -> Any:
+    def call_of_user(*args: Any, **kwargs: Any) -> Any:
         session = session_here()
         if session is None:
             return real(*args, **kwargs)
@@ -105,8 +107,8 @@ def function_for(real: Any) -> Any:
             return real(*args, **kwargs) if type(real) is Dispatched else call(real, args, kwargs)
         return wrapped(real(*args, **kwargs), session, [v for v in (*args, *kwargs.values()) if type(v) is np.ndarray])
 
-    functools.update_wrapper(standing, real, updated=())
-    return standing
+    functools.update_wrapper(call_of_user, real, updated=())
+    return call_of_user
 
 
 def broadcast(*arrays: Any) -> Any:
@@ -334,7 +336,7 @@ def references(functions: Iterable[Any], others: tuple[str, ...]) -> Iterator[tu
     waiting, seen = list(functions), set[int]()
     while waiting and len(seen) < MOST_VISITED:
         value = waiting.pop()
-        if id(value) in seen or isinstance(value, PLAIN):
+        if id(value) in seen or id(value) in standing or isinstance(value, PLAIN):
             continue
         seen.add(id(value))
         for holder, key, held in held_by(value, others, seen):
@@ -346,7 +348,8 @@ def references(functions: Iterable[Any], others: tuple[str, ...]) -> Iterator[tu
 def held_by(value: Any, others: tuple[str, ...], seen: set[int]) -> Iterator[tuple[Any, Any, Any]]:
     """What a function, class, module or object refers to, and by what; of a namespace that was not seen."""
     if isinstance(value, FunctionType):
-        if is_users(value.__code__.co_filename, others):
+        users = is_users(value.__code__.co_filename, others)
+        if users:
             if id(value.__globals__) not in seen:
                 seen.add(id(value.__globals__))
                 yield from namespace_of(value.__globals__)
@@ -358,13 +361,13 @@ def held_by(value: Any, others: tuple[str, ...], seen: set[int]) -> Iterator[tup
                     yield holder, key, held
         for cell in value.__closure__ or ():
             if type(cell) is CellType and holds(cell):
-                yield cell, "cell_contents", cell.cell_contents
+                yield cell if users else {}, "cell_contents", cell.cell_contents
     elif isinstance(value, (MethodType, functools.partial, staticmethod, classmethod)):
         for name in ("__self__", "__func__", "func", "args", "keywords"):
             if hasattr(value, name):
                 yield {}, name, getattr(value, name)
     elif isinstance(value, ModuleType):
-        if type(value) is not StandIn and is_users(str(getattr(value, "__file__", None) or STANDARD), others):
+        if is_users(str(getattr(value, "__file__", None) or STANDARD), others):
             yield from namespace_of(vars(value))
     elif isinstance(value, type):
         for cls in value.__mro__:

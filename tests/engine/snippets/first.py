@@ -3,7 +3,7 @@
 A snippet is the body of ``def f(x, w, a)``; one without a ``return`` is an expression.
 """
 
-TEXT = r'''
+TEXT = r"""
 # --- aliasing: views share memory
 y = x.copy(); r = y[1]; r *= w; return y
 y = x.copy(); y.T[0] = w[:3]; return y * y
@@ -322,4 +322,4 @@ x[np.array(1)] * w
 x[-1, -2] * w
 x[()]
 x[slice(None, None, -1)] * w
-'''
+"""

@@ -2,7 +2,8 @@
 
 ``right``: the tape's outputs and gradients are those of the plain run. ``leak``: values left the recording, and that
 was told. ``unequal``: the outputs are not a plain run's, so nobody believes the tape. ``raises``: it raises plainly too.
-Anything else is a mistake of the recording: ``WRONG``, believed but not the derivative; or ``CRASH``.
+``not finite``: the
+tape's gradient is NaN. Anything else is a mistake of the recording: ``WRONG``, believed but not the derivative; or ``CRASH``.
 """
 
 from __future__ import annotations
@@ -114,7 +115,9 @@ def plainly(f: Callable[..., Any], arrays: Any) -> list[Any]:
 
 def real(values: Any) -> Any:
     """Values as a row of real numbers."""
-    return np.concatenate([np.ravel(values.real), np.ravel(values.imag)]) if values.dtype.kind == "c" else np.ravel(values)
+    return (
+        np.concatenate([np.ravel(values.real), np.ravel(values.imag)]) if values.dtype.kind == "c" else np.ravel(values)
+    )
 
 
 def told(code: str) -> tuple[str, str]:
@@ -161,6 +164,8 @@ def told(code: str) -> tuple[str, str]:
                 ends.append(sum(float(np.dot(real(c), real(v.astype(c.dtype)))) for c, v in pairs))
             numeric = (8 * (ends[0] - ends[1]) - (ends[2] - ends[3])) / (12 * step)
             analytic = float(np.sum(np.real(tape.get(k, 0)) * direction))
+            if not np.isfinite(analytic) and np.isfinite(numeric):
+                return "not finite", f"input {k}"  # which is told of, as NaN
             if not np.isclose(analytic, numeric, rtol=tolerance, atol=tolerance / 10 * max(1, abs(ends[0]))):
                 return "WRONG", f"input {k}: {analytic} beside {numeric}"
     return "right", ""
@@ -168,7 +173,9 @@ def told(code: str) -> tuple[str, str]:
 
 def snapshot(names: dict[str, Any]) -> Any:
     """What the names refer to, and the variables of closures."""
-    return {k: id(v) for k, v in names.items() if k not in ("f", "_kept", "__warningregistry__")}, names["_default"].__defaults__
+    return {k: id(v) for k, v in names.items() if k not in ("f", "_kept", "__warningregistry__")}, names[
+        "_default"
+    ].__defaults__
 
 
 def tape_of(f: Callable[..., Any], arrays: Any) -> Recorded:
@@ -194,4 +201,3 @@ def gradients(found: Recorded, cotangents: list[Any]) -> dict[int, Any]:
             for _, edge, gradient in step.pull(given):
                 total[edge] = total.get(edge, 0) + gradient
     return total
-

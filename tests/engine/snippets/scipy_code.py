@@ -1,6 +1,6 @@
 """SciPy in recorded code; see `first`."""
 
-TEXT = r'''
+TEXT = r"""
 sp.erf(x) * w
 sp.erfc(x) * w
 sp.gammaln(x)
@@ -67,4 +67,4 @@ sl.block_diag(x, a)
 sl.toeplitz(w)
 sl.lu(a)[2]
 sl.lstsq(x.T, w)[0]
-'''
+"""

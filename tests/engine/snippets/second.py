@@ -1,6 +1,6 @@
 """A second set, thought up after the first one passed; see `first`."""
 
-TEXT = r'''
+TEXT = r"""
 # --- threads, contexts, time
 with concurrent.futures.ThreadPoolExecutor(2) as pool: return np.stack(list(pool.map(lambda r: r * 2, x)))
 with concurrent.futures.ThreadPoolExecutor(1) as pool: return pool.submit(np.tanh, x).result()
@@ -298,4 +298,4 @@ np.fix(x * 3) * w
 np.floor_divide(x, 0.3) * x
 np.lcm.reduce([2, 3]) * x
 np.gcd(4, 6) * x
-'''
+"""
