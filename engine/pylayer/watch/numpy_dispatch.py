@@ -290,6 +290,7 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: dict
     session = session_of(arrays)
     copies = Copies()
     outs = kwargs.get("out", ())
+    outs = () if outs is Ellipsis or any(out is Ellipsis for out in outs) else outs
     plain = {k: replaced(v, copies.of if k == "out" else RecordedArray._plain) for k, v in kwargs.items()}
     if method == "at":
         given = [copies.of(v) if type(v) is RecordedArray else replaced(v, RecordedArray._plain) for v in inputs]

@@ -26,7 +26,7 @@ import pylayer.ops.shape as shapes
 import pylayer.ops.solving as solving
 from pylayer.ops.gathering import take_along_axis
 from pylayer.ops.indexing import add_at, where_
-from pylayer.ops.joining import concat, stack
+from pylayer.ops.joining import concat
 from pylayer.tensor import Tensor
 from pylayer.watch.numpy_array import RecordedArray, replaced
 from pylayer.watch.numpy_dispatch import (
@@ -353,29 +353,14 @@ def along(a: Any, order: Any, axis: int) -> Any:
     return take_along_axis(a._tensor(), Tensor(order), axis % a.ndim)
 
 
-def quantile(
-    a: Any, q: Any, axis: Any = None, out: None = None, overwrite_input: bool = False, method: str = "linear",
-    keepdims: bool = False,
-) -> Any:  # fmt: skip
-    if method != "linear" or recorded_given(q) and q._buffer.live:
-        raise Unruled
-    axes = axes_of(axis, a.ndim)
-    rest = [k for k in range(a.ndim) if k not in axes]
-    flat = np.sort(np.transpose(a, [*rest, *axes]).reshape(*(a.shape[k] for k in rest), -1), -1)
-    spots = np.asarray(plain(q), dtype=float) * (flat.shape[-1] - 1)
-    low = np.floor(spots).astype(int)
-    high = np.minimum(low + 1, flat.shape[-1] - 1)
-    found = flat[..., low] + (flat[..., high] - flat[..., low]) * (spots - low)
-    found = np.moveaxis(found, list(range(len(rest), found.ndim)), list(range(found.ndim - len(rest))))
-    return np.expand_dims(found, tuple(k + np.ndim(spots) for k in axes)) if keepdims else found
+def between(function: Any) -> Rule:
+    """A quantile; of one share as of a list of one, for NumPy's code writes into its result."""
 
+    def rule(a: Any, q: Any, *args: Any, **kwargs: Any) -> Any:
+        found = FUNCTIONS[None](function, a, np.atleast_1d(q), *args, **kwargs)
+        return found if np.ndim(q) else found[0]
 
-def percentile(a: Any, q: Any, *args: Any, **kwargs: Any) -> Any:
-    return quantile(a, np.asarray(plain(q)) / 100, *args, **kwargs)
-
-
-def median(a: Any, axis: Any = None, out: None = None, overwrite_input: bool = False, keepdims: bool = False) -> Any:
-    return quantile(a, 0.5, axis, keepdims=keepdims)
+    return rule
 
 
 def unique(ar: Any, *, axis: Any = None, equal_nan: bool = True) -> Any:
@@ -416,12 +401,6 @@ def rounded(a: Any, decimals: Any = 0, out: None = None) -> Any:
     return ops.round(a._tensor(), int(decimals))
 
 
-def filled_nan(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
-    if not copy:
-        raise Unruled
-    return ops.nan_to_num(x._tensor(), nan, posinf, neginf)
-
-
 def interpolated(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: None = None) -> Any:
     if period is not None:
         raise Unruled
@@ -452,20 +431,8 @@ def inner(a: Any, b: Any) -> Any:
 def einsum(*operands: Any, out: None = None, dtype: Any = None, order: Any = "K", casting: Any = "safe",
            optimize: Any = False) -> Any:  # fmt: skip
     equation, *arrays = operands
-    if not isinstance(equation, str):
-        return einsum_of_lists(*operands)
     common = np.result_type(*map(plain, arrays)) if dtype is None else np.dtype(dtype)
     return linalg.einsum(equation, *(as_tensor(replaced(v, RecordedArray._tensor), common) for v in arrays))
-
-
-def einsum_of_lists(*operands: Any) -> Any:
-    """The form with lists of numbers for the indices, an Ellipsis among them perhaps."""
-    count = len(operands) // 2 * 2
-    text = ["".join("..." if k is Ellipsis else chr(97 + int(k)) for k in names) for names in operands[1:count:2]]
-    arrow = (
-        "->" + "".join("..." if k is Ellipsis else chr(97 + int(k)) for k in operands[-1]) if len(operands) % 2 else ""
-    )
-    return np.einsum(",".join(text) + arrow, *operands[:count:2])
 
 
 def convolve(a: Any, v: Any, mode: str = "full") -> Any:
@@ -568,14 +535,6 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
     ), rank, lengths  # fmt: skip
 
 
-def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
-    if x.dtype.kind == "c":
-        x = np.abs(x)
-    if ord is None or ord == "fro" or (ord == 2 and (x.ndim == 1 if axis is None else np.ndim(axis) == 0)):
-        return reduction.norm_(x._tensor(), axes_of(axis, x.ndim), bool(keepdims))
-    return FUNCTIONS[None](np.linalg.norm, x, ord, axis, keepdims)
-
-
 def transform(function: Callable[..., Any]) -> Rule:
     """A Fourier transform along one axis."""
 
@@ -613,41 +572,21 @@ def joined(arrays: Any, axis: Any = 0, out: None = None, *, dtype: Any = None, c
     return concat([as_tensor(replaced(v, RecordedArray._tensor), dtype) for v in items], int(axis or 0))
 
 
-def stacked(arrays: Any, axis: Any = 0, out: None = None, *, dtype: Any = None, casting: Any = None) -> Any:
-    items = list(arrays)
-    dtype = np.result_type(*(np.asarray(plain(v)).dtype for v in items)) if dtype is None else np.dtype(dtype)
-    return stack([as_tensor(replaced(v, RecordedArray._tensor), dtype) for v in items], int(axis))
-
-
-def copied(a: Any, order: Any = "K", subok: bool = False) -> Any:
-    return shapes.clone(a._tensor())
-
-
-def rolled(a: Any, shift: Any, axis: Any = None) -> Any:
-    as_list = lambda v: [int(k) for k in np.atleast_1d(plain(v))]  # noqa: E731
-    if axis is None:
-        return shapes.roll(a._tensor(), int(shift)) if np.ndim(shift) == 0 else _unruled()
-    shift, axis = np.broadcast_arrays(plain(shift), plain(axis))
-    return shapes.roll(a._tensor(), as_list(shift), as_list(axis))
-
-
-def _unruled() -> Any:
-    raise Unruled
-
-
 FUNCTIONS |= {
     np.sum: over_axis(np.add), np.prod: over_axis(np.multiply), np.max: extreme(np.maximum),
     np.min: extreme(np.minimum), np.amax: extreme(np.maximum), np.amin: extreme(np.minimum), np.mean: mean,
     np.var: var, np.std: std, np.cumsum: running(np.add), np.cumprod: running(np.multiply), np.sort: ordered,
-    np.partition: partitioned, np.quantile: quantile, np.percentile: percentile, np.median: median, np.unique: unique,
-    np.where: where, np.clip: clip, np.round: rounded, np.around: rounded, np.nan_to_num: filled_nan,
+    np.partition: partitioned,    np.unique: unique,
+    np.where: where, np.clip: clip, np.round: rounded, np.around: rounded, 
     np.interp: interpolated, np.dot: dot, np.vdot: vdot, np.inner: inner, np.einsum: einsum,
-    np.convolve: convolve, np.correlate: correlate, np.bincount: bincount, np.concatenate: joined, np.stack: stacked,
-    np.copy: copied, np.roll: rolled,
+    np.convolve: convolve, np.correlate: correlate, np.bincount: bincount, np.concatenate: joined, 
+     
     np.linalg.inv: of_tensors(solving.inv), np.linalg.solve: of_tensors(solve), np.linalg.det: of_tensors(solving.det),
     np.linalg.slogdet: of_tensors(slogdet), np.linalg.cholesky: of_tensors(cholesky), np.linalg.svd: of_tensors(svd),
-    np.linalg.qr: of_tensors(qr), np.linalg.norm: norm, np.linalg.lstsq: lstsq,
+    np.linalg.qr: of_tensors(qr),  np.linalg.lstsq: lstsq,
     np.linalg.eigh: eigh, np.linalg.eigvalsh: eigvalsh, np.trace: trace,
+    np.copy: lambda a, order="K", subok=False: shapes.clone(a._tensor()),
+    np.quantile: between(np.quantile), np.percentile: between(np.percentile),
     np.linalg.eig: of_tensors(eigenvalues.eig), np.linalg.eigvals: of_tensors(eigenvalues.eigvals),
 }  # fmt: skip
 
@@ -678,16 +617,6 @@ ASKS |= {
     np.shape, np.ndim, np.size, np.iscomplexobj, np.isrealobj, np.result_type, np.can_cast, np.min_scalar_type,
     np.common_type, np.isscalar, np.isfortran,
 }  # fmt: skip
-
-
-def full_like(a: Any, fill_value: Any, dtype: Any = None, order: Any = "K", subok: bool = True, shape: Any = None,
-              *, device: Any = None) -> Any:  # fmt: skip
-    made = np.empty_like(a, dtype, order, subok, shape)
-    made[...] = fill_value
-    return made
-
-
-FUNCTIONS[np.full_like] = full_like
 
 
 def broadcast_arrays(*arrays: Any, subok: bool = False) -> Any:
