@@ -7,14 +7,14 @@ recording is what the user's functions refer to: their globals, closures and def
 from __future__ import annotations
 
 import builtins
+import contextlib
 import functools
 import sys
 import sysconfig
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from types import BuiltinFunctionType, CellType, FunctionType, MethodType, ModuleType
+from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,10 @@ Dispatched = type(np.sum)
 WRITTEN_IN_PYTHON = 1 << 9
 """The flag of classes that a class statement made."""
 PLAIN = (str, bytes, int, float, complex, type(None), np.ndarray, Tensor, RecordedArray, type(object.__init__))
+WRAPPERS = (type(functools.lru_cache(len)),)
+"""Callables in C that hold a function of the user's."""
+MOST_LISTED = 100
+"""The most items of a list that are looked through."""
 MOST_VISITED = 20_000
 """The most objects that are looked through for references to NumPy."""
 
@@ -339,57 +343,70 @@ def references(functions: Iterable[Any], others: tuple[str, ...]) -> Iterator[tu
         if id(value) in seen or id(value) in standing or isinstance(value, PLAIN):
             continue
         seen.add(id(value))
-        for holder, key, held in held_by(value, others, seen):
+        for holder, key, held in held_by(value, others):
             if stood_in(held) is not held and (type(held) is not tuple or stood_in(held) != held):
                 yield holder, key, held
             waiting.append(held)
 
 
-def held_by(value: Any, others: tuple[str, ...], seen: set[int]) -> Iterator[tuple[Any, Any, Any]]:
-    """What a function, class, module or object refers to, and by what; of a namespace that was not seen."""
+def held_by(value: Any, others: tuple[str, ...]) -> Iterator[tuple[Any, Any, Any]]:
+    """What a function, class or object refers to, and by what: a namespace, cell or function, and a key."""
     if isinstance(value, FunctionType):
-        users = is_users(value.__code__.co_filename, others)
-        if users:
-            if id(value.__globals__) not in seen:
-                seen.add(id(value.__globals__))
-                yield from namespace_of(value.__globals__)
-            for holder, key in ((value, "__defaults__"), (value, "__kwdefaults__")):
-                held = getattr(holder, key)
-                if isinstance(held, dict):
-                    yield from namespace_of(held)
-                elif held:
-                    yield holder, key, held
-        for cell in value.__closure__ or ():
-            if type(cell) is CellType and holds(cell):
-                yield cell if users else {}, "cell_contents", cell.cell_contents
-    elif isinstance(value, (MethodType, functools.partial, staticmethod, classmethod)):
-        for name in ("__self__", "__func__", "func", "args", "keywords"):
-            if hasattr(value, name):
-                yield {}, name, getattr(value, name)
-    elif isinstance(value, ModuleType):
-        if is_users(str(getattr(value, "__file__", None) or STANDARD), others):
-            yield from namespace_of(vars(value))
+        yield from held_by_function(value, others)
+    elif isinstance(value, (MethodType, functools.partial, staticmethod, classmethod, property)):
+        for name in ("__self__", "__func__", "func", "args", "keywords", "fget"):
+            yield {}, name, getattr(value, name, None)
     elif isinstance(value, type):
         for cls in value.__mro__:
-            if cls.__flags__ & WRITTEN_IN_PYTHON:
+            if is_reached(cls, others):
                 yield from (({}, name, held) for name, held in list(vars(cls).items()))
-    elif isinstance(value, (list, tuple, set)):
-        yield from (({}, k, held) for k, held in enumerate(list(value)[:100]))
-    elif isinstance(value, dict):
-        yield from (({}, k, held) for k, held in list(value.items())[:100])
-    elif isinstance(value, property):
-        yield {}, "fget", value.fget
-    else:
+    elif isinstance(value, (list, tuple, set, dict)):
+        items = list(value.values() if isinstance(value, dict) else value)
+        yield from (({}, k, held) for k, held in enumerate(items[:MOST_LISTED]))
+    elif is_reached(type(value), others) or type(value) in WRAPPERS:
         yield {}, "__class__", type(value)
-        try:
+        with contextlib.suppress(AttributeError):  # it may have no attributes of its own
             yield from (({}, name, held) for name, held in list(object.__getattribute__(value, "__dict__").items()))
-        except AttributeError:  # it has no attributes of its own
-            pass
 
 
-def namespace_of(names: dict[str, Any]) -> Iterator[tuple[Any, Any, Any]]:
-    """The names of a module, a function's keyword defaults, or a spec's code."""
-    yield from ((names, key, held) for key, held in list(names.items()) if key != "__builtins__")
+def held_by_function(function: FunctionType, others: tuple[str, ...]) -> Iterator[tuple[Any, Any, Any]]:
+    """What a function refers to. Only its closure if it is not the user's: what it calls may be there."""
+    users = is_users(function.__code__.co_filename, others)
+    modules = []
+    for cell in function.__closure__ or ():
+        if holds(cell):
+            yield cell if users else {}, "cell_contents", cell.cell_contents
+            modules.append(cell.cell_contents)
+    yield {}, "__wrapped__", function.__dict__.get("__wrapped__")
+    if not users:
+        return
+    yield function, "__defaults__", function.__defaults__
+    spaces = [function.__globals__, function.__kwdefaults__ or {}]
+    names = names_in(function.__code__) | {*(function.__kwdefaults__ or ())}
+    for space in spaces:
+        for name in names & space.keys():
+            yield space, name, space[name]
+            modules.append(space[name])
+        while modules:
+            module = modules.pop()
+            if isinstance(module, ModuleType) and not any(vars(module) is known for known in spaces):
+                if id(module) not in standing and is_users(getattr(module, "__file__", None) or STANDARD, others):
+                    spaces.append(vars(module))
+
+
+@functools.lru_cache(4096)
+def names_in(code: CodeType) -> frozenset[str]:
+    """The names of globals and attributes in code and the functions within it."""
+    within = (names_in(constant) for constant in code.co_consts if isinstance(constant, CodeType))
+    return frozenset(code.co_names).union(*within)
+
+
+def is_reached(cls: type, others: tuple[str, ...]) -> bool:
+    """Whether a class is the user's, or one of the harness or the engine, whose objects hold what the user has made."""
+    path = getattr(sys.modules.get(cls.__module__), "__file__", None)
+    if not cls.__flags__ & WRITTEN_IN_PYTHON:
+        return False
+    return path is None or path.startswith(others) or is_users(path, others)
 
 
 def holds(cell: CellType) -> bool:
@@ -400,7 +417,7 @@ def holds(cell: CellType) -> bool:
         return False
 
 
-@contextmanager
+@contextlib.contextmanager
 def stand_ins(functions: Iterable[Any], others: tuple[str, ...]) -> Iterator[None]:
     """Have the user's code that can be reached from `functions` see stand-ins, also where it imports NumPy."""
     with Names.lock:
