@@ -330,12 +330,12 @@ def test_promotion_is_numpys_own(dtype: str, other: Any) -> None:
 
 def test_a_keyword_without_a_rule_is_a_leak_with_the_right_values() -> None:
     def f(x: Any) -> Any:
-        return np.quantile(x, 0.3, method="lower")
+        return np.pad(x, 1, mode="linear_ramp")
 
     x = np.array([1.0, 2.0, 4.0])
     found = tape(f, x)
     assert found.leaks
-    assert found.outputs[0] == f(x)
+    np.testing.assert_array_equal(found.outputs[0], f(x))
 
 
 def test_a_rule_whose_result_is_not_numpys_is_not_believed(monkeypatch: pytest.MonkeyPatch) -> None:

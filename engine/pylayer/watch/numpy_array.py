@@ -334,8 +334,8 @@ class RecordedArray:
         return self._copied()
 
     # ----------------------------------------------------------------- what NumPy code asks of an array
-    @property
-    def __class__(self) -> type:  # type: ignore[override]
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
         return self._buffer.tensor.array.dtype.type if self._scalar else np.ndarray
 
     @property
@@ -344,7 +344,7 @@ class RecordedArray:
         return np.zeros(0, dtype).real.dtype if self._part is not None else dtype
 
     @property
-    def shape(self) -> tuple[int, ...]:
+    def shape(self) -> Any:
         return self._buffer.tensor.array.shape if self._where is None else self._where.shape
 
     @shape.setter
@@ -397,7 +397,7 @@ class RecordedArray:
     nbytes = property(lambda self: self.size * self.itemsize)
     flags = property(lambda self: self._positions().flags)
     T = property(lambda self: self.transpose())
-    mT = property(lambda self: np.matrix_transpose(self))
+    mT = property(lambda self: np.matrix_transpose(self))  # noqa: N815
     base = property(lambda self: None if self._where is None else self[...])
     device = property(lambda self: "cpu")
     data = property(lambda self: self._left("its memory").data)
@@ -406,7 +406,7 @@ class RecordedArray:
     def __len__(self) -> int:
         if not self.shape:
             raise TypeError("len() of unsized object")
-        return self.shape[0]
+        return int(self.shape[0])
 
     def __iter__(self) -> Iterator[Any]:
         if not self.shape:
@@ -498,7 +498,7 @@ class RecordedArray:
         return np.transpose(self, (axes[0] if len(axes) == 1 else axes) or None)
 
     def view(self, *args: Any, **kwargs: Any) -> Any:
-        if not args and not kwargs or args[:1] == (np.ndarray,) or args[:1] == (self.dtype,):
+        if (not args and not kwargs) or args[:1] == (np.ndarray,) or args[:1] == (self.dtype,):
             return self if self._scalar else self[...]
         return self._left("view()").view(*args, **kwargs)
 
@@ -579,7 +579,7 @@ class RecordedArray:
     __rshift__, __rrshift__, __irshift__ = operators(np.right_shift)
     __lt__, __le__ = operators(np.less)[0], operators(np.less_equal)[0]
     __gt__, __ge__ = operators(np.greater)[0], operators(np.greater_equal)[0]
-    __eq__, __ne__ = operators(np.equal)[0], operators(np.not_equal)[0]  # type: ignore[assignment]
+    __eq__, __ne__ = operators(np.equal)[0], operators(np.not_equal)[0]
 
     def __neg__(self) -> Any:
         return np.negative(self)
@@ -594,10 +594,9 @@ class RecordedArray:
         return np.invert(self)
 
 
-for _name in (
-    "all any argmax argmin argpartition argsort choose clip conj conjugate cumprod cumsum diagonal dot max mean min "
-    "nonzero prod put ravel repeat round searchsorted squeeze std sum swapaxes take trace var"
-).split():
+METHODS = "all any argmax argmin argpartition argsort choose clip conj conjugate cumprod cumsum diagonal dot max mean"
+METHODS += " min nonzero prod put ravel repeat round searchsorted squeeze std sum swapaxes take trace var"
+for _name in METHODS.split():
     setattr(RecordedArray, _name, method(_name))
 
 
@@ -631,7 +630,7 @@ class Flat:
     def copy(self) -> Any:
         return self.array.flatten()
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Plain:
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         return self.array.flatten().__array__(dtype)
 
 

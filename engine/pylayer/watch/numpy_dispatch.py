@@ -39,7 +39,7 @@ UFUNCS: dict[Any, Rule] = {}
 """By ufunc: what gives its result as a Tensor, of the result's dtype and the operands, Tensors and plain values."""
 METHODS: dict[str, Rule] = {}
 """By method of ufuncs, such as ``reduce``: as `FUNCTIONS`, of the ufunc and the arguments."""
-VIEWS: dict[Any, int] = {}
+VIEWS: set[Any] = set()
 """Functions that only place the elements of their first argument anew, perhaps as a view of it."""
 MOVES: dict[Any, Sequence[tuple[int, str]]] = {}
 """Functions that only place elements anew, and which arguments these are in, by position and name."""
@@ -99,9 +99,9 @@ def settled(result: Any, expected: Any, session: Session) -> Any:
         return like(expected, [settled(r, e, session) for r, e in zip(result, expected, strict=True)])
     if not isinstance(expected, (np.ndarray, np.generic)):
         return expected
-    if isinstance(result, (np.ndarray, np.generic, int, float)) and type(result) is not RecordedArray:
-        result = Tensor(np.asarray(result))
     own = type(result) is RecordedArray
+    if not own and isinstance(result, (np.ndarray, np.generic, int, float)):
+        result = Tensor(np.asarray(result))
     tensor = result._tensor() if own else result
     if isinstance(expected, np.ndarray) and type(expected) is not np.ndarray:  # a subclass, with a meaning of its own
         raise Unruled
@@ -360,10 +360,7 @@ def selected(found: Any, where: Any, outs: Sequence[Any]) -> Any:
     mask = np.asarray(replaced(where, RecordedArray._plain))
     before = target._tensor() if type(target) is RecordedArray else Tensor(np.asarray(target))
     shape = list(before.array.shape)
-    chosen = where_(
-        Tensor(np.broadcast_to(mask, shape).copy()), broadcast_to(astype(found, before.dtype), shape), before
-    )
-    return chosen
+    return where_(Tensor(np.broadcast_to(mask, shape).copy()), broadcast_to(astype(found, before.dtype), shape), before)
 
 
 def array_ufunc(self: Any, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:

@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -240,7 +240,7 @@ def rebuilt(function: FunctionType) -> FunctionType:
     copy = FunctionType(
         function.__code__, namespace(function), function.__name__, function.__defaults__, function.__closure__
     )
-    copy.__kwdefaults__ = function.__kwdefaults__  # type: ignore[assignment]
+    copy.__kwdefaults__ = function.__kwdefaults__
     return copy
 
 
@@ -294,7 +294,7 @@ class Names:
 
     lock = threading.Lock()
     users = 0
-    places: dict[tuple[int, Any], tuple[Any, Any, Any]] = {}
+    places: ClassVar[dict[tuple[int, Any], tuple[Any, Any, Any]]] = {}
     """Holder, key and what is there outside of recordings, by the identity of the holder and the key."""
 
     @classmethod
@@ -389,9 +389,11 @@ def held_by_function(function: FunctionType, others: tuple[str, ...]) -> Iterato
             modules.append(space[name])
         while modules:
             module = modules.pop()
-            if isinstance(module, ModuleType) and not any(vars(module) is known for known in spaces):
-                if id(module) not in standing and is_users(getattr(module, "__file__", None) or STANDARD, others):
-                    spaces.append(vars(module))
+            if not isinstance(module, ModuleType) or id(module) in standing:
+                continue
+            known = any(vars(module) is space for space in spaces)
+            if not known and is_users(getattr(module, "__file__", None) or STANDARD, others):
+                spaces.append(vars(module))
 
 
 @functools.lru_cache(4096)

@@ -29,10 +29,10 @@ from pylayer.tensor import Tensor
 from pylayer.watch import exchanged_by
 from pylayer.watch.numpy_array import Session
 from pylayer.watch.numpy_proxy import is_users, stand_ins
-from pylayer.watch.scipy_rules import NAMED
+from pylayer.watch.scipy_rules import LINALG
 
 ENGINE = f"{Path(pylayer.__file__).parent}/"
-assert NAMED
+assert LINALG  # its rules, and those of NumPy, are in the tables
 
 
 @contextmanager
