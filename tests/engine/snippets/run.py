@@ -1,9 +1,9 @@
 """Runs a snippet plainly and recorded, and says how that ended.
 
-``right``: the tape's outputs and gradients are those of the plain run. ``leak``: values left the recording, and that
-was told. ``unequal``: the outputs are not a plain run's, so nobody believes the tape. ``raises``: it raises plainly too.
-``not finite``: the
-tape's gradient is NaN. Anything else is a mistake of the recording: ``WRONG``, believed but not the derivative; or ``CRASH``.
+``right``: the tape's outputs and gradients are those of the plain run. ``leak``: values left the recording, which was
+told. ``unequal``: the outputs are not a plain run's, so nobody believes the tape. ``raises``: it raises plainly too.
+``not finite``: the tape's gradient is NaN, and seen to be. Anything else is a mistake of the recording: ``WRONG``,
+believed but not the derivative; or ``CRASH``.
 """
 
 from __future__ import annotations
