@@ -54,7 +54,10 @@ DECISIONS = {
     "argwhere": "nonzero", "lexsort": "argsort", "argpartition": "argsort", "digitize": "searchsorted",
 }  # fmt: skip
 """The engine's names of NumPy's functions whose results are chosen by the values."""
+ALONG = ("argmax", "argmin", "argsort")
+"""Those of them that take one array and an axis."""
 OF_TWO = ("isclose", "allclose", "equal_all", "searchsorted")
+"""Those of them that say something of two arrays, one of which may be plain."""
 
 
 class Choice(NamedTuple):
@@ -140,16 +143,14 @@ def is_decision(expected: Any) -> bool:
     return isinstance(expected, (int, np.dtype, type))
 
 
-def tell_decision(name: str, arrays: Sequence[RecordedArray], axis: Any = None) -> None:
-    """Tell the watch that the values of these arrays decided on something."""
+def tell_decision(name: str, operands: Sequence[Any], axis: Any = None) -> None:
+    """Tell the watch that the values of these operands, recorded arrays or plain, decided on something."""
     name = DECISIONS.get(name, name)
-    tensors = [array._tensor() for array in arrays]
-    if name in OF_TWO and len(tensors) == 1:
-        return
-    named = ["x", "y"][: len(tensors)] if len(tensors) <= 2 else [f"x{k}" for k in range(len(tensors))]
-    if name in ("argmax", "argmin", "argsort"):
-        named, tensors = ["x", "axis"], [tensors[0], axis]
-    tell_computed(Choice(name, named), tensors, None)  # type: ignore[arg-type]
+    read = [v._tensor() if type(v) is RecordedArray else np.asarray(v) for v in operands]
+    if name in ALONG:
+        tell_computed(Choice(name, ("x", "axis")), [read[0], axis], None)  # type: ignore[arg-type]
+    elif len(read) == 2 or name not in OF_TWO:
+        tell_computed(Choice(name, ("x", "y", "z")[: len(read)]), read[:3], None)  # type: ignore[arg-type]
 
 
 # --------------------------------------------------------------------------- leaving the recording
@@ -235,8 +236,12 @@ def call(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         if target is not None:
             return target
         return wrapped(expected, session, [v for v in (*args, *kwargs.values()) if type(v) is np.ndarray])
-    if is_decision(expected) and not (function in FUNCTIONS or function in MOVES):
-        tell_decision(function.__name__, arrays, kwargs.get("axis", args[1] if len(args) > 1 else None))
+    if is_decision(expected):
+        name = function.__name__
+        operands = list(args[:2]) if DECISIONS.get(name, name) in OF_TWO else arrays[:1]
+        operands = operands[::-1] if name == "digitize" else operands
+        axis = kwargs.get("axis", args[1] if len(args) > 1 else -1 if "sort" in name else None)
+        tell_decision(name, operands, axis)
         return wrapped(expected, session)
     result = ruled(function, args, kwargs, expected, session)
     if result is expected:
@@ -313,7 +318,7 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: dict
     if not any(array._buffer.live for array in read):
         result = wrapped(expected, session)
     elif is_decision(expected) and method == "__call__":
-        tell_decision(ufunc.__name__, read)
+        tell_decision(ufunc.__name__, inputs)
         result = wrapped(expected, session)
     else:
         try:

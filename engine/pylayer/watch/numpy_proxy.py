@@ -13,7 +13,7 @@ import sys
 import sysconfig
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
+from importlib.util import find_spec
 from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, ClassVar
 
@@ -278,13 +278,16 @@ np_: Any = stand_in(np)
 # --------------------------------------------------------------------------- the names in the user's code
 STANDARD = sysconfig.get_path("stdlib")
 INSTALLED = tuple({sysconfig.get_path(kind) for kind in ("purelib", "platlib")})
-OWN = tuple(f"{Path(package.__file__).parent}/" for package in (np,) if package.__file__)
+OWN = tuple(
+    f"{folder}/" for spec in map(find_spec, LIBRARIES) if spec for folder in spec.submodule_search_locations or ()
+)
+"""The folders of NumPy and SciPy."""
 
 
 @functools.cache
 def is_users(path: str, others: tuple[str, ...]) -> bool:
     """Whether a file of code is neither a library's nor Python's own, nor one of `others`, which are folders."""
-    if path.startswith((*others, *OWN, "<frozen")) or f"{INSTALLED[0]}/scipy/" in path or "/scipy/" in path:
+    if path.startswith((*others, *OWN, "<frozen")):
         return False
     return not path.startswith(STANDARD) or path.startswith(INSTALLED)
 
@@ -294,25 +297,25 @@ class Names:
 
     lock = threading.Lock()
     users = 0
+    """How many recordings there are, in all threads: names are replaced for all of them at once."""
+    importer: Any = None
     places: ClassVar[dict[tuple[int, Any], tuple[Any, Any, Any]]] = {}
     """Holder, key and what is there outside of recordings, by the identity of the holder and the key."""
 
     @classmethod
     def take(cls, functions: Iterable[Any], others: tuple[str, ...]) -> None:
         """Have code that can be reached from `functions` see stand-ins."""
-        with cls.lock:
-            for holder, key, value in list(references(functions, others)):
-                cls.places.setdefault((id(holder), key), (holder, key, value))
-                put(holder, key, stood_in(value))
+        for holder, key, value in list(references(functions, others)):
+            cls.places.setdefault((id(holder), key), (holder, key, value))
+            put(holder, key, stood_in(value))
 
     @classmethod
     def give_back(cls) -> None:
         """Have all of it as it was, but for what the code itself has changed."""
-        with cls.lock:
-            for holder, key, value in cls.places.values():
-                if there(holder, key) == stood_in(value):
-                    put(holder, key, value)
-            cls.places.clear()
+        for holder, key, value in cls.places.values():
+            if there(holder, key) == stood_in(value):
+                put(holder, key, value)
+        cls.places.clear()
 
 
 def stood_in(value: Any) -> Any:
@@ -425,25 +428,23 @@ def stand_ins(functions: Iterable[Any], others: tuple[str, ...]) -> Iterator[Non
     with Names.lock:
         Names.users += 1
         if Names.users == 1:
-            real = builtins.__import__
-
-            def importing(name: str, *args: Any, **kwargs: Any) -> Any:
-                module = real(name, *args, **kwargs)
-                if name.partition(".")[0] not in LIBRARIES or session_here() is None:
-                    return module
-                code = sys._getframe(1).f_code
-                return stand_in(module) if code.co_name != "<module>" and is_users(code.co_filename, others) else module
-
-            importing.real = real  # type: ignore[attr-defined]
-            builtins.__import__ = importing
-    try:
+            Names.importer = builtins.__import__
+            builtins.__import__ = functools.partial(imported, builtins.__import__, others)
         Names.take(functions, others)
+    try:
         yield
     finally:
         with Names.lock:
             Names.users -= 1
-            last = Names.users == 0
-            if last and hasattr(builtins.__import__, "real"):
-                builtins.__import__ = builtins.__import__.real
-        if last:
-            Names.give_back()
+            if not Names.users:
+                builtins.__import__ = Names.importer
+                Names.give_back()
+
+
+def imported(real: Any, others: tuple[str, ...], name: str, *args: Any, **kwargs: Any) -> Any:
+    """What an import gives: a stand-in to functions of the user's, and the module itself to any other code."""
+    module = real(name, *args, **kwargs)
+    if name.partition(".")[0] not in LIBRARIES or session_here() is None:
+        return module
+    code = sys._getframe(1).f_code
+    return stand_in(module) if code.co_name != "<module>" and is_users(code.co_filename, others) else module

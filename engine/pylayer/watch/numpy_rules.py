@@ -516,6 +516,15 @@ for _names, _places in MOVED.items():
     MOVES |= dict.fromkeys(named(np, _names), _places)
 
 
+def _pad(array: Any, pad_width: Any, mode: Any = "constant", *, reflect_type: str = "even", **options: Any) -> Any:
+    if mode not in ("constant", "edge", "reflect", "symmetric", "wrap") or reflect_type != "even":
+        raise Unruled  # it computes
+    return moved(np.pad, (array, pad_width, mode), options)
+
+
+FUNCTIONS[np.pad] = _pad
+
+
 # --------------------------------------------------------------------------- functions about arrays
 def _broadcast_arrays(*arrays: Any, subok: bool = False) -> Any:
     sizes = np.broadcast_shapes(*map(np.shape, arrays))

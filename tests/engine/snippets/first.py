@@ -3,7 +3,6 @@
 A snippet is the body of ``def f(x, w, a)``; one without a ``return`` is an expression.
 """
 
-# ruff: noqa: E501 - a snippet is a line
 TEXT = r"""
 # --- aliasing: views share memory
 y = x.copy(); r = y[1]; r *= w; return y
