@@ -40,6 +40,7 @@ from pylayer.watch.numpy_dispatch import (
     VIEWS,
     Rule,
     Unruled,
+    moved,
     tell_decision,
 )
 
