@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
@@ -188,6 +189,13 @@ class Moving:
 
     def applied(self, layer: type) -> None:
         pass
+
+
+@contextmanager
+def moving(move: Mover, leaks: list[str], functions: Sequence[Any]) -> Iterator[None]:
+    """Have `move` change the output of each operation, those of the NumPy code of `functions` too."""
+    with watched(Moving(move, leaks)), recording_numpy(functions, NOT_THE_USERS, exact=False):
+        yield
 
 
 def move_outputs(move: Mover, op: Row, outs: Sequence[Array], read: Sequence[Any], number: int = -1) -> None:

@@ -69,7 +69,9 @@ class Session:
     def handed(self, tensor: Tensor) -> Any:
         """An array that stands for a copy of the Tensor's values."""
         live = tensor.array.dtype.kind in "fcV" and not (records_all() and tensor.stop_gradient)
-        return RecordedArray(Buffer(as_it_is(tensor), live, self))
+        copy = as_it_is(tensor)
+        copy.array = tensor.array if records_all() else tensor.array.copy()  # which in-place operations write to
+        return RecordedArray(Buffer(copy, live, self))
 
     def taken(self, value: Any, whole: bool) -> Any:
         """See `pylayer.watch.Exchange`."""
@@ -419,18 +421,20 @@ class RecordedArray:
         session = self._here()
         if session is None:
             return self._copied()[index]
-        if isinstance(where, np.ndarray):
-            if where.base is not None and np.may_share_memory(where, mine):
-                found = RecordedArray(self._buffer, where, self._part)
-                if self._buffer.live:
-                    found._seen, found._version = getitem(self._tensor(), index), self._buffer.version
-                return found
+        is_array = isinstance(where, np.ndarray)
+        if is_array and (where.base is None or not np.may_share_memory(where, mine)):
             value = getitem(reshape(self._buffer.tensor, [-1]), np.array(where))
             value = value if self._part is None else self._part(value)
             return RecordedArray._fresh(value, where, self._buffer.live, session)
-        if not self._buffer.live:
-            return self._tensor().array[index]
-        return RecordedArray._fresh(getitem(self._tensor(), index), where, True, session)
+        parts = index if isinstance(index, tuple) else (index,)
+        index = tuple(int(v) if isinstance(v, (np.ndarray, np.integer)) else v for v in parts)  # as they are now
+        found = RecordedArray(self._buffer, where, self._part) if is_array else None
+        if found is None:
+            value = getitem(self._tensor(), index) if self._buffer.live else self._tensor()
+            return RecordedArray._fresh(value, where, True, session) if self._buffer.live else value.array[index]
+        if self._buffer.live:
+            found._seen, found._version = getitem(self._tensor(), index), self._buffer.version
+        return found
 
     def __setitem__(self, index: Any, value: Any) -> None:
         if self._scalar:

@@ -60,6 +60,10 @@ OF_TWO = ("isclose", "allclose", "equal_all", "searchsorted")
 """Those of them that say something of two arrays, one of which may be plain."""
 
 
+NOTHING = np.empty(0, bool)
+"""The output of a decision that the watch is told of: no values that a derivative could be of."""
+
+
 class Choice(NamedTuple):
     """An operation whose result, of integers or truths, is chosen by the values."""
 
@@ -148,9 +152,9 @@ def tell_decision(name: str, operands: Sequence[Any], axis: Any = None) -> None:
     name = DECISIONS.get(name, name)
     read = [v._tensor() if type(v) is RecordedArray else np.asarray(v) for v in operands]
     if name in ALONG:
-        tell_computed(Choice(name, ("x", "axis")), [read[0], axis], None)  # type: ignore[arg-type]
+        tell_computed(Choice(name, ("x", "axis")), [read[0], axis], NOTHING)  # type: ignore[arg-type]
     elif len(read) == 2 or name not in OF_TWO:
-        tell_computed(Choice(name, ("x", "y", "z")[: len(read)]), read[:3], None)  # type: ignore[arg-type]
+        tell_computed(Choice(name, ("x", "y", "z")[: len(read)]), read[:3], NOTHING)  # type: ignore[arg-type]
 
 
 # --------------------------------------------------------------------------- leaving the recording

@@ -71,6 +71,9 @@ def _kwdefault(x, *, make=np.zeros):
     return z * 2
 
 _held = {"zeros": np.zeros}
+_mask = np.arange(12).reshape(3, 4) % 3 > 0
+_index = np.array([2, 0, 1])
+_table = np.array([0.5, 1.0, 1.5, 2.5])
 
 class _Sub(np.ndarray):
     def __new__(cls, x):
