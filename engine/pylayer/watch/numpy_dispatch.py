@@ -327,6 +327,7 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: dict
     else:
         try:
             where = kwargs.get("where", True)
+            where = True if where is np._NoValue else where
             if method == "__call__":
                 found = called(ufunc, inputs, options, expected)
                 found = selected(found, where, outs) if where is not True else found

@@ -145,6 +145,10 @@ UFUNCS |= {
 }  # fmt: skip
 
 
+if hasattr(np, "vecdot"):
+    UFUNCS[np.vecdot] = two(lambda x, y: reduction.sum(complexes.conj(x) * y, [-1], None, False))
+
+
 # --------------------------------------------------------------------------- methods of ufuncs
 WHOLE: dict[Any, Callable[..., Any]] = {
     np.add: lambda x, axis, keep: reduction.sum(x, axis, None, keep), np.multiply: reduction.prod,
