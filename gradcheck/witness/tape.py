@@ -17,7 +17,7 @@ from functools import cached_property
 import numpy as np
 
 from gradcheck.backends.base import Array, Recording, Step
-from gradcheck.foreign import described
+from gradcheck.foreign import kind_of, text_of
 from gradcheck.numeric.arrays import EPSILON, SMALLEST, wide
 from gradcheck.witness.graph import Graph
 from gradcheck.witness.kinks import kinks
@@ -56,8 +56,8 @@ class Tape(Graph):
         """Why the derivative is not that of all that is computed, such as ``.numpy() in line 7``; empty if it is."""
         if self.recording.leaks:  # first: what is taken inside may be why recording raises
             return self.recording.leaks[0]
-        if self.recording.error is not None:
-            return f"recording it raised {described(self.recording.error)}"
+        if (error := self.recording.error) is not None:
+            return f"recording it raised {kind_of(error)}: {text_of(error)}"
         return "recorded, it gives other values: memory is changed behind a view" if self.differs else ""
 
     kinks = cached_property(kinks)
