@@ -44,7 +44,7 @@ REPLAYS = 6
 
 MARGIN = 6
 """Times the largest of the changes, which is at least their root mean square (whose squares would overflow). Moves are
-of 1 to 2 units where a rounding is of 0.29 in the mean square, so this is 20 times what an element strays: with 6
+of 1 unit or more where a rounding is of 0.29 in the mean square, so this is 20 times what an element strays: with 6
 replays, Student's t exceeds that once in a million elements."""
 
 
