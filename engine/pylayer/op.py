@@ -30,7 +30,7 @@ from pylayer.promotion import as_floating, reconciled
 from pylayer.symbol import is_of_a_program, recording
 from pylayer.tensor import Tensor
 from pylayer.vjp import Function, Row, Rule
-from pylayer.watch import tell_computed, watching
+from pylayer.watch import taken, tell_computed, watching
 
 
 class Op(Row):
@@ -48,7 +48,7 @@ class Op(Row):
         recorder = recording.get()
         if recorder is not None and is_of_a_program(arguments):
             return recorder.operation(self, arguments)
-        inputs, values = self.checked(list(arguments))
+        inputs, values = self.checked([taken(value) for value in arguments] if watching else list(arguments))
         raw = [unwrap(value) for value in values]
         array_type = type(next(t.array for t in inputs if isinstance(t, Tensor)))
         out = self.compute(self.kernels[array_type], raw)

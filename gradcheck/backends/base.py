@@ -139,9 +139,10 @@ class Backend(Protocol):
         `move` changes the output of each operation, given with its name and number, in place.
         """
 
-    def moving(self, move: Mover, leaks: list[str]) -> AbstractContextManager[Any]:
+    def moving(self, move: Mover, leaks: list[str], functions: Sequence[Any] = ()) -> AbstractContextManager[Any]:
         """A block in which `move` changes the output of each operation, recorded or not, and `leaks` is told what hands
-        values to other code, which are then not moved; of no effect where the backend cannot record."""
+        values to other code, which are then not moved; of no effect where the backend cannot record. Operations of the
+        NumPy code of `functions` are moved too."""
 
     def unrounded(self, left_out: set[str]) -> AbstractContextManager[Any]:
         """A block in which NumPy arrays that Tensors give are not cast to floating dtypes of fewer digits; `left_out`

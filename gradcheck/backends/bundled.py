@@ -12,14 +12,14 @@ import numpy as np
 
 import pylayer
 from gradcheck.backends.base import Mover
-from gradcheck.backends.recording import Moving, Recorded, recorded
+from gradcheck.backends.recording import Recorded, moving, recorded
 from gradcheck.backends.unrounded import unrounded
 from pylayer.array import Array, default_module, set_device
 from pylayer.dtype import as_dtype
 from pylayer.missing import missing_name
 from pylayer.reading import as_releases
 from pylayer.tensor import Tensor
-from pylayer.watch import handed_as, watched
+from pylayer.watch import handed_as
 
 
 class BundledBackend:
@@ -84,9 +84,9 @@ class BundledBackend:
         """What the call computed, operation by operation; see `gradcheck.backends.recording`."""
         return recorded(call, inputs, lines, move)
 
-    def moving(self, move: Mover, leaks: list[str]) -> AbstractContextManager[Any]:
+    def moving(self, move: Mover, leaks: list[str], functions: Sequence[Any] = ()) -> AbstractContextManager[Any]:
         """Have `move` change the output of each operation."""
-        return watched(Moving(move, leaks))
+        return moving(move, leaks, functions)
 
     def unrounded(self, left_out: set[str]) -> AbstractContextManager[None]:
         """Have NumPy arrays keep their digits."""

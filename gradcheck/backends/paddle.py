@@ -130,7 +130,7 @@ class PaddleBackend:
     ) -> None:
         """Paddle does not say what it computes."""
 
-    def moving(self, move: Mover, leaks: list[str]) -> AbstractContextManager[None]:
+    def moving(self, move: Mover, leaks: list[str], functions: Sequence[Any] = ()) -> AbstractContextManager[None]:
         """Nothing is moved."""
         return nullcontext()
 

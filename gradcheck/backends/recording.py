@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
@@ -24,6 +25,8 @@ from pylayer.op_node import OpNode, SeveralOutputs, parent_of
 from pylayer.saved import PackedSaved
 from pylayer.vjp import Row
 from pylayer.watch import watched
+from pylayer.watch.numpy_proxy import is_users
+from pylayer.watch.numpy_recording import recording_numpy
 
 NOT_THE_USERS = tuple(f"{folder}{os.sep}" for folder in (Path(pylayer.__file__).parent, Path(__file__).parents[1]))
 """The code of engine and harness: what an operation is called from there is not the line of the layer."""
@@ -188,6 +191,13 @@ class Moving:
         pass
 
 
+@contextmanager
+def moving(move: Mover, leaks: list[str], functions: Sequence[Any]) -> Iterator[None]:
+    """Have `move` change the output of each operation, those of the NumPy code of `functions` too."""
+    with watched(Moving(move, leaks)), recording_numpy(functions, NOT_THE_USERS, exact=False):
+        yield
+
+
 def move_outputs(move: Mover, op: Row, outs: Sequence[Array], read: Sequence[Any], number: int = -1) -> None:
     """Move fresh outputs: neither what was read itself nor what it was exactly widened from."""
     for k, out in enumerate(outs):
@@ -212,11 +222,12 @@ def recorded(
     error: Exception | None = None
     for tensor in inputs:
         recorder.input(tensor)
-    with watched(recorder) as moved, enable_grad():
+    with watched(recorder) as moved, enable_grad(), recording_numpy([call], NOT_THE_USERS, move is None) as numpy:
         try:
             outputs = call()
         except Exception as problem:  # whatever the layer raises where it is recorded
             error = problem
+            numpy.raised(problem)
         found = Recorded(recorder, len(inputs), outputs, error)
     return found, bool(moved)
 
@@ -230,5 +241,5 @@ def users_frame() -> FrameType | None:
 
 
 def is_ours(path: str) -> bool:
-    """Whether a file of code belongs to the engine or the harness."""
-    return path.endswith(".py") and path.startswith(NOT_THE_USERS)
+    """Whether a file of code belongs to the engine, the harness, NumPy, SciPy or Python itself."""
+    return path.endswith(".py") and not is_users(path, NOT_THE_USERS)

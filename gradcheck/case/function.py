@@ -272,5 +272,5 @@ class Replays:
 
     def claimed(self, cotangents: Sequence[Array | None], move: Mover) -> list[Array | None]:
         self.leaks.clear()
-        with self.function.backend.moving(move, self.leaks):
+        with self.function.backend.moving(move, self.leaks, [self.function.call]):
             return self.function.vjp(self.arrays, cotangents, self.needed)

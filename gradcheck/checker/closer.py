@@ -98,9 +98,18 @@ def outputs_alone(looker: Looker, look: Look) -> Look | None:
 
 def unsure_by_tape(looker: Looker, look: Look) -> Look | None:
     """The entries that the tape's rounding leaves unsure, by themselves: a look that shows them to be wrong."""
-    if look.tape is None or look.tape.unsure is None:
-        return None
-    alone = tried(looker, look.tape.unsure, look)
+    return None if look.tape is None else shown_wrong(looker, look.tape.unsure, look)
+
+
+def rejected_by_tape(looker: Looker, look: Look) -> Look | None:
+    """The entries that the tape rejects, by themselves, where outputs that they do not move are lost in rounding: a
+    look that shows them to be wrong."""
+    return shown_wrong(looker, look.rejected, look)
+
+
+def shown_wrong(looker: Looker, masks: Sequence[Array] | None, like: Look) -> Look | None:
+    """A look over some elements, if there are any, that shows the gradient to be wrong."""
+    alone = None if masks is None else tried(looker, masks, like)
     return alone if alone is not None and alone.decision is Decision.FAIL else None
 
 

@@ -10,7 +10,16 @@ from typing import Literal
 
 import numpy as np
 
-from gradcheck.checker.closer import again, by_themselves, parts_alone, tape_is_wrong, twice, unsure_by_tape, whole_look
+from gradcheck.checker.closer import (
+    again,
+    by_themselves,
+    parts_alone,
+    rejected_by_tape,
+    tape_is_wrong,
+    twice,
+    unsure_by_tape,
+    whole_look,
+)
 from gradcheck.checker.contract import Contracts
 from gradcheck.checker.decide import Decision
 from gradcheck.checker.elsewhere import Found, contradicted, disputed, elsewhere, no_entry, of_lost_outputs, with_kink
@@ -238,7 +247,9 @@ class Check:
     def by_whole_scan(self, masks: Sequence[Array | None] | None, kinked: bool) -> Found:
         """The same from a whole scan, where a first look was not enough."""
         look = whole_look(self.looker, masks, kinked)
-        if look.kinked:
+        # too near to tell for the differences is no kink where a tape tells: one that it knows was split off before
+        by_tape = look.decision is Decision.BY_TAPE and not bool(look.derivative.kinked.any())
+        if look.kinked and not by_tape:
             return self.with_kinks(Found(Status.PASS), masks)
         self.worst = look.error
         match look.decision:
@@ -247,7 +258,8 @@ class Check:
             case Decision.CONTRADICTION:
                 return contradicted(self.looker, look)
             case Decision.UNSEEN:
-                return elsewhere(self.looker, look)
+                wrong = rejected_by_tape(self.looker, look)
+                return elsewhere(self.looker, look) if wrong is None else self.failed(wrong)
         return self.more_looks(look)
 
     def failed(self, look: Look) -> Found:

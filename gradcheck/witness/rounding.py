@@ -44,12 +44,15 @@ REPLAYS = 6
 
 MARGIN = 6
 """Times the largest of the changes, which is at least their root mean square (whose squares would overflow). Moves are
-of 1 to 2 units where a rounding is of 0.29 in the mean square, so this is 20 times what an element strays: with 6
+of 1 unit or more where a rounding is of 0.29 in the mean square, so this is 20 times what an element strays: with 6
 replays, Student's t exceeds that once in a million elements."""
 
 
 def mover(random: np.random.Generator) -> Mover:
-    """What moves the outputs of operations that round, each element up or down by the spacing of numbers there."""
+    """What moves the outputs of operations that round, each element up or down by 1 to 2 units of its rounding.
+
+    Moves of one size would cancel: in a product whose factors move oppositely, in a difference of equals.
+    """
 
     @np.errstate(all="ignore")  # it runs inside the layer, which may have errors of NumPy raised
     def move(name: str, out: Array, number: int) -> None:
@@ -59,14 +62,15 @@ def mover(random: np.random.Generator) -> Mover:
         real = out.view(out.real.dtype) if out.dtype.kind == "c" and out.ndim else out
         step = EPSILON[dtype] * np.maximum(abs(real), SMALLEST[dtype])
         moving = (real != 0) & np.isfinite(real)  # a mask of −inf stays one
-        real += np.where(moving, signs(random, real) * step, 0.0).astype(real.dtype)
+        real += np.where(moving, units(random, real) * step, 0.0).astype(real.dtype)
 
     return move
 
 
-def signs(random: np.random.Generator, like: Array) -> Array:
-    """Ones and minus ones at random, in the shape of an array and where it lies."""
-    return module_of(like).asarray(random.integers(0, 2, like.shape, dtype=np.int8) * 2 - 1)
+def units(random: np.random.Generator, like: Array) -> Array:
+    """Numbers of size 1 to 2 and of either sign at random, in the shape of an array and where it lies."""
+    signs = random.integers(0, 2, like.shape, dtype=np.int8) * 2 - 1
+    return module_of(like).asarray(random.uniform(1, 2, like.shape) * signs)
 
 
 def jittered(move: Mover, array: Array) -> Array:
@@ -77,12 +81,8 @@ def jittered(move: Mover, array: Array) -> Array:
 
 
 def shaken(random: np.random.Generator, cotangent: Array, value: Array) -> Array:
-    """A cotangent moved by 1 to 2 roundings of the dtype of its value: that in which a backward computes it.
-
-    Moves of one size would cancel at some elements in all replays, where a gradient is a sum of two shares.
-    """
-    moves = module_of(cotangent).asarray(random.uniform(1, 2, cotangent.shape)) * signs(random, cotangent)
-    return cotangent * (1 + EPSILON[value.dtype.name] * moves)
+    """A cotangent moved by 1 to 2 roundings of the dtype of its value: that in which a backward computes it."""
+    return cotangent * (1 + EPSILON[value.dtype.name] * units(random, cotangent))
 
 
 def tape_rounding(tape: Graph, cotangents: Sequence[Array | None], replays: Replays) -> Iterator[list[Array]]:
@@ -123,5 +123,5 @@ def spread(plain: Sequence[Array], replay: Callable[[np.random.Generator], Seque
     for seed in range(REPLAYS):
         moved = replay(np.random.default_rng(seed))
         largest = [np.maximum(s, abs(wide(m) - wide(g))) for s, m, g in zip(largest, moved, plain, strict=True)]
-        units = (EPSILON.get(g.dtype.name, 0.0) * abs(wide(g)) for g in plain)
-        yield [MARGIN * (s + unit) for s, unit in zip(largest, units, strict=True)]
+        own = (EPSILON.get(g.dtype.name, 0.0) * abs(wide(g)) for g in plain)
+        yield [MARGIN * (s + unit) for s, unit in zip(largest, own, strict=True)]

@@ -40,10 +40,10 @@ def checked(low: str, backward: Callable[..., Any], seed: int, dtype: str = "flo
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("low", LOW)
-def test_a_right_norm_that_rounds_its_outputs_passes_and_says_how(low: str, dtype: str, seed: int) -> None:
+def test_a_right_norm_that_rounds_its_outputs_passes_by_the_tape(low: str, dtype: str, seed: int) -> None:
     found = checked(low, rms_norm_vjp, seed, dtype)
     assert found.verdict is Status.PASS
-    assert f"without its casts to {low}" in found.marks
+    assert found.marks == ("by the tape",)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -102,8 +102,11 @@ def test_a_broken_contract_is_not_put_right() -> None:
 
 
 def test_a_cast_that_cannot_be_left_out_leaves_it_undecided() -> None:
+    def forward(x: Any) -> Any:
+        return np.array(np.tanh(np.array(x.tolist())), dtype="float16")  # a list has no casts that are seen
+
     found = gradcheck.check(
-        numpy_layer(lambda x: np.array(np.tanh(x), dtype="float16"), lambda x, y, g: g * (1 - np.tanh(x) ** 2)),
+        numpy_layer(forward, lambda x, y, g: g * (1 - np.tanh(x) ** 2)),
         np.linspace(-1, 1, 12),
     )
     assert found.verdict is Status.INCONCLUSIVE

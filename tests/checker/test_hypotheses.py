@@ -134,8 +134,11 @@ def cast_norm_vjp(x: np.ndarray, w: np.ndarray, y: Any, g: np.ndarray) -> tuple[
 def test_the_cause_is_told_at_the_scale_and_in_the_precision_of_the_layer(
     forward: Any, backward: Any, inputs: Any, text: str, seed: int
 ) -> None:
+    def without_tape(*arrays: Any) -> Any:
+        return forward(*(np.array(v.tolist(), v.dtype) for v in arrays))
+
     x = inputs(np.random.default_rng(seed))
-    found = gradcheck.check(numpy_layer(forward, backward), *x, seed=seed)
+    found = gradcheck.check(numpy_layer(without_tape, backward), *x, seed=seed)
     assert len(found.diagnosis) == len(x)
     assert all(text in d.text for d in found.diagnosis)
 

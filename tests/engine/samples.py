@@ -55,7 +55,7 @@ def samples(seed: int, sizes: Mapping[int, int] = MappingProxyType({})) -> dict[
         return [(make(2, 3, 2), axis, *rest, keepdim) for axis in axes for keepdim in (False, True)]
 
     UNARY = {
-        normal: "square exp expm1 sin cos atan sinh cosh tanh asinh sigmoid erf neg sign floor ceil trunc abs",
+        normal: "square exp expm1 sin cos atan sinh cosh tanh asinh sigmoid erf erfc neg sign floor ceil trunc abs",
         positive: "sqrt rsqrt reciprocal log log2 log10 log1p",
         within: "tan asin acos atanh",
     }

@@ -11,7 +11,7 @@ import pytest
 from taped import layer, problem_of
 
 import pylayer.paddle as paddle
-from gradcheck.witness.rounding import claim_rounding, tape_rounding
+from gradcheck.witness.rounding import REPLAYS, claim_rounding, mover, tape_rounding
 
 F = paddle.nn.functional
 
@@ -85,6 +85,17 @@ def test_a_gradient_off_by_a_tenth_does_not(
     if x.dtype != np.float16:
         assert (wrong > 1).mean() > 0.3
     assert wrong.max() > 1
+
+
+def test_equal_values_are_seldom_moved_alike_in_every_replay() -> None:
+    """Their difference would then seem to be exact: moves of one size do that to one element of 2^6."""
+    values, apart = np.random.default_rng(2).uniform(1, 2, 10_000), np.zeros(10_000)
+    for seed in range(REPLAYS):
+        move, one, other = mover(np.random.default_rng(seed)), values.copy(), values.copy()
+        move("exp", one, 0)
+        move("exp", other, 1)
+        apart = np.maximum(apart, abs(one - other))
+    assert (apart == 0).mean() < 1e-3
 
 
 def test_values_that_are_exact_are_not_moved() -> None:

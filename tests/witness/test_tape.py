@@ -138,7 +138,7 @@ def test_a_cast_to_integers_and_back_has_the_derivative_zero() -> None:
 
 # --------------------------------------------------------------------------- complete or not
 LEAKS = {
-    ".numpy()": lambda x: paddle.to_tensor(np.tanh(x.numpy())),
+    "hash()": lambda x: x * float(hash(x.sum().numpy()[()])),
     "float()": lambda x: x / float(x.sum()),
     ".item()": lambda x: x / x.sum().item(),
     ".tolist()": lambda x: paddle.to_tensor([2 * v for v in x.tolist()]),

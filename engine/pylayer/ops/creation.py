@@ -17,7 +17,7 @@ from pylayer.ops.shape import broadcast_to, reshape
 from pylayer.symbol import creates, creates_like
 from pylayer.tensor import Tensor
 from pylayer.vjp import OPS
-from pylayer.watch import records_all
+from pylayer.watch import records_all, taken, watching
 
 METHODS = ("numel",)
 """The functions that are methods of Tensor as well."""
@@ -47,12 +47,16 @@ def to_tensor(data: Any, dtype: Any = None, place: Any = None, stop_gradient: bo
     """
     check_place(place)
     xp = default_module()
+    if watching and (given := taken(data, whole=True)) is not data:
+        return OPS["cast"].apply(given, given.dtype if dtype is None else as_dtype(dtype))  # type: ignore[no-any-return]
     if isinstance(data, Tensor):
         if data.node is not None and records_all():
             return OPS["cast"].apply(data, data.dtype if dtype is None else as_dtype(dtype))  # type: ignore[no-any-return]
         values = data.array
     elif type(data) in XP or isinstance(data, np.generic):
         values = data
+    elif data.__class__ is np.ndarray:  # what stood for one in a recording, and was kept
+        values = np.asarray(data)
     elif isinstance(data, (bool, int, float, complex, list, tuple)):
         values = _from_lists(data, dtype is None)
     else:

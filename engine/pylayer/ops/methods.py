@@ -43,6 +43,7 @@ from pylayer.ops.creation import to_tensor
 from pylayer.ops.inplace import copy_, detach_, fill_, fills_with, in_place, in_place_anew, set_, set_value, zero_
 from pylayer.tensor import Tensor
 from pylayer.vjp import OPS
+from pylayer.watch import taken, watching
 
 FAMILIES: tuple[Any, ...] = (
     arithmetic, complexes, conditioning, counting, creation, describing, diagonal, distances, eigenvalues, elementwise,
@@ -80,6 +81,8 @@ def as_operand(x: Tensor, other: Any) -> Any:
     Raises:
         TypeError: it is a list, a tuple or a string, which Python would otherwise repeat, or join.
     """
+    if watching:
+        other = taken(other)
     if isinstance(other, Tensor):
         return other
     if hasattr(other, "dtype"):

@@ -210,6 +210,16 @@ erfinv = unary(
 )
 
 
+def _erfc(xp: ModuleType) -> Any:
+    if xp.__name__ == "numpy":
+        vectorised = xp.frompyfunc(math.erfc, 1, 1)
+        return lambda x: xp.asarray(vectorised(x)).astype(x.dtype)
+    return import_module(f"{xp.__name__}x.scipy.special").erfc
+
+
+erfc = unary("erfc", lambda g, F, x: g * (-2 / math.sqrt(math.pi) * F.exp(-x * x)), _erfc, floating=True)
+
+
 def logit(x: Tensor, eps: float | None = None, name: str | None = None) -> Tensor:
     """log(x / (1 − x)), x first held between `eps` and 1 − `eps`; without, NaN outside [0, 1]."""
     if x.dtype.rank < 2:

@@ -8,10 +8,10 @@ that of the function as it is computed, to be held against the backward that som
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar, Token
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -121,21 +121,58 @@ def take_place(tensor: Tensor, array: Array, node: Any, stop_gradient: bool) -> 
 
 
 Values = np.ndarray[Any, Any]
-handing: ContextVar[Callable[[Values], Values] | None] = ContextVar("handing", default=None)
-"""What the copies that `Tensor.numpy` gives become, if anything."""
+
+
+class Exchange(Protocol):
+    """What stands between Tensors and the NumPy code that takes their values and gives them back."""
+
+    def handed(self, tensor: Tensor) -> Any:
+        """What stands for a copy of the Tensor's values in the NumPy code."""
+
+    def taken(self, value: Any, whole: bool) -> Any:
+        """The Tensor that a value of the NumPy code stands for, or lists of such values if `whole`; tuples with Tensors
+        in place of such values; anything else unchanged."""
+
+
+exchange: ContextVar[Exchange | None] = ContextVar("exchange", default=None)
 
 
 @contextmanager
-def handed_as(kind: Callable[[Values], Values]) -> Iterator[None]:
-    """Have `Tensor.numpy` give `kind` of its copy in the ``with`` block, in this thread."""
-    token = handing.set(kind)
+def exchanged_by(through: Exchange) -> Iterator[None]:
+    """Have values go `through` an exchange between Tensors and NumPy code in the ``with`` block, in this thread."""
+    watching.append(through)
+    token = exchange.set(through)
     try:
         yield
     finally:
-        handing.reset(token)
+        exchange.reset(token)
+        watching.remove(through)
 
 
-def handed(values: Values) -> Values:
-    """What `Tensor.numpy` gives for a copy of its values."""
-    kind = handing.get()
-    return values if kind is None else kind(values)
+def handed(tensor: Tensor) -> Any:
+    """What `Tensor.numpy` gives: a copy of its values, or what stands for it where NumPy code is recorded."""
+    through = exchange.get()
+    return np.array(tensor._values(".numpy()")) if through is None else through.handed(tensor)
+
+
+def taken(value: Any, whole: bool = False) -> Any:
+    """What stands for a value of NumPy code among Tensors, where NumPy code is recorded; see `Exchange`."""
+    through = exchange.get() if watching else None
+    return value if through is None else through.taken(value, whole)
+
+
+class Handing(NamedTuple):
+    """An exchange that gives something else for the copy that `Tensor.numpy` gives."""
+
+    kind: Callable[[Values], Values]
+
+    def handed(self, tensor: Tensor) -> Values:
+        return self.kind(np.array(tensor._values(".numpy()")))
+
+    def taken(self, value: Any, whole: bool) -> Any:
+        return value
+
+
+def handed_as(kind: Callable[[Values], Values]) -> AbstractContextManager[None]:
+    """Have `Tensor.numpy` give `kind` of its copy in the ``with`` block, in this thread."""
+    return exchanged_by(Handing(kind))

@@ -1,0 +1,554 @@
+"""NumPy's operations in the engine's: ufuncs, their methods, and functions. What is not here is told as a leak.
+
+A rule of a ufunc takes the dtype of the result and the operands, Tensors and plain values; one of a function takes the
+arguments of the call. A rule has the parameters that it implements: any other is an error, and so no rule. Functions
+that NumPy itself writes in Python need none: `numpy_proxy` runs that code on recorded arrays.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import pylayer.ops.arithmetic as more
+import pylayer.ops.complexes as complexes
+import pylayer.ops.eigenvalues as eigenvalues
+import pylayer.ops.elementwise as ops
+import pylayer.ops.factors as factors
+import pylayer.ops.fourier as fourier
+import pylayer.ops.linalg as linalg
+import pylayer.ops.reduction as reduction
+import pylayer.ops.shape as shapes
+import pylayer.ops.solving as solving
+from pylayer.ops.gathering import take_along_axis
+from pylayer.ops.indexing import add_at, where_
+from pylayer.ops.joining import concat
+from pylayer.tensor import Tensor
+from pylayer.watch.numpy_array import RecordedArray, replaced
+from pylayer.watch.numpy_dispatch import (
+    ASKS,
+    FUNCTIONS,
+    METHODS,
+    MOVES,
+    OURS,
+    SHAPED,
+    UFUNCS,
+    VIEWS,
+    Rule,
+    Unruled,
+    moved,
+    tell_decision,
+)
+
+MISSING: Any = np._NoValue
+LONGEST = 4096
+"""The most elements that are reduced one after the other, where no operation of the engine does it."""
+plain_np: Any = np
+"""NumPy without its annotations, which know no recorded arrays."""
+
+
+# --------------------------------------------------------------------------- operands
+def is_recorded(value: Any) -> bool:
+    """Whether a value is a recorded array."""
+    return type(value) is RecordedArray
+
+
+def plain(value: Any) -> Any:
+    """A value without its place in the graph, for what decides and is not differentiated."""
+    if is_recorded(value):
+        return value._plain()
+    return value.array if isinstance(value, Tensor) else value
+
+
+def as_tensor(value: Any, dtype: Any) -> Any:
+    """A value as a Tensor of a dtype."""
+    value = value._tensor() if is_recorded(value) else value
+    if not isinstance(value, Tensor):
+        return Tensor(np.asarray(value).astype(dtype))
+    if value.array.dtype.kind == "c" and np.dtype(dtype).kind == "f":
+        raise Unruled
+    return shapes.astype(value, dtype)
+
+
+def number(value: Any, dtype: Any) -> Any:
+    """A plain operand without axes as a number that follows the dtype of the other; any other as a Tensor."""
+    if isinstance(value, (int, float, np.generic)) and not is_recorded(value) and np.dtype(dtype).kind in "fc":
+        found = np.asarray(value).item()
+        if isinstance(found, (int, float)) and not isinstance(found, bool):
+            return found
+    return as_tensor(value, dtype)
+
+
+def axes_of(axis: Any, ndim: int) -> list[int]:
+    """The axes that a reduction goes over."""
+    named = range(ndim) if axis is None else axis if isinstance(axis, (tuple, list)) else (axis,)
+    return [int(plain(k)) % max(ndim, 1) for k in named]
+
+
+# --------------------------------------------------------------------------- ufuncs
+def one(function: Callable[..., Any]) -> Rule:
+    """A ufunc of one operand."""
+    return lambda dtype, x: function(x if dtype.kind == "f" and x.array.dtype.kind == "c" else as_tensor(x, dtype))
+
+
+def two(function: Callable[..., Any], numbers: bool = False) -> Rule:
+    """A ufunc of two operands; `numbers` may stay numbers."""
+    converted = number if numbers else as_tensor
+    return lambda dtype, x, y: function(converted(x, dtype), converted(y, dtype))
+
+
+def _power(dtype: Any, x: Any, y: Any) -> Any:
+    base, exponent = number(x, dtype), number(y, dtype)
+    if not isinstance(base, Tensor):
+        return ops.power(base if base > 0 else as_tensor(x, dtype), exponent)
+    return ops.square(base) if not isinstance(exponent, Tensor) and exponent == 2 else ops.power(base, exponent)
+
+
+def _magnitude(dtype: Any, x: Any) -> Any:
+    is_complex = x.array.dtype.kind == "c"
+    return more.hypot_(complexes.real(x), complexes.imag(x)) if is_complex else ops.abs(x)
+
+
+def _mantissa(dtype: Any, x: Any) -> Any:
+    exponent = np.frexp(x.array)[1]
+    return x * Tensor(np.ldexp(1.0, -exponent).astype(x.array.dtype)), Tensor(exponent)
+
+
+UFUNCS |= {
+    np.add: two(lambda x, y: x + y, True), np.subtract: two(lambda x, y: x - y, True),
+    np.multiply: two(lambda x, y: x * y, True), np.divide: two(lambda x, y: x / y, True),
+    np.power: _power, np.float_power: _power, np.maximum: two(ops.maximum), np.minimum: two(ops.minimum),
+    np.fmax: two(ops.fmax), np.fmin: two(ops.fmin), np.remainder: two(ops.remainder),
+    np.fmod: two(lambda x, y: x - ops.trunc(x / y) * y), np.floor_divide: two(lambda x, y: ops.floor(x / y)),
+    np.divmod: two(lambda x, y: (ops.floor(x / y), ops.remainder(x, y))), np.arctan2: two(ops.atan2),
+    np.hypot: two(more.hypot_), np.copysign: two(more.copysign), np.heaviside: two(more.heaviside),
+    np.logaddexp: two(more.logaddexp), np.matmul: two(linalg.matmul_),
+    np.logaddexp2: two(lambda x, y: more.logaddexp(x * math.log(2), y * math.log(2)) / math.log(2)),
+    np.negative: one(lambda x: -x), np.positive: one(shapes.clone), np.absolute: _magnitude, np.fabs: one(ops.abs),
+    np.conjugate: one(complexes.conj), np.reciprocal: one(ops.reciprocal), np.square: one(ops.square),
+    np.sqrt: one(ops.sqrt), np.exp: one(ops.exp), np.expm1: one(ops.expm1), np.log: one(ops.log),
+    np.log2: one(ops.log2), np.log10: one(ops.log10), np.log1p: one(ops.log1p), np.sin: one(ops.sin),
+    np.cos: one(ops.cos), np.tan: one(ops.tan), np.arcsin: one(ops.asin), np.arccos: one(ops.acos),
+    np.arctan: one(ops.atan), np.sinh: one(ops.sinh), np.cosh: one(ops.cosh), np.tanh: one(ops.tanh),
+    np.arcsinh: one(ops.asinh), np.arccosh: one(ops.acosh), np.arctanh: one(ops.atanh),
+    np.exp2: one(lambda x: ops.exp(x * math.log(2))), np.sign: one(ops.sign), np.floor: one(ops.floor),
+    np.ceil: one(ops.ceil), np.trunc: one(ops.trunc), np.rint: one(ops.round), np.frexp: _mantissa,
+    np.cbrt: one(lambda x: ops.sign(x) * ops.pow(ops.abs(x), 1 / 3)),
+    np.modf: one(lambda x: (x - ops.trunc(x), ops.trunc(x))),
+    np.deg2rad: one(lambda x: x * (math.pi / 180)), np.radians: one(lambda x: x * (math.pi / 180)),
+    np.rad2deg: one(lambda x: x * (180 / math.pi)), np.degrees: one(lambda x: x * (180 / math.pi)),
+    np.ldexp: lambda dtype, x, y: as_tensor(x, dtype) * Tensor(np.ldexp(1.0, plain(y)).astype(dtype)),
+}  # fmt: skip
+
+
+if hasattr(np, "vecdot"):
+    UFUNCS[np.vecdot] = two(lambda x, y: reduction.sum(complexes.conj(x) * y, [-1], None, False))
+
+
+# --------------------------------------------------------------------------- methods of ufuncs
+WHOLE: dict[Any, Callable[..., Any]] = {
+    np.add: lambda x, axis, keep: reduction.sum(x, axis, None, keep), np.multiply: reduction.prod,
+    np.maximum: reduction.max, np.minimum: reduction.min, np.logaddexp: reduction.logsumexp,
+}  # fmt: skip
+"""Reductions that the engine has."""
+RUNNING: dict[Any, Callable[..., Any]] = {np.add: reduction.cumsum, np.multiply: reduction.cumprod}
+
+
+def _reduce(
+    ufunc: Any, array: Any, axis: Any = 0, dtype: Any = None, out: None = None, keepdims: Any = False,
+    initial: Any = MISSING, where: Any = True,
+) -> Any:  # fmt: skip
+    keep = keepdims is not MISSING and bool(keepdims)
+    array = array if dtype is None else array.astype(dtype)
+    if where is not True and where is not MISSING:
+        neutral = initial if ufunc.identity is None else ufunc.identity
+        if neutral is MISSING or neutral is None:
+            raise Unruled
+        array = np.where(where, array, array.dtype.type(neutral))
+    axes = axes_of(axis, array.ndim)
+    if not array.ndim:
+        found = array
+    elif ufunc in WHOLE:
+        tensor = WHOLE[ufunc](array._tensor(), axes, keep)
+        like = tensor.array if tensor.ndim else tensor.array[()]
+        found = RecordedArray._fresh(tensor, like, array._buffer.live, array._buffer.session)
+    elif len(axes) == 1 and 0 < array.shape[axes[0]] <= LONGEST:
+        found = functools.reduce(ufunc, list(np.moveaxis(array, axes[0], 0)))
+        found = np.expand_dims(found, axes[0]) if keep else found
+    else:
+        raise Unruled
+    return found if initial is MISSING or initial is None else ufunc(found, initial)
+
+
+def _accumulate(ufunc: Any, array: Any, axis: Any = 0, dtype: Any = None, out: None = None) -> Any:
+    array = array if dtype is None else array.astype(dtype)
+    if ufunc in RUNNING:
+        return RUNNING[ufunc](array._tensor(), int(plain(axis)))
+    first, *rows = np.moveaxis(array, axis, 0)
+    found = [first]
+    for row in rows if len(rows) < LONGEST else _unruled():
+        found.append(ufunc(found[-1], row))
+    return np.stack(found, axis)
+
+
+def _unruled() -> Any:
+    raise Unruled
+
+
+def _reduceat(ufunc: Any, array: Any, indices: Any, axis: Any = 0, dtype: Any = None, out: None = None) -> Any:
+    rows = np.moveaxis(array, axis, 0)
+    starts = [int(k) for k in np.atleast_1d(plain(indices))]
+    ends = [*starts[1:], len(rows)]
+    found = [ufunc.reduce(rows[i:j], 0, dtype) if i < j else rows[i] for i, j in zip(starts, ends, strict=True)]
+    return np.stack(found, axis)
+
+
+def _outer(ufunc: Any, x: Any, y: Any, **options: Any) -> Any:
+    return ufunc(np.reshape(x, np.shape(x) + (1,) * np.ndim(y)), y, **options)
+
+
+def _at(ufunc: Any, array: Any, index: Any, value: Any = None) -> None:
+    """``ufunc.at``: as often as a place is named, once each time."""
+    at = np.array(array._positions()[replaced(index, RecordedArray._plain)])
+    places = at.ravel()
+    given: Any = None if value is None else np.broadcast_to(value, at.shape).astype(array.dtype).ravel()
+    if ufunc is np.add and array._part is None and array._where is None:
+        live = array._buffer.live or (is_recorded(given) and given._buffer.live)
+        flat = add_at(shapes.reshape(array._tensor(), [-1]), places, as_tensor(given, array.dtype))
+        array._write(shapes.reshape(flat, list(array.shape)), None, live)
+        return
+    order = np.argsort(places, kind="stable")
+    rank = np.empty(places.size, np.intp)  # how often a place was named before
+    rank[order] = np.arange(places.size) - np.searchsorted(places[order], places[order])
+    for k in range(int(rank.max(initial=-1)) + 1):
+        chosen = np.flatnonzero(rank == k)
+        now = array._view(places[chosen])
+        array._assign(places[chosen], ufunc(now) if given is None else ufunc(now, given[chosen]))
+
+
+METHODS |= {"reduce": _reduce, "accumulate": _accumulate, "reduceat": _reduceat, "outer": _outer, "at": _at}
+
+
+# --------------------------------------------------------------------------- reductions
+def _over(ufunc: Any) -> Rule:
+    return lambda a, axis=None, dtype=None, out=None, keepdims=False, initial=MISSING, where=True: _reduce(
+        ufunc, a, axis, dtype, None, keepdims, initial, where
+    )
+
+
+def _extreme(ufunc: Any) -> Rule:
+    return lambda a, axis=None, out=None, keepdims=False, initial=MISSING, where=True: _reduce(
+        ufunc, a, axis, None, None, keepdims, initial, where
+    )
+
+
+def _running(ufunc: Any) -> Rule:
+    return lambda a, axis=None, dtype=None, out=None: _accumulate(
+        ufunc, a.reshape(-1) if axis is None else a, axis or 0, dtype
+    )
+
+
+def _count(a: Any, axis: Any, where: Any, keepdims: bool) -> Any:
+    """How many elements a mean is of."""
+    mask = np.broadcast_to(plain(where), a.shape)
+    return mask.sum(axis=tuple(axes_of(axis, a.ndim)), keepdims=keepdims)
+
+
+def _mean(a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: Any = False, *,
+          where: Any = True) -> Any:  # fmt: skip
+    keep = keepdims is not MISSING and bool(keepdims)
+    if where is True or where is MISSING:
+        a = a if dtype is None else a.astype(dtype)
+        return reduction.mean(a._tensor(), axes_of(axis, a.ndim), keep)
+    return np.sum(a, axis, dtype, keepdims=keep, where=where) / _count(a, axis, where, keep)
+
+
+def _var(a: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: Any = 0, keepdims: Any = False, *,
+         where: Any = True, mean: Any = MISSING, correction: Any = MISSING) -> Any:  # fmt: skip
+    keep, where = keepdims is not MISSING and bool(keepdims), True if where is MISSING else where
+    a = a if dtype is None else a.astype(dtype)
+    centred = a - (np.mean(a, axis, keepdims=True, where=where) if mean is MISSING else mean)
+    squares = np.square(centred) if a.dtype.kind != "c" else (centred * np.conj(centred)).real
+    degrees = _count(a, axis, where, keep) - (ddof if correction is MISSING else correction)
+    return np.sum(squares, axis, keepdims=keep, where=where) / np.maximum(degrees, 0)
+
+
+def _std(*args: Any, **kwargs: Any) -> Any:
+    return np.sqrt(_var(*args, **kwargs))
+
+
+def _sort(a: Any, axis: Any = -1, kind: Any = None, order: None = None, *, stable: Any = None) -> Any:
+    a, axis = (a.reshape(-1), 0) if axis is None else (a, int(axis))
+    return _in_order(a, np.argsort(a._plain(), axis, kind="stable"), axis)
+
+
+def _partition(a: Any, kth: Any, axis: Any = -1, kind: Any = "introselect", order: None = None) -> Any:
+    a, axis = (a.reshape(-1), 0) if axis is None else (a, int(axis))
+    return _in_order(a, np.argpartition(a._plain(), plain(kth), axis, kind), axis)
+
+
+def _in_order(a: Any, order: Any, axis: int) -> Any:
+    tell_decision("argsort", [a], axis)
+    return take_along_axis(a._tensor(), Tensor(order), axis % a.ndim)
+
+
+def _quantile(function: Any) -> Rule:
+    def rule(a: Any, q: Any, *args: Any, **kwargs: Any) -> Any:  # of a list: NumPy's code writes into its result
+        found = FUNCTIONS[None](function, a, np.atleast_1d(q), *args, **kwargs)
+        return found if np.ndim(q) else found[0]
+
+    return rule
+
+
+def _unique(ar: Any, *, axis: Any = None, equal_nan: bool = True) -> Any:
+    first = np.unique(ar._plain(), return_index=True, axis=axis, equal_nan=equal_nan)[1]
+    tell_decision("argsort", [ar], -1)
+    return ar.reshape(-1)[first] if axis is None else np.take(ar, first, axis)
+
+
+# --------------------------------------------------------------------------- elementwise
+def _where(condition: Any, x: Any, y: Any) -> Any:
+    dtype = np.result_type(*(v if isinstance(v, (int, float)) and not is_recorded(v) else plain(v) for v in (x, y)))
+    sizes = np.broadcast_shapes(np.shape(condition), np.shape(x), np.shape(y))
+    if is_recorded(condition) and condition.dtype.kind in "fc":
+        tell_decision("nonzero", [condition])
+    mask = Tensor(np.array(plain(condition), dtype=bool))  # a copy, for the code may change its own later
+    return shapes.broadcast_to(where_(mask, as_tensor(x, dtype), as_tensor(y, dtype)), list(sizes))
+
+
+def _clip(a: Any, a_min: Any = MISSING, a_max: Any = MISSING, out: None = None, *, min: Any = MISSING,
+          max: Any = MISSING) -> Any:  # fmt: skip
+    low, high = (
+        next((v for v in pair if v is not MISSING and v is not None), None) for pair in ((a_min, min), (a_max, max))
+    )
+    given = [v for v in (low, high) if v is not None]
+    if is_recorded(a) and all(np.ndim(v) == 0 and not is_recorded(v) for v in given):
+        numbers: list[Any] = [None if v is None else np.asarray(v).item() for v in (low, high)]
+        in_order = None in numbers or numbers[0] <= numbers[1]
+        if in_order and np.result_type(a._plain(), *given) == a.dtype:
+            return ops.clip_(a._tensor(), *numbers)
+    a = a if low is None else np.maximum(a, low)
+    return a if high is None else np.minimum(a, high)
+
+
+def _round(a: Any, decimals: Any = 0, out: None = None) -> Any:
+    return ops.round(a._tensor(), int(decimals))
+
+
+def _interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None) -> Any:
+    places, known = np.asarray(plain(x)), np.asarray(plain(xp))
+    k = np.clip(np.searchsorted(known, places, "right") - 1, 0, max(known.size - 2, 0))
+    tell_decision("searchsorted", [v for v in (xp, x) if is_recorded(v)])
+    x, xp, fp = (v if is_recorded(v) else np.asarray(v) for v in (x, xp, fp))
+    found = fp[k] + (fp[k + 1] - fp[k]) * ((x - xp[k]) / (xp[k + 1] - xp[k]))
+    found = np.where(places < known[0], fp[0] if left is None else left, found)
+    return np.where(places > known[-1], fp[-1] if right is None else right, found)
+
+
+# --------------------------------------------------------------------------- products
+def _dot(a: Any, b: Any, out: None = None) -> Any:
+    if not np.ndim(a) or not np.ndim(b):
+        return np.multiply(a, b)
+    return np.matmul(a, b) if np.ndim(b) <= 2 else np.tensordot(a, b, (-1, -2))
+
+
+def _inner(a: Any, b: Any) -> Any:
+    return np.dot(a, b) if not np.ndim(a) or not np.ndim(b) else np.tensordot(a, b, (-1, -1))
+
+
+def _einsum(equation: str, *arrays: Any, out: None = None, dtype: Any = None, order: Any = "K", casting: Any = "safe",
+            optimize: Any = False) -> Any:  # fmt: skip
+    common = np.result_type(*map(plain, arrays)) if dtype is None else np.dtype(dtype)
+    return linalg.einsum(equation, *(as_tensor(v, common) for v in arrays))
+
+
+def _convolve(a: Any, v: Any, mode: str = "full") -> Any:
+    a, v = (a, v) if len(a) >= len(v) else (v, a)
+    n, m = len(a), len(v)
+    padded = np.concatenate([np.zeros(m - 1, a.dtype), a, np.zeros(m - 1, a.dtype)])
+    full = np.matmul(padded[np.arange(n + m - 1)[:, None] + np.arange(m)], v[::-1])
+    return {"full": full, "same": full[(m - 1) // 2 :][:n], "valid": full[m - 1 : n]}[mode]
+
+
+def _correlate(a: Any, v: Any, mode: str = "valid") -> Any:
+    return _unruled() if len(a) < len(v) and mode != "full" else plain_np.convolve(a, np.conj(v[::-1]), mode)
+
+
+def _bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Any:
+    places = np.asarray(plain(x))
+    total = np.zeros_like(weights, shape=max(int(places.max(initial=-1)) + 1, minlength), dtype=float)
+    np.add.at(total, places, weights)
+    return total
+
+
+def _concatenate(arrays: Any, axis: Any = 0, out: None = None, *, dtype: Any = None, casting: Any = None) -> Any:
+    items = [np.ravel(v) if axis is None else v for v in arrays]
+    common = np.result_type(*map(plain, items)) if dtype is None else np.dtype(dtype)
+    return concat([as_tensor(v, common) for v in items], int(axis or 0))
+
+
+# --------------------------------------------------------------------------- linear algebra
+def of_tensors(function: Callable[..., Any]) -> Rule:
+    """A rule on arrays as one on Tensors, all of the common dtype."""
+
+    def rule(*args: Any, **kwargs: Any) -> Any:
+        arrays = [v for v in args if is_recorded(v) or isinstance(v, np.ndarray)]
+        dtype = np.result_type(*(v.dtype for v in arrays), np.float32)
+        return function(*(as_tensor(v, dtype) if any(v is a for a in arrays) else v for v in args), **kwargs)
+
+    return rule
+
+
+def swapped(x: Any) -> Any:
+    """Matrices with rows and columns exchanged."""
+    return shapes.swapaxes(x, -1, -2)
+
+
+def of_triangle(x: Any, lower: bool) -> Any:
+    """The Hermitian matrix of which one triangle is given: LAPACK does not read the other."""
+    conjugated: Any = complexes.conj if x.array.dtype.kind == "c" else lambda v: v
+    x = x if lower else conjugated(swapped(x))
+    below, diagonal = shapes.tril(x, -1), shapes.tril(shapes.triu(x))
+    if x.array.dtype.kind == "c":
+        diagonal = shapes.astype(complexes.real(diagonal), x.dtype)
+    return below + diagonal + swapped(conjugated(below))
+
+
+def _solve(a: Any, b: Any) -> Any:
+    found = linalg.matmul_(solving.inv(a), shapes.unsqueeze(b, -1) if b.ndim == 1 else b)
+    return shapes.squeeze(found, -1) if b.ndim == 1 else found
+
+
+def cholesky(a: Any, /, *, upper: bool = False) -> Any:
+    """The factor, of the triangle that is read."""
+    return solving.cholesky(of_triangle(a, not upper), upper)
+
+
+def _eigh(a: Any, UPLO: Any = "L") -> Any:
+    w, v = eigenvalues.eigh_(of_triangle(as_tensor(a, a.dtype), UPLO.upper() == "L"))
+    if v.array.dtype.kind == "c":
+        return w, v
+    turned = np.sum(v.array * np.linalg.eigh(a._plain(), UPLO)[1], axis=-2, keepdims=True)
+    return w, v * Tensor(np.sign(turned))
+
+
+def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
+    """U, S and Vᴴ, or S alone; not where U or V has more columns than S has values."""
+    if hermitian or (full_matrices and compute_uv and a.shape[-1] != a.shape[-2]):
+        raise Unruled
+    return factors.svd_(a) if compute_uv else factors.svd_(a)[1]
+
+
+def qr(a: Any, mode: str = "reduced") -> Any:
+    """Q and R, or R alone."""
+    return factors.qr(a, mode) if mode in ("reduced", "r") else _unruled()
+
+
+def _lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
+    matrix, right = np.asarray(plain(a)), np.asarray(plain(b))
+    _, residuals, rank, sizes = np.linalg.lstsq(matrix, right, rcond)
+    if rank < min(matrix.shape) or matrix.shape[0] < matrix.shape[1]:
+        raise Unruled
+    adjoint = np.conj(np.swapaxes(a, -1, -2))
+    found = np.linalg.solve(np.matmul(adjoint, a), np.matmul(adjoint, b))
+    rest = np.sum(np.abs(b - np.matmul(a, found)) ** 2, 0, keepdims=right.ndim == 1)
+    lengths = np.linalg.svd(a, compute_uv=False) if is_recorded(a) else sizes
+    return found, rest if residuals.size else residuals, rank, lengths
+
+
+FUNCTIONS |= {
+    np.sum: _over(np.add), np.prod: _over(np.multiply), np.max: _extreme(np.maximum), np.min: _extreme(np.minimum),
+    np.amax: _extreme(np.maximum), np.amin: _extreme(np.minimum), np.mean: _mean, np.var: _var, np.std: _std,
+    np.cumsum: _running(np.add), np.cumprod: _running(np.multiply), np.sort: _sort, np.partition: _partition,
+    np.quantile: _quantile(np.quantile), np.percentile: _quantile(np.percentile), np.unique: _unique,
+    np.where: _where, np.clip: _clip, np.interp: _interp, np.dot: _dot, np.inner: _inner, np.einsum: _einsum,
+    np.vdot: lambda a, b: np.dot(np.conj(np.ravel(a)), np.ravel(b)), np.convolve: _convolve,
+    np.correlate: _correlate, np.bincount: _bincount, np.concatenate: _concatenate,
+    np.round: _round, np.around: _round,
+    np.copy: lambda a, order="K", subok=False: shapes.clone(a._tensor()),
+    np.trace: lambda a, offset=0, axis1=0, axis2=1, dtype=None, out=None: np.sum(
+        np.diagonal(a, offset, axis1, axis2), -1, dtype
+    ),
+    np.linalg.inv: of_tensors(solving.inv), np.linalg.solve: of_tensors(_solve), np.linalg.det: of_tensors(solving.det),
+    np.linalg.slogdet: of_tensors(lambda a: tuple(solving.slogdet(a))), np.linalg.cholesky: of_tensors(cholesky),
+    np.linalg.svd: of_tensors(svd), np.linalg.qr: of_tensors(qr), np.linalg.lstsq: _lstsq, np.linalg.eigh: _eigh,
+    np.linalg.eigvalsh: lambda a, UPLO="L": _eigh(a, UPLO)[0], np.linalg.eig: of_tensors(eigenvalues.eig),
+    np.linalg.eigvals: of_tensors(eigenvalues.eigvals),
+}  # fmt: skip
+
+
+# --------------------------------------------------------------------------- Fourier transforms
+def _transform(function: Callable[..., Any]) -> Rule:
+    return lambda a, n=None, axis=-1, norm=None, out=None: function(a._tensor(), n, int(axis), norm or "backward")
+
+
+def _transforms(function: Callable[..., Any], last: Any) -> Rule:
+    return lambda a, s=None, axes=last, norm=None, out=None: function(a._tensor(), s, axes, norm or "backward")
+
+
+for _name in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft"):
+    FUNCTIONS[getattr(np.fft, _name)] = _transform(getattr(fourier, _name))
+for _name in ("fft", "ifft", "rfft", "irfft"):
+    FUNCTIONS[getattr(np.fft, f"{_name}2")] = _transforms(getattr(fourier, f"{_name}2"), (-2, -1))
+    FUNCTIONS[getattr(np.fft, f"{_name}n")] = _transforms(getattr(fourier, f"{_name}n"), None)
+
+
+# --------------------------------------------------------------------------- functions that only place elements anew
+def named(module: Any, names: str) -> set[Any]:
+    """The functions of a module by these names, of which this NumPy may lack some."""
+    return {getattr(module, name) for name in names.split() if hasattr(module, name)}
+
+
+VIEWS |= named(np, "transpose swapaxes moveaxis rollaxis matrix_transpose permute_dims reshape ravel squeeze")
+VIEWS |= named(np, "expand_dims broadcast_to diagonal flip fliplr flipud rot90 split array_split hsplit vsplit dsplit")
+VIEWS |= named(np, "unstack atleast_1d atleast_2d atleast_3d") | named(np.linalg, "matrix_transpose diagonal")
+VIEWS |= named(np.lib.stride_tricks, "sliding_window_view")
+
+MOVED = {
+    "take repeat resize": ((0, "a"),), "tile": ((0, "A"),), "delete take_along_axis": ((0, "arr"),),
+    "insert": ((0, "arr"), (2, "values")), "append": ((0, "arr"), (1, "values")), "tril triu": ((0, "m"),),
+    "diag diagflat": ((0, "v"),), "pad": ((0, "array"), (9, "constant_values")), "compress": ((1, "a"),),
+    "extract": ((1, "arr"),), "choose": ((1, "choices"),), "select": ((1, "choicelist"), (2, "default")),
+    "block": ((0, "arrays"),), "vstack hstack dstack column_stack": ((0, "tup"),), "copyto": ((0, "dst"), (1, "src")),
+    "put": ((0, "a"), (2, "v")), "place": ((0, "arr"), (2, "vals")), "putmask": ((0, "a"), (2, "values")),
+    "fill_diagonal": ((0, "a"), (1, "val")), "put_along_axis": ((0, "arr"), (2, "values")),
+}  # fmt: skip
+for _names, _places in MOVED.items():
+    MOVES |= dict.fromkeys(named(np, _names), _places)
+
+
+def _pad(array: Any, pad_width: Any, mode: Any = "constant", *, reflect_type: str = "even", **options: Any) -> Any:
+    if mode not in ("constant", "edge", "reflect", "symmetric", "wrap") or reflect_type != "even":
+        raise Unruled  # it computes
+    return moved(np.pad, (array, pad_width, mode), options)
+
+
+FUNCTIONS[np.pad] = _pad
+
+
+# --------------------------------------------------------------------------- functions about arrays
+def _broadcast_arrays(*arrays: Any, subok: bool = False) -> Any:
+    sizes = np.broadcast_shapes(*map(np.shape, arrays))
+    return tuple(np.broadcast_to(v, sizes) for v in arrays)
+
+
+def _sharing(real: Any) -> Rule:
+    """Of positions in buffers what NumPy tells of memory."""
+
+    def rule(a: Any, b: Any, max_work: Any = None) -> bool:
+        both = is_recorded(a) and is_recorded(b) and a._buffer is b._buffer
+        return both and bool(real(a._positions(), b._positions()))
+
+    return rule
+
+
+OURS |= {
+    np.broadcast_arrays: _broadcast_arrays, np.shares_memory: _sharing(np.shares_memory),
+    np.may_share_memory: _sharing(np.may_share_memory), np.real: lambda val: val.real, np.imag: lambda val: val.imag,
+}  # fmt: skip
+SHAPED |= {np.zeros_like, np.ones_like, np.empty_like}
+ASKS |= named(np, "shape ndim size iscomplexobj isrealobj result_type can_cast min_scalar_type common_type isscalar")
