@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from gradcheck.case.arguments import backend_of, tensor_function
 from gradcheck.case.expectation import Expectation, as_expected
+from gradcheck.case.of_arrays import layer_of
 from gradcheck.case.options import validate
 from gradcheck.case.points import in_float32_if_it_must, looks, worst
 from gradcheck.case.twin import twin_of
@@ -36,6 +37,7 @@ class GradientMismatch(AssertionError):  # noqa: N818 - it is what was found, no
 def check(
     layer_or_function: Any,
     *inputs: Any,
+    backward: Callable[..., Any] | None = None,
     order: int = 1,
     mode: Mode = "auto",
     seed: int = 0,
@@ -55,6 +57,8 @@ def check(
             the project's root; where no Paddle is installed it gets the bundled engine as its ``paddle``.
         inputs: its arguments in order. NumPy arrays, and NumPy's floating scalars, become Tensors that need a gradient;
             Tensors keep their stop_gradient; anything else, such as a plain number, is passed on as it is.
+        backward: the gradients written by hand, where `layer_or_function` is a function of NumPy arrays:
+            ``backward(*arrays, *output_gradients)`` returns a gradient per array, None for none.
         order: 2 to check the derivative of the gradient as well, if the first is right.
         mode: ``auto``, ``probe`` or ``full``; see `gradcheck.checker.gradient.check_gradient`.
         seed: of the random directions, cotangents and points; the same seed gives the same result.
@@ -80,7 +84,9 @@ def check(
     if isinstance(layer_or_function, str):
         with engine():
             layer_or_function = import_reference(layer_or_function)
-    backend = backend_of(layer_or_function, inputs)
+    backend = backend_of(layer_or_function, inputs) if backward is None else backend_of(None, ())
+    if backward is not None:
+        layer_or_function = layer_of(backend, layer_or_function, backward)
     function = tensor_function(backend, layer_or_function, inputs)
     if backend.name == "paddle":
         function.twin = twin_of(function, layer_or_function, inputs)

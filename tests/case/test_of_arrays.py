@@ -1,0 +1,80 @@
+"""Functions of NumPy arrays, with gradients written by hand, are checked as layers are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gradcheck
+from gradcheck.result import Status
+
+RANDOM = np.random.default_rng(0)
+X, W, PLACES = RANDOM.standard_normal(5), RANDOM.standard_normal(4), np.array([0, 1, 1, 4])
+
+
+def softplus_of_some(x: Any, w: Any, places: Any) -> Any:
+    z = x[places] * w
+    return np.log1p(np.exp(z)), z.sum()
+
+
+def gradients(x: Any, w: Any, places: Any, g: Any, g_sum: Any, sign: float = -1.0) -> Any:
+    z = x[places] * w
+    dz = g / (1 + np.exp(sign * z)) + g_sum
+    dx = np.zeros_like(x)
+    np.add.at(dx, places, dz * w)
+    return dx, dz * x[places], None
+
+
+def test_right_gradients_pass_with_several_outputs_and_none_for_integers() -> None:
+    result = gradcheck.check(softplus_of_some, X, W, PLACES, backward=gradients)
+    assert result.verdict is Status.PASS
+    assert set(result.wrong_counts) == {"x", "w"}
+
+
+def test_a_wrong_gradient_is_named_at_its_line() -> None:
+    result = gradcheck.check(softplus_of_some, X, W, PLACES, backward=lambda *a: gradients(*a, sign=1.0))
+    assert result.verdict is Status.FAIL
+    cause = result.diagnosis[0]
+    assert cause.code == "GC119"
+    assert cause.source_line.strip() == "return np.log1p(np.exp(z)), z.sum()"
+    assert cause.source_line[cause.column : cause.end_column] == "np.exp(z)"
+
+
+def test_one_array_needs_no_tuple_and_numbers_are_passed_on() -> None:
+    def scaled(x: Any, by: float) -> Any:
+        assert isinstance(by, float)
+        return x * by
+
+    assert gradcheck.check(scaled, X, 3.0, backward=lambda x, by, g: g * by)
+    assert not gradcheck.check(scaled, X, 3.0, backward=lambda x, by, g: g)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "complex128"])
+def test_arrays_keep_their_dtype(dtype: str) -> None:
+    seen = set()
+
+    def square(x: Any) -> Any:
+        seen.add(x.dtype.name)
+        return x * x
+
+    x = (X + 0.5).astype(dtype)
+    assert gradcheck.check(square, x, backward=lambda x, g: 2 * np.conj(x) * g)
+    assert dtype in seen
+
+
+def test_a_scalar_output_may_be_a_python_number() -> None:
+    assert gradcheck.check(lambda x: float(x.sum()), X, backward=lambda x, g: np.full_like(x, g))
+
+
+def test_what_is_no_function_is_refused_by_name() -> None:
+    with pytest.raises(TypeError, match="backward must be a function of arrays, not 3"):
+        gradcheck.check(np.tanh, X, backward=3)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="the function must be a function of arrays, not 4"):
+        gradcheck.check(4, X, backward=np.tanh)
+
+
+def test_the_function_is_as_it_was_after_a_check() -> None:
+    gradcheck.check(softplus_of_some, X, W, PLACES, backward=gradients)
+    assert softplus_of_some.__globals__["np"] is np
