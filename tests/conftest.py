@@ -31,12 +31,12 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(autouse=True, scope="session")
 def signals() -> None:
-    """Processes that tests start get SIGINT and SIGHUP as from a terminal, also where the tests run in the background.
+    """Processes that tests start get these signals as from a terminal, also where the tests run in the background.
 
     A signal that is ignored stays so in a new program; one with a handler has its default there. This process goes on
     to do nothing about those that it was started to ignore.
     """
-    for name in ("SIGINT", "SIGHUP"):
+    for name in ("SIGINT", "SIGHUP", "SIGTERM", "SIGQUIT"):
         number = getattr(signal, name, None)
         if number is not None and signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, lambda number, frame: None)

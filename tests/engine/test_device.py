@@ -25,7 +25,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.fixture(autouse=True)
 def device(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     XP[DeviceArray] = DeviceModule()  # type: ignore[assignment]
-    functions = {"erf": math.erf, "gammaln": math.lgamma}  # CuPy has them in cupyx.scipy.special
+    functions = {"erf": math.erf, "erfc": math.erfc, "gammaln": math.lgamma}  # CuPy has them in cupyx.scipy.special
     special = SimpleNamespace(**{n: on_device(np.vectorize(f, otypes="d")) for n, f in functions.items()})
     monkeypatch.setitem(sys.modules, "devicex.scipy.special", special)  # type: ignore[arg-type]
     yield

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def device(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     module = DeviceModule()
     XP[DeviceArray] = module  # type: ignore[assignment]
-    functions = {"erf": math.erf, "gammaln": math.lgamma}
+    functions = {"erf": math.erf, "erfc": math.erfc, "gammaln": math.lgamma}
     special = SimpleNamespace(**{n: on_device(np.vectorize(f, otypes="d")) for n, f in functions.items()})
     monkeypatch.setitem(sys.modules, "devicex.scipy.special", special)  # type: ignore[arg-type]
     monkeypatch.setattr(pylayer.array, "_import_cupy", lambda: module)
