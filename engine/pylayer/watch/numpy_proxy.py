@@ -408,7 +408,7 @@ def names_in(code: CodeType) -> frozenset[str]:
 
 def is_reached(cls: type, others: tuple[str, ...]) -> bool:
     """Whether a class is the user's, or one of the harness or the engine, whose objects hold what the user has made."""
-    path = getattr(sys.modules.get(cls.__module__), "__file__", None)
+    path = getattr(sys.modules.get(str(getattr(cls, "__module__", None))), "__file__", None)
     if not cls.__flags__ & WRITTEN_IN_PYTHON:
         return False
     return path is None or path.startswith(others) or is_users(path, others)
