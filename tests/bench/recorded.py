@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT), str(ROOT / "engine"), str(ROOT / "tests" / "bench")]
+sys.path[:0] = [str(ROOT), *(str(ROOT / place) for place in ("engine", "tests/bench", "tests/engine"))]
 
 from layers import LAYERS  # noqa: E402
+from snippets.run import gradients  # noqa: E402
 
 import pylayer.paddle as paddle  # noqa: E402
 from gradcheck.backends.recording import Recorded, recorded  # noqa: E402
@@ -34,20 +35,6 @@ def recording(layer: Any, inputs: list[Any]) -> Recorded:
         return list(found) if isinstance(found, (list, tuple)) else [found]
 
     return recorded(call, tensors, lines=True)[0]
-
-
-def gradients(found: Recorded, cotangents: list[Any]) -> dict[int, Any]:
-    """The tape's gradients, by the number of the value."""
-    total: dict[int, Any] = {}
-    for end, cotangent in zip(found.ends, cotangents, strict=True):
-        if end >= 0:
-            total[end] = total.get(end, 0) + cotangent
-    for step in reversed(found.steps):
-        given = [total.pop(step.first + k, None) for k in range(len(step.values))]
-        if any(g is not None for g in given):
-            for _, edge, gradient in step.pull(given):
-                total[edge] = total.get(edge, 0) + gradient
-    return total
 
 
 def judged(layer: Any, dtype: str) -> tuple[str, float]:
