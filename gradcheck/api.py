@@ -14,8 +14,8 @@ from gradcheck.case.options import validate
 from gradcheck.case.points import in_float32_if_it_must, looks, worst
 from gradcheck.case.twin import twin_of
 from gradcheck.case.verdict import Settings
+from gradcheck.causes.summary import Effort, Mode
 from gradcheck.checked import CheckResult
-from gradcheck.checker.gradient import Effort, Mode
 from gradcheck.reference import engine, import_reference
 
 MOST_LISTED = 10_000
@@ -60,7 +60,7 @@ def check(
         backward: the gradients written by hand, where `layer_or_function` is a function of NumPy arrays:
             ``backward(*arrays, *output_gradients)`` returns a gradient per array, None for none.
         order: 2 to check the derivative of the gradient as well, if the first is right.
-        mode: ``auto``, ``probe`` or ``full``; see `gradcheck.checker.gradient.check_gradient`.
+        mode: ``auto``, ``probe`` or ``full``; see `gradcheck.causes.summary.check_gradient`.
         seed: of the random directions, cotangents and points; the same seed gives the same result.
         rtol: widens the error bars, relative to the derivative; at least 0 and below 1.
         points: how many points are looked at: the given one, then others around it, every element multiplied by a

@@ -22,8 +22,8 @@ from charts import text
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "engine"), str(ROOT / "tests" / "docs")]
 
-from gradcheck.numeric.derivative import derivative_of  # noqa: E402
-from gradcheck.numeric.line import RATIO, USUAL, Line, Scan  # noqa: E402
+from gradcheck.checking.derivative import derivative_of  # noqa: E402
+from gradcheck.checking.line import RATIO, USUAL, Line, Scan  # noqa: E402
 
 HERE = Path(__file__).parent
 WIDTH, HEIGHT, LEFT, BOTTOM, TOP = 640, 360, 70, 52, 34

@@ -23,7 +23,7 @@ class RawOps:
         self._array_type = array_type
 
     def __getattr__(self, name: str) -> Function:
-        kernel: Function = OPS[name].kernels[self._array_type]
+        kernel: Function = named(name).kernels[self._array_type]
         setattr(self, name, kernel)
         return kernel
 
@@ -32,7 +32,14 @@ class RecordedOps:
     """`F` on Tensors."""
 
     def __getattr__(self, name: str) -> Function:
-        return OPS[name].function
+        return named(name).function
+
+
+def named(name: str) -> Row:
+    """An operation. Raises AttributeError if there is none of that name."""
+    if name not in OPS:
+        raise AttributeError(name)
+    return OPS[name]
 
 
 raw_ops = ByArrayType(RawOps)

@@ -85,6 +85,8 @@ class Backend(Protocol):
     """An implementation of Paddle's API. Everything else is done through `paddle`, the same way for all."""
 
     name: str
+    records: bool
+    """Whether it can say what it computes, and compute it in another precision."""
 
     @property
     def paddle(self) -> ModuleType:
@@ -132,21 +134,22 @@ class Backend(Protocol):
         inputs: Sequence[Tensor],
         lines: bool,
         move: Mover | None = None,
+        numpy: Sequence[Any] = (),
     ) -> tuple[Recording, bool] | None:
         """The recording of a call with the leaves `inputs`, with the user's lines
         if wanted, and whether something was changed in place; None where the backend cannot record.
 
-        `move` changes the output of each operation, given with its name and number, in place.
+        `move` changes the output of each operation, given with its name and number, in place. NumPy code that can be
+        reached from the functions in `numpy` is recorded as well.
         """
 
-    def moving(self, move: Mover, leaks: list[str], functions: Sequence[Any] = ()) -> AbstractContextManager[Any]:
-        """A block in which `move` changes the output of each operation, recorded or not, and `leaks` is told what hands
-        values to other code, which are then not moved; of no effect where the backend cannot record. Operations of the
-        NumPy code of `functions` are moved too."""
-
-    def unrounded(self, left_out: set[str]) -> AbstractContextManager[Any]:
-        """A block in which NumPy arrays that Tensors give are not cast to floating dtypes of fewer digits; `left_out`
-        is told which. Of no effect where the backend cannot see to it."""
+    def rerun(
+        self, change: Mover | None, leaks: list[str], left_out: set[str] | None, numpy: Sequence[Any]
+    ) -> AbstractContextManager[Any]:
+        """A block in which `change`, if given, is told of the output of each operation, recorded or not, and `leaks` of
+        what hands values to code that nothing sees. Casts to floating dtypes of fewer digits are left out, and
+        `left_out` told which, unless it is None. NumPy code that can be reached from the functions in `numpy` is seen as
+        well. Only where the backend can record."""
 
 
 class Entry(NamedTuple):

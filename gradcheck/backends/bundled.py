@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from importlib import import_module
 from types import ModuleType
 from typing import Any
@@ -12,18 +12,21 @@ import numpy as np
 
 import pylayer
 from gradcheck.backends.base import Mover
-from gradcheck.backends.recording import Recorded, moving, recorded
-from gradcheck.backends.unrounded import unrounded
+from gradcheck.backends.recording import NOT_THE_USERS, Moving, Recorded, recorded
 from pylayer.array import Array, default_module, set_device
 from pylayer.dtype import as_dtype
 from pylayer.missing import missing_name
 from pylayer.reading import as_releases
 from pylayer.tensor import Tensor
-from pylayer.watch import handed_as
+from pylayer.watch import watched
+from pylayer.watch.casts import casts_left_out
+from pylayer.watch.numpy_recording import recording_numpy
 
 
 class BundledBackend:
     """The engine, with ``import paddle`` in this process resolved to its facade unless `install` is False."""
+
+    records = True
 
     def __init__(self, name: str, device: str, install: bool = True) -> None:
         self.name = name
@@ -79,18 +82,29 @@ class BundledBackend:
         return tensor.array
 
     def recorded(
-        self, call: Callable[[], Sequence[Tensor]], inputs: Sequence[Tensor], lines: bool, move: Mover | None = None
+        self,
+        call: Callable[[], Sequence[Tensor]],
+        inputs: Sequence[Tensor],
+        lines: bool,
+        move: Mover | None = None,
+        numpy: Sequence[Any] = (),
     ) -> tuple[Recorded, bool] | None:
         """What the call computed, operation by operation; see `gradcheck.backends.recording`."""
-        return recorded(call, inputs, lines, move)
+        return recorded(call, inputs, lines, move, numpy)
 
-    def moving(self, move: Mover, leaks: list[str], functions: Sequence[Any] = ()) -> AbstractContextManager[Any]:
-        """Have `move` change the output of each operation."""
-        return moving(move, leaks, functions)
-
-    def unrounded(self, left_out: set[str]) -> AbstractContextManager[None]:
-        """Have NumPy arrays keep their digits."""
-        return handed_as(lambda values: unrounded(values, left_out))
+    @contextmanager
+    def rerun(
+        self, change: Mover | None, leaks: list[str], left_out: set[str] | None, numpy: Sequence[Any]
+    ) -> Iterator[None]:
+        """Have `change` told of the output of each operation, casts left out, and NumPy code seen."""
+        with ExitStack() as blocks:
+            if left_out is not None:
+                blocks.enter_context(casts_left_out(left_out))
+            if change is not None:
+                blocks.enter_context(watched(Moving(change, leaks)))
+            if numpy:
+                blocks.enter_context(recording_numpy(numpy, NOT_THE_USERS, False))
+            yield
 
 
 def numpy_backend() -> BundledBackend:

@@ -20,6 +20,8 @@ class PaddleBackend:
 
     name = "paddle"
 
+    records = False
+
     def __init__(self) -> None:
         self.paddle: ModuleType = import_module("paddle")
         self.paddle.set_device("cpu")
@@ -127,15 +129,14 @@ class PaddleBackend:
         inputs: Sequence[Tensor],
         lines: bool,
         move: Mover | None = None,
+        numpy: Sequence[Any] = (),
     ) -> None:
         """Paddle does not say what it computes."""
 
-    def moving(self, move: Mover, leaks: list[str], functions: Sequence[Any] = ()) -> AbstractContextManager[None]:
-        """Nothing is moved."""
-        return nullcontext()
-
-    def unrounded(self, left_out: set[str]) -> AbstractContextManager[None]:
-        """Everything is rounded."""
+    def rerun(
+        self, change: Mover | None, leaks: list[str], left_out: set[str] | None, numpy: Sequence[Any]
+    ) -> AbstractContextManager[None]:
+        """Nothing can be changed."""
         return nullcontext()
 
 

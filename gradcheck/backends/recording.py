@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
@@ -98,19 +97,22 @@ class Recorder:
             return
         values = list(out) if isinstance(node, SeveralOutputs) else [out]
         spot = self.spot()
+        if self.move is not None:
+            move_outputs(self.move, node.op, values, [self.arrays[e] for e in edges if e >= 0], len(self.arrays))
         if not is_differentiable(values[0]):
             inputs = [self.arrays[e] if e >= 0 else None for e in edges]
             self.decisions.append(
                 Decision(f"{node.op.name} to integers", node.op.inputs, inputs, edges, len(self.arrays), spot)
             )
             return
-        if self.move is not None:
-            move_outputs(self.move, node.op, values, [self.arrays[e] for e in edges if e >= 0], len(self.arrays))
         self.numbers[node] = len(self.arrays)
         self.steps.append(Step(node.op.name, values, len(self.arrays), edges, node, spot))
         self.arrays += values
 
     def computed(self, op: Row, inputs: Sequence[Any], out: Any) -> None:
+        if self.move is not None:
+            outs = list(out) if isinstance(out, (tuple, list)) else [out]
+            move_outputs(self.move, op, outs, [getattr(value, "array", value) for value in inputs])
         self.chose(op.name, op.arguments, inputs)
 
     def decided(self, tensor: Tensor) -> None:
@@ -191,16 +193,11 @@ class Moving:
         pass
 
 
-@contextmanager
-def moving(move: Mover, leaks: list[str], functions: Sequence[Any]) -> Iterator[None]:
-    """Have `move` change the output of each operation, those of the NumPy code of `functions` too."""
-    with watched(Moving(move, leaks)), recording_numpy(functions, NOT_THE_USERS, exact=False):
-        yield
-
-
 def move_outputs(move: Mover, op: Row, outs: Sequence[Array], read: Sequence[Any], number: int = -1) -> None:
     """Move fresh outputs: neither what was read itself nor what it was exactly widened from."""
     for k, out in enumerate(outs):
+        if out is None:  # a choice of which nothing is told
+            continue
         widens = op.name == "cast" and any(
             np.dtype(getattr(v, "dtype", v)).itemsize <= out.dtype.itemsize
             for v in read[:1]
@@ -211,7 +208,11 @@ def move_outputs(move: Mover, op: Row, outs: Sequence[Array], read: Sequence[Any
 
 
 def recorded(
-    call: Callable[[], Sequence[Tensor]], inputs: Sequence[Tensor], lines: bool, move: Mover | None = None
+    call: Callable[[], Sequence[Tensor]],
+    inputs: Sequence[Tensor],
+    lines: bool,
+    move: Mover | None = None,
+    functions: Sequence[Any] = (),
 ) -> tuple[Recorded, bool]:
     """A call with the leaves `inputs`, and whether it changed something in place.
 
@@ -222,7 +223,7 @@ def recorded(
     error: Exception | None = None
     for tensor in inputs:
         recorder.input(tensor)
-    with watched(recorder) as moved, enable_grad(), recording_numpy([call], NOT_THE_USERS, move is None) as numpy:
+    with watched(recorder) as moved, enable_grad(), recording_numpy(functions, NOT_THE_USERS, move is None) as numpy:
         try:
             outputs = call()
         except Exception as problem:  # whatever the layer raises where it is recorded

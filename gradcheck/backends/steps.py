@@ -93,7 +93,15 @@ def pulled(vjp: Vjp, given: Any, values: Sequence[Any], kind: type, shape: Seque
         gradient = XP[kind].asarray(gradient)
     if shape is not None and tuple(gradient.shape) != tuple(shape):
         gradient = unbroadcast(raw_ops[kind], gradient, tuple(shape))
-    return gradient
+    return gradient if bool(np.isfinite(gradient).all()) else without_flow(gradient, given)
+
+
+def without_flow(gradient: Array, given: Any) -> Array:
+    """A gradient with 0 in place of NaN where nothing flows: 0 times a slope that is not finite."""
+    try:
+        return XP[type(gradient)].where((given == 0) & np.isnan(gradient), 0.0, gradient)
+    except (TypeError, ValueError):  # the cotangent is a list, or of another shape
+        return gradient
 
 
 def widened(value: Any) -> Any:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from gradcheck.backends.base import Array, is_differentiable
-from gradcheck.numeric.arrays import wide
+from gradcheck.checking.arrays import wide
 
 
 def agree(ours: Sequence[Array], theirs: Sequence[Array], epsilon: float) -> bool:

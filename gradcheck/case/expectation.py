@@ -11,9 +11,9 @@ from gradcheck.backends.base import is_differentiable
 from gradcheck.case.function import TensorFunction
 from gradcheck.case.no_gradient import refused
 from gradcheck.case.verdict import Settings, gradient_summary
-from gradcheck.checker.problem import Problem
+from gradcheck.checking.arrays import Array, wide
+from gradcheck.checking.problem import Problem
 from gradcheck.codes import FIRST_CONTRACT, LAST_CONTRACT
-from gradcheck.numeric.arrays import Array, wide
 from gradcheck.result import GradientSummary, Status, element
 
 Expectation = Literal["matches", "differs", "straight-through", "zero"]

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
-from gradcheck.backends.base import Array, Backend, Mover, Tensor, flat_tensors, is_differentiable
-from gradcheck.case.agreement import agree, same
+from gradcheck.backends.base import Array, Backend, Recording, Tensor, flat_tensors, is_differentiable
 from gradcheck.case.no_gradient import NoGradient, misfit, nothing_claimed
 from gradcheck.case.observe import observed
 from gradcheck.case.settings import settings_of_its_own
-from gradcheck.checker.problem import Problem
-from gradcheck.witness.graph import Graph
-from gradcheck.witness.tape import Tape
+from gradcheck.checking.precision import Change
+from gradcheck.checking.problem import Problem
 
 
 class TensorFunction:
@@ -104,26 +103,30 @@ class TensorFunction:
             vjp=lambda inputs, cotangents: self.vjp(inputs, cotangents, differentiable),
             observe=lambda cotangents: observed(self, cotangents),
             outputs=[self.backend.array(t) for t, claimed in zip(outputs, self.claimed, strict=True) if claimed],
-            record=lambda inputs, lines=False: self.record(inputs, differentiable, lines),
+            reruns=self.reruns(differentiable),
         )
 
-    def record(self, arrays: Sequence[Array], needed: Sequence[bool], lines: bool = False) -> Tape | None:
-        """The call at `arrays`, recorded, with the lines of the layer that its operations stand on if wanted.
-
-        None where neither the backend nor the function's twin can record, or the twin gives other outputs.
-        """
+    def reruns(self, needed: Sequence[bool]) -> Reruns | None:
+        """The call again, in another precision: on the function's twin where it has one."""
         if self.twin is not None:
-            tape = self.twin.record(arrays, needed, lines)
-            return tape if tape is not None and agree(tape.outputs, self.forward(arrays), tape.coarsest) else None
-        replays = Replays(self, arrays, needed)
-        found = replays.run(lines=lines)
-        if found is None:
+            return self.twin.reruns(needed)
+        if not self.backend.records:
             return None
-        recording, changed_in_place = found
-        differs = (
-            changed_in_place and not recording.error and not all(map(same, recording.outputs, self.forward(arrays)))
-        )
-        return Tape(recording, replays, differs)
+        vjp = lambda inputs, cotangents: self.vjp(inputs, cotangents, needed)  # noqa: E731
+        return Reruns(self.backend, [self.call], self.forward, vjp, functools.partial(self.record, needed))
+
+    def record(
+        self,
+        needed: Sequence[bool],
+        arrays: Sequence[Array],
+        lines: bool,
+        change: Change | None,
+        numpy: Sequence[Any],
+    ) -> Recording | None:
+        """The call at `arrays`, recorded, with the lines of the layer that its operations stand on if wanted."""
+        tensors = self.bound(arrays, needed)
+        found = self.backend.recorded(lambda: self.checked_outputs(tensors), list(tensors.values()), lines, change, numpy)
+        return None if found is None else found[0]
 
     def checked_outputs(self, tensors: dict[str, Tensor]) -> list[Tensor]:
         """The outputs that claim a gradient, with the inputs bound to `tensors`."""
@@ -213,6 +216,7 @@ class TensorFunction:
             output_names=[f"d/d{name}" for name, need in zip(first.names, needed, strict=True) if need],
             forward=forward,
             vjp=vjp,
+            reruns=Reruns(self.backend, [self.call], forward, vjp) if self.backend.records else None,
         )
 
     def double_vjp(
@@ -248,29 +252,64 @@ class TensorFunction:
         return [None if g is None else self.backend.array(g) for g in gradients]
 
 
-class Replays:
-    """A call at given arrays, run again and again; see `gradcheck.witness.rounding.Replays`."""
+class Reruns:
+    """A function on arrays, computed again; see `gradcheck.checking.problem.Reruns`.
 
-    def __init__(self, function: TensorFunction, arrays: Sequence[Array], needed: Sequence[bool]) -> None:
-        self.function = function
-        self.arrays = arrays
-        self.needed = needed
+    Args:
+        backend: what it runs on.
+        code: the user's functions, of which NumPy code is seen.
+        forward, vjp: as in `Problem`.
+        record: records a call at some inputs, with lines and a change, if anything does.
+    """
+
+    def __init__(
+        self,
+        backend: Backend,
+        code: Sequence[Any],
+        forward: Callable[[Sequence[Array]], list[Array]],
+        vjp: Callable[[Sequence[Array], Sequence[Array | None]], list[Array | None]],
+        record: Callable[[Sequence[Array], bool, Change | None, Sequence[Any]], Recording | None] = lambda *_: None,
+    ) -> None:
+        self.backend, self.code, self.forward, self.vjp, self.record = backend, code, forward, vjp, record
         self.leaks: list[str] = []
+        self.left_out: set[str] = set()
+        self.seen = set[Callable[..., Any]]()
+        """What was run once, so that it is known whether it hands values to NumPy."""
+        self.in_numpy = False
 
-    def run(self, lines: bool = False, move: Mover | None = None, arrays: Sequence[Array] | None = None) -> Any:
-        """The recording of the call, perhaps at other arrays."""
-        tensors = self.function.bound(self.arrays if arrays is None else arrays, self.needed)
-        return self.function.backend.recorded(
-            lambda: self.function.checked_outputs(tensors), list(tensors.values()), lines, move
-        )
+    def run(self, function: Callable[..., Any], change: Change | None, own: bool, *given: Any) -> Any:
+        """What a function gives; again with NumPy code seen if it is the first to hand values to that."""
+        if function not in self.seen and change is None:
+            change = unchanged
+        self.seen.add(function)
+        left_out = None if own else self.left_out
+        for in_numpy in (self.in_numpy, True):
+            self.leaks.clear()
+            with self.backend.rerun(change, self.leaks, left_out, self.code if in_numpy else ()):
+                found = function(*given)
+            if in_numpy or not self.leaks:
+                break
+        self.in_numpy = in_numpy
+        return found
 
-    def beside(self, inputs: Sequence[Array], move: Mover) -> Graph:
-        recording = self.run(arrays=inputs, move=move)[0]
-        if recording.error is not None:  # at the point itself it did not
-            raise recording.error
-        return Graph(recording)
+    def outputs(self, inputs: Sequence[Array], change: Change | None = None) -> list[Array]:
+        return self.run(self.forward, change, False, inputs)  # type: ignore[no-any-return]
 
-    def claimed(self, cotangents: Sequence[Array | None], move: Mover) -> list[Array | None]:
-        self.leaks.clear()
-        with self.function.backend.moving(move, self.leaks, [self.function.call]):
-            return self.function.vjp(self.arrays, cotangents, self.needed)
+    def gradients(
+        self,
+        inputs: Sequence[Array],
+        cotangents: Sequence[Array | None],
+        change: Change | None = None,
+        own: bool = False,
+    ) -> list[Array | None]:
+        return self.run(self.vjp, change, own, inputs, cotangents)  # type: ignore[no-any-return]
+
+    def recording(
+        self, inputs: Sequence[Array], change: Change | None = None, own: bool = False, lines: bool = False
+    ) -> Recording | None:
+        with self.backend.rerun(None, [], None if own else self.left_out, ()):
+            return self.record(inputs, lines, change, self.code if self.in_numpy else ())
+
+
+def unchanged(name: str, out: Array, number: int) -> None:
+    """Change nothing."""

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 from gradcheck.backends.base import Array, Backend, Tensor, is_differentiable
 from gradcheck.case.agreement import same
 from gradcheck.case.no_gradient import NoGradient
-from gradcheck.checker.problem import Observation
+from gradcheck.checking.problem import Observation
 
 
 class Observed(Protocol):

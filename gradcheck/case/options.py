@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 from gradcheck.case.expectation import Expectation
 from gradcheck.case.points import DTYPES
-from gradcheck.checker.gradient import Effort, Mode
+from gradcheck.causes.summary import Effort, Mode
 
 MOST_SEED = 2**32 - 1
 

@@ -10,7 +10,7 @@ import numpy as np
 from gradcheck.backends.base import Array, is_differentiable
 from gradcheck.case.expectation import agrees
 from gradcheck.case.function import TensorFunction
-from gradcheck.numeric.arrays import wide
+from gradcheck.checking.arrays import wide
 from gradcheck.result import GradientSummary, Status
 
 DTYPES = {"float64": "complex128", "float32": "complex64", "float16": "complex64", "bfloat16": "complex64"}

@@ -11,7 +11,7 @@ import numpy as np
 
 from gradcheck.backends.base import Array, flat_tensors, is_differentiable
 from gradcheck.case.layer import Layer, fitted
-from gradcheck.checker.problem import Problem
+from gradcheck.checking.problem import Problem
 
 Signature = tuple[tuple[tuple[int, ...], str], ...]
 """Shapes and dtypes of the inputs."""

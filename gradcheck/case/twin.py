@@ -20,7 +20,7 @@ from gradcheck.backends.bundled import BundledBackend
 from gradcheck.case.agreement import agree
 from gradcheck.case.arguments import cell_is_set, libraries_of, names_in, referred, tensor_function
 from gradcheck.case.function import TensorFunction
-from gradcheck.numeric.arrays import EPSILON
+from gradcheck.checking.arrays import EPSILON
 
 COARSE = EPSILON["bfloat16"]
 """For a first look: what is on the way is known, and looked at again, only when a call is recorded."""

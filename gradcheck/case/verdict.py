@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import time
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from math import inf
 
 from gradcheck.case.function import TensorFunction
 from gradcheck.case.no_gradient import refused
-from gradcheck.case.unrounded import without_casts
-from gradcheck.checker.gradient import MOST_LISTED, Effort, Mode, check_gradient
-from gradcheck.checker.problem import Problem
+from gradcheck.causes.summary import MOST_LISTED, Effort, Mode, check_gradient
+from gradcheck.checking.problem import Problem
+from gradcheck.checking.verdict import Precision
 from gradcheck.result import GradientSummary, Status
 
 GAVE_LESS = "the documents ask for one gradient per Tensor input"
@@ -19,7 +18,7 @@ GAVE_LESS = "the documents ask for one gradient per Tensor input"
 
 @dataclass(frozen=True)
 class Settings:
-    """How a gradient is checked; see `gradcheck.checker.gradient.check_gradient`.
+    """How a gradient is checked; see `gradcheck.causes.summary.check_gradient`.
 
     `order` 2: the derivative of the gradient as well, if the gradient itself is right.
     """
@@ -30,6 +29,7 @@ class Settings:
     order: int = 1
     listed: int = MOST_LISTED
     effort: Effort = "usual"
+    precision: Precision = "strict"
     seconds: float = inf
 
 
@@ -43,12 +43,7 @@ def gradient_summary(function: TensorFunction, settings: Settings) -> GradientSu
         problem = function.problem()
         if function.unchecked:
             return GradientSummary(verdict=Status.INCONCLUSIVE, why=f"nothing was checked: {function.unchecked}")
-        started = time.monotonic()
         summary = checked(problem, settings)
-        taken = time.monotonic() - started
-        left = replace(settings, seconds=settings.seconds - taken)
-        if left.seconds > taken:  # a second check may take as long, and must not cost what is known
-            summary = without_casts(function.backend, problem, lambda kept: checked(kept, left), summary)
         if settings.order == 2 and summary.verdict in (Status.PASS, Status.KINK):
             summary = checked(function.second_order(), settings).second()
     except Exception as error:

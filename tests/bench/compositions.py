@@ -21,12 +21,12 @@ import mpmath
 import numpy as np
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT), str(ROOT / "engine"), str(ROOT / "tests" / "numeric")]
+sys.path[:0] = [str(ROOT), str(ROOT / "engine"), str(ROOT / "tests" / "checking")]
 
 from scans import look  # noqa: E402
 
-from gradcheck.checker.gradient import check_gradient  # noqa: E402
-from gradcheck.checker.problem import Problem  # noqa: E402
+from gradcheck.causes.summary import check_gradient  # noqa: E402
+from gradcheck.checking.problem import Problem  # noqa: E402
 from gradcheck.result import Status  # noqa: E402
 
 mpmath.mp.dps = 60

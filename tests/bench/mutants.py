@@ -24,8 +24,8 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "engine")]
 
-from gradcheck.checker.gradient import check_gradient  # noqa: E402
-from gradcheck.checker.problem import Observation, Problem  # noqa: E402
+from gradcheck.causes.summary import check_gradient  # noqa: E402
+from gradcheck.checking.problem import Observation, Problem  # noqa: E402
 from gradcheck.result import Status  # noqa: E402
 
 Backward = Callable[..., tuple[Any, ...]]

@@ -9,9 +9,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 from claims import numpy_layer
+from gradcheck.backends.unrounded import unrounded
 
 import gradcheck
-from gradcheck.backends.unrounded import unrounded
 from gradcheck.result import Status
 
 LOW = {"float16": np.float16, "bfloat16": ml_dtypes.bfloat16}

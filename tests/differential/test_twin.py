@@ -12,7 +12,7 @@ import pylayer.paddle as engine
 from gradcheck.backends.base import load
 from gradcheck.case.arguments import tensor_function
 from gradcheck.case.twin import twin_of
-from gradcheck.witness.lines import place_of
+from gradcheck.causes.lines import place_of
 
 X = np.random.default_rng(0).standard_normal((3, 4))
 

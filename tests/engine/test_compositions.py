@@ -10,7 +10,7 @@ import pytest
 from test_ops import first_order, second_order
 
 import pylayer.paddle as paddle
-from gradcheck.checker.gradient import check_gradient
+from gradcheck.causes.summary import check_gradient
 from gradcheck.result import Status
 from pylayer.tensor import Tensor
 

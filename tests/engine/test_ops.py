@@ -16,8 +16,8 @@ from hypothesis.extra.numpy import mutually_broadcastable_shapes
 from samples import SAMPLES
 
 import pylayer.paddle as paddle
-from gradcheck.checker.gradient import check_gradient
-from gradcheck.checker.problem import Problem
+from gradcheck.causes.summary import check_gradient
+from gradcheck.checking.problem import Problem
 from gradcheck.result import Status
 from pylayer.array import XP
 from pylayer.op import Op

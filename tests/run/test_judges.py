@@ -7,7 +7,7 @@ import pytest
 
 import gradcheck.case.execute  # what runs in a worker
 from gradcheck.case import verdict
-from gradcheck.checker.point import Point
+from gradcheck.checking.point import Point
 from gradcheck.run.judges import Judges
 
 
@@ -21,7 +21,7 @@ def test_nothing_is_changed_where_nothing_was() -> None:
         (np, "isfinite", "numpy.isfinite"),
         (np.random, "default_rng", "numpy.random.default_rng"),
         (verdict, "check_gradient", "gradcheck.case.verdict.check_gradient"),
-        (Point, "__init__", "gradcheck.checker.point.Point.__init__"),
+        (Point, "__init__", "gradcheck.checking.point.Point.__init__"),
         (gradcheck.case.execute, "judge", "gradcheck.case.execute.judge"),
     ],
 )

@@ -55,7 +55,7 @@ def to_tensor(data: Any, dtype: Any = None, place: Any = None, stop_gradient: bo
         values = data.array
     elif type(data) in XP or isinstance(data, np.generic):
         values = data
-    elif data.__class__ is np.ndarray:  # what stood for one in a recording, and was kept
+    elif isinstance(data, np.ndarray):  # a subclass, or what stood for one in a recording, and was kept
         values = np.asarray(data)
     elif isinstance(data, (bool, int, float, complex, list, tuple)):
         values = _from_lists(data, dtype is None)

@@ -20,6 +20,7 @@ from pylayer.ops.arguments import Ints, as_ints, normal_axis, spread
 from pylayer.size import Size
 from pylayer.tensor import Tensor
 from pylayer.vjp import OPS
+from pylayer.watch.casts import leaves_out
 
 METHODS = (
     "astype", "broadcast_to", "cast", "clone", "contiguous", "expand", "expand_as", "flatten", "flip", "is_contiguous",
@@ -36,7 +37,7 @@ def cast(xp: ModuleType, x: Array, dtype: Any) -> Array:
     wanted = as_dtype(dtype).numpy
     if x.dtype.kind == "c" and wanted.kind != "c":
         x = x.real
-    return x.astype(wanted)
+    return x.copy() if leaves_out(x.dtype, wanted) else x.astype(wanted)
 
 
 def astype(x: Tensor, dtype: Any) -> Tensor:

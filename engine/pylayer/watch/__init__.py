@@ -8,10 +8,10 @@ that of the function as it is computed, to be held against the backward that som
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from types import TracebackType
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -159,20 +159,3 @@ def taken(value: Any, whole: bool = False) -> Any:
     """What stands for a value of NumPy code among Tensors, where NumPy code is recorded; see `Exchange`."""
     through = exchange.get() if watching else None
     return value if through is None else through.taken(value, whole)
-
-
-class Handing(NamedTuple):
-    """An exchange that gives something else for the copy that `Tensor.numpy` gives."""
-
-    kind: Callable[[Values], Values]
-
-    def handed(self, tensor: Tensor) -> Values:
-        return self.kind(np.array(tensor._values(".numpy()")))
-
-    def taken(self, value: Any, whole: bool) -> Any:
-        return value
-
-
-def handed_as(kind: Callable[[Values], Values]) -> AbstractContextManager[None]:
-    """Have `Tensor.numpy` give `kind` of its copy in the ``with`` block, in this thread."""
-    return exchanged_by(Handing(kind))

@@ -60,10 +60,6 @@ OF_TWO = ("isclose", "allclose", "equal_all", "searchsorted")
 """Those of them that say something of two arrays, one of which may be plain."""
 
 
-NOTHING = np.empty(0, bool)
-"""The output of a decision that the watch is told of: no values that a derivative could be of."""
-
-
 class Choice(NamedTuple):
     """An operation whose result, of integers or truths, is chosen by the values."""
 
@@ -147,14 +143,21 @@ def is_decision(expected: Any) -> bool:
     return isinstance(expected, (int, np.dtype, type))
 
 
-def tell_decision(name: str, operands: Sequence[Any], axis: Any = None) -> None:
-    """Tell the watch that the values of these operands, recorded arrays or plain, decided on something."""
+def tell_decision(name: str, operands: Sequence[Any], axis: Any = None, made: Any = None) -> Any:
+    """Tell the watch that the values of these operands, recorded arrays or plain, decided on `made`, if that is known.
+
+    Returns:
+        `made`, which the watch may have changed.
+    """
+    scalar = isinstance(made, np.generic)
+    made = np.asarray(made) if scalar else made if isinstance(made, np.ndarray) else None
     name = DECISIONS.get(name, name)
     read = [v._tensor() if type(v) is RecordedArray else np.asarray(v) for v in operands]
     if name in ALONG:
-        tell_computed(Choice(name, ("x", "axis")), [read[0], axis], NOTHING)  # type: ignore[arg-type]
+        tell_computed(Choice(name, ("x", "axis")), [read[0], axis], made)  # type: ignore[arg-type]
     elif len(read) == 2 or name not in OF_TWO:
-        tell_computed(Choice(name, ("x", "y", "z")[: len(read)]), read[:3], NOTHING)  # type: ignore[arg-type]
+        tell_computed(Choice(name, ("x", "y", "z")[: len(read)]), read[:3], made)  # type: ignore[arg-type]
+    return made[()] if scalar else made
 
 
 # --------------------------------------------------------------------------- leaving the recording
@@ -245,8 +248,8 @@ def call(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         operands = list(args[:2]) if DECISIONS.get(name, name) in OF_TWO else arrays[:1]
         operands = operands[::-1] if name == "digitize" else operands
         axis = kwargs.get("axis", args[1] if len(args) > 1 else -1 if "sort" in name else None)
-        tell_decision(name, operands, axis)
-        return wrapped(expected, session)
+        made = tell_decision(name, operands, axis, expected)
+        return wrapped(expected if made is None else made, session)
     result = ruled(function, args, kwargs, expected, session)
     if result is expected:
         copies.write_back()
@@ -322,12 +325,11 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: dict
     if not any(array._buffer.live for array in read):
         result = wrapped(expected, session)
     elif is_decision(expected) and method == "__call__":
-        tell_decision(ufunc.__name__, inputs)
-        result = wrapped(expected, session)
+        made = tell_decision(ufunc.__name__, inputs, None, expected)
+        result = wrapped(expected if made is None else made, session)
     else:
         try:
             where = kwargs.get("where", True)
-            where = True if where is np._NoValue else where
             if method == "__call__":
                 found = called(ufunc, inputs, options, expected)
                 found = selected(found, where, outs) if where is not True else found

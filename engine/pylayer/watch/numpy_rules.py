@@ -292,7 +292,7 @@ def _partition(a: Any, kth: Any, axis: Any = -1, kind: Any = "introselect", orde
 
 
 def _in_order(a: Any, order: Any, axis: int) -> Any:
-    tell_decision("argsort", [a], axis)
+    tell_decision("argsort", [a], axis, order)
     return take_along_axis(a._tensor(), Tensor(order), axis % a.ndim)
 
 
@@ -306,7 +306,7 @@ def _quantile(function: Any) -> Rule:
 
 def _unique(ar: Any, *, axis: Any = None, equal_nan: bool = True) -> Any:
     first = np.unique(ar._plain(), return_index=True, axis=axis, equal_nan=equal_nan)[1]
-    tell_decision("argsort", [ar], -1)
+    tell_decision("argsort", [ar], -1, first)
     return ar.reshape(-1)[first] if axis is None else np.take(ar, first, axis)
 
 
@@ -342,7 +342,7 @@ def _round(a: Any, decimals: Any = 0, out: None = None) -> Any:
 def _interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None) -> Any:
     places, known = np.asarray(plain(x)), np.asarray(plain(xp))
     k = np.clip(np.searchsorted(known, places, "right") - 1, 0, max(known.size - 2, 0))
-    tell_decision("searchsorted", [v for v in (xp, x) if is_recorded(v)])
+    tell_decision("searchsorted", [v for v in (xp, x) if is_recorded(v)], None, k)
     x, xp, fp = (v if is_recorded(v) else np.asarray(v) for v in (x, xp, fp))
     found = fp[k] + (fp[k + 1] - fp[k]) * ((x - xp[k]) / (xp[k + 1] - xp[k]))
     found = np.where(places < known[0], fp[0] if left is None else left, found)

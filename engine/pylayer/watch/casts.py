@@ -1,0 +1,48 @@
+"""Computing without casts to fewer digits: what a layer's formulas give, whatever dtypes it rounds to on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import local
+from typing import Any
+
+import numpy as np
+
+
+class Casts(local):
+    """What is done with casts in this thread. Kernels run in a context of their own, so that no ContextVar serves."""
+
+    left_out: set[str] | None = None
+    """Is told the names of the dtypes that were asked for and not taken; None where all casts are made."""
+
+
+casts = Casts()
+
+
+@contextmanager
+def casts_left_out(noted: set[str]) -> Iterator[None]:
+    """Have casts of float64 to floating dtypes of fewer digits give copies in the ``with`` block, in this thread.
+
+    Args:
+        noted: is told the names of the dtypes that were asked for and not taken.
+    """
+    before, casts.left_out = casts.left_out, noted
+    try:
+        yield
+    finally:
+        casts.left_out = before
+
+
+DIGITS = {"float64": 53, "complex128": 53, "float32": 24, "complex64": 24, "float16": 11, "bfloat16": 8}
+"""The binary digits of a number of each floating dtype."""
+
+
+def leaves_out(own: np.dtype[Any], wanted: np.dtype[Any]) -> bool:
+    """Whether a cast from one dtype to another is to be left out here and now."""
+    noted = casts.left_out
+    narrows = DIGITS.get(own.name, 0) > DIGITS.get(wanted.name, 99) and (own.kind == "c") == (wanted.kind == "c")
+    if noted is None or not narrows:
+        return False
+    noted.add(wanted.name)
+    return True

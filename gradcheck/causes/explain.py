@@ -1,0 +1,216 @@
+"""The cause of a wrong gradient, with the line of the forward whose share of it is wrong."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from gradcheck.backends.base import Array, Spot, Step
+from gradcheck.causes.edges import EXACT_TO, Cause, Edge, Mistake, Unexplained, summed
+from gradcheck.causes.lines import NOWHERE, Place, place_of
+from gradcheck.causes.search import SCREEN, found_causes
+from gradcheck.checking.arrays import wide
+from gradcheck.checking.graph import Graph, dead_steps
+from gradcheck.checking.problem import Reruns
+from gradcheck.checking.tape import Tape
+from gradcheck.result import Diagnosis
+
+LEAST_NUMBERS, LEAST_DIGITS = 3, 12
+"""Independent numbers of a wrong gradient, and digits in all of them that are no rounding, below which it is not
+explained: any share fits one number, and of a million pairs of candidates one fits 6 digits by chance."""
+
+ASSIGNED = re.compile(r"\s*([A-Za-z_]\w*(?:\s*,\s*[A-Za-z_]\w*)*)\s*=(?!=)\s*")
+"""The beginning of a line that gives values names."""
+
+LONGEST = 40
+"""Characters of an expression that a sentence quotes."""
+
+
+def explain(
+    tape: Tape,
+    reruns: Reruns | None,
+    claims: Sequence[tuple[Sequence[Array | None], Sequence[Array | None]]],
+    names: Sequence[str],
+    rounding: Sequence[Array | None],
+    walks: float = np.inf,
+) -> list[Diagnosis]:
+    """The mistakes that reproduce a wrong gradient, each with its line; none if no single one, or pair, does.
+
+    Args:
+        tape: the call, recorded with lines.
+        reruns: the same call at other inputs.
+        claims: what is claimed at the same point for three or more independent random draws: cotangents per output,
+            and gradients per input; None counts as zero.
+        names: of the inputs.
+        rounding: per input, how far each element of claim and tape may be apart by rounding; None for not at all.
+        walks: how many walks over the tape the search may take.
+    """
+    graph = Graph(tape.recording, dead_steps(tape, claims[0][0]))
+    with np.errstate(all="ignore"):
+        claim = wrong_of(graph, claims, rounding)
+        known = claim.wrong and all(np.isfinite(float(abs(e).max(initial=0))) for e in claim.errors)
+        causes = found_causes(graph, reruns, claim, walks) if known and reruns is not None else []
+    return [d for cause, alike in chosen(causes, claim.wrong) for d in said(tape, cause, alike, names)]
+
+
+def wrong_of(
+    graph: Graph,
+    claims: Sequence[tuple[Sequence[Array | None], Sequence[Array | None]]],
+    rounding: Sequence[Array | None],
+) -> Unexplained:
+    """What is claimed beside what the tape gives, and what of it is wrong."""
+    cotangents, gradients = zip(*claims, strict=True)
+    truth = [np.stack(rights) for rights in zip(*map(graph.gradient, cotangents), strict=True)]
+    draws = min(len(claims), sum(np.size(u) for u in cotangents[0] if u is not None))
+    claim = Unexplained(cotangents, [], [], [], [], [])
+    for k, (right, given, round_off) in enumerate(zip(truth, zip(*gradients, strict=True), rounding, strict=True)):
+        gradient = np.stack([0 * right[0] if g is None else wide(g) for g in given])
+        error, rounded = gradient - right, 0.0 if round_off is None else float(round_off.max(initial=0))
+        bar = rounded + EXACT_TO * float(abs(error).max(initial=0)) or 1.0
+        digits = float(np.log10(np.maximum(abs(error[:draws]) / bar, 1.0)).sum())
+        wrong = error[:draws].size >= LEAST_NUMBERS and LEAST_DIGITS <= digits < np.inf
+        factor = np.vdot(right, error) / np.vdot(right, right)
+        scaled = wrong and bool((abs(error - factor * right) <= SCREEN * abs(error).max()).all())
+        claim.gradients.append(gradient)
+        claim.errors.append(error[0])
+        claim.bars.append(bar if wrong else rounded or 1.0)
+        claim.wrong.extend([k] * wrong)
+        claim.scaled.extend([k] * scaled)
+    return claim
+
+
+def chosen(causes: Sequence[Cause], wrong: Sequence[int]) -> Iterator[tuple[Cause, list[Cause]]]:
+    """The fewest and simplest causes that explain the most inputs, each with those that say the same, itself too."""
+
+    def same(cause: Cause) -> Any:
+        return cause.explains, [(mistake.code, factor) for mistake, factor in cause.mistakes]
+
+    left = set(wrong)
+    while useful := [cause for cause in causes if cause.explains & left]:
+        best = min(useful, key=lambda c: (-len(c.explains & left), c.spoils, *c.rank))
+        yield best, [cause for cause in useful if same(cause) == same(best)]
+        left -= best.explains
+
+
+# --------------------------------------------------------------------------- in words
+def said(tape: Tape, cause: Cause, alike: Sequence[Cause], names: Sequence[str]) -> Iterator[Diagnosis]:
+    """A cause as reports print it; of a pair, both."""
+    for k, (mistake, factor) in enumerate(cause.mistakes):
+        edge, step = mistake.edge, mistake.edge.step
+        place, *same = (place_of(c.mistakes[k][0].edge.step.spot) for c in (cause, *alike))
+        code, says, detail = sentence(mistake, factor)
+        says = says.format(
+            out=called(tape, step.first, names),
+            op=quoted_step(tape, step),
+            own=called(tape, edge.number, names, step.spot),
+            other=other_operand(tape, edge, names),
+        )
+        says = re.sub(r"#(\d+)", lambda m: called(tape, int(m[1]), names), says) + mistake.when
+        lines = sorted({other.line for other in same} - {place.line, NOWHERE.line})
+        proof = [f"reproduces backward to {max(cause.residual, 1e-16):.0e}"]
+        proof += [f"the same as line {', '.join(map(str, lines[:3]))}"] if lines else []
+        detail += ", together with the next" * (mistake is not cause.mistakes[-1][0])
+        yield Diagnosis(
+            code=code,
+            text=f"backward {says}",
+            inputs=tuple(names[k] for k in sorted(cause.explains)),
+            line=f"{place.file}:{place.line}" if place.line else "",
+            source_line=place.source,
+            column=place.column,
+            end_column=place.end_column,
+            operation=step.name,
+            detail=f"{detail} ({'; '.join(proof)})",
+        )
+
+
+def sentence(mistake: Mistake, factor: float) -> tuple[str, str, str]:
+    """Code, what backward does, and what to say below the line."""
+    edge, times = mistake.edge, number(factor)
+    if mistake.ordinal is not None:
+        return mistake.code, mistake.says + f", times {times}" * (factor != 1), f"the rule of {edge.step.name} is wrong"
+    several = edge.position >= 0 and not edge.alone and sum(e >= 0 for e in edge.step.edges) > 1
+    through = "{own} in {out}" if several else "{out}"
+    gradient = f"the gradient that flows through {through}"
+    missing = f"ignores how the output depends on {through}, as if it were a constant"
+    if edge.position == Edge.INCOMING:
+        gradient = f"the incoming gradient of out[{edge.output}]"
+        missing = f"does not use {gradient}"
+    if factor == 0:
+        return "GC117", missing, "its share of the gradient is missing: factor 0"
+    if factor == -1:
+        return "GC118", f"takes {gradient} with the wrong sign", "its share has the wrong sign"
+    says, detail = f"takes {times} times {gradient}", f"its share is {times} times what it should be"
+    if summed(edge) > 1 and any(abs(c * summed(edge) - 1) < SCREEN for c in (factor, 1 / factor)):
+        return "GC112", says, f"{detail}: the number of elements there, as of a mean for a sum"
+    return "GC118", says, detail
+
+
+def called(tape: Tape, value: int, names: Sequence[str], within: Spot | None = None) -> str:
+    """What the user's code calls a value: the name of an input, of a variable, or the expression.
+
+    A value that the operation at `within` makes of its operand on the way, such as a transpose, goes by the operand.
+    """
+    if value < len(names):
+        return names[value]
+    step = tape.maker(value)
+    if step is None or step.spot is None:
+        return "a value on the way"
+    if step.spot == within and len(step.edges) == 1:
+        return called(tape, step.edges[0], names, within) + ".T" * (step.name == "transpose")
+    place = place_of(step.spot)
+    if composite(tape, step) and any(value in s.edges and s.spot == step.spot for s in tape.recording.steps):
+        return quoted_step(tape, step)
+    assigned = ASSIGNED.match(place.source)
+    if assigned and place.column == assigned.end() and place.end_column >= len(place.source.split("#")[0].rstrip()):
+        variables = [name.strip() for name in assigned[1].split(",")]
+        if len(variables) == len(step.values):
+            return variables[value - step.first]
+    return quoted(place, step.name)
+
+
+def other_operand(tape: Tape, edge: Edge, names: Sequence[str]) -> str:
+    """What the user's code calls the other one of two operands."""
+    others = [e for k, e in enumerate(edge.step.edges) if k != edge.position and e >= 0]
+    if others:
+        return called(tape, others[0], names, edge.step.spot)
+    constant = edge.other if edge.position >= 0 else None
+    if constant is None:
+        return "that is constant"
+    if not np.ndim(constant):
+        return f"{float(np.real(constant)):.6g}".replace("-", "−")
+    alike = [name for name, x in zip(names, tape.recording.arrays, strict=False) if np.array_equal(x, constant)]
+    return alike[0] if alike else "that is constant"
+
+
+def composite(tape: Tape, step: Step) -> bool:
+    """Whether it is one of several operations that one call of the user's makes, such as those of a GELU."""
+    steps = tape.recording.steps
+    at = bisect_left(steps, step.first, key=lambda s: s.first)
+    around = [itertools.takewhile(lambda s: s.spot == step.spot, part) for part in (steps[at:], steps[:at][::-1])]
+    return step.spot is not None and len({s.name for s in itertools.chain(*around)}) > 1
+
+
+def quoted_step(tape: Tape, step: Step) -> str:
+    """The expression that an operation computes, or that it takes part in."""
+    text = quoted(place_of(step.spot), step.name)
+    return f"the {step.name} inside {text}" if composite(tape, step) else text
+
+
+def quoted(place: Place, name: str) -> str:
+    """An expression of the source, shortened if it is too long, or the name of the operation where it is not known."""
+    text = place.source[place.column : place.end_column]
+    whole = len(text) <= LONGEST and not text.endswith(("(", ","))
+    return f"`{text if whole else text[:LONGEST] + '…'}`" if text else name
+
+
+def number(c: float) -> str:
+    """A factor in words: 2, 1/2, −6/5, 0.314159."""
+    fraction = Fraction(c).limit_denominator(1000)
+    near = abs(float(fraction) - c) <= 1e-9 * abs(c)
+    return (str(fraction) if near else f"{c:.6g}").replace("-", "−")

@@ -1,0 +1,120 @@
+"""The likely cause of a wrong gradient: what the tape explains, else a hypothesis that makes the right gradient of the
+analytic one.
+
+Both are held against the gradients for several random cotangents, element by element. What does not reproduce them is
+not printed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from gradcheck.backends.base import Array
+from gradcheck.causes.explain import explain
+from gradcheck.causes.hypotheses import HYPOTHESES
+from gradcheck.causes.hypothesis import Subject
+from gradcheck.checking.arrays import module_of, only
+from gradcheck.checking.derivative import QUICK, quick
+from gradcheck.checking.noise import from_close_values
+from gradcheck.checking.point import Point
+from gradcheck.checking.probe import ROUNDING, Probe, Prober
+from gradcheck.result import Diagnosis
+
+OF_BUDGET = 10
+"""The search on the tape takes a tenth of what naming may cost."""
+COTANGENTS = 2
+"""Random ones that a hypothesis has to hold for: with one, any number can be explained."""
+
+
+def causes(prober: Prober, wrong: Sequence[int], probe: Probe, budget: float) -> Iterator[Diagnosis]:
+    """What explains the gradients of the inputs that are `wrong`: of all at once by the tape, or one by one.
+
+    Without a tape the right gradient is found column by column, as long as `budget` evaluations allow it.
+    """
+    point = prober.point
+    claims = [(probe.cotangent, probe.gradients)] if probe.wrong is not None else []
+    claims += [prober.claimed() for _ in range(COTANGENTS - len(claims))]
+    cotangents, claimed = zip(*claims, strict=True)
+    taped = [point.by_tape(u) for u in cotangents] if point.witnessed else []
+    rounding: list[Sequence[Array]] = []
+    if point.witnessed:  # that of one cotangent is as large as that of another, if not at the same elements
+        known = probe.comparison.bounds if probe.comparison is not None else ()
+        rounding = [known or [0 * abs(t) for t in taped[0]]]
+        rounding.append([module_of(r).full_like(r, r.max(initial=0.0)) for r in rounding[0]])
+        if any(bool((g[number] != 0).any()) for g in claimed for number in wrong):
+            explained = list(explained_by_tape(point, [*claims, prober.claimed()], rounding[0], budget / OF_BUDGET))
+            yield from explained
+            wrong = [k for k in wrong if not any(point.problem.names[point.moved[k]] in d.inputs for d in explained)]
+    for number in wrong:
+        cost = 0 if point.witnessed else 4 * point.x[number].size
+        if cost > budget:
+            continue
+        budget -= cost
+        values, bars = ([given[number] for given in of_all] for of_all in (taped, rounding))
+        if not point.witnessed:
+            values, bars = by_columns(prober, probe, number, cotangents)
+        subject = Subject(
+            number=number,
+            names=[point.problem.names[k] for k in point.moved],
+            inputs=point.x,
+            outputs=point.outputs,
+            cotangents=cotangents,
+            claimed=claimed,
+            truth=values,
+            bars=[b + ROUNDING * abs(v).max(initial=0.0) for b, v in zip(bars, values, strict=True)],
+            vjp=point.vjp,
+            wrong=wrong,
+        )
+        if subject.holds(subject.gradients):  # the bounds are too wide to tell them from the right ones
+            continue
+        with np.errstate(all="ignore"):  # hypotheses try the logarithm of whatever there is
+            found = next((held for hypothesis in HYPOTHESES for held in hypothesis(subject)), None)
+        if found is not None:
+            yield subject.diagnosis(*found)
+
+
+def explained_by_tape(
+    point: Point, claims: Sequence[tuple[Array, Sequence[Array]]], rounding: Sequence[Array], walks: float
+) -> Sequence[Diagnosis]:
+    """The mistakes on the tape that reproduce what backward gives for some cotangents, each with its line.
+
+    `rounding` is that for the first of them, per moved input; no more than so many walks over the tape are taken.
+    """
+    tape = point.recorded(point.inputs, lines=True)
+    if tape is None:
+        return []
+
+    def of_all(values: Sequence[Array]) -> list[Array | None]:
+        found = dict(zip(point.moved, values, strict=True))
+        return [found.get(k) for k in range(len(point.inputs))]
+
+    pairs = [(point.outputs.split(u), of_all(gradients)) for u, gradients in claims]
+    return explain(tape, point.problem.reruns, pairs, point.problem.names, of_all(rounding), walks)
+
+
+def by_columns(
+    prober: Prober, probe: Probe, number: int, cotangents: Sequence[Array]
+) -> tuple[list[Array], list[Array]]:
+    """The right gradients of an input by differences, one per cotangent, and their bars."""
+    point, x = prober.point, prober.point.x[number]
+    xp = module_of(x)
+    noise = (
+        probe.derivative.noise
+        if probe.by_rows
+        else from_close_values(point.line(point.direction(prober.random)), False)
+    )
+    step = max(QUICK, sorted(probe.derivative.step.tolist())[probe.derivative.step.size // 2])
+    parts, dtype = ([1.0, 1j], x.dtype) if x.dtype.kind == "c" else ([1.0], "float64")
+    values = [xp.zeros(x.size, dtype) for _ in cotangents]
+    bars = [xp.zeros(x.size) for _ in cotangents]
+    for index, size in enumerate(point.scales[number].reshape(-1).tolist()):
+        for part in parts:
+            d = xp.zeros(x.size, dtype)
+            d[index] = part * size
+            found = quick(point.line(only(number, d.reshape(x.shape), point.x)), noise, step)
+            for k, u in enumerate(cotangents):
+                values[k][index] += part * float((u * found.value).sum()) / size
+                bars[k][index] += float((abs(u) * found.bar).sum()) / size
+    return [v.reshape(x.shape) for v in values], [b.reshape(x.shape) for b in bars]

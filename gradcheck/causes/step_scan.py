@@ -1,0 +1,47 @@
+"""The differences of one entry at all steps, for a reader to see how the numerical value came about."""
+
+from __future__ import annotations
+
+from gradcheck.checking.arrays import module_of, only
+from gradcheck.checking.derivative import derivative_of
+from gradcheck.checking.line import RATIO, USUAL, Scan
+from gradcheck.checking.point import SUM_OF_OUTPUTS, Entry, OutOfTimeError
+from gradcheck.checking.probe import Prober
+from gradcheck.result import StepScan
+
+
+def steps_of(prober: Prober, entry: Entry) -> StepScan | None:
+    """The scan of `entry`; None where it is none of the real Jacobian, where time is up, or where nothing is seen."""
+    point = prober.point
+    if entry.output == SUM_OF_OUTPUTS or point.complex:
+        return None
+    x, xp = point.x[entry.input], module_of(point.x[entry.input])
+    scale = float(point.scales[entry.input].reshape(-1)[entry.index])
+    direction = xp.zeros(x.size)
+    direction[entry.index] = scale
+    moved = only(entry.input, direction.reshape(x.shape), point.x)
+    scan = Scan(point.line(moved, point.outputs.unit(entry.output)))
+    try:
+        noise = prober.noise(scan, whole=True)
+        scan.extend(USUAL)
+    except OutOfTimeError:
+        return None
+    found = derivative_of(scan, noise)
+    value, bar = float(found.both.value[0]), float(found.both.bar[0])
+    if not bar < float("inf") or bool(found.kinked[0]):
+        return None
+    rows = [(RATIO**k, *(float(sample.change[0]) for sample in scan.samples[k])) for k in USUAL]
+    named = point.named(entry)
+    return StepScan(
+        input=named.input,
+        index=named.index,
+        output=named.output,
+        output_index=named.output_index,
+        analytic=entry.analytic,
+        steps=tuple(h * scale for h, _, _ in rows),
+        differences=tuple((ahead - behind) / (2 * h * scale) for h, ahead, behind in rows),
+        rounding=tuple(float(noise.reshape(-1)[0]) / (h * scale) for h, _, _ in rows),
+        chosen=RATIO ** int(found.step[0]) * scale,
+        value=value / scale,
+        bar=bar / scale,
+    )

@@ -1,0 +1,115 @@
+"""Arrays of any module, dtype and shape: their precision, and many of them as one flat real vector."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+Array = Any
+"""An array of the backend at hand (NumPy, CuPy); its own module computes with it."""
+
+EPS = 2.0**-52
+"""The spacing of float64 at 1."""
+EPSILON = {
+    "float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float64": EPS, "complex64": 2.0**-23,
+    "complex128": EPS,
+}  # fmt: skip
+"""The spacing of the numbers of a dtype at 1: 2 to the power of minus the bits after the point."""
+FLOAT32 = EPSILON["float32"]
+SMALLEST = {
+    "float16": 2.0**-14, "bfloat16": 2.0**-126, "float32": 2.0**-126, "float64": 2.0**-1022,
+    "complex64": 2.0**-126, "complex128": 2.0**-1022,
+}  # fmt: skip
+"""The smallest normal number of a dtype: below it the spacing of numbers does not shrink."""
+
+RANDOM_SIGNS = 5.0
+"""A sum of bounded errors with random signs exceeds the root of the sum of their bounds' squares so many times once in
+100,000 (Hoeffding 1963: 2 exp(−5² / 2)), and FAIL takes two looks. The signs are those of cotangent and direction."""
+
+
+def module_of(array: Array) -> Any:
+    """The array module (NumPy, CuPy) of an array."""
+    return np if isinstance(array, np.ndarray) else import_module(type(array).__module__.partition(".")[0])
+
+
+def spacing(array: Array) -> float:
+    """The relative spacing of an array's floating dtype."""
+    return EPSILON[array.dtype.name]
+
+
+def wide(array: Array) -> Array:
+    """A floating array in float64, a complex one in complex128; others unchanged."""
+    if array.dtype.kind not in "fcV":  # V: bfloat16
+        return array
+    return array.astype("complex128" if array.dtype.kind == "c" else "float64", copy=False)
+
+
+def only(number: int, value: Array, arrays: Sequence[Array]) -> list[Array | None]:
+    """A direction, or masks, over `arrays` of which one alone takes part."""
+    return [value if k == number else None for k in range(len(arrays))]
+
+
+def flat(arrays: Sequence[Array]) -> Array:
+    """All elements of `arrays` in one vector; complex if one of them is."""
+    xp = module_of(arrays[0])
+    return xp.concatenate([a.reshape(-1) for a in arrays]) if len(arrays) > 1 else arrays[0].reshape(-1)
+
+
+def unflat(vector: Array, like: Sequence[Array]) -> list[Array | None]:
+    """A flat vector cut into arrays like those given; None for those that are zero throughout."""
+    parts: list[Array | None] = []
+    start = 0
+    for array in like:
+        part = vector[start : start + array.size].reshape(array.shape)
+        parts.append(part if bool((part != 0).any()) else None)
+        start += array.size
+    return parts
+
+
+def place_in(arrays: Sequence[Array], position: int) -> tuple[int, int]:
+    """Which of the arrays, and which element of it, stands at a position of their flat vector."""
+    for number, array in enumerate(arrays):
+        if position < array.size:
+            return number, position
+        position -= array.size
+    raise IndexError(position)
+
+
+def real(vector: Array) -> Array:
+    """A vector in float64, in memory of its own; of a complex one, real and imaginary parts in turn."""
+    if vector.dtype.kind == "c":
+        return vector.astype("complex128").view("float64")
+    return vector.astype("float64")
+
+
+def shares(gradient: Array, direction: Array) -> Array:
+    """conj(gradient) · direction, element by element; 0 where the direction is, also if the gradient is infinite."""
+    found = (gradient.conj() if gradient.dtype.kind == "c" else gradient) * direction
+    return found if np.isfinite(complex(found.sum())) else module_of(found).where(direction != 0, found, 0)
+
+
+def inner(gradient: Array, direction: Array) -> float:
+    """Re Σ conj(gradient) · direction: the derivative along the direction."""
+    return float(shares(gradient, direction).real.sum())
+
+
+def root_of_squares(terms: Array) -> float:
+    """The root of the sum of squares, also where squares would leave the range of float64."""
+    sizes = abs(terms)
+    unit = float(sizes.max()) if sizes.size else 0.0
+    if not 0 < unit < np.inf:
+        return unit
+    sizes /= unit
+    sizes *= sizes
+    return unit * math.sqrt(float(sizes.sum()))
+
+
+def distance(a: Array, b: Array) -> Array:
+    """|a − b|; 0 where both are equal, infinities included; inf where one alone is not finite."""
+    apart = abs(a - b)
+    xp = module_of(apart)
+    return xp.where(a == b, 0.0, xp.where(np.isnan(apart), np.inf, apart))

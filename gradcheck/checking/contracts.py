@@ -1,0 +1,191 @@
+"""Rules that a backward must keep beside being the derivative: each broken one is a code with what was seen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from gradcheck.checking.arrays import FLOAT32, SMALLEST, Array, module_of, spacing
+from gradcheck.checking.cotangents import even_weights
+from gradcheck.checking.point import Point
+from gradcheck.checking.problem import Observation
+from gradcheck.foreign import text_of
+from gradcheck.result import Diagnosis
+
+Gradients = list[Array | None]
+
+LINEARITY_UNITS = 2.0**10
+"""Units in the last place, relative to the largest element, that separate sums of gradients may be off."""
+BOTH_SIDES = 8.0
+"""How many times the rounding of the whole that of both sides is at most: 3 b(g) and b(h) are rounded too."""
+FACTOR = -3.0
+"""Of cotangents: neither 0 nor 1, and negative, so that a clipped or a squared cotangent shows."""
+
+
+@dataclass
+class Contracts:
+    """The rules, held against one problem at one point."""
+
+    at: Point
+    random: np.random.Generator
+    in_place: tuple[str, ...] = ()
+    """Inputs that forward changed by in-place operations: allowed, but the cause if the gradient is wrong."""
+    claims: list[tuple[Array, list[Array]]] = field(default_factory=list)
+    """Random cotangents that were run, with the gradients of the moved inputs."""
+
+    def broken(self) -> list[Diagnosis]:
+        """What is broken, the cause before its consequences."""
+        point = self.at
+        g = self.cotangent()
+        seen = point.problem.observe(point.outputs.split(g)) if point.problem.observe else None
+        observed = self.observed(seen) if seen else []
+        found = self.forward_repeats(seen if point.as_given else None)
+        if not found:
+            of_g = self.gradients(g)
+            found = self.backward_repeats(g, of_g, seen)
+            del seen  # as large as the inputs, the outputs and the gradients
+            found = found or [*self.linear(g, of_g), *self.undefined_cotangents()]
+        return [*observed, *found]
+
+    # ----------------------------------------------------------------- helpers
+    def cotangent(self) -> Array:
+        """A random signed cotangent of all outputs that have a derivative, flat."""
+        return even_weights(self.at.outputs.vector, self.random)
+
+    def gradients(self, cotangent: Array) -> Gradients:
+        """What backward gives at the point."""
+        self.at.spent.on(vjps=1)
+        return self.at.gradients(self.at.inputs, self.at.outputs.split(cotangent))
+
+    def named(self, differ: Callable[[int], bool]) -> tuple[str, ...]:
+        """The inputs for which `differ` holds."""
+        return tuple(self.at.problem.names[k] for k in self.at.moved if differ(k))
+
+    # ----------------------------------------------------------------- the rules
+    def forward_repeats(self, seen: Observation | None) -> list[Diagnosis]:
+        """The same inputs give the same outputs, bit by bit; what was seen is the second time."""
+        point = self.at
+        first = point.outputs.arrays if point.problem.outputs is None else point.problem.outputs
+        again = seen.outputs if seen and seen.outputs is not None else None
+        if again is None:
+            inputs = point.inputs if point.problem.outputs is None else point.problem.inputs
+            again = point.problem.forward(list(inputs))
+        pairs = zip(first, again, point.problem.output_names, strict=True)
+        names = [name for a, b, name in pairs if not same(a, b)]
+        return [Diagnosis.of("GC131", f"two calls give different values of {', '.join(names)}")] if names else []
+
+    def backward_repeats(self, g: Array, once: Gradients, seen: Observation | None) -> list[Diagnosis]:
+        """The same cotangents give the same gradients, bit by bit; what was seen is one of both times."""
+        point = self.at
+        first = seen.gradients if seen is not None else None
+        if first is None or not point.as_given:
+            first = self.gradients(g)
+        elif point.casts_left_out:  # what was seen is with the casts
+            once = point.problem.vjp(list(point.inputs), point.outputs.split(g))
+        names = self.named(lambda k: not same(once[k], first[k]))
+        text = "two calls with the same cotangent give different gradients"
+        return [Diagnosis.of("GC132", text, names)] if names else []
+
+    def linear(self, g: Array, of_g: Gradients) -> list[Diagnosis]:
+        """b(a·g + h) = a·b(g) + b(h), and b(0) = 0."""
+        h = self.cotangent()
+        of_h = self.gradients(h)
+        self.claims = [(u, self.at.of_moved(found)) for u, found in ((h, of_h), (g, of_g))]
+        if not all(finite(a) for a in (*of_g, *of_h)):
+            return []
+        mixed = FACTOR * g + h
+        whole = self.gradients(mixed)
+        if not all(finite(a) for a in whole):  # three times as large is too large for the dtype
+            return []
+
+        def apart(k: int, rounding: float = 0.0) -> bool:
+            return not close(whole[k], of_g[k], FACTOR, of_h[k], rounding)
+
+        names = self.named(apart)
+        if names:
+            rounding = dict(zip(self.at.moved, self.rounding(mixed), strict=True))
+            names = self.named(lambda k: apart(k, BOTH_SIDES * rounding[k]))
+        if names:
+            return [Diagnosis.of("GC110", f"b({FACTOR:g}·g + h) is not {FACTOR:g}·b(g) + b(h)", names)]
+        zero = self.gradients(0 * g)
+        names = self.named(lambda k: zero[k] is not None and bool((zero[k] != 0).any()))  # type: ignore[union-attr]
+        text = "a cotangent of zeros does not give a gradient of zeros"
+        return [Diagnosis.of("GC110", text, names)] if names else []
+
+    def rounding(self, cotangent: Array) -> list[float]:
+        """Per moved input, how far an entry of the gradient may be off by rounding at most.
+
+        Where nothing is seen of a backward it may round to the dtype that the inputs were given in, or to float32.
+        """
+        if self.at.opaque:
+            coarsest = max([FLOAT32, *(spacing(self.at.problem.inputs[k]) for k in self.at.moved)])
+            return [LINEARITY_UNITS / 16 * coarsest * float(abs(g).max(initial=0)) for g in self.at.vjp(cotangent)]
+        measured = self.at.measured_claim(cotangent, self.random)
+        measured.draw()
+        return [float(bound.max(initial=0.0)) for bound in measured.bounds()]
+
+    def undefined_cotangents(self) -> list[Diagnosis]:
+        """An output that takes no part in the loss counts as one with a cotangent of zeros."""
+        if len(self.at.outputs.active) < 2:
+            return []
+        problem, inputs, whole = self.at.problem, list(self.at.inputs), self.at.outputs.split(self.cotangent())
+        for k in self.at.outputs.active:
+            name = problem.output_names[k]
+            alone = [u if j == k else None for j, u in enumerate(whole)]
+            zeros = [u if j == k or u is None else module_of(u).zeros_like(u) for j, u in enumerate(whole)]
+            try:
+                undefined = problem.vjp(inputs, alone)
+            except Exception as error:
+                said = text_of(error)
+                text = f"backward raises {type(error).__name__} when only {name} takes part in the loss: {said}"
+                return [Diagnosis.of("GC136", text)]
+            with_zeros = problem.vjp(inputs, zeros)
+            names = self.named(lambda i, u=undefined, z=with_zeros: not close(u[i], z[i], 1.0, None))  # type: ignore[misc]
+            if names:
+                text = f"when only {name} takes part in the loss, zeros give another gradient"
+                return [Diagnosis.of("GC136", text, names)]
+        return []
+
+    def observed(self, seen: Observation) -> list[Diagnosis]:
+        """Nothing but the result changes: inputs, cotangents and saved tensors stay as they were."""
+        self.in_place = seen.changed_in_place
+        rows = [
+            ("GC133", seen.changed_by_forward, "forward writes into"),
+            ("GC134", seen.changed_by_backward, "backward writes into"),
+            ("GC135", seen.aliased, "backward returns the memory of"),
+        ]
+        return [Diagnosis.of(code, f"{text} {', '.join(names)}", names) for code, names, text in rows if names]
+
+
+def finite(a: Array | None) -> bool:
+    """Whether all elements are finite; None has none."""
+    return a is None or bool((abs(a) < np.inf).all())
+
+
+def same(a: Array | None, b: Array | None) -> bool:
+    """Whether two arrays, or missing ones, are equal but for the order of sums, which a GPU leaves to chance."""
+    if a is None or b is None:
+        return a is None and b is None
+    if a.shape != b.shape:
+        return False
+    if bool(((a == b) | ((a != a) & (b != b))).all()):
+        return True
+    return a.dtype.kind in "fcV" and close(a, b, 1.0, None)
+
+
+def close(whole: Any, part: Any, factor: float, rest: Any, rounding: float = 0.0) -> bool:
+    """Whether whole = factor · part + rest up to rounding, relative to the largest element; None counts as zeros.
+
+    `rounding` is what was measured of it.
+    """
+    given = [a for a in (whole, part, rest) if a is not None]
+    if not given or not given[0].size:
+        return True
+    whole, part, rest = (given[0].dtype.type(0) if a is None else a for a in (whole, part, rest))
+    size = max(float(abs(whole).max()), abs(factor) * float(abs(part).max()), float(abs(rest).max()))
+    eps = LINEARITY_UNITS * max(spacing(a) for a in given)
+    bar = eps * size + rounding + SMALLEST["float64"]  # below which digits are lost
+    return bool(np.isfinite(size)) and float(abs(whole - (factor * part + rest)).max()) <= bar

@@ -1,0 +1,140 @@
+"""A recorded call as a graph of numbered values, and the walk that pulls cotangents back through it."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from gradcheck.backends.base import Array, Recording, Step
+from gradcheck.checking.arrays import EPSILON, wide
+
+CANCELLED = 16
+"""Units of rounding, of what it was added up from, below which a cotangent counts as 0. A sum of n terms that cancels
+leaves about √n of them where the terms add up to n; a chain of ten operations leaves ten."""
+
+
+Passed = tuple[Step, list[Array | None], list[tuple[int, int, Array]]]
+"""An operation on the walk, the cotangents of its outputs, and what `Step.pull` gives for them."""
+
+Flows = dict[str, dict[int, Array]]
+"""Cotangents of values by number, by the name of the operation that makes them, "" for none."""
+
+
+class Graph:
+    """The walk over a recording."""
+
+    def __init__(self, recording: Recording, dead: frozenset[int] = frozenset()) -> None:
+        self.recording = recording
+        self.dead = dead
+        """The numbers of outputs of operations that nothing is pulled back through."""
+        self.walks = 0.0
+        """How often it was walked over, or the like was done."""
+        self.flowing: dict[int, tuple[Sequence[Array | None], Flows]] = {}
+        """The cotangents whose `flows` were asked for, and these, by identity."""
+
+    @cached_property
+    def coarsest(self) -> float:
+        """The largest ε of a floating dtype on the way, inputs included."""
+        return max((EPSILON.get(array.dtype.name, 0.0) for array in self.recording.arrays), default=0.0)
+
+    def maker(self, number: int) -> Step | None:
+        """The operation that made a value; None for an input."""
+        steps = self.recording.steps
+        found = bisect_right(steps, number, key=lambda step: step.first)
+        return steps[found - 1] if found else None
+
+    @cached_property
+    def equals(self) -> dict[Step, frozenset[Step]]:
+        """The operations that compute the same of the same, such as both differences in (a − b) (a − b), each with
+        all of them."""
+        first: dict[int, int] = {}
+        groups: dict[Any, list[Step]] = {}
+        for step in self.recording.steps:
+            values = tuple((v.shape, v.dtype.name, hash(v.tobytes())) for v in step.values)
+            group = groups.setdefault((step.name, tuple(first.get(e, e) for e in step.edges), values), [])
+            group.append(step)
+            first |= {step.first + k: group[0].first + k for k in range(len(step.values))}
+        return {step: frozenset(group) for group in groups.values() if len(group) > 1 for step in group}
+
+    @cached_property
+    def runs(self) -> list[list[Step]]:
+        """The operations of one line that is run several times."""
+        found: dict[Any, list[Step]] = {}
+        for step in self.recording.steps:
+            found.setdefault((step.name, step.spot or step.first), []).append(step)
+        return [steps for steps in found.values() if len(steps) > 1]
+
+    def starts(self, cotangents: Sequence[Array | None]) -> dict[int, Array]:
+        """The cotangents by the numbers of the outputs, in double precision."""
+        starts: dict[int, Array] = {}
+        for end, u in zip(self.recording.ends, cotangents, strict=True):
+            if end >= 0 and u is not None:
+                u = u.astype("complex128" if self.recording.arrays[end].dtype.kind == "c" else "float64", copy=False)
+                starts[end] = u if end not in starts else starts[end] + u
+        return starts
+
+    def walk(self, pending: dict[int, Array]) -> Iterator[Passed]:
+        """The operations that cotangents reach, the last one first. What the caller changes in `pulled` flows on.
+
+        `pending` are the cotangents of any values, by number; in the end, those of the inputs.
+        """
+        self.walks += 1
+        with np.errstate(all="ignore"):
+            for step in reversed(self.recording.steps):
+                given = [pending.pop(step.first + k, None) for k in range(len(step.values))]
+                if step.first in self.dead or all(g is None for g in given):
+                    continue
+                pulled = list(step.pull(given))
+                yield step, given, pulled
+                for _, number, cotangent in pulled:
+                    pending[number] = pending[number] + cotangent if number in pending else cotangent
+
+    def flows(self, cotangents: Sequence[Array | None]) -> Flows:
+        """The cotangents of the outputs of all operations by their names, and of the inputs; had once for the same."""
+        if id(cotangents) not in self.flowing:
+            pending, found = self.starts(cotangents), Flows()
+            for step, given, _ in self.walk(pending):
+                if len(given) == 1:
+                    found.setdefault(step.name, {})[step.first] = given[0]
+            self.flowing[id(cotangents)] = cotangents, found | {"": pending}
+        return self.flowing[id(cotangents)][1]
+
+    def pulled(self, pending: dict[int, Array]) -> list[Array]:
+        """The cotangents of the inputs, zeros where none flows, for cotangents of any values, by number."""
+        for _ in self.walk(pending):
+            pass
+        return self.filled(pending)
+
+    def filled(self, found: dict[int, Array]) -> list[Array]:
+        """One array per input, zeros for those that are not there."""
+        return [found[k] if k in found else wide(self.recording.arrays[k] * 0) for k in range(self.recording.inputs)]
+
+    def gradient(self, cotangents: Sequence[Array | None]) -> list[Array]:
+        """The cotangents of the inputs, zeros where none flows, in float64 or complex128.
+
+        `cotangents` are one per output, of its shape; None for an output that takes no part.
+        """
+        return self.pulled(self.starts(cotangents))
+
+
+def dead_steps(graph: Graph, cotangents: Sequence[Array | None]) -> frozenset[int]:
+    """The operations whose output the result does not depend on, because it cancels: the maximum in a stable softmax.
+
+    A mistake elsewhere keeps it from cancelling on the tape, but not in a backward that was written without it.
+    """
+    sizes: dict[int, float] = {}
+    dead = set()
+    for step, given, pulled in graph.walk(graph.starts(cotangents)):
+        cotangent = given[0]
+        if len(given) == 1 and cotangent is not None and cotangent.size:
+            added_up = sizes.get(step.first, 0.0)
+            if added_up and float(abs(cotangent).max()) <= CANCELLED * graph.coarsest * added_up:
+                dead.add(step.first)
+            summed = float(abs(cotangent).sum()) if step.name in ("add", "subtract") else 0.0
+            for _, number, r in pulled:
+                sizes[number] = sizes.get(number, 0.0) + max(float(abs(r).max(initial=0)), summed / max(r.size, 1))
+    return frozenset(dead)

@@ -1,0 +1,291 @@
+"""Where the function has no derivative: the gradient has to lie between the one-sided ones, and be right beside them.
+
+A gradient is one of many at a kink (an element of Clarke's subdifferential, 1983) only if along every direction it is
+between the derivatives at points as near as one likes. Their gradients are the tape's, exact; where there is no tape
+they are differences. Along a direction d the points x ± δ·d are among them: where the function is convex or concave
+their slopes are the whole range (Rockafellar 1970).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gradcheck.checking.arrays import Array, flat, inner, module_of, place_in, real
+from gradcheck.checking.decide import Decision
+from gradcheck.checking.found import MOST_NAMED, listed
+from gradcheck.checking.line import Line
+from gradcheck.checking.noise import by_perturbation, from_close_values
+from gradcheck.checking.point import Entry, Point
+from gradcheck.checking.probe import Probe, Prober
+from gradcheck.checking.tape_comparison import Masks
+
+DIRECTIONS, ONE_SIGN = 8, 2
+"""Along which a gradient has to be between the slopes: one that is outside for half of the directions, as where both of
+two tied maxima take all, passes all of them once in 2^8. Along those of one sign the shares of tied elements add up, so
+that a gradient which gives all of it to each is outside whatever is drawn."""
+WITHOUT_TAPE = 5
+"""Directions where each slope takes two evaluations."""
+MOST_OUTPUTS = 16
+"""Kinked outputs that are looked at by themselves, drawn at random."""
+NEAR = 2.0**-30
+"""How far off the points are, relative to the inputs' scale: rounding (2^-52) does not lead across a kink, curvature of
+the inputs' scale changes a slope by this share alone."""
+AT_ZERO = (2.0**-300, 2.0**-120, 2.0**-60, NEAR)
+"""The same for elements that are exactly 0, which have no scale of their own: the first that the outputs respond to."""
+NEAR_BY_DIFFERENCES, STEP = 2.0**-20, 2.0**-30
+"""The same where slopes are differences, and their step: 1,024 times smaller, so that few reach over a kink."""
+CLOSE = 1e-5
+"""How far apart slopes may be that belong to one smooth piece, relative to the largest: curvature up to 10,000 times the
+inputs' scale, at `NEAR`; ten times the distance by differences."""
+JUMPS = 2.0**10
+"""A change of an output between two such points that is so many times what its slopes explain is a jump."""
+AFFECTED = 2.0**-6
+"""How far elements are moved to see which outputs depend on them, relative to their scale."""
+BESIDE = 2.0**-7
+"""How far off, relative to the inputs' scale, a gradient is looked at once more."""
+
+
+@dataclass
+class Kinks:
+    """What was found: wrong entries, or where the kinks are, named; neither if there is none."""
+
+    wrong: list[Entry]
+    places: list[str]
+    kinked: Array
+    """The outputs that may have one, and are not to be compared with the tape."""
+    wrong_beside: tuple[Prober, Probe] | None = None
+    """A probe from a point beside, at which backward is wrong."""
+
+    @property
+    def text(self) -> str:
+        """Where the function has no derivative."""
+        return listed(self.places, max(int(self.kinked.sum()), len(self.places)))
+
+
+@dataclass
+class Pieces:
+    """The slopes of one output: ``along[i, j]`` is that at point j along direction i; points 2i and 2i + 1 are ahead and
+    behind along direction i."""
+
+    along: np.ndarray[Any, Any]
+    tolerance: float
+    jumps: bool
+    rows: Sequence[Sequence[Array]] | None = None
+    """The gradients at the points, where there is a tape."""
+
+    @property
+    def smooth(self) -> bool:
+        """Whether they are all of one piece."""
+        return not self.jumps and bool((np.ptp(self.along, axis=1) <= self.tolerance).all())
+
+    def ranges(self) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+        """Per direction, between which a gradient may be."""
+        low, high = self.along.min(axis=1), self.along.max(axis=1)
+        which = np.arange(len(self.along))
+        ahead, behind = self.along[which, 2 * which], self.along[which, 2 * which + 1]
+        convex = bool((ahead >= high - self.tolerance).all() and (behind <= low + self.tolerance).all())
+        concave = bool((ahead <= low + self.tolerance).all() and (behind >= high - self.tolerance).all())
+        # else what was not seen may lie beyond by as much as the pieces that were are apart
+        count = (np.diff(np.sort(self.along, axis=1), axis=1) > self.tolerance).sum(axis=1) + 1
+        spare = np.where((count > 2) & (not (convex or concave)), (high - low) / np.maximum(count - 1, 1), 0.0)
+        return low - spare - self.tolerance, high + spare + self.tolerance
+
+
+def kinked_by_tape(point: Point) -> list[Array] | None:
+    """Per moved input the elements that feed an operation at its kink, as the tape tells; None if none do."""
+    tape = point.tape
+    if tape is None:
+        return None
+    masks = [np.isnan(g) for g in point.by_tape(point.outputs.vector * 0 + 1)]  # 0 times a slope without bound
+    for kink in tape.kinks:
+        for number, k in enumerate(point.moved):
+            if kink.inputs[k] is not None:
+                masks[number] |= kink.inputs[k]
+    masks = [m & ~h for m, h in zip(masks, point.held, strict=True)] if point.held else masks
+    return masks if any(bool(m.any()) for m in masks) else None
+
+
+def judged(prober: Prober, masks: Masks | None) -> Kinks:
+    """Hold the gradient against the slopes at points nearby, over the elements in `masks`."""
+    point, random = prober.point, prober.random
+    xp = module_of(point.outputs.vector)
+    affected = xp.zeros(point.outputs.vector.size, bool)
+    for _ in range(2):
+        line = point.line(point.direction(random, masks))
+        affected |= (line.at(AFFECTED).change != 0) | (line.at(-AFFECTED).change != 0)
+    which = xp.flatnonzero(affected).tolist()
+    if len(which) > MOST_OUTPUTS:
+        which = sorted(random.choice(np.asarray(which), MOST_OUTPUTS, replace=False).tolist())
+    directions = [point.direction(random, masks) for _ in range(DIRECTIONS if point.tape else WITHOUT_TAPE)]
+    for direction in [point.direction(random, masks) for _ in range(ONE_SIGN)]:
+        directions.append([d if d is None else abs(d) for d in direction])
+    found = (by_tape if point.tape is not None else by_differences)(prober, directions, which)
+    wrong, places, kinked = list[Entry](), list[str](), affected.copy()
+    for output, pieces in found.items():
+        one = point.outputs.unit(output)
+        gradients = point.vjp(one)
+        low, high = pieces.ranges()
+        claims = [along(gradients, direction) for direction in directions]
+        outside = [i for i, claim in enumerate(claims) if not low[i] <= claim <= high[i]]
+        kinked[output] = not pieces.smooth
+        if pieces.smooth and point.tape is not None:  # an operation's own rule may be wrong there, as that of sign at 0
+            taped = [along(point.by_tape(one), direction) for direction in directions]
+            kinked[output] = not all(a <= t <= b for a, t, b in zip(low, taped, high, strict=True))
+        if outside:
+            i = outside[0]
+            wrong.append(
+                entry_outside(point, directions[i], gradients, (float(low[i]), float(high[i])), output, claims[i])
+            )
+            kinked[output] = True
+        elif not pieces.smooth and len(places) < MOST_NAMED:
+            places.append(named(point, directions, pieces))
+    if wrong or not places:
+        return Kinks(wrong, [], kinked)
+    return Kinks([], places, kinked, beside_is_wrong(prober, masks))
+
+
+def along(gradients: Sequence[Array], direction: Sequence[Array | None]) -> float:
+    """The derivative along a direction."""
+    return sum(inner(g, d) for g, d in zip(gradients, direction, strict=True) if d is not None)
+
+
+# --------------------------------------------------------------------------- slopes at points nearby
+def offsets(
+    point: Point, directions: Sequence[Sequence[Array | None]], at_zero: float, near: float
+) -> list[list[Array]]:
+    """The points ahead and behind along each direction."""
+    points = []
+    for direction in directions:
+        for sign in (1.0, -1.0):
+            steps = [None if d is None else sign * module_of(x).where(x == 0, at_zero, near) * d
+                     for x, d in zip(point.x, direction, strict=True)]  # fmt: skip
+            points.append(
+                [x if s is None else module_of(x).asarray(x + s) for x, s in zip(point.x, steps, strict=True)]
+            )
+    return points
+
+
+def by_tape(prober: Prober, directions: Sequence[Sequence[Array | None]], outputs: Sequence[int]) -> dict[int, Pieces]:
+    """The slopes of some outputs from the tapes at the points."""
+    point = prober.point
+    chosen, here = np.asarray(outputs, dtype=int), point.outputs.vector
+    at_zero = NEAR
+    for size in AT_ZERO:
+        there = offsets(point, directions[:1], size, NEAR)[0]
+        values = point.vector(there) - here
+        at_zero = size
+        if bool((values[chosen] != 0).all()):
+            break
+    tapes = [(x, point.recorded(point.at(x))) for x in offsets(point, directions, at_zero, NEAR)]
+    known = [(x, tape) for x, tape in tapes if tape is not None]
+    noise = by_perturbation(point, directions[0], NEAR, prober.random)
+    around = abs(point.line(directions[0]).at(NEAR).change) / NEAR  # beside it slopes at elements that are 0 are small
+    moved = [x[d != 0] for x, d in zip(point.x, directions[0], strict=True) if d is not None]
+    reach = NEAR if any(bool((x != 0).any()) for x in moved) else at_zero
+    found = {}
+    for output in outputs if len(known) == len(tapes) else ():
+        cotangents = point.outputs.split(point.outputs.unit(output))
+        rows = [point.of_moved(tape.gradient(cotangents)) for _, tape in known]
+        along = np.array([[sum(inner(g, d) for g, d in zip(row, direction, strict=True) if d is not None) for row in rows]
+                          for direction in directions])  # fmt: skip
+        along = np.where(np.isfinite(along), along, 0.0)
+        values = np.array(
+            [float(real(flat([tape.outputs[k] for k in point.outputs.active]))[output]) for _, tape in known]
+        )
+        largest = float(abs(along).max())
+        jumps = float(abs(values - float(here[output])).max()) > JUMPS * (reach * largest + float(noise[output]))
+        size = largest if jumps else max(largest, float(around[output]))
+        found[output] = Pieces(along, CLOSE * size, jumps, rows)
+    return found
+
+
+def by_differences(
+    prober: Prober, directions: Sequence[Sequence[Array | None]], outputs: Sequence[int]
+) -> dict[int, Pieces]:
+    """The slopes of some outputs from differences at the points."""
+    point = prober.point
+    line = point.line(directions[0])
+    noise = (
+        by_perturbation(point, directions[0], STEP, prober.random) if not point.opaque else from_close_values(line, True)
+    )
+    points = offsets(point, directions, NEAR_BY_DIFFERENCES, NEAR_BY_DIFFERENCES)
+    xp = module_of(noise)
+    slopes = []
+    for direction in directions:
+        lines = [Line(point.forward, x, direction, point.outputs.vector) for x in points]
+        slopes.append(xp.stack([(a.at(STEP).change - a.at(-STEP).change) / (2 * STEP) for a in lines]))
+    changes = xp.stack([abs(point.vector(x) - point.outputs.vector) for x in points]).max(axis=0)
+    found = {}
+    for output in outputs:
+        along = np.array([[float(v) for v in rows[:, output].tolist()] for rows in slopes])
+        along = np.where(np.isfinite(along), along, 0.0)
+        rounding, largest = float(noise[output]) / STEP, float(abs(along).max())
+        jumps = float(changes[output]) > JUMPS * (NEAR_BY_DIFFERENCES * largest + float(noise[output]))
+        found[output] = Pieces(along, rounding + CLOSE * largest, jumps)
+    return found
+
+
+# --------------------------------------------------------------------------- what is told of them
+def entry_outside(
+    point: Point,
+    direction: Sequence[Array | None],
+    gradients: Sequence[Array],
+    between: tuple[float, float],
+    output: int,
+    claim: float,
+) -> Entry:
+    """The entry that carries most of a claim that lies outside of a range; its derivative is the nearer end."""
+    low, high = between
+    moves = [(k, d) for k, d in enumerate(direction) if d is not None and d.size]
+    number, d = max(moves, key=lambda move: float(abs(gradients[move[0]] * move[1]).max()))
+    parts = abs(gradients[number] * d)
+    if not bool((parts > 0).any()):  # nothing is given: then to what moves most
+        number, d = max(moves, key=lambda move: float(abs(move[1]).max()))
+        parts = abs(d)
+    index = int(parts.argmax())
+    step = float(d.reshape(-1)[index].real)
+    own = float(gradients[number].reshape(-1)[index].real)
+    value = own + ((low if claim < low else high) - claim) / step
+    return Entry(number, index, point.outputs.element(output), own, value, abs(high - low) / abs(step) / 2)
+
+
+def named(point: Point, directions: Sequence[Sequence[Array | None]], pieces: Pieces) -> str:
+    """The input element that has most of a kink, and the derivatives on both its sides."""
+    jump = ", with a jump" if pieces.jumps else ""
+    if pieces.rows is None:
+        return f"points beside the inputs{jump}"
+    rows = np.stack([np.asarray(flat(row).real.tolist()) for row in pieces.rows])
+    steps = np.stack([
+        sign * np.asarray(flat([x * 0 if d is None else d for x, d in zip(point.x, direction, strict=True)]).real.tolist())
+        for direction in directions for sign in (1, -1)
+    ])  # fmt: skip
+    moving = (steps != 0).any(axis=0)
+    index = int(np.where(moving, np.ptp(rows, axis=0), -1.0).argmax())
+    left, right = (float(np.median(rows[steps[:, index] * sign > 0, index])) + 0.0 for sign in (-1, 1))
+    number, own = place_in(point.x, index)
+    return f"{point.place(Entry(number, own, 0, 0.0, 0.0, 0.0))} (left {left:.6g}, right {right:.6g}{jump})"
+
+
+def beside_is_wrong(prober: Prober, masks: Masks | None) -> tuple[Prober, Probe] | None:
+    """A probe from a point beside at which backward is wrong, if there is one."""
+    for _ in range(2):
+        try:
+            there = beside(prober, masks)
+            probe = there.probe()
+            if probe.decision is Decision.FAIL:
+                probe = there.probe(whole=True)
+                if probe.decision is Decision.FAIL:
+                    return there, probe
+        except Exception:  # it is not asked to work elsewhere
+            return None
+    return None
+
+
+def beside(prober: Prober, masks: Masks | None = None) -> Prober:
+    """Probes from a random point `BESIDE` off, the elements in `masks` moved."""
+    direction = prober.point.direction(prober.random, masks)
+    return prober.at([x if d is None else x + BESIDE * d for x, d in zip(prober.point.x, direction, strict=True)])

@@ -1,0 +1,121 @@
+"""Is a gradient computed well? In the dtypes that the layer itself computes in, casts and all, it may lose no more digits
+than automatic differentiation does there, and than its own operations round."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from gradcheck.checking.arrays import EPSILON, Array, distance, module_of, spacing
+from gradcheck.checking.cotangents import even_weights
+from gradcheck.checking.outputs import Outputs
+from gradcheck.checking.point import SUM_OF_OUTPUTS, Entry, Point
+from gradcheck.checking.precision import noting, perturbing
+from gradcheck.checking.tape import Tape, perturbed_gradient
+
+EPSILONS = 4.0
+"""Epsilons by which every operation is perturbed to see how the rounding of its results moves a gradient."""
+OF_TAPE = 8.0
+"""How many times what the tape's own gradient moves is granted: another formula for the same gradient, of other
+intermediates."""
+DRAWS = 3
+"""Perturbed runs: of three, an entry's largest response is small by a factor of 10 once in 1,000."""
+OPAQUE = 32.0
+"""Epsilons, relative to the largest entry, that are granted where nothing sees the operations: 5 bits for some ten
+operations in a row."""
+OF_OUTPUTS = 2.0
+"""Epsilons of the outputs, over the scale of the inputs, that are granted there as well: the difference of two numbers
+as large as the outputs, each rounded."""
+
+
+def wrong_in_own_precision(point: Point, random: np.random.Generator, rtol: float) -> tuple[list[Entry], str]:
+    """The entries of the gradient of a random sum of the outputs in which the layer's own backward, in the dtypes that it
+    was given, loses more digits than it may; and the dtype that it computes in.
+
+    None if it computes in nothing but double precision, or if its outputs do not fit its dtype.
+    """
+    if point.as_given and not point.casts_left_out:
+        return [], ""
+    problem, inputs = point.problem, list(point.problem.inputs)
+    tape = point.recorded(inputs, own=True) if point.reruns is not None else None
+    outputs = Outputs(
+        problem.forward(inputs) if problem.outputs is None else list(problem.outputs), point.outputs.active
+    )
+    epsilon = max(spacing(inputs[k]) for k in point.moved)
+    if tape is not None:
+        epsilon = max(epsilon, tape.coarsest)
+    name = next(n for n, e in EPSILON.items() if e == epsilon)
+    limits: Any = ml_dtypes.finfo(name)  # type: ignore[no-untyped-call]
+    if not bool((abs(outputs.vector) <= float(limits.max)).all()):  # they overflow there
+        return [], name
+    cotangent = even_weights(outputs.vector, random)
+    parts = outputs.split(cotangent)
+    point.spent.on(vjps=1)
+    claimed = point.of_moved(problem.vjp(inputs, parts))
+    if tape is not None:
+        right = point.of_moved(tape.gradient(parts))
+        bounds = by_perturbation(point, tape, parts, claimed, right, epsilon, random)
+    else:
+        right = point.vjp(cotangent)
+        bounds = [opaque_bound(point, number, outputs.vector * cotangent, g, epsilon) for number, g in enumerate(right)]
+    wrong = []
+    for number, (c, t, bound) in enumerate(zip(claimed, right, bounds, strict=True)):
+        bar = float(limits.smallest_normal) + bound + rtol * abs(t)
+        off = ~(distance(c, t) <= bar) & (abs(t) <= float(limits.max))
+        for i in module_of(t).flatnonzero(off).tolist():
+            values = [float(v.reshape(-1)[i].real) for v in (c, t, bar)]
+            wrong.append(Entry(number, i, SUM_OF_OUTPUTS, *values))
+    return wrong, name
+
+
+def by_perturbation(
+    point: Point,
+    tape: Tape,
+    cotangents: Sequence[Array | None],
+    claimed: Sequence[Array],
+    right: Sequence[Array],
+    epsilon: float,
+    random: np.random.Generator,
+) -> list[Array]:
+    """Per moved input, how far the layer's own gradient may be off the tape's."""
+    reruns, inputs = point.problem.reruns, list(point.problem.inputs)
+    assert reruns is not None
+    choices: list[Array] = []
+    reruns.gradients(inputs, cotangents, noting(choices), own=True)
+    own: list[Any] = [0.0 for _ in claimed]
+    by_tape: list[Any] = [0.0 for _ in claimed]
+    for _ in range(DRAWS):
+        point.spent.on(evaluations=1, vjps=1)
+        change = perturbing(EPSILONS * epsilon, random, choices)
+        moved = point.of_moved(reruns.gradients(inputs, cotangents, change, own=True))
+        own = [np.maximum(o, distance(m, c)) for o, m, c in zip(own, moved, claimed, strict=True)]
+        change = perturbing(EPSILONS * epsilon, random, tape.choices)
+        again = reruns.recording(inputs, change, own=True)
+        assert again is not None
+        change = perturbing(EPSILONS * epsilon, random, [])
+        moved = point.of_moved(perturbed_gradient(Tape(again), cotangents, change))
+        by_tape = [np.maximum(b, distance(m, t)) for b, m, t in zip(by_tape, moved, right, strict=True)]
+    return [
+        o + OF_TAPE * float(np.max(b, initial=0.0)) + EPSILONS * epsilon * abs(t)
+        for o, b, t in zip(own, by_tape, right, strict=True)
+    ]
+
+
+def opaque_bound(point: Point, number: int, terms: Array, right: Array, epsilon: float) -> Any:
+    """The same for one moved input where nothing sees the operations."""
+    x = point.x[number]
+    scale = float(abs(x).max(initial=0.0))
+    largest = float(abs(terms).max(initial=0.0))
+    natural = max(largest / scale if scale else 0.0, min(largest, 1.0))
+    return epsilon * (OPAQUE * float(abs(right).max(initial=0.0)) + OF_OUTPUTS * natural)
+
+
+def digits(entries: Sequence[Entry], epsilon: float) -> tuple[int, int]:
+    """How many decimal digits are lost in the worst of some entries, and how many its dtype has."""
+    known = round(-np.log10(epsilon))
+    errors = [abs(e.analytic - e.numeric) / abs(e.numeric) for e in entries if e.numeric]
+    worst = min(max([e for e in errors if e == e], default=1.0), 1.0)
+    return min(known, max(1, round(known + np.log10(worst)) if worst else 1)), known

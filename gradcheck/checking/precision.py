@@ -1,0 +1,175 @@
+"""Precision as the second axis: a mistake does not depend on it, rounding does.
+
+A quantity is computed as it is, and again with the result of every operation that rounds multiplied by 1 ± `size`, signs
+at random (Monte Carlo arithmetic at a virtual precision: Parker 1997; Verificarlo: Denis, de Oliveira Castro and Petit
+2016). What that changes, scaled down to the dtype's own epsilon, is what rounding makes of the quantity: cancellation,
+saturation and the size of intermediates are in it, as what is perturbed is what is rounded.
+
+Choices are no rounding: a perturbed run takes the comparisons, orders and integers of the plain one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from gradcheck.checking.arrays import EPS, EPSILON, FLOAT32, SMALLEST, Array, distance, module_of
+
+Change = Callable[[str, Array, int], None]
+"""Changes the fresh output of an operation in place, given its name, the output, and its number on the tape or −1."""
+
+SIZES = {EPS: 2.0**-34, FLOAT32: 2.0**-13, EPSILON["float16"]: 2.0**-6, EPSILON["bfloat16"]: 2.0**-4}
+"""By the epsilon of the coarsest dtype of a computation, how large perturbations are: far above epsilon, so that
+rounding does not show beside them, and far below 1, so that a result responds in proportion."""
+MARGIN = 16.0
+"""How many times the response to perturbations of one epsilon is granted. A rounding is 0.29 epsilon in the mean square,
+so this is 55 of its standard deviations: room for one entry's two responses that are small by chance (fewer than one in
+1,000 is small by a factor of 55 in both), and for operations that are off by some epsilon (tanh, erf)."""
+OF_RESULT = 4.0
+"""Epsilons of the result itself that are granted: its own rounding, and the sums inside one operation."""
+LOST = 0.1
+"""An entry that moves by more than this share of itself responds out of proportion."""
+FINER = 2.0**-10
+"""By how much less such entries are perturbed: of those that 2^-44 moves as much, no more than two digits are known."""
+
+EXACT = {
+    "reshape", "transpose", "broadcast_view", "broadcast_to", "clone", "tile", "flip", "roll", "tril", "triu", "concat",
+    "stack", "split", "unbind", "getitem", "setitem", "written", "where", "complex", "real", "imag", "conj", "neg",
+    "maximum", "minimum", "fmax", "fmin", "clip", "nan_to_num", "max", "min", "relu", "hardtanh", "pad", "as_strided",
+    "fill", "with_zeros", "cast", "sort", "gather", "take_along_axis", "index_select", "diagonal",
+}  # fmt: skip
+"""Operations that move, select or copy values, or change them without rounding."""
+STEPS = {"floor", "ceil", "trunc", "round", "sign"}
+"""Operations whose floating results are choices."""
+RINGS = {"add", "subtract", "multiply", "sum", "scale", "add_n", "matmul", "cumsum"}
+"""Operations that are exact where the result is a whole number, or nearly always so."""
+
+
+def chooses(name: str, out: Array) -> bool:
+    """Whether an output is a choice: a truth, an integer, a step."""
+    return out.dtype.kind in "biu" or name in STEPS
+
+
+def noting(choices: list[Array]) -> Change:
+    """What lets everything run as it would, and keeps the choices in order."""
+
+    def change(name: str, out: Array, number: int) -> None:
+        if chooses(name, out):
+            choices.append(out.copy())
+
+    return change
+
+
+def perturbing(size: float, random: np.random.Generator, choices: Sequence[Array]) -> Change:
+    """What perturbs each result that rounds, and replaces the choices, in order, by those given."""
+    left = iter(choices)
+
+    @np.errstate(all="ignore")  # it runs inside the layer, which may have errors of NumPy raised
+    def change(name: str, out: Array, number: int) -> None:
+        if chooses(name, out):
+            known = next(left, None)
+            if known is not None and known.shape == out.shape and known.dtype == out.dtype and out.flags.writeable:
+                out[...] = known
+        elif not out.flags.writeable:
+            return
+        elif out.dtype.name in EPSILON and not (name in EXACT or (name == "abs" and out.dtype.kind != "c")):
+            perturb(out, size, random, name in RINGS)
+
+    return change
+
+
+def perturb(array: Array, size: float, random: np.random.Generator, but_whole: bool = False) -> None:
+    """Multiply every element, of complex ones both parts, by 1 ± size in place; `but_whole` numbers stay. Sizes are drawn
+    from a half to one and a half: those of one size would cancel in a product."""
+    real = array.view(array.real.dtype) if array.dtype.kind == "c" and array.ndim else array
+    drawn = random.uniform(-1, 1, real.shape)
+    signs = module_of(real).asarray(drawn + np.copysign(0.5, drawn))
+    moves = size * signs
+    if but_whole:
+        moves = moves * (real != np.rint(real))
+    # below the smallest normal number the spacing of numbers does not shrink
+    moved = real * (1 + moves) + (real != 0) * signs * (size * SMALLEST[real.dtype.name])
+    real[...] = module_of(real).where(np.isfinite(real), moved, real)
+
+
+class Measured:
+    """Arrays that a computation gives, and how far each entry may be off by rounding, as far as was drawn.
+
+    Args:
+        compute: gives the arrays, with a `Change` in force.
+        epsilon: of the coarsest dtype that it computes in.
+        plain: what it gives unperturbed, with the choices made on the way, if that is known.
+    """
+
+    def __init__(
+        self,
+        compute: Callable[[Change], Sequence[Array]],
+        epsilon: float,
+        random: np.random.Generator,
+        plain: tuple[Sequence[Array], Sequence[Array]] | None = None,
+    ) -> None:
+        self.compute, self.epsilon, self.random = compute, epsilon, random
+        if plain is None:
+            choices: list[Array] = []
+            plain = compute(noting(choices)), choices
+        self.plain, self.choices = plain
+        self.responses: list[Any] = [0.0 for _ in self.plain]
+        """The largest change of every entry so far."""
+        self.finer: list[Any] = [0.0 for _ in self.plain]
+        """The same of perturbations smaller by `FINER`."""
+
+    def draw(self) -> None:
+        """Perturb once more. Entries that respond out of proportion, as they hold fewer digits than are perturbed, are
+        perturbed by less."""
+        self.responses = self.perturbed(SIZES[self.epsilon], self.responses)
+        if any(bool(lost.any()) for lost in self.lost()):
+            self.finer = self.perturbed(SIZES[self.epsilon] * FINER, self.finer)
+
+    def perturbed(self, size: float, before: Sequence[Any]) -> list[Any]:
+        """The largest change of every entry, so far and with one more run."""
+        again = self.compute(perturbing(size, self.random, self.choices))
+        return [np.maximum(b, distance(a, p)) for b, a, p in zip(before, again, self.plain, strict=True)]
+
+    def bounds(self, absolute: bool = False) -> list[Array]:
+        """Per array and entry, η: what rounding makes of it at most; inf where no digit is known, unless η is wanted as
+        an `absolute` error."""
+        rows = zip(self.plain, self.responses, self.finer, self.lost(), strict=True)
+        return [self.bound(p, r, f, lost, absolute) for p, r, f, lost in rows]
+
+    def bound(self, plain: Array, response: Array, finer: Any, lost: Array, absolute: bool) -> Array:
+        """η of one array. One entry's response may be small by chance; half of the entries of its row are not."""
+        xp, size = module_of(plain), abs(plain)
+        size = xp.where(np.isfinite(size), size, 0.0)
+        if plain.ndim and plain.shape[-1] > 1:
+            response = np.maximum(response, size * usual(response, size))
+        response = response / SIZES[self.epsilon]
+        if bool(lost.any()):
+            nothing = finer > LOST * (size + SMALLEST["float64"])  # too few digits for any bound
+            own = xp.where(nothing & (not absolute), np.inf, finer / (SIZES[self.epsilon] * FINER))
+            response = xp.where(lost, np.maximum(response, own), response)
+        return MARGIN * self.epsilon * response + OF_RESULT * self.epsilon * (size + SMALLEST["float64"])
+
+    def lost(self) -> list[Array]:
+        """Per array, the entries that respond out of proportion."""
+        return [r > LOST * abs(p) for p, r in zip(self.plain, self.responses, strict=True)]
+
+
+def usual(response: Array, size: Array) -> Array:
+    """Per row the median of the relative responses, those of lost entries left out; 0 where all are."""
+    xp = module_of(response)
+    relative = xp.sort(xp.where(response <= LOST * size, response / xp.where(size > 0, size, 1.0), np.inf), axis=-1)
+    known = (relative < np.inf).sum(axis=-1, keepdims=True)
+    middle = xp.take_along_axis(relative, xp.maximum((known - 1) // 2, 0), axis=-1)
+    return xp.where(known > 0, middle, 0.0)
+
+
+def draws(measured: Sequence[Measured], most: int, enough: Callable[[], bool]) -> Iterator[None]:
+    """Perturb all of them up to so many times, until what is known is enough."""
+    for _ in range(most):
+        for one in measured:
+            one.draw()
+        yield
+        if enough():
+            return

@@ -1,0 +1,81 @@
+"""A differentiable function as the checker sees it: arrays in, arrays out, and its claimed vjp."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from gradcheck.backends.base import Array, Recording
+from gradcheck.checking.precision import Change
+
+
+@dataclass(frozen=True)
+class Observation:
+    """What one forward and backward did beside giving their results, by the names of inputs and cotangents."""
+
+    changed_by_forward: tuple[str, ...] = ()
+    """Inputs whose memory forward changed without the tape's knowledge."""
+    changed_in_place: tuple[str, ...] = ()
+    """Inputs that forward changed by in-place operations, which the tape sees: allowed, but good to know."""
+    changed_by_backward: tuple[str, ...] = ()
+    aliased: tuple[str, ...] = ()
+    """Inputs whose memory a gradient shares."""
+    outputs: Sequence[Array] | None = None
+    gradients: Sequence[Array | None] | None = None
+    """What forward and backward gave, in the inputs' own dtypes, if that was kept."""
+
+
+class Reruns(Protocol):
+    """The function computed again, casts to fewer digits left out, with a `change` of every result on the way; with
+    `own`, casts and all as the user runs it."""
+
+    left_out: set[str]
+    """The names of the dtypes of casts that were left out so far."""
+    leaks: list[str]
+    """What handed values to code that nothing sees, when `outputs` or `gradients` were last run with a change."""
+
+    def outputs(self, inputs: Sequence[Array], change: Change | None = None) -> list[Array]:
+        """As `Problem.forward`."""
+
+    def gradients(
+        self,
+        inputs: Sequence[Array],
+        cotangents: Sequence[Array | None],
+        change: Change | None = None,
+        own: bool = False,
+    ) -> list[Array | None]:
+        """As `Problem.vjp`."""
+
+    def recording(
+        self, inputs: Sequence[Array], change: Change | None = None, own: bool = False, lines: bool = False
+    ) -> Recording | None:
+        """The call, operation by operation, with the lines of the user's code if wanted; None where nothing records."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What a gradient check needs to know, whoever computes it.
+
+    ``forward(inputs)`` takes one array per entry of `inputs` (same shapes; any floating dtype, so that the numeric
+    side can run in float64) and returns the outputs as a flat list of arrays. It must not record a graph.
+
+    ``vjp(inputs, cotangents)`` takes the inputs and one cotangent per output (None: that output takes no part) and
+    returns one gradient per input: an array of the input's shape, or None for an undefined gradient, which counts
+    as zero. Whatever the layer raises comes through both calls unchanged.
+
+    `differentiable` says which inputs a gradient is claimed for; `output_names` and `names` are used in reports.
+    """
+
+    names: Sequence[str]
+    inputs: Sequence[Array]
+    differentiable: Sequence[bool]
+    output_names: Sequence[str]
+    forward: Callable[[Sequence[Array]], list[Array]]
+    vjp: Callable[[Sequence[Array], Sequence[Array | None]], list[Array | None]]
+    observe: Callable[[Sequence[Array | None]], Observation] | None = None
+    """Runs forward and backward once, with these cotangents, and looks at what they change."""
+    outputs: Sequence[Array] | None = None
+    """What forward gives for `inputs`, if that is known."""
+    reruns: Reruns | None = None
+    """None where no results can be changed on the way: code that nothing sees."""

@@ -1,0 +1,118 @@
+"""The analytic gradients beside the tape's, entry by entry: they agree up to the rounding of both, or one is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from gradcheck.checking.arrays import FLOAT32, Array, distance, module_of, shares
+from gradcheck.checking.decide import POWER, Heard
+from gradcheck.checking.point import Point
+from gradcheck.checking.precision import draws
+
+Masks = Sequence[Array | None]
+
+DEFAULT = 64
+"""Epsilons, relative to an entry, that a gradient may be off without anything being measured: 6 bits, for some dozen
+operations whose errors do not cancel. Only where both differ by more are they computed again."""
+MOST_DRAWS = 8
+"""Perturbed runs at most until a disagreement counts. In fewer than one check of 1e15 all of an entry's are small by
+chance."""
+CLEAR = 2.0**10
+"""A disagreement of so many error bounds counts after one draw."""
+UNSEEN_OPERATIONS = 64
+"""Epsilons, relative to the largest entry, that are granted to a backward that hands its values to code that nothing
+sees: what is computed there is not perturbed."""
+CONSTANTS = 4.0
+"""Epsilons of float32 by which constants of a layer in float32 or less may be off: a few of them in a row."""
+HEARD = 0.5
+"""A tape of whose gradient more than this share is rounding (a chaotic recurrence) is not heard."""
+
+
+@dataclass
+class Comparison:
+    """The gradients claimed for one cotangent beside the tape's; everything per moved input."""
+
+    claimed: Sequence[Array]
+    taped: Sequence[Array]
+    bounds: Sequence[Array] = ()
+    """How far both may be apart by rounding; none where they agree without measuring it."""
+    wrong: Sequence[Array] | None = None
+    """The entries in which both differ by more; None if there are none."""
+    unsure: Sequence[Array] | None = None
+    """The entries in which both differ by less, where an error of `POWER` would not show; None if there are none."""
+
+    @property
+    def blank(self) -> bool:
+        """Whether of some input's gradient no entry is known to any digit."""
+        rows = zip(self.claimed, self.taped, self.bounds, strict=False)
+        return any(c.size and bool((b >= np.maximum(abs(c), abs(t))).all()) for c, t, b in rows)
+
+    def heard(self, direction: Masks) -> Heard | None:
+        """What the tape says of the projection on a direction; None where its gradient is mostly rounding."""
+        parts = [shares(t, d) for t, d in zip(self.taped, direction, strict=True) if d is not None]
+        value = sum(float(part.real.sum()) for part in parts)
+        if not self.bounds:
+            return Heard(value, rejects=False)
+        bound = sum(
+            float(abs(shares(b, d)).sum()) for b, d in zip(self.bounds, direction, strict=True) if d is not None
+        )
+        if not bound <= HEARD * sum(float(abs(part).sum()) for part in parts) and self.wrong is None:
+            return None
+        return Heard(value, self.wrong is not None, bound)
+
+
+def apart(point: Point, claimed: Array, taped: Array, rtol: float) -> Array:
+    """The elements in which both differ by more than is granted without measuring. Equal infinities do not."""
+    granted = (DEFAULT * point.epsilon + rtol) * np.maximum(abs(claimed), abs(taped))
+    granted = module_of(granted).where(np.isfinite(granted), granted, 0.0)  # beside a finite entry no other agrees
+    return ~(distance(claimed, taped) <= granted)
+
+
+def compare(point: Point, cotangent: Array, claimed: Sequence[Array], masks: Masks | None, rtol: float) -> Comparison:
+    """The gradients `claimed` for a cotangent beside the tape's; entries in `masks` alone can be wrong."""
+    taped = point.by_tape(cotangent)
+    doubted = [apart(point, c, t, rtol) for c, t in zip(claimed, taped, strict=True)]
+    if masks is not None:
+        doubted = [d & m if m is not None else d & False for d, m in zip(doubted, masks, strict=True)]
+    if point.held:  # there the gradient is infinite, and was held against the slopes
+        doubted = [d & ~h for d, h in zip(doubted, point.held, strict=True)]
+    if not some(doubted):
+        return Comparison(claimed, taped)
+    random = np.random.default_rng(point.spent.vjps)
+    measured = [point.measured_claim(cotangent, random), point.measured_tape(cotangent, taped, random)]
+    largest = [float(module_of(t).where(np.isfinite(t), abs(t), 0.0).max(initial=0.0)) for t in taped]
+    bounds: list[Array] = []
+    wrong: list[Array] = []
+
+    def clear() -> bool:
+        """Whether nothing is wrong by less than far."""
+        return not some(
+            [w & (distance(c, t) <= CLEAR * b) for w, c, t, b in zip(wrong, claimed, taped, bounds, strict=True)]
+        )
+
+    for _ in draws(measured, MOST_DRAWS, clear):
+        both = zip(*(m.bounds() for m in measured), doubted, taped, strict=True)
+        bounds = [module_of(d).where(d, a + b + rtol * abs(t), 0.0) for a, b, d, t in both]
+        if point.reruns is not None and point.reruns.leaks:
+            bounds = [b + UNSEEN_OPERATIONS * point.epsilon * size for b, size in zip(bounds, largest, strict=True)]
+        bounds = [b + constants(point) * size for b, size in zip(bounds, largest, strict=True)]
+        wrong = [d & ~(distance(c, t) <= b) for d, c, t, b in zip(doubted, claimed, taped, bounds, strict=True)]
+    unsure = [
+        d & ~w & (b > POWER * np.maximum(abs(c), abs(t)))
+        for d, w, b, c, t in zip(doubted, wrong, bounds, claimed, taped, strict=True)
+    ]
+    return Comparison(claimed, taped, bounds, wrong if some(wrong) else None, unsure if some(unsure) else None)
+
+
+def constants(point: Point) -> float:
+    """The rounding of constants that either side may hold in a dtype of fewer digits (a table, 0.1), where the layer was
+    given such inputs or casts to such dtypes; relative to the largest entry."""
+    return CONSTANTS * FLOAT32 if point.casts_left_out or not point.given_in_float64 else 0.0
+
+
+def some(masks: Sequence[Array]) -> bool:
+    """Whether any element is in some mask."""
+    return any(bool(mask.any()) for mask in masks)

@@ -1,0 +1,289 @@
+"""The verdict on a gradient: PASS, FAIL, KINK or INCONCLUSIVE, from contracts, the tape and differences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import numpy as np
+
+from gradcheck.checking.arrays import EPSILON, SMALLEST, module_of, only
+from gradcheck.checking.contracts import Contracts
+from gradcheck.checking.decide import POWER, Decision
+from gradcheck.checking.found import Found, undecided, with_kink
+from gradcheck.checking.infinite_slopes import infinite
+from gradcheck.checking.kinks import beside, judged, kinked_by_tape
+from gradcheck.checking.own_precision import digits, wrong_in_own_precision
+from gradcheck.checking.point import Point
+from gradcheck.checking.probe import Probe, Prober
+from gradcheck.checking.problem import Problem
+from gradcheck.checking.tape_comparison import Masks, compare
+from gradcheck.result import Diagnosis, Status
+
+Precision = Literal["strict", "loose"]
+
+SECOND_SIZE = 64.0
+"""How much larger the second probe's cotangent is: a backward that clips or squares it shows at some size."""
+MOST_PROBES = 3
+"""Probes over all steps that are taken where the first ones do not tell: along some directions nothing is seen."""
+
+UNSEEN = (
+    "the derivative is too small to be seen beside the rounding errors of the forward here (saturated, flat or noisy), "
+    "so nothing could be verified{}. Choose inputs at which the outputs respond, or a forward that keeps more digits "
+    "(expm1, log1p, float64)"
+)
+EDGE = (
+    "the outputs are not finite at points beside the inputs: these lie at the edge of the function's domain, with no "
+    "derivative to compare with. Choose inputs inside of it"
+)
+
+
+@dataclass
+class Check:
+    """One gradient check, from the problem to the verdict."""
+
+    problem: Problem
+    seed: int
+    rtol: float
+    certify: bool
+    """Whether what one projection cannot show is looked at as well."""
+    precision: Precision
+    worst: float = 0.0
+    certified: bool = False
+    point: Point = field(init=False)
+    prober: Prober = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.point = Point(self.problem)
+        self.prober = Prober(self.point, np.random.default_rng(self.seed), self.rtol)
+
+    def run(self) -> Found:
+        """Contracts that the rest relies on, the derivative, the other contracts, the layer's own precision."""
+        point = self.point
+        if (bad := point.outputs.not_finite()) is not None:
+            where = f"{self.problem.output_names[bad[0]]}{list(bad[1]) if bad[1] else ''}"
+            return Found(Status.INCONCLUSIVE, f"{where} is not finite here: choose another point")
+        if nothing := point.nothing_to_check:
+            return Found(Status.INCONCLUSIVE, f"nothing was checked: {nothing}")
+        contracts = Contracts(point, np.random.default_rng(self.seed + 1))
+        broken = contracts.broken()
+        if any(d.code == "GC131" for d in broken):  # then there is no function to differentiate
+            return Found(Status.FAIL, diagnosis=tuple(broken))
+        if not broken:  # what the contracts have run needs no second time
+            self.prober.claims = contracts.claims
+        found = self.derivative()
+        if found.verdict is Status.PASS:
+            found = self.in_own_precision(found)
+        if found.verdict is Status.FAIL and contracts.in_place:
+            names = ", ".join(contracts.in_place)
+            text = f"forward changes {names} in place, so backward sees other values than those of the inputs"
+            broken.append(Diagnosis.of("GC133", text, contracts.in_place))
+        if broken:
+            found = replace(found, verdict=Status.FAIL, diagnosis=(*broken, *found.diagnosis))
+        return found
+
+    def derivative(self) -> Found:
+        """The function without the elements at which the gradient is infinite, and these."""
+        there = infinite(self.prober)
+        if there is None:
+            return self.finite_part()
+        if there.verdict is Status.FAIL:
+            return there
+        found = Found(Status.PASS) if all(bool(m.all()) for m in self.point.held) else self.finite_part()
+        return with_kink(found, there.why)
+
+    def finite_part(self) -> Found:
+        """The smooth part of the function, and its kinks."""
+        held = kinked_by_tape(self.point)
+        if held is None:
+            return self.smooth_part(None)
+        free = [~m for m in held]
+        found = self.smooth_part(free) if any(bool(m.any()) for m in free) else Found(Status.PASS)
+        return found if found.verdict is Status.FAIL else self.with_kinks(found, held)
+
+    def with_kinks(self, found: Found, masks: Masks | None) -> Found:
+        """`found`, and what the kinks over the elements in `masks` add to it."""
+        kinks = judged(self.prober, masks)
+        if kinks.wrong:
+            element = self.point.place(kinks.wrong[0])
+            text = f"the gradient is not between the one-sided derivatives at {element}"
+            return Found(Status.FAIL, wrong=kinks.wrong, diagnosis=(Diagnosis.of("GC120", text),))
+        if not bool(kinks.kinked.all()):
+            smooth = self.twice(lambda: self.prober.probe(masks, without=kinks.kinked))
+            if smooth.decision is Decision.FAIL:
+                return self.failed(smooth)
+        if kinks.wrong_beside is not None:
+            prober, probe = kinks.wrong_beside
+            text = f"the gradient is wrong beside {kinks.text}: the wrong entries are those at a point close by"
+            return Found(Status.FAIL, probe=probe, prober=prober, diagnosis=(Diagnosis.of("GC120", text),))
+        if not kinks.places:
+            return found
+        why = f"not differentiable at {kinks.text}; the gradient lies between the one-sided derivatives"
+        return with_kink(found, why)
+
+    def smooth_part(self, masks: Masks | None) -> Found:
+        """The gradient over the elements in `masks`, where the function has a derivative."""
+        probe = self.prober.probe(masks)
+        if probe.decision is not Decision.PASS and not (probe.decision is Decision.FAIL and probe.wrong is not None):
+            probe = self.whole(masks, probe)
+        self.worst = probe.error
+        if probe.decision is Decision.FAIL and self.tape_underflows(probe):
+            return Found(Status.PASS, marks=("the differences against an operation's own rule",), probe=probe)
+        if probe.kinked and self.point.tape is None:
+            return self.with_kinks(Found(Status.PASS), masks)
+        match probe.decision:
+            case Decision.FAIL:
+                return self.failed(probe)
+            case Decision.CONTRADICTION:
+                return self.contradicted(probe)
+            case Decision.UNSEEN:
+                return self.unseen(probe)
+        return self.further(probe, masks)
+
+    def tape_underflows(self, probe: Probe) -> bool:
+        """Whether the tape rejects entries where its own rule underflows, and differences hold what backward gives."""
+        if probe.comparison is None or probe.wrong is None:
+            return False
+        rows = zip(probe.wrong, probe.comparison.taped, probe.gradients, strict=True)
+        if not all(bool(((abs(t) < SMALLEST["float64"]) & (g != 0))[w].all()) for w, t, g in rows):
+            return False
+        alone = self.prober.probe([w if bool(w.any()) else None for w in probe.wrong], by_rows=True)
+        seen = alone.seen
+        known = seen.bar <= POWER * abs(seen.value) < np.inf and seen.holds(alone.claim.value)
+        return known and alone.heard is not None and seen.excludes(alone.heard.value)
+
+    def whole(self, masks: Masks | None, first: Probe) -> Probe:
+        """A probe over all steps. FAIL is not believed once: more directions follow, until one of them sees anything."""
+        probe = self.prober.probe(masks, whole=True, by_rows=first.by_rows or first.kinked)
+        for _ in range(MOST_PROBES - 1):
+            settled = probe.decision in (Decision.PASS, Decision.BY_TAPE) or probe.wrong is not None or probe.kinked
+            if settled or (probe.decision is Decision.UNSEEN and self.point.tape is not None):
+                break
+            again = self.prober.probe(masks, whole=True, by_rows=first.by_rows)
+            if again.decision is probe.decision:
+                return again
+            probe = again
+        return probe
+
+    def twice(self, probe: Callable[[], Probe]) -> Probe:
+        """A probe; where it says FAIL another one, along another direction: one may be off by chance."""
+        first = probe()
+        return probe() if first.decision is Decision.FAIL and first.wrong is None else first
+
+    def failed(self, probe: Probe) -> Found:
+        """FAIL for what a probe shows."""
+        self.worst = probe.error
+        return Found(Status.FAIL, probe=probe)
+
+    def further(self, probe: Probe, masks: Masks | None) -> Found:
+        """What one projection cannot show: another cotangent, and without a tape every input and output alone."""
+        marks = ("by the tape",) if probe.decision is Decision.BY_TAPE else ()
+        comparison = probe.comparison
+        if comparison is not None:
+            if comparison.wrong is not None:  # an operation's own rule underflows where the gradient does not
+                return Found(Status.PASS, marks=("the differences against an operation's own rule",), probe=probe)
+            if comparison.unsure is not None:
+                alone = self.alone(comparison.unsure, probe)
+                if alone is not None:
+                    return self.failed(alone)
+                if marks and comparison.blank:
+                    return self.unseen(probe)
+                marks = (*marks, f"{sum(int(u.sum()) for u in comparison.unsure)} entries known to less than 1 %")
+            if not self.certify or masks is not None:
+                return Found(Status.PASS, marks=marks, probe=probe)
+            cotangent, gradients = self.prober.claimed()
+            second = compare(self.point, cotangent, gradients, masks, self.rtol)
+            if second.wrong is not None:
+                again = replace(probe, cotangent=cotangent, gradients=gradients, comparison=second)
+                return self.failed(again)
+            self.certified = comparison.unsure is None and second.unsure is None
+            return Found(Status.PASS, marks=marks, probe=probe)
+        second_probe = self.prober.probe(like=probe if probe.by_rows else None, size=SECOND_SIZE)
+        if second_probe.decision is not Decision.PASS:
+            second_probe = self.prober.probe(whole=True, size=SECOND_SIZE)
+        if second_probe.decision is Decision.FAIL and not second_probe.kinked:
+            return self.failed(second_probe)
+        if not second_probe.seen.holds(second_probe.claim.value):
+            return self.disputed(second_probe)
+        for mask in self.parts(probe):
+            alone = self.alone(mask, probe)
+            if alone is not None:
+                return self.failed(alone)
+        lost = probe.unresolved & second_probe.unresolved
+        if probe.by_rows and bool(lost.any()):
+            seen = self.prober.probe(whole=True, without=~lost)
+            if seen.decision is Decision.FAIL:
+                seen = self.prober.probe(whole=True, without=~lost)
+            if seen.decision is Decision.FAIL and not seen.kinked:
+                return self.failed(seen)
+            if seen.decision is not Decision.PASS:
+                marks = (*marks, f"{int(lost.sum())} of {lost.size} outputs too small to be seen")
+        return Found(Status.PASS, marks=marks, probe=probe)
+
+    def parts(self, probe: Probe) -> list[Masks]:
+        """Without a tape: every input, and the elements of whose share an error of `POWER` is within the bound."""
+        inputs = self.point.x
+        found: list[Masks] = []
+        if len(inputs) > 1:
+            found = [only(k, module_of(x).ones(x.shape, bool), inputs) for k, x in enumerate(inputs) if x.size]
+        small = [
+            None if d is None else (POWER * abs(g * d) <= probe.seen.bar) & (d != 0)
+            for g, d in zip(probe.gradients, probe.direction, strict=True)
+        ]
+        count = sum(int(m.sum()) for m in small if m is not None)
+        return [*found, small] if 0 < count < sum(x.size for x in inputs) else found
+
+    def alone(self, masks: Masks, like: Probe) -> Probe | None:
+        """A probe over some elements by themselves that shows them to be wrong, and a second one that says so too."""
+        probe = self.prober.probe(masks, by_rows=True, like=like if like.by_rows else None)
+        if probe.decision is Decision.PASS:
+            return None
+        probe = self.twice(lambda: self.prober.probe(masks, whole=True, by_rows=True))
+        return probe if probe.decision is Decision.FAIL and not probe.kinked else None
+
+    # ----------------------------------------------------------------- where the point does not tell
+    def unseen(self, probe: Probe) -> Found:
+        """Nothing is seen, and no tape is heard."""
+        found = probe.derivative
+        if not bool(found.responds.any()) and probe.claim.size <= probe.seen.bar < np.inf:
+            return Found(Status.PASS, marks=("nothing changes here",))
+        at_edge = not self.point.raised and not bool((found.both.bar < np.inf).all())
+        return undecided(EDGE if at_edge else UNSEEN.format(self.point.raised))
+
+    def contradicted(self, probe: Probe) -> Found:
+        """The differences exclude what both backward and the tape say: they are heard again beside the point."""
+        assert self.point.tape is not None
+        try:
+            there = beside(self.prober).probe(whole=True).decision
+        except Exception:  # it is not asked to work elsewhere
+            there = Decision.UNSEEN
+        kinks = self.point.tape.kinks
+        if kinks and there in (Decision.PASS, Decision.BY_TAPE):
+            return self.failed(probe)
+        names = sorted({kink.name for kink in kinks})
+        blamed = f" ({', '.join(names)} at a kink)" if names else ""
+        return undecided(
+            f"the differences give {probe.seen.value:.6g} ± {probe.seen.bar:.1g} where backward gives "
+            f"{probe.claim.value:.6g}, and the operations' own derivatives agree with backward{blamed}: "
+            "the forward is noisier than its operations tell, or one has a wrong rule"
+        )
+
+    def disputed(self, probe: Probe) -> Found:
+        """The claim is outside of the error bound, but not by more than a kink that would not have shown."""
+        return undecided(
+            f"backward gives {probe.claim.value:.6g} where the differences give {probe.seen.value:.6g} ± "
+            f"{probe.seen.bar:.1g}, and a kink of {probe.seen.gap:.1g} would not have shown there: choose other inputs"
+        )
+
+    def in_own_precision(self, found: Found) -> Found:
+        """The same, or FAIL if backward, in the dtypes that it computes in, loses digits that the tape keeps."""
+        wrong, name = wrong_in_own_precision(self.point, self.prober.random, self.rtol)
+        if not wrong:
+            return found
+        names = tuple(self.problem.names[self.point.moved[n]] for n in sorted({entry.input for entry in wrong}))
+        lost, known = digits(wrong, EPSILON[name])
+        text = f"right, but {lost} of {known} digits are lost in {name}"
+        if self.precision == "loose":
+            return replace(found, marks=(*found.marks, text))
+        return Found(Status.FAIL, wrong=wrong, diagnosis=(Diagnosis.of("GC113", text, names),))

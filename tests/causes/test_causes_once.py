@@ -1,0 +1,271 @@
+"""One mistake made at several places at once is one cause: in equal computations, in a loop, in a whole gradient."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from taped import drawn, layer, problem_of, rounding_of
+from test_causes import causes, random
+
+import gradcheck
+import pylayer.paddle as paddle
+from gradcheck.backends.steps import Step
+from gradcheck.causes.likely import explained_by_tape
+from gradcheck.checking.point import Point
+from gradcheck.result import Status
+
+F = paddle.nn.functional
+
+
+# --------------------------------------------------------------------------- equal computations
+def twice(a: Any, n: Any) -> Any:
+    return ((a - n) * (a - n)).sum(-1)
+
+
+def on_two_lines(a: Any, n: Any) -> Any:
+    first = a - n
+    again = a - n
+    return (first * again).sum(-1)
+
+
+def of_the_same_value(a: Any, n: Any) -> Any:
+    z = a * 0.5 - n
+    return (paddle.exp(z) * paddle.exp(z)).sum(-1)
+
+
+def of_differences(factor: float) -> Callable[..., Any]:
+    return lambda a, n, g: (2 * g[:, None] * (a - n), -2 * factor * g[:, None] * (a - n))
+
+
+@pytest.mark.parametrize("forward", [twice, on_two_lines])
+@pytest.mark.parametrize(
+    ("factor", "words"),
+    [
+        (-1.0, "takes the gradient"),
+        (0.95, "takes 19/20 times"),
+        (2.0, "takes 2 times"),
+        (0.5, "takes 1/2 times"),
+    ],
+)
+def test_a_mistake_in_all_equal_computations_is_one(forward: Callable[..., Any], factor: float, words: str) -> None:
+    (found,) = causes(forward, of_differences(factor), random(3, 4), random(3, 4, seed=1))
+    assert (found.code, found.inputs) == ("GC118", ("x1",))
+    assert found.text.startswith(f"backward {words}")
+    assert "through x1 in `a - n`" in found.text or "through x1 in first" in found.text
+    assert "a - n" in found.source_line
+
+
+def test_a_wrong_rule_in_all_equal_computations_is_one() -> None:
+    def backward(a: Any, n: Any, g: Any) -> Any:
+        z = a * 0.5 - n
+        d = 2 * g[:, None] * paddle.exp(z)  # exp's own factor is forgotten both times
+        return 0.5 * d, -d
+
+    (found,) = causes(of_the_same_value, backward, random(3, 4), random(3, 4, seed=1))
+    assert found.code == "GC119"
+    assert found.text == "backward passes the gradient through `paddle.exp(z)` unchanged"
+
+
+def test_a_mistake_in_one_of_two_that_differ_is_of_that_one() -> None:
+    def forward(a: Any, n: Any) -> Any:
+        return paddle.tanh(a - n) * (a - n)
+
+    def backward(a: Any, n: Any, g: Any) -> Any:
+        d, t = a - n, paddle.tanh(a - n)
+        return g * (t + d * (1 - t * t)), -g * t
+
+    (found,) = causes(forward, backward, random(3, 4), random(3, 4, seed=1))
+    assert (found.code, found.inputs) == ("GC117", ("x1",))
+
+
+# --------------------------------------------------------------------------- one of several outputs
+def cell(z: Any, c: Any) -> Any:
+    new = paddle.tanh(z) * c
+    return paddle.sin(new) * z, new
+
+
+def cell_backward(factor: float, of: int) -> Callable[..., Any]:
+    def backward(z: Any, c: Any, g: Any, h: Any) -> Any:
+        g, h = (g * factor, h) if of == 0 else (g, h * factor)
+        t = paddle.tanh(z)
+        d = h + g * z * paddle.cos(t * c)
+        return g * paddle.sin(t * c) + d * c * (1 - t * t), d * t
+
+    return backward
+
+
+def moments(x: Any) -> Any:
+    m = x.mean(0)
+    v = ((x - m) * (x - m)).mean(0)
+    return (x - m) * paddle.rsqrt(v + 0.1), m, v
+
+
+def moments_backward(factor: float, of: int) -> Callable[..., Any]:
+    def backward(x: Any, *given: Any) -> Any:
+        g, a, b = (u * factor if k == of else u for k, u in enumerate(given))
+        d, n = x - x.mean(0), x.shape[0]
+        s = paddle.rsqrt((d * d).mean(0) + 0.1)
+        y = d * s
+        return s * (g - g.mean(0) - y * (g * y).mean(0)) + a / n + 2 * b * d / n
+
+    return backward
+
+
+@pytest.mark.parametrize(
+    ("forward", "backward", "arrays", "of"),
+    [
+        (cell, cell_backward, [random(3, 4), random(3, 4, seed=1)], 1),
+        (moments, moments_backward, [random(5, 3)], 1),
+        (moments, moments_backward, [random(5, 3)], 2),
+    ],
+)
+@pytest.mark.parametrize(
+    ("factor", "code", "words"),
+    [
+        (0.0, "GC117", "does not use the incoming gradient of out[{}]"),
+        (-1.0, "GC118", "takes the incoming gradient of out[{}] with the wrong sign"),
+        (2.0, "GC118", "takes 2 times the incoming gradient of out[{}]"),
+    ],
+)
+def test_an_incoming_gradient_that_is_not_used_is_said_as_such(
+    forward: Any, backward: Any, arrays: list[np.ndarray], of: int, factor: float, code: str, words: str
+) -> None:
+    (found,) = causes(forward, backward(factor, of), *arrays)
+    assert (found.code, found.text) == (code, f"backward {words.format(of)}")
+    assert found.line
+
+
+# --------------------------------------------------------------------------- a whole gradient
+def triplet(a: Any, p: Any, n: Any) -> Any:
+    near = paddle.sqrt(((a - p) * (a - p)).sum(-1) + 1e-12)
+    far = paddle.sqrt(((a - n) * (a - n)).sum(-1) + 1e-12)
+    return paddle.maximum(near - far + 0.5, near * 0).mean()
+
+
+def triplet_backward(a: Any, p: Any, n: Any, g: Any) -> Any:
+    near = paddle.sqrt(((a - p) * (a - p)).sum(-1) + 1e-12)
+    far = paddle.sqrt(((a - n) * (a - n)).sum(-1) + 1e-12)
+    w = g * (near - far + 0.5 > 0).astype(a.dtype) / a.shape[0]
+    u, v = (w / near)[:, None] * (a - p), (w / far)[:, None] * (a - n)
+    return 2 * (u - v), -u, v
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_factor_of_one_gradient_needs_no_two_mistakes(seed: int) -> None:
+    a, p, n = (random(5, 3, seed=10 * seed + k) for k in range(3))
+    result = gradcheck.check(layer(triplet, triplet_backward), a, p, n)
+    assert result.verdict is Status.FAIL
+    (found,) = result.diagnosis
+    assert (found.code, found.text) == ("GC101", "x0: numeric = 1/2 · analytic, for all entries")
+
+
+# --------------------------------------------------------------------------- a loop
+WALKS = 60
+"""About as many as the check of a wrong recurrent layer leaves to the search."""
+
+
+def recurrent(x: Any, w: Any) -> Any:
+    h = x[0] * 0
+    for t in range(x.shape[0]):
+        h = paddle.tanh(paddle.matmul(h[None], w)[0] + x[t])
+    return h
+
+
+def recurrent_backward(rule: Callable[[Any], Any], cut: int = 0) -> Callable[..., Any]:
+    def backward(x: Any, w: Any, g: Any) -> Any:
+        states = [x[0] * 0]
+        for t in range(x.shape[0]):
+            states.append(paddle.tanh(paddle.matmul(states[-1][None], w)[0] + x[t]))
+        rows, gw = [], 0 * w
+        for t in range(x.shape[0] - 1, -1, -1):
+            d = g * rule(states[t + 1]) * float(t >= cut)
+            rows.append(d)
+            gw = gw + paddle.matmul(states[t][:, None], d[None])
+            g = paddle.matmul(d[None], w, transpose_y=True)[0]
+        return paddle.stack(rows[::-1]), gw
+
+    return backward
+
+
+@pytest.mark.parametrize(
+    ("backward", "code", "words"),
+    [
+        (recurrent_backward(lambda y: 1 - y), "GC119", "takes 1 − y for"),
+        (recurrent_backward(lambda y: y**0), "GC119", "passes the gradient"),
+        (recurrent_backward(lambda y: 1 - y * y, cut=95), "GC117", "ignores how the output depends"),
+        (recurrent_backward(lambda y: 1 - 0.95 * y * y), "", ""),
+    ],
+    ids=["wrong rule", "unchanged", "truncated", "not among the candidates"],
+)
+def test_a_long_loop_is_searched_within_the_budget(
+    backward: Callable[..., Any], code: str, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    point = Point(problem_of(layer(recurrent, backward), 0.5 * random(100, 4), 0.5 * random(4, 4)))
+    draws = drawn(point, 3)
+    claims, rounding = [(u, point.vjp(u)) for u in draws], rounding_of(point, draws[0])
+    assert point.tape is not None
+    work, pull, replaced = [], Step.pull, Step.replaced
+    monkeypatch.setattr(Step, "pull", lambda *given: work.append(1) or pull(*given))
+    monkeypatch.setattr(Step, "replaced", lambda *given: work.append(1) or replaced(*given))
+    found = explained_by_tape(point, claims, rounding, WALKS)
+    assert len(work) < 2 * WALKS * len(point.tape.recording.steps)
+    assert [(d.code, words in d.text, "h = paddle.tanh" in d.source_line) for d in found] == (
+        [(code, True, True)] if code else []
+    )
+
+
+# --------------------------------------------------------------------------- what it costs
+def gates(x: Any, w: Any) -> Any:
+    i, f, o, u = paddle.split(paddle.matmul(x, w), 4, -1)
+    c = F.sigmoid(f) * x + F.sigmoid(i) * paddle.tanh(u)
+    return F.sigmoid(o) * paddle.tanh(c)
+
+
+def gates_backward(k: float) -> Callable[..., Any]:
+    def backward(x: Any, w: Any, g: Any) -> Any:
+        i, f, o, u = paddle.split(paddle.matmul(x, w), 4, -1)
+        i, f, o, u = F.sigmoid(i), F.sigmoid(f), F.sigmoid(o), paddle.tanh(u)
+        t = paddle.tanh(f * x + i * u)
+        d = g * o * (1 - k * t * t)
+        z = paddle.concat([d * u * i * (1 - i), d * x * f * (1 - f), g * t * o * (1 - o), d * i * (1 - u * u)], -1)
+        return d * f + paddle.matmul(z, w, transpose_y=True), paddle.matmul(x, z, transpose_x=True)
+
+    return backward
+
+
+@pytest.mark.parametrize(
+    ("forward", "backward", "arrays"),
+    [
+        (gates, gates_backward, [random(4, 6), random(6, 24)]),
+        (gates, gates_backward, [random(2, 3), random(3, 12)]),
+        (recurrent, lambda k: recurrent_backward(lambda y: 1 - k * y * y), [0.5 * random(30, 4), 0.5 * random(4, 4)]),
+    ],
+    ids=["24 outputs", "6 outputs", "a loop"],
+)
+def test_a_failing_check_runs_forward_at_most_twenty_times_as_often(
+    forward: Any, backward: Any, arrays: list[np.ndarray]
+) -> None:
+    def runs(k: float) -> tuple[Status, int]:
+        count = []
+
+        def counted(*given: Any) -> Any:
+            count.append(1)
+            return forward(*given)
+
+        return gradcheck.check(layer(counted, backward(k)), *arrays).verdict, len(count)
+
+    (passes, once), (fails, often) = runs(1.0), runs(0.9)
+    assert (passes, fails) == (Status.PASS, Status.FAIL)
+    assert often <= 20 * once
+
+
+def test_all_wrong_entries_of_a_small_jacobian_are_listed_though_its_rows_differ_in_size() -> None:
+    sizes, w = paddle.to_tensor(10.0 ** np.linspace(-9, 9, 6)), paddle.to_tensor(random(6, 6))
+    wrong = layer(
+        lambda x: paddle.matmul(x, w) * sizes, lambda x, g: 1.001 * paddle.matmul(g * sizes, w, transpose_y=True)
+    )
+    found = gradcheck.check(wrong, random(1, 6)).wrong
+    assert {(e.index, e.output_index) for e in found} == {((0, i), (0, j)) for i in range(6) for j in range(6)}

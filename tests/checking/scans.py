@@ -1,0 +1,85 @@
+"""A function of one array, looked at along a line: the derivative with its bar, and the noise it was measured with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gradcheck.checking.arrays import flat, real
+from gradcheck.checking.derivative import BRIEF, Derivative, derivative_of
+from gradcheck.checking.line import USUAL, Line, Scan, random_direction, scale_of
+from gradcheck.checking.noise import from_close_values
+
+Array = Any
+Function = Callable[[Array], Array]
+
+
+def line_of(f: Function, x: Array, direction: Array | None = None, weights: Array | None = None) -> Line:
+    """The line through `x` along a direction, of the inputs' scale if none is given."""
+    point = np.asarray(x, dtype=float)
+    d = scale_of(point) if direction is None else np.asarray(direction, dtype=float)
+    return Line(lambda v: [np.asarray(f(v[0]))], [point], [d], real(flat([np.asarray(f(point))])), weights)
+
+
+@dataclass(frozen=True)
+class Looked:
+    """A look at every output of an elementwise function; the derivatives are those by the elements themselves."""
+
+    derivative: Derivative
+    direction: Array
+
+    @property
+    def value(self) -> Array:
+        """The derivative of every output."""
+        return self.derivative.both.value / self.direction.reshape(-1)
+
+    @property
+    def bar(self) -> Array:
+        """How far off it may be."""
+        return self.derivative.both.bar / abs(self.direction.reshape(-1))
+
+    @property
+    def sides(self) -> tuple[Array, Array]:
+        """The derivatives on the left and on the right of a direction that points to the right."""
+        return tuple(side.value / self.direction.reshape(-1) for side in (self.derivative.left, self.derivative.right))
+
+    def holds(self, true: Array, rounding: float = 0.0) -> bool:
+        """Whether what is true is within all bars; `rounding` is that of what is called true, relative to it."""
+        return bool((abs(self.value - true) <= self.bar + rounding * abs(np.asarray(true))).all())
+
+    def allows(self, true: Array) -> bool:
+        """Whether it is not excluded: at a kink by both sides, elsewhere by the bar and a kink that would not show."""
+        found, d = self.derivative, self.direction.reshape(-1)
+        low = np.minimum(found.left.value - found.left.bar, found.right.value - found.right.bar)
+        high = np.maximum(found.left.value + found.left.bar, found.right.value + found.right.bar)
+        between = (low <= true * d) & (true * d <= high)
+        near = abs(true * d - found.both.value) <= found.both.bar + found.gap
+        return bool(np.where(found.kinked, between, near).all())
+
+
+def look(f: Function, x: Any, *, seed: int | None = None, hidden: bool = True) -> Looked:
+    """The derivative of every output of `f`, elementwise at `x`, by a scan over all steps.
+
+    Args:
+        seed: of a random direction; without one it is the scale of the inputs.
+        hidden: whether structure finer than the least that is the function's counts as noise.
+    """
+    point = np.atleast_1d(np.asarray(x, dtype=float))
+    scale = scale_of(point)
+    d = scale if seed is None else random_direction(point, scale, np.random.default_rng(seed))
+    scan = Scan(line_of(f, point, d))
+    noise = from_close_values(scan.line, hidden)
+    scan.extend(USUAL)
+    return Looked(derivative_of(scan, noise), d)
+
+
+def brief(f: Function, x: Any) -> Looked:
+    """The first look: some dozen evaluations."""
+    point = np.atleast_1d(np.asarray(x, dtype=float))
+    scan = Scan(line_of(f, point))
+    noise = from_close_values(scan.line, thoroughly=False)
+    scan.extend(BRIEF)
+    return Looked(derivative_of(scan, noise), scale_of(point))

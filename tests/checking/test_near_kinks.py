@@ -1,0 +1,151 @@
+"""Points beside a kink or a jump: the derivative there is that of one side, however near the other is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gradcheck.causes.summary import check_gradient
+from gradcheck.checking.problem import Problem
+from gradcheck.result import GradientSummary, Status
+
+Function = Callable[[Any], Any]
+
+GREEN = {Status.PASS, Status.KINK}
+
+ONE_KINK: dict[str, tuple[Function, Function, float]] = {
+    "relu": (lambda x: np.maximum(x - 2.5, 0), lambda x: (x > 2.5) * 1.0, 2.5),
+    "abs": (lambda x: np.abs(x - 2.5), lambda x: np.sign(x - 2.5), 2.5),
+    "clip from above": (lambda x: np.clip(x, 0.5, 2.5), lambda x: (x < 2.5) * 1.0, 2.5),
+    "clip from below": (lambda x: np.clip(x, 0.5, 2.5), lambda x: (x > 0.5) * 1.0, 0.5),
+    "floor": (np.floor, lambda x: x * 0, 2.0),
+    "leaky": (lambda x: np.where(x > 2.5, 1, 0.01) * (x - 2.5), lambda x: np.where(x > 2.5, 1, 0.01), 2.5),
+    "a curve and relu": (lambda x: x * x + np.maximum(x - 2.5, 0), lambda x: 2 * x + (x > 2.5), 2.5),
+    "a jump of a curve": (lambda x: np.where(x > 2.5, x * x, x), lambda x: np.where(x > 2.5, 2 * x, 1), 2.5),
+}  # fmt: skip
+"""By name: the function, its derivative, and where it has none."""
+
+
+def checked(f: Function, b: Callable[[Any, Any], Any], x: Any, seed: int = 0) -> GradientSummary:
+    return check_gradient(
+        Problem(["x"], [x], [True], ["out"], lambda i: [np.asarray(f(i[0]))], lambda i, c: [b(i[0], c[0])]), seed=seed
+    )
+
+
+@pytest.mark.parametrize("side", [1, -1])
+@pytest.mark.parametrize("distance", [0.3, 1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7])
+@pytest.mark.parametrize("name", ONE_KINK)
+def test_a_kink_beside_the_point_does_no_harm(name: str, distance: float, side: int) -> None:
+    f, df, kink = ONE_KINK[name]
+    x = np.array([kink * (1 + side * distance), kink * 0.68 + 1.83])
+    for seed in range(3):
+        assert checked(f, lambda x, g: g * df(x), x, seed).verdict is Status.PASS
+        assert checked(f, lambda x, g: g * (df(x) + np.array([0.5, 0])), x, seed).verdict is Status.FAIL
+
+
+@pytest.mark.parametrize("distance", [1e-8, 1e-9, 1e-10, 1e-12, 1e-14, 0.0])
+@pytest.mark.parametrize("name", ONE_KINK)
+def test_a_kink_as_good_as_at_the_point_is_marked(name: str, distance: float) -> None:
+    f, df, kink = ONE_KINK[name]
+    x = np.array([kink * (1 + distance), kink * 0.68 + 1.83])
+    for seed in range(3):
+        verdict = checked(f, lambda x, g: g * df(x), x, seed).verdict
+        assert verdict is Status.KINK or (distance > 0 and verdict is Status.PASS)
+        assert checked(f, lambda x, g: g * (df(x) + np.array([7.5, 0])), x, seed).verdict is Status.FAIL
+
+
+def test_a_gradient_that_is_the_mean_of_both_sides_is_marked_too() -> None:
+    found = checked(lambda x: np.maximum(x, 0), lambda x, g: g * np.heaviside(x, 0.5), np.array([0.0, 1.0, -1.0]))
+    assert found.verdict is Status.KINK
+    assert "x[0] (left 0, right 1)" in found.why
+
+
+@pytest.mark.parametrize("side", [1, -1])
+@pytest.mark.parametrize("distance", [1e-6, 1e-7, 1e-8, 1e-9, 1e-10, 1e-12, 0.0])
+@pytest.mark.parametrize("name", ["relu", "clip from above", "clip from below"])
+def test_the_mean_of_both_sides_is_never_simply_right(name: str, distance: float, side: int) -> None:
+    f, df, kink = ONE_KINK[name]
+    x = np.array([kink * (1 + side * distance), kink * 0.68 + 1.83])
+    mean = np.array([0.5, df(x)[1]])
+    for seed in range(3):
+        assert checked(f, lambda x, g: g * mean, x, seed).verdict in (Status.KINK, Status.FAIL)
+
+
+W = np.random.default_rng(1).standard_normal((30, 20))
+MANY_KINKS: dict[str, tuple[Function, Callable[[Any, Any], Any], tuple[int, ...]]] = {
+    "hardtanh": (lambda x: np.clip(x, -1, 1), lambda x, g: g * (np.abs(x) < 1), (2000,)),
+    "softshrink": (
+        lambda x: np.where(x > 0.5, x - 0.5, np.where(x < -0.5, x + 0.5, 0)),
+        lambda x, g: g * (np.abs(x) > 0.5), (30, 100),
+    ),
+    "a sum of relus": (lambda x: np.maximum(x - 0.3, 0).sum(), lambda x, g: g * (x > 0.3), (200,)),
+    "a mean of clips": (
+        lambda x: (np.clip(x, -1, 1) ** 2).mean(),
+        lambda x, g: g * 2 * np.clip(x, -1, 1) * (np.abs(x) < 1) / x.size, (1000,),
+    ),
+    "a layer with relu": (
+        lambda x: np.maximum(x @ W + 0.1, 0), lambda x, g: (g * (x @ W + 0.1 > 0)) @ W.T, (8, 30),
+    ),
+    "a maximum": (lambda x: x.max(-1), lambda x, g: g[:, None] * (x == x.max(-1, keepdims=True)), (50, 20)),
+    "a median": (np.median, lambda x, g: g * (x == np.median(x)), (51,)),
+    "huber": (
+        lambda x: np.where(np.abs(x) < 1, x * x / 2, np.abs(x) - 0.5), lambda x, g: g * np.clip(x, -1, 1), (1000,),
+    ),
+    "steps": (lambda x: np.round(x * 16) / 16, lambda x, g: g * 0, (300,)),
+}  # fmt: skip
+"""By name: the function, its vjp, and the shape of its input, the elements of which are at all distances from kinks."""
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("name", MANY_KINKS)
+def test_many_elements_are_beside_some_kink(name: str, seed: int) -> None:
+    f, b, shape = MANY_KINKS[name]
+    random = np.random.default_rng(seed)
+    x, wrong = random.standard_normal(shape), random.integers(np.prod(shape))
+
+    def one_wrong(x: Any, g: Any) -> Any:
+        out = np.array(b(x, g), dtype=float)
+        out.reshape(-1)[wrong] += 0.3 * np.sum(g)
+        return out
+
+    assert checked(f, b, x, seed).verdict in GREEN
+    assert checked(f, one_wrong, x, seed).verdict is Status.FAIL
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_forward_that_rounds_is_not_taken_for_one_with_kinks(seed: int) -> None:
+    x = np.random.default_rng(seed).standard_normal(40)
+    for f, slope in (
+        (lambda x: (x + 1e8) - 1e8, 1.0),
+        (lambda x: x + ((x + 1e8) - 1e8), 2.0),
+        (lambda x: x.astype("float32").astype("float64") * 3, 3.0),
+    ):
+        assert checked(f, lambda x, g, s=slope: g * s, x, seed).verdict is Status.PASS
+        assert checked(f, lambda x, g, s=slope: g * (s + 0.5), x, seed).verdict is Status.FAIL
+
+
+def test_points_at_which_the_layer_raises_are_outside_of_its_domain() -> None:
+    def root(x: Any) -> Any:
+        if (x < 0).any():
+            raise ValueError("negative")
+        return np.sqrt(x)
+
+    x = np.array([1e-3, 2.0])
+    assert checked(root, lambda x, g: g * 0.5 / np.sqrt(x), x).verdict is Status.PASS
+    assert checked(root, lambda x, g: g / np.sqrt(x), x).verdict is Status.FAIL
+
+
+def test_a_layer_that_raises_everywhere_else_is_inconclusive_and_says_so() -> None:
+    x = np.array([1.0, 2.0])
+
+    def picky(v: Any) -> Any:
+        if not (v == x).all():
+            raise ValueError("only there")
+        return v * 2
+
+    found = checked(picky, lambda x, g: g * 2, x)
+    assert found.verdict is Status.INCONCLUSIVE
+    assert "the forward raises ValueError at points nearby: only there" in found.why
