@@ -57,6 +57,8 @@ class Kinks:
     places: list[str]
     kinked: Array
     """The outputs that may have one, and are not to be compared with the tape."""
+    unknown: bool = False
+    """Whether of some output there is no slope at any point nearby."""
     wrong_beside: tuple[Prober, Probe] | None = None
     """A probe from a point beside, at which backward is wrong."""
 
@@ -69,7 +71,7 @@ class Kinks:
 @dataclass
 class Pieces:
     """The slopes of one output: ``along[i, j]`` is that at point j along direction i; points 2i and 2i + 1 are ahead and
-    behind along direction i."""
+    behind along direction i. NaN are those of points outside of the domain."""
 
     along: np.ndarray[Any, Any]
     tolerance: float
@@ -80,11 +82,18 @@ class Pieces:
     @property
     def smooth(self) -> bool:
         """Whether they are all of one piece."""
-        return not self.jumps and bool((np.ptp(self.along, axis=1) <= self.tolerance).all())
+        low, high = self.ends
+        return not self.jumps and bool((high - low <= self.tolerance).all())
+
+    @property
+    def ends(self) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+        """Per direction, the least and the largest slope; inf and −inf where all points are outside of the domain."""
+        missing = np.isnan(self.along)
+        return np.where(missing, np.inf, self.along).min(axis=1), np.where(missing, -np.inf, self.along).max(axis=1)
 
     def ranges(self) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
         """Per direction, between which a gradient may be."""
-        low, high = self.along.min(axis=1), self.along.max(axis=1)
+        low, high = self.ends
         which = np.arange(len(self.along))
         ahead, behind = self.along[which, 2 * which], self.along[which, 2 * which + 1]
         convex = bool((ahead >= high - self.tolerance).all() and (behind <= low + self.tolerance).all())
@@ -92,7 +101,9 @@ class Pieces:
         # else what was not seen may lie beyond by as much as the pieces that were are apart
         count = (np.diff(np.sort(self.along, axis=1), axis=1) > self.tolerance).sum(axis=1) + 1
         spare = np.where((count > 2) & (not (convex or concave)), (high - low) / np.maximum(count - 1, 1), 0.0)
-        return low - spare - self.tolerance, high + spare + self.tolerance
+        missing = low > high
+        low, high = np.where(missing, -np.inf, low - spare), np.where(missing, np.inf, high + spare)
+        return low - self.tolerance, high + self.tolerance
 
 
 def kinked_by_tape(point: Point) -> list[Array] | None:
@@ -100,7 +111,7 @@ def kinked_by_tape(point: Point) -> list[Array] | None:
     tape = point.tape
     if tape is None:
         return None
-    masks = [np.isnan(g) for g in point.by_tape(point.outputs.vector * 0 + 1)]  # 0 times a slope without bound
+    masks = [~np.isfinite(g) for g in point.by_tape(point.outputs.vector * 0 + 1)]  # a slope without bound
     for kink in tape.kinks:
         for number, k in enumerate(point.moved):
             if kink.inputs[k] is not None:
@@ -144,8 +155,8 @@ def judged(prober: Prober, masks: Masks | None) -> Kinks:
         elif not pieces.smooth and len(places) < MOST_NAMED:
             places.append(named(point, directions, pieces))
     if wrong or not places:
-        return Kinks(wrong, [], kinked)
-    return Kinks([], places, kinked, beside_is_wrong(prober, masks))
+        return Kinks(wrong, [], kinked, len(found) < len(which))
+    return Kinks([], places, kinked, len(found) < len(which), beside_is_wrong(prober, masks))
 
 
 def along(gradients: Sequence[Array], direction: Sequence[Array | None]) -> float:
@@ -192,12 +203,14 @@ def by_tape(prober: Prober, directions: Sequence[Sequence[Array | None]], output
         rows = [point.of_moved(tape.gradient(cotangents)) for _, tape in known]
         along = np.array([[sum(inner(g, d) for g, d in zip(row, direction, strict=True) if d is not None) for row in rows]
                           for direction in directions])  # fmt: skip
-        along = np.where(np.isfinite(along), along, 0.0)
+        along = np.where(np.isfinite(along), along, np.nan)
+        if np.isnan(along).all():
+            continue
         values = np.array(
             [float(real(flat([tape.outputs[k] for k in point.outputs.active]))[output]) for _, tape in known]
         )
-        largest = float(abs(along).max())
-        jumps = float(abs(values - float(here[output])).max()) > JUMPS * (reach * largest + float(noise[output]))
+        largest = float(np.nanmax(abs(along)))
+        jumps = float(np.nanmax(abs(values - float(here[output])))) > JUMPS * (reach * largest + float(noise[output]))
         size = largest if jumps else max(largest, float(around[output]))
         found[output] = Pieces(along, CLOSE * size, jumps, rows)
     return found
@@ -218,12 +231,15 @@ def by_differences(
     for direction in directions:
         lines = [Line(point.forward, x, direction, point.outputs.vector) for x in points]
         slopes.append(xp.stack([(a.at(STEP).change - a.at(-STEP).change) / (2 * STEP) for a in lines]))
-    changes = xp.stack([abs(point.vector(x) - point.outputs.vector) for x in points]).max(axis=0)
+    changes = xp.stack([abs(point.vector(x) - point.outputs.vector) for x in points])
+    changes = xp.where(np.isnan(changes), 0.0, changes).max(axis=0)
     found = {}
     for output in outputs:
         along = np.array([[float(v) for v in rows[:, output].tolist()] for rows in slopes])
-        along = np.where(np.isfinite(along), along, 0.0)
-        rounding, largest = float(noise[output]) / STEP, float(abs(along).max())
+        along = np.where(np.isfinite(along), along, np.nan)
+        if np.isnan(along).all():
+            continue
+        rounding, largest = float(noise[output]) / STEP, float(np.nanmax(abs(along)))
         jumps = float(changes[output]) > JUMPS * (NEAR_BY_DIFFERENCES * largest + float(noise[output]))
         found[output] = Pieces(along, rounding + CLOSE * largest, jumps)
     return found
@@ -265,9 +281,15 @@ def named(point: Point, directions: Sequence[Sequence[Array | None]], pieces: Pi
     ])  # fmt: skip
     moving = (steps != 0).any(axis=0)
     index = int(np.where(moving, np.ptp(rows, axis=0), -1.0).argmax())
-    left, right = (float(np.median(rows[steps[:, index] * sign > 0, index])) + 0.0 for sign in (-1, 1))
+    left, right = (median(rows[steps[:, index] * sign > 0, index]) for sign in (-1, 1))
     number, own = place_in(point.x, index)
     return f"{point.place(Entry(number, own, 0, 0.0, 0.0, 0.0))} (left {left:.6g}, right {right:.6g}{jump})"
+
+
+def median(values: np.ndarray[Any, Any]) -> float:
+    """The median of those that are finite, with no sign of 0; NaN if there are none."""
+    known = values[np.isfinite(values)]
+    return float(np.median(known)) + 0.0 if known.size else np.nan
 
 
 def beside_is_wrong(prober: Prober, masks: Masks | None) -> tuple[Prober, Probe] | None:
