@@ -177,7 +177,8 @@ def same(a: Array | None, b: Array | None) -> bool:
     if a.dtype.kind not in "fcV":
         return False
     infinite = equal & ~(abs(a) < np.inf)  # where both are, they leave the rest to compare
-    return close(*(module_of(v).where(infinite, v.dtype.type(0), v) for v in (a, b)), 1.0, None)
+    first, second = (module_of(v).where(infinite, v.dtype.type(0), v) for v in (a, b))
+    return close(first, second, 1.0, None)
 
 
 def close(whole: Any, part: Any, factor: float, rest: Any, rounding: float = 0.0) -> bool:

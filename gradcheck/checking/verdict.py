@@ -35,8 +35,8 @@ UNSEEN = (
     "(expm1, log1p, float64)"
 )
 EDGE = (
-    "the outputs are not finite at points beside the inputs, which lie at the edge of the function's domain: there is no "
-    "derivative to compare with{}. Choose inputs inside of it"
+    "the outputs are not finite at points beside the inputs, which lie at the edge of the function's domain: there is "
+    "no derivative to compare with{}. Choose inputs inside of it"
 )
 
 
@@ -159,7 +159,7 @@ class Check:
         return known and alone.heard is not None and seen.excludes(alone.heard.value)
 
     def whole(self, masks: Masks | None, first: Probe) -> Probe:
-        """A probe over all steps. FAIL is not believed once: more directions follow, until one of them sees anything."""
+        """A probe over all steps. FAIL is not believed once: more directions follow until one of them sees anything."""
         probe = self.prober.probe(masks, whole=True, by_rows=first.by_rows or first.kinked)
         for _ in range(MOST_PROBES - 1):
             settled = probe.decision in (Decision.PASS, Decision.BY_TAPE) or probe.wrong is not None or probe.kinked

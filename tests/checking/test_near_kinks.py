@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-import gradcheck
 from claims import numpy_layer
-from gradcheck.result import GradientSummary, Status
+
+import gradcheck
+from gradcheck.result import Status
 
 Function = Callable[[Any], Any]
 
