@@ -176,9 +176,14 @@ def same(a: Array | None, b: Array | None) -> bool:
         return a is None and b is None
     if a.shape != b.shape:
         return False
-    if bool(((a == b) | ((a != a) & (b != b))).all()):
+    equal = (a == b) | ((a != a) & (b != b))
+    if bool(equal.all()):
         return True
-    return a.dtype.kind in "fcV" and close(a, b, 1.0, None)
+    if a.dtype.kind not in "fcV":
+        return False
+    infinite = equal & ~(abs(a) < np.inf)  # where both are, they leave the rest to compare
+    first, second = (module_of(v).where(infinite, v.dtype.type(0), v) for v in (a, b))
+    return close(first, second, 1.0, None)
 
 
 def close(whole: Any, part: Any, factor: float, rest: Any, rounding: float = 0.0) -> bool:

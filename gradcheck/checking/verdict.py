@@ -8,9 +8,10 @@ from typing import Literal
 
 import numpy as np
 
-from gradcheck.checking.arrays import EPSILON, SMALLEST, module_of, only
+from gradcheck.checking.arrays import EPS, EPSILON, SMALLEST, module_of, only
 from gradcheck.checking.contracts import Contracts
 from gradcheck.checking.decide import POWER, Decision
+from gradcheck.checking.derivative import APART
 from gradcheck.checking.found import Found, undecided, with_kink
 from gradcheck.checking.infinite_slopes import infinite
 from gradcheck.checking.kinks import beside, judged, kinked_by_tape
@@ -34,8 +35,8 @@ UNSEEN = (
     "(expm1, log1p, float64)"
 )
 EDGE = (
-    "the outputs are not finite at points beside the inputs: these lie at the edge of the function's domain, with no "
-    "derivative to compare with. Choose inputs inside of it"
+    "the outputs are not finite at points beside the inputs, which lie at the edge of the function's domain: there is "
+    "no derivative to compare with{}. Choose inputs inside of it"
 )
 
 
@@ -117,6 +118,8 @@ class Check:
             prober, probe = kinks.wrong_beside
             text = f"the gradient is wrong beside {kinks.text}: the wrong entries are those at a point close by"
             return Found(Status.FAIL, probe=probe, prober=prober, diagnosis=(Diagnosis.of("GC120", text),))
+        if kinks.unknown:
+            return undecided(EDGE.format(self.point.raised))
         if not kinks.places:
             return found
         why = f"not differentiable at {kinks.text}; the gradient lies between the one-sided derivatives"
@@ -125,13 +128,15 @@ class Check:
     def smooth_part(self, masks: Masks | None) -> Found:
         """The gradient over the elements in `masks`, where the function has a derivative."""
         probe = self.prober.probe(masks)
-        if probe.decision is not Decision.PASS and not (probe.decision is Decision.FAIL and probe.wrong is not None):
+        if probe.decision is not (Decision.PASS if probe.wrong is None else Decision.FAIL):
             probe = self.whole(masks, probe)
         self.worst = probe.error
         if probe.decision is Decision.FAIL and self.tape_underflows(probe):
             return Found(Status.PASS, marks=("the differences against an operation's own rule",), probe=probe)
-        if probe.kinked and self.point.tape is None:
-            return self.with_kinks(Found(Status.PASS), masks)
+        if probe.kinked and not probe.by_tape:
+            found = self.with_kinks(Found(Status.PASS), masks)
+            if found.verdict is not Status.PASS or self.point.tape is None:
+                return found
         match probe.decision:
             case Decision.FAIL:
                 return self.failed(probe)
@@ -154,7 +159,7 @@ class Check:
         return known and alone.heard is not None and seen.excludes(alone.heard.value)
 
     def whole(self, masks: Masks | None, first: Probe) -> Probe:
-        """A probe over all steps. FAIL is not believed once: more directions follow, until one of them sees anything."""
+        """A probe over all steps. FAIL is not believed once: more directions follow until one of them sees anything."""
         probe = self.prober.probe(masks, whole=True, by_rows=first.by_rows or first.kinked)
         for _ in range(MOST_PROBES - 1):
             settled = probe.decision in (Decision.PASS, Decision.BY_TAPE) or probe.wrong is not None or probe.kinked
@@ -218,6 +223,8 @@ class Check:
             if seen.decision is Decision.FAIL and not seen.kinked:
                 return self.failed(seen)
             if seen.decision is not Decision.PASS:
+                if not bool((seen.derivative.both.bar[lost] < np.inf).all()):
+                    return undecided(EDGE.format(self.point.raised))
                 marks = (*marks, f"{int(lost.sum())} of {lost.size} outputs too small to be seen")
         return Found(Status.PASS, marks=marks, probe=probe)
 
@@ -246,10 +253,14 @@ class Check:
     def unseen(self, probe: Probe) -> Found:
         """Nothing is seen, and no tape is heard."""
         found = probe.derivative
-        if not bool(found.responds.any()) and probe.claim.size <= probe.seen.bar < np.inf:
+        rounding = APART * found.noise
+        if self.point.opaque:  # a noise that is guessed is no proof
+            sizes = abs(self.point.outputs.vector)
+            rounding = EPS * (sizes if probe.by_rows else (abs(probe.cotangent) * sizes).sum())
+        if bool((found.largest <= rounding).all()) and probe.claim.size <= probe.seen.bar < np.inf:
             return Found(Status.PASS, marks=("nothing changes here",))
         at_edge = not self.point.raised and not bool((found.both.bar < np.inf).all())
-        return undecided(EDGE if at_edge else UNSEEN.format(self.point.raised))
+        return undecided((EDGE if at_edge else UNSEEN).format(self.point.raised))
 
     def contradicted(self, probe: Probe) -> Found:
         """The differences exclude what both backward and the tape say: they are heard again beside the point."""
