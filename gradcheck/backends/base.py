@@ -148,8 +148,8 @@ class Backend(Protocol):
     ) -> AbstractContextManager[Any]:
         """A block in which `change`, if given, is told of the output of each operation, recorded or not, and `leaks` of
         what hands values to code that nothing sees. Casts to floating dtypes of fewer digits are left out, and
-        `left_out` told which, unless it is None. NumPy code that can be reached from the functions in `numpy` is seen as
-        well. Only where the backend can record."""
+        `left_out` told which, unless it is None. NumPy code that can be reached from the functions in `numpy` is seen
+        as well. Only where the backend can record."""
 
 
 class Entry(NamedTuple):

@@ -125,7 +125,8 @@ class TensorFunction:
     ) -> Recording | None:
         """The call at `arrays`, recorded, with the lines of the layer that its operations stand on if wanted."""
         tensors = self.bound(arrays, needed)
-        found = self.backend.recorded(lambda: self.checked_outputs(tensors), list(tensors.values()), lines, change, numpy)
+        call = lambda: self.checked_outputs(tensors)  # noqa: E731
+        found = self.backend.recorded(call, list(tensors.values()), lines, change, numpy)
         return None if found is None else found[0]
 
     def checked_outputs(self, tensors: dict[str, Tensor]) -> list[Tensor]:

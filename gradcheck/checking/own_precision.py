@@ -1,5 +1,5 @@
-"""Is a gradient computed well? In the dtypes that the layer itself computes in, casts and all, it may lose no more digits
-than automatic differentiation does there, and than its own operations round."""
+"""Is a gradient computed well? In the dtypes that the layer itself computes in, casts and all, it may lose no more
+digits than automatic differentiation does there, and than its own operations round."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ as large as the outputs, each rounded."""
 
 
 def wrong_in_own_precision(point: Point, random: np.random.Generator, rtol: float) -> tuple[list[Entry], str]:
-    """The entries of the gradient of a random sum of the outputs in which the layer's own backward, in the dtypes that it
-    was given, loses more digits than it may; and the dtype that it computes in.
+    """The entries of the gradient of a random sum of the outputs in which the layer's own backward, in the dtypes that
+    it was given, loses more digits than it may; and the dtype that it computes in.
 
     None if it computes in nothing but double precision, or if its outputs do not fit its dtype.
     """
