@@ -2,8 +2,8 @@
 
 A quantity is computed as it is, and again with the result of every operation that rounds multiplied by 1 ± `size`,
 signs at random (Monte Carlo arithmetic at a virtual precision: Parker 1997; Verificarlo: Denis, de Oliveira Castro and
-Petit 2016). What that changes, scaled down to the dtype's own epsilon, is what rounding makes of the quantity: cancellation,
-saturation and the size of intermediates are in it, as what is perturbed is what is rounded.
+Petit 2016). What that changes, scaled down to the dtype's own epsilon, is what rounding makes of the quantity:
+cancellation, saturation and the size of intermediates are in it, as what is perturbed is what is rounded.
 
 Choices are no rounding: a perturbed run takes the comparisons, orders and integers of the plain one.
 """
@@ -25,8 +25,8 @@ SIZES = {EPS: 2.0**-34, FLOAT32: 2.0**-13, EPSILON["float16"]: 2.0**-6, EPSILON[
 rounding does not show beside them, and far below 1, so that a result responds in proportion."""
 MARGIN = 16.0
 """How many times the response to perturbations of one epsilon is granted. A rounding is 0.29 epsilon in the mean
-square, so this is 55 of its standard deviations: room for one entry's two responses that are small by chance (fewer than
-one in 1,000 is small by a factor of 55 in both), and for operations that are off by some epsilon (tanh, erf)."""
+square, so this is 55 of its standard deviations: room for one entry's two responses that are small by chance (fewer
+than one in 1,000 is small by a factor of 55 in both), and for operations that are off by some epsilon (tanh, erf)."""
 OF_RESULT = 4.0
 """Epsilons of the result itself that are granted: its own rounding, and the sums inside one operation."""
 LOST = 0.1
