@@ -90,7 +90,11 @@ def by_perturbation(
         point.spent.on(evaluations=1, vjps=1)
         change = perturbing(EPSILONS * epsilon, random, choices)
         moved = point.of_moved(reruns.gradients(inputs, cotangents, change, own=True))
-        own = [np.maximum(o, distance(m, p)) for o, m, p in zip(own, moved, plain, strict=True)]
+        # no rounding explains a gradient that is not finite
+        own = [
+            np.maximum(o, module_of(p).where(np.isfinite(p), distance(m, p), 0.0))
+            for o, m, p in zip(own, moved, plain, strict=True)
+        ]
         change = perturbing(EPSILONS * epsilon, random, tape.choices)
         again = reruns.recording(inputs, change, own=True)
         assert again is not None
