@@ -15,7 +15,7 @@ from importlib import import_module
 from types import BuiltinFunctionType, CellType, FunctionType, MethodType, ModuleType
 from typing import Any
 
-from gradcheck.backends.base import Backend, package_of
+from gradcheck.backends.base import Backend, is_differentiable, package_of
 from gradcheck.backends.bundled import BundledBackend
 from gradcheck.case.agreement import agree
 from gradcheck.case.arguments import cell_is_set, libraries_of, names_in, referred, tensor_function
@@ -49,7 +49,9 @@ def speaking_for(original: TensorFunction, made: Callable[[Backend], TensorFunct
         ours, theirs = twin.problem(), original.problem()
         reruns = ours.reruns
         assert reruns is not None
-        reruns.outputs(ours.inputs)  # NumPy code is recorded once it is known to take part
+        # NumPy code is recorded once it is known to take part
+        outputs = reruns.outputs(ours.inputs)
+        reruns.gradients(ours.inputs, [y * 0 if is_differentiable(y) else None for y in outputs])
         recording = reruns.recording(ours.inputs, own=True)
     except Exception:  # any error that the code raises on the engine alone says that there is no twin
         return None
