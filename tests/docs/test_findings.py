@@ -100,7 +100,7 @@ def test_the_program_refuses_a_mark_that_is_not_so(
     (tmp_path / "findings.yaml").write_text(yaml.safe_dump({"paddle-layer": words}), encoding="utf-8")
     monkeypatch.setattr(page, "HERE", tmp_path)
     result = {"status": "FAIL" if marked else "PASS", "scenario": "paddle-layer", "message": "m"}
-    with pytest.raises(LookupError, match="paddle-layer .* marked as waiting"):
+    with pytest.raises(LookupError, match=r"paddle-layer .* marked as waiting"):
         page.page({"3.3.1": {"paddle-layer": result}}, "", {})
 
 
