@@ -42,8 +42,8 @@ AT_ZERO = (2.0**-300, 2.0**-120, 2.0**-60, NEAR)
 NEAR_BY_DIFFERENCES, STEP = 2.0**-20, 2.0**-30
 """The same where slopes are differences, and their step: 1,024 times smaller, so that few reach over a kink."""
 CLOSE = 1e-5
-"""How far apart slopes may be that belong to one smooth piece, relative to the largest: curvature up to 10,000 times the
-inputs' scale, at `NEAR`; ten times the distance by differences."""
+"""How far apart slopes may be that belong to one smooth piece, relative to the largest: curvature up to 10,000 times
+the inputs' scale, at `NEAR`; ten times the distance by differences."""
 JUMPS = 2.0**10
 """A change of an output between two such points that is so many times what its slopes explain is a jump."""
 AFFECTED = 2.0**-6
@@ -228,8 +228,10 @@ def by_tape(
     for output in outputs if len(known) == len(tapes) else ():
         cotangents = point.outputs.split(point.outputs.unit(output))
         rows = [point.of_moved(tape.gradient(cotangents)) for _, tape in known]
-        along = np.array([[sum(inner(g, d) for g, d in zip(row, direction, strict=True) if d is not None) for row in rows]
-                          for direction in directions])  # fmt: skip
+        along = np.array([
+            [sum(inner(g, d) for g, d in zip(row, direction, strict=True) if d is not None) for row in rows]
+            for direction in directions
+        ])  # fmt: skip
         along = np.where(np.isfinite(along), along, np.nan)
         if np.isnan(along).all():
             continue
@@ -250,7 +252,9 @@ def by_differences(
     point = prober.point
     line = point.line(directions[0])
     noise = (
-        by_perturbation(point, directions[0], STEP, prober.random) if not point.opaque else from_close_values(line, True)
+        by_perturbation(point, directions[0], STEP, prober.random)
+        if not point.opaque
+        else from_close_values(line, True)
     )
     points = offsets(point, directions, NEAR_BY_DIFFERENCES, NEAR_BY_DIFFERENCES)
     xp = module_of(noise)
@@ -303,8 +307,8 @@ def named(point: Point, directions: Sequence[Sequence[Array | None]], pieces: Pi
         return f"points beside the inputs{jump}"
     rows = np.stack([np.asarray(flat(row).real.tolist()) for row in pieces.rows[: 2 * len(directions)]])
     steps = np.stack([
-        sign * np.asarray(flat([x * 0 if d is None else d for x, d in zip(point.x, direction, strict=True)]).real.tolist())
-        for direction in directions for sign in (1, -1)
+        sign * np.asarray(flat([x * 0 if d is None else d for x, d in zip(point.x, along, strict=True)]).real.tolist())
+        for along in directions for sign in (1, -1)
     ])  # fmt: skip
     moving = (steps != 0).any(axis=0)
     index = int(np.where(moving, np.ptp(rows, axis=0), -1.0).argmax())

@@ -76,7 +76,7 @@ class Point:
         self.reruns = problem.reruns
         """None where casts cannot be left out, as nothing sees them or the layer does not work without."""
         self.opaque = problem.reruns is None
-        """Whether values are handed to code that nothing sees, so that its rounding cannot be measured by changing results."""
+        """Whether values are handed to code that nothing sees, whose rounding no change of results measures."""
         self.raised = ""
         """What the layer raised at points nearby, if it did."""
         self.held: Sequence[Array] = ()

@@ -1,9 +1,9 @@
 """Precision as the second axis: a mistake does not depend on it, rounding does.
 
-A quantity is computed as it is, and again with the result of every operation that rounds multiplied by 1 ± `size`, signs
-at random (Monte Carlo arithmetic at a virtual precision: Parker 1997; Verificarlo: Denis, de Oliveira Castro and Petit
-2016). What that changes, scaled down to the dtype's own epsilon, is what rounding makes of the quantity: cancellation,
-saturation and the size of intermediates are in it, as what is perturbed is what is rounded.
+A quantity is computed as it is, and again with the result of every operation that rounds multiplied by 1 ± `size`,
+signs at random (Monte Carlo arithmetic at a virtual precision: Parker 1997; Verificarlo: Denis, de Oliveira Castro and
+Petit 2016). What that changes, scaled down to the dtype's own epsilon, is what rounding makes of the quantity:
+cancellation, saturation and the size of intermediates are in it, as what is perturbed is what is rounded.
 
 Choices are no rounding: a perturbed run takes the comparisons, orders and integers of the plain one.
 """
@@ -24,9 +24,9 @@ SIZES = {EPS: 2.0**-34, FLOAT32: 2.0**-13, EPSILON["float16"]: 2.0**-6, EPSILON[
 """By the epsilon of the coarsest dtype of a computation, how large perturbations are: far above epsilon, so that
 rounding does not show beside them, and far below 1, so that a result responds in proportion."""
 MARGIN = 16.0
-"""How many times the response to perturbations of one epsilon is granted. A rounding is 0.29 epsilon in the mean square,
-so this is 55 of its standard deviations: room for one entry's two responses that are small by chance (fewer than one in
-1,000 is small by a factor of 55 in both), and for operations that are off by some epsilon (tanh, erf)."""
+"""How many times the response to perturbations of one epsilon is granted. A rounding is 0.29 epsilon in the mean
+square, so this is 55 of its standard deviations: room for one entry's two responses that are small by chance (fewer
+than one in 1,000 is small by a factor of 55 in both), and for operations that are off by some epsilon (tanh, erf)."""
 OF_RESULT = 4.0
 """Epsilons of the result itself that are granted: its own rounding, and the sums inside one operation."""
 LOST = 0.1
@@ -81,8 +81,8 @@ def perturbing(size: float, random: np.random.Generator, choices: Sequence[Array
 
 
 def perturb(array: Array, size: float, random: np.random.Generator, but_whole: bool = False) -> None:
-    """Multiply every element, of complex ones both parts, by 1 ± size in place; `but_whole` numbers stay. Sizes are drawn
-    from a half to one and a half: those of one size would cancel in a product."""
+    """Multiply every element, of complex ones both parts, by 1 ± size in place; `but_whole` numbers stay. Sizes are
+    drawn from a half to one and a half: those of one size would cancel in a product."""
     real = array.view(array.real.dtype) if array.dtype.kind == "c" and array.ndim else array
     drawn = random.uniform(-1, 1, real.shape)
     signs = module_of(real).asarray(drawn + np.copysign(0.5, drawn))

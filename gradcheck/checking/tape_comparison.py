@@ -108,8 +108,8 @@ def compare(point: Point, cotangent: Array, claimed: Sequence[Array], masks: Mas
 
 
 def constants(point: Point) -> float:
-    """The rounding of constants that either side may hold in a dtype of fewer digits (a table, 0.1), where the layer was
-    given such inputs or casts to such dtypes; relative to the largest entry."""
+    """The rounding of constants that either side may hold in a dtype of fewer digits (a table, 0.1), where the layer
+    was given such inputs or casts to such dtypes; relative to the largest entry."""
     return CONSTANTS * FLOAT32 if point.casts_left_out or not point.given_in_float64 else 0.0
 
 

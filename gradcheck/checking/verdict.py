@@ -159,7 +159,7 @@ class Check:
         return known and alone.heard is not None and seen.excludes(alone.heard.value)
 
     def whole(self, masks: Masks | None, first: Probe) -> Probe:
-        """A probe over all steps. FAIL is not believed once: more directions follow until one of them sees anything."""
+        """A probe over all steps. FAIL is not believed once: more directions follow, until one sees something."""
         probe = self.prober.probe(masks, whole=True, by_rows=first.by_rows or first.kinked)
         for _ in range(MOST_PROBES - 1):
             settled = probe.decision in (Decision.PASS, Decision.BY_TAPE) or probe.wrong is not None or probe.kinked

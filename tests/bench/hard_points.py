@@ -7,15 +7,16 @@ digits): the verdict wanted, and the verdicts of three seeds.
 import sys
 from pathlib import Path
 
+import numpy as np
+
 R = str(Path(__file__).resolve().parents[2])
 sys.path[:0] = [R, R + "/engine", R + "/tests", R + "/tests/bench", R + "/tests/checking"]
-import numpy as np, gradcheck
+
+from claims import numpy_layer  # noqa: E402
+
+import gradcheck  # noqa: E402
 
 np.seterr(all="ignore")
-import pylayer.paddle as paddle
-from claims import numpy_layer
-from everyday.definition import paddle_layer
-
 rng = np.random.default_rng
 
 
@@ -35,7 +36,8 @@ def show(name, wanted, layer, *x, seed=0):
 
 
 def rows(eps, fac=1.0, rowfac=None):
-    f = lambda x: x / np.maximum(np.sqrt((x * x).sum(1, keepdims=True)), eps)
+    def f(x):
+        return x / np.maximum(np.sqrt((x * x).sum(1, keepdims=True)), eps)
 
     def b(x, y, g):
         n = np.sqrt((x * x).sum(1, keepdims=True))
@@ -152,7 +154,12 @@ r = gradcheck.check(
     numpy_layer(lambda a, b: a + b, lambda a, b, y, g: (g * np.array([1.5, 1, 1]), g)), np.ones(3), np.ones(3) + 1
 )
 print("I", r.verdict, [(d.code, d.text) for d in r.diagnosis])
-g32 = lambda x, y, g: (g.astype("float32") * (1 - y.astype("float32") ** 2)).astype(x.dtype)
+
+
+def g32(x, y, g):
+    return (g.astype("float32") * (1 - y.astype("float32") ** 2)).astype(x.dtype)
+
+
 show("J float32 backward of float64 tanh", "FAIL", numpy_layer(np.tanh, g32), rng(3).standard_normal(8))
 show(
     "J x(1+1e-7)", "FAIL", numpy_layer(np.tanh, lambda x, y, g: g * (1 - y * y) * (1 + 1e-7)), rng(3).standard_normal(8)
