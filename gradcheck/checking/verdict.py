@@ -204,22 +204,22 @@ class Check:
                 return self.failed(again)
             self.certified = comparison.unsure is None and second.unsure is None
             return Found(Status.PASS, marks=marks, probe=probe)
-        second_probe = self.prober.probe(like=probe if probe.by_rows else None, size=SECOND_SIZE)
+        second_probe = self.prober.probe(masks, like=probe if probe.by_rows else None, size=SECOND_SIZE)
         if second_probe.decision is not Decision.PASS:
-            second_probe = self.prober.probe(whole=True, size=SECOND_SIZE)
+            second_probe = self.prober.probe(masks, whole=True, size=SECOND_SIZE)
         if second_probe.decision is Decision.FAIL and not second_probe.kinked:
             return self.failed(second_probe)
         if not second_probe.seen.holds(second_probe.claim.value):
             return self.disputed(second_probe)
-        for mask in self.parts(probe):
+        for mask in self.parts(probe, masks):
             alone = self.alone(mask, probe)
             if alone is not None:
                 return self.failed(alone)
         lost = probe.unresolved & second_probe.unresolved
         if probe.by_rows and bool(lost.any()):
-            seen = self.prober.probe(whole=True, without=~lost)
+            seen = self.prober.probe(masks, whole=True, without=~lost)
             if seen.decision is Decision.FAIL:
-                seen = self.prober.probe(whole=True, without=~lost)
+                seen = self.prober.probe(masks, whole=True, without=~lost)
             if seen.decision is Decision.FAIL and not seen.kinked:
                 return self.failed(seen)
             if seen.decision is not Decision.PASS:
@@ -228,12 +228,13 @@ class Check:
                 marks = (*marks, f"{int(lost.sum())} of {lost.size} outputs too small to be seen")
         return Found(Status.PASS, marks=marks, probe=probe)
 
-    def parts(self, probe: Probe) -> list[Masks]:
+    def parts(self, probe: Probe, masks: Masks | None) -> list[Masks]:
         """Without a tape: every input, and the elements of whose share an error of `POWER` is within the bound."""
         inputs = self.point.x
         found: list[Masks] = []
         if len(inputs) > 1:
-            found = [only(k, module_of(x).ones(x.shape, bool), inputs) for k, x in enumerate(inputs) if x.size]
+            whole = [module_of(x).ones(x.shape, bool) for x in inputs] if masks is None else masks
+            found = [only(k, mask, inputs) for k, mask in enumerate(whole) if mask is not None and bool(mask.any())]
         small = [
             None if d is None else (POWER * abs(g * d) <= probe.seen.bar) & (d != 0)
             for g, d in zip(probe.gradients, probe.direction, strict=True)
