@@ -149,7 +149,9 @@ class Measured:
         if bool(lost.any()):
             nothing = finer > LOST * (size + SMALLEST["float64"])  # too few digits for any bound
             own = xp.where(nothing & (not absolute), np.inf, unit / FINER * finer)
-            response = xp.where(lost, np.maximum(response, own), response)
+            outside = ~np.isfinite(response) & np.isfinite(finer) & np.isfinite(plain)
+            inside = xp.where(outside, 0.0, response)  # a perturbation that leaves the domain tells nothing
+            response = xp.where(lost, np.maximum(inside, own), response)
         return response + OF_RESULT * self.epsilon * (size + SMALLEST["float64"])
 
     def lost(self) -> list[Array]:

@@ -28,7 +28,7 @@ sees: what is computed there is not perturbed."""
 CONSTANTS = 4.0
 """Epsilons of float32 by which constants of a layer in float32 or less may be off: a few of them in a row."""
 HEARD = 0.5
-"""A tape of whose gradient more than this share is rounding (a chaotic recurrence) is not heard."""
+"""A tape of whose whole gradient more than this share is rounding (a chaotic recurrence) is not heard."""
 
 
 @dataclass
@@ -43,6 +43,8 @@ class Comparison:
     """The entries in which both differ by more; None if there are none."""
     unsure: Sequence[Array] | None = None
     """The entries in which both differ by less, where an error of `POWER` would not show; None if there are none."""
+    rounding: float = 0.0
+    """How much of the whole gradient may be rounding, every element moved by its scale."""
 
     @property
     def blank(self) -> bool:
@@ -56,11 +58,11 @@ class Comparison:
         value = sum(float(part.real.sum()) for part in parts)
         if not self.bounds:
             return Heard(value, rejects=False)
+        if self.wrong is None and not self.rounding <= HEARD:
+            return None
         bound = sum(
             float(abs(shares(b, d)).sum()) for b, d in zip(self.bounds, direction, strict=True) if d is not None
         )
-        if not bound <= HEARD * sum(float(abs(part).sum()) for part in parts) and self.wrong is None:
-            return None
         return Heard(value, self.wrong is not None, bound)
 
 
@@ -104,7 +106,20 @@ def compare(point: Point, cotangent: Array, claimed: Sequence[Array], masks: Mas
         d & ~w & (b > POWER * np.maximum(abs(c), abs(t)))
         for d, w, b, c, t in zip(doubted, wrong, bounds, claimed, taped, strict=True)
     ]
-    return Comparison(claimed, taped, bounds, wrong if some(wrong) else None, unsure if some(unsure) else None)
+    rounding = share_of_rounding(point, taped, bounds)
+    return Comparison(
+        claimed, taped, bounds, wrong if some(wrong) else None, unsure if some(unsure) else None, rounding
+    )
+
+
+def share_of_rounding(point: Point, taped: Sequence[Array], bounds: Sequence[Array]) -> float:
+    """How much of gradients may be rounding, every element moved by its scale."""
+    whole = lost = 0.0
+    for t, b, scale in zip(taped, bounds, point.scales, strict=True):
+        size = scale * module_of(t).where(np.isfinite(t), abs(t), 0.0)
+        whole += float(size.sum())
+        lost += float(np.minimum(size, scale * b).sum())
+    return lost / whole if whole else np.inf
 
 
 def constants(point: Point) -> float:
