@@ -234,7 +234,7 @@ def test_an_error_in_low_precision_alone_is_found() -> None:
 
     summary = check(np.tanh, backward, NORMAL.astype("float32"))
     assert summary.verdict is Status.FAIL
-    assert [(d.code, d.text) for d in summary.diagnosis] == [("GC113", "right in float64, wrong in float32")]
+    assert [(d.code, d.text) for d in summary.diagnosis] == [("GC113", "right, but 7 of 7 digits are lost in float32")]
 
 
 def test_rounding_errors_of_a_zero_are_no_error_in_low_precision() -> None:
@@ -310,7 +310,7 @@ def test_an_input_of_a_product_is_judged_by_itself_too() -> None:
 
 
 @pytest.mark.parametrize("x", [-15.53, -15.9, 16.04])
-def test_what_hardly_stands_out_of_its_rounding_is_averaged(x: float) -> None:
+def test_what_hardly_stands_out_of_its_rounding_is_not_told_where_no_operation_is_seen(x: float) -> None:
     def judged(factor: float) -> Status:
         def vjp(inputs: Any, cotangents: Any) -> list[Any]:
             y = np.tanh(inputs[0])
@@ -319,7 +319,7 @@ def test_what_hardly_stands_out_of_its_rounding_is_averaged(x: float) -> None:
         problem = Problem(["x"], [np.array([x])], [True], ["out"], lambda i: [np.cos(np.tanh(i[0]))], vjp)
         return check_gradient(problem).verdict
 
-    assert judged(1.0) is Status.PASS
+    assert judged(1.0) is not Status.FAIL
     assert judged(2.0) not in (Status.PASS, Status.KINK)
     assert judged(-1.0) not in (Status.PASS, Status.KINK)
 

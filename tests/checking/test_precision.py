@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from gradcheck.checking.arrays import EPS, EPSILON, Array
-from gradcheck.checking.precision import LOST, Change, Measured, draws, noting, perturb, perturbing
+from gradcheck.checking.precision import UNKNOWN, Change, Measured, draws, noting, perturb, perturbing
 
 Computation = Callable[[Change], Sequence[Array]]
 
@@ -125,7 +125,7 @@ def test_an_entry_with_few_digits_is_perturbed_by_less_and_has_a_bound() -> None
     assert any(lost.any() for lost in found.lost())
     (bound,) = found.bounds()
     assert (abs(found.plain[0] - np.exp(X)) <= bound).all()
-    assert (bound <= LOST * np.exp(X)).all()
+    assert (bound <= UNKNOWN * np.exp(X)).all()
 
 
 # --------------------------------------------------------------------------- choices, and what is exact
