@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from gradcheck.checking.arrays import EPS, Array, module_of
 from gradcheck.checking.line import RATIO, Line, Scan
 
@@ -53,8 +55,8 @@ class Derivative:
     jumped: Array
     nearby: Array
     """The largest slope at any step, as far as it stands out of the noise: what a stationary point is small beside."""
-    responds: Array
-    """Where the row changes by more than its noise at some step."""
+    largest: Array
+    """The largest change of the row at any step."""
     noise: Array
     step: Array
     """The exponent of the step that the value is taken from."""
@@ -67,18 +69,22 @@ def derivative_of(scan: Scan, noise: Array) -> Derivative:
     h = xp.asarray([[RATIO**k] for k in steps])
     ahead, behind = (xp.stack([scan.samples[k][side].change for k in steps]) for side in (0, 1))
     noise = xp.broadcast_to(noise, ahead[0].shape)
-    noises = noise + SUM_ROUNDING * xp.stack([xp.maximum(*(sample.size for sample in scan.samples[k])) for k in steps])
+    noises = noise + SUM_ROUNDING * xp.stack([xp.fmax(*(sample.size for sample in scan.samples[k])) for k in steps])
     central, bars = extrapolated((ahead - behind) / (2 * h), noises, h)
     both, chosen = balanced(central, bars)
     zero = abs(both.value) <= both.bar
     both = Interval(both.value, xp.where(zero, xp.maximum(both.bar, CANCELLED * noise), both.bar))
     right, left, gap, jumped = each_side(ahead, behind, noises, h)
+    for side, outside in ((right, behind), (left, ahead)):  # at the edge of the domain there is one side
+        edge = np.isnan(outside).all(axis=0)
+        both = Interval(xp.where(edge, side.value, both.value), xp.where(edge, side.bar, both.bar))
     kinked = (abs(right.value - left.value) > APART * (right.bar + left.bar)) | jumped
-    stands_out = xp.maximum(abs(ahead), abs(behind)) - APART * noises
-    slopes = stands_out / h
+    changes = xp.maximum(abs(ahead), abs(behind))
+    slopes = (changes - APART * noises) / h
     nearby = xp.where(slopes > 0, slopes, 0.0)[[k in range(BRIEF[0], BRIEF[-1] + 1) for k in steps]].max(axis=0)
-    responds, step = (stands_out > 0).any(axis=0), xp.asarray(steps)[chosen]
-    return Derivative(both, left, right, gap, kinked, jumped, nearby, responds, noise, step)
+    return Derivative(
+        both, left, right, gap, kinked, jumped, nearby, changes.max(axis=0), noise, xp.asarray(steps)[chosen]
+    )
 
 
 def extrapolated(central: Array, noises: Array, h: Array) -> tuple[Array, Array]:

@@ -144,12 +144,13 @@ class Measured:
         size = xp.where(np.isfinite(size), size, 0.0)
         if plain.ndim and plain.shape[-1] > 1:
             response = np.maximum(response, size * usual(response, size))
-        response = response / SIZES[self.epsilon]
+        unit = MARGIN * self.epsilon / SIZES[self.epsilon]  # first: a large response would overflow
+        response = unit * response
         if bool(lost.any()):
             nothing = finer > LOST * (size + SMALLEST["float64"])  # too few digits for any bound
-            own = xp.where(nothing & (not absolute), np.inf, finer / (SIZES[self.epsilon] * FINER))
+            own = xp.where(nothing & (not absolute), np.inf, unit / FINER * finer)
             response = xp.where(lost, np.maximum(response, own), response)
-        return MARGIN * self.epsilon * response + OF_RESULT * self.epsilon * (size + SMALLEST["float64"])
+        return response + OF_RESULT * self.epsilon * (size + SMALLEST["float64"])
 
     def lost(self) -> list[Array]:
         """Per array, the entries that respond out of proportion."""
