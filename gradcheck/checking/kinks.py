@@ -28,8 +28,9 @@ DIRECTIONS, ONE_SIGN = 8, 2
 two tied maxima take all, passes all of them once in 2^8. Along those of one sign the shares of tied elements add up, so
 that a gradient which gives all of it to each is outside whatever is drawn."""
 FURTHER = 120
-"""More directions, with a point ahead and behind on each, where a gradient is outside of the slopes of a function that is
-neither convex nor concave: of 30 pieces that meet, as where 30 equal values are sorted, one is then missed once in 3,000."""
+"""More directions, with a point ahead and behind on each, where a gradient is outside of the slopes of a function that
+is neither convex nor concave: of 30 pieces that meet, as where 30 equal values are sorted, one is then missed once in
+3,000."""
 WITHOUT_TAPE = 5
 """Directions where each slope takes two evaluations."""
 MOST_OUTPUTS = 16
@@ -73,8 +74,8 @@ class Kinks:
 
 @dataclass
 class Pieces:
-    """The slopes of one output: ``along[i, j]`` is that at point j along direction i; points 2i and 2i + 1 are ahead and
-    behind along direction i. NaN are those of points outside of the domain."""
+    """The slopes of one output: ``along[i, j]`` is that at point j along direction i; points 2i and 2i + 1 are ahead
+    and behind along direction i. NaN are those of points outside of the domain."""
 
     along: np.ndarray[Any, Any]
     tolerance: float
