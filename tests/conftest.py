@@ -6,11 +6,17 @@ that are the same in every run, so that a failure is of the change at hand. To h
 
 from __future__ import annotations
 
+import fcntl
+import json
+import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from hypothesis import settings
+
+MadeOnce = Callable[[str, Callable[[], Any]], Any]
 
 settings.register_profile("suite", derandomize=True, database=None, deadline=None)
 settings.register_profile("hunt", deadline=None)
@@ -40,3 +46,22 @@ def signals() -> None:
         number = getattr(signal, name, None)
         if number is not None and signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, lambda number, frame: None)
+
+
+@pytest.fixture(scope="session")
+def made_once(tmp_path_factory: pytest.TempPathFactory) -> MadeOnce:
+    """``made_once(name, make)`` is what `make` returns, as JSON has it: the first process makes it, others wait."""
+
+    def once(name: str, make: Callable[[], Any]) -> Any:
+        own = tmp_path_factory.getbasetemp()
+        shared = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own  # the folder of this run of the tests
+        with (shared / f"{name}.json").open("a+", encoding="utf-8") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            file.seek(0)
+            if not (text := file.read()):
+                text = json.dumps(make())
+                file.write(text)
+                file.flush()
+            return json.loads(text)
+
+    return once

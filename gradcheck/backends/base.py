@@ -11,6 +11,8 @@ from importlib.util import find_spec
 from types import CodeType, ModuleType
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
+Code = Any
+"""The user's code as a backend knows it (see `Backend.code`); None for none."""
 Array = Any
 Tensor = Any
 
@@ -128,28 +130,31 @@ class Backend(Protocol):
     def array(self, tensor: Tensor) -> Array:
         """The values of a Tensor as an array of the backend: no copy where it needs none."""
 
+    def code(self, functions: Sequence[Any]) -> Code:
+        """The code that can be reached from some functions, in which NumPy may be recorded, or seen to change."""
+
     def recorded(
         self,
         call: Callable[[], Sequence[Tensor]],
         inputs: Sequence[Tensor],
         lines: bool,
         move: Mover | None = None,
-        numpy: Sequence[Any] = (),
+        numpy: Code = None,
     ) -> tuple[Recording, bool] | None:
         """The recording of a call with the leaves `inputs`, with the user's lines
         if wanted, and whether something was changed in place; None where the backend cannot record.
 
         `move` changes the output of each operation, given with its name and number, in place. NumPy code that can be
-        reached from the functions in `numpy` is recorded as well.
+        reached from `numpy` is recorded as well.
         """
 
     def rerun(
-        self, change: Mover | None, leaks: list[str], left_out: set[str] | None, numpy: Sequence[Any]
+        self, change: Mover | None, leaks: list[str], left_out: set[str] | None, numpy: Code
     ) -> AbstractContextManager[Any]:
         """A block in which `change`, if given, is told of the output of each operation, recorded or not, and `leaks` of
         what hands values to code that nothing sees. Casts to floating dtypes of fewer digits are left out, and
-        `left_out` told which, unless it is None. NumPy code that can be reached from the functions in `numpy` is seen as
-        well. Only where the backend can record."""
+        `left_out` told which, unless it is None. NumPy code that can be reached from `numpy` is seen as well. Only
+        where the backend can record."""
 
 
 class Entry(NamedTuple):

@@ -20,6 +20,7 @@ from pylayer.reading import as_releases
 from pylayer.tensor import Tensor
 from pylayer.watch import watched
 from pylayer.watch.casts import casts_left_out
+from pylayer.watch.numpy_proxy import Code
 from pylayer.watch.numpy_recording import recording_numpy
 
 
@@ -81,20 +82,24 @@ class BundledBackend:
         """The Tensor's own array."""
         return tensor.array
 
+    def code(self, functions: Sequence[Any]) -> Code:
+        """The code that can be reached from some functions, the harness's and the engine's apart."""
+        return Code(functions, NOT_THE_USERS)
+
     def recorded(
         self,
         call: Callable[[], Sequence[Tensor]],
         inputs: Sequence[Tensor],
         lines: bool,
         move: Mover | None = None,
-        numpy: Sequence[Any] = (),
+        numpy: Code | None = None,
     ) -> tuple[Recorded, bool] | None:
         """What the call computed, operation by operation; see `gradcheck.backends.recording`."""
         return recorded(call, inputs, lines, move, numpy)
 
     @contextmanager
     def rerun(
-        self, change: Mover | None, leaks: list[str], left_out: set[str] | None, numpy: Sequence[Any]
+        self, change: Mover | None, leaks: list[str], left_out: set[str] | None, numpy: Code | None
     ) -> Iterator[None]:
         """Have `change` told of the output of each operation, casts left out, and NumPy code seen."""
         with ExitStack() as blocks:
@@ -102,8 +107,8 @@ class BundledBackend:
                 blocks.enter_context(casts_left_out(left_out))
             if change is not None:
                 blocks.enter_context(watched(Moving(change, leaks)))
-            if numpy:
-                blocks.enter_context(recording_numpy(numpy, NOT_THE_USERS, False))
+            if numpy is not None:
+                blocks.enter_context(recording_numpy(numpy, False))
             yield
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from gradcheck.backends.base import Array, Mover, Tensor
+from gradcheck.backends.base import Array, Code, Mover, Tensor
 
 
 class PaddleBackend:
@@ -123,18 +123,21 @@ class PaddleBackend:
         values = np.asarray(tensor.numpy())
         return values.view(ml_dtypes.bfloat16) if tensor.dtype == self.paddle.bfloat16 else values
 
+    def code(self, functions: Sequence[Any]) -> None:
+        """None is recorded."""
+
     def recorded(
         self,
         call: Callable[[], Sequence[Tensor]],
         inputs: Sequence[Tensor],
         lines: bool,
         move: Mover | None = None,
-        numpy: Sequence[Any] = (),
+        numpy: Code = None,
     ) -> None:
         """Paddle does not say what it computes."""
 
     def rerun(
-        self, change: Mover | None, leaks: list[str], left_out: set[str] | None, numpy: Sequence[Any]
+        self, change: Mover | None, leaks: list[str], left_out: set[str] | None, numpy: Code
     ) -> AbstractContextManager[None]:
         """Nothing can be changed."""
         return nullcontext()

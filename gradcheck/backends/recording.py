@@ -24,7 +24,7 @@ from pylayer.op_node import OpNode, SeveralOutputs, parent_of
 from pylayer.saved import PackedSaved
 from pylayer.vjp import Row
 from pylayer.watch import watched
-from pylayer.watch.numpy_proxy import is_users
+from pylayer.watch.numpy_proxy import Code, is_users
 from pylayer.watch.numpy_recording import recording_numpy
 
 NOT_THE_USERS = tuple(f"{folder}{os.sep}" for folder in (Path(pylayer.__file__).parent, Path(__file__).parents[1]))
@@ -212,7 +212,7 @@ def recorded(
     inputs: Sequence[Tensor],
     lines: bool,
     move: Mover | None = None,
-    functions: Sequence[Any] = (),
+    code: Code | None = None,
 ) -> tuple[Recorded, bool]:
     """A call with the leaves `inputs`, and whether it changed something in place.
 
@@ -223,7 +223,7 @@ def recorded(
     error: Exception | None = None
     for tensor in inputs:
         recorder.input(tensor)
-    with watched(recorder) as moved, enable_grad(), recording_numpy(functions, NOT_THE_USERS, move is None) as numpy:
+    with watched(recorder) as moved, enable_grad(), recording_numpy(code or Code(()), move is None) as numpy:
         try:
             outputs = call()
         except Exception as problem:  # whatever the layer raises where it is recorded

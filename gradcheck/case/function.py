@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcheck.backends.base import Array, Backend, Recording, Tensor, flat_tensors, is_differentiable
+from gradcheck.backends.base import Array, Backend, Code, Recording, Tensor, flat_tensors, is_differentiable
 from gradcheck.case.no_gradient import NoGradient, misfit, nothing_claimed
 from gradcheck.case.observe import observed
 from gradcheck.case.settings import settings_of_its_own
@@ -106,14 +106,16 @@ class TensorFunction:
             reruns=self.reruns(differentiable),
         )
 
-    def reruns(self, needed: Sequence[bool]) -> Reruns | None:
+    def reruns(self, needed: Sequence[bool]) -> Reruns | RerunsOfTwin | None:
         """The call again, in another precision: on the function's twin where it has one."""
+        vjp = lambda inputs, cotangents: self.vjp(inputs, cotangents, needed)  # noqa: E731
         if self.twin is not None:
-            return self.twin.reruns(needed)
+            twin = self.twin.reruns(needed)
+            return RerunsOfTwin(self.forward, vjp, twin) if isinstance(twin, Reruns) else None
         if not self.backend.records:
             return None
-        vjp = lambda inputs, cotangents: self.vjp(inputs, cotangents, needed)  # noqa: E731
-        return Reruns(self.backend, [self.call], self.forward, vjp, functools.partial(self.record, needed))
+        code, record = self.backend.code([self.call]), functools.partial(self.record, needed)
+        return Reruns(self.backend, code, self.forward, vjp, record)
 
     def record(
         self,
@@ -121,11 +123,12 @@ class TensorFunction:
         arrays: Sequence[Array],
         lines: bool,
         change: Change | None,
-        numpy: Sequence[Any],
+        numpy: Code,
     ) -> Recording | None:
         """The call at `arrays`, recorded, with the lines of the layer that its operations stand on if wanted."""
         tensors = self.bound(arrays, needed)
-        found = self.backend.recorded(lambda: self.checked_outputs(tensors), list(tensors.values()), lines, change, numpy)
+        call, inputs = functools.partial(self.checked_outputs, tensors), list(tensors.values())
+        found = self.backend.recorded(call, inputs, lines, change, numpy)
         return None if found is None else found[0]
 
     def checked_outputs(self, tensors: dict[str, Tensor]) -> list[Tensor]:
@@ -216,7 +219,7 @@ class TensorFunction:
             output_names=[f"d/d{name}" for name, need in zip(first.names, needed, strict=True) if need],
             forward=forward,
             vjp=vjp,
-            reruns=Reruns(self.backend, [self.call], forward, vjp) if self.backend.records else None,
+            reruns=Reruns(self.backend, self.backend.code([self.call]), forward, vjp) if self.backend.records else None,
         )
 
     def double_vjp(
@@ -257,7 +260,7 @@ class Reruns:
 
     Args:
         backend: what it runs on.
-        code: the user's functions, of which NumPy code is seen.
+        code: the user's, of which NumPy code is seen.
         forward, vjp: as in `Problem`.
         record: records a call at some inputs, with lines and a change, if anything does.
     """
@@ -265,10 +268,10 @@ class Reruns:
     def __init__(
         self,
         backend: Backend,
-        code: Sequence[Any],
+        code: Code,
         forward: Callable[[Sequence[Array]], list[Array]],
         vjp: Callable[[Sequence[Array], Sequence[Array | None]], list[Array | None]],
-        record: Callable[[Sequence[Array], bool, Change | None, Sequence[Any]], Recording | None] = lambda *_: None,
+        record: Callable[[Sequence[Array], bool, Change | None, Code], Recording | None] = lambda *_: None,
     ) -> None:
         self.backend, self.code, self.forward, self.vjp, self.record = backend, code, forward, vjp, record
         self.leaks: list[str] = []
@@ -283,9 +286,12 @@ class Reruns:
             change = unchanged
         self.seen.add(function)
         left_out = None if own else self.left_out
+        if change is None and not (left_out and self.in_numpy):  # there is nothing to do to NumPy's operations
+            with self.backend.rerun(None, self.leaks, left_out, None):
+                return function(*given)
         for in_numpy in (self.in_numpy, True):
             self.leaks.clear()
-            with self.backend.rerun(change, self.leaks, left_out, self.code if in_numpy else ()):
+            with self.backend.rerun(change, self.leaks, left_out, self.code if in_numpy else None):
                 found = function(*given)
             if in_numpy or not self.leaks:
                 break
@@ -307,8 +313,53 @@ class Reruns:
     def recording(
         self, inputs: Sequence[Array], change: Change | None = None, own: bool = False, lines: bool = False
     ) -> Recording | None:
-        with self.backend.rerun(None, [], None if own else self.left_out, ()):
-            return self.record(inputs, lines, change, self.code if self.in_numpy else ())
+        with self.backend.rerun(None, [], None if own else self.left_out, None):
+            return self.record(inputs, lines, change, self.code if self.in_numpy else None)
+
+
+class RerunsOfTwin:
+    """Those of a function's twin; the function itself runs where nothing is changed and the twin leaves no cast out.
+
+    Args:
+        forward, vjp: the function's own.
+        twin: its twin's.
+    """
+
+    def __init__(
+        self,
+        forward: Callable[[Sequence[Array]], list[Array]],
+        vjp: Callable[[Sequence[Array], Sequence[Array | None]], list[Array | None]],
+        twin: Reruns,
+    ) -> None:
+        self.forward, self.vjp, self.twin = forward, vjp, twin
+        self.left_out, self.leaks = twin.left_out, twin.leaks
+        self.recording = twin.recording
+        self.casts: dict[Callable[..., Any], bool] = {}
+        """By the twin's forward and vjp, whether casts are left out there."""
+
+    def runs_itself(self, function: Callable[..., Any], change: Change | None, own: bool, *given: Any) -> bool:
+        """Whether the function is to be run, not its twin's."""
+        if function not in self.casts and not own:
+            before = set(self.left_out)
+            self.left_out.clear()
+            self.twin.run(function, None, own, *given)
+            self.casts[function] = bool(self.left_out)
+            self.left_out |= before
+        return change is None and (own or not self.casts[function])
+
+    def outputs(self, inputs: Sequence[Array], change: Change | None = None) -> list[Array]:
+        itself = self.runs_itself(self.twin.forward, change, False, inputs)
+        return self.forward(inputs) if itself else self.twin.outputs(inputs, change)
+
+    def gradients(
+        self,
+        inputs: Sequence[Array],
+        cotangents: Sequence[Array | None],
+        change: Change | None = None,
+        own: bool = False,
+    ) -> list[Array | None]:
+        itself = self.runs_itself(self.twin.vjp, change, own, inputs, cotangents)
+        return self.vjp(inputs, cotangents) if itself else self.twin.gradients(inputs, cotangents, change, own)
 
 
 def unchanged(name: str, out: Array, number: int) -> None:

@@ -236,10 +236,7 @@ class Point:
             return None
         choices: list[Array] = []
         self.spent.on(evaluations=1)
-        try:
-            recording = self.problem.reruns.recording(inputs, noting(choices), own, lines)
-        except Exception:  # a tape that cannot be had is not heard; the layer itself ran
-            return None
+        recording = self.problem.reruns.recording(inputs, noting(choices), own, lines)
         tape = None if recording is None else Tape(recording, choices)
         self.opaque |= tape is not None and bool(tape.recording.leaks)
         return None if tape is None or tape.incomplete else tape

@@ -65,6 +65,12 @@ class Probe:
         return None if self.comparison is None else self.comparison.wrong
 
     @property
+    def by_tape(self) -> bool:
+        """Whether the tape says what the gradient is here."""
+        tells = {Decision.BY_TAPE, Decision.PASS if self.wrong is None else Decision.FAIL}
+        return self.heard is not None and self.decision in tells
+
+    @property
     def decision(self) -> Decision:
         """See `decide`."""
         return decide(self.claim, self.seen, self.heard)
@@ -74,7 +80,7 @@ class Probe:
         """The outputs of which an error of `POWER` would not have shown, though they are not constant."""
         found = self.derivative
         size = np.maximum(abs(found.both.value), found.nearby)
-        return ~(found.both.bar <= POWER * size) & (size > 0)
+        return ~(found.both.bar <= POWER * size) & ((size > 0) | ~(found.both.bar < np.inf))
 
     @property
     def error(self) -> float:

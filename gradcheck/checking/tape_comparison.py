@@ -28,7 +28,7 @@ sees: what is computed there is not perturbed."""
 CONSTANTS = 4.0
 """Epsilons of float32 by which constants of a layer in float32 or less may be off: a few of them in a row."""
 HEARD = 0.5
-"""A tape of whose gradient more than this share is rounding (a chaotic recurrence) is not heard."""
+"""A tape of whose whole gradient more than this share is rounding (a chaotic recurrence) is not heard."""
 
 
 @dataclass
@@ -45,6 +45,8 @@ class Comparison:
     """The entries in which both differ by more; None if there are none."""
     unsure: Sequence[Array] | None = None
     """The entries in which both differ by less, where an error of `POWER` would not show; None if there are none."""
+    rounding: float = 0.0
+    """How much of the whole gradient may be rounding, every element moved by its scale."""
 
     @property
     def blank(self) -> bool:
@@ -58,11 +60,11 @@ class Comparison:
         value = sum(float(part.real.sum()) for part in parts)
         if not self.bounds:
             return Heard(value, rejects=False)
+        if self.wrong is None and not self.rounding <= HEARD:
+            return None
         bound = sum(
             float(abs(shares(b, d)).sum()) for b, d in zip(self.absolute, direction, strict=True) if d is not None
         )
-        if not bound <= HEARD * sum(float(abs(part).sum()) for part in parts) and self.wrong is None:
-            return None
         return Heard(value, self.wrong is not None, bound)
 
 
@@ -113,7 +115,18 @@ def compare(point: Point, cotangent: Array, claimed: Sequence[Array], masks: Mas
     finite = [a + b for a, b in zip(of_claim, of_tape, strict=True)]
     absolute = [module_of(b).where(b < np.inf, b, f) for b, f in zip(bounds, finite, strict=True)]
     found_wrong, found_unsure = (mask if some(mask) else None for mask in (wrong, unsure))
-    return Comparison(claimed, taped, bounds, absolute, found_wrong, found_unsure)
+    rounding = share_of_rounding(point, taped, bounds)
+    return Comparison(claimed, taped, bounds, absolute, found_wrong, found_unsure, rounding)
+
+
+def share_of_rounding(point: Point, taped: Sequence[Array], bounds: Sequence[Array]) -> float:
+    """How much of gradients may be rounding, every element moved by its scale."""
+    whole = lost = 0.0
+    for t, b, scale in zip(taped, bounds, point.scales, strict=True):
+        size = scale * module_of(t).where(np.isfinite(t), abs(t), 0.0)
+        whole += float(size.sum())
+        lost += float(np.minimum(size, scale * b).sum())
+    return lost / whole if whole else np.inf
 
 
 def constants(point: Point) -> float:

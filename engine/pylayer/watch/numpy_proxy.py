@@ -14,11 +14,13 @@ import sysconfig
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from importlib.util import find_spec
+from pathlib import Path
 from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, ClassVar
 
 import numpy as np
 
+import pylayer
 from pylayer.tensor import Tensor
 from pylayer.watch.numpy_array import RecordedArray, Session, holds_recorded, replaced, session_here
 from pylayer.watch.numpy_dispatch import FUNCTIONS, OURS, Unruled, call, wrapped
@@ -276,6 +278,7 @@ np_: Any = stand_in(np)
 
 
 # --------------------------------------------------------------------------- the names in the user's code
+ENGINE = f"{Path(pylayer.__file__).parent}/"
 STANDARD = sysconfig.get_path("stdlib")
 INSTALLED = tuple({sysconfig.get_path(kind) for kind in ("purelib", "platlib")})
 OWN = tuple(
@@ -292,6 +295,28 @@ def is_users(path: str, others: tuple[str, ...]) -> bool:
     return not path.startswith(STANDARD) or path.startswith(INSTALLED)
 
 
+class Code:
+    """The user's code that can be reached from some functions, and where it refers to NumPy, which is looked for once.
+
+    Args:
+        functions: what is called: functions, classes such as a PyLayer, objects. Code that can be reached from them is
+            the user's, but for Python's own, that of installed packages, and that of the engine.
+        others: folders with further code that is not the user's.
+    """
+
+    def __init__(self, functions: Iterable[Any], others: tuple[str, ...] = ()) -> None:
+        self.functions, self.others = functions, (ENGINE, *others)
+
+    @functools.cached_property
+    def places(self) -> list[tuple[Any, Any]]:
+        """Namespaces, cells and functions, each with the key by which it refers to NumPy."""
+        return [(holder, key) for holder, key, _ in references(self.functions, self.others)]
+
+    def holds(self, path: str) -> bool:
+        """Whether a file of code is the user's."""
+        return is_users(path, self.others)
+
+
 class Names:
     """The places in the user's code that refer to NumPy, given stand-ins while anybody records."""
 
@@ -303,11 +328,13 @@ class Names:
     """Holder, key and what is there outside of recordings, by the identity of the holder and the key."""
 
     @classmethod
-    def take(cls, functions: Iterable[Any], others: tuple[str, ...]) -> None:
-        """Have code that can be reached from `functions` see stand-ins."""
-        for holder, key, value in list(references(functions, others)):
-            cls.places.setdefault((id(holder), key), (holder, key, value))
-            put(holder, key, stood_in(value))
+    def take(cls, code: Code) -> None:
+        """Have user's code see stand-ins."""
+        for holder, key in code.places:
+            value = there(holder, key)
+            if stood_in(value) is not value and (type(value) is not tuple or stood_in(value) != value):
+                cls.places.setdefault((id(holder), key), (holder, key, value))
+                put(holder, key, stood_in(value))
 
     @classmethod
     def give_back(cls) -> None:
@@ -423,14 +450,14 @@ def holds(cell: CellType) -> bool:
 
 
 @contextlib.contextmanager
-def stand_ins(functions: Iterable[Any], others: tuple[str, ...]) -> Iterator[None]:
-    """Have the user's code that can be reached from `functions` see stand-ins, also where it imports NumPy."""
+def stand_ins(code: Code) -> Iterator[None]:
+    """Have the user's code see stand-ins, also where it imports NumPy."""
     with Names.lock:
         Names.users += 1
         if Names.users == 1:
             Names.importer = builtins.__import__
-            builtins.__import__ = functools.partial(imported, builtins.__import__, others)
-        Names.take(functions, others)
+            builtins.__import__ = functools.partial(imported, builtins.__import__, code)
+        Names.take(code)
     try:
         yield
     finally:
@@ -441,10 +468,10 @@ def stand_ins(functions: Iterable[Any], others: tuple[str, ...]) -> Iterator[Non
                 Names.give_back()
 
 
-def imported(real: Any, others: tuple[str, ...], name: str, *args: Any, **kwargs: Any) -> Any:
+def imported(real: Any, users: Code, name: str, *args: Any, **kwargs: Any) -> Any:
     """What an import gives: a stand-in to functions of the user's, and the module itself to any other code."""
     module = real(name, *args, **kwargs)
     if name.partition(".")[0] not in LIBRARIES or session_here() is None:
         return module
     code = sys._getframe(1).f_code
-    return stand_in(module) if code.co_name != "<module>" and is_users(code.co_filename, others) else module
+    return stand_in(module) if code.co_name != "<module>" and users.holds(code.co_filename) else module

@@ -1,6 +1,6 @@
 """Recording NumPy code: the interface.
 
-    with recording_numpy([layer]) as session:
+    with recording_numpy(Code([layer])) as session:
         out = layer.apply(x)
     session.leaks
 
@@ -16,38 +16,32 @@ A cast to a dtype of fewer digits (``x.astype("float32")``) is the engine's oper
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-import pylayer
 from pylayer.ops.creation import to_tensor
 from pylayer.tensor import Tensor
 from pylayer.watch import exchanged_by
 from pylayer.watch.numpy_array import Session
-from pylayer.watch.numpy_proxy import is_users, stand_ins
+from pylayer.watch.numpy_proxy import Code, stand_ins
 from pylayer.watch.scipy_rules import LINALG
 
-ENGINE = f"{Path(pylayer.__file__).parent}/"
 assert LINALG  # its rules, and those of NumPy, are in the tables
 
 
 @contextmanager
-def recording_numpy(functions: Sequence[Any], others: tuple[str, ...] = (), exact: bool = True) -> Iterator[Session]:
+def recording_numpy(code: Code, exact: bool = True) -> Iterator[Session]:
     """Record the NumPy code of a call made in the block, in this thread.
 
     Args:
-        functions: what is called: functions, classes such as a PyLayer, objects. Code that can be reached from them is
-            the user's, but for Python's own, that of installed packages, and that of the engine.
-        others: folders with further code that is not the user's.
+        code: what is called.
         exact: nothing changes the values that operations give, so a rule whose result is not NumPy's is not believed.
     """
-    others = (ENGINE, *others)
-    session = Session(functools.partial(is_users, others=others), exact)
-    with stand_ins(functions, others), exchanged_by(session):
+    session = Session(code.holds, exact)
+    with stand_ins(code), exchanged_by(session):
         try:
             yield session
         finally:

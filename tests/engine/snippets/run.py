@@ -19,6 +19,7 @@ import numpy as np
 
 import pylayer.paddle as paddle
 from gradcheck.backends.recording import Recorded, recorded
+from pylayer.watch.numpy_proxy import Code
 from pylayer.watch.numpy_recording import on_tensors
 
 
@@ -189,7 +190,7 @@ def tape_of(f: Callable[..., Any], arrays: Any) -> Recorded:
         found = on_tensors(f)(*tensors)
         return list(found) if isinstance(found, (list, tuple)) else [found]
 
-    return recorded(call, tensors, lines=True)[0]
+    return recorded(call, tensors, lines=True, code=Code([f]))[0]
 
 
 def gradients(found: Recorded, cotangents: list[Any]) -> dict[int, Any]:

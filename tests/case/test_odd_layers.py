@@ -14,7 +14,7 @@ import pytest
 from gradcheck.spec.read import read
 
 ROOT = Path(__file__).parents[2]
-SPEC = Path(__file__).parent / "odd.grad.yaml"
+SPEC = Path(__file__).parent / "odd_layers.grad.yaml"
 SCENARIOS = {one.id: one.tags[0] for one in read(SPEC).scenarios}
 
 
