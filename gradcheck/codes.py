@@ -107,8 +107,8 @@ CODES: dict[str, Code] = {
         "right, but digits are lost",
         "The formula is right, but computed in fewer digits than the layer's dtype has: it casts to a narrower dtype, "
         "subtracts numbers that are nearly equal, overflows or underflows.",
-        "backward, as it is run, is off by more than automatic differentiation of forward loses in the same dtypes, and "
-        "than its own operations round.",
+        "backward, as it is run, is off by more than automatic differentiation of forward loses in the same dtypes, "
+        "and than its own operations round.",
         "Leave the cast out, or compute the critical part in a wider dtype; or rearrange it: subtract the maximum, use "
         "expm1, log1p, rsqrt. Where the loss is meant: `expect: {precision: loose}`, or precision=\"loose\".",
         "float64: wrong: (dy.astype('float32') * w).astype('float64')      right: dy * w",

@@ -254,7 +254,7 @@ class Point:
             return True
         measured = Measured(lambda c: self.compute(self.inputs, c), self.epsilon, np.random.default_rng(0))
         measured.draw()
-        rows = zip(outputs, measured.plain, measured.bounds(), strict=True)
+        rows = zip(outputs, plain, measured.bounds(), strict=True)
         return all(bool((distance(wide(a), wide(b)) <= bound).all()) for a, b, bound in rows)
 
     @property
