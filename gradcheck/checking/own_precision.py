@@ -16,10 +16,9 @@ from gradcheck.checking.point import SUM_OF_OUTPUTS, Entry, Point
 from gradcheck.checking.tape import Tape
 
 EPSILONS = 4.0
-"""Epsilons by which every operation is perturbed to see how the rounding of its results moves a gradient."""
-OF_TAPE = 8.0
-"""How many times what the tape's own gradient moves is granted: another formula for the same gradient, of other
-intermediates."""
+"""Epsilons by which every operation is perturbed to see how the rounding of its results moves a gradient: 14 standard
+deviations of a rounding. To what an entry of the layer's own gradient moves so comes the most that one of the tape's
+does, as another formula has other intermediates: of 297 right layers in float32 none needed more than 0.15 of it."""
 DRAWS = 3
 """Perturbed runs: of three, an entry's largest response is small by a factor of 10 once in 1,000."""
 OPAQUE = 32.0
@@ -84,7 +83,7 @@ def by_perturbation(
     bounds = []
     for c, o, b, t in zip(mine.plain, mine.responses, taped.responses, right, strict=True):
         own = module_of(c).where(np.isfinite(c), o, 0.0)  # no rounding explains a gradient that is not finite
-        bounds.append(own + OF_TAPE * float(np.max(b, initial=0.0)) + EPSILONS * epsilon * abs(t))
+        bounds.append(own + float(np.max(b, initial=0.0)) + EPSILONS * epsilon * abs(t))
     return mine.plain, right, bounds
 
 
