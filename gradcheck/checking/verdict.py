@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from gradcheck.checking.arrays import EPS, module_of, only
+from gradcheck.checking.arrays import EPS, SMALLEST, module_of, only
 from gradcheck.checking.contracts import Contracts
 from gradcheck.checking.decide import POWER, Decision
 from gradcheck.checking.derivative import APART
@@ -242,12 +242,13 @@ class Check:
     def unseen(self, probe: Probe) -> Found:
         """Nothing is seen, and no tape is heard."""
         found = probe.derivative
-        quiet = bool((found.noise <= POWER * float(abs(self.point.outputs.vector).sum())).all())  # else all is rounding
+        sizes = abs(self.point.outputs.vector)
         rounding = APART * found.noise
         if self.point.opaque:  # a noise that is guessed is no proof
-            sizes = abs(self.point.outputs.vector)
             rounding = EPS * (sizes if probe.by_rows else (abs(probe.cotangent) * sizes).sum())
-        if quiet and bool((found.largest <= rounding).all()) and probe.claim.size <= probe.seen.bar < np.inf:
+        elif not bool((found.noise <= POWER * float(sizes.sum()) + SMALLEST["float64"]).all()):  # all is rounding
+            rounding = 0 * rounding
+        if bool((found.largest <= rounding).all()) and probe.claim.size <= probe.seen.bar < np.inf:
             return Found(Status.PASS, marks=("nothing changes here",))
         at_edge = not self.point.raised and not bool((found.both.bar < np.inf).all())
         return undecided((EDGE if at_edge else UNSEEN).format(self.point.raised))
