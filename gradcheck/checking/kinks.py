@@ -51,6 +51,15 @@ AFFECTED = 2.0**-6
 BESIDE = 2.0**-7
 """How far off, relative to the inputs' scale, a gradient is looked at once more."""
 
+EDGE = (
+    "the outputs are not finite at points beside the inputs, which lie at the edge of the function's domain: there is "
+    "no derivative to compare with{}. Choose inputs inside of it"
+)
+PIECES = (
+    "more pieces of the function meet here than differences can tell of, and the gradient is of none that was seen: "
+    "choose inputs without ties, or operations that can be recorded"
+)
+
 
 @dataclass
 class Kinks:
@@ -60,8 +69,8 @@ class Kinks:
     places: list[str]
     kinked: Array
     """The outputs that may have one, and are not to be compared with the tape."""
-    unknown: bool = False
-    """Whether of some output there is no slope at any point nearby."""
+    unknown: str = ""
+    """Why of some output it cannot be told."""
     wrong_beside: tuple[Prober, Probe] | None = None
     """A probe from a point beside, at which backward is wrong."""
 
@@ -91,17 +100,14 @@ class Pieces:
     @property
     def complete(self) -> bool:
         """Whether the slopes ahead and behind are the whole range: of a convex or concave function."""
-        return any(self.curved())
-
-    def curved(self) -> tuple[bool, bool]:
-        """Whether the function is convex, and whether it is concave, as far as is seen."""
-        low, high = self.ends
         which = np.arange(len(self.along))
-        ahead, behind = self.along[which, 2 * which], self.along[which, 2 * which + 1]
-        return (
-            bool((ahead >= high - self.tolerance).all() and (behind <= low + self.tolerance).all()),
-            bool((ahead <= low + self.tolerance).all() and (behind >= high - self.tolerance).all()),
-        )
+        ends = self.along[which, 2 * which], self.along[which, 2 * which + 1]
+
+        def between(low: np.ndarray[Any, Any], high: np.ndarray[Any, Any]) -> bool:
+            least, largest = self.ends
+            return bool((low <= least + self.tolerance).all() and (high >= largest - self.tolerance).all())
+
+        return between(*ends) or between(*reversed(ends))
 
     @property
     def ends(self) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
@@ -122,6 +128,12 @@ class Pieces:
     def outside(self, claims: Sequence[float]) -> list[int]:
         """The directions along which a gradient is not between the slopes."""
         return [i for i, (low, high) in enumerate(zip(*self.ranges(), strict=True)) if not low <= claims[i] <= high]
+
+    def far_off(self, claims: Sequence[float]) -> bool:
+        """Whether a gradient is outside by more than the slopes are apart: no piece that was not seen makes up for it."""
+        (low, high), values = self.ranges(), np.asarray(claims)
+        width = high - low
+        return bool(((values < low - width) | (values > high + width)).any())
 
 
 def kinked_by_tape(point: Point) -> list[Array] | None:
@@ -154,15 +166,22 @@ def judged(prober: Prober, masks: Masks | None) -> Kinks:
         directions.append([d if d is None else abs(d) for d in direction])
     found = (by_tape if point.tape is not None else by_differences)(prober, directions, which)
     wrong, places, kinked = list[Entry](), list[str](), affected.copy()
+    unknown = EDGE.format(point.raised) if len(found) < len(which) else ""
     for output, pieces in found.items():
         one = point.outputs.unit(output)
         gradients = point.vjp(one)
         claims = [along(gradients, direction) for direction in directions]
         outside = pieces.outside(claims)
-        if outside and not pieces.complete and point.tape is not None:
-            further = [point.direction(random, masks) for _ in range(FURTHER)]
-            pieces = by_tape(prober, directions, [output], further).get(output, pieces)
-            outside = pieces.outside(claims)
+        if outside and not pieces.complete:
+            if wrong:
+                continue
+            if point.tape is None and not pieces.far_off(claims):
+                unknown = PIECES
+                continue
+            if point.tape is not None:
+                further = [point.direction(random, masks) for _ in range(FURTHER)]
+                pieces = by_tape(prober, directions, [output], further).get(output, pieces)
+                outside = pieces.outside(claims)
         low, high = pieces.ranges()
         kinked[output] = not pieces.smooth
         if pieces.smooth and point.tape is not None:  # an operation's own rule may be wrong there, as that of sign at 0
@@ -176,9 +195,9 @@ def judged(prober: Prober, masks: Masks | None) -> Kinks:
             kinked[output] = True
         elif not pieces.smooth and len(places) < MOST_NAMED:
             places.append(named(point, directions, pieces))
-    if wrong or not places:
-        return Kinks(wrong, [], kinked, len(found) < len(which))
-    return Kinks([], places, kinked, len(found) < len(which), beside_is_wrong(prober, masks))
+    if wrong or not (places or unknown):
+        return Kinks(wrong, [], kinked)
+    return Kinks([], places, kinked, unknown, beside_is_wrong(prober, masks))
 
 
 def along(gradients: Sequence[Array], direction: Sequence[Array | None]) -> float:
@@ -320,10 +339,11 @@ def median(values: np.ndarray[Any, Any]) -> float:
 
 
 def beside_is_wrong(prober: Prober, masks: Masks | None) -> tuple[Prober, Probe] | None:
-    """A probe from a point beside at which backward is wrong, if there is one."""
-    for _ in range(2):
+    """A probe from a point beside, on either side, at which backward is wrong, if there is one."""
+    direction = prober.point.direction(prober.random, masks)
+    for sign in (1.0, -1.0):
         try:
-            there = beside(prober, masks)
+            there = beside(prober, direction, sign)
             probe = there.probe()
             if probe.decision is Decision.FAIL:
                 probe = there.probe(whole=True)
@@ -334,7 +354,6 @@ def beside_is_wrong(prober: Prober, masks: Masks | None) -> tuple[Prober, Probe]
     return None
 
 
-def beside(prober: Prober, masks: Masks | None = None) -> Prober:
-    """Probes from a random point `BESIDE` off, the elements in `masks` moved."""
-    direction = prober.point.direction(prober.random, masks)
-    return prober.at([x if d is None else x + BESIDE * d for x, d in zip(prober.point.x, direction, strict=True)])
+def beside(prober: Prober, direction: Sequence[Array | None], sign: float = 1.0) -> Prober:
+    """Probes from the point `BESIDE` off along a direction."""
+    return prober.at([x if d is None else x + sign * BESIDE * d for x, d in zip(prober.point.x, direction, strict=True)])
