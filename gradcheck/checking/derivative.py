@@ -16,7 +16,7 @@ from gradcheck.checking.arrays import EPS, Array, module_of
 from gradcheck.checking.line import RATIO, Line, Scan
 
 BRIEF = range(-9, -4)
-"""The first steps: where the rounding and the truncation of a function of the scale of its inputs are both about 1e-12."""
+"""The first steps: where rounding and truncation of a function of the scale of its inputs are both about 1e-12."""
 QUICK = -7
 """The exponent of the first of two steps of a quick derivative, where nothing tells of a better one."""
 SUM_ROUNDING = 4 * EPS
@@ -29,8 +29,9 @@ APART = 4.0
 a kink stays at every step."""
 CANCELLED = 4.0
 """A derivative compatible with 0 has an error bound of at least so many times the noise over the scale of the inputs: a
-right backward computes with numbers as large as the outputs, and where they cancel (the sum of a softmax) their rounding
-is left. In 240 checks of six constant functions 2 were enough; 16 hid a share of 1e-12 with a wrong gradient."""
+right backward computes with numbers as large as the outputs, and where they cancel (the sum of a softmax) their
+rounding is left. In 240 checks of six constant functions 2 were enough; 16 hid a share of 1e-12 with a wrong
+gradient."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class Interval:
 
 @dataclass(frozen=True)
 class Derivative:
-    """What the differences say of every row. `both` is from central differences, not to be used where it is `kinked`."""
+    """What the differences say of every row. `both` is from central differences, of no use where it is `kinked`."""
 
     both: Interval
     left: Interval
@@ -82,7 +83,8 @@ def derivative_of(scan: Scan, noise: Array) -> Derivative:
     changes = xp.maximum(abs(ahead), abs(behind))
     slopes = (changes - APART * noises) / h
     nearby = xp.where(slopes > 0, slopes, 0.0)[[k in range(BRIEF[0], BRIEF[-1] + 1) for k in steps]].max(axis=0)
-    return Derivative(both, left, right, gap, kinked, jumped, nearby, changes.max(axis=0), noise, xp.asarray(steps)[chosen])
+    largest, step = changes.max(axis=0), xp.asarray(steps)[chosen]
+    return Derivative(both, left, right, gap, kinked, jumped, nearby, largest, noise, step)
 
 
 def extrapolated(central: Array, noises: Array, h: Array) -> tuple[Array, Array]:

@@ -23,13 +23,16 @@ from gradcheck.checking.point import Entry, Point
 from gradcheck.checking.probe import Probe, Prober
 from gradcheck.checking.tape_comparison import Masks
 
+Direction = Sequence[Array | None]
+"""One array per moved input; None for one that stays."""
+
 DIRECTIONS, ONE_SIGN = 8, 2
 """Along which a gradient has to be between the slopes: one that is outside for half of the directions, as where both of
 two tied maxima take all, passes all of them once in 2^8. Along those of one sign the shares of tied elements add up, so
 that a gradient which gives all of it to each is outside whatever is drawn."""
 FURTHER = 120
-"""More directions, with a point ahead and behind on each, where a gradient is outside of the slopes of a function that is
-neither convex nor concave: of 30 pieces that meet, as where 30 equal values are sorted, one is then missed once in 3,000."""
+"""More directions, with a point ahead and behind on each, where a gradient is outside of the slopes of a function that
+is neither convex nor concave: of 30 pieces that meet (30 equal values, sorted) one is missed once in 3,000."""
 WITHOUT_TAPE = 5
 """Directions where each slope takes two evaluations."""
 MOST_OUTPUTS = 16
@@ -42,8 +45,8 @@ AT_ZERO = (2.0**-300, 2.0**-120, 2.0**-60, NEAR)
 NEAR_BY_DIFFERENCES, STEP = 2.0**-20, 2.0**-30
 """The same where slopes are differences, and their step: 1,024 times smaller, so that few reach over a kink."""
 CLOSE = 1e-5
-"""How far apart slopes may be that belong to one smooth piece, relative to the largest: curvature up to 10,000 times the
-inputs' scale, at `NEAR`; ten times the distance by differences."""
+"""How far apart slopes may be that belong to one smooth piece, relative to the largest: at `NEAR`, curvature up to
+10,000 times the inputs' scale; ten times the distance by differences."""
 JUMPS = 2.0**10
 """A change of an output between two such points that is so many times what its slopes explain is a jump."""
 AFFECTED = 2.0**-6
@@ -82,14 +85,40 @@ class Kinks:
 
 @dataclass
 class Pieces:
-    """The slopes of one output: ``along[i, j]`` is that at point j along direction i; points 2i and 2i + 1 are ahead and
-    behind along direction i. NaN are those of points outside of the domain."""
+    """The slopes of one output: ``along[i, j]`` is that at point j along direction i, NaN outside of the domain; points
+    2i and 2i + 1 are ahead and behind along direction i."""
 
     along: np.ndarray[Any, Any]
     tolerance: float
     jumps: bool
     rows: Sequence[Sequence[Array]] | None = None
     """The gradients at the points, where there is a tape."""
+
+    @classmethod
+    def of(
+        cls,
+        slopes: np.ndarray[Any, Any],
+        changes: Sequence[float],
+        reach: float,
+        noise: float,
+        *,
+        around: float = 0.0,
+        floor: float = 0.0,
+        rows: Sequence[Sequence[Array]] | None = None,
+    ) -> Pieces | None:
+        """Those with these slopes; None where no point is inside of the domain.
+
+        Args:
+            changes: of the output at the points, which are so far off as `reach`.
+            around: how large a slope is farther off.
+            floor: how far slopes may be off by rounding.
+        """
+        slopes = np.where(np.isfinite(slopes), slopes, np.nan)
+        if np.isnan(slopes).all():
+            return None
+        largest = float(np.nanmax(abs(slopes)))
+        jumps = any(change > JUMPS * (reach * largest + noise) for change in changes)
+        return cls(slopes, floor + CLOSE * (largest if jumps else max(largest, around)), jumps, rows)
 
     @property
     def smooth(self) -> bool:
@@ -130,7 +159,7 @@ class Pieces:
         return [i for i, (low, high) in enumerate(zip(*self.ranges(), strict=True)) if not low <= claims[i] <= high]
 
     def far_off(self, claims: Sequence[float]) -> bool:
-        """Whether a gradient is outside by more than the slopes are apart: no piece that was not seen makes up for it."""
+        """Whether a gradient is outside by more than the slopes are apart: no piece that was not seen reaches there."""
         (low, high), values = self.ranges(), np.asarray(claims)
         width = high - low
         return bool(((values < low - width) | (values > high + width)).any())
@@ -200,15 +229,13 @@ def judged(prober: Prober, masks: Masks | None) -> Kinks:
     return Kinks([], places, kinked, unknown, beside_is_wrong(prober, masks))
 
 
-def along(gradients: Sequence[Array], direction: Sequence[Array | None]) -> float:
+def along(gradients: Sequence[Array], direction: Direction) -> float:
     """The derivative along a direction."""
     return sum(inner(g, d) for g, d in zip(gradients, direction, strict=True) if d is not None)
 
 
 # --------------------------------------------------------------------------- slopes at points nearby
-def offsets(
-    point: Point, directions: Sequence[Sequence[Array | None]], at_zero: float, near: float
-) -> list[list[Array]]:
+def offsets(point: Point, directions: Sequence[Direction], at_zero: float, near: float) -> list[list[Array]]:
     """The points ahead and behind along each direction."""
     points = []
     for direction in directions:
@@ -222,79 +249,60 @@ def offsets(
 
 
 def by_tape(
-    prober: Prober,
-    directions: Sequence[Sequence[Array | None]],
-    outputs: Sequence[int],
-    further: Sequence[Sequence[Array | None]] = (),
+    prober: Prober, directions: Sequence[Direction], outputs: Sequence[int], further: Sequence[Direction] = ()
 ) -> dict[int, Pieces]:
     """The slopes of some outputs from the tapes at the points, along `further` directions as well."""
-    point = prober.point
-    chosen, here = np.asarray(outputs, dtype=int), point.outputs.vector
-    at_zero = NEAR
-    for size in AT_ZERO:
-        there = offsets(point, directions[:1], size, NEAR)[0]
-        values = point.vector(there) - here
-        at_zero = size
-        if bool((values[chosen] != 0).all()):
+    point, here = prober.point, prober.point.outputs.vector
+    for at_zero in AT_ZERO:
+        change = point.vector(offsets(point, directions[:1], at_zero, NEAR)[0]) - here
+        if bool((change[list(outputs)] != 0).all()):
             break
-    tapes = [(x, point.recorded(point.at(x))) for x in offsets(point, [*directions, *further], at_zero, NEAR)]
-    known = [(x, tape) for x, tape in tapes if tape is not None]
+    tapes = [point.recorded(point.at(x)) for x in offsets(point, [*directions, *further], at_zero, NEAR)]
+    values = [real(flat([tape.outputs[k] for k in point.outputs.active])) for tape in tapes if tape is not None]
     noise = by_perturbation(point, directions[0], NEAR, prober.random)
     around = abs(point.line(directions[0]).at(NEAR).change) / NEAR  # beside it slopes at elements that are 0 are small
     moved = [x[d != 0] for x, d in zip(point.x, directions[0], strict=True) if d is not None]
     reach = NEAR if any(bool((x != 0).any()) for x in moved) else at_zero
-    found = {}
-    for output in outputs if len(known) == len(tapes) else ():
-        cotangents = point.outputs.split(point.outputs.unit(output))
-        rows = [point.of_moved(tape.gradient(cotangents)) for _, tape in known]
-        along = np.array([[sum(inner(g, d) for g, d in zip(row, direction, strict=True) if d is not None) for row in rows]
-                          for direction in directions])  # fmt: skip
-        along = np.where(np.isfinite(along), along, np.nan)
-        if np.isnan(along).all():
-            continue
-        values = np.array(
-            [float(real(flat([tape.outputs[k] for k in point.outputs.active]))[output]) for _, tape in known]
-        )
-        largest = float(np.nanmax(abs(along)))
-        jumps = float(np.nanmax(abs(values - float(here[output])))) > JUMPS * (reach * largest + float(noise[output]))
-        size = largest if jumps else max(largest, float(around[output]))
-        found[output] = Pieces(along, CLOSE * size, jumps, rows)
-    return found
-
-
-def by_differences(
-    prober: Prober, directions: Sequence[Sequence[Array | None]], outputs: Sequence[int]
-) -> dict[int, Pieces]:
-    """The slopes of some outputs from differences at the points."""
-    point = prober.point
-    line = point.line(directions[0])
-    noise = (
-        by_perturbation(point, directions[0], STEP, prober.random) if not point.opaque else from_close_values(line, True)
-    )
-    points = offsets(point, directions, NEAR_BY_DIFFERENCES, NEAR_BY_DIFFERENCES)
-    xp = module_of(noise)
-    slopes = []
-    for direction in directions:
-        lines = [Line(point.forward, x, direction, point.outputs.vector) for x in points]
-        slopes.append(xp.stack([(a.at(STEP).change - a.at(-STEP).change) / (2 * STEP) for a in lines]))
-    changes = xp.stack([abs(point.vector(x) - point.outputs.vector) for x in points])
-    changes = xp.where(np.isnan(changes), 0.0, changes).max(axis=0)
+    outside = [x * np.nan for x in point.x]
     found = {}
     for output in outputs:
-        along = np.array([[float(v) for v in rows[:, output].tolist()] for rows in slopes])
-        along = np.where(np.isfinite(along), along, np.nan)
-        if np.isnan(along).all():
-            continue
-        rounding, largest = float(noise[output]) / STEP, float(np.nanmax(abs(along)))
-        jumps = float(changes[output]) > JUMPS * (NEAR_BY_DIFFERENCES * largest + float(noise[output]))
-        found[output] = Pieces(along, rounding + CLOSE * largest, jumps)
-    return found
+        cotangents = point.outputs.split(point.outputs.unit(output))
+        rows = [outside if tape is None else point.of_moved(tape.gradient(cotangents)) for tape in tapes]
+        slopes = np.array([[along(row, direction) for row in rows] for direction in directions])
+        changes = [abs(float(v[output] - here[output])) for v in values]
+        found[output] = Pieces.of(slopes, changes, reach, float(noise[output]), around=float(around[output]), rows=rows)
+    return {output: pieces for output, pieces in found.items() if pieces is not None}
+
+
+def by_differences(prober: Prober, directions: Sequence[Direction], outputs: Sequence[int]) -> dict[int, Pieces]:
+    """The slopes of some outputs from differences at the points."""
+    point, here = prober.point, prober.point.outputs.vector
+    if point.opaque:
+        noise = from_close_values(point.line(directions[0]), True)
+    else:
+        noise = by_perturbation(point, directions[0], STEP, prober.random)
+    points = offsets(point, directions, NEAR_BY_DIFFERENCES, NEAR_BY_DIFFERENCES)
+    values = [point.vector(x) for x in points]
+    slopes = [[slope(point, x, direction) for x in points] for direction in directions]
+    found = {}
+    for output in outputs:
+        of_output = np.array([[float(s[output]) for s in row] for row in slopes])
+        changes = [abs(float(v[output] - here[output])) for v in values]
+        error = float(noise[output])
+        found[output] = Pieces.of(of_output, changes, NEAR_BY_DIFFERENCES, error, floor=error / STEP)
+    return {output: pieces for output, pieces in found.items() if pieces is not None}
+
+
+def slope(point: Point, x: Sequence[Array], direction: Direction) -> Array:
+    """The slope of every output at another point."""
+    line = Line(point.forward, x, direction, point.outputs.vector)
+    return (line.at(STEP).change - line.at(-STEP).change) / (2 * STEP)
 
 
 # --------------------------------------------------------------------------- what is told of them
 def entry_outside(
     point: Point,
-    direction: Sequence[Array | None],
+    direction: Direction,
     gradients: Sequence[Array],
     between: tuple[float, float],
     output: int,
@@ -315,16 +323,14 @@ def entry_outside(
     return Entry(number, index, point.outputs.element(output), own, value, abs(high - low) / abs(step) / 2)
 
 
-def named(point: Point, directions: Sequence[Sequence[Array | None]], pieces: Pieces) -> str:
+def named(point: Point, directions: Sequence[Direction], pieces: Pieces) -> str:
     """The input element that has most of a kink, and the derivatives on both its sides."""
     jump = ", with a jump" if pieces.jumps else ""
     if pieces.rows is None:
         return f"points beside the inputs{jump}"
     rows = np.stack([np.asarray(flat(row).real.tolist()) for row in pieces.rows[: 2 * len(directions)]])
-    steps = np.stack([
-        sign * np.asarray(flat([x * 0 if d is None else d for x, d in zip(point.x, direction, strict=True)]).real.tolist())
-        for direction in directions for sign in (1, -1)
-    ])  # fmt: skip
+    moves = [flat([x * 0 if d is None else d for x, d in zip(point.x, one, strict=True)]) for one in directions]
+    steps = np.stack([sign * np.asarray(move.real.tolist()) for move in moves for sign in (1, -1)])
     moving = (steps != 0).any(axis=0)
     index = int(np.where(moving, np.ptp(rows, axis=0), -1.0).argmax())
     left, right = (median(rows[steps[:, index] * sign > 0, index]) for sign in (-1, 1))
@@ -354,6 +360,7 @@ def beside_is_wrong(prober: Prober, masks: Masks | None) -> tuple[Prober, Probe]
     return None
 
 
-def beside(prober: Prober, direction: Sequence[Array | None], sign: float = 1.0) -> Prober:
+def beside(prober: Prober, direction: Direction, sign: float = 1.0) -> Prober:
     """Probes from the point `BESIDE` off along a direction."""
-    return prober.at([x if d is None else x + sign * BESIDE * d for x, d in zip(prober.point.x, direction, strict=True)])
+    moves = zip(prober.point.x, direction, strict=True)
+    return prober.at([x if d is None else x + sign * BESIDE * d for x, d in moves])

@@ -184,7 +184,7 @@ class Check:
         return Found(Status.FAIL, probe=probe)
 
     def linear(self, probe: Probe) -> bool:
-        """Whether the slopes along two directions add up to that along their sum. Where many pieces meet, as in a median
+        """Whether the slopes along two directions add up to that along their sum. Where pieces meet, as in a median
         of equal numbers, the function may be smooth along every line, and they do not."""
         other = self.point.direction(self.prober.random, [None if d is None else d != 0 for d in probe.direction])
         total = [a if b is None else a + b for a, b in zip(probe.direction, other, strict=True)]
