@@ -126,7 +126,7 @@ class Contracts:
             coarsest = max([FLOAT32, *(spacing(self.at.problem.inputs[k]) for k in self.at.moved)])
             terms, found = cotangent * self.at.outputs.vector, self.at.vjp(cotangent)
             return [opaque_bound(x, terms, g, coarsest) for x, g in zip(self.at.x, found, strict=True)]
-        measured = self.at.measured_claim(cotangent, self.random)
+        measured = self.at.measured_claim(self.at.outputs.split(cotangent), self.random)
         measured.draw()
         return [float(bound.max(initial=0.0)) for bound in measured.bounds()]
 

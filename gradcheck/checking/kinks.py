@@ -233,7 +233,8 @@ def judged(prober: Prober, masks: Masks | None) -> Kinks:
 
 def rounding(prober: Prober, cotangent: Array, directions: Sequence[Sequence[Array | None]]) -> list[float]:
     """How far the derivative that backward gives along each direction may be off by rounding, and that of a tape."""
-    measured = prober.point.measured_claim(cotangent, prober.random)
+    point = prober.point
+    measured = point.measured_claim(point.outputs.split(cotangent), prober.random)
     measured.draw()
     bounds = [2 * bound for bound in measured.bounds(absolute=True)]  # the tape's is computed from the same numbers
     return [sum(float(abs(b * d).sum()) for b, d in zip(bounds, e, strict=True) if d is not None) for e in directions]

@@ -13,8 +13,7 @@ from gradcheck.checking.arrays import EPSILON, Array, distance, module_of
 from gradcheck.checking.cotangents import even_weights
 from gradcheck.checking.outputs import Outputs
 from gradcheck.checking.point import SUM_OF_OUTPUTS, Entry, Point
-from gradcheck.checking.precision import noting, perturbing
-from gradcheck.checking.tape import Tape, perturbed_gradient
+from gradcheck.checking.tape import Tape
 
 EPSILONS = 4.0
 """Epsilons by which every operation is perturbed to see how the rounding of its results moves a gradient."""
@@ -53,13 +52,10 @@ def wrong_in_own_precision(point: Point, random: np.random.Generator, rtol: floa
         return [], name
     cotangent = even_weights(outputs.vector, random)
     parts = outputs.split(cotangent)
-    point.spent.on(vjps=1)
-    claimed = point.of_moved(problem.vjp(inputs, parts))
     if tape is not None:
-        right = point.of_moved(tape.gradient(parts))
-        bounds = by_perturbation(point, tape, parts, right, epsilon, random)
+        claimed, right, bounds = by_perturbation(point, tape, parts, epsilon, random)
     else:
-        right = point.vjp(cotangent)
+        claimed, right = point.of_moved(problem.vjp(inputs, parts)), point.vjp(cotangent)
         bounds = [opaque_bound(point.x[k], outputs.vector * cotangent, g, epsilon) for k, g in enumerate(right)]
     wrong = []
     for number, (c, t, bound) in enumerate(zip(claimed, right, bounds, strict=True)):
@@ -75,36 +71,21 @@ def by_perturbation(
     point: Point,
     tape: Tape,
     cotangents: Sequence[Array | None],
-    right: Sequence[Array],
     epsilon: float,
     random: np.random.Generator,
-) -> list[Array]:
-    """Per moved input, how far the layer's own gradient may be off the tape's."""
-    reruns, inputs = point.problem.reruns, list(point.problem.inputs)
-    assert reruns is not None
-    choices: list[Array] = []
-    plain = point.of_moved(reruns.gradients(inputs, cotangents, noting(choices), own=True))
-    own: list[Any] = [0.0 for _ in right]
-    by_tape: list[Any] = [0.0 for _ in right]
-    for _ in range(DRAWS):
-        point.spent.on(evaluations=1, vjps=1)
-        change = perturbing(EPSILONS * epsilon, random, choices)
-        moved = point.of_moved(reruns.gradients(inputs, cotangents, change, own=True))
-        # no rounding explains a gradient that is not finite
-        own = [
-            np.maximum(o, module_of(p).where(np.isfinite(p), distance(m, p), 0.0))
-            for o, m, p in zip(own, moved, plain, strict=True)
-        ]
-        change = perturbing(EPSILONS * epsilon, random, tape.choices)
-        again = reruns.recording(inputs, change, own=True)
-        assert again is not None
-        change = perturbing(EPSILONS * epsilon, random, [])
-        moved = point.of_moved(perturbed_gradient(Tape(again), cotangents, change))
-        by_tape = [np.maximum(b, distance(m, t)) for b, m, t in zip(by_tape, moved, right, strict=True)]
-    return [
-        o + OF_TAPE * float(np.max(b, initial=0.0)) + EPSILONS * epsilon * abs(t)
-        for o, b, t in zip(own, by_tape, right, strict=True)
-    ]
+) -> tuple[Sequence[Array], Sequence[Array], list[Array]]:
+    """Per moved input, the layer's own gradient, the tape's, and how far they may be apart."""
+    right = point.of_moved(tape.gradient(cotangents))
+    mine = point.measured_claim(cotangents, random, own=True)
+    taped = point.measured_tape(tape, cotangents, right, random, own=True)
+    for one in (mine, taped):
+        for _ in range(DRAWS):
+            one.responses = one.perturbed(EPSILONS * epsilon, one.responses)
+    bounds = []
+    for c, o, b, t in zip(mine.plain, mine.responses, taped.responses, right, strict=True):
+        own = module_of(c).where(np.isfinite(c), o, 0.0)  # no rounding explains a gradient that is not finite
+        bounds.append(own + OF_TAPE * float(np.max(b, initial=0.0)) + EPSILONS * epsilon * abs(t))
+    return mine.plain, right, bounds
 
 
 def opaque_bound(x: Array, terms: Array, gradient: Array, epsilon: float) -> float:

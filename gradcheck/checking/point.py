@@ -213,12 +213,16 @@ class Point:
         return self.of_moved(self.gradients(inputs, self.outputs.split(cotangent)))
 
     def gradients(
-        self, inputs: Sequence[Array], cotangents: Sequence[Array | None], change: Change | None = None
+        self,
+        inputs: Sequence[Array],
+        cotangents: Sequence[Array | None],
+        change: Change | None = None,
+        own: bool = False,
     ) -> list[Array | None]:
         """What backward gives for all inputs."""
         if self.reruns is None:
             return self.problem.vjp(inputs, cotangents)
-        return self.reruns.gradients(inputs, cotangents, change)
+        return self.reruns.gradients(inputs, cotangents, change, own)
 
     def of_moved(self, gradients: Sequence[Array | None]) -> list[Array]:
         """Of the gradients of all inputs those of the moved ones, None as zeros, in double precision."""
@@ -264,32 +268,40 @@ class Point:
         return self.of_moved(self.tape.gradient(self.outputs.split(cotangent)))
 
     # ----------------------------------------------------------------- rounding, measured
-    def measured_claim(self, cotangent: Array, random: np.random.Generator) -> Measured:
-        """The claimed gradients of the moved inputs, and how far they may be off."""
-        parts = self.outputs.split(cotangent)
+    def measured_claim(
+        self, cotangents: Sequence[Array | None], random: np.random.Generator, own: bool = False
+    ) -> Measured:
+        """The claimed gradients of the moved inputs, and how far they may be off; `own`: as the user runs the layer."""
+        inputs = list(self.problem.inputs) if own else self.inputs
 
         def compute(change: Change) -> list[Array]:
             self.spent.on(vjps=1)
-            return self.of_moved(self.gradients(self.inputs, parts, change))
+            return self.of_moved(self.gradients(inputs, cotangents, change, own))
 
         return Measured(compute, self.epsilon, random)
 
-    def measured_tape(self, cotangent: Array, taped: Sequence[Array], random: np.random.Generator) -> Measured:
-        """The tape's gradients of the moved inputs, which are known, and how far they may be off."""
-        assert self.tape is not None
-        parts, reruns = self.outputs.split(cotangent), self.problem.reruns
+    def measured_tape(
+        self,
+        tape: Tape,
+        cotangents: Sequence[Array | None],
+        taped: Sequence[Array],
+        random: np.random.Generator,
+        own: bool = False,
+    ) -> Measured:
+        """A tape's gradients of the moved inputs, which are known, and how far they may be off."""
+        reruns, given = self.problem.reruns, self.problem.inputs if own else self.inputs
         assert reruns is not None
 
         def compute(change: Change) -> list[Array]:
             self.spent.on(evaluations=1)
-            inputs = [x.copy() for x in self.inputs]
+            inputs = [x.copy() for x in given]
             for k in self.moved:  # what rules compute from them inside is rounded as well
                 change("input", inputs[k], -1)
-            again = reruns.recording(inputs, change)
+            again = reruns.recording(inputs, change, own)
             assert again is not None
-            return self.of_moved(perturbed_gradient(Tape(again), parts, change))
+            return self.of_moved(perturbed_gradient(Tape(again), cotangents, change))
 
-        return Measured(compute, self.epsilon, random, plain=(taped, self.tape.choices))
+        return Measured(compute, self.epsilon, random, plain=(taped, tape.choices))
 
     # ----------------------------------------------------------------- names
     @property

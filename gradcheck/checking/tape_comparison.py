@@ -86,7 +86,9 @@ def compare(point: Point, cotangent: Array, claimed: Sequence[Array], masks: Mas
     if not some(doubted):
         return Comparison(claimed, taped)
     random = np.random.default_rng(point.spent.vjps)
-    measured = [point.measured_claim(cotangent, random), point.measured_tape(cotangent, taped, random)]
+    parts = point.outputs.split(cotangent)
+    assert point.tape is not None
+    measured = [point.measured_claim(parts, random), point.measured_tape(point.tape, parts, taped, random)]
     largest = [float(module_of(t).where(np.isfinite(t), abs(t), 0.0).max(initial=0.0)) for t in taped]
     bounds: list[Array] = []
     wrong: list[Array] = []

@@ -17,7 +17,7 @@ from gradcheck.checking.infinite_slopes import infinite
 from gradcheck.checking.kinks import EDGE, beside, judged, kinked_by_tape
 from gradcheck.checking.own_precision import digits, told, wrong_in_own_precision
 from gradcheck.checking.point import Point
-from gradcheck.checking.probe import Probe, Prober
+from gradcheck.checking.probe import LOW_PRECISION, Probe, Prober
 from gradcheck.checking.problem import Problem
 from gradcheck.checking.tape_comparison import Masks, compare
 from gradcheck.result import Diagnosis, Status
@@ -303,12 +303,15 @@ class Check:
 
     def in_float32(self, found: Found, probe: Probe) -> Found:
         """The same FAIL, or what is right but for rounding to float32 in code that nothing sees."""
+        apart = abs(probe.claim.value - probe.seen.value)
+        if not (probe.claim.size and apart <= probe.seen.bar + LOW_PRECISION * probe.claim.size):
+            return found
         self.point.loose = True
         again = self.derivative()
         self.point.loose = False
         if again.verdict is not Status.PASS:
             return found
-        text = digits(abs(probe.claim.value - probe.seen.value) / probe.claim.size, "float64")
+        text = digits(apart / probe.claim.size, "float64")
         if self.precision == "loose":
             return replace(again, marks=(*again.marks, text))
         return replace(found, diagnosis=(Diagnosis.of("GC113", text), *found.diagnosis))

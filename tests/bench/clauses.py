@@ -34,7 +34,7 @@ def without(id: str, file: str, old: str, new: str, *more: tuple[str, str, str])
 
 
 CLAUSES = [
-    without("V1", "precision.py", "unit = MARGIN * ", "unit = 0 * MARGIN * "),
+    without("V1", "precision.py", "bound = MARGIN * ", "bound = 0 * MARGIN * "),
     without("V2", "precision.py", "if plain.ndim and plain.shape[-1] > 1:", "if False:"),
     without("V3", "precision.py", "if any(bool(lost.any()) for lost in self.lost()):", "if False:"),
     without("V4", "precision.py", "out[...] = known", "pass"),
@@ -50,7 +50,7 @@ CLAUSES = [
     without("V14", "verdict.py", "if second.wrong is not None:", "if False:"),
     without("V15", "verdict.py", "for mask in self.parts(probe, masks):", "for mask in ():"),
     without("V16", "verdict.py", "return probe() if first.decision", "return probe() if False and first.decision"),
-    without("V17", "verdict.py", "if bool((found.largest <= rounding).all()) and", "if False and"),
+    without("V17", "verdict.py", "if quiet and bool((found.largest <= rounding).all()) and", "if False and"),
     without("V18", "kinks.py", "    if tape is None:\n        return None\n", "    if True:\n        return None\n"),
     without("V19", "kinks.py", "        if outside:\n", "        if False:\n"),
     without("V20", "kinks.py", "return not self.jumps and bool(", "return bool("),

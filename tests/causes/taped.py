@@ -43,7 +43,9 @@ def recorded(problem: Problem, lines: bool = False) -> Tape:
 def rounding_of(point: Point, cotangent: Array) -> list[Array]:
     """How far the claimed gradients and the tape's may be apart by rounding, entry by entry."""
     random = np.random.default_rng(0)
-    both = point.measured_claim(cotangent, random), point.measured_tape(cotangent, point.by_tape(cotangent), random)
+    parts, tape = point.outputs.split(cotangent), point.tape
+    assert tape is not None
+    both = point.measured_claim(parts, random), point.measured_tape(tape, parts, point.by_tape(cotangent), random)
     for measured in both:
         for _ in range(4):
             measured.draw()
