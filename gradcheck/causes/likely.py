@@ -13,8 +13,7 @@ import numpy as np
 
 from gradcheck.backends.base import Array
 from gradcheck.causes.explain import explain
-from gradcheck.causes.hypotheses import HYPOTHESES
-from gradcheck.causes.hypothesis import Subject
+from gradcheck.causes.hypotheses import Subject, likely
 from gradcheck.checking.arrays import module_of, only
 from gradcheck.checking.derivative import QUICK, quick
 from gradcheck.checking.noise import from_close_values
@@ -70,9 +69,9 @@ def causes(prober: Prober, wrong: Sequence[int], probe: Probe, budget: float) ->
         if subject.holds(subject.gradients):  # the bounds are too wide to tell them from the right ones
             continue
         with np.errstate(all="ignore"):  # hypotheses try the logarithm of whatever there is
-            found = next((held for hypothesis in HYPOTHESES for held in hypothesis(subject)), None)
+            found = likely(subject)
         if found is not None:
-            yield subject.diagnosis(*found)
+            yield Diagnosis.of(found[0], f"{subject.name}: {found[1]}", (subject.name,))
 
 
 def explained_by_tape(
