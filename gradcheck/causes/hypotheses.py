@@ -122,10 +122,10 @@ def likely(s: Subject) -> tuple[str, str] | None:
 def plain(s: Subject) -> Iterator[Row]:
     """The cotangent passed on where the derivative is 0, all zeros, the same for every cotangent."""
     first, second = s.gradients
-    if s.out is not None and s.out.shape == s.x.shape:
-        if all(bool((g == u).all()) for g, u in zip(s.gradients, s.of_out, strict=True)):
-            says = "GC122 the derivative is 0 here and backward passes the cotangent on (straight-through)"
-            yield Row(says, [0 * t for t in s.truth])
+    alike = s.out is not None and s.out.shape == s.x.shape
+    if alike and all(bool((g == u).all()) for g, u in zip(s.gradients, s.of_out, strict=True)):
+        says = "GC122 the derivative is 0 here and backward passes the cotangent on (straight-through)"
+        yield Row(says, [0 * t for t in s.truth])
     if not bool((first != 0).any() or (second != 0).any()):
         yield Row("GC108 backward gives 0 everywhere, but the derivative is not 0", s.truth)
     if bool((first == second).all()):
