@@ -183,9 +183,7 @@ def written_once(edge: Edge) -> Array | None:
 
 
 def exchanged(edge: Edge) -> Iterator[Candidate]:
-    """The cotangent of another input of the operation, or of its outputs in another order."""
-    for sibling in edge.siblings:
-        yield Candidate("GC105", 4, "gives {own} the gradient of another input of {op}", sibling)
+    """The cotangent of the outputs in another order."""
     for a, b in itertools.combinations(range(len(edge.given)), 2):
         order = list(edge.given)
         order[a], order[b] = order[b], order[a]
