@@ -281,7 +281,7 @@ def nice(value: float, bar: float) -> float:
     return value
 
 
-def shown(value: float) -> str:
+def shown(value: float, simple: int = SIMPLE) -> str:
     """A factor as a person would write it: 2, 1/3, 0.1234."""
-    fraction = Fraction(value).limit_denominator(SIMPLE)
+    fraction = Fraction(value).limit_denominator(simple)
     return str(fraction) if abs(float(fraction) - value) <= 1e-9 * abs(value) else f"{value:.6g}"

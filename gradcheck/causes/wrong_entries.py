@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -315,20 +316,20 @@ def halved(xp: Any, size: int, shows: Callable[[Array], bool], most: int) -> Ite
 
 # --------------------------------------------------------------------------- whole slices
 def patterns(point: Point, named: Named) -> Iterator[str]:
-    """Per input whose wrong elements make up whole slices: ``all of x[:, 3]``. Only where all of them are known."""
+    """Per input whose wrong elements make up whole slices along one axis, and not all of it: ``all of x[:, 3]``. Only
+    where all of them are known."""
     for number, mask in named.wrong.items() if named.exhaustive else ():
         wrong, name = np.asarray(mask.tolist()), point.problem.names[point.moved[number]]
-        yield from (f"all of {name}[{', '.join(place)}]" for place in whole_slices(wrong))
+        found = (whole_slices(wrong, axis) for axis in range(wrong.ndim))
+        yield from itertools.islice((f"all of {name}[{place}]" for place in found if place), 1)
 
 
-def whole_slices(wrong: np.ndarray[Any, Any]) -> Iterator[list[str]]:
-    """The slices along one axis that are wrong throughout, if they are all that is wrong, and not everything."""
-    for axis in range(wrong.ndim) if 1 < int(wrong.sum()) < wrong.size else ():
-        whole = wrong.all(axis=tuple(k for k in range(wrong.ndim) if k != axis))
-        places = np.flatnonzero(whole).tolist()
-        if places and len(places) * (wrong.size // wrong.shape[axis]) == int(wrong.sum()):
-            run = places == list(range(places[0], places[-1] + 1))
-            shown = f"{places[0]}:{places[-1] + 1}" if run and len(places) > 1 else ", ".join(map(str, places))
-            shown = shown if run else f"[{shown}]"
-            yield [shown if k == axis else ":" for k in range(wrong.ndim)]
-            return
+def whole_slices(wrong: np.ndarray[Any, Any], axis: int) -> str:
+    """The slices along an axis that are wrong throughout, if they are all that is wrong, and not everything."""
+    places = np.flatnonzero(wrong.all(axis=tuple(k for k in range(wrong.ndim) if k != axis))).tolist()
+    if not 0 < len(places) * (wrong.size // wrong.shape[axis]) == int(wrong.sum()) < wrong.size or wrong.sum() == 1:
+        return ""
+    run = places == list(range(places[0], places[-1] + 1)) and len(places) > 1
+    shown = f"{places[0]}:{places[-1] + 1}" if run else ", ".join(map(str, places))
+    shown = shown if run or len(places) == 1 else f"[{shown}]"
+    return ", ".join(shown if k == axis else ":" for k in range(wrong.ndim))
