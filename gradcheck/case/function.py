@@ -281,22 +281,33 @@ class Reruns:
         self.in_numpy = False
 
     def run(self, function: Callable[..., Any], change: Change | None, own: bool, *given: Any) -> Any:
-        """What a function gives; again with NumPy code seen if it is the first to hand values to that."""
-        if function not in self.seen and change is None:
-            change = unchanged
+        """What a function gives. It is run again, with NumPy code seen, if it is the first to hand values to that; and
+        as it is where nothing is to be done to NumPy's operations."""
+        first, left_out = function not in self.seen, None if own else self.left_out
         self.seen.add(function)
-        left_out = None if own else self.left_out
-        if change is None and not (left_out and self.in_numpy):  # there is nothing to do to NumPy's operations
-            with self.backend.rerun(None, self.leaks, left_out, None):
-                return function(*given)
-        for in_numpy in (self.in_numpy, True):
-            self.leaks.clear()
-            with self.backend.rerun(change, self.leaks, left_out, self.code if in_numpy else None):
-                found = function(*given)
-            if in_numpy or not self.leaks:
-                break
-        self.in_numpy = in_numpy
+        if change is None and not first and not (left_out and self.in_numpy):
+            return self.block(None, left_out, False, function, *given)
+        found = self.block(change or unchanged, left_out, self.in_numpy, function, *given)
+        if self.leaks and not self.in_numpy:
+            self.in_numpy = True
+            seen = self.block(change or unchanged, left_out, True, function, *given)
+            if change is not None or left_out:
+                return seen
         return found
+
+    def block(
+        self,
+        change: Change | None,
+        left_out: set[str] | None,
+        in_numpy: bool,
+        function: Callable[..., Any],
+        *given: Any,
+    ) -> Any:
+        """One run of a function; `leaks` are then what it handed to code that nothing sees."""
+        if change is not None:
+            self.leaks.clear()
+        with self.backend.rerun(change, self.leaks, left_out, self.code if in_numpy else None):
+            return function(*given)
 
     def outputs(self, inputs: Sequence[Array], change: Change | None = None) -> list[Array]:
         return self.run(self.forward, change, False, inputs)  # type: ignore[no-any-return]

@@ -10,6 +10,7 @@ import numpy as np
 
 from gradcheck.checking.arrays import FLOAT32, SMALLEST, Array, module_of, spacing
 from gradcheck.checking.cotangents import even_weights
+from gradcheck.checking.own_precision import opaque_bound
 from gradcheck.checking.point import Point
 from gradcheck.checking.problem import Observation
 from gradcheck.foreign import text_of
@@ -123,11 +124,8 @@ class Contracts:
         """
         if self.at.opaque:
             coarsest = max([FLOAT32, *(spacing(self.at.problem.inputs[k]) for k in self.at.moved)])
-            terms = float(abs(self.at.outputs.vector * cotangent).max(initial=0))
-            scales = [float(abs(x).max(initial=0)) or np.inf for x in self.at.x]
-            gradients = zip(self.at.vjp(cotangent), scales, strict=True)
-            units = LINEARITY_UNITS / 16 * coarsest
-            return [units * (float(abs(g).max(initial=0)) + terms / scale) for g, scale in gradients]
+            terms, found = cotangent * self.at.outputs.vector, self.at.vjp(cotangent)
+            return [opaque_bound(x, terms, g, coarsest) for x, g in zip(self.at.x, found, strict=True)]
         measured = self.at.measured_claim(cotangent, self.random)
         measured.draw()
         return [float(bound.max(initial=0.0)) for bound in measured.bounds()]

@@ -165,21 +165,31 @@ def judged(prober: Prober, masks: Masks | None) -> Kinks:
             pieces = by_tape(prober, directions, [output], further).get(output, pieces)
             outside = pieces.outside(claims)
         low, high = pieces.ranges()
+        if outside:
+            off = rounding(prober, one, directions)
+            outside = [i for i in outside if not low[i] - off[i] <= claims[i] <= high[i] + off[i]]
         kinked[output] = not pieces.smooth
         if pieces.smooth and point.tape is not None:  # an operation's own rule may be wrong there, as that of sign at 0
             taped = [along(point.by_tape(one), direction) for direction in directions]
-            kinked[output] = not all(a <= t <= b for a, t, b in zip(low, taped, high, strict=True))
-        if outside:
+            kinked[output] = not all(a <= t <= b or t != t for a, t, b in zip(low, taped, high, strict=True))
+        if outside and kinked[output]:  # else the differences say so of every entry
             i = outside[0]
             wrong.append(
                 entry_outside(point, directions[i], gradients, (float(low[i]), float(high[i])), output, claims[i])
             )
-            kinked[output] = True
         elif not pieces.smooth and len(places) < MOST_NAMED:
             places.append(named(point, directions, pieces))
     if wrong or not places:
         return Kinks(wrong, [], kinked, len(found) < len(which))
     return Kinks([], places, kinked, len(found) < len(which), beside_is_wrong(prober, masks))
+
+
+def rounding(prober: Prober, cotangent: Array, directions: Sequence[Sequence[Array | None]]) -> list[float]:
+    """How far the derivative that backward gives along each direction may be off by rounding, and that of a tape."""
+    measured = prober.point.measured_claim(cotangent, prober.random)
+    measured.draw()
+    bounds = [2 * bound for bound in measured.bounds(absolute=True)]  # the tape's is computed from the same numbers
+    return [sum(float(abs(b * d).sum()) for b, d in zip(bounds, e, strict=True) if d is not None) for e in directions]
 
 
 def along(gradients: Sequence[Array], direction: Sequence[Array | None]) -> float:

@@ -107,7 +107,7 @@ float32 (2^-23), which is constant between close values."""
 
 
 def from_close_values(line: Line, thoroughly: bool) -> Array:
-    """A bound of the rounding error of every row. `thoroughly` from both sides, finer structure than 2^-15 of the
+    """A bound of the rounding error of every row. `thoroughly`: from both sides, finer structure than 2^-15 of the
     inputs' scale counting as rounding too."""
     xp = module_of(line.outputs)
     signs = (1.0, -1.0) if thoroughly else (1.0,)

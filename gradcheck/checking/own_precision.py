@@ -9,7 +9,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from gradcheck.checking.arrays import EPSILON, Array, distance, module_of, spacing
+from gradcheck.checking.arrays import EPSILON, Array, distance, module_of
 from gradcheck.checking.cotangents import even_weights
 from gradcheck.checking.outputs import Outputs
 from gradcheck.checking.point import SUM_OF_OUTPUTS, Entry, Point
@@ -44,7 +44,7 @@ def wrong_in_own_precision(point: Point, random: np.random.Generator, rtol: floa
     outputs = Outputs(
         problem.forward(inputs) if problem.outputs is None else list(problem.outputs), point.outputs.active
     )
-    epsilon = max(spacing(inputs[k]) for k in point.moved)
+    epsilon = max(EPSILON[name] for name in (*point.casts, *(inputs[k].dtype.name for k in point.moved)))
     if tape is not None:
         epsilon = max(epsilon, tape.coarsest)
     name = next(n for n, e in EPSILON.items() if e == epsilon)
@@ -60,7 +60,7 @@ def wrong_in_own_precision(point: Point, random: np.random.Generator, rtol: floa
         bounds = by_perturbation(point, tape, parts, right, epsilon, random)
     else:
         right = point.vjp(cotangent)
-        bounds = [opaque_bound(point, number, outputs.vector * cotangent, g, epsilon) for number, g in enumerate(right)]
+        bounds = [opaque_bound(point.x[k], outputs.vector * cotangent, g, epsilon) for k, g in enumerate(right)]
     wrong = []
     for number, (c, t, bound) in enumerate(zip(claimed, right, bounds, strict=True)):
         bar = float(limits.smallest_normal) + bound + rtol * abs(t)
@@ -107,18 +107,24 @@ def by_perturbation(
     ]
 
 
-def opaque_bound(point: Point, number: int, terms: Array, right: Array, epsilon: float) -> Any:
-    """The same for one moved input where nothing sees the operations."""
-    x = point.x[number]
-    scale = float(abs(x).max(initial=0.0))
-    largest = float(abs(terms).max(initial=0.0))
+def opaque_bound(x: Array, terms: Array, gradient: Array, epsilon: float) -> float:
+    """How far the gradient of a sum of some terms may be off for one input, where nothing sees the operations."""
+    scale, largest = float(abs(x).max(initial=0.0)), float(abs(terms).max(initial=0.0))
     natural = max(largest / scale if scale else 0.0, min(largest, 1.0))
-    return epsilon * (OPAQUE * float(abs(right).max(initial=0.0)) + OF_OUTPUTS * natural)
+    return epsilon * (OPAQUE * float(abs(gradient).max(initial=0.0)) + OF_OUTPUTS * natural)
 
 
-def digits(entries: Sequence[Entry], epsilon: float) -> tuple[int, int]:
-    """How many decimal digits are lost in the worst of some entries, and how many its dtype has."""
-    known = round(-np.log10(epsilon))
+def told(point: Point, entries: Sequence[Entry], name: str) -> str:
+    """How many decimal digits are lost in the worst of some entries, of how many that a dtype has."""
     errors = [abs(e.analytic - e.numeric) / abs(e.numeric) for e in entries if e.numeric]
-    worst = min(max([e for e in errors if e == e], default=1.0), 1.0)
-    return min(known, max(1, round(known + np.log10(worst)) if worst else 1)), known
+    left_out = point.reruns.left_out if point.reruns is not None else set[str]()
+    casts = sorted(cast for cast in left_out if EPSILON[cast] > EPSILON[name])
+    text = digits(max([e for e in errors if e == e], default=1.0), name)
+    return f"{text}, with casts to {', '.join(casts)}" if casts else text
+
+
+def digits(error: float, name: str) -> str:
+    """How many decimal digits a relative error leaves, of how many that a dtype has."""
+    known = round(-np.log10(EPSILON[name]))
+    lost = min(max(round(known + np.log10(error)), 1), known) if error else 1
+    return f"right, but {lost} of {known} digits are lost in {name}"

@@ -172,8 +172,7 @@ class Prober:
         line, point = scan.line, self.point
         noise = None
         if point.tape is not None or not point.opaque:
-            reach = RATIO ** (USUAL if whole else PERTURBED_STEPS)[-1]
-            noise = by_perturbation(point, line.direction, reach, self.random)
+            noise = by_perturbation(point, line.direction, RATIO ** PERTURBED_STEPS[-1], self.random)
         if noise is None or point.opaque:
             return from_close_values(line, whole)
         if line.weights is None:
@@ -239,7 +238,7 @@ class Prober:
         if not bool(used.any()):
             bar = np.inf
         allowed = self.rtol * max(abs(value), abs(claim.value))
-        if self.point.opaque and not self.point.given_in_float64:
+        if self.point.opaque and self.point.may_round:
             allowed += LOW_PRECISION * claim.size
         gap = root(weight * derivative.gap)  # there is no kink in all outputs at once
         return Seen(value, bar, root(weight * derivative.nearby), gap, allowed if allowed < np.inf else 0.0)

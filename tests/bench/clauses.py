@@ -34,7 +34,7 @@ def without(id: str, file: str, old: str, new: str, *more: tuple[str, str, str])
 
 
 CLAUSES = [
-    without("V1", "precision.py", "MARGIN * self.epsilon * response + ", ""),
+    without("V1", "precision.py", "unit = MARGIN * ", "unit = 0 * MARGIN * "),
     without("V2", "precision.py", "if plain.ndim and plain.shape[-1] > 1:", "if False:"),
     without("V3", "precision.py", "if any(bool(lost.any()) for lost in self.lost()):", "if False:"),
     without("V4", "precision.py", "out[...] = known", "pass"),
@@ -48,11 +48,11 @@ CLAUSES = [
     without("V12", "decide.py", "and not (power and not seen.holds(heard.value))", ""),
     without("V13", "verdict.py", "if comparison.unsure is not None:\n", "if False:\n"),
     without("V14", "verdict.py", "if second.wrong is not None:", "if False:"),
-    without("V15", "verdict.py", "for mask in self.parts(probe):", "for mask in ():"),
+    without("V15", "verdict.py", "for mask in self.parts(probe, masks):", "for mask in ():"),
     without("V16", "verdict.py", "return probe() if first.decision", "return probe() if False and first.decision"),
-    without("V17", "verdict.py", "if not bool(found.responds.any()) and", "if False and"),
+    without("V17", "verdict.py", "if bool((found.largest <= rounding).all()) and", "if False and"),
     without("V18", "kinks.py", "    if tape is None:\n        return None\n", "    if True:\n        return None\n"),
-    without("V19", "kinks.py", "if not low[i] <= claim <= high[i]]", "if False]"),
+    without("V19", "kinks.py", "        if outside:\n", "        if False:\n"),
     without("V20", "kinks.py", "return not self.jumps and bool(", "return bool("),
     without("V21", "kinks.py", ", beside_is_wrong(prober, masks))", ")"),
     without("V22", "infinite_slopes.py", "if value in (slope for slope, _ in sides.values()):", "if True:"),
