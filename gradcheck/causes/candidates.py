@@ -32,13 +32,16 @@ Family = Callable[[Edge], Iterator[Candidate]]
 
 def tried(edge: Edge) -> Iterator[Candidate]:
     """All candidates of an edge, in the same order for every cotangent."""
-    families: list[Family] = [factor_forgotten] if edge.position == Edge.WHOLE else []
+    found: list[Iterator[Candidate]] = [factor_forgotten(edge)] if edge.position == Edge.WHOLE else []
     if edge.alone and edge.y.shape == edge.right.shape and (edge.read or not edge.right.any()):
-        families += [unchanged, elementwise]  # else the derivative is the same at all points
+        found.append(elementwise(edge))  # else the derivative is the same at all points
     if edge.position >= 0:
-        families += [*FAMILIES.get(edge.step.name, ()), inverse, exchanged, sisters, substituted]
-    for family in families:
-        yield from (found for found in family(edge) if np.shape(found.value) == edge.right.shape)
+        rows = (Candidate(*row[1:4], row[4](edge)) for row in ROWS if edge.step.name in row[0])
+        families = (*FAMILIES.get(edge.step.name, ()), exchanged, sisters, substituted)
+        found += [rows, *(family(edge) for family in families)]
+    for candidate in itertools.chain(*found):
+        if candidate.value is not None and np.shape(candidate.value) == edge.right.shape:
+            yield candidate
 
 
 # --------------------------------------------------------------------------- families
@@ -57,28 +60,6 @@ DERIVATIVES: dict[str, Callable[[Array], Any]] = {
 
 FORGETS = "forgets the factor {other}"
 
-SOFTMAX: dict[str, dict[str, Callable[..., Array]]] = {
-    "softmax": {
-        "takes the row sum of g, not of y g,": lambda g, y, row: y * (g - row(g)),
-        "takes the row mean of y g, not its sum,": lambda g, y, row: y * (g - row(y * g) / row(0 * g + 1)),
-        "leaves out the factor y": lambda g, y, row: g - row(y * g),
-        "subtracts the row sum without the factor y": lambda g, y, row: y * g - row(y * g),
-    },
-    "log_softmax": {
-        "subtracts the row sum without the softmax": lambda g, y, row: g - row(g),
-        "takes the row mean of g, not its sum,": lambda g, y, row: g - np.exp(y) * row(g) / row(0 * g + 1),
-        "leaves out the row sum of g": lambda g, y, row: g - np.exp(y) * g,
-        "leaves out g": lambda g, y, row: -np.exp(y) * row(g),
-        "multiplies by the logarithm in place of the softmax": lambda g, y, row: g - y * row(g),
-    },
-}
-"""Of the output y, the cotangent g, and what sums over a row."""
-
-RIGHT_SOFTMAX: dict[str, Callable[..., Array]] = {
-    "softmax": lambda g, y, row: y * (g - row(y * g)), "log_softmax": lambda g, y, row: g - np.exp(y) * row(g),
-}  # fmt: skip
-"""Their own rules."""
-
 MONOMIALS = {
     ("multiply", 0): (1, 0, 1), ("multiply", 1): (1, 0, 1), ("divide", 0): (1, 0, -1), ("divide", 1): (-1, -2, 1),
     ("subtract", 1): (-1, 0, 0),
@@ -86,15 +67,11 @@ MONOMIALS = {
 """By operation and position: sign, power of this input and power of the other one in the derivative; 1 elsewhere."""
 
 
-def unchanged(edge: Edge) -> Iterator[Candidate]:
-    """The cotangent of the output."""
+def elementwise(edge: Edge) -> Iterator[Candidate]:
+    """Another derivative, or none."""
     flat = not bool(edge.right.any())  # no derivative goes through a rounding
     says = "passes the gradient straight through {op}" if flat else "passes the gradient through {op} unchanged"
     yield Candidate("GC122" if flat else "GC119", 1, says, edge.g)
-
-
-def elementwise(edge: Edge) -> Iterator[Candidate]:
-    """Another derivative."""
     for (name, formula), (letter, v) in itertools.product(DERIVATIVES.items(), (("y", edge.y), ("{own}", edge.x))):
         says, value = name.format(letter), formula(v)
         for words, factor in ((says, value), (f"1 / {bracketed(says)}", 1 / value)):
@@ -162,7 +139,6 @@ def products(first: tuple[str, Array], others: Sequence[tuple[str, Array]]) -> I
 
 def products_of_matrices(edge: Edge) -> Iterator[Candidate]:
     """The cotangent, or its product with the other operand or this one, transposed or not, or the first of a batch."""
-    yield Candidate("GC116", 2, FORGETS, edge.g)
     for name, value in products(("dy", edge.g), [("{other}", edge.other), ("{own}", edge.x)]):
         yield Candidate("GC116", 2, f"takes {name} for the gradient of {{own}}", value)
         if value.shape[1:] == edge.right.shape:
@@ -170,28 +146,20 @@ def products_of_matrices(edge: Edge) -> Iterator[Candidate]:
 
 
 def softmax(edge: Edge) -> Iterator[Candidate]:
-    """Softmax and its logarithm without a part of their rule, or along another axis."""
-    axis = edge.step.operands().get("axis", -1) % max(edge.y.ndim, 1)
-
-    def over(axis: int) -> Callable[[Array], Array]:
-        return lambda value: value.sum(axis, keepdims=True)
-
-    for says, formula in SOFTMAX[edge.step.name].items():
-        yield Candidate("GC119", 2, f"{says} in {{op}}", formula(edge.g, edge.y, over(axis)))
-    for other in (k for k in range(edge.y.ndim) if k != axis):
-        value = RIGHT_SOFTMAX[edge.step.name](edge.g, edge.y, over(other))
-        yield Candidate("GC119", 2, f"sums over axis {other} in place of axis {axis} in {{op}}", value)
+    """Their own rules along another axis."""
+    axis, g, y = along(edge), edge.g, edge.y
+    for k in (k for k in range(y.ndim) if k != axis):
+        right = y * (g - (y * g).sum(k, keepdims=True)), g - np.exp(y) * g.sum(k, keepdims=True)
+        says = f"sums over axis {k} in place of axis {axis} in {{op}}"
+        yield Candidate("GC119", 2, says, right[edge.step.name == "log_softmax"])
 
 
-def masked(edge: Edge) -> Iterator[Candidate]:
-    """A mask ignored, a part of one, or the mask of the other branch."""
-    named = edge.step.operands()
-    yield Candidate("GC123", 0.5, "ignores the mask of {op}", edge.fit(edge.g))
-    yield Candidate("GC123", 2, "takes the opposite of the mask of {op}", edge.fit(edge.g) - edge.right)
+def bounded(edge: Edge) -> Iterator[Candidate]:
+    """A part of the mask of a clip."""
     for bound, inside in (("min", np.greater_equal), ("max", np.less_equal)):
-        if named.get(bound) is not None:
+        if edge.step.operands().get(bound) is not None:
             says = f"masks at the bound {bound} of {{op}} alone"
-            yield Candidate("GC123", 2, says, edge.g * inside(edge.x, named[bound]))
+            yield Candidate("GC123", 2, says, edge.g * inside(edge.x, edge.step.operands()[bound]))
 
 
 def spread_out(edge: Edge) -> Iterator[Candidate]:
@@ -204,30 +172,18 @@ def spread_out(edge: Edge) -> Iterator[Candidate]:
             yield Candidate("GC119", 3, f"takes {name} for the derivative of {{op}}", value * of)
 
 
-def inverse(edge: Edge) -> Iterator[Candidate]:
-    """An operation that moves elements in place of its inverse, or neither."""
-    right, g, name = edge.right, edge.g, edge.step.name
-    if name in ("transpose", "flip", "roll", "cumsum"):
-        again = edge.step.again(g)
-        back = "a sum from the other end" if name == "cumsum" else "its inverse"
-        if again is not None:
-            yield Candidate("GC104", 2, f"applies {{op}} itself, not {back}, to the gradient", again)
-        if g.size == right.size:
-            says = f"hands on the gradient of {{op}} as it is, without {back}"
-            yield Candidate("GC104", 2, says, g.reshape(right.shape))
-    if name == "getitem":
-        once = np.zeros_like(right)
-        try:
-            once[edge.step.operands().get("index")] = g
-        except (IndexError, ValueError, TypeError):
-            return
-        yield Candidate("GC104", 2, "writes what {op} selects several times only once", once)
+def written_once(edge: Edge) -> Array | None:
+    """The cotangent of a selection written to where it was selected from, once where it was selected several times."""
+    once = np.zeros_like(edge.right)
+    try:
+        once[edge.step.operands().get("index")] = edge.g
+    except (IndexError, ValueError, TypeError):
+        return None
+    return once
 
 
 def exchanged(edge: Edge) -> Iterator[Candidate]:
-    """The cotangent of another input of the operation, or of its outputs in another order."""
-    for sibling in edge.siblings:
-        yield Candidate("GC105", 4, "gives {own} the gradient of another input of {op}", sibling)
+    """The cotangent of the outputs in another order."""
     for a, b in itertools.combinations(range(len(edge.given)), 2):
         order = list(edge.given)
         order[a], order[b] = order[b], order[a]
@@ -269,13 +225,52 @@ def substituted(edge: Edge) -> Iterator[Candidate]:
                 yield Candidate("GC116", 4, says, found)
 
 
+MASKS = ("where", "clip", "maximum", "minimum", "fmax", "fmin", "hardtanh", "tril", "triu", "relu", "leaky_relu")
+MOVES = ("transpose", "flip", "roll")
+ROWS: tuple[tuple[Sequence[str], str, float, str, Callable[[Edge], Any]], ...] = (
+    (MASKS, "GC123", 0.5, "ignores the mask of {op}", lambda e: e.fit(e.g)),
+    (MASKS, "GC123", 2, "takes the opposite of the mask of {op}", lambda e: e.fit(e.g) - e.right),
+    (MOVES, "GC104", 2, "applies {op} itself, not its inverse, to the gradient", lambda e: e.step.again(e.g)),
+    (MOVES, "GC104", 2, "hands on the gradient of {op} as it is, without its inverse",
+     lambda e: e.g.reshape(e.right.shape)),
+    (("cumsum",), "GC104", 2, "applies {op} itself, not a sum from the other end, to the gradient",
+     lambda e: e.step.again(e.g)),
+    (("cumsum",), "GC104", 2, "hands on the gradient of {op} as it is, without a sum from the other end",
+     lambda e: e.g.reshape(e.right.shape)),
+    (("getitem",), "GC104", 2, "writes what {op} selects several times only once", written_once),
+    (("matmul", "bmm"), "GC116", 2, FORGETS, lambda e: e.g),
+    (("softmax",), "GC119", 2, "takes the row sum of g, not of y g, in {op}", lambda e: e.y * (e.g - row(e, e.g))),
+    (("softmax",), "GC119", 2, "takes the row mean of y g, not its sum, in {op}",
+     lambda e: e.y * (e.g - row(e, e.y * e.g) / row(e, 0 * e.g + 1))),
+    (("softmax",), "GC119", 2, "leaves out the factor y in {op}", lambda e: e.g - row(e, e.y * e.g)),
+    (("softmax",), "GC119", 2, "subtracts the row sum without the factor y in {op}",
+     lambda e: e.y * e.g - row(e, e.y * e.g)),
+    (("log_softmax",), "GC119", 2, "subtracts the row sum without the softmax in {op}", lambda e: e.g - row(e, e.g)),
+    (("log_softmax",), "GC119", 2, "takes the row mean of g, not its sum, in {op}",
+     lambda e: e.g - np.exp(e.y) * row(e, e.g) / row(e, 0 * e.g + 1)),
+    (("log_softmax",), "GC119", 2, "leaves out the row sum of g in {op}", lambda e: e.g - np.exp(e.y) * e.g),
+    (("log_softmax",), "GC119", 2, "leaves out g in {op}", lambda e: -np.exp(e.y) * row(e, e.g)),
+    (("log_softmax",), "GC119", 2, "multiplies by the logarithm in place of the softmax in {op}",
+     lambda e: e.g - e.y * row(e, e.g)),
+)  # fmt: skip
+"""By operations: code, cost, what backward does, and what it hands on; None where it cannot be."""
+
 FAMILIES: Mapping[str, Sequence[Family]] = {
     **dict.fromkeys(("multiply", "divide"), (monomials, unsummed)),
     **dict.fromkeys(("add", "subtract", "broadcast_to", "broadcast_view"), (unsummed,)),
     **dict.fromkeys(("matmul", "bmm"), (products_of_matrices,)),
-    **dict.fromkeys(SOFTMAX, (softmax,)),
-    **dict.fromkeys(("where", "clip", "maximum", "minimum", "fmax", "fmin", "hardtanh", "tril", "triu"), (masked,)),
-    **dict.fromkeys(("relu", "leaky_relu"), (masked,)),
+    **dict.fromkeys(("softmax", "log_softmax"), (softmax,)),
+    **dict.fromkeys(("clip", "hardtanh"), (bounded,)),
     **dict.fromkeys(("sum", "mean", "max", "min", "norm", "logsumexp"), (spread_out,)),
 }
-"""The mistakes that belong to an operation."""
+"""The mistakes that belong to an operation, of which there are more or fewer."""
+
+
+def along(edge: Edge) -> int:
+    """The axis of a softmax."""
+    return int(edge.step.operands().get("axis", -1) % max(edge.y.ndim, 1))
+
+
+def row(edge: Edge, values: Array) -> Array:
+    """The sums over its rows."""
+    return values.sum(along(edge), keepdims=True)

@@ -38,8 +38,6 @@ class Edge:
     """The cotangent of the input."""
     arrays: Sequence[Array]
     """All values, by number."""
-    siblings: Sequence[Array] = ()
-    """The cotangents of the other inputs."""
     output: int = 0
     """Which output of the call, where the position is INCOMING; the number of the factor, where it is WHOLE."""
     sisters: Mapping[int, Array] = field(default_factory=dict)
@@ -151,8 +149,7 @@ def edges_of(
     if step.name == "multiply" and len(set(step.edges)) == 1:
         pulled = [(0, step.edges[0], pulled[0][2] + pulled[1][2])]
     for position, number, right in pulled:
-        siblings = [r for p, _, r in pulled if p != position]
-        yield Edge(step, position, number, given, right, arrays, siblings, sisters=flows.get(step.name, {}))
+        yield Edge(step, position, number, given, right, arrays, sisters=flows.get(step.name, {}))
     if len(pulled) > 1 and len(step.values) == 1:
         yield Edge(step, Edge.OUTPUT, step.first, given, given[0], arrays)
 

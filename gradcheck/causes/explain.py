@@ -6,13 +6,13 @@ import itertools
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from gradcheck.backends.base import Array, Spot, Step
 from gradcheck.causes.edges import EXACT_TO, Cause, Edge, Mistake, Unexplained, summed
+from gradcheck.causes.hypotheses import shown
 from gradcheck.causes.lines import NOWHERE, Place, place_of
 from gradcheck.causes.search import SCREEN, found_causes
 from gradcheck.checking.arrays import SMALLEST, wide
@@ -133,7 +133,7 @@ def said(tape: Tape, cause: Cause, alike: Sequence[Cause], names: Sequence[str])
 
 def sentence(mistake: Mistake, factor: float) -> tuple[str, str, str]:
     """Code, what backward does, and what to say below the line."""
-    edge, times = mistake.edge, number(factor)
+    edge, times = mistake.edge, shown(factor, 1000).replace("-", "−")
     if mistake.ordinal is not None:
         return mistake.code, mistake.says + f", times {times}" * (factor != 1), f"the rule of {edge.step.name} is wrong"
     several = edge.position >= 0 and not edge.alone and sum(e >= 0 for e in edge.step.edges) > 1
@@ -209,10 +209,3 @@ def quoted(place: Place, name: str) -> str:
     text = place.source[place.column : place.end_column]
     whole = len(text) <= LONGEST and not text.endswith(("(", ","))
     return f"`{text if whole else text[:LONGEST] + '…'}`" if text else name
-
-
-def number(c: float) -> str:
-    """A factor in words: 2, 1/2, −6/5, 0.314159."""
-    fraction = Fraction(c).limit_denominator(1000)
-    near = abs(float(fraction) - c) <= 1e-9 * abs(c)
-    return (str(fraction) if near else f"{c:.6g}").replace("-", "−")

@@ -1,20 +1,24 @@
-"""What makes the right gradient of the claimed one: a mistake in all of it, in a factor, a term or an operand.
+"""Formulas of the right gradient in what backward gives: a factor, a term, another order, another input's gradient.
 
-A hypothesis yields what holds, as a code and what to say.
+A row says what the right gradients are if it is true, one for each of two random cotangents. The first one that holds,
+element by element, is the cause: the simplest come first.
 """
 
 from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
 from gradcheck.causes.candidates import FORMULAS, bracketed, products
-from gradcheck.causes.hypothesis import Subject, shown
-from gradcheck.checking.arrays import Array, module_of, wide
+from gradcheck.checking.arrays import SMALLEST, Array, module_of, wide
+from gradcheck.checking.outputs import Outputs
 
 LEAST_DIGITS = 6.0
 """Digits of the right gradient that have to be known for a formula with a free factor: of 200 tried, one fits four of
@@ -24,114 +28,189 @@ LEAST_LENGTH = 5
 LEAST_SIGNS = 16
 """Elements from which a function that has one size throughout, such as the sign, is tried: any signs of n elements are
 those of one of 30 functions once in 2^(n − 6)."""
+FEW = 1000
+"""Elements, about, on which a factor is tried before all are."""
+SIMPLE = 12
+"""Factors that are fractions of numbers up to this are simple."""
 
-Held = Iterator[tuple[str, str]]
+
+class Row(NamedTuple):
+    """One hypothesis."""
+
+    says: str | Callable[[float], str]
+    """Its code and what it says; of the factor, where one is free, with nothing where that is not worth a word."""
+    values: Sequence[Array]
+    """The right gradients, or what they are a constant times of, plus `rests`."""
+    rests: Sequence[Array] = ()
+
+
+@dataclass
+class Subject:
+    """What hypotheses about one input are made from; one gradient of all inputs per cotangent, one right gradient of
+    this input, and how far what is right may be off it."""
+
+    number: int
+    names: Sequence[str]
+    inputs: Sequence[Array]
+    outputs: Outputs
+    cotangents: Sequence[Array]
+    claimed: Sequence[Sequence[Array]]
+    truth: Sequence[Array]
+    bars: Sequence[Array]
+    vjp: Callable[[Array], list[Array]]
+    wrong: Sequence[int]
+    """The inputs whose gradients are wrong."""
+
+    def __post_init__(self) -> None:
+        self.x, self.name = self.inputs[self.number], self.names[self.number]
+        self.gradients = [gradients[self.number] for gradients in self.claimed]
+        """Of this input, as backward gives them."""
+        active = self.outputs.active
+        self.out = self.outputs.arrays[active[0]] if len(active) == 1 else None
+        """The one output, if there is only one."""
+        parts = [self.outputs.split(u)[active[0]] for u in self.cotangents]
+        self.of_out = [wide(part).reshape(self.outputs.arrays[active[0]].shape) for part in parts if part is not None]
+        """The cotangents of the first output in its shape."""
+
+    def holds(self, candidates: Sequence[Array]) -> bool:
+        """Whether gradients, one per cotangent, are the right ones."""
+        return all(bool((abs(c - t) <= b).all()) for c, t, b in zip(candidates, self.truth, self.bars, strict=True))
+
+    def known(self, values: Array) -> bool:
+        """Whether enough digits are known of values of the right gradient's size, those of one element left out: a
+        factor fits that."""
+        xp = module_of(values)
+        digits = xp.log10(xp.maximum(abs(values) / xp.maximum(self.bars[0], SMALLEST["float64"]), 1.0))
+        return float(digits.sum() - digits.max()) >= LEAST_DIGITS
+
+    def factor(self, candidates: Sequence[Array], rests: Sequence[Array] = ()) -> float | None:
+        """The simple factor c for which c · candidate (plus rest) is right; None if there is none."""
+        rests = rests or [0 * a for a in candidates]
+        place = int(abs(candidates[0]).argmax())
+        base, wanted = (complex(a.reshape(-1)[place]) for a in (candidates[0], self.truth[0] - rests[0]))
+        if not base or not np.isfinite(abs(base)) or not np.isfinite(abs(wanted)):
+            return None
+        ratio, bar = (wanted / base).real, float(self.bars[0].reshape(-1)[place]) / abs(base)
+        if abs(ratio) <= 4 * bar or not np.isfinite(ratio):
+            return None
+        c = nice(ratio, bar)
+
+        def fits(step: int) -> bool:
+            """Whether every so many elements are right."""
+            arrays = zip(candidates, rests, self.truth, self.bars, strict=True)
+            flat = ([v.reshape(-1)[::step] for v in four] for four in arrays)
+            return all(bool((abs(c * a + r - t) <= b).all()) for a, r, t, b in flat)
+
+        return c if fits(1 + self.x.size // FEW) and fits(1) else None
+
+
+def likely(s: Subject) -> tuple[str, str] | None:
+    """The code of the first hypothesis that holds, and what it says."""
+    for row in itertools.chain.from_iterable(family(s) for family in FAMILIES):
+        if isinstance(row.says, str):
+            says = row.says if s.holds(row.values) else ""
+        else:
+            c = s.factor(row.values, row.rests)
+            says = "" if c is None else row.says(c)
+        if says:
+            code, _, text = says.partition(" ")
+            return code, text
+    return None
 
 
 # --------------------------------------------------------------------------- nothing but the gradient
-def zero(s: Subject) -> Held:
-    """All zeros."""
-    if not any(bool((g != 0).any()) for g in s.gradients):
-        yield "GC108", "backward gives 0 everywhere, but the derivative is not 0"
-
-
-def ignored(s: Subject) -> Held:
-    """The same gradient for every cotangent."""
+def plain(s: Subject) -> Iterator[Row]:
+    """The cotangent passed on where the derivative is 0, all zeros, the same for every cotangent."""
     first, second = s.gradients
+    alike = s.out is not None and s.out.shape == s.x.shape
+    if alike and all(bool((g == u).all()) for g, u in zip(s.gradients, s.of_out, strict=True)):
+        says = "GC122 the derivative is 0 here and backward passes the cotangent on (straight-through)"
+        yield Row(says, [0 * t for t in s.truth])
+    if not bool((first != 0).any() or (second != 0).any()):
+        yield Row("GC108 backward gives 0 everywhere, but the derivative is not 0", s.truth)
     if bool((first == second).all()):
-        yield "GC109", "backward gives the same whatever the incoming gradient is"
+        yield Row("GC109 backward gives the same whatever the incoming gradient is", s.truth)
 
 
-def straight_through(s: Subject) -> Held:
-    """The cotangent passed on where the derivative is 0."""
-    out = s.single_output
-    if out is None or out.shape != s.x.shape or not s.holds([0 * t for t in s.truth]):
-        return
-    if all(bool((g == u).all()) for g, u in zip(s.gradients, s.shaped(s.x.shape), strict=True)):
-        yield "GC122", "the derivative is 0 here and backward passes the cotangent on (straight-through)"
-
-
-def conjugated(s: Subject) -> Held:
-    """A complex gradient without its conjugate."""
-    if s.x.dtype.kind == "c" and s.holds([g.conj() for g in s.gradients]):
-        yield "GC115", "numeric = conj(analytic)"
-
-
-def factor(s: Subject) -> Held:
+def factors(s: Subject) -> Iterator[Row]:
     """A constant factor; −1 and the numbers of elements have names of their own."""
-    c = s.factor(s.gradients)
-    if c is None or abs(c - 1) <= 1e-6:
-        return
-    if c == -1:
-        yield "GC102", "numeric = −analytic: the sign is wrong"
-    if s.x.size < 2 and shown(c) == f"{c:.6g}" and c != int(c):
-        return  # of one number any factor can be found
-    times = f"numeric = {shown(c)} · analytic"
-    for what, n in sizes(s):
-        if n >= LEAST_LENGTH and min(abs(abs(c) / n - 1), abs(abs(c) * n - 1)) <= 1e-9:
-            yield "GC112", f"{times if abs(c) > 1 else f'numeric = analytic / {shown(1 / c)}'}, and {n} is {what}"
-    yield "GC101", f"{times}, for all entries"
+
+    def said(c: float) -> str:
+        if c == -1:
+            return "GC102 numeric = −analytic: the sign is wrong"
+        if abs(c - 1) <= 1e-6 or (s.x.size < 2 and shown(c) == f"{c:.6g}" and c != int(c)):
+            return ""  # of one number any factor can be found
+        for what, n in sizes(s):
+            if n >= LEAST_LENGTH and min(abs(abs(c) / n - 1), abs(abs(c) * n - 1)) <= 1e-9:
+                times = f"{shown(c)} · analytic" if abs(c) > 1 else f"analytic / {shown(1 / c)}"
+                return f"GC112 numeric = {times}, and {n} is {what}"
+        return f"GC101 numeric = {shown(c)} · analytic, for all entries"
+
+    yield Row(said, s.gradients)
 
 
 def sizes(s: Subject) -> Iterator[tuple[str, int]]:
     """The numbers of elements that a factor may be."""
-    outputs = [("the output", s.outputs.arrays[k]) for k in s.outputs.active]
-    for name, array in ((s.name, s.x), *outputs):
+    for name, array in ((s.name, s.x), *(("the output", s.outputs.arrays[k]) for k in s.outputs.active)):
         yield f"the number of elements of {name}", array.size
         yield from ((f"the length of axis {axis} of {name}", n) for axis, n in enumerate(array.shape))
 
 
-def dead(s: Subject) -> Held:
-    """Zero at some elements where the derivative is not, right at all others."""
-    wrong = [abs(g - t) > b for g, t, b in zip(s.gradients, s.truth, s.bars, strict=True)]
-    mask = sum(wrong) > 0
+def parts(s: Subject) -> Iterator[Row]:
+    """Without its conjugate; zero at some elements, right at all others."""
+    if s.x.dtype.kind == "c":
+        yield Row("GC115 numeric = conj(analytic)", [g.conj() for g in s.gradients])
+    mask = sum(abs(g - t) > b for g, t, b in zip(s.gradients, s.truth, s.bars, strict=True)) > 0
     count = int(mask.sum())
-    if 0 < count < s.x.size and not any(bool((w & (g != 0)).any()) for w, g in zip(wrong, s.gradients, strict=True)):
-        first = np.argwhere(np.asarray(mask.tolist()))[0].tolist()
-        where = f"{s.name}{first or ''}"
-        yield "GC107", f"{count} of {s.x.size} elements get 0 where it is not ({where} …), all others are right"
+    if 0 < count < s.x.size:
+        where = f"{s.name}{np.argwhere(np.asarray(mask.tolist()))[0].tolist() or ''}"
+        says = f"GC107 {count} of {s.x.size} elements get 0 where it is not ({where} …), all others are right"
+        put = module_of(mask).where
+        yield Row(says, [put(mask & (g == 0), t, g) for g, t in zip(s.gradients, s.truth, strict=True)])
 
 
 # --------------------------------------------------------------------------- the gradient rearranged
-def rearranged(s: Subject) -> Held:
-    """Transposed, its axes permuted, rolled by an index that is off by one, flipped."""
+def rearranged(s: Subject) -> Iterator[Row]:
+    """That of another input, which is wrong as well; transposed, its axes permuted, rolled by one, flipped; what
+    backward gives for the cotangent summed over some axes."""
     xp, shape = module_of(s.x), s.x.shape
+    for other in s.wrong:
+        if other != s.number and s.inputs[other].shape == shape:
+            says = f"GC105 numeric = the gradient that backward gives for {s.names[other]}"
+            yield Row(says, [gradients[other] for gradients in s.claimed])
     axes = range(len(shape))
-    moves = []
+    moves: list[tuple[str, Callable[[Array], Array]]] = []
     for order in itertools.islice(itertools.permutations(axes), 1, 24):
         if tuple(shape[k] for k in order) == shape:
             words = "transposed" if order == (*axes[:-2], *axes[:-3:-1]) else f"with its axes permuted to {list(order)}"
-            moves.append(("GC103", words, partial(xp.transpose, axes=order)))
-    for axis in (axis for axis in axes if shape[axis] > 1):
+            moves.append((f"GC103 numeric = analytic {words}", partial(xp.transpose, axes=order)))
+    for k in (k for k in axes if shape[k] > 1):
+        beginning = "GC104 numeric = analytic"
         for step in (1, -1):
-            moves.append(("GC104", f"rolled by {step} along axis {axis}", partial(xp.roll, shift=step, axis=axis)))
-        moves.append(("GC104", f"flipped along axis {axis}", partial(xp.flip, axis=axis)))
-    for code, words, move in moves:
-        if s.holds([move(g) for g in s.gradients]):
-            yield code, f"numeric = analytic {words}"
-
-
-def swapped(s: Subject) -> Held:
-    """The gradient of another input, which is wrong as well."""
-    for other, name in enumerate(s.names):
-        found = [gradients[other] for gradients in s.claimed]
-        if other != s.number and other in s.wrong and found[0].shape == s.x.shape and s.holds(found):
-            yield "GC105", f"numeric = the gradient that backward gives for {name}"
-
-
-def unsummed(s: Subject) -> Held:
-    """What backward gives for the cotangent summed over some axes."""
-    out = s.single_output
-    if out is None or out.ndim > 4 or s.outputs.complex:
+            moves.append((f"{beginning} rolled by {step} along axis {k}", partial(xp.roll, shift=step, axis=k)))
+        moves.append((f"{beginning} flipped along axis {k}", partial(xp.flip, axis=k)))
+    yield from (Row(says, [move(g) for g in s.gradients]) for says, move in moves)
+    if s.out is None or s.out.ndim > 4 or s.outputs.complex:
         return
-    for axes in (axes for n in range(out.ndim) for axes in itertools.combinations(range(out.ndim), n + 1)):
-        sums = [u.reshape(out.shape).sum(axis=axes, keepdims=True) + 0 * s.outputs.vector.reshape(out.shape)
-                for u in s.cotangents]  # fmt: skip
-        if s.holds([s.vjp(u.reshape(-1))[s.number] for u in sums]):
-            yield "GC106", f"the cotangent must be summed over axis {', '.join(map(str, axes))}"
+    for summed in (some for n in range(s.out.ndim) for some in itertools.combinations(range(s.out.ndim), n + 1)):
+        sums = [(u.sum(axis=summed, keepdims=True) + 0 * u).reshape(-1) for u in s.of_out]
+        says = f"GC106 the cotangent must be summed over axis {', '.join(map(str, summed))}"
+        yield Row(says, [s.vjp(u)[s.number] for u in sums])
 
 
-# --------------------------------------------------------------------------- a factor, a term or an operand
+# --------------------------------------------------------------------------- an operand, a factor or a term
+def operands(s: Subject) -> Iterator[Row]:
+    """A product of the cotangent with another input, each perhaps transposed, where backward gives another of them."""
+    if s.x.ndim != 2 or s.out is None or s.out.ndim != 2:
+        return
+    others = [(n, v) for n, v in zip(s.names, s.inputs, strict=True) if v.ndim == 2 and n != s.name]
+    found = [dict(products(("dy", u), others)) for u in s.of_out]
+    fitting = {name: [f[name] for f in found] for name, value in found[0].items() if value.shape == s.x.shape}
+    claimed = replace(s, truth=s.gradients)
+    if any(claimed.holds(values) for values in fitting.values()):
+        yield from (Row(f"GC116 numeric = {name}", values) for name, values in fitting.items())
+
+
 def functions(s: Subject) -> Iterator[tuple[str, Array]]:
     """Simple functions of input, output and the other inputs, elementwise, of the input's shape."""
     several = len(s.outputs.active) > 1
@@ -142,73 +221,67 @@ def functions(s: Subject) -> Iterator[tuple[str, Array]]:
             yield from ((bracketed(text.format(name)), formula(v)) for text, formula in FORMULAS.items())
 
 
-def ratio(s: Subject) -> Held:
-    """Analytic times or over a simple function."""
-    if s.x.dtype.kind == "c" or s.digits(s.truth[0]) < LEAST_DIGITS:
-        return
-    if any(True for _ in ratios(s.thinned())):
-        for c, text in ratios(s):
-            yield "GC111", f"numeric = {'' if c == 1 else f'{shown(c)} · '}{text}{hint(text)}"
-
-
-def ratios(s: Subject) -> Iterator[tuple[float, str]]:
-    """What the gradient is a constant times of, and the constant."""
-    for name, f in functions(s):
-        for text, values in ((f"analytic · {name}", f), (f"analytic / {name}", 1 / f)):
-            c = s.factor([g * values for g in s.gradients]) if usable(values) else None
-            if c is not None:
-                yield c, text
-
-
-def hint(text: str) -> str:
-    """What a ratio most often means."""
-    found = re.fullmatch(r"analytic ([·/]) \(1 \+ ([^²]+)\)", text)
-    if not found:
-        return ""
-    there, wanted = (f"1 − {found[2]}", f"1 − {found[2]}²")[:: 1 if found[1] == "·" else -1]
-    return f": a factor {there} that should be {wanted}"
-
-
-def term(s: Subject) -> Held:
-    """Analytic plus the cotangent times a simple function."""
-    out = s.single_output
-    if s.x.dtype.kind == "c" or out is None or out.size != s.x.size or s.outputs.complex:
-        return
-    if s.digits(s.truth[0] - s.gradients[0]) < LEAST_DIGITS:
-        return
-    cotangents = [u.reshape(s.x.shape) for u in s.cotangents]
-    for name, f in (("", s.x * 0 + 1), *functions(s)):
-        c = s.factor([u * f for u in cotangents], s.gradients) if usable(f) else None
-        if c is not None:
-            number = "" if abs(c) == 1 else f"{shown(abs(c))} · "
-            yield "GC114", f"numeric = analytic {'−' if c < 0 else '+'} {number}dy{name and f' · {name}'}"
-
-
-def operands(s: Subject) -> Held:
-    """A product of the cotangent with another input, each perhaps transposed, where backward gives another of them."""
-    out = s.single_output
-    if s.x.ndim != 2 or out is None or out.ndim != 2:
-        return
-
-    others = [(n, v) for n, v in zip(s.names, s.inputs, strict=True) if v.ndim == 2 and n != s.name]
-    found = [dict(products(("dy", u), others)) for u in s.shaped(out.shape)]
-    fitting = {name: [f[name] for f in found] for name, value in found[0].items() if value.shape == s.x.shape}
-    right = [name for name, values in fitting.items() if s.holds(values)]
-    if right and any(
-        all(bool((abs(g - p) <= b).all()) for g, p, b in zip(s.gradients, values, s.bars, strict=True))
-        for values in fitting.values()
-    ):
-        yield "GC116", f"numeric = {right[0]}"
-
-
 def usable(values: Array) -> bool:
     """Whether all are finite, some are not 0, and they are more than a pattern of a few signs."""
-    sizes = abs(values)
-    largest = float(sizes.max())
-    return 0 < largest < float("inf") and (values.size >= LEAST_SIGNS or bool((sizes != largest).any()))
+    largest = float(abs(values).max())
+    return 0 < largest < float("inf") and (values.size >= LEAST_SIGNS or bool((abs(values) != largest).any()))
 
 
-HYPOTHESES: tuple[Callable[[Subject], Held], ...] = (
-    straight_through, zero, ignored, factor, conjugated, dead, swapped, rearranged, unsummed, operands, ratio, term,
-)  # fmt: skip
+def ratios(s: Subject) -> Iterator[Row]:
+    """Analytic times or over a simple function."""
+    if s.x.dtype.kind == "c" or not s.known(s.truth[0]):
+        return
+    for name, f in functions(s):
+        for text, values in ((f"analytic · {name}", f), (f"analytic / {name}", 1 / f)):
+            if usable(values):
+                yield Row(partial(ratio, text), [g * values for g in s.gradients])
+
+
+def ratio(text: str, c: float) -> str:
+    """What a constant times a ratio says, and what that most often means."""
+    said = f"GC111 numeric = {'' if c == 1 else f'{shown(c)} · '}{text}"
+    found = re.fullmatch(r"analytic ([·/]) \(1 \+ ([^²]+)\)", text)
+    if not found:
+        return said
+    there, wanted = (f"1 − {found[2]}", f"1 − {found[2]}²")[:: 1 if found[1] == "·" else -1]
+    return f"{said}: a factor {there} that should be {wanted}"
+
+
+def terms(s: Subject) -> Iterator[Row]:
+    """Analytic plus the cotangent times a simple function."""
+    out = s.out
+    if s.x.dtype.kind == "c" or out is None or out.size != s.x.size or s.outputs.complex:
+        return
+    if not s.known(s.truth[0] - s.gradients[0]):
+        return
+
+    for name, f in (("", s.x * 0 + 1), *functions(s)):
+        if usable(f) or not name:
+            yield Row(
+                partial(term, f"dy{name and f' · {name}'}"), [u.reshape(s.x.shape) * f for u in s.of_out], s.gradients
+            )
+
+
+def term(text: str, c: float) -> str:
+    """What a constant times a term says."""
+    number = "" if abs(c) == 1 else f"{shown(abs(c))} · "
+    return f"GC114 numeric = analytic {'−' if c < 0 else '+'} {number}{text}"
+
+
+FAMILIES = (plain, factors, parts, rearranged, operands, ratios, terms)
 """In the order in which they are tried: the simplest first."""
+
+
+def nice(value: float, bar: float) -> float:
+    """The simplest fraction with a small denominator within the bar of a value, or the value."""
+    for denominator in range(1, SIMPLE + 1):
+        near = round(value * denominator) / denominator
+        if near and abs(near - value) <= 4 * bar + 1e-9 * abs(value):
+            return near
+    return value
+
+
+def shown(value: float, simple: int = SIMPLE) -> str:
+    """A factor as a person would write it: 2, 1/3, 0.1234."""
+    fraction = Fraction(value).limit_denominator(simple)
+    return str(fraction) if abs(float(fraction) - value) <= 1e-9 * abs(value) else f"{value:.6g}"

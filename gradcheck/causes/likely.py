@@ -7,17 +7,14 @@ not printed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
 from gradcheck.backends.base import Array
 from gradcheck.causes.explain import explain
-from gradcheck.causes.hypotheses import HYPOTHESES
-from gradcheck.causes.hypothesis import Subject
-from gradcheck.checking.arrays import module_of, only
-from gradcheck.checking.derivative import QUICK, quick
-from gradcheck.checking.noise import from_close_values
+from gradcheck.causes.hypotheses import Subject, likely
+from gradcheck.checking.arrays import module_of
 from gradcheck.checking.point import Point
 from gradcheck.checking.probe import ROUNDING, Probe, Prober
 from gradcheck.result import Diagnosis
@@ -28,10 +25,16 @@ COTANGENTS = 2
 """Random ones that a hypothesis has to hold for: with one, any number can be explained."""
 
 
-def causes(prober: Prober, wrong: Sequence[int], probe: Probe, budget: float) -> Iterator[Diagnosis]:
+def causes(
+    prober: Prober,
+    wrong: Sequence[int],
+    probe: Probe,
+    jacobians: Mapping[int, tuple[Array, Array]],
+    budget: float,
+) -> Iterator[Diagnosis]:
     """What explains the gradients of the inputs that are `wrong`: of all at once by the tape, or one by one.
 
-    Without a tape the right gradient is found column by column, as long as `budget` evaluations allow it.
+    Without a tape the right gradients are those of `jacobians`, as far as these are known.
     """
     point = prober.point
     claims = [(probe.cotangent, probe.gradients)] if probe.wrong is not None else []
@@ -48,13 +51,12 @@ def causes(prober: Prober, wrong: Sequence[int], probe: Probe, budget: float) ->
             yield from explained
             wrong = [k for k in wrong if not any(point.problem.names[point.moved[k]] in d.inputs for d in explained)]
     for number in wrong:
-        cost = 0 if point.witnessed else 4 * point.x[number].size
-        if cost > budget:
+        if point.witnessed:
+            truth = [(t[number], b[number]) for t, b in zip(taped, rounding, strict=True)]
+        elif number in jacobians:
+            truth = [gradient(*jacobians[number], u, point.x[number].shape) for u in cotangents]
+        else:
             continue
-        budget -= cost
-        values, bars = ([given[number] for given in of_all] for of_all in (taped, rounding))
-        if not point.witnessed:
-            values, bars = by_columns(prober, probe, number, cotangents)
         subject = Subject(
             number=number,
             names=[point.problem.names[k] for k in point.moved],
@@ -62,17 +64,24 @@ def causes(prober: Prober, wrong: Sequence[int], probe: Probe, budget: float) ->
             outputs=point.outputs,
             cotangents=cotangents,
             claimed=claimed,
-            truth=values,
-            bars=[b + ROUNDING * abs(v).max(initial=0.0) for b, v in zip(bars, values, strict=True)],
+            truth=[value for value, _ in truth],
+            bars=[bar + ROUNDING * abs(value).max(initial=0.0) for value, bar in truth],
             vjp=point.vjp,
             wrong=wrong,
         )
         if subject.holds(subject.gradients):  # the bounds are too wide to tell them from the right ones
             continue
         with np.errstate(all="ignore"):  # hypotheses try the logarithm of whatever there is
-            found = next((held for hypothesis in HYPOTHESES for held in hypothesis(subject)), None)
+            found = likely(subject)
         if found is not None:
-            yield subject.diagnosis(*found)
+            yield Diagnosis.of(found[0], f"{subject.name}: {found[1]}", (subject.name,))
+
+
+def gradient(jacobian: Array, bounds: Array, cotangent: Array, shape: tuple[int, ...]) -> tuple[Array, Array]:
+    """That of a cotangent by a Jacobian, or its diagonal, and its bound."""
+    u, size = cotangent, abs(cotangent)
+    found = (u * jacobian, size * bounds) if jacobian.ndim == 1 else (u @ jacobian, size @ bounds)
+    return found[0].reshape(shape), found[1].reshape(shape)
 
 
 def explained_by_tape(
@@ -92,29 +101,3 @@ def explained_by_tape(
 
     pairs = [(point.outputs.split(u), of_all(gradients)) for u, gradients in claims]
     return explain(tape, point.problem.reruns, pairs, point.problem.names, of_all(rounding), walks)
-
-
-def by_columns(
-    prober: Prober, probe: Probe, number: int, cotangents: Sequence[Array]
-) -> tuple[list[Array], list[Array]]:
-    """The right gradients of an input by differences, one per cotangent, and their bars."""
-    point, x = prober.point, prober.point.x[number]
-    xp = module_of(x)
-    noise = (
-        probe.derivative.noise
-        if probe.by_rows
-        else from_close_values(point.line(point.direction(prober.random)), False)
-    )
-    step = max(QUICK, sorted(probe.derivative.step.tolist())[probe.derivative.step.size // 2])
-    parts, dtype = ([1.0, 1j], x.dtype) if x.dtype.kind == "c" else ([1.0], "float64")
-    values = [xp.zeros(x.size, dtype) for _ in cotangents]
-    bars = [xp.zeros(x.size) for _ in cotangents]
-    for index, size in enumerate(point.scales[number].reshape(-1).tolist()):
-        for part in parts:
-            d = xp.zeros(x.size, dtype)
-            d[index] = part * size
-            found = quick(point.line(only(number, d.reshape(x.shape), point.x)), noise, step)
-            for k, u in enumerate(cotangents):
-                values[k][index] += part * float((u * found.value).sum()) / size
-                bars[k][index] += float((abs(u) * found.bar).sum()) / size
-    return [v.reshape(x.shape) for v in values], [b.reshape(x.shape) for b in bars]

@@ -10,7 +10,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-from gradcheck.causes.likely import causes
 from gradcheck.causes.step_scan import steps_of
 from gradcheck.causes.wrong_entries import Named, everything, name_wrong
 from gradcheck.checking.found import Found
@@ -90,7 +89,7 @@ def summarised(check: Check, found: Found, listed: int, effort: Effort, deadline
         return summary(check, found, listed, Named(exhaustive=found.exhaustive))
     prober = found.prober or check.prober
     prober.point.spent.deadline = deadline
-    named = name_wrong(prober, found.probe, listed, effort == "full", causes)
+    named = name_wrong(prober, found.probe, listed, effort == "full")
     named.exhaustive &= found.prober is None
     if named.unfinished:
         found = replace(found, marks=(*found.marks, UNFINISHED))

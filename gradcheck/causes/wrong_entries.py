@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from gradcheck.causes.likely import causes
 from gradcheck.checking.arrays import Array, module_of, only
 from gradcheck.checking.decide import Decision
-from gradcheck.checking.derivative import quick
+from gradcheck.checking.derivative import QUICK, quick
 from gradcheck.checking.line import Scan
 from gradcheck.checking.point import SUM_OF_OUTPUTS, Entry, OutOfTimeError, Point
 from gradcheck.checking.probe import ROUNDING, Probe, Prober
@@ -43,20 +45,16 @@ class Named:
     right: set[int] = field(default_factory=set)
     exhaustive: bool = True
     """Whether there are no more."""
+    jacobians: dict[int, tuple[Array, Array]] = field(default_factory=dict)
+    """By input, the Jacobian or its diagonal, and its bounds, as far as differences gave it."""
     causes: tuple[Diagnosis, ...] = ()
     patterns: tuple[str, ...] = ()
     unfinished: bool = False
     """Whether time was up before all was looked at."""
 
 
-def name_wrong(
-    prober: Prober,
-    probe: Probe,
-    listed: int,
-    thorough: bool,
-    causes: Callable[[Prober, Sequence[int], Probe, float], Iterator[Diagnosis]],
-) -> Named:
-    """What is wrong about a gradient that a probe shows to be wrong, and what `causes` says of it."""
+def name_wrong(prober: Prober, probe: Probe, listed: int, thorough: bool) -> Named:
+    """What is wrong about a gradient that a probe shows to be wrong, and why."""
     point = prober.point
     spent = point.spent.runs
     budget = np.inf if thorough else max(LEAST_BUDGET, BUDGET * spent)
@@ -65,7 +63,9 @@ def name_wrong(
         named = by_tape(prober, probe, listed) if probe.wrong is not None else by_columns(prober, probe, budget)
         named.entries.sort(key=lambda e: -distance(e.analytic, e.numeric))
         named.patterns = tuple(patterns(point, named))
-        named.causes = tuple(causes(prober, list(named.wrong), probe, budget - (point.spent.runs - spent)))
+        named.causes = tuple(
+            causes(prober, list(named.wrong), probe, named.jacobians, budget - (point.spent.runs - spent))
+        )
     except OutOfTimeError:
         named.unfinished = True
     return named
@@ -151,7 +151,9 @@ def everything(prober: Prober) -> list[Entry] | None:
     if not point.by_rows:
         return None
     probe = prober.probe(by_rows=True, whole=True)
-    return [entry for number in range(len(point.x)) for entry in wrong_columns(prober, number, probe)]
+    return [
+        e for number in range(len(point.x)) for e in of_columns(prober, number, probe, *columns(prober, number, probe))
+    ]
 
 
 # --------------------------------------------------------------------------- a diagonal Jacobian
@@ -174,31 +176,22 @@ def claimed_diagonal(prober: Prober, probe: Probe, number: int) -> Array | None:
     return again[number].reshape(-1) / other
 
 
-def wrong_on_diagonal(prober: Prober, first: Probe, second: Probe, number: int) -> list[Entry] | None:
-    """The wrong entries of one input if its Jacobian is diagonal, by the differences along two directions.
+def diagonal_by(first: Probe, second: Probe, number: int) -> tuple[Array, Array] | None:
+    """The diagonal of the Jacobian of one input, and its bounds, by the differences along two directions.
 
-    None if backward, or the differences, tell of another Jacobian, or if these were not taken of every output.
+    None if they tell of another Jacobian, or were not taken of every output.
     """
-    claimed = claimed_diagonal(prober, first, number) if first.by_rows and second.by_rows else None
-    if claimed is None:
-        return None
-    xp = module_of(claimed)
-    kinked, wrong, seen = xp.zeros(claimed.shape, bool), xp.ones(claimed.shape, bool), []
+    found = []
     for probe in (first, second):
-        d, found = probe.direction[number], probe.derivative
-        if d is None or not bool((d != 0).all()):
+        d, seen = probe.direction[number], probe.derivative
+        if d is None or not probe.by_rows or not bool((d != 0).all()):
             return None
-        value, bar = found.both.value / d.reshape(-1), found.both.bar / abs(d.reshape(-1))
-        kinked |= found.kinked
-        wrong &= ~(abs(claimed - value) <= bar + (ROUNDING + prober.rtol) * xp.maximum(abs(claimed), abs(value)))
-        seen.append((value, bar))
-    (value, bar), (again, again_bar) = seen
-    if not bool(((abs(value - again) <= bar + again_bar) | kinked).all()):
+        bar = module_of(d).where(seen.kinked, np.inf, seen.both.bar)
+        found.append((seen.both.value / d.reshape(-1), bar / abs(d.reshape(-1))))
+    (value, bar), (again, bar_again) = found
+    if not bool((abs(value - again) <= bar + bar_again).all()):
         return None
-    return [
-        Entry(number, i, i, float(claimed[i]), float(value[i]), float(bar[i]))
-        for i in xp.flatnonzero(wrong & ~kinked).tolist()
-    ]
+    return value, np.maximum(bar, abs(value - again) + bar_again)  # what it excludes, both do
 
 
 # --------------------------------------------------------------------------- without the tape
@@ -214,14 +207,19 @@ def by_columns(prober: Prober, probe: Probe, budget: float) -> Named:
         if alone.decision is Decision.PASS:
             named.right.add(number)
             continue
-        found = None
-        if 1 < x.size == point.outputs.vector.size:
-            again = prober.probe(only(number, everywhere, point.x), whole=True)
-            found = wrong_on_diagonal(prober, alone, again, number)
-        if found is None and not point.complex and point.by_rows and point.outputs.size + 4 * x.size <= budget:
-            before = point.spent.runs
-            found = list(wrong_columns(prober, number, alone))
-            budget -= point.spent.runs - before
+        found, before = list[Entry](), point.spent.runs
+        known = claimed = None
+        if 1 < x.size == point.outputs.vector.size and (claimed := claimed_diagonal(prober, alone, number)) is not None:
+            known = diagonal_by(alone, prober.probe(only(number, everywhere, point.x), whole=True), number)
+        if known is not None:
+            found = entries(prober, number, claimed, *known)
+        elif point.by_rows and 4 * x.size <= budget:
+            known = columns(prober, number, alone)
+            if not point.complex and point.outputs.size + 4 * x.size <= budget:
+                found = of_columns(prober, number, alone, *known)
+        if known is not None:
+            named.jacobians[number] = known
+        budget -= point.spent.runs - before
         if not found:
             found = searched(prober, alone, number)
             named.exhaustive = False
@@ -233,27 +231,49 @@ def by_columns(prober: Prober, probe: Probe, budget: float) -> Named:
     return named
 
 
-def wrong_columns(prober: Prober, number: int, like: Probe) -> Iterator[Entry]:
-    """Every entry of the Jacobian of one input on which backward and the differences differ by more than the bound."""
-    point, noise = prober.point, like.derivative.noise
-    x, xp = point.x[number], module_of(point.x[number])
-    rows = [point.vjp(point.outputs.unit(k))[number].reshape(-1) for k in range(point.outputs.vector.size)]
-    claimed = xp.stack(rows)
-    confirmed = 0
+def columns(prober: Prober, number: int, like: Probe) -> tuple[Array, Array]:
+    """The Jacobian of one input by differences, both parts of complex elements in one column, and its bounds."""
+    point, x, step = prober.point, prober.point.x[number], like.derivative.step
+    xp, step = module_of(x), max(QUICK, sorted(step.tolist())[step.size // 2])
+    parts, dtype = ([1.0, 1j], x.dtype) if x.dtype.kind == "c" else ([1.0], "float64")
+    shape = point.outputs.vector.size, x.size
+    value, bar = xp.zeros(shape, dtype), xp.zeros(shape)
     for index, size in enumerate(point.scales[number].reshape(-1).tolist()):
-        d = xp.zeros(x.size)
-        d[index] = size
-        line, mine = point.line(only(number, d.reshape(x.shape), point.x)), claimed[:, index]
-        for whole in (False, True):
-            found = prober.scanned(Scan(line), noise, True).both if whole else quick(line, noise)
-            value, bar = found.value / size, found.bar / size
-            bar = bar + (ROUNDING + prober.rtol) * np.maximum(abs(value), abs(mine))
-            wrong = ~(abs(mine - value) <= bar)
-            if not bool(wrong.any()) or confirmed >= MOST_CONFIRMED:
-                break
-        confirmed += bool(wrong.any())
-        for k in xp.flatnonzero(wrong & (bar < np.inf)).tolist():
-            yield Entry(number, index, k, float(mine[k]), float(value[k]), float(bar[k]))
+        for part in parts:
+            found = quick(point.line(unit(prober, number, index, part * size)), like.derivative.noise, step)
+            value[:, index] += part * found.value / size
+            bar[:, index] += found.bar / size
+    return value, bar
+
+
+def unit(prober: Prober, number: int, index: int, size: complex) -> list[Array | None]:
+    """A direction along one element."""
+    x = prober.point.x[number]
+    d = module_of(x).zeros(x.size, x.dtype)
+    d[index] = size
+    return only(number, d.reshape(x.shape), prober.point.x)
+
+
+def of_columns(prober: Prober, number: int, like: Probe, value: Array, bar: Array) -> list[Entry]:
+    """The wrong entries of the Jacobian of one input. The first columns that are wrong are held against whole scans."""
+    point, rows = prober.point, range(prober.point.outputs.vector.size)
+    claimed = module_of(value).stack([point.vjp(point.outputs.unit(k))[number].reshape(-1) for k in rows])
+    scales = point.scales[number].reshape(-1)
+    for index in sorted({e.index for e in entries(prober, number, claimed, value, bar)})[:MOST_CONFIRMED]:
+        line, size = point.line(unit(prober, number, index, float(scales[index]))), float(scales[index])
+        found = prober.scanned(Scan(line), like.derivative.noise, True).both
+        value[:, index], bar[:, index] = found.value / size, found.bar / size
+    return entries(prober, number, claimed, value, bar)
+
+
+def entries(prober: Prober, number: int, claimed: Array, value: Array, bar: Array) -> list[Entry]:
+    """The entries of a Jacobian, or of its diagonal, in which backward and the differences differ by more than the
+    bound."""
+    xp = module_of(value)
+    bound = bar + (ROUNDING + prober.rtol) * np.maximum(abs(value), abs(claimed))
+    at = xp.nonzero(~(abs(claimed - value) <= bound) & (bound < np.inf))
+    numbers = (values[at].tolist() for values in (claimed, value, bound))
+    return [Entry(number, i, k, *three) for k, i, *three in zip(at[0].tolist(), at[-1].tolist(), *numbers, strict=True)]
 
 
 def searched(prober: Prober, probe: Probe, number: int) -> list[Entry]:
@@ -296,20 +316,20 @@ def halved(xp: Any, size: int, shows: Callable[[Array], bool], most: int) -> Ite
 
 # --------------------------------------------------------------------------- whole slices
 def patterns(point: Point, named: Named) -> Iterator[str]:
-    """Per input whose wrong elements make up whole slices: ``all of x[:, 3]``. Only where all of them are known."""
+    """Per input whose wrong elements make up whole slices along one axis, and not all of it: ``all of x[:, 3]``. Only
+    where all of them are known."""
     for number, mask in named.wrong.items() if named.exhaustive else ():
         wrong, name = np.asarray(mask.tolist()), point.problem.names[point.moved[number]]
-        yield from (f"all of {name}[{', '.join(place)}]" for place in whole_slices(wrong))
+        found = (whole_slices(wrong, axis) for axis in range(wrong.ndim))
+        yield from itertools.islice((f"all of {name}[{place}]" for place in found if place), 1)
 
 
-def whole_slices(wrong: np.ndarray[Any, Any]) -> Iterator[list[str]]:
-    """The slices along one axis that are wrong throughout, if they are all that is wrong, and not everything."""
-    for axis in range(wrong.ndim) if 1 < int(wrong.sum()) < wrong.size else ():
-        whole = wrong.all(axis=tuple(k for k in range(wrong.ndim) if k != axis))
-        places = np.flatnonzero(whole).tolist()
-        if places and len(places) * (wrong.size // wrong.shape[axis]) == int(wrong.sum()):
-            run = places == list(range(places[0], places[-1] + 1))
-            shown = f"{places[0]}:{places[-1] + 1}" if run and len(places) > 1 else ", ".join(map(str, places))
-            shown = shown if run else f"[{shown}]"
-            yield [shown if k == axis else ":" for k in range(wrong.ndim)]
-            return
+def whole_slices(wrong: np.ndarray[Any, Any], axis: int) -> str:
+    """The slices along an axis that are wrong throughout, if they are all that is wrong, and not everything."""
+    places = np.flatnonzero(wrong.all(axis=tuple(k for k in range(wrong.ndim) if k != axis))).tolist()
+    if not 0 < len(places) * (wrong.size // wrong.shape[axis]) == int(wrong.sum()) < wrong.size or wrong.sum() == 1:
+        return ""
+    run = places == list(range(places[0], places[-1] + 1)) and len(places) > 1
+    shown = f"{places[0]}:{places[-1] + 1}" if run else ", ".join(map(str, places))
+    shown = shown if run or len(places) == 1 else f"[{shown}]"
+    return ", ".join(shown if k == axis else ":" for k in range(wrong.ndim))

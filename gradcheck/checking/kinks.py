@@ -23,14 +23,16 @@ from gradcheck.checking.point import Entry, Point
 from gradcheck.checking.probe import Probe, Prober
 from gradcheck.checking.tape_comparison import Masks
 
+Direction = Sequence[Array | None]
+"""One array per moved input; None for one that stays."""
+
 DIRECTIONS, ONE_SIGN = 8, 2
 """Along which a gradient has to be between the slopes: one that is outside for half of the directions, as where both of
 two tied maxima take all, passes all of them once in 2^8. Along those of one sign the shares of tied elements add up, so
 that a gradient which gives all of it to each is outside whatever is drawn."""
 FURTHER = 120
 """More directions, with a point ahead and behind on each, where a gradient is outside of the slopes of a function that
-is neither convex nor concave: of 30 pieces that meet, as where 30 equal values are sorted, one is then missed once in
-3,000."""
+is neither convex nor concave: of 30 pieces that meet (30 equal values, sorted) one is missed once in 3,000."""
 WITHOUT_TAPE = 5
 """Directions where each slope takes two evaluations."""
 MOST_OUTPUTS = 16
@@ -43,14 +45,23 @@ AT_ZERO = (2.0**-300, 2.0**-120, 2.0**-60, NEAR)
 NEAR_BY_DIFFERENCES, STEP = 2.0**-20, 2.0**-30
 """The same where slopes are differences, and their step: 1,024 times smaller, so that few reach over a kink."""
 CLOSE = 1e-5
-"""How far apart slopes may be that belong to one smooth piece, relative to the largest: curvature up to 10,000 times
-the inputs' scale, at `NEAR`; ten times the distance by differences."""
+"""How far apart slopes may be that belong to one smooth piece, relative to the largest: at `NEAR`, curvature up to
+10,000 times the inputs' scale; ten times the distance by differences."""
 JUMPS = 2.0**10
 """A change of an output between two such points that is so many times what its slopes explain is a jump."""
 AFFECTED = 2.0**-6
 """How far elements are moved to see which outputs depend on them, relative to their scale."""
 BESIDE = 2.0**-7
 """How far off, relative to the inputs' scale, a gradient is looked at once more."""
+
+EDGE = (
+    "the outputs are not finite at points beside the inputs, which lie at the edge of the function's domain: there is "
+    "no derivative to compare with{}. Choose inputs inside of it"
+)
+PIECES = (
+    "more pieces of the function meet here than differences can tell of, and the gradient is of none that was seen: "
+    "choose inputs without ties, or operations that can be recorded"
+)
 
 
 @dataclass
@@ -61,8 +72,8 @@ class Kinks:
     places: list[str]
     kinked: Array
     """The outputs that may have one, and are not to be compared with the tape."""
-    unknown: bool = False
-    """Whether of some output there is no slope at any point nearby."""
+    unknown: str = ""
+    """Why of some output it cannot be told."""
     wrong_beside: tuple[Prober, Probe] | None = None
     """A probe from a point beside, at which backward is wrong."""
 
@@ -74,14 +85,40 @@ class Kinks:
 
 @dataclass
 class Pieces:
-    """The slopes of one output: ``along[i, j]`` is that at point j along direction i; points 2i and 2i + 1 are ahead
-    and behind along direction i. NaN are those of points outside of the domain."""
+    """The slopes of one output: ``along[i, j]`` is that at point j along direction i, NaN outside of the domain; points
+    2i and 2i + 1 are ahead and behind along direction i."""
 
     along: np.ndarray[Any, Any]
     tolerance: float
     jumps: bool
     rows: Sequence[Sequence[Array]] | None = None
     """The gradients at the points, where there is a tape."""
+
+    @classmethod
+    def of(
+        cls,
+        slopes: np.ndarray[Any, Any],
+        changes: Sequence[float],
+        reach: float,
+        noise: float,
+        *,
+        around: float = 0.0,
+        floor: float = 0.0,
+        rows: Sequence[Sequence[Array]] | None = None,
+    ) -> Pieces | None:
+        """Those with these slopes; None where no point is inside of the domain.
+
+        Args:
+            changes: of the output at the points, which are so far off as `reach`.
+            around: how large a slope is farther off.
+            floor: how far slopes may be off by rounding.
+        """
+        slopes = np.where(np.isfinite(slopes), slopes, np.nan)
+        if np.isnan(slopes).all():
+            return None
+        largest = float(np.nanmax(abs(slopes)))
+        jumps = any(change > JUMPS * (reach * largest + noise) for change in changes)
+        return cls(slopes, floor + CLOSE * (largest if jumps else max(largest, around)), jumps, rows)
 
     @property
     def smooth(self) -> bool:
@@ -92,17 +129,14 @@ class Pieces:
     @property
     def complete(self) -> bool:
         """Whether the slopes ahead and behind are the whole range: of a convex or concave function."""
-        return any(self.curved())
-
-    def curved(self) -> tuple[bool, bool]:
-        """Whether the function is convex, and whether it is concave, as far as is seen."""
-        low, high = self.ends
         which = np.arange(len(self.along))
-        ahead, behind = self.along[which, 2 * which], self.along[which, 2 * which + 1]
-        return (
-            bool((ahead >= high - self.tolerance).all() and (behind <= low + self.tolerance).all()),
-            bool((ahead <= low + self.tolerance).all() and (behind >= high - self.tolerance).all()),
-        )
+        ends = self.along[which, 2 * which], self.along[which, 2 * which + 1]
+
+        def between(low: np.ndarray[Any, Any], high: np.ndarray[Any, Any]) -> bool:
+            least, largest = self.ends
+            return bool((low <= least + self.tolerance).all() and (high >= largest - self.tolerance).all())
+
+        return between(*ends) or between(*reversed(ends))
 
     @property
     def ends(self) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
@@ -123,6 +157,12 @@ class Pieces:
     def outside(self, claims: Sequence[float]) -> list[int]:
         """The directions along which a gradient is not between the slopes."""
         return [i for i, (low, high) in enumerate(zip(*self.ranges(), strict=True)) if not low <= claims[i] <= high]
+
+    def far_off(self, claims: Sequence[float]) -> bool:
+        """Whether a gradient is outside by more than the slopes are apart: no piece that was not seen reaches there."""
+        (low, high), values = self.ranges(), np.asarray(claims)
+        width = high - low
+        return bool(((values < low - width) | (values > high + width)).any())
 
 
 def kinked_by_tape(point: Point) -> list[Array] | None:
@@ -155,15 +195,22 @@ def judged(prober: Prober, masks: Masks | None) -> Kinks:
         directions.append([d if d is None else abs(d) for d in direction])
     found = (by_tape if point.tape is not None else by_differences)(prober, directions, which)
     wrong, places, kinked = list[Entry](), list[str](), affected.copy()
+    unknown = EDGE.format(point.raised) if len(found) < len(which) else ""
     for output, pieces in found.items():
         one = point.outputs.unit(output)
         gradients = point.vjp(one)
         claims = [along(gradients, direction) for direction in directions]
         outside = pieces.outside(claims)
-        if outside and not pieces.complete and point.tape is not None:
-            further = [point.direction(random, masks) for _ in range(FURTHER)]
-            pieces = by_tape(prober, directions, [output], further).get(output, pieces)
-            outside = pieces.outside(claims)
+        if outside and not pieces.complete:
+            if wrong:
+                continue
+            if point.tape is None and not pieces.far_off(claims):
+                unknown = PIECES
+                continue
+            if point.tape is not None:
+                further = [point.direction(random, masks) for _ in range(FURTHER)]
+                pieces = by_tape(prober, directions, [output], further).get(output, pieces)
+                outside = pieces.outside(claims)
         low, high = pieces.ranges()
         if outside:
             off = rounding(prober, one, directions)
@@ -179,9 +226,9 @@ def judged(prober: Prober, masks: Masks | None) -> Kinks:
             )
         elif not pieces.smooth and len(places) < MOST_NAMED:
             places.append(named(point, directions, pieces))
-    if wrong or not places:
-        return Kinks(wrong, [], kinked, len(found) < len(which))
-    return Kinks([], places, kinked, len(found) < len(which), beside_is_wrong(prober, masks))
+    if wrong or not (places or unknown):
+        return Kinks(wrong, [], kinked)
+    return Kinks([], places, kinked, unknown, beside_is_wrong(prober, masks))
 
 
 def rounding(prober: Prober, cotangent: Array, directions: Sequence[Sequence[Array | None]]) -> list[float]:
@@ -193,15 +240,13 @@ def rounding(prober: Prober, cotangent: Array, directions: Sequence[Sequence[Arr
     return [sum(float(abs(b * d).sum()) for b, d in zip(bounds, e, strict=True) if d is not None) for e in directions]
 
 
-def along(gradients: Sequence[Array], direction: Sequence[Array | None]) -> float:
+def along(gradients: Sequence[Array], direction: Direction) -> float:
     """The derivative along a direction."""
     return sum(inner(g, d) for g, d in zip(gradients, direction, strict=True) if d is not None)
 
 
 # --------------------------------------------------------------------------- slopes at points nearby
-def offsets(
-    point: Point, directions: Sequence[Sequence[Array | None]], at_zero: float, near: float
-) -> list[list[Array]]:
+def offsets(point: Point, directions: Sequence[Direction], at_zero: float, near: float) -> list[list[Array]]:
     """The points ahead and behind along each direction."""
     points = []
     for direction in directions:
@@ -215,83 +260,60 @@ def offsets(
 
 
 def by_tape(
-    prober: Prober,
-    directions: Sequence[Sequence[Array | None]],
-    outputs: Sequence[int],
-    further: Sequence[Sequence[Array | None]] = (),
+    prober: Prober, directions: Sequence[Direction], outputs: Sequence[int], further: Sequence[Direction] = ()
 ) -> dict[int, Pieces]:
     """The slopes of some outputs from the tapes at the points, along `further` directions as well."""
-    point = prober.point
-    chosen, here = np.asarray(outputs, dtype=int), point.outputs.vector
-    at_zero = NEAR
-    for size in AT_ZERO:
-        there = offsets(point, directions[:1], size, NEAR)[0]
-        values = point.vector(there) - here
-        at_zero = size
-        if bool((values[chosen] != 0).all()):
+    point, here = prober.point, prober.point.outputs.vector
+    for at_zero in AT_ZERO:
+        change = point.vector(offsets(point, directions[:1], at_zero, NEAR)[0]) - here
+        if bool((change[list(outputs)] != 0).all()):
             break
-    tapes = [(x, point.recorded(point.at(x))) for x in offsets(point, [*directions, *further], at_zero, NEAR)]
-    known = [(x, tape) for x, tape in tapes if tape is not None]
+    tapes = [point.recorded(point.at(x)) for x in offsets(point, [*directions, *further], at_zero, NEAR)]
+    values = [real(flat([tape.outputs[k] for k in point.outputs.active])) for tape in tapes if tape is not None]
     noise = by_perturbation(point, directions[0], NEAR, prober.random)
     around = abs(point.line(directions[0]).at(NEAR).change) / NEAR  # beside it slopes at elements that are 0 are small
     moved = [x[d != 0] for x, d in zip(point.x, directions[0], strict=True) if d is not None]
     reach = NEAR if any(bool((x != 0).any()) for x in moved) else at_zero
-    found = {}
-    for output in outputs if len(known) == len(tapes) else ():
-        cotangents = point.outputs.split(point.outputs.unit(output))
-        rows = [point.of_moved(tape.gradient(cotangents)) for _, tape in known]
-        along = np.array([
-            [sum(inner(g, d) for g, d in zip(row, direction, strict=True) if d is not None) for row in rows]
-            for direction in directions
-        ])  # fmt: skip
-        along = np.where(np.isfinite(along), along, np.nan)
-        if np.isnan(along).all():
-            continue
-        values = np.array(
-            [float(real(flat([tape.outputs[k] for k in point.outputs.active]))[output]) for _, tape in known]
-        )
-        largest = float(np.nanmax(abs(along)))
-        jumps = float(np.nanmax(abs(values - float(here[output])))) > JUMPS * (reach * largest + float(noise[output]))
-        size = largest if jumps else max(largest, float(around[output]))
-        found[output] = Pieces(along, CLOSE * size, jumps, rows)
-    return found
-
-
-def by_differences(
-    prober: Prober, directions: Sequence[Sequence[Array | None]], outputs: Sequence[int]
-) -> dict[int, Pieces]:
-    """The slopes of some outputs from differences at the points."""
-    point = prober.point
-    line = point.line(directions[0])
-    noise = (
-        by_perturbation(point, directions[0], STEP, prober.random)
-        if not point.opaque
-        else from_close_values(line, True)
-    )
-    points = offsets(point, directions, NEAR_BY_DIFFERENCES, NEAR_BY_DIFFERENCES)
-    xp = module_of(noise)
-    slopes = []
-    for direction in directions:
-        lines = [Line(point.forward, x, direction, point.outputs.vector) for x in points]
-        slopes.append(xp.stack([(a.at(STEP).change - a.at(-STEP).change) / (2 * STEP) for a in lines]))
-    changes = xp.stack([abs(point.vector(x) - point.outputs.vector) for x in points])
-    changes = xp.where(np.isnan(changes), 0.0, changes).max(axis=0)
+    outside = [x * np.nan for x in point.x]
     found = {}
     for output in outputs:
-        along = np.array([[float(v) for v in rows[:, output].tolist()] for rows in slopes])
-        along = np.where(np.isfinite(along), along, np.nan)
-        if np.isnan(along).all():
-            continue
-        rounding, largest = float(noise[output]) / STEP, float(np.nanmax(abs(along)))
-        jumps = float(changes[output]) > JUMPS * (NEAR_BY_DIFFERENCES * largest + float(noise[output]))
-        found[output] = Pieces(along, rounding + CLOSE * largest, jumps)
-    return found
+        cotangents = point.outputs.split(point.outputs.unit(output))
+        rows = [outside if tape is None else point.of_moved(tape.gradient(cotangents)) for tape in tapes]
+        slopes = np.array([[along(row, direction) for row in rows] for direction in directions])
+        changes = [abs(float(v[output] - here[output])) for v in values]
+        found[output] = Pieces.of(slopes, changes, reach, float(noise[output]), around=float(around[output]), rows=rows)
+    return {output: pieces for output, pieces in found.items() if pieces is not None}
+
+
+def by_differences(prober: Prober, directions: Sequence[Direction], outputs: Sequence[int]) -> dict[int, Pieces]:
+    """The slopes of some outputs from differences at the points."""
+    point, here = prober.point, prober.point.outputs.vector
+    if point.opaque:
+        noise = from_close_values(point.line(directions[0]), True)
+    else:
+        noise = by_perturbation(point, directions[0], STEP, prober.random)
+    points = offsets(point, directions, NEAR_BY_DIFFERENCES, NEAR_BY_DIFFERENCES)
+    values = [point.vector(x) for x in points]
+    slopes = [[slope(point, x, direction) for x in points] for direction in directions]
+    found = {}
+    for output in outputs:
+        of_output = np.array([[float(s[output]) for s in row] for row in slopes])
+        changes = [abs(float(v[output] - here[output])) for v in values]
+        error = float(noise[output])
+        found[output] = Pieces.of(of_output, changes, NEAR_BY_DIFFERENCES, error, floor=error / STEP)
+    return {output: pieces for output, pieces in found.items() if pieces is not None}
+
+
+def slope(point: Point, x: Sequence[Array], direction: Direction) -> Array:
+    """The slope of every output at another point."""
+    line = Line(point.forward, x, direction, point.outputs.vector)
+    return (line.at(STEP).change - line.at(-STEP).change) / (2 * STEP)
 
 
 # --------------------------------------------------------------------------- what is told of them
 def entry_outside(
     point: Point,
-    direction: Sequence[Array | None],
+    direction: Direction,
     gradients: Sequence[Array],
     between: tuple[float, float],
     output: int,
@@ -312,16 +334,14 @@ def entry_outside(
     return Entry(number, index, point.outputs.element(output), own, value, abs(high - low) / abs(step) / 2)
 
 
-def named(point: Point, directions: Sequence[Sequence[Array | None]], pieces: Pieces) -> str:
+def named(point: Point, directions: Sequence[Direction], pieces: Pieces) -> str:
     """The input element that has most of a kink, and the derivatives on both its sides."""
     jump = ", with a jump" if pieces.jumps else ""
     if pieces.rows is None:
         return f"points beside the inputs{jump}"
     rows = np.stack([np.asarray(flat(row).real.tolist()) for row in pieces.rows[: 2 * len(directions)]])
-    steps = np.stack([
-        sign * np.asarray(flat([x * 0 if d is None else d for x, d in zip(point.x, along, strict=True)]).real.tolist())
-        for along in directions for sign in (1, -1)
-    ])  # fmt: skip
+    moves = [flat([x * 0 if d is None else d for x, d in zip(point.x, one, strict=True)]) for one in directions]
+    steps = np.stack([sign * np.asarray(move.real.tolist()) for move in moves for sign in (1, -1)])
     moving = (steps != 0).any(axis=0)
     index = int(np.where(moving, np.ptp(rows, axis=0), -1.0).argmax())
     left, right = (median(rows[steps[:, index] * sign > 0, index]) for sign in (-1, 1))
@@ -336,10 +356,11 @@ def median(values: np.ndarray[Any, Any]) -> float:
 
 
 def beside_is_wrong(prober: Prober, masks: Masks | None) -> tuple[Prober, Probe] | None:
-    """A probe from a point beside at which backward is wrong, if there is one."""
-    for _ in range(2):
+    """A probe from a point beside, on either side, at which backward is wrong, if there is one."""
+    direction = prober.point.direction(prober.random, masks)
+    for sign in (1.0, -1.0):
         try:
-            there = beside(prober, masks)
+            there = beside(prober, direction, sign)
             probe = there.probe()
             if probe.decision is Decision.FAIL:
                 probe = there.probe(whole=True)
@@ -350,7 +371,7 @@ def beside_is_wrong(prober: Prober, masks: Masks | None) -> tuple[Prober, Probe]
     return None
 
 
-def beside(prober: Prober, masks: Masks | None = None) -> Prober:
-    """Probes from a random point `BESIDE` off, the elements in `masks` moved."""
-    direction = prober.point.direction(prober.random, masks)
-    return prober.at([x if d is None else x + BESIDE * d for x, d in zip(prober.point.x, direction, strict=True)])
+def beside(prober: Prober, direction: Direction, sign: float = 1.0) -> Prober:
+    """Probes from the point `BESIDE` off along a direction."""
+    moves = zip(prober.point.x, direction, strict=True)
+    return prober.at([x if d is None else x + sign * BESIDE * d for x, d in moves])

@@ -10,7 +10,7 @@ from claims import numpy_layer
 from layers import problem
 
 import gradcheck
-from gradcheck.causes.hypothesis import nice, shown
+from gradcheck.causes.hypotheses import nice, shown
 from gradcheck.causes.summary import check_gradient
 from gradcheck.codes import CODES
 from gradcheck.result import GradientSummary, Status

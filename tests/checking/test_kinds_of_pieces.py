@@ -11,9 +11,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from claims import Claim, factor, in_both, in_numpy, in_paddle, judging, normal
+from claims import GREEN, Claim, factor, in_both, in_numpy, in_paddle, judging, normal, numpy_layer
+from layers import problem
 
+import gradcheck
 import pylayer.paddle as paddle
+from gradcheck.causes.summary import check_gradient
+from gradcheck.result import Status
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
@@ -262,3 +266,41 @@ KINDS = (TIES, STEPS, TABLES, JOINS)
 
 
 test_a_right_backward_is_green, test_a_wrong_backward_is_not = judging(*KINDS)
+
+
+# ------------------------------------------------------------------- many pieces where nothing sees them
+def median_vjp(x: Any, y: Any, g: Any) -> Any:
+    return g * (np.arange(x.size) == np.argsort(x, kind="stable")[x.size // 2])
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    ("forward", "backward", "x"),
+    [
+        (np.sort, sort_vjp("permutation"), np.r_[np.ones(10), 3.0, -1.0]),
+        (np.sort, sort_vjp("permutation"), np.ones(30)),
+        (lambda x: np.sort(x)[x.size // 2], median_vjp, np.ones(21)),
+    ],
+)
+def test_in_code_that_nothing_sees_a_piece_that_was_not_seen_is_no_finding(
+    forward: Any, backward: Any, x: Any, seed: int
+) -> None:
+    """A median of equal numbers is smooth along every line."""
+    assert check_gradient(problem(forward, backward, x), seed=seed).verdict is not Status.FAIL
+    wrong = problem(forward, lambda *a: 1.3 * backward(*a), x)
+    assert check_gradient(wrong, seed=seed).verdict not in GREEN
+    far = problem(forward, lambda *a: -20 * backward(*a), x)
+    assert check_gradient(far, seed=seed).verdict is Status.FAIL
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_gradient_that_is_wrong_on_one_side_of_a_kink_fails(seed: int) -> None:
+    def forward(x: Any) -> Any:
+        return np.clip(x.sum(), 0, 6)
+
+    def backward(by: float) -> Any:
+        return lambda x, y, g: by * g * (0 < x.sum() < 6) * np.ones_like(x)
+
+    x = np.array([1.0, -1, 2, -2])
+    assert gradcheck.check(numpy_layer(forward, backward(1)), x, seed=seed).verdict is Status.KINK
+    assert gradcheck.check(numpy_layer(forward, backward(1.3)), x, seed=seed).verdict is Status.FAIL
