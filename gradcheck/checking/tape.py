@@ -9,7 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 
+import numpy as np
+
 from gradcheck.backends.base import Array, Recording
+from gradcheck.checking.arrays import module_of
 from gradcheck.checking.graph import Graph
 from gradcheck.checking.kinked_operations import kinks
 from gradcheck.checking.precision import VJP, Change
@@ -44,11 +47,21 @@ class Tape(Graph):
 
 def perturbed_gradient(graph: Graph, cotangents: Sequence[Array | None], change: Change) -> list[Array]:
     """The gradient by a graph, with a change of every product that flows back."""
+    found = changed_on_the_way(graph, cotangents, change, VJP)
+    if all(bool(np.isfinite(g).all()) for g in found):
+        return found
+    # a product that is 0 for good may have moved, and met a slope without bound
+    again = changed_on_the_way(graph, cotangents, change, "")
+    return [module_of(f).where(np.isfinite(f), f, a) for f, a in zip(found, again, strict=True)]
+
+
+def changed_on_the_way(graph: Graph, cotangents: Sequence[Array | None], change: Change, kind: str) -> list[Array]:
+    """The same; `kind` precedes the names of operations whose vjp rounds."""
     pending = graph.starts(cotangents)
     for step, _, pulled in graph.walk(pending):
         for k, (position, number, cotangent) in enumerate(pulled):
             fresh = cotangent.copy()  # an addition hands the same array to both of its inputs
-            change(VJP + step.name if step.name not in LINEAR else step.name, fresh, -1)
+            change(step.name if step.name in LINEAR else kind + step.name, fresh, -1)
             pulled[k] = position, number, fresh
     return graph.filled(pending)
 
