@@ -14,7 +14,7 @@ from gradcheck.checking.decide import POWER, Decision
 from gradcheck.checking.derivative import APART
 from gradcheck.checking.found import Found, undecided, with_kink
 from gradcheck.checking.infinite_slopes import infinite
-from gradcheck.checking.kinks import EDGE, beside, judged, kinked_by_tape
+from gradcheck.checking.kinks import EDGE, judged, kinked_by_tape
 from gradcheck.checking.own_precision import digits, told, wrong_in_own_precision
 from gradcheck.checking.point import Point
 from gradcheck.checking.probe import LOW_PRECISION, Probe, Prober
@@ -266,16 +266,9 @@ class Check:
         return undecided((EDGE if at_edge else UNSEEN).format(self.point.raised))
 
     def contradicted(self, probe: Probe) -> Found:
-        """The differences exclude what both backward and the tape say: they are heard again beside the point."""
+        """The differences exclude what both backward and the tape say."""
         assert self.point.tape is not None
-        try:
-            there = beside(self.prober, self.point.direction(self.prober.random)).probe(whole=True).decision
-        except Exception:  # it is not asked to work elsewhere
-            there = Decision.UNSEEN
-        kinks = self.point.tape.kinks
-        if kinks and there in (Decision.PASS, Decision.BY_TAPE):
-            return self.failed(probe)
-        names = sorted({kink.name for kink in kinks})
+        names = sorted({kink.name for kink in self.point.tape.kinks})
         blamed = f" ({', '.join(names)} at a kink)" if names else ""
         return undecided(
             f"the differences give {probe.seen.value:.6g} ± {probe.seen.bar:.1g} where backward gives "
