@@ -125,7 +125,7 @@ class Check:
 
     def smooth_part(self, masks: Masks | None) -> Found:
         """The gradient over the elements in `masks`, where the function has a derivative."""
-        probe = self.prober.probe(masks)
+        probe = first = self.prober.probe(masks)
         if probe.decision is not (Decision.PASS if probe.wrong is None else Decision.FAIL):
             probe = self.whole(masks, probe)
         self.worst = probe.error
@@ -139,7 +139,7 @@ class Check:
             case Decision.CONTRADICTION:
                 return self.contradicted(probe)
             case Decision.UNSEEN:
-                return self.unseen(probe)
+                return self.unseen(probe, first)
         return self.further(probe, masks)
 
     def whole(self, masks: Masks | None, first: Probe) -> Probe:
@@ -193,7 +193,7 @@ class Check:
                 if alone is not None:
                     return self.failed(alone)
                 if marks and comparison.blank:
-                    return self.unseen(probe)
+                    return self.unseen(probe, probe)
                 marks = (*marks, f"{sum(int(u.sum()) for u in comparison.unsure)} entries known to less than 1 %")
             if not self.certify or masks is not None:
                 return Found(Status.PASS, marks=marks, probe=probe)
@@ -251,8 +251,9 @@ class Check:
         return probe if probe.decision is Decision.FAIL and not probe.kinked else None
 
     # ----------------------------------------------------------------- where the point does not tell
-    def unseen(self, probe: Probe) -> Found:
-        """Nothing is seen, and no tape is heard."""
+    def unseen(self, probe: Probe, first: Probe) -> Found:
+        """Nothing is seen, and no tape is heard. It is right to give nothing where nothing changes: at any step, or at
+        the first ones (on a step of floor), though outputs in proportion to the inputs would have shown there."""
         found = probe.derivative
         sizes = abs(self.point.outputs.vector)
         rounding = APART * found.noise
@@ -260,7 +261,11 @@ class Check:
             rounding = EPS * (sizes if probe.by_rows else (abs(probe.cotangent) * sizes).sum())
         elif not bool((found.noise <= POWER * float(sizes.sum()) + SMALLEST["float64"]).all()):  # all is rounding
             rounding = 0 * rounding
-        if bool((found.largest <= rounding).all()) and probe.claim.size <= probe.seen.bar < np.inf:
+        stays = bool((found.largest <= rounding).all()) and probe.claim.size <= probe.seen.bar < np.inf
+        if not stays and not self.point.opaque and not bool(first.derivative.largest.any()):
+            would_show = POWER * float((abs(first.cotangent) * sizes).sum())
+            stays = first.claim.size <= first.seen.bar <= would_show
+        if stays:
             return Found(Status.PASS, marks=("nothing changes here",))
         at_edge = not self.point.raised and not bool((found.both.bar < np.inf).all())
         return undecided((EDGE if at_edge else UNSEEN).format(self.point.raised))

@@ -16,6 +16,8 @@ from hypothesis.extra.numpy import mutually_broadcastable_shapes
 from samples import SAMPLES
 
 import pylayer.paddle as paddle
+from gradcheck.backends.bundled import BundledBackend
+from gradcheck.case.function import Reruns
 from gradcheck.causes.summary import check_gradient
 from gradcheck.checking.problem import Problem
 from gradcheck.result import Status
@@ -24,6 +26,7 @@ from pylayer.op import Op
 from pylayer.tensor import Tensor
 from pylayer.vjp import OPS
 
+ENGINE = BundledBackend("numpy", "cpu", install=False)
 DIFFERENTIABLE = [(op, k) for op in OPS.values() if op.differentiable for k in range(len(SAMPLES.get(op.name, [])))]
 OTHERS = [(op, k) for op in OPS.values() if not op.differentiable for k in range(len(SAMPLES.get(op.name, [])))]
 
@@ -63,6 +66,9 @@ def leaves(arrays: Sequence[Any]) -> list[Tensor]:
 
 
 def first_order(call: Call) -> Problem:
+    def forward(inputs: Any) -> list[Any]:
+        return [o.array for o in call([Tensor(np.array(a)) for a in inputs])]
+
     def vjp(inputs: Any, cotangents: Any) -> list[Any]:
         xs = leaves(inputs)
         pairs = [(o, c) for o, c in zip(call(xs), cotangents, strict=True) if c is not None]
@@ -75,8 +81,9 @@ def first_order(call: Call) -> Problem:
         inputs=call.inputs,
         differentiable=[True] * len(call.inputs),
         output_names=[f"out{k}" for k in range(count)],
-        forward=lambda inputs: [o.array for o in call([Tensor(np.array(a)) for a in inputs])],
+        forward=forward,
         vjp=vjp,
+        reruns=Reruns(ENGINE, ENGINE.code([]), forward, vjp),
     )
 
 
@@ -106,7 +113,8 @@ def second_order(call: Call) -> Problem:
 
     names = [*first.names, *(f"g{k}" for k in range(len(cotangents)))]
     inputs = [*first.inputs, *cotangents]
-    return Problem(names, inputs, [True] * len(inputs), [f"dx{k}" for k in range(n)], forward, vjp)
+    outputs, reruns = [f"dx{k}" for k in range(n)], Reruns(ENGINE, ENGINE.code([]), forward, vjp)
+    return Problem(names, inputs, [True] * len(inputs), outputs, forward, vjp, reruns=reruns)
 
 
 def test_every_operation_has_a_sample() -> None:
