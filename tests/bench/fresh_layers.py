@@ -450,7 +450,7 @@ class Cox:
         ("p + q - 2 * ", "p + q - "),
         ("dl.T @ a", "dl @ a"),
         ("/ 32", "/ 16"),
-        ("m.exp(scale) * (ds * l).sum()", "(ds * l).sum()"),
+        ("m.exp(scale) * (ds * dot).sum()", "(ds * dot).sum()"),
         ("p + q -", "2 * p -"),
     ],
 )
@@ -461,12 +461,12 @@ class Clip:
         return (rows - 2 * m.diagonal(s)).mean() / 2
 
     def backward(a: Any, b: Any, scale: Any, y: Any, g: Any) -> Any:
-        l = a @ b.T
-        e = m.exp(m.exp(scale) * l)
+        dot = a @ b.T
+        e = m.exp(m.exp(scale) * dot)
         p, q = e / e.sum(1, keepdims=True), e / e.sum(0, keepdims=True)
         ds = g * (p + q - 2 * m.eye(16).astype(a.dtype)) / 32
         dl = m.exp(scale) * ds
-        return dl @ b, dl.T @ a, m.exp(scale) * (ds * l).sum()
+        return dl @ b, dl.T @ a, m.exp(scale) * (ds * dot).sum()
 
 
 @row(
@@ -601,7 +601,7 @@ class Mmd:
     def backward(x: Any, z: Any, y: Any, g: Any) -> Any:
         d = x[:, None, :] - x[None, :, :]
         k = 1 / m.sqrt(1 + (d * d).sum(-1, keepdims=True))
-        dx = -2 * g / (15 * 15) * (k ** 3 * d).sum(1)
+        dx = -2 * g / (15 * 15) * (k**3 * d).sum(1)
         d = -(z[None, :, :] - z[:, None, :])
         k = 1 / m.sqrt(1 + (d * d).sum(-1, keepdims=True))
         dz = -2 * g / (18 * 18) * (k**3 * d).sum(1)
@@ -665,7 +665,7 @@ class Sharpe:
         mu = p.mean(0)
         d = p - mu
         s = m.sqrt((d * d).mean(0) + 1e-4)
-        dp = g * (1 / s - mu * d / (s ** 3)) / 60
+        dp = g * (1 / s - mu * d / (s**3)) / 60
         dw = r.T @ dp
         return dp @ w.T, w * (dw - (dw * w).sum(0))
 
@@ -1083,7 +1083,9 @@ class Horner:
 # --------------------------------------------------------------------------- signals
 @row(
     "autocorrelation, normalised",
-    normal((10, 40),),
+    normal(
+        (10, 40),
+    ),
     [
         ("- r[:, i - 1] * x * 2", "- r[:, i - 1] * x"),
         ("ahead + behind", "ahead"),
@@ -1466,7 +1468,7 @@ class Poincare:
     "Mahalanobis distances",
     lambda r: [r.normal(size=(30, 6)), r.normal(size=6), r.normal(size=(6, 6)) * 0.3 + np.eye(6)],
     [
-        ("(z @ l) / r", "(z @ l.T) / r"),
+        ("(z @ chol) / r", "(z @ chol.T) / r"),
         ("-h.sum(0)", "h.sum(0)"),
         ("d.T @ (z / r * g)", "(z / r * g).T @ d"),
         ("/ r * g\n", "* g\n"),
@@ -1474,15 +1476,15 @@ class Poincare:
     ],
 )
 class Mahalanobis:
-    def forward(x: Any, mu: Any, l: Any) -> Any:
-        z = (x - mu) @ l.T
+    def forward(x: Any, mu: Any, chol: Any) -> Any:
+        z = (x - mu) @ chol.T
         return m.sqrt((z * z).sum(1))
 
-    def backward(x: Any, mu: Any, l: Any, y: Any, g: Any) -> Any:
+    def backward(x: Any, mu: Any, chol: Any, y: Any, g: Any) -> Any:
         d = x - mu
-        z = d @ l.T
+        z = d @ chol.T
         r, g = y[:, None], g[:, None]
-        h = (z @ l) / r * g
+        h = (z @ chol) / r * g
         dl = (d.T @ (z / r * g)).T
         return h, -h.sum(0), dl
 
@@ -1572,7 +1574,9 @@ class StatisticsPooling:
 
 @row(
     "skewness",
-    normal((15, 40),),
+    normal(
+        (15, 40),
+    ),
     [
         ("3 * (d * d - v)", "3 * d * d"),
         ("- 3 * y[:, None] * d", "- y[:, None] * d"),
@@ -1591,7 +1595,7 @@ class Skewness:
         d = x - x.mean(1, keepdims=True)
         v = (d * d).mean(1, keepdims=True)
         s = m.sqrt(v)
-        return g[:, None] * (3 * (d * d - v) / s ** 3 - 3 * y[:, None] * d / v) / 40
+        return g[:, None] * (3 * (d * d - v) / s**3 - 3 * y[:, None] * d / v) / 40
 
 
 @row(
@@ -1775,7 +1779,12 @@ class SqueezeExcite:
 # --------------------------------------------------------------------------- recurrences
 @row(
     "minimal gated unit over time",
-    lambda r: [r.normal(size=(8, 4, 6)), r.normal(size=(4, 6)), r.normal(size=(6, 6)) * 0.5, r.normal(size=(6, 6)) * 0.5],
+    lambda r: [
+        r.normal(size=(8, 4, 6)),
+        r.normal(size=(4, 6)),
+        r.normal(size=(6, 6)) * 0.5,
+        r.normal(size=(6, 6)) * 0.5,
+    ],
     [
         ("(1 - f) * dh", "f * dh"),
         ("1 - c * c", "1 - c"),
@@ -1905,7 +1914,9 @@ class Gem:
 
 @row(
     "softmax-weighted pooling of windows",
-    normal((4, 6, 32),),
+    normal(
+        (4, 6, 32),
+    ),
     [
         ("1 + v - y[:, :, :, None]", "1 + y[:, :, :, None] - v"),
         ("p * (1 + v", "p * (v"),
@@ -1955,7 +1966,9 @@ class GlobalResponse:
 
 @row(
     "local response norm over channels",
-    normal((4, 9, 16),),
+    normal(
+        (4, 9, 16),
+    ),
     [
         ("-1.5 * q", "1.5 * q"),
         ("0.2 * x\n", "0.4 * x\n"),
@@ -1977,7 +1990,7 @@ class LocalResponse:
         d = 1 + 0.2 * (band @ (x * x))
         t = g * y / d
         q = 0.2 * x
-        return g * d ** -0.75 + -1.5 * q * (band @ t)
+        return g * d**-0.75 + -1.5 * q * (band @ t)
 
 
 @row(
