@@ -383,6 +383,28 @@ def low_error(layer: Fresh, style: str, dtype: str, mixed: str = "") -> float:
     )
 
 
+def beside_autograd(layer: Fresh, style: str, dtype: str, mixed: str = "") -> str:
+    """What is lost by a right backward, and by autograd on its forward in operations, for each input."""
+    inputs = drawn(layer, dtype)
+    wide = [np.asarray(x, "float64") if x.dtype.kind not in "biu" else x for x in inputs]
+    try:
+        _, g, right = plain(layer, wide)
+        own = ran(layer, style, dtype, mixed=mixed)
+        made = module(program(layer, "paddle", mixed=mixed))
+        tensors = [tensor(x) for x in inputs]
+        y = as_tuple(made.forward(*tensors))
+        paddle.autograd.backward(list(y), [tensor(c.astype(v.numpy().dtype)) for c, v in zip(g, y, strict=True)])
+    except Exception as failure:
+        return f"cannot tell: {failure}"[:60]
+    said = []
+    for exact, c, t in zip(right, own, tensors, strict=True):
+        if c is not None:
+            exact = np.asarray(exact).reshape(c.shape)
+            lost = [float(np.abs(np.asarray(v, "float64") - exact).max()) for v in (c, t.grad.numpy())]
+            said.append(f"{lost[0] / np.abs(exact).max():.0e} ({lost[0] / (lost[1] or 1):.1f} times autograd)")
+    return ", ".join(said)
+
+
 # --------------------------------------------------------------------------- the checker
 class Tally:
     """Verdicts, names of what is not as wanted, and seconds."""
@@ -478,9 +500,9 @@ def judge(layer: Fresh, style: str, dtype: str, mixed: str, what: str, tally: Ta
         if verdict == "green":
             tally.passing.append(passing)
         if verdict != wanted:
-            off = low_error(layer, style, dtype, mixed)
+            off = "" if layer in PUBLIC else beside_autograd(layer, style, dtype, mixed)
             tally.odd.append(
-                f"{verdict} of right {where}, {passing:.1f} s, own error {off:.1e}: {codes(found)} [{made.__file__}]"
+                f"{verdict} of right {where}, {passing:.1f} s, loses {off}: {codes(found)} [{made.__file__}]"
             )
     if what == "right":
         return
