@@ -16,6 +16,7 @@ from gradcheck.case.twin import twin_of
 from gradcheck.case.verdict import Settings
 from gradcheck.causes.summary import Effort, Mode
 from gradcheck.checked import CheckResult
+from gradcheck.checking.verdict import Precision
 from gradcheck.reference import engine, import_reference
 
 MOST_LISTED = 10_000
@@ -46,6 +47,7 @@ def check(
     dtypes: Sequence[str] = (),
     expect: Expectation = "matches",
     effort: Effort = "usual",
+    precision: Precision = "strict",
 ) -> CheckResult:
     """The verdict on the gradients of a layer or function.
 
@@ -69,6 +71,8 @@ def check(
         expect: what backward is. ``matches``: the derivative. ``differs``: anything else, which must be found.
             ``straight-through``: the cotangent unchanged, of a function in steps. ``zero``.
         effort: ``usual`` spends about ten times the check itself on naming what is wrong; ``full`` names every entry.
+        precision: ``loose`` lets a backward pass that is right but loses digits, such as one that computes in float32
+            in a layer of float64; the result is marked.
 
     Returns:
         Its `verdict` is PASS, FAIL, KINK or INCONCLUSIVE; its truth is whether that is PASS or KINK. `wrong` lists the
@@ -80,7 +84,7 @@ def check(
         ValueError: an option has a value that it cannot have.
         Exception: whatever the layer raises, except for gradients that Paddle cannot take (GC137).
     """
-    validate(order, mode, seed, rtol, points, dtypes, expect, effort)
+    validate(order, mode, seed, rtol, points, dtypes, expect, effort, precision)
     if isinstance(layer_or_function, str):
         with engine():
             layer_or_function = import_reference(layer_or_function)
@@ -90,7 +94,7 @@ def check(
     function = tensor_function(backend, layer_or_function, inputs)
     if backend.name == "paddle":
         function.twin = twin_of(function, layer_or_function, inputs)
-    settings = Settings(seed, rtol, mode, order, MOST_LISTED, effort)
+    settings = Settings(seed, rtol, mode, order, MOST_LISTED, effort, precision)
     with np.errstate(all="ignore"), backend.as_releases():
         looked = looks(function, points, [str(dtype) for dtype in dtypes], seed)
         found = worst(looked, lambda at: in_float32_if_it_must(at, lambda f: as_expected(f, settings, expect)))

@@ -104,11 +104,14 @@ CODES: dict[str, Code] = {
         "y = x.mean()      wrong: dy * ones_like(x)      right: dy * ones_like(x) / x.size",
     ),
     "GC113": Code(
-        "wrong only in low precision",
-        "The formula is right in float64, but loses too many digits, overflows or underflows in the inputs' dtype.",
-        "backward in the inputs' own dtype strays from itself in float64 by more than rounding explains.",
-        "Compute the critical part in a wider dtype, or rearrange it: subtract the maximum, use expm1, log1p, rsqrt.",
-        "float16: wrong: (dy * s) / s with s = 1e6      right: dy",
+        "right, but digits are lost",
+        "The formula is right, but computed in fewer digits than the layer's dtype has: it casts to a narrower dtype, "
+        "subtracts numbers that are nearly equal, overflows or underflows.",
+        "backward, as it is run, is off by more than automatic differentiation of forward loses in the same dtypes, "
+        "and than its own operations round.",
+        "Leave the cast out, or compute the critical part in a wider dtype; or rearrange it: subtract the maximum, use "
+        "expm1, log1p, rsqrt. Where the loss is meant: `expect: {precision: loose}`, or precision=\"loose\".",
+        "float64: wrong: (dy.astype('float32') * w).astype('float64')      right: dy * w",
     ),
     "GC114": Code(
         "a term is missing or surplus",

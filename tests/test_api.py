@@ -258,6 +258,7 @@ def test_bfloat16() -> None:
         ({"points": 0}, "points must be a whole number of at least 1, not 0"),
         ({"dtypes": "float64"}, "dtypes must be a list"),
         ({"dtypes": ["int8"]}, "each of dtypes must be 'float64', .* not 'int8'"),
+        ({"precision": "lose"}, "precision must be 'strict' or 'loose', not 'lose'"),
         ({"expect": "wrong"}, "expect must be 'matches', 'differs', 'straight-through' or 'zero', not 'wrong'"),
     ],
 )

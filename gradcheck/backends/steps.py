@@ -91,17 +91,20 @@ def pulled(vjp: Vjp, given: Any, values: Sequence[Any], kind: type, shape: Seque
     gradient = vjp.function(given, raw_ops[kind], *values) if vjp.takes_ops else vjp.function(given, *values)
     if type(gradient) is not kind:  # NumPy turns 0-d results into scalars
         gradient = XP[kind].asarray(gradient)
+    if not bool(np.isfinite(gradient).all()):
+        gradient = without_flow(gradient, given)
     if shape is not None and tuple(gradient.shape) != tuple(shape):
         gradient = unbroadcast(raw_ops[kind], gradient, tuple(shape))
-    return gradient if bool(np.isfinite(gradient).all()) else without_flow(gradient, given)
+    return gradient
 
 
 def without_flow(gradient: Array, given: Any) -> Array:
     """A gradient with 0 in place of NaN where nothing flows: 0 times a slope that is not finite."""
     try:
-        return XP[type(gradient)].where((given == 0) & np.isnan(gradient), 0.0, gradient)
+        found = XP[type(gradient)].where((given == 0) & np.isnan(gradient), 0.0, gradient)
     except (TypeError, ValueError):  # the cotangent is a list, or of another shape
         return gradient
+    return found if found.shape == gradient.shape else gradient
 
 
 def widened(value: Any) -> Any:

@@ -295,6 +295,7 @@ class Run:
         order = max(self.expect.order, case.order if wanted == "matches" else 1)
         settings = Settings(
             seed=case.seed, rtol=self.scenario.rtol, mode=case.mode, order=order,
-            effort=case.effort, seconds=TIME_TO_NAME * case.timeout - (perf_counter() - self.started),
+            effort=case.effort, precision=self.expect.precision,
+            seconds=TIME_TO_NAME * case.timeout - (perf_counter() - self.started),
         )  # fmt: skip
         return as_expected(layer, settings, declared)

@@ -106,13 +106,14 @@ class TensorFunction:
             reruns=self.reruns(differentiable),
         )
 
-    def reruns(self, needed: Sequence[bool]) -> Reruns | None:
+    def reruns(self, needed: Sequence[bool]) -> Reruns | RerunsOfTwin | None:
         """The call again, in another precision: on the function's twin where it has one."""
+        vjp = lambda inputs, cotangents: self.vjp(inputs, cotangents, needed)  # noqa: E731
         if self.twin is not None:
-            return self.twin.reruns(needed)
+            twin = self.twin.reruns(needed)
+            return RerunsOfTwin(self.forward, vjp, twin) if isinstance(twin, Reruns) else None
         if not self.backend.records:
             return None
-        vjp = lambda inputs, cotangents: self.vjp(inputs, cotangents, needed)  # noqa: E731
         code, record = self.backend.code([self.call]), functools.partial(self.record, needed)
         return Reruns(self.backend, code, self.forward, vjp, record)
 
@@ -280,19 +281,33 @@ class Reruns:
         self.in_numpy = False
 
     def run(self, function: Callable[..., Any], change: Change | None, own: bool, *given: Any) -> Any:
-        """What a function gives; again with NumPy code seen if it is the first to hand values to that."""
-        if function not in self.seen and change is None:
-            change = unchanged
+        """What a function gives. It is run again, with NumPy code seen, if it is the first to hand values to that; and
+        as it is where nothing is to be done to NumPy's operations."""
+        first, left_out = function not in self.seen, None if own else self.left_out
         self.seen.add(function)
-        left_out = None if own else self.left_out
-        for in_numpy in (self.in_numpy, True):
-            self.leaks.clear()
-            with self.backend.rerun(change, self.leaks, left_out, self.code if in_numpy else None):
-                found = function(*given)
-            if in_numpy or not self.leaks:
-                break
-        self.in_numpy = in_numpy
+        if change is None and not first and not (left_out and self.in_numpy):
+            return self.block(None, left_out, False, function, *given)
+        found = self.block(change or unchanged, left_out, self.in_numpy, function, *given)
+        if self.leaks and not self.in_numpy:
+            self.in_numpy = True
+            seen = self.block(change or unchanged, left_out, True, function, *given)
+            if change is not None or left_out:
+                return seen
         return found
+
+    def block(
+        self,
+        change: Change | None,
+        left_out: set[str] | None,
+        in_numpy: bool,
+        function: Callable[..., Any],
+        *given: Any,
+    ) -> Any:
+        """One run of a function; `leaks` are then what it handed to code that nothing sees."""
+        if change is not None:
+            self.leaks.clear()
+        with self.backend.rerun(change, self.leaks, left_out, self.code if in_numpy else None):
+            return function(*given)
 
     def outputs(self, inputs: Sequence[Array], change: Change | None = None) -> list[Array]:
         return self.run(self.forward, change, False, inputs)  # type: ignore[no-any-return]
@@ -311,6 +326,51 @@ class Reruns:
     ) -> Recording | None:
         with self.backend.rerun(None, [], None if own else self.left_out, None):
             return self.record(inputs, lines, change, self.code if self.in_numpy else None)
+
+
+class RerunsOfTwin:
+    """Those of a function's twin; the function itself runs where nothing is changed and the twin leaves no cast out.
+
+    Args:
+        forward, vjp: the function's own.
+        twin: its twin's.
+    """
+
+    def __init__(
+        self,
+        forward: Callable[[Sequence[Array]], list[Array]],
+        vjp: Callable[[Sequence[Array], Sequence[Array | None]], list[Array | None]],
+        twin: Reruns,
+    ) -> None:
+        self.forward, self.vjp, self.twin = forward, vjp, twin
+        self.left_out, self.leaks = twin.left_out, twin.leaks
+        self.recording = twin.recording
+        self.casts: dict[Callable[..., Any], bool] = {}
+        """By the twin's forward and vjp, whether casts are left out there."""
+
+    def runs_itself(self, function: Callable[..., Any], change: Change | None, own: bool, *given: Any) -> bool:
+        """Whether the function is to be run, not its twin's."""
+        if function not in self.casts and not own:
+            before = set(self.left_out)
+            self.left_out.clear()
+            self.twin.run(function, None, own, *given)
+            self.casts[function] = bool(self.left_out)
+            self.left_out |= before
+        return change is None and (own or not self.casts[function])
+
+    def outputs(self, inputs: Sequence[Array], change: Change | None = None) -> list[Array]:
+        itself = self.runs_itself(self.twin.forward, change, False, inputs)
+        return self.forward(inputs) if itself else self.twin.outputs(inputs, change)
+
+    def gradients(
+        self,
+        inputs: Sequence[Array],
+        cotangents: Sequence[Array | None],
+        change: Change | None = None,
+        own: bool = False,
+    ) -> list[Array | None]:
+        itself = self.runs_itself(self.twin.vjp, change, own, inputs, cotangents)
+        return self.vjp(inputs, cotangents) if itself else self.twin.gradients(inputs, cotangents, change, own)
 
 
 def unchanged(name: str, out: Array, number: int) -> None:

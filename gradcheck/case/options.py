@@ -10,11 +10,14 @@ from typing import Any, get_args
 from gradcheck.case.expectation import Expectation
 from gradcheck.case.points import DTYPES
 from gradcheck.causes.summary import Effort, Mode
+from gradcheck.checking.verdict import Precision
 
 MOST_SEED = 2**32 - 1
 
 
-def validate(order: Any, mode: Any, seed: Any, rtol: Any, points: Any, dtypes: Any, expect: Any, effort: Any) -> None:
+def validate(
+    order: Any, mode: Any, seed: Any, rtol: Any, points: Any, dtypes: Any, expect: Any, effort: Any, precision: Any
+) -> None:
     """Accept the options of `gradcheck.check`.
 
     Raises:
@@ -26,6 +29,7 @@ def validate(order: Any, mode: Any, seed: Any, rtol: Any, points: Any, dtypes: A
     one_of("mode", mode, get_args(Mode))
     one_of("expect", expect, get_args(Expectation))
     one_of("effort", effort, get_args(Effort))
+    one_of("precision", precision, get_args(Precision))
     if not 0 <= whole("seed", seed, "a whole number from 0 to 2**32 − 1") <= MOST_SEED:
         raise ValueError(f"seed must be a whole number from 0 to 2**32 − 1, not {seed!r}")
     if whole("points", points, "a whole number of at least 1") < 1:

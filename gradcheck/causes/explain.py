@@ -15,7 +15,7 @@ from gradcheck.backends.base import Array, Spot, Step
 from gradcheck.causes.edges import EXACT_TO, Cause, Edge, Mistake, Unexplained, summed
 from gradcheck.causes.lines import NOWHERE, Place, place_of
 from gradcheck.causes.search import SCREEN, found_causes
-from gradcheck.checking.arrays import wide
+from gradcheck.checking.arrays import SMALLEST, wide
 from gradcheck.checking.graph import Graph, dead_steps
 from gradcheck.checking.problem import Reruns
 from gradcheck.checking.tape import Tape
@@ -72,14 +72,16 @@ def wrong_of(
     for k, (right, given, round_off) in enumerate(zip(truth, zip(*gradients, strict=True), rounding, strict=True)):
         gradient = np.stack([0 * right[0] if g is None else wide(g) for g in given])
         error, rounded = gradient - right, 0.0 if round_off is None else float(round_off.max(initial=0))
-        bar = rounded + EXACT_TO * float(abs(error).max(initial=0)) or 1.0
+        bar = rounded + EXACT_TO * float(abs(error).max(initial=0)) or SMALLEST["float64"]
         digits = float(np.log10(np.maximum(abs(error[:draws]) / bar, 1.0)).sum())
         wrong = error[:draws].size >= LEAST_NUMBERS and LEAST_DIGITS <= digits < np.inf
+        if not wrong:  # rounding is not measured where both agree to many digits
+            bar = rounded + EXACT_TO * float(abs(right).max(initial=0)) or SMALLEST["float64"]
         factor = np.vdot(right, error) / np.vdot(right, right)
         scaled = wrong and bool((abs(error - factor * right) <= SCREEN * abs(error).max()).all())
         claim.gradients.append(gradient)
         claim.errors.append(error[0])
-        claim.bars.append(bar if wrong else rounded or 1.0)
+        claim.bars.append(bar)
         claim.wrong.extend([k] * wrong)
         claim.scaled.extend([k] * scaled)
     return claim

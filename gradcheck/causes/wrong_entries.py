@@ -234,7 +234,7 @@ def by_columns(prober: Prober, probe: Probe, budget: float) -> Named:
 
 
 def wrong_columns(prober: Prober, number: int, like: Probe) -> Iterator[Entry]:
-    """Every entry of the Jacobian of one input on which backward and the differences disagree by more than the bound."""
+    """Every entry of the Jacobian of one input on which backward and the differences differ by more than the bound."""
     point, noise = prober.point, like.derivative.noise
     x, xp = point.x[number], module_of(point.x[number])
     rows = [point.vjp(point.outputs.unit(k))[number].reshape(-1) for k in range(point.outputs.vector.size)]

@@ -10,6 +10,7 @@ import numpy as np
 
 from gradcheck.checking.arrays import FLOAT32, SMALLEST, Array, module_of, spacing
 from gradcheck.checking.cotangents import even_weights
+from gradcheck.checking.own_precision import opaque_bound
 from gradcheck.checking.point import Point
 from gradcheck.checking.problem import Observation
 from gradcheck.foreign import text_of
@@ -118,11 +119,13 @@ class Contracts:
     def rounding(self, cotangent: Array) -> list[float]:
         """Per moved input, how far an entry of the gradient may be off by rounding at most.
 
-        Where nothing is seen of a backward it may round to the dtype that the inputs were given in, or to float32.
+        Where nothing is seen of a backward it may round, to the dtype that the inputs were given in or to float32,
+        terms as large as the outputs over the inputs: of a gradient that cancels nothing else is left.
         """
         if self.at.opaque:
             coarsest = max([FLOAT32, *(spacing(self.at.problem.inputs[k]) for k in self.at.moved)])
-            return [LINEARITY_UNITS / 16 * coarsest * float(abs(g).max(initial=0)) for g in self.at.vjp(cotangent)]
+            terms, found = cotangent * self.at.outputs.vector, self.at.vjp(cotangent)
+            return [opaque_bound(x, terms, g, coarsest) for x, g in zip(self.at.x, found, strict=True)]
         measured = self.at.measured_claim(cotangent, self.random)
         measured.draw()
         return [float(bound.max(initial=0.0)) for bound in measured.bounds()]
@@ -171,9 +174,14 @@ def same(a: Array | None, b: Array | None) -> bool:
         return a is None and b is None
     if a.shape != b.shape:
         return False
-    if bool(((a == b) | ((a != a) & (b != b))).all()):
+    equal = (a == b) | ((a != a) & (b != b))
+    if bool(equal.all()):
         return True
-    return a.dtype.kind in "fcV" and close(a, b, 1.0, None)
+    if a.dtype.kind not in "fcV":
+        return False
+    infinite = equal & ~(abs(a) < np.inf)  # where both are, they leave the rest to compare
+    first, second = (module_of(v).where(infinite, v.dtype.type(0), v) for v in (a, b))
+    return close(first, second, 1.0, None)
 
 
 def close(whole: Any, part: Any, factor: float, rest: Any, rounding: float = 0.0) -> bool:

@@ -24,7 +24,6 @@ def by_perturbation(
         if not t and point.tape is not None:
             known = [point.outputs.arrays[k] for k in point.outputs.active], point.tape.choices
 
-
         def compute(change: Change, there: Sequence[Array] = there) -> list[Array]:
             inputs = [x.copy() for x in there]
             for x in inputs:  # what an operation computes from them inside is rounded as well, as in an elimination
@@ -108,8 +107,8 @@ float32 (2^-23), which is constant between close values."""
 
 
 def from_close_values(line: Line, thoroughly: bool) -> Array:
-    """A bound of the rounding error of every row. `thoroughly` from both sides, finer structure than 2^-15 of the inputs'
-    scale counting as rounding too."""
+    """A bound of the rounding error of every row. `thoroughly`: from both sides, finer structure than 2^-15 of the
+    inputs' scale counting as rounding too."""
     xp = module_of(line.outputs)
     signs = (1.0, -1.0) if thoroughly else (1.0,)
     noise = of_both([near(line, sign) for sign in signs])

@@ -1,5 +1,5 @@
-"""Is a gradient computed well? In the dtypes that the layer itself computes in, casts and all, it may lose no more digits
-than automatic differentiation does there, and than its own operations round."""
+"""Is a gradient computed well? In the dtypes that the layer itself computes in, casts and all, it may lose no more
+digits than automatic differentiation does there, and than its own operations round."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from gradcheck.checking.arrays import EPSILON, Array, distance, module_of, spacing
+from gradcheck.checking.arrays import EPSILON, Array, distance, module_of
 from gradcheck.checking.cotangents import even_weights
 from gradcheck.checking.outputs import Outputs
 from gradcheck.checking.point import SUM_OF_OUTPUTS, Entry, Point
@@ -32,8 +32,8 @@ as large as the outputs, each rounded."""
 
 
 def wrong_in_own_precision(point: Point, random: np.random.Generator, rtol: float) -> tuple[list[Entry], str]:
-    """The entries of the gradient of a random sum of the outputs in which the layer's own backward, in the dtypes that it
-    was given, loses more digits than it may; and the dtype that it computes in.
+    """The entries of the gradient of a random sum of the outputs in which the layer's own backward, in the dtypes that
+    it was given, loses more digits than it may; and the dtype that it computes in.
 
     None if it computes in nothing but double precision, or if its outputs do not fit its dtype.
     """
@@ -44,7 +44,7 @@ def wrong_in_own_precision(point: Point, random: np.random.Generator, rtol: floa
     outputs = Outputs(
         problem.forward(inputs) if problem.outputs is None else list(problem.outputs), point.outputs.active
     )
-    epsilon = max(spacing(inputs[k]) for k in point.moved)
+    epsilon = max(EPSILON[name] for name in (*point.casts, *(inputs[k].dtype.name for k in point.moved)))
     if tape is not None:
         epsilon = max(epsilon, tape.coarsest)
     name = next(n for n, e in EPSILON.items() if e == epsilon)
@@ -57,10 +57,10 @@ def wrong_in_own_precision(point: Point, random: np.random.Generator, rtol: floa
     claimed = point.of_moved(problem.vjp(inputs, parts))
     if tape is not None:
         right = point.of_moved(tape.gradient(parts))
-        bounds = by_perturbation(point, tape, parts, claimed, right, epsilon, random)
+        bounds = by_perturbation(point, tape, parts, right, epsilon, random)
     else:
         right = point.vjp(cotangent)
-        bounds = [opaque_bound(point, number, outputs.vector * cotangent, g, epsilon) for number, g in enumerate(right)]
+        bounds = [opaque_bound(point.x[k], outputs.vector * cotangent, g, epsilon) for k, g in enumerate(right)]
     wrong = []
     for number, (c, t, bound) in enumerate(zip(claimed, right, bounds, strict=True)):
         bar = float(limits.smallest_normal) + bound + rtol * abs(t)
@@ -75,7 +75,6 @@ def by_perturbation(
     point: Point,
     tape: Tape,
     cotangents: Sequence[Array | None],
-    claimed: Sequence[Array],
     right: Sequence[Array],
     epsilon: float,
     random: np.random.Generator,
@@ -84,14 +83,18 @@ def by_perturbation(
     reruns, inputs = point.problem.reruns, list(point.problem.inputs)
     assert reruns is not None
     choices: list[Array] = []
-    reruns.gradients(inputs, cotangents, noting(choices), own=True)
-    own: list[Any] = [0.0 for _ in claimed]
-    by_tape: list[Any] = [0.0 for _ in claimed]
+    plain = point.of_moved(reruns.gradients(inputs, cotangents, noting(choices), own=True))
+    own: list[Any] = [0.0 for _ in right]
+    by_tape: list[Any] = [0.0 for _ in right]
     for _ in range(DRAWS):
         point.spent.on(evaluations=1, vjps=1)
         change = perturbing(EPSILONS * epsilon, random, choices)
         moved = point.of_moved(reruns.gradients(inputs, cotangents, change, own=True))
-        own = [np.maximum(o, distance(m, c)) for o, m, c in zip(own, moved, claimed, strict=True)]
+        # no rounding explains a gradient that is not finite
+        own = [
+            np.maximum(o, module_of(p).where(np.isfinite(p), distance(m, p), 0.0))
+            for o, m, p in zip(own, moved, plain, strict=True)
+        ]
         change = perturbing(EPSILONS * epsilon, random, tape.choices)
         again = reruns.recording(inputs, change, own=True)
         assert again is not None
@@ -104,18 +107,24 @@ def by_perturbation(
     ]
 
 
-def opaque_bound(point: Point, number: int, terms: Array, right: Array, epsilon: float) -> Any:
-    """The same for one moved input where nothing sees the operations."""
-    x = point.x[number]
-    scale = float(abs(x).max(initial=0.0))
-    largest = float(abs(terms).max(initial=0.0))
+def opaque_bound(x: Array, terms: Array, gradient: Array, epsilon: float) -> float:
+    """How far the gradient of a sum of some terms may be off for one input, where nothing sees the operations."""
+    scale, largest = float(abs(x).max(initial=0.0)), float(abs(terms).max(initial=0.0))
     natural = max(largest / scale if scale else 0.0, min(largest, 1.0))
-    return epsilon * (OPAQUE * float(abs(right).max(initial=0.0)) + OF_OUTPUTS * natural)
+    return epsilon * (OPAQUE * float(abs(gradient).max(initial=0.0)) + OF_OUTPUTS * natural)
 
 
-def digits(entries: Sequence[Entry], epsilon: float) -> tuple[int, int]:
-    """How many decimal digits are lost in the worst of some entries, and how many its dtype has."""
-    known = round(-np.log10(epsilon))
+def told(point: Point, entries: Sequence[Entry], name: str) -> str:
+    """How many decimal digits are lost in the worst of some entries, of how many that a dtype has."""
     errors = [abs(e.analytic - e.numeric) / abs(e.numeric) for e in entries if e.numeric]
-    worst = min(max([e for e in errors if e == e], default=1.0), 1.0)
-    return min(known, max(1, round(known + np.log10(worst)) if worst else 1)), known
+    left_out = point.reruns.left_out if point.reruns is not None else set[str]()
+    casts = sorted(cast for cast in left_out if EPSILON[cast] > EPSILON[name])
+    text = digits(max([e for e in errors if e == e], default=1.0), name)
+    return f"{text}, with casts to {', '.join(casts)}" if casts else text
+
+
+def digits(error: float, name: str) -> str:
+    """How many decimal digits a relative error leaves, of how many that a dtype has."""
+    known = round(-np.log10(EPSILON[name]))
+    lost = min(max(round(known + np.log10(error)), 1), known) if error else 1
+    return f"right, but {lost} of {known} digits are lost in {name}"

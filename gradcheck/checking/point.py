@@ -76,13 +76,22 @@ class Point:
         self.reruns = problem.reruns
         """None where casts cannot be left out, as nothing sees them or the layer does not work without."""
         self.opaque = problem.reruns is None
-        """Whether values are handed to code that nothing sees, so that its rounding cannot be measured by changing results."""
+        """Whether values are handed to code that nothing sees: its rounding cannot be measured by changing results."""
         self.raised = ""
         """What the layer raised at points nearby, if it did."""
+        self.loose = False
+        """Whether rounding to float32 is granted, to see whether that is all that is wrong."""
         self.held: Sequence[Array] = ()
         """Masks of the elements that stay as they are, one per moved input; none if all move."""
         self.inputs = [wide(x) for x in problem.inputs]
+        before = set(problem.reruns.left_out) if problem.reruns is not None else set[str]()
+        if problem.reruns is not None:
+            problem.reruns.left_out.clear()
         self.outputs = Outputs.of(self.first_outputs())
+        self.casts = frozenset(self.reruns.left_out if self.reruns is not None else ())
+        """The dtypes of the casts that forward makes."""
+        if problem.reruns is not None:
+            problem.reruns.left_out |= before
         self.x = [self.inputs[k] for k in self.moved]
         """The inputs that are moved."""
         self.epsilon = max((spacing(self.inputs[k]) for k in self.moved), default=EPSILON["float64"])
@@ -120,6 +129,11 @@ class Point:
         return all(spacing(self.problem.inputs[k]) == EPSILON["float64"] for k in self.moved)
 
     @property
+    def may_round(self) -> bool:
+        """Whether what nothing sees may round to float32."""
+        return self.loose or not self.given_in_float64
+
+    @property
     def nothing_to_check(self) -> str:
         """Why there is no gradient to check, if so."""
         if not self.moved:
@@ -133,7 +147,7 @@ class Point:
     def beside(self, moved: Sequence[Array]) -> Point:
         """The same function at another point."""
         there = Point(replace(self.problem, inputs=self.at(moved), outputs=None, observe=None), self.spent)
-        there.held = self.held
+        there.held, there.loose = self.held, self.loose
         return there
 
     def at(self, moved: Sequence[Array]) -> list[Array]:
@@ -236,7 +250,7 @@ class Point:
             return True
         measured = Measured(lambda c: self.compute(self.inputs, c), self.epsilon, np.random.default_rng(0))
         measured.draw()
-        rows = zip(outputs, measured.plain, measured.bounds(), strict=True)
+        rows = zip(outputs, plain, measured.bounds(), strict=True)
         return all(bool((distance(wide(a), wide(b)) <= bound).all()) for a, b, bound in rows)
 
     @property

@@ -1,9 +1,9 @@
 """Precision as the second axis: a mistake does not depend on it, rounding does.
 
-A quantity is computed as it is, and again with the result of every operation that rounds multiplied by 1 ± `size`, signs
-at random (Monte Carlo arithmetic at a virtual precision: Parker 1997; Verificarlo: Denis, de Oliveira Castro and Petit
-2016). What that changes, scaled down to the dtype's own epsilon, is what rounding makes of the quantity: cancellation,
-saturation and the size of intermediates are in it, as what is perturbed is what is rounded.
+A quantity is computed as it is, and again with the result of every operation that rounds multiplied by 1 ± `size`,
+signs at random (Monte Carlo arithmetic at a virtual precision: Parker 1997; Verificarlo: Denis, de Oliveira Castro and
+Petit 2016). What that changes, scaled down to the dtype's own epsilon, is what rounding makes of the quantity:
+cancellation, saturation and the size of intermediates are in it, as what is perturbed is what is rounded.
 
 Choices are no rounding: a perturbed run takes the comparisons, orders and integers of the plain one.
 """
@@ -24,15 +24,20 @@ SIZES = {EPS: 2.0**-34, FLOAT32: 2.0**-13, EPSILON["float16"]: 2.0**-6, EPSILON[
 """By the epsilon of the coarsest dtype of a computation, how large perturbations are: far above epsilon, so that
 rounding does not show beside them, and far below 1, so that a result responds in proportion."""
 MARGIN = 16.0
-"""How many times the response to perturbations of one epsilon is granted. A rounding is 0.29 epsilon in the mean square,
-so this is 55 of its standard deviations: room for one entry's two responses that are small by chance (fewer than one in
-1,000 is small by a factor of 55 in both), and for operations that are off by some epsilon (tanh, erf)."""
+"""How many times the response to perturbations of one epsilon is granted. A rounding is 0.29 epsilon in the mean
+square, so this is 55 of its standard deviations: room for one entry's two responses that are small by chance (fewer
+than one in 1,000 is small by a factor of 55 in both), and for operations that are off by some epsilon (tanh, erf)."""
 OF_RESULT = 4.0
 """Epsilons of the result itself that are granted: its own rounding, and the sums inside one operation."""
-LOST = 0.1
-"""An entry that moves by more than this share of itself responds out of proportion."""
-FINER = 2.0**-10
-"""By how much less such entries are perturbed: of those that 2^-44 moves as much, no more than two digits are known."""
+LOST = {epsilon: size ** (1 / 3) for epsilon, size in SIZES.items()}
+"""An entry that moves by more than this share of itself (0.04 % in float64) has lost two thirds of the digits that were
+not perturbed: it is perturbed by no more than `MARGIN` epsilons as well, as its response may not be in proportion."""
+PROPORTION = 1 / 8
+"""Nothing is known of an entry whose response to these is a larger share of the usual one (in proportion: 2^-14 in
+float64, 2^-6 in float32). What rounding has made of numbers that should be equal moves as much by either (1 / (a − b)),
+and may be off by `MARGIN` times as much."""
+UNKNOWN = 0.1
+"""Nor of one that these move by more than this share of itself: not two digits."""
 
 EXACT = {
     "reshape", "transpose", "broadcast_view", "broadcast_to", "clone", "tile", "flip", "roll", "tril", "triu", "concat",
@@ -45,6 +50,10 @@ STEPS = {"floor", "ceil", "trunc", "round", "sign"}
 """Operations whose floating results are choices."""
 RINGS = {"add", "subtract", "multiply", "sum", "scale", "add_n", "matmul", "cumsum"}
 """Operations that are exact where the result is a whole number, or nearly always so."""
+
+VJP = "vjp of "
+"""Starts the names of the products that flow back. Where one underflows, what it is multiplied with later may have been
+as large; of products a structural zero may move as well, as what follows is linear."""
 
 
 def chooses(name: str, out: Array) -> bool:
@@ -75,14 +84,17 @@ def perturbing(size: float, random: np.random.Generator, choices: Sequence[Array
         elif not out.flags.writeable:
             return
         elif out.dtype.name in EPSILON and not (name in EXACT or (name == "abs" and out.dtype.kind != "c")):
-            perturb(out, size, random, name in RINGS)
+            perturb(out, size, random, name in RINGS, name.startswith(VJP))
 
     return change
 
 
-def perturb(array: Array, size: float, random: np.random.Generator, but_whole: bool = False) -> None:
-    """Multiply every element, of complex ones both parts, by 1 ± size in place; `but_whole` numbers stay. Sizes are drawn
-    from a half to one and a half: those of one size would cancel in a product."""
+def perturb(
+    array: Array, size: float, random: np.random.Generator, but_whole: bool = False, zeros: bool = False
+) -> None:
+    """Multiply every element, of complex ones both parts, by 1 ± size in place; `but_whole` numbers stay, and `zeros`
+    move as the smallest numbers do. Sizes are drawn from a half to one and a half: those of one size would cancel in a
+    product."""
     real = array.view(array.real.dtype) if array.dtype.kind == "c" and array.ndim else array
     drawn = random.uniform(-1, 1, real.shape)
     signs = module_of(real).asarray(drawn + np.copysign(0.5, drawn))
@@ -90,7 +102,7 @@ def perturb(array: Array, size: float, random: np.random.Generator, but_whole: b
     if but_whole:
         moves = moves * (real != np.rint(real))
     # below the smallest normal number the spacing of numbers does not shrink
-    moved = real * (1 + moves) + (real != 0) * signs * (size * SMALLEST[real.dtype.name])
+    moved = real * (1 + moves) + ((real != 0) | zeros) * signs * (size * SMALLEST[real.dtype.name])
     real[...] = module_of(real).where(np.isfinite(real), moved, real)
 
 
@@ -118,14 +130,14 @@ class Measured:
         self.responses: list[Any] = [0.0 for _ in self.plain]
         """The largest change of every entry so far."""
         self.finer: list[Any] = [0.0 for _ in self.plain]
-        """The same of perturbations smaller by `FINER`."""
+        """The same of perturbations by `MARGIN` epsilons."""
 
     def draw(self) -> None:
         """Perturb once more. Entries that respond out of proportion, as they hold fewer digits than are perturbed, are
         perturbed by less."""
         self.responses = self.perturbed(SIZES[self.epsilon], self.responses)
         if any(bool(lost.any()) for lost in self.lost()):
-            self.finer = self.perturbed(SIZES[self.epsilon] * FINER, self.finer)
+            self.finer = self.perturbed(MARGIN * self.epsilon, self.finer)
 
     def perturbed(self, size: float, before: Sequence[Any]) -> list[Any]:
         """The largest change of every entry, so far and with one more run."""
@@ -144,22 +156,24 @@ class Measured:
         size = xp.where(np.isfinite(size), size, 0.0)
         if plain.ndim and plain.shape[-1] > 1:
             response = np.maximum(response, size * usual(response, size))
-        response = response / SIZES[self.epsilon]
+        bound = MARGIN * self.epsilon / SIZES[self.epsilon] * response
         if bool(lost.any()):
-            nothing = finer > LOST * (size + SMALLEST["float64"])  # too few digits for any bound
-            own = xp.where(nothing & (not absolute), np.inf, finer / (SIZES[self.epsilon] * FINER))
-            response = xp.where(lost, np.maximum(response, own), response)
-        return MARGIN * self.epsilon * response + OF_RESULT * self.epsilon * (size + SMALLEST["float64"])
+            odd = finer > PROPORTION * response
+            nothing = odd | (finer > UNKNOWN * (size + SMALLEST["float64"]))
+            own = xp.where(nothing & (not absolute), np.inf, finer * xp.where(odd, MARGIN, 1.0))
+            known = xp.where(response < np.inf, bound, 0.0)  # by so much it may leave the domain
+            bound = xp.where(lost, np.maximum(known, own), bound)
+        return bound + OF_RESULT * self.epsilon * (size + SMALLEST["float64"])
 
     def lost(self) -> list[Array]:
         """Per array, the entries that respond out of proportion."""
-        return [r > LOST * abs(p) for p, r in zip(self.plain, self.responses, strict=True)]
+        return [r > LOST[self.epsilon] * abs(p) for p, r in zip(self.plain, self.responses, strict=True)]
 
 
 def usual(response: Array, size: Array) -> Array:
     """Per row the median of the relative responses, those of lost entries left out; 0 where all are."""
     xp = module_of(response)
-    relative = xp.sort(xp.where(response <= LOST * size, response / xp.where(size > 0, size, 1.0), np.inf), axis=-1)
+    relative = xp.sort(xp.where(response <= UNKNOWN * size, response / xp.where(size > 0, size, 1.0), np.inf), axis=-1)
     known = (relative < np.inf).sum(axis=-1, keepdims=True)
     middle = xp.take_along_axis(relative, xp.maximum((known - 1) // 2, 0), axis=-1)
     return xp.where(known > 0, middle, 0.0)

@@ -65,6 +65,12 @@ class Probe:
         return None if self.comparison is None else self.comparison.wrong
 
     @property
+    def by_tape(self) -> bool:
+        """Whether the tape says what the gradient is here."""
+        tells = {Decision.BY_TAPE, Decision.PASS if self.wrong is None else Decision.FAIL}
+        return self.heard is not None and self.decision in tells
+
+    @property
     def decision(self) -> Decision:
         """See `decide`."""
         return decide(self.claim, self.seen, self.heard)
@@ -74,7 +80,7 @@ class Probe:
         """The outputs of which an error of `POWER` would not have shown, though they are not constant."""
         found = self.derivative
         size = np.maximum(abs(found.both.value), found.nearby)
-        return ~(found.both.bar <= POWER * size) & (size > 0)
+        return ~(found.both.bar <= POWER * size) & ((size > 0) | ~(found.both.bar < np.inf))
 
     @property
     def error(self) -> float:
@@ -166,8 +172,7 @@ class Prober:
         line, point = scan.line, self.point
         noise = None
         if point.tape is not None or not point.opaque:
-            reach = RATIO ** (USUAL if whole else PERTURBED_STEPS)[-1]
-            noise = by_perturbation(point, line.direction, reach, self.random)
+            noise = by_perturbation(point, line.direction, RATIO ** PERTURBED_STEPS[-1], self.random)
         if noise is None or point.opaque:
             return from_close_values(line, whole)
         if line.weights is None:
@@ -233,7 +238,7 @@ class Prober:
         if not bool(used.any()):
             bar = np.inf
         allowed = self.rtol * max(abs(value), abs(claim.value))
-        if self.point.opaque and not self.point.given_in_float64:
+        if self.point.opaque and self.point.may_round:
             allowed += LOW_PRECISION * claim.size
         gap = root(weight * derivative.gap)  # there is no kink in all outputs at once
         return Seen(value, bar, root(weight * derivative.nearby), gap, allowed if allowed < np.inf else 0.0)

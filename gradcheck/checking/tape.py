@@ -12,7 +12,7 @@ from functools import cached_property
 from gradcheck.backends.base import Array, Recording
 from gradcheck.checking.graph import Graph
 from gradcheck.checking.kinked_operations import kinks
-from gradcheck.checking.precision import Change
+from gradcheck.checking.precision import VJP, Change
 from gradcheck.foreign import described
 
 
@@ -48,7 +48,7 @@ def perturbed_gradient(graph: Graph, cotangents: Sequence[Array | None], change:
     for step, _, pulled in graph.walk(pending):
         for k, (position, number, cotangent) in enumerate(pulled):
             fresh = cotangent.copy()  # an addition hands the same array to both of its inputs
-            change(f"vjp of {step.name}" if step.name not in LINEAR else step.name, fresh, -1)
+            change(VJP + step.name if step.name not in LINEAR else step.name, fresh, -1)
             pulled[k] = position, number, fresh
     return graph.filled(pending)
 

@@ -28,7 +28,7 @@ sees: what is computed there is not perturbed."""
 CONSTANTS = 4.0
 """Epsilons of float32 by which constants of a layer in float32 or less may be off: a few of them in a row."""
 HEARD = 0.5
-"""A tape of whose gradient more than this share is rounding (a chaotic recurrence) is not heard."""
+"""A tape of whose whole gradient more than this share is rounding (a chaotic recurrence) is not heard."""
 
 
 @dataclass
@@ -38,17 +38,21 @@ class Comparison:
     claimed: Sequence[Array]
     taped: Sequence[Array]
     bounds: Sequence[Array] = ()
-    """How far both may be apart by rounding; none where they agree without measuring it."""
+    """How far both may be apart by rounding, inf where no digit is known; none where they agree without measuring."""
+    absolute: Sequence[Array] = ()
+    """The same, finite where no digit is known as well."""
     wrong: Sequence[Array] | None = None
     """The entries in which both differ by more; None if there are none."""
     unsure: Sequence[Array] | None = None
     """The entries in which both differ by less, where an error of `POWER` would not show; None if there are none."""
+    rounding: float = 0.0
+    """How much of the whole gradient may be rounding, every element moved by its scale."""
 
     @property
     def blank(self) -> bool:
         """Whether of some input's gradient no entry is known to any digit."""
         rows = zip(self.claimed, self.taped, self.bounds, strict=False)
-        return any(c.size and bool((b >= np.maximum(abs(c), abs(t))).all()) for c, t, b in rows)
+        return any(c.size and bool((b >= np.fmax(abs(c), abs(t))).all()) for c, t, b in rows)
 
     def heard(self, direction: Masks) -> Heard | None:
         """What the tape says of the projection on a direction; None where its gradient is mostly rounding."""
@@ -56,11 +60,11 @@ class Comparison:
         value = sum(float(part.real.sum()) for part in parts)
         if not self.bounds:
             return Heard(value, rejects=False)
-        bound = sum(
-            float(abs(shares(b, d)).sum()) for b, d in zip(self.bounds, direction, strict=True) if d is not None
-        )
-        if not bound <= HEARD * sum(float(abs(part).sum()) for part in parts) and self.wrong is None:
+        if self.wrong is None and not self.rounding <= HEARD:
             return None
+        bound = sum(
+            float(abs(shares(b, d)).sum()) for b, d in zip(self.absolute, direction, strict=True) if d is not None
+        )
         return Heard(value, self.wrong is not None, bound)
 
 
@@ -94,23 +98,41 @@ def compare(point: Point, cotangent: Array, claimed: Sequence[Array], masks: Mas
         )
 
     for _ in draws(measured, MOST_DRAWS, clear):
-        both = zip(*(m.bounds() for m in measured), doubted, taped, strict=True)
-        bounds = [module_of(d).where(d, a + b + rtol * abs(t), 0.0) for a, b, d, t in both]
+        of_claim, of_tape = (m.bounds() for m in measured)
+        # a claim that is not finite has no digits to lose: only the tape may be unknown there
+        of_claim = [module_of(c).where(np.isfinite(c), b, 0.0) for c, b in zip(claimed, of_claim, strict=True)]
+        both = zip(of_claim, of_tape, doubted, taped, strict=True)
+        bounds = [module_of(d).where(d, np.fmax(a + b + rtol * abs(t), a + b), 0.0) for a, b, d, t in both]
         if point.reruns is not None and point.reruns.leaks:
             bounds = [b + UNSEEN_OPERATIONS * point.epsilon * size for b, size in zip(bounds, largest, strict=True)]
         bounds = [b + constants(point) * size for b, size in zip(bounds, largest, strict=True)]
         wrong = [d & ~(distance(c, t) <= b) for d, c, t, b in zip(doubted, claimed, taped, bounds, strict=True)]
     unsure = [
-        d & ~w & (b > POWER * np.maximum(abs(c), abs(t)))
+        d & ~w & (b > POWER * np.fmax(abs(c), abs(t)))
         for d, w, b, c, t in zip(doubted, wrong, bounds, claimed, taped, strict=True)
     ]
-    return Comparison(claimed, taped, bounds, wrong if some(wrong) else None, unsure if some(unsure) else None)
+    of_claim, of_tape = (m.bounds(absolute=True) for m in measured)
+    finite = [a + b for a, b in zip(of_claim, of_tape, strict=True)]
+    absolute = [module_of(b).where(b < np.inf, b, f) for b, f in zip(bounds, finite, strict=True)]
+    found_wrong, found_unsure = (mask if some(mask) else None for mask in (wrong, unsure))
+    rounding = share_of_rounding(point, taped, bounds)
+    return Comparison(claimed, taped, bounds, absolute, found_wrong, found_unsure, rounding)
+
+
+def share_of_rounding(point: Point, taped: Sequence[Array], bounds: Sequence[Array]) -> float:
+    """How much of gradients may be rounding, every element moved by its scale."""
+    whole = lost = 0.0
+    for t, b, scale in zip(taped, bounds, point.scales, strict=True):
+        size = scale * module_of(t).where(np.isfinite(t), abs(t), 0.0)
+        whole += float(size.sum())
+        lost += float(np.minimum(size, scale * b).sum())
+    return lost / whole if whole else np.inf
 
 
 def constants(point: Point) -> float:
-    """The rounding of constants that either side may hold in a dtype of fewer digits (a table, 0.1), where the layer was
-    given such inputs or casts to such dtypes; relative to the largest entry."""
-    return CONSTANTS * FLOAT32 if point.casts_left_out or not point.given_in_float64 else 0.0
+    """The rounding of constants that either side may hold in a dtype of fewer digits (a table, 0.1), where the layer
+    was given such inputs or casts to such dtypes; relative to the largest entry."""
+    return CONSTANTS * FLOAT32 if point.casts_left_out or point.may_round else 0.0
 
 
 def some(masks: Sequence[Array]) -> bool:

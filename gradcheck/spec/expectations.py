@@ -100,6 +100,11 @@ class Expect(Format):
         "cotangent unchanged of a function in steps; it is zero; or it is unchecked. By default matches for a layer "
         "with a differentiable input, else unchecked.",
     )
+    precision: Literal["strict", "loose"] = Field(
+        default="strict",
+        description="loose: a backward that is right but loses digits, as one that computes in float32 in a layer of "
+        "float64, is let pass, and marked.",
+    )
     differs: Differs | None = Field(default=None, description="What `gradient: differs` must be found to be.")
     grads: dict[str, Numbers | None] = Field(default={}, description="Input → its documented gradient; null for none.")
     cotangent: Numbers | None = Field(default=None, description="Cotangent that belongs to grads; by default ones.")

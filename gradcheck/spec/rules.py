@@ -267,14 +267,13 @@ def _check_expect(
 
 def _conflicts(expect: Node, scenario: Node, differentiable: bool) -> Iterator[tuple[Node, str, str]]:
     """Expectations that cannot hold together, or not for this scenario: (key, message, help)."""
-    verdict, order = expect.string("gradient"), expect.get("order")
-    second = order is not None and order.value == 2
+    verdict = expect.string("gradient")
     asking = [
         (name, f"{name}: {value.text}" if value.kind == "scalar" else name)
         for name, (_, value) in expect.entries.items()
         if (name == "gradient" and verdict not in (None, "unchecked"))
         or (name in ("grads", "differs") and value.entries)
-        or (name == "order" and second)
+        or (name, value.value) in (("order", 2), ("precision", "loose"))
     ]
     if "raises" in expect.entries:
         for name, shown in asking:
@@ -293,9 +292,10 @@ def _conflicts(expect: Node, scenario: Node, differentiable: bool) -> Iterator[t
         help = "write 'gradient: differs', or remove one of the two"
         message = f"'differs' tells how a gradient differs, 'gradient: {verdict}' says otherwise"
         yield expect.entries["differs"][0], message, help
-    if second and verdict == "unchecked":
-        help = "remove one of the two"
-        yield expect.entries["order"][0], "'order: 2' asks for a check, 'gradient: unchecked' for none", help
+    for name, shown in asking:
+        if name in ("order", "precision") and verdict == "unchecked":
+            message = f"'{shown}' asks for a check, 'gradient: unchecked' for none"
+            yield expect.entries[name][0], message, "remove one of the two"
     if "cotangent" in expect.entries and "grads" not in expect.entries:
         help = "add the gradients that belong to it, or remove it"
         yield expect.entries["cotangent"][0], "'cotangent' is of no use without 'grads'", help

@@ -27,7 +27,18 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "engine"), str(Path(__file__).resolve().parent)]
 
-from causes_layers import attention, gates, losses, masks, norms, products, recurrent, shapes, similarities  # noqa: E402
+from causes_layers import (  # noqa: E402
+    attention,
+    gates,
+    losses,
+    masks,
+    norms,
+    plain,
+    products,
+    recurrent,
+    shapes,
+    similarities,
+)
 from causes_layers.cases import Case, Mistake  # noqa: E402
 from causes_layers.nonsense import SCALARS, nonsense  # noqa: E402
 
@@ -35,7 +46,7 @@ import gradcheck  # noqa: E402
 import pylayer.paddle as paddle  # noqa: E402
 from gradcheck.result import Status  # noqa: E402
 
-TOPICS = (norms, attention, recurrent, losses, similarities, products, gates, masks, shapes)
+TOPICS = (plain, norms, attention, recurrent, losses, similarities, products, gates, masks, shapes)
 CASES = [case for topic in TOPICS for case in topic.CASES]
 LINE, WHOLE, WRONG, OTHER, SILENT, MISSED = OUTCOMES = (
     "right line",

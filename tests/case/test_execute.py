@@ -136,6 +136,16 @@ def test_an_output_without_elements_is_not_green(run: Run) -> None:
     assert (result.status, result.message[:21]) == (Status.INCONCLUSIVE, "nothing was checked: ")
 
 
+def test_a_backward_that_loses_digits_passes_where_that_is_expected(run: Run) -> None:
+    narrow = TANH.replace("dy * (1 - y * y)", "(dy * (1 - y * y)).astype('float32').astype(dy.dtype)")
+    result = run("layer", narrow, X)
+    assert (result.status, [d.code for d in result.diagnosis]) == (Status.FAIL, ["GC113"])
+    result = run("layer", narrow, X, "expect: {precision: loose}")
+    assert result.status is Status.PASS
+    assert result.gradient is not None
+    assert "digits are lost in float64, with casts to float32" in result.gradient.marks[0]
+
+
 def test_the_second_order_is_checked_on_request(run: Run) -> None:
     detached = TANH.replace("dy * (1 - y * y)", "dy * (1 - y * y).detach()")
     assert run("layer", TANH, X, "expect: {order: 2}").status is Status.PASS

@@ -120,27 +120,38 @@ def cast_norm_vjp(x: np.ndarray, w: np.ndarray, y: Any, g: np.ndarray) -> tuple[
     return -r * (d - d.mean(-1, keepdims=True) - h * (d * h).mean(-1, keepdims=True)), -(g * h).sum(0)
 
 
+def taken_out(forward: Any) -> Any:
+    """The same function by way of Python's numbers, which nothing records."""
+    return lambda *arrays: forward(*(np.array(v.tolist(), v.dtype) for v in arrays))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_cause_is_told_in_the_precision_of_the_layer(seed: int) -> None:
+    r = np.random.default_rng(seed)
+    layer = numpy_layer(taken_out(lambda x, w: cast_norm(x) * w), cast_norm_vjp)
+    found = gradcheck.check(layer, r.normal(size=(4, 8)), r.normal(size=8), seed=seed)
+    assert len(found.diagnosis) == 2
+    assert all("the sign is wrong" in d.text for d in found.diagnosis)
+
+
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize(
     ("forward", "backward", "inputs", "text"),
     [
-        (np.exp, lambda x, y, g: 1.01 * g * y, lambda r: [r.uniform(-70, -50, 5)], "0.990099 · analytic"),
-        (np.square, lambda x, y, g: -2 * g * x, lambda r: [r.uniform(1e-13, 1e-11, 5)], "the sign is wrong"),
-        (lambda x, w: cast_norm(x) * w, cast_norm_vjp, lambda r: [r.normal(size=(4, 8)), r.normal(size=8)],
-         "the sign is wrong"),
+        (np.exp, lambda x, y, g: 1.01 * g * y, lambda r: r.uniform(-70, -50, 5), "101/100 times"),
+        (np.square, lambda x, y, g: -2 * g * x, lambda r: r.uniform(1e-13, 1e-11, 5), "with the wrong sign"),
     ],
-    ids=["outputs of 1e-26", "outputs of 1e-24", "in float32"],
+    ids=["outputs of 1e-26", "outputs of 1e-24"],
 )  # fmt: skip
-def test_the_cause_is_told_at_the_scale_and_in_the_precision_of_the_layer(
+def test_the_cause_is_told_at_the_scale_of_the_layer(
     forward: Any, backward: Any, inputs: Any, text: str, seed: int
 ) -> None:
-    def without_tape(*arrays: Any) -> Any:
-        return forward(*(np.array(v.tolist(), v.dtype) for v in arrays))
-
     x = inputs(np.random.default_rng(seed))
-    found = gradcheck.check(numpy_layer(without_tape, backward), *x, seed=seed)
-    assert len(found.diagnosis) == len(x)
-    assert all(text in d.text for d in found.diagnosis)
+    (cause,) = gradcheck.check(numpy_layer(forward, backward), x, seed=seed).diagnosis
+    assert text in cause.text
+    # without a record a naive GELU at -8, whose digits are gone, looks the same
+    unseen = gradcheck.check(numpy_layer(taken_out(forward), backward), x, seed=seed)
+    assert unseen.verdict is Status.INCONCLUSIVE
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -91,7 +91,7 @@ def test_every_output_has_a_bar_of_its_own() -> None:
         return y
 
     x = np.array([0.3, 0.4, 1e-6, -1.1])
-    found = look(noisy_first, x)
+    found = look(noisy_first, x, hidden=False)
     assert found.bar[0] > 1
     assert (abs(found.value - 1 + np.tanh(x) ** 2) <= found.bar)[1:].all()
     assert (found.bar[1:] < 1e-9).all()

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from claims import numpy_layer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -79,13 +80,21 @@ def mean_square(x: Any) -> Any:
         (np.exp, lambda x, y, g: g * y.conj(), [COMPLEX]),
         (lambda x: (x * x.conj()).real, lambda x, y, g: 2 * g * x, [COMPLEX]),
         (lambda x, n: x**n, lambda x, n, y, g: (g * n * x ** (n - 1), None), [NORMAL, np.array(3)]),
-        (np.floor, lambda x, y, g: g * 0, [[2.3]]),
     ],
 )
 def test_a_right_backward_passes(forward: Any, backward: Any, inputs: Any) -> None:
     summary = check(forward, backward, *inputs)
     assert (summary.verdict, summary.why) == (Status.PASS, "")
     assert summary.worst_error <= 1
+
+
+def test_in_recorded_code_what_is_small_or_flat_is_told() -> None:
+    """Where nothing sees the operations, both may be what rounding leaves of numbers of size 1."""
+    flat = numpy_layer(np.floor, lambda x, y, g: g * 0)
+    assert gradcheck.check(flat, np.array([2.3])).verdict is Status.PASS
+    for factor, verdict in ((1, Status.PASS), (2, Status.FAIL)):
+        small = numpy_layer(np.exp, lambda x, y, g, factor=factor: factor * g * y)
+        assert gradcheck.check(small, np.array([-50.0])).verdict is verdict
 
 
 def test_a_curve_much_finer_than_the_inputs_scale_has_no_kinks() -> None:
@@ -109,7 +118,6 @@ def without_element_777(x: Any, y: Any, g: Any) -> Any:
         (np.tanh, lambda x, y, g: g * 0, [NORMAL]),
         (np.tanh, lambda x, y, g: None, [NORMAL]),
         (mean_square, lambda x, y, g: 0 * x, [2e-3 * NORMAL]),
-        (np.exp, lambda x, y, g: 2 * g * y, [[-50.0]]),
         (np.matmul, lambda a, b, y, g: (g @ b, a.T @ g), [A, B]),
         (np.exp, lambda x, y, g: g * y, [COMPLEX]),
         (np.tanh, lambda x, y, g: np.roll(g * (1 - y * y), 1), [NORMAL]),
@@ -178,10 +186,14 @@ def test_a_kink_passes_marked_if_the_gradient_lies_between_the_sides() -> None:
     def relu(x: Any) -> Any:
         return np.maximum(x, 0)
 
-    summary = check(relu, lambda x, y, g: g * (x > 0), [0.0, 1.0, -1.0])
+    x = np.array([0.0, 1.0, -1.0])
+    summary = gradcheck.check(numpy_layer(relu, lambda x, y, g: g * (x > 0)), x)
     assert summary.verdict is Status.KINK
     assert "x0[0] (left 0, right 1)" in summary.why
-    assert check(relu, lambda x, y, g: g * np.where(x == 0, 2, x > 0), [0.0, 1.0, -1.0]).verdict is Status.FAIL
+    assert check(relu, lambda x, y, g: g * (x > 0), x).verdict is Status.KINK
+    twice = numpy_layer(relu, lambda x, y, g: g * np.where(x == 0, 2, x > 0))
+    assert gradcheck.check(twice, x).verdict is Status.FAIL
+    assert check(relu, lambda x, y, g: g * np.where(x == 0, 2, x > 0), x).verdict is Status.FAIL
 
 
 def test_a_noisy_forward_is_inconclusive_and_says_so() -> None:
@@ -222,7 +234,7 @@ def test_an_error_in_low_precision_alone_is_found() -> None:
 
     summary = check(np.tanh, backward, NORMAL.astype("float32"))
     assert summary.verdict is Status.FAIL
-    assert [(d.code, d.text) for d in summary.diagnosis] == [("GC113", "right in float64, wrong in float32")]
+    assert [(d.code, d.text) for d in summary.diagnosis] == [("GC113", "right, but 7 of 7 digits are lost in float32")]
 
 
 def test_rounding_errors_of_a_zero_are_no_error_in_low_precision() -> None:
@@ -298,7 +310,7 @@ def test_an_input_of_a_product_is_judged_by_itself_too() -> None:
 
 
 @pytest.mark.parametrize("x", [-15.53, -15.9, 16.04])
-def test_what_hardly_stands_out_of_its_rounding_is_averaged(x: float) -> None:
+def test_what_hardly_stands_out_of_its_rounding_is_not_told_where_no_operation_is_seen(x: float) -> None:
     def judged(factor: float) -> Status:
         def vjp(inputs: Any, cotangents: Any) -> list[Any]:
             y = np.tanh(inputs[0])
@@ -307,7 +319,7 @@ def test_what_hardly_stands_out_of_its_rounding_is_averaged(x: float) -> None:
         problem = Problem(["x"], [np.array([x])], [True], ["out"], lambda i: [np.cos(np.tanh(i[0]))], vjp)
         return check_gradient(problem).verdict
 
-    assert judged(1.0) is Status.PASS
+    assert judged(1.0) is not Status.FAIL
     assert judged(2.0) not in (Status.PASS, Status.KINK)
     assert judged(-1.0) not in (Status.PASS, Status.KINK)
 

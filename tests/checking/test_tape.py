@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from taped import layer, tape_of
+from taped import layer, problem_of, tape_of
 
 import pylayer.paddle as paddle
 from gradcheck.causes.lines import place_of
+from gradcheck.checking.point import Point
 
 X = np.array([0.3, -1.2, 2.5])
 U = np.array([1.0, -2.0, 0.5])
@@ -184,13 +185,15 @@ def test_asking_whether_a_value_is_positive_is_a_kink_and_no_leak() -> None:
     assert tape.incomplete == ""
 
 
-def test_what_changes_behind_a_view_is_not_claimed_to_be_known() -> None:
+def test_a_tape_that_gives_other_outputs_than_the_call_is_not_heard() -> None:
+    """What is written through a view is not seen while the call is recorded."""
+
     def through_a_view(x: Any) -> Any:
         y = x * 1.0
         y[0:1].multiply_(paddle.to_tensor([3.0], dtype="float64"))
         return y
 
-    assert "view" in tape_of(layer(through_a_view), X).incomplete
+    assert Point(problem_of(layer(through_a_view), X)).tape is None
 
 
 def test_what_only_raises_while_recorded_says_so() -> None:

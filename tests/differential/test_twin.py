@@ -7,12 +7,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from taped import recorded
 
+import gradcheck
 import pylayer.paddle as engine
 from gradcheck.backends.base import load
 from gradcheck.case.arguments import tensor_function
 from gradcheck.case.twin import twin_of
 from gradcheck.causes.lines import place_of
+from gradcheck.result import Status
 
 X = np.random.default_rng(0).standard_normal((3, 4))
 
@@ -129,9 +132,7 @@ def test_a_layer_of_paddle_has_the_tape_of_its_twin(real: Any, norm: Any) -> Non
     function = tensor_function(load("paddle"), norm, inputs)
     function.twin = twin_of(function, norm, inputs)
     problem = function.problem()
-    assert problem.record is not None
-    tape = problem.record(problem.inputs, lines=True)
-    assert tape is not None
+    tape = recorded(problem, lines=True)
     assert not tape.incomplete
     cotangent = np.cos(X)
     for found, expected in zip(tape.gradient([cotangent]), problem.vjp(problem.inputs, [cotangent]), strict=False):
@@ -146,17 +147,43 @@ def test_a_layer_that_computes_in_a_coarser_dtype_has_one_too(real: Any) -> None
 
     function = tensor_function(load("paddle"), scaled, [X])
     function.twin = twin_of(function, scaled, [X])
-    problem = function.problem()
-    assert problem.record is not None
-    assert problem.record(problem.inputs) is not None
+    assert not recorded(function.problem()).incomplete
 
 
 def test_a_twin_that_gives_other_values_has_no_say(real: Any) -> None:
     def perturbed(x: Any) -> Any:
         return real.tanh(x) * (1 if isinstance(x, real.Tensor) and hasattr(x, "data_ptr") else 1 + 1e-4)
 
-    function = tensor_function(load("paddle"), perturbed, [X])
-    function.twin = twin_of(function, perturbed, [X])
-    problem = function.problem()
-    assert problem.record is not None
-    assert problem.record(problem.inputs) is None
+    assert twin_of(tensor_function(load("paddle"), perturbed, [X]), perturbed, [X]) is None
+
+
+def tanh_of(real: Any, forward: Any, factor: float) -> Any:
+    """A tanh which on Paddle alone computes something else, or has a gradient that is off by a factor."""
+
+    class Tanh(real.autograd.PyLayer):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            y = forward(x) if hasattr(x, "data_ptr") else real.tanh(x)
+            ctx.save_for_backward(y)
+            return y
+
+        @staticmethod
+        def backward(ctx: Any, dy: Any) -> Any:
+            (y,) = ctx.saved_tensor()
+            return dy * (1 - y * y) * (factor if hasattr(dy, "data_ptr") else 1)
+
+    return Tanh
+
+
+def test_what_the_original_gives_is_held_against_the_tape_of_its_twin(real: Any) -> None:
+    """As if an operation of Paddle's had a wrong rule, in both precisions, or other values away from the point."""
+    assert gradcheck.check(tanh_of(real, real.tanh, 1), X).verdict is Status.PASS
+    assert gradcheck.check(tanh_of(real, real.tanh, 1 + 1e-9), X).verdict is Status.FAIL
+    x = X.astype("float32")
+    assert gradcheck.check(tanh_of(real, real.tanh, 1), x).verdict is Status.PASS
+    assert gradcheck.check(tanh_of(real, real.tanh, 1 + 1e-3), x).verdict is Status.FAIL
+
+    def elsewhere(x: Any) -> Any:
+        return real.tanh(x) if float(x[0, 0]) == X[0, 0] else real.tanh(2 * x - real.to_tensor(X))
+
+    assert gradcheck.check(tanh_of(real, elsewhere, 1), X).verdict is not Status.PASS

@@ -13,6 +13,8 @@ import yaml
 from installed import gradcheck
 from pages import ROOT
 
+from gradcheck.result import element
+
 FOLDER = ROOT / "docs/examples/findings"
 ENDS = (("output", "output_index"), ("input", "index"))
 """The keys of a wrong entry that name its place."""
@@ -55,7 +57,8 @@ def told(name: str) -> tuple[str, str, str]:
     line = re.search(rf"^([A-Z]+) {name}: (.*)$", PAGE.read_text(encoding="utf-8"), re.M)
     if box is not None:
         return box[1], box[2], box[3] or ""
-    return (line[1], line[2], "") if line is not None else ("PASS", "", "")
+    assert line is not None
+    return line[1], line[2], ""
 
 
 def test_every_finding_but_of_paddle_s_own_functions_is_described_in_a_layer_without_paddle(found: Any) -> None:
@@ -70,33 +73,22 @@ def test_the_page_says_what_the_tool_says(found: Any, name: str) -> None:
     assert result["status"] == status
     # of what a library's own words end in, the documents settle the beginning or the end alone
     ours, theirs = (text.partition("object has")[2] or text for text in (result["message"], headline))
+    if [d["code"] for d in (result["gradient"] or {"diagnosis": []})["diagnosis"]] == ["GC113"]:
+        # how many entries round, and by how much, is another matter in another library's kernels
+        ours, theirs, worst = ours.partition(":")[0], theirs.partition(":")[0], ""
     assert ours.startswith(theirs.rstrip("."))
     if worst:
         entry = max(result["gradient"]["wrong"], key=lambda one: abs(one["analytic"] - one["numeric"]))
-        places = [f"{entry[which]}[{','.join(map(str, entry[index]))}]" for which, index in ENDS]
+        places = [element(entry[which], tuple(entry[index])) for which, index in ENDS]
         assert worst == "d {} / d {}".format(*places)
 
 
-def test_what_the_tool_finds_no_more_is_marked_as_waiting_on_the_page(found: Any) -> None:
-    waiting = {name for name, finding in findings()[2].items() if "waiting" in finding}
-    assert waiting == {name for name, result in found.items() if result["status"] == "PASS"}
-    for name in waiting:
-        finding = findings()[2][name]
-        section = PAGE.read_text(encoding="utf-8").partition(f"## {finding['title']}\n")[2].partition("\n## ")[0]
-        assert f"**Waiting**: {finding['waiting']}" in section
-        assert "FAIL" not in section
-
-
-@pytest.mark.parametrize("fails", [True, False])
-def test_the_program_refuses_a_mark_that_is_not_so(fails: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_program_writes_no_page_of_what_is_found_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(FOLDER))
     page = pytest.importorskip("page")
-    status = {name: "PASS" if "waiting" in finding else "FAIL" for name, finding in findings()[2].items()}
-    name = next(name for name, found in status.items() if (found == "PASS") is fails)
-    status[name] = "FAIL" if fails else "PASS"
-    results = {"3.3.1": {name: {"status": found, "scenario": name, "message": "m"} for name, found in status.items()}}
-    with pytest.raises(LookupError, match=f"{name} .* marked as waiting"):
-        page.page(results, "", {})
+    passes = {name: {"status": "PASS", "scenario": name, "message": ""} for name in findings()[2]}
+    with pytest.raises(LookupError, match="is found no more"):
+        page.page({"3.3.1": passes}, "", {})
 
 
 def test_the_findings_hold_no_path_of_the_machine_they_were_made_on() -> None:

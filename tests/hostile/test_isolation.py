@@ -79,7 +79,7 @@ def all_see_the_same(report: dict[str, Any], count: int) -> bool:
 
 
 def test_a_report_depends_on_nothing_but_its_cases(tmp_path: Path) -> None:
-    """Two runs that differ in more than one way, as the start of a worker is what takes time; the long test has more."""
+    """Two runs that differ in more than one way, as starting a worker is what takes time; the long test has more."""
     count = 2 * len(LEFT)
     (tmp_path / "a.grad.yaml").write_text(spec(count))
     alone = run(tmp_path, "-j", "1")

@@ -240,6 +240,8 @@ def test_a_wrong_schema_and_a_missing_one(diagnose):
         (INPUT + "expect: {grads: {x: [1]}}", "3:21 grads: the gradient of 'x' has shape [1], the input [2]", ""),
         (INPUT + "expect: {cotangent: 1}", "3:10 'cotangent' is of no use without 'grads'", "add the gradients"),
         (INPUT + "expect: {order: 2, gradient: unchecked}", "3:10 'order: 2' asks for a check", "remove"),
+        (INPUT + "expect: {precision: loose, gradient: unchecked}", "3:10 'precision: loose' asks for", "remove"),
+        (INPUT + "expect: {precision: lose}", "3:21 unknown precision 'lose'", "did you mean 'loose'?"),
         (INPUT + "expect: {raises: {type: E}, order: 2}", "3:29 'order: 2' and 'raises' exclude each other", "remove"),
         (INPUT + "expect: {raises: {type: E}, gradient: differs}", "3:29 'gradient: differs' and 'raises'", ""),
         (INPUT + "expect: {raises: {type: E}, grads: {x: [1, 2]}}", "3:29 'grads' and 'raises' exclude", ""),

@@ -103,7 +103,7 @@ def page(results: Mapping[str, Results], table: str, panels: Mapping[str, str]) 
     """The whole page, from the results of each release of Paddle.
 
     Raises:
-        LookupError: a finding is found no more and is not marked as waiting, or is found and still marked so.
+        LookupError: a finding is found no more.
     """
     parts = [HEAD, table, AFTER]
     for name, finding in yaml.safe_load((HERE / "findings.yaml").read_text(encoding="utf-8")).items():
@@ -111,12 +111,8 @@ def page(results: Mapping[str, Results], table: str, panels: Mapping[str, str]) 
         for release, of_release in results.items():
             ends.setdefault(ALIKE.get(of_release[name]["status"], of_release[name]["status"]), []).append(release)
         right = ends.pop("PASS", [])
-        if bool(ends) == ("waiting" in finding):
-            raise LookupError(f"{name} {'is found, and still' if ends else 'passes, and is not'} marked as waiting")
         if not ends:
-            parts += [f"\n## {finding['title']}\n\n{finding['what']} {finding['means']}\n\n"]
-            parts += [f"**Waiting**: {finding['waiting']}\n"]
-            continue
+            raise LookupError(f"{name} passes: it is found no more")
         result = next(
             of_release[name] for of_release in reversed(results.values()) if of_release[name]["status"] != "PASS"
         )

@@ -18,6 +18,7 @@ from pylayer.symbol import creates, creates_like
 from pylayer.tensor import Tensor
 from pylayer.vjp import OPS
 from pylayer.watch import records_all, taken, watching
+from pylayer.watch.casts import leaves_out
 
 METHODS = ("numel",)
 """The functions that are methods of Tensor as well."""
@@ -26,8 +27,12 @@ DTypeLike = DType | str | type | None
 
 
 def _wanted(dtype: Any) -> Any:
-    """The NumPy dtype meant, the default floating one for None."""
-    return (default_dtype() if dtype is None else as_dtype(dtype)).numpy
+    """The NumPy dtype meant, the default floating one for None; where casts are left out, the widest of its kind."""
+    if dtype is None:
+        return default_dtype().numpy
+    wanted = as_dtype(dtype).numpy
+    widest = np.dtype("complex128" if wanted.kind == "c" else "float64")
+    return widest if leaves_out(widest, wanted) else wanted
 
 
 # --------------------------------------------------------------------------- from data

@@ -1,0 +1,109 @@
+"""Take each clause of the verdict (docs/numerics.md, V1 to V27) out of the code, and show which of its tests notice.
+
+    python tests/bench/clauses.py          # all of them
+    python tests/bench/clauses.py V9 V12   # some
+
+A test belongs to a clause by its mark: ``@pytest.mark.clause(id="V9")``. Exits with 1 if no test
+notices that a clause is gone.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parents[2]
+ROOM = "gradcheck/checking"
+
+
+class Clause(NamedTuple):
+    """A clause, and the edits that take it out: a file of the room, its text, and what stands there instead."""
+
+    id: str
+    edits: tuple[tuple[str, str, str], ...]
+
+
+def without(id: str, file: str, old: str, new: str, *more: tuple[str, str, str]) -> Clause:
+    """A clause that one edit takes out, or several."""
+    return Clause(id, ((file, old, new), *more))
+
+
+CLAUSES = [
+    without("V1", "precision.py", "unit = MARGIN * ", "unit = 0 * MARGIN * "),
+    without("V2", "precision.py", "if plain.ndim and plain.shape[-1] > 1:", "if False:"),
+    without("V3", "precision.py", "if any(bool(lost.any()) for lost in self.lost()):", "if False:"),
+    without("V4", "precision.py", "out[...] = known", "pass"),
+    without("V5", "precision.py", "not (name in EXACT or (name == \"abs\" and out.dtype.kind != \"c\"))", "True"),
+    without("V6", "probe.py", "return from_close_values(line, whole)", "return 0 * from_close_values(line, whole)"),
+    without("V7", "point.py", "attempts = [(self.inputs, self.reruns), ", "attempts = ["),
+    without("V8", "point.py", "return tape if tape is not None and self.agrees(tape.outputs) else None", "return tape"),
+    without("V9", "decide.py", "if heard is not None and heard.rejects and", "if False and"),
+    without("V10", "derivative.py", "better = agrees & (error < bar)", "better = finite & (error < bar)"),
+    without("V11", "decide.py", "power = known and seen.bar <= POWER * size", "power = known"),
+    without("V12", "decide.py", "and not (power and not seen.holds(heard.value))", ""),
+    without("V13", "verdict.py", "if comparison.unsure is not None:\n", "if False:\n"),
+    without("V14", "verdict.py", "if second.wrong is not None:", "if False:"),
+    without("V15", "verdict.py", "for mask in self.parts(probe, masks):", "for mask in ():"),
+    without("V16", "verdict.py", "return probe() if first.decision", "return probe() if False and first.decision"),
+    without("V17", "verdict.py", "if bool((found.largest <= rounding).all()) and", "if False and"),
+    without("V18", "kinks.py", "    if tape is None:\n        return None\n", "    if True:\n        return None\n"),
+    without("V19", "kinks.py", "        if outside:\n", "        if False:\n"),
+    without("V20", "kinks.py", "return not self.jumps and bool(", "return bool("),
+    without("V21", "kinks.py", ", beside_is_wrong(prober, masks))", ")"),
+    without("V22", "infinite_slopes.py", "if value in (slope for slope, _ in sides.values()):", "if True:"),
+    without("V23", "verdict.py", "found = self.in_own_precision(found)", "pass"),
+    without("V24", "contracts.py", "pairs = zip(first, again, point.problem.output_names, strict=True)", "pairs = ()",
+            ("contracts.py", "names = self.named(lambda k: not same(once[k], first[k]))", "names = ()")),
+    without("V25", "contracts.py", "names = self.named(apart)", "names = ()"),
+    without("V26", "contracts.py", "*self.undefined_cotangents()]", "]"),
+    without("V27", "contracts.py", "return [*observed, *found]", "return found"),
+]  # fmt: skip
+"""In the order of docs/numerics.md."""
+
+
+def take_out(clause: Clause, tree: Path) -> None:
+    """Take a clause out of a copy of the code.
+
+    Raises:
+        ValueError: its text does not stand there exactly once.
+    """
+    for file, old, new in clause.edits:
+        path = tree / ROOM / file
+        text = path.read_text(encoding="utf-8")
+        if text.count(old) != 1:
+            raise ValueError(f"{clause.id}: {file} has {text.count(old)} times: {old}")
+        path.write_text(text.replace(old, new), encoding="utf-8")
+
+
+def noticed(clause: Clause) -> tuple[int, int]:
+    """How many of a clause's tests fail without it, and how many it has."""
+    with tempfile.TemporaryDirectory() as folder:
+        tree = Path(folder) / "tree"
+        left_out = shutil.ignore_patterns(".*", "__pycache__", "docs")
+        shutil.copytree(ROOT, tree, ignore=left_out)
+        take_out(clause, tree)
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", f"clause(id='{clause.id}')"]
+        done = subprocess.run([*command, "tests/checking"], cwd=tree, capture_output=True, text=True, check=False)
+    counts = {word: int(count) for count, word in re.findall(r"(\d+) (passed|failed|error)", done.stdout)}
+    bad = counts.get("failed", 0) + counts.get("error", 0)
+    return bad, bad + counts.get("passed", 0)
+
+
+def main(wanted: list[str]) -> int:
+    """A line per clause."""
+    unnoticed = 0
+    for clause in CLAUSES:
+        if not wanted or clause.id in wanted:
+            failed, tests = noticed(clause)
+            unnoticed += not failed
+            print(f"{clause.id:4} {failed:4} of {tests:4} tests notice" + "  <-- none" * (not failed))
+    return int(unnoticed > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
