@@ -56,7 +56,7 @@ class PaddedConv:
 @row(
     "scatter by np.add.at",
     lambda r: [r.normal(size=(30, 4)), r.integers(0, 8, 30)],
-    [("2 * y", "y", "** 2"), ("[index] *", "[index[::-1]] *", "np.add.at")],
+    [("2 * y", "y", "out**2"), ("[index] *", "[index[::-1]] *", "np.add.at")],
 )
 class ScatterAdd:
     def forward(x: Any, index: Any) -> Any:
@@ -205,7 +205,7 @@ class MaskedWrites:
 @row(
     "top k with np.argpartition",
     normal((6, 20)),
-    [("2 * top", "top", "top ** 2"), ("g[:, None]", "-g[:, None]", "top ** 2")],
+    [("2 * top", "top", "top**2"), ("g[:, None]", "-g[:, None]", "top**2")],
 )
 class TopK:
     def forward(x: Any) -> Any:
@@ -457,7 +457,7 @@ class Kalman:
         np.sort(r.uniform(0, 1, (12, 2, 2)), axis=1).reshape(12, 4) * [1, 1, 1.3, 1.3] + [0, 0, 0.2, 0.2],
         np.sort(r.uniform(0, 1, (12, 2, 2)), axis=1).reshape(12, 4) * [1, 1, 1.3, 1.3] + [0, 0, 0.2, 0.2],
     ],
-    [("di = g / u + g * inter / u ** 2", "di = g / u", "area_a + area_b"), ("- g * inter", "+ g * inter", "inter / ")],
+    [("di = g / u + g * inter / u**2", "di = g / u", "area_a + area_b"), ("ds = -g * inter", "ds = g * inter", "inter / ")],
 )
 class IoU:
     def forward(a: Any, b: Any) -> Any:
@@ -561,7 +561,7 @@ class Robust:
 @row(
     "triplets by boolean mask",
     lambda r: [r.normal(size=(10, 5)), r.integers(0, 3, 10)],
-    [("2 * ", "", "** 2"), ("n.sum()", "100", "n.sum()")],
+    [("2 * ", "", "out**2"), ("n.sum()", "100", "n.sum()")],
 )
 class BatchTriplets:
     def forward(x: Any, t: Any) -> Any:
@@ -689,8 +689,8 @@ class Hinge:
     "batch norm as in course notes",
     normal((25, 8), (8,), (8,)),
     [
-        ("* -0.5 * ivar ** 3", "* 0.5 * ivar ** 3", "np.sqrt(var"),
-        ("dxmu1 + dxmu2", "dxmu1", "np.sqrt(var|xmu ** 2|var"),
+        ("* -0.5 * ivar**3", "* 0.5 * ivar**3", "np.sqrt(var"),
+        ("dxmu1 + dxmu2", "dxmu1", "np.sqrt(var|xmu**2|var"),
     ],
 )
 class CourseBatchNorm:
@@ -772,7 +772,7 @@ class AlongAxis:
 @row(
     "homography of points",
     lambda r: [r.normal(size=(20, 2)), np.eye(3) + 0.05 * r.normal(size=(3, 3))],
-    [("- (g * y).sum(axis=1)", "0 * (g * y).sum(axis=1)", "/ q[:, 2:]"), ("d.T @ ph", "(d.T @ ph).T", "ph @ h.T")],
+    [("-(g * y).sum(axis=1)", "0 * (g * y).sum(axis=1)", "/ q[:, 2:]"), ("d.T @ ph", "(d.T @ ph).T", "ph @ h.T")],
 )
 class Homography:
     def forward(p: Any, h: Any) -> Any:
@@ -825,7 +825,7 @@ class Hmm:
 @row(
     "gradient magnitude of an image",
     normal((9, 9)),
-    [("- gx", "+ gx", "im[1:-1, 2:] - im"), ("/ y", "", "np.hypot")],
+    [("+= -gx", "+= gx", "im[1:-1, 2:] - im"), ("/ y", "", "np.hypot")],
 )
 class Sobel:
     def forward(im: Any) -> Any:
