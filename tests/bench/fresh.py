@@ -509,7 +509,7 @@ def judge(layer: Fresh, style: str, dtype: str, mixed: str, what: str, tally: Ta
     for mistake in mistakes_of(layer)[: 2 if mixed or layer in PUBLIC else None]:
         if time.perf_counter() > until:
             return
-        if effect(layer, inputs, mistake) < (0.1 if half else 0.01) and not (half and mistake[0] == "row"):
+        if effect(layer, inputs, mistake) < (0.1 if half else 0.01):
             tally.wrong["too small, left out"] += 1
             continue
         text = program(layer, style, mistake, mixed, half)
@@ -551,6 +551,7 @@ def main() -> None:
     arguments.add_argument("--first", type=int, default=0)
     arguments.add_argument("--count", type=int)
     arguments.add_argument("--seconds", type=float, default=170)
+    arguments.add_argument("--live", action="store_true", help="say which row is done")
     arguments.add_argument("--verify", action="store_true")
     chosen = arguments.parse_args()
     np.seterr(all="ignore")
@@ -566,7 +567,12 @@ def main() -> None:
             if time.perf_counter() - started > chosen.seconds:
                 print(f"stopped before {number} after {chosen.seconds} s")
                 break
+            began = time.perf_counter()
             judge(layer, style, chosen.dtype, chosen.mixed, chosen.what or "", tally, started + chosen.seconds)
+            if time.perf_counter() - began > 15:
+                tally.odd.append(f"{time.perf_counter() - began:.0f} s for all of {layer.name}")
+            if chosen.live:
+                print(number, layer.name, f"{time.perf_counter() - began:.1f} s", flush=True)
         print(f"--- {style}, {chosen.dtype}{' ' + chosen.mixed if chosen.mixed else ''}, rows {chosen.first}–{number}")
         tally.show()
 

@@ -561,7 +561,7 @@ class Robust:
 @row(
     "triplets by boolean mask",
     lambda r: [r.normal(size=(10, 5)), r.integers(0, 3, 10)],
-    [("2 * ", "", "out**2"), ("n.sum()", "100", "n.sum()")],
+    [("2 * ", "", "** 2"), ("n.sum()", "100", "n.sum()")],
 )
 class BatchTriplets:
     def forward(x: Any, t: Any) -> Any:
