@@ -524,7 +524,7 @@ def judge(layer: Fresh, style: str, dtype: str, mixed: str, what: str, tally: Ta
             if passing:
                 tally.ratios.append(seconds / passing)
             if len(mistake) > 2:
-                said = line_is_right(found, text, mistake[2])
+                said = line_is_right(found, text, in_style(mistake[2], style))
                 tally.lines[said] += 1
                 if said != "right line":
                     tally.odd.append(f"{said}: {told(mistake)} in {where}: {codes(found)}")

@@ -457,7 +457,10 @@ class Kalman:
         np.sort(r.uniform(0, 1, (12, 2, 2)), axis=1).reshape(12, 4) * [1, 1, 1.3, 1.3] + [0, 0, 0.2, 0.2],
         np.sort(r.uniform(0, 1, (12, 2, 2)), axis=1).reshape(12, 4) * [1, 1, 1.3, 1.3] + [0, 0, 0.2, 0.2],
     ],
-    [("di = g / u + g * inter / u**2", "di = g / u", "area_a + area_b"), ("ds = -g * inter", "ds = g * inter", "inter / ")],
+    [
+        ("di = g / u + g * inter / u**2", "di = g / u", "area_a + area_b"),
+        ("ds = -g * inter", "ds = g * inter", "inter / "),
+    ],
 )
 class IoU:
     def forward(a: Any, b: Any) -> Any:
