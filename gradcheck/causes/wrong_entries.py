@@ -29,6 +29,9 @@ MOST_ROWS_BY_TAPE = 32
 """Outputs up to which all rows of the Jacobian are compared to list every wrong entry."""
 MOST_CONFIRMED = 8
 """Wrong columns that a whole scan confirms; then the quick derivative has proved itself for this function."""
+FAR_OFF = 2.0**-20
+"""An entry that is off by this share of the largest of its row is listed as it is, as its element is known to be wrong:
+rounding is as much only where 32 bits of the row cancel."""
 TAPED = 2.0**-48
 """The rounding of an entry of the tape that is a product of few numbers, relative to itself."""
 MOST_ENTRIES = 2**25
@@ -93,7 +96,8 @@ def by_tape(prober: Prober, probe: Probe, listed: int) -> Named:
         wrong = module_of(true).flatnonzero(said.wrong[0].reshape(-1)).tolist()
         named.entries = [Entry(0, i, i, float(diagonal[i]), float(true[i]), TAPED * abs(float(true[i]))) for i in wrong]
     elif point.outputs.vector.size <= MOST_ROWS_BY_TAPE:
-        named.entries = list(rows_by_tape(prober, said.wrong, listed))
+        named.entries = list(rows_by_tape(prober, said.wrong, listed, far=True))
+        named.entries = named.entries or list(rows_by_tape(prober, said.wrong, listed))
     if not named.entries:
         worst.sort(key=lambda wrong: -abs(wrong[0]))
         entries = [located(point, probe.cotangent, *wrong) for wrong in worst[:MOST_LOCATED]]
@@ -101,19 +105,31 @@ def by_tape(prober: Prober, probe: Probe, listed: int) -> Named:
     return named
 
 
-def rows_by_tape(prober: Prober, masks: Sequence[Array] | None, listed: float) -> Iterator[Entry]:
-    """Of every row of the Jacobian the entries in `masks` that the tape rejects; of each input at most so many."""
+def rows_by_tape(prober: Prober, masks: Sequence[Array] | None, listed: float, far: bool = False) -> Iterator[Entry]:
+    """Of every row of the Jacobian the entries in `masks` that the tape rejects; of each input at most so many. Those
+    that are `far` off beside the largest of their row need no measuring of what rounding does."""
     point = prober.point
     left = dict.fromkeys(range(len(point.x)), listed)
     for output in range(point.outputs.vector.size):
         one = point.outputs.unit(output)
         claimed = point.vjp(one)
-        found = compare(point, one, claimed, masks, prober.rtol)
-        for number, mask in enumerate(found.wrong or ()):
+        if far and masks is not None:
+            taped = point.by_tape(one)
+            rejected = [m & far_off(c, t) for c, t, m in zip(claimed, taped, masks, strict=True)]
+        else:
+            found = compare(point, one, claimed, masks, prober.rtol)
+            taped, rejected = list(found.taped), list(found.wrong or ())
+        for number, mask in enumerate(rejected):
             for i in module_of(one).flatnonzero(mask.reshape(-1)).tolist():
                 if left[number] > 0:
                     left[number] -= 1
-                    yield entry_of(point, number, i, output, claimed, found.taped)
+                    yield entry_of(point, number, i, output, claimed, taped)
+
+
+def far_off(claimed: Array, taped: Array) -> Array:
+    """The elements that differ by more than `FAR_OFF` of the largest one."""
+    size = module_of(taped).where(np.isfinite(taped), abs(taped), 0.0)
+    return distance(claimed, taped) > FAR_OFF * float(size.max(initial=0.0))
 
 
 def entry_of(
