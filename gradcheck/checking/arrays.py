@@ -59,17 +59,6 @@ def flat(arrays: Sequence[Array]) -> Array:
     return xp.concatenate([a.reshape(-1) for a in arrays]) if len(arrays) > 1 else arrays[0].reshape(-1)
 
 
-def unflat(vector: Array, like: Sequence[Array]) -> list[Array | None]:
-    """A flat vector cut into arrays like those given; None for those that are zero throughout."""
-    parts: list[Array | None] = []
-    start = 0
-    for array in like:
-        part = vector[start : start + array.size].reshape(array.shape)
-        parts.append(part if bool((part != 0).any()) else None)
-        start += array.size
-    return parts
-
-
 def place_in(arrays: Sequence[Array], position: int) -> tuple[int, int]:
     """Which of the arrays, and which element of it, stands at a position of their flat vector."""
     for number, array in enumerate(arrays):

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gradcheck.causes.wrong_entries import halved
-from gradcheck.checking.arrays import unflat
 
 
 @given(st.integers(1, 300).flatmap(lambda n: st.tuples(st.just(n), st.sets(st.integers(0, n - 1), max_size=6))))
@@ -30,13 +29,3 @@ def test_no_more_are_found_than_asked_for(size: int, most: int) -> None:
 
 def test_what_only_some_together_show_is_not_pinned_to_one() -> None:
     assert list(halved(np, 8, lambda mask: bool(mask.sum() > 1), 8)) == []
-
-
-def test_a_flat_vector_is_cut_like_the_arrays() -> None:
-    like = [np.zeros((2, 2)), np.zeros(3), np.zeros(0), np.zeros(())]
-    parts = unflat(np.array([1.0, 0, 0, 2, 0, 0, 0, 5]), like)
-    assert parts[0].tolist() == [[1, 0], [0, 2]]
-    assert parts[1] is None
-    assert parts[2] is None
-    assert parts[3].shape == ()
-    assert parts[3] == 5
