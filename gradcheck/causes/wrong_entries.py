@@ -129,7 +129,7 @@ def rows_by_tape(prober: Prober, masks: Sequence[Array] | None, listed: float, f
 def far_off(claimed: Array, taped: Array) -> Array:
     """The elements that differ by more than `FAR_OFF` of the largest one."""
     size = module_of(taped).where(np.isfinite(taped), abs(taped), 0.0)
-    return distance(claimed, taped) > FAR_OFF * float(size.max(initial=0.0))
+    return ~(abs(claimed - taped) <= FAR_OFF * float(size.max(initial=0.0)))  # so is NaN
 
 
 def entry_of(
