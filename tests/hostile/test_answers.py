@@ -24,7 +24,7 @@ from gradcheck.run.plan import plan
 from gradcheck.spec.read import read_bytes
 from tests.hostile.answers import answer
 
-AT_A_TIME = 20
+AT_A_TIME = 50
 MOST_SECONDS = 2.0
 """Of processor time that no answer may take, its part in all reports included: `AT_A_TIME` together take less."""
 GOOD = "fine, as it is"
@@ -94,12 +94,12 @@ def reported(random: random.Random, folder: Path, layout: str) -> float:
     return spent - pool.drawing
 
 
-@pytest.mark.parametrize("answers", [200, pytest.param(20_000, marks=pytest.mark.long)])
 @pytest.mark.parametrize("layout", ["plain", "rich"])
+@pytest.mark.parametrize("answers", [100, pytest.param(10_000, marks=pytest.mark.long)])
 def test_whatever_a_case_answers_costs_it_alone(tmp_path: Path, answers: int, layout: str) -> None:
     slowest = 0.0
-    for seed in range(0, answers // 2, AT_A_TIME):
+    for seed in range(0, answers, AT_A_TIME // 2):
         spent = reported(random.Random(f"{layout}{seed}"), tmp_path, layout)
         assert spent < MOST_SECONDS, f"{layout}, seed {seed}"
         slowest = max(slowest, spent)
-    print(f"{answers // 2} forged answers, {layout}: at most {slowest:.2f} s for {AT_A_TIME} of them")
+    print(f"{answers} forged answers, {layout}: at most {slowest:.2f} s for {AT_A_TIME} of them")
