@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import time
 import tracemalloc
 from collections.abc import Callable
 from typing import Any
@@ -145,18 +144,11 @@ def peak(run: Callable[[], Any]) -> int:
     return most
 
 
-def seconds(run: Callable[[], Any]) -> float:
-    start = time.perf_counter()
-    run()
-    return time.perf_counter() - start
-
-
-def test_a_compiled_program_is_faster_than_dynamic_mode() -> None:
+def test_a_compiled_program_computes_what_dynamic_mode_does() -> None:
+    """How much faster it is, ``tests/bench/static.py`` tells."""
     dynamic, static = chain_both_ways(10, 300)
     for one, other in zip(dynamic(), static(), strict=True):
         np.testing.assert_array_equal(one, other)
-    rounds = [(seconds(static), seconds(dynamic)) for _ in range(20)]
-    assert min(s for s, _ in rounds) <= 0.9 * min(d for _, d in rounds)
 
 
 def test_a_compiled_program_holds_no_more_memory_than_dynamic_mode() -> None:
