@@ -52,7 +52,7 @@ CLAUSES = [
     without("V16", "verdict.py", "return probe() if first.decision", "return probe() if False and first.decision"),
     without("V17", "verdict.py", "        if stays:\n", "        if False:\n"),
     without("V18", "kinks.py", "    if tape is None:\n        return None\n", "    if True:\n        return None\n"),
-    without("V19", "kinks.py", "        if outside:\n", "        if False:\n"),
+    without("V19", "kinks.py", "if outside and kinked[output]:", "if False:"),
     without("V20", "kinks.py", "return not self.jumps and bool(", "return bool("),
     without("V21", "kinks.py", ", beside_is_wrong(prober, masks))", ")"),
     without("V22", "infinite_slopes.py", "if value in (slope for slope, _ in sides.values()):", "if True:"),

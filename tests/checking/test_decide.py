@@ -82,6 +82,7 @@ TABLE: list[tuple[str, Claim, Seen, Heard | None, Decision]] = [
 """The differences; the tape. The claim, what both say, and what follows."""
 
 
+@pytest.mark.clause(id="V12")
 @pytest.mark.parametrize(("said", "heard", "seen", "decision"), [
     pytest.param(said, heard, seen, decision, id=name) for name, said, seen, heard, decision in TABLE
 ])  # fmt: skip
