@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import functools
 from collections.abc import Sequence
+from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -66,17 +67,35 @@ class GeneratorState(NamedTuple):
     source: Any
 
 
-_generators: dict[str, Generator] = {}
-_seeds = [int(np.random.SeedSequence().generate_state(1, np.uint32)[0])]
-"""The last seed given; the first comes from the operating system."""
+class Streams:
+    """The generators of a process, or of a rank of a world, by device.
+
+    Args:
+        seed: the last one given.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        self.generators: dict[str, Generator] = {}
+
+    def start(self, seed: int) -> None:
+        """Begin again, on every device."""
+        self.seed = seed
+        self.generators.clear()
+
+
+streams: ContextVar[Streams] = ContextVar(
+    "streams", default=Streams(int(np.random.SeedSequence().generate_state(1, np.uint32)[0]))
+)
+"""Those in force. The process's own first seed comes from the operating system."""
 
 
 def generator() -> Generator:
     """The generator of the current device."""
-    device = get_device()
-    if device not in _generators:
-        _generators[device] = Generator(_seeds[-1])
-    return _generators[device]
+    here, device = streams.get(), get_device()
+    if device not in here.generators:
+        here.generators[device] = Generator(here.seed)
+    return here.generators[device]
 
 
 def get_rng_state(device: str | None = None) -> list[GeneratorState]:
@@ -99,8 +118,7 @@ def set_rng_state(state_list: Sequence[GeneratorState], device: str | None = Non
 
 def seed(seed: int) -> Generator:
     """Make the random numbers of every device repeatable from here on."""
-    _seeds[:] = [int(seed)]
-    _generators.clear()
+    streams.get().start(int(seed))
     return generator()
 
 

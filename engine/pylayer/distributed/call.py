@@ -1,0 +1,82 @@
+"""One rank's call of a collective, or its side of a message; and what can be wrong with such calls."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pylayer.tensor import Tensor
+
+ENGINE = f"{Path(__file__).parents[1]}{os.sep}"
+
+
+class CommunicationError(RuntimeError):
+    """Ranks do not come together: `ranks` are those that the message is about."""
+
+    def __init__(self, text: str, ranks: Sequence[int] = ()) -> None:
+        super().__init__(text)
+        self.ranks = tuple(ranks)
+
+    def anew(self) -> CommunicationError:
+        """The same error for another rank to raise."""
+        return type(self)(str(self), self.ranks)
+
+
+class Mismatch(CommunicationError):
+    """Ranks make different calls where all have to make the same, or with Tensors that do not go together."""
+
+
+class Deadlock(CommunicationError):
+    """Every rank waits, or has ended, and no call that is waited for can be answered."""
+
+
+@dataclass(eq=False)
+class Call:
+    """What one rank asks of others.
+
+    Args:
+        kind: a key of `collectives.COLLECTIVES`.
+        rank: who calls, counted in the world.
+        members: the ranks of the world that take part, in the order of the group.
+        place: who calls, counted among `members`.
+        key: what tells this group, or this pair of ranks, from others: calls meet in their order, key by key.
+        given: what the rank hands over, as it is at the call: Tensors, or any objects.
+        likes: shape and dtype of each Tensor that takes part, whether given or to be filled.
+        agreed: what all members must say alike, such as the root.
+        where: ``file:line`` of the user's code.
+    """
+
+    kind: str
+    rank: int
+    members: tuple[int, ...]
+    place: int
+    key: tuple[Any, ...]
+    given: list[Any]
+    likes: list[tuple[tuple[int, ...], str]] = field(default_factory=list)
+    agreed: Mapping[str, Any] = field(default_factory=dict)
+    where: str = ""
+    results: list[Any] = field(default_factory=list)
+    """What the rank gets, once `done`."""
+    error: CommunicationError | None = None
+    done: bool = False
+
+    def __str__(self) -> str:
+        said = ", ".join(f"{name}={value}" for name, value in self.agreed.items())
+        return f"{self.kind}({said}) in {self.where}"
+
+
+def snapshot(tensor: Tensor) -> Tensor:
+    """The Tensor as it is now: its values and its place in the graph."""
+    return Tensor(tensor.array.copy(), tensor.node, tensor._stop_gradient)
+
+
+def users_line() -> str:
+    """``file:line`` of the innermost code that is not the engine's."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(ENGINE):
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"

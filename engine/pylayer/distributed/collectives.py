@@ -1,0 +1,155 @@
+"""What each collective gives its members, from what they hand over."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pylayer.distributed.call import Call, Mismatch
+from pylayer.distributed.rows import all_gather, all_reduce, all_to_all, broadcast_ranks, reduce_scatter
+from pylayer.ops.elementwise import maximum, minimum, multiply
+from pylayer.ops.joining import concat, stack, unbind
+from pylayer.ops.shape import clone, reshape
+from pylayer.tensor import Tensor
+
+Results = Sequence[Sequence[Any]]
+"""Per member, what it gets."""
+
+SUM, MAX, MIN, PROD, AVG = range(5)
+"""The values of Paddle's ReduceOp."""
+NAMES = ("SUM", "MAX", "MIN", "PROD", "AVG")
+
+
+def folded(tensors: Sequence[Tensor], op: int) -> Tensor:
+    """What a reduction other than a sum or a mean makes of several Tensors."""
+    return functools.reduce({MAX: maximum, MIN: minimum, PROD: multiply}[op], tensors)
+
+
+def for_all(tensor: Tensor, calls: Sequence[Call]) -> Results:
+    """A copy for each."""
+    return [[one] for one in broadcast_ranks(tensor, len(calls))]
+
+
+def reduced_for_all(calls: Sequence[Call]) -> Results:
+    given, op = [call.given[0] for call in calls], calls[0].agreed["op"]
+    if op not in (SUM, AVG):
+        return for_all(folded(given, op), calls)
+    return [[one if op == SUM else one / len(calls)] for one in all_reduce(given)]
+
+
+def reduced_for_one(calls: Sequence[Call]) -> Results:
+    dst = calls[0].agreed["dst"]
+    found = reduced_for_all(calls)
+    return [one if call.rank == dst else [] for call, one in zip(calls, found, strict=True)]
+
+
+def reduced_and_scattered(calls: Sequence[Call]) -> Results:
+    count, op = len(calls), calls[0].agreed["op"]
+    parts = [in_parts(call, count) for call in calls]
+    if op not in (SUM, AVG):
+        whole = folded(parts, op)
+        return [[clone(whole[k])] for k in range(count)]
+    return [[one if op == SUM else one / count] for one in reduce_scatter(parts)]
+
+
+def in_parts(call: Call, count: int) -> Tensor:
+    """What a rank gives, one part per member along a new first axis. Raises Mismatch."""
+    if len(call.given) > 1 or call.kind == "alltoall":
+        if len(call.given) != count:
+            raise Mismatch(f"rank {call.rank} gives {len(call.given)} Tensors to {count} ranks: {call}", [call.rank])
+        return stack(call.given)
+    whole = call.given[0]
+    if not whole.ndim or whole.shape[0] % count:
+        text = f"a Tensor of shape {list(whole.shape)} is not divisible among {count} ranks along its first axis"
+        raise Mismatch(f"{text}: {call}, rank {call.rank}", [call.rank])
+    return reshape(whole, [count, whole.shape[0] // count, *whole.shape[1:]])
+
+
+def gathered(calls: Sequence[Call]) -> Results:
+    return [unbind(one) for one in all_gather([call.given[0] for call in calls])]
+
+
+def gathered_for_one(calls: Sequence[Call]) -> Results:
+    dst = calls[0].agreed["dst"]
+    return [[clone(other.given[0]) for other in calls] if call.rank == dst else [] for call in calls]
+
+
+def scattered(calls: Sequence[Call]) -> Results:
+    root = root_of(calls)
+    if len(root.given) != len(calls):
+        raise Mismatch(f"rank {root.rank} scatters {len(root.given)} Tensors to {len(calls)} ranks: {root}", [root.rank])
+    return [[clone(part)] for part in root.given]
+
+
+def broadcast(calls: Sequence[Call]) -> Results:
+    """Of the root's; it keeps its own."""
+    root = root_of(calls)
+    copies = broadcast_ranks(root.given[0], len(calls))
+    return [[] if call is root else [one] for call, one in zip(calls, copies, strict=True)]
+
+
+def root_of(calls: Sequence[Call]) -> Call:
+    """The call of the source."""
+    return next(call for call in calls if call.rank == calls[0].agreed["src"])
+
+
+def exchanged(calls: Sequence[Call]) -> Results:
+    """Of lists: part k of each to the k-th."""
+    count = len(calls)
+    sizes = {tuple(part.shape) for call in calls for part in call.given}
+    if len(sizes) == 1 and all(len(call.given) == count for call in calls):
+        return [unbind(one) for one in all_to_all([stack(call.given) for call in calls])]
+    for call in calls:
+        if len(call.given) != count:
+            raise Mismatch(f"rank {call.rank} gives {len(call.given)} Tensors to {count} ranks: {call}", [call.rank])
+    return [[clone(call.given[k]) for call in calls] for k in range(count)]
+
+
+def exchanged_parts(calls: Sequence[Call]) -> Results:
+    """Of one Tensor each, along its first axis: in equal parts, or in those that `sizes` says, which `given` holds."""
+    count = len(calls)
+    if all(len(call.given) == 1 for call in calls):
+        found = all_to_all([in_parts(call, count) for call in calls])
+        return [[reshape(one, [-1, *one.shape[2:]]) if one.size else reshape(one, [0, *one.shape[2:]])] for one in found]
+    return [[concat([call.given[k] for call in calls], 0)] for k in range(count)]
+
+
+def received(calls: Sequence[Call]) -> Results:
+    """Of a message: nothing for the sender."""
+    return [[], [clone(calls[0].given[0])]]
+
+
+def objects(calls: Sequence[Call]) -> Results:
+    return [[call.given[0] for call in calls] for _ in calls]
+
+
+def objects_of_root(calls: Sequence[Call]) -> Results:
+    return [list(root_of(calls).given) for _ in calls]
+
+
+def nothing(calls: Sequence[Call]) -> Results:
+    return [[] for _ in calls]
+
+
+COLLECTIVES: dict[str, Callable[[Sequence[Call]], Results]] = {
+    "all_reduce": reduced_for_all,
+    "reduce": reduced_for_one,
+    "broadcast": broadcast,
+    "all_gather": gathered,
+    "gather": gathered_for_one,
+    "scatter": scattered,
+    "reduce_scatter": reduced_and_scattered,
+    "alltoall": exchanged,
+    "alltoall_single": exchanged_parts,
+    "message": received,
+    "barrier": nothing,
+    "new_group": nothing,
+    "all_gather_object": objects,
+    "broadcast_object_list": objects_of_root,
+    "scatter_object_list": lambda calls: [[one] for one in root_of(calls).given],
+}
+"""By the name of the call."""
+
+OF_ONE_SHAPE = {"all_reduce", "reduce", "broadcast", "all_gather", "gather", "reduce_scatter", "message"}
+"""Those to which all members must bring Tensors of one shape."""

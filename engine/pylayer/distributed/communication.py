@@ -1,0 +1,409 @@
+"""The collectives and messages of `paddle.distributed`, each in one form for all spellings.
+
+A function takes the Tensors of one rank, waits until all members of the group have called it, and writes the results in
+place, as Paddle does; with ``sync_op=False`` it returns a `Task`, and the results are there after its ``wait()``.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from pylayer.distributed.call import Call, users_line
+from pylayer.distributed.collectives import SUM
+from pylayer.distributed.group import Group, made_group, world_group
+from pylayer.distributed.rank import current
+
+TensorOrList = Any
+"""A Tensor or a list of Tensors."""
+
+
+class Task:
+    """A call under way."""
+
+    def __init__(self, rank: Any, call: Call, receive: Callable[[list[Any]], None], targets: Sequence[Any]) -> None:
+        self.rank, self.call, self.receive, self.targets = rank, call, receive, targets
+        self.waited = False
+        rank.unwaited.append(self)
+
+    def wait(self, timeout: Any = None) -> bool:
+        """Have the results in the Tensors that were given for them.
+
+        Raises:
+            CommunicationError: the ranks' calls do not fit together, or nobody answers.
+        """
+        if not self.waited:
+            self.waited = True
+            self.rank.unwaited.remove(self)
+            self.receive(self.rank.wait(self.call))
+        return True
+
+    synchronize = wait
+
+    def is_completed(self) -> bool:
+        """Whether all members have made the call."""
+        return self.call.done
+
+
+class Plan(NamedTuple):
+    """What a call of a collective hands over, what it fills, and what all members must say alike."""
+
+    given: Sequence[Any] = ()
+    fill: Callable[[list[Any]], None] = lambda results: None
+    targets: Sequence[Any] = ()
+    agreed: dict[str, Any] = {}
+    takes: Sequence[Any] | None = None
+    """The Tensors whose shape and dtype the others must fit; those given unless said."""
+
+
+def called(kind: str, plan: Plan, group: Group | None, sync_op: bool, use_calc_stream: bool = False) -> Task | None:
+    """Make a call, and wait for it if it is synchronous; None, with a warning, if this rank is no member."""
+    members, rank = group or world_group(), current()
+    if members.rank < 0:
+        warnings.warn(f"Current global rank {rank.number} is not in group {members.name}", stacklevel=3)
+        return None
+    tensors = [one for one in (plan.given if plan.takes is None else plan.takes) if isinstance(one, rank.tensor_type)]
+    call = Call(
+        kind,
+        rank.number,
+        tuple(members.ranks),
+        members.rank,
+        (members.id, *members.ranks),
+        [rank.taken(one) if isinstance(one, rank.tensor_type) else one for one in plan.given],
+        [like(one) for one in tensors],
+        plan.agreed,
+        users_line(),
+    )
+    return started(rank, call, plan, sync_op or use_calc_stream)
+
+
+def started(rank: Any, call: Call, plan: Plan, waits: bool) -> Task:
+    task = Task(rank, call, plan.fill, plan.targets)
+    rank.issue(call)
+    if waits:
+        task.wait()
+    return task
+
+
+def like(tensor: Any) -> tuple[tuple[int, ...], str]:
+    """The shape and the dtype of a Tensor."""
+    return tuple(int(n) for n in tensor.shape), str(getattr(tensor.dtype, "name", tensor.dtype)).rpartition(".")[2].lower()
+
+
+# --------------------------------------------------------------------------- writing results
+def into(*targets: Any) -> Callable[[list[Any]], None]:
+    """Write the results into these Tensors, as many as there are."""
+    rank = current()
+
+    def fill(results: list[Any]) -> None:
+        for target, result in zip(targets, results, strict=False):
+            check_room(target, [result])
+            rank.written(target, result)
+
+    return fill
+
+
+def into_list(targets: list[Any]) -> Callable[[list[Any]], None]:
+    """Write the results into a list: into its Tensors, or as its Tensors if it is empty."""
+    rank = current()
+
+    def fill(results: list[Any]) -> None:
+        if not targets and results:
+            targets.extend(rank.made(one) for one in results)
+            return
+        if results and len(targets) != len(results):
+            raise ValueError(f"(InvalidArgument) the list for the results has {len(targets)} Tensors, not {len(results)}")
+        into(*targets)(results)
+
+    return fill
+
+
+def joined_into(target: Any) -> Callable[[list[Any]], None]:
+    """Write the results into one Tensor, one behind the other."""
+    rank = current()
+
+    def fill(results: list[Any]) -> None:
+        check_room(target, results)
+        rank.written(target, rank.joined(results))
+
+    return fill
+
+
+def check_room(target: Any, results: Sequence[Any]) -> None:
+    """Whether a Tensor holds as many numbers as results have, of their dtype. Raises ValueError."""
+    wanted, dtype = sum(one.size for one in results), results[0].dtype.name
+    shape, own = like(target)
+    count = 1
+    for n in shape:
+        count *= n
+    if count != wanted or own != dtype:
+        shapes = " and ".join(str(list(one.shape)) for one in results[:1])
+        each = f"{len(results)} of {shapes}" if len(results) > 1 else shapes
+        raise ValueError(
+            f"(InvalidArgument) the Tensor for the result is {own} of shape {list(shape)}, but what comes is {dtype}, {each}"
+        )
+
+
+# --------------------------------------------------------------------------- collectives
+def all_reduce(
+    tensor: Any, op: int = SUM, group: Group | None = None, sync_op: bool = True, use_calc_stream: bool = False
+) -> Task | None:
+    """Reduce over the ranks, in place, on all of them."""
+    plan = Plan([tensor], into(tensor), [tensor], {"op": op})
+    return called("all_reduce", plan, group, sync_op, use_calc_stream)
+
+
+def reduce(
+    tensor: Any, dst: int, op: int = SUM, group: Group | None = None, sync_op: bool = True, use_calc_stream: bool = False
+) -> Task | None:
+    """Reduce over the ranks, in place, on rank `dst` of the world."""
+    plan = Plan([tensor], into(tensor), [tensor], {"op": op, "dst": dst})
+    return called("reduce", plan, group, sync_op, use_calc_stream)
+
+
+def broadcast(
+    tensor: Any, src: int, group: Group | None = None, sync_op: bool = True, use_calc_stream: bool = False
+) -> Task | None:
+    """The values of rank `src` of the world, in place, on all."""
+    return called("broadcast", Plan([tensor], into(tensor), [tensor], {"src": src}), group, sync_op, use_calc_stream)
+
+
+def all_gather(
+    tensor_or_tensor_list: TensorOrList,
+    tensor: Any,
+    group: Group | None = None,
+    sync_op: bool = True,
+    use_calc_stream: bool = False,
+) -> Task | None:
+    """The Tensors of all ranks, in a list or joined along the first axis."""
+    is_list = isinstance(tensor_or_tensor_list, list)
+    fill = (into_list if is_list else joined_into)(tensor_or_tensor_list)
+    targets = tensor_or_tensor_list if is_list else [tensor_or_tensor_list]
+    return called("all_gather", Plan([tensor], fill, targets), group, sync_op, use_calc_stream)
+
+
+def gather(
+    tensor: Any,
+    gather_list: list[Any] | None = None,
+    dst: int = 0,
+    group: Group | None = None,
+    sync_op: bool = True,
+    use_calc_stream: bool = False,
+) -> Task | None:
+    """The Tensors of all ranks in a list, on rank `dst` of the world."""
+    targets = [] if gather_list is None else gather_list
+    plan = Plan([tensor], into_list(targets), targets, {"dst": dst})
+    return called("gather", plan, group, sync_op, use_calc_stream)
+
+
+def scatter(
+    tensor: Any,
+    tensor_or_tensor_list: TensorOrList = None,
+    src: int = 0,
+    group: Group | None = None,
+    sync_op: bool = True,
+    use_calc_stream: bool = False,
+    tensor_list: TensorOrList = None,
+) -> Task | None:
+    """One Tensor of a list of rank `src` of the world for each."""
+    parts = tensor_or_tensor_list if tensor_list is None else tensor_list
+    if current().number != src or parts is None:
+        parts = []
+    elif not isinstance(parts, (list, tuple)):
+        parts = list(parts.split((group or world_group()).nranks, 0))
+    plan = Plan(parts, into(tensor), [tensor], {"src": src}, [])
+    return called("scatter", plan, group, sync_op, use_calc_stream)
+
+
+def reduce_scatter(
+    tensor: Any,
+    tensor_or_tensor_list: TensorOrList = None,
+    op: int = SUM,
+    group: Group | None = None,
+    sync_op: bool = True,
+    use_calc_stream: bool = False,
+    tensor_list: TensorOrList = None,
+) -> Task | None:
+    """Part k of the reduction for the k-th; the parts are a list, or lie along the first axis of one Tensor."""
+    parts = tensor_or_tensor_list if tensor_list is None else tensor_list
+    given = list(parts) if isinstance(parts, (list, tuple)) else [parts]
+    plan = Plan(given, into(tensor), [tensor], {"op": op})
+    return called("reduce_scatter", plan, group, sync_op, use_calc_stream)
+
+
+def _reduce_scatter_base(
+    output: Any, input: Any, op: int = SUM, group: Group | None = None, sync_op: bool = True, use_calc_stream: bool = False
+) -> Task | None:
+    """`reduce_scatter` of one Tensor."""
+    return reduce_scatter(output, input, op, group, sync_op, use_calc_stream)
+
+
+def alltoall(
+    out_tensor_or_tensor_list: TensorOrList,
+    in_tensor_or_tensor_list: TensorOrList = None,
+    group: Group | None = None,
+    sync_op: bool = True,
+    use_calc_stream: bool = False,
+    **spelled: Any,
+) -> Task | None:
+    """Part k of each rank for the k-th; the parts are lists, or lie along the first axis of one Tensor."""
+    outs = spelled.get("out_tensor_list", out_tensor_or_tensor_list)
+    ins = spelled.get("in_tensor_list", in_tensor_or_tensor_list)
+    if not isinstance(ins, (list, tuple)):
+        return alltoall_single(outs, ins, None, None, group, sync_op, use_calc_stream)
+    return called("alltoall", Plan(list(ins), into_list(outs), outs), group, sync_op, use_calc_stream)
+
+
+def alltoall_single(
+    out_tensor: Any,
+    in_tensor: Any,
+    in_split_sizes: Sequence[int] | None = None,
+    out_split_sizes: Sequence[int] | None = None,
+    group: Group | None = None,
+    sync_op: bool = True,
+    use_calc_stream: bool = False,
+) -> Task | None:
+    """Part k, along the first axis, of each rank for the k-th: in equal parts unless the sizes are given."""
+    given = [in_tensor]
+    if in_split_sizes:
+        given = list(in_tensor.split(list(in_split_sizes), 0))
+    elif out_split_sizes:  # one who gives sizes for either has parts
+        given = list(in_tensor.split((group or world_group()).nranks, 0))
+    plan = Plan(given, into(out_tensor), [out_tensor])
+    return called("alltoall_single", plan, group, sync_op, use_calc_stream)
+
+
+def stream_alltoall_single(
+    out_tensor: Any,
+    in_tensor: Any,
+    out_split_sizes: Sequence[int] | None = None,
+    in_split_sizes: Sequence[int] | None = None,
+    group: Group | None = None,
+    sync_op: bool = True,
+    use_calc_stream: bool = False,
+) -> Task | None:
+    """`alltoall_single` as ``paddle.distributed.stream`` has it: the sizes in the other order."""
+    return alltoall_single(out_tensor, in_tensor, in_split_sizes, out_split_sizes, group, sync_op, use_calc_stream)
+
+
+stream_alltoall_single.__name__ = "alltoall_single"
+
+
+def barrier(group: Group | None = None) -> None:
+    """Wait until all members are here."""
+    called("barrier", Plan(), group, True)
+
+
+def wait(tensor: Any, group: Group | None = None, use_calc_stream: bool = True) -> None:
+    """Wait for the calls under way that fill `tensor`."""
+    for task in [one for one in current().unwaited if any(target is tensor for target in one.targets)]:
+        task.wait()
+
+
+# --------------------------------------------------------------------------- objects
+def all_gather_object(object_list: list[Any], obj: Any, group: Group | None = None) -> None:
+    """The objects of all ranks, in a list."""
+    called("all_gather_object", Plan([obj], object_list.extend, takes=[]), group, True)
+
+
+def broadcast_object_list(object_list: list[Any], src: int, group: Group | None = None) -> None:
+    """The objects of rank `src` of the world, in place, on all."""
+
+    def fill(results: list[Any]) -> None:
+        object_list[:] = results
+
+    called("broadcast_object_list", Plan(object_list, fill, agreed={"src": src}, takes=[]), group, True)
+
+
+def scatter_object_list(
+    out_object_list: list[Any], in_object_list: Sequence[Any] | None = None, src: int = 0, group: Group | None = None
+) -> None:
+    """One object of rank `src` of the world for each."""
+
+    def fill(results: list[Any]) -> None:
+        out_object_list[:] = results
+
+    plan = Plan(list(in_object_list or ()), fill, agreed={"src": src}, takes=[])
+    called("scatter_object_list", plan, group, True)
+
+
+# --------------------------------------------------------------------------- messages
+def message(tensor: Any, other: int, sends: bool, group: Group | None, waits: bool) -> Task | None:
+    """One side of a message between this rank and rank `other` of the world."""
+    members, rank = group or world_group(), current()
+    if members.rank < 0:
+        warnings.warn(f"Current global rank {rank.number} is not in group {members.name}", stacklevel=3)
+        return None
+    pair = (rank.number, other) if sends else (other, rank.number)
+    call = Call(
+        "message",
+        rank.number,
+        pair,
+        0 if sends else 1,
+        ("message", members.id, *pair),
+        [rank.taken(tensor)] if sends else [],
+        [like(tensor)],
+        {"src": pair[0], "dst": pair[1]},
+        users_line(),
+    )
+    plan = Plan([tensor]) if sends else Plan([], into(tensor), [tensor])
+    return started(rank, call, plan, waits)
+
+
+def send(
+    tensor: Any, dst: int = 0, group: Group | None = None, sync_op: bool = True, use_calc_stream: bool = False
+) -> Task | None:
+    """Send to rank `dst` of the world, and wait until it receives."""
+    return message(tensor, dst, True, group, sync_op or use_calc_stream)
+
+
+def recv(
+    tensor: Any, src: int = 0, group: Group | None = None, sync_op: bool = True, use_calc_stream: bool = False
+) -> Task | None:
+    """Receive from rank `src` of the world, in place."""
+    return message(tensor, src, False, group, sync_op or use_calc_stream)
+
+
+def isend(tensor: Any, dst: int, group: Group | None = None) -> Task | None:
+    """`send`, without waiting."""
+    return message(tensor, dst, True, group, False)
+
+
+def irecv(tensor: Any, src: int | None = None, group: Group | None = None) -> Task | None:
+    """`recv`, without waiting."""
+    return message(tensor, src or 0, False, group, False)
+
+
+class P2POp:
+    """A message to be sent or received, for `batch_isend_irecv`."""
+
+    def __init__(self, op: Callable[..., Any], tensor: Any, peer: int, group: Group | None = None) -> None:
+        if op not in (isend, irecv):
+            raise RuntimeError("Invalid ``op`` function. Expected ``op`` to be of type ``isend`` or ``irecv``.")
+        self.op, self.tensor, self.peer, self.group = op, tensor, peer, group
+
+
+def batch_isend_irecv(p2p_op_list: Sequence[P2POp]) -> list[Task]:
+    """Start several messages at once."""
+    tasks = [one.op(one.tensor, one.peer, one.group) for one in p2p_op_list]
+    return [task for task in tasks if task is not None]
+
+
+# --------------------------------------------------------------------------- groups
+def new_group(ranks: Sequence[int] | None = None, backend: str | None = None, **options: Any) -> Group:
+    """A group of some ranks; all ranks of the world make it.
+
+    Raises:
+        ValueError: a rank is not of the world.
+        CommunicationError: other ranks make another group at this point, or none.
+    """
+    group = made_group(ranks)
+    called("new_group", Plan(agreed={"ranks": tuple(group.ranks)}), None, True)
+    return group
+
+
+def split_group(parent: Group | None = None, split_ranks: Sequence[Sequence[int]] = ()) -> Group | None:
+    """One group for each list of ranks; that which this rank is in."""
+    groups = [new_group(ranks) for ranks in split_ranks]
+    return next((group for group in groups if group.rank >= 0), None)

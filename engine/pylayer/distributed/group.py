@@ -1,0 +1,153 @@
+"""Groups of ranks, and Paddle's words for reductions."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from pylayer.distributed import collectives
+from pylayer.distributed.rank import current
+
+
+class ReduceOp:
+    """How values of several ranks become one."""
+
+    SUM, MAX, MIN, PROD, AVG = (
+        collectives.SUM, collectives.MAX, collectives.MIN, collectives.PROD, collectives.AVG
+    )  # fmt: skip
+
+
+class Group:
+    """Some ranks of a world, in an order.
+
+    Args:
+        rank_in_group: the place of the rank whose object this is; -1 if it is no member.
+        id: a number, the same on all ranks that made their groups in the same order.
+        ranks: the members, counted in the world.
+    """
+
+    def __init__(
+        self, rank_in_group: int, id: int, ranks: Sequence[int], pg: Any = None, name: str | None = None
+    ) -> None:
+        self.rank, self.id, self.ranks, self.name = rank_in_group, id, list(ranks), name or f"_default_pg{id}"
+        self._pg = pg
+
+    @property
+    def nranks(self) -> int:
+        """How many there are."""
+        return len(self.ranks)
+
+    @property
+    def world_size(self) -> int:
+        """The same for members, -1 for others."""
+        return self.nranks if self.rank >= 0 else -1
+
+    @property
+    def process_group(self) -> Any:
+        """The same collectives by the names of Paddle's process groups."""
+        if self._pg is None:
+            from pylayer.distributed.process_group import ProcessGroup
+
+            self._pg = ProcessGroup(self)
+        return self._pg
+
+    @property
+    def backend(self) -> str:
+        """Which library communicates: none."""
+        return "GLOO"
+
+    def is_member(self) -> bool:
+        """Whether the rank whose object this is takes part, and is not alone."""
+        return self.rank >= 0 and self.nranks > 1
+
+    def get_group_rank(self, rank: int) -> int:
+        """The place of a rank of the world; -1 for one that is no member."""
+        return self.ranks.index(rank) if rank in self.ranks else -1
+
+    def get_global_rank(self, rank: int) -> int:
+        """The rank of the world at a place."""
+        return self.ranks[rank] if self.rank >= 0 else -1
+
+    def __repr__(self) -> str:
+        listed = ", ".join(map(str, self.ranks))
+        return f"rank: {self.rank}, nranks: {self.nranks}, id: {self.id}, ranks: {listed}; name: {self.name}"
+
+
+def world_group() -> Group:
+    """That of all ranks."""
+    rank = current()
+    if not rank.groups:
+        rank.groups.append(Group(rank.number, 0, range(rank.size)))
+    return rank.groups[0]  # type: ignore[no-any-return]
+
+
+def made_group(ranks: Sequence[int] | None) -> Group:
+    """A group more, without a word to the others: all ranks are to make the same ones in the same order."""
+    everybody, rank = world_group(), current()
+    members = sorted(everybody.ranks if ranks is None else ranks)
+    if any(k not in everybody.ranks for k in members):
+        raise ValueError(f"a group of ranks {members} in a world of {rank.size}")
+    place = members.index(rank.number) if rank.number in members else -1
+    rank.groups.append(Group(place, len(rank.groups), members))
+    return rank.groups[-1]  # type: ignore[no-any-return]
+
+
+def get_group(id: int = 0) -> Group | None:
+    """The group of that number; None, with a warning, if there is none.
+
+    Warns:
+        UserWarning: there is none.
+    """
+    world_group()
+    groups = current().groups
+    if id < len(groups):
+        return groups[id]  # type: ignore[no-any-return]
+    warnings.warn(f"Group {id} is not initialized.", stacklevel=2)
+    return None
+
+
+def get_rank(group: Group | None = None) -> int:
+    """The number of this rank: in the world, or in a group; -1 if it is no member of that."""
+    return group.rank if group is not None else int(current().number)
+
+
+def get_world_size(group: Group | None = None) -> int:
+    """How many ranks the world has, or a group; -1 if this rank is no member of that."""
+    return group.world_size if group is not None else int(current().size)
+
+
+def is_initialized() -> bool:
+    """Whether there is a world around this code."""
+    return current().world is not None
+
+
+class ParallelEnv:
+    """What a rank knows of its world."""
+
+    @property
+    def rank(self) -> int:
+        """Its number."""
+        return get_rank()
+
+    @property
+    def world_size(self) -> int:
+        """How many there are."""
+        return get_world_size()
+
+    local_rank = rank
+    nranks = world_size
+
+    @property
+    def device_id(self) -> int:
+        """The number of its device: there is one for all."""
+        return 0
+
+
+def init_parallel_env() -> Group:
+    """Nothing needs to be set up; the group of all ranks."""
+    return world_group()
+
+
+def destroy_process_group(group: Group | None = None) -> None:
+    """Nothing needs to be cleared away."""

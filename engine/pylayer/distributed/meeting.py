@@ -1,0 +1,71 @@
+"""Where the calls of ranks meet: each is answered once all members have made theirs."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from typing import Any
+
+from pylayer.distributed.call import Call, CommunicationError, Mismatch
+from pylayer.distributed.collectives import COLLECTIVES, NAMES, OF_ONE_SHAPE
+
+
+class Meeting:
+    """The calls that wait for others, by their key: one queue per member, as a group's calls are answered in order."""
+
+    def __init__(self) -> None:
+        self.queues: dict[tuple[Any, ...], list[deque[Call]]] = {}
+
+    def add(self, call: Call) -> list[Call]:
+        """Take a call, and answer those that are complete now; they are returned."""
+        queues = self.queues.setdefault(call.key, [deque() for _ in call.members])
+        queues[call.place].append(call)
+        answered: list[Call] = []
+        while all(queues):
+            together = [queue.popleft() for queue in queues]
+            answer(together)
+            answered += together
+        return answered
+
+    def clear(self) -> None:
+        """Forget what waits: the ranks have ended."""
+        self.queues.clear()
+
+
+def answer(calls: Sequence[Call]) -> None:
+    """Give each of the calls that meet its results, or the error that they do not fit."""
+    try:
+        check(calls)
+        for call, found in zip(calls, COLLECTIVES[calls[0].kind](calls), strict=True):
+            call.results = list(found)
+    except CommunicationError as error:
+        for call in calls:
+            call.error = error.anew()
+    for call in calls:
+        call.done = True
+
+
+def check(calls: Sequence[Call]) -> None:
+    """Whether calls that meet are the same and fit together. Raises Mismatch."""
+    first = calls[0]
+    for call in calls[1:]:
+        if call.kind != first.kind:
+            raise apart(first, call, "different calls meet")
+        for name, value in first.agreed.items():
+            if call.agreed.get(name) != value:
+                shown = [NAMES[c.agreed[name]] if name == "op" else c.agreed.get(name) for c in (first, call)]
+                raise apart(first, call, f"{first.kind} with {name} {shown[0]} meets {name} {shown[1]}")
+        kinds = [{dtype for _, dtype in c.likes} for c in (first, call)]
+        if kinds[0] and kinds[1] and kinds[0] != kinds[1]:
+            texts = [" and ".join(sorted(kind)) for kind in kinds]
+            raise apart(first, call, f"{first.kind} of {texts[0]} meets {texts[1]}")
+        shapes = [sorted({shape for shape, _ in c.likes}) for c in (first, call)]
+        if first.kind in OF_ONE_SHAPE and shapes[0] != shapes[1]:
+            shown = [" and ".join(str(list(shape)) for shape in sizes) for sizes in shapes]
+            raise apart(first, call, f"{first.kind} of shape {shown[0]} meets shape {shown[1]}")
+
+
+def apart(first: Call, other: Call, text: str) -> Mismatch:
+    """The error for two calls that do not go together."""
+    pair = f"rank {first.rank}: {first}; rank {other.rank}: {other}"
+    return Mismatch(f"{text}: {pair}", [first.rank, other.rank])

@@ -1,0 +1,163 @@
+"""Paddle's own layers for model and sequence parallelism, along the model axis of `fleet` or in a group."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pylayer.distributed import communication
+from pylayer.distributed.group import Group, world_group
+from pylayer.distributed.topology import get_hybrid_communicate_group
+from pylayer.ops.creation import empty
+from pylayer.ops.joining import concat, split
+from pylayer.ops.shape import clone
+from pylayer.py_layer import PyLayer
+from pylayer.tensor import Tensor
+
+
+# --------------------------------------------------------------------------- what they do to a Tensor
+def summed(x: Tensor, group: Group) -> Tensor:
+    """The sum over the group."""
+    total: Tensor = clone(x)
+    communication.all_reduce(total, group=group)
+    return total
+
+
+def own_part(x: Tensor, group: Group, axis: int = 0) -> Tensor:
+    """This rank's part along an axis."""
+    return split(x, group.nranks, axis)[group.rank]
+
+
+def gathered(x: Tensor, group: Group, axis: int = 0) -> Tensor:
+    """The Tensors of all ranks, joined along an axis."""
+    parts: list[Tensor] = []
+    communication.all_gather(parts, x, group)
+    return concat(parts, axis)
+
+
+def summed_part(x: Tensor, group: Group) -> Tensor:
+    """This rank's part, along the first axis, of the sum over the group."""
+    part: Tensor = empty([x.shape[0] // group.nranks, *x.shape[1:]], x.dtype)
+    communication.reduce_scatter(part, x, group=group)
+    return part
+
+
+def model_group() -> Group:
+    """The ranks along the model axis."""
+    return get_hybrid_communicate_group().groups["model"]
+
+
+# --------------------------------------------------------------------------- tensor parallelism
+class c_identity_eager(PyLayer):  # noqa: N801 - Paddle's name
+    """The Tensor itself; its gradient is summed over the group."""
+
+    @staticmethod
+    def forward(ctx: Any, tensor: Tensor, group: Group, skip_c_identity_dynamic: bool = False) -> Tensor:
+        ctx.group = group
+        return clone(tensor)  # type: ignore[no-any-return]
+
+    @staticmethod
+    def backward(ctx: Any, dy: Tensor) -> Tensor:
+        return summed(dy, ctx.group)
+
+
+class mp_allreduce_eager(PyLayer):  # noqa: N801 - Paddle's name
+    """The sum over the group; its gradient is the cotangent, the same on all ranks."""
+
+    @staticmethod
+    def forward(ctx: Any, tensor: Tensor, group: Group, *rest: Any) -> Tensor:
+        return summed(tensor, group)
+
+    @staticmethod
+    def backward(ctx: Any, dy: Tensor) -> Tensor:
+        return clone(dy)  # type: ignore[no-any-return]
+
+
+class c_split_eager(PyLayer):  # noqa: N801 - Paddle's name
+    """This rank's part along the last axis; its gradient is gathered."""
+
+    @staticmethod
+    def forward(ctx: Any, tensor: Tensor, group: Group, rank: int = 0, nranks: int = 0) -> Tensor:
+        ctx.group = group
+        return own_part(tensor, group, -1)
+
+    @staticmethod
+    def backward(ctx: Any, dy: Tensor) -> Tensor:
+        return gathered(dy, ctx.group, -1)
+
+
+class _Concat(PyLayer):
+    """The parts of all ranks along the last axis; its gradient is this rank's part."""
+
+    @staticmethod
+    def forward(ctx: Any, tensor: Tensor, group: Group) -> Tensor:
+        ctx.group = group
+        return gathered(tensor, group, -1)
+
+    @staticmethod
+    def backward(ctx: Any, dy: Tensor) -> Tensor:
+        return own_part(dy, ctx.group, -1)
+
+
+def _c_identity(tensor: Tensor, group: Group | None = None, skip_c_identity_dynamic: bool = False) -> Any:
+    return c_identity_eager.apply(tensor, group or world_group())
+
+
+def _mp_allreduce(tensor: Tensor, op: int = 0, group: Group | None = None, *args: Any, **kwargs: Any) -> Any:
+    return mp_allreduce_eager.apply(tensor, group or world_group())
+
+
+def _c_split(tensor: Tensor, group: Group | None = None) -> Any:
+    return c_split_eager.apply(tensor, group or world_group())
+
+
+def _c_concat(tensor: Tensor, group: Group | None = None) -> Any:
+    return _Concat.apply(tensor, group or world_group())
+
+
+# --------------------------------------------------------------------------- sequence parallelism
+class ScatterOp(PyLayer):
+    """This rank's part along the first axis; its gradient is gathered."""
+
+    @staticmethod
+    def forward(ctx: Any, input: Tensor) -> Tensor:
+        return own_part(input, model_group())
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
+        return gathered(grad, model_group())
+
+
+class GatherOp(PyLayer):
+    """The parts of all ranks; its gradient is this rank's part."""
+
+    @staticmethod
+    def forward(ctx: Any, input: Tensor) -> Tensor:
+        return gathered(input, model_group())
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
+        return own_part(grad, model_group())
+
+
+class AllGatherOp(PyLayer):
+    """The parts of all ranks; its gradient is summed, this rank's part of it."""
+
+    @staticmethod
+    def forward(ctx: Any, input: Tensor) -> Tensor:
+        return gathered(input, model_group())
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
+        return summed_part(grad, model_group())
+
+
+class ReduceScatterOp(PyLayer):
+    """This rank's part of the sum; its gradient is gathered."""
+
+    @staticmethod
+    def forward(ctx: Any, input: Tensor) -> Tensor:
+        return summed_part(input, model_group())
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
+        return gathered(grad, model_group())

@@ -1,0 +1,110 @@
+"""The collectives by the names, and with the order of arguments, of the objects that Paddle's groups hold."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pylayer.distributed import communication
+from pylayer.distributed.collectives import SUM
+from pylayer.distributed.communication import Task
+from pylayer.distributed.group import Group
+
+
+class ProcessGroup:
+    """What ``group.process_group`` is: each method is a function of `communication`."""
+
+    def __init__(self, group: Group) -> None:
+        self.group = group
+
+    def name(self) -> str:
+        """The library that communicates."""
+        return "GLOO"
+
+    def rank(self) -> int:
+        """The place of this rank."""
+        return self.group.rank
+
+    def size(self) -> int:
+        """How many members there are."""
+        return self.group.nranks
+
+    def all_reduce(self, tensor: Any, op: int = SUM, sync_op: bool = False) -> Task | None:
+        """In place."""
+        return communication.all_reduce(tensor, op, self.group, sync_op)
+
+    allreduce = all_reduce
+
+    def all_reduce_on_calc_stream(self, tensor: Any, op: int = SUM) -> Task | None:
+        """In place, at once."""
+        return communication.all_reduce(tensor, op, self.group)
+
+    def all_gather(self, first: Any, second: Any, sync_op: bool = False) -> Task | None:
+        """``(list, tensor)``, or ``(tensor, whole)``."""
+        outs, given = (first, second) if isinstance(first, list) else (second, first)
+        return communication.all_gather(outs, given, self.group, sync_op)
+
+    def all_gather_into_tensor(self, whole: Any, tensor: Any, sync_op: bool = False) -> Task | None:
+        """Joined along the first axis."""
+        return communication.all_gather(whole, tensor, self.group, sync_op)
+
+    def all_gather_on_calc_stream(self, outs: Any, tensor: Any) -> Task | None:
+        """In a list, at once."""
+        return communication.all_gather(outs, tensor, self.group)
+
+    all_gather_into_tensor_on_calc_stream = all_gather_on_calc_stream
+
+    def broadcast(self, tensor: Any, src: int, sync_op: bool = False) -> Task | None:
+        """From a place of the group."""
+        return communication.broadcast(tensor, self.group.ranks[src], self.group, sync_op)
+
+    def broadcast_on_calc_stream(self, tensor: Any, src: int) -> Task | None:
+        """From a place of the group, at once."""
+        return communication.broadcast(tensor, self.group.ranks[src], self.group)
+
+    def reduce(self, tensor: Any, dst: int, op: int = SUM, sync_op: bool = False) -> Task | None:
+        """To a place of the group."""
+        return communication.reduce(tensor, self.group.ranks[dst], op, self.group, sync_op)
+
+    def reduce_scatter_tensor(self, out: Any, tensor: Any, op: int = SUM, sync_op: bool = False) -> Task | None:
+        """Of one Tensor."""
+        return communication.reduce_scatter(out, tensor, op, self.group, sync_op)
+
+    def reduce_scatter_tensor_on_calc_stream(self, out: Any, tensor: Any, op: int = SUM) -> Task | None:
+        """Of one Tensor, at once."""
+        return communication.reduce_scatter(out, tensor, op, self.group)
+
+    _reduce_scatter_base = reduce_scatter_tensor
+
+    def reduce_scatter(self, out: Any, tensors: Any, op: int = SUM, sync_op: bool = False) -> Task | None:
+        """Of a list."""
+        return communication.reduce_scatter(out, tensors, op, self.group, sync_op)
+
+    def all_to_all(self, outs: Any, ins: Any, sync_op: bool = False) -> Task | None:
+        """Of lists."""
+        return communication.alltoall(outs, ins, self.group, sync_op)
+
+    def all_to_all_tensor(self, out: Any, tensor: Any, sync_op: bool = False) -> Task | None:
+        """Of one Tensor each."""
+        return communication.alltoall_single(out, tensor, None, None, self.group, sync_op)
+
+    def all_to_all_single(
+        self, out: Any, tensor: Any, out_sizes: Any = None, in_sizes: Any = None, sync_op: bool = False
+    ) -> Task | None:
+        """Of one Tensor each, in parts."""
+        return communication.alltoall_single(out, tensor, in_sizes, out_sizes, self.group, sync_op)
+
+    def all_to_all_single_on_calc_stream(self, out: Any, tensor: Any, out_sizes: Any, in_sizes: Any) -> Task | None:
+        """Of one Tensor each, in parts, at once."""
+        return communication.alltoall_single(out, tensor, in_sizes, out_sizes, self.group)
+
+    def send(self, tensor: Any, dst: int, sync_op: bool = False) -> Task | None:
+        """To a place of the group."""
+        return communication.send(tensor, self.group.ranks[dst], self.group, sync_op)
+
+    def recv(self, tensor: Any, src: int, sync_op: bool = False) -> Task | None:
+        """From a place of the group."""
+        return communication.recv(tensor, self.group.ranks[src], self.group, sync_op)
+
+    def barrier(self) -> None:
+        """Wait for all."""
+        communication.barrier(self.group)

@@ -1,0 +1,82 @@
+"""A rank: its number, its groups, its random numbers, and how it waits. What runs outside of a world is rank 0 of 1."""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
+
+from pylayer.distributed.call import Call, Deadlock, snapshot
+from pylayer.distributed.meeting import Meeting
+from pylayer.ops.inplace import set_value
+from pylayer.ops.joining import concat, stack
+from pylayer.tensor import Tensor
+
+if TYPE_CHECKING:
+    from pylayer.distributed.group import Group
+    from pylayer.distributed.world import World
+
+
+class Rank:
+    """One of `size` ranks.
+
+    Raises, where it waits:
+        CommunicationError: the calls do not fit, or nobody answers.
+    """
+
+    tensor_type: type = Tensor
+    """What it exchanges."""
+
+    def __init__(self, number: int, size: int, meeting: Meeting, world: World | None = None) -> None:
+        self.number, self.size, self.meeting, self.world = number, size, meeting, world
+        self.groups: list[Group] = []
+        """Those made so far, by their ids; the first is that of all."""
+        self.topology: Any = None
+        """What ``fleet.init`` made."""
+        self.unwaited: list[Any] = []
+        """The tasks whose results nobody has asked for."""
+
+    def issue(self, call: Call) -> None:
+        """Make a call, without waiting for the others."""
+        answered = self.meeting.add(call)
+        if self.world is not None:
+            self.world.wake(answered)
+
+    def wait(self, call: Call) -> list[Any]:
+        """The results of a call, once all have made theirs."""
+        if not call.done and self.world is None:
+            raise Deadlock(f"there is one rank, which waits for others: {call}", [0])
+        while not call.done:
+            assert self.world is not None
+            self.world.wait(self, call)
+        if call.error is not None:
+            raise call.error
+        return call.results
+
+    # ----------------------------------------------------------------- Tensors
+    def taken(self, tensor: Any) -> Any:
+        """What is handed over of a Tensor."""
+        return snapshot(tensor)
+
+    def written(self, tensor: Any, result: Tensor) -> None:
+        """Write a result into a Tensor of the same size."""
+        if tuple(result.shape) != tuple(tensor.shape):
+            result = result.reshape(list(tensor.shape))
+        set_value(tensor, result)
+
+    def made(self, result: Tensor) -> Any:
+        """A result as a Tensor of its own."""
+        return result
+
+    def joined(self, results: list[Tensor]) -> Any:
+        """Results one behind the other, along the first axis."""
+        return concat(results, 0) if results[0].ndim else stack(results)
+
+
+alone = Rank(0, 1, Meeting())
+"""What runs outside of a world."""
+in_force: ContextVar[Any] = ContextVar("rank", default=alone)
+
+
+def current() -> Any:
+    """The rank whose code this is."""
+    return in_force.get()

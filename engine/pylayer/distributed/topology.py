@@ -1,0 +1,215 @@
+"""``fleet``: a world laid out along axes (data, pipeline, sharding, sep, model), and the groups along each."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+from pylayer.distributed.communication import new_group
+from pylayer.distributed.group import Group, get_rank, get_world_size, world_group
+from pylayer.distributed.rank import current
+
+AXES = {"dp": "data", "pp": "pipe", "sharding": "sharding", "sep": "sep", "mp": "model"}
+"""The axes in Paddle's default order, the slowest first: in strategies, and as topologies name them."""
+
+
+class DistributedStrategy:
+    """The degrees of parallelism, as ``hybrid_configs``: ``{"dp_degree": 2, "mp_degree": 4}``."""
+
+    def __init__(self) -> None:
+        self._hybrid: dict[str, Any] = {f"{axis}_degree": -1 if axis == "dp" else 1 for axis in AXES}
+
+    @property
+    def hybrid_configs(self) -> dict[str, Any]:
+        """The degrees; what is set is added to what was there."""
+        return self._hybrid
+
+    @hybrid_configs.setter
+    def hybrid_configs(self, configs: dict[str, Any]) -> None:
+        self._hybrid = {**self._hybrid, **configs}
+
+
+class CommunicateTopology:
+    """Which rank stands where.
+
+    Args:
+        hybrid_group_names: of the axes, the slowest first.
+        dims: how many ranks there are along each.
+    """
+
+    def __init__(
+        self, hybrid_group_names: Sequence[str] = tuple(AXES.values()), dims: Sequence[int] = (1, 1, 1, 1, 1)
+    ) -> None:
+        self.names, self.dims = list(hybrid_group_names), list(dims)
+        self.coordinates = list(itertools.product(*map(range, dims)))
+
+    def get_hybrid_group_names(self) -> list[str]:
+        """The axes."""
+        return self.names
+
+    def get_dim(self, axis_name: str) -> int:
+        """How many ranks there are along an axis."""
+        return self.dims[self.names.index(axis_name)]
+
+    get_dim_size = get_dim
+
+    def world_size(self) -> int:
+        """How many ranks there are."""
+        return len(self.coordinates)
+
+    def get_coord(self, rank: int) -> tuple[int, ...]:
+        """Where a rank stands."""
+        return self.coordinates[rank]
+
+    def get_rank(self, **at: int) -> int:
+        """Who stands there."""
+        return self.coordinates.index(tuple(at[name] for name in self.names))
+
+    def get_axis_list(self, axis_name: str, index: int) -> list[int]:
+        """The ranks at one place of an axis."""
+        k = self.names.index(axis_name)
+        return [rank for rank, at in enumerate(self.coordinates) if at[k] == index]
+
+    def get_comm_list(self, axis_name: str) -> list[list[int]]:
+        """The groups along an axis: ranks that differ in it alone."""
+        k = self.names.index(axis_name)
+        groups: dict[tuple[int, ...], list[int]] = {}
+        for rank, at in enumerate(self.coordinates):
+            groups.setdefault(at[:k] + at[k + 1 :], []).append(rank)
+        return list(groups.values())
+
+
+class HybridCommunicateGroup:
+    """The groups that a rank is in, one for each axis: ``get_model_parallel_group()`` and so on."""
+
+    def __init__(self, topology: CommunicateTopology) -> None:
+        self._topo = topology
+        self.global_rank = get_rank()
+        self.groups: dict[str, Group] = {}
+        for axis in topology.names:
+            for ranks in topology.get_comm_list(axis):
+                group = new_group(ranks)
+                if group.rank >= 0:
+                    self.groups[axis] = group
+
+    def topology(self) -> CommunicateTopology:
+        """Who stands where."""
+        return self._topo
+
+    def get_global_rank(self) -> int:
+        """The number of this rank in the world."""
+        return self.global_rank
+
+    def get_stage_id(self) -> int:
+        """The place along the pipeline."""
+        return self.groups["pipe"].rank
+
+    @property
+    def is_first_stage(self) -> bool:
+        """Whether this is the pipeline's first."""
+        return self.get_stage_id() == 0
+
+    @property
+    def is_last_stage(self) -> bool:
+        """Whether this is the pipeline's last."""
+        return self.get_stage_id() == self.groups["pipe"].nranks - 1
+
+    def get_check_parallel_group(self, sharding: bool = False) -> Group:
+        """All ranks."""
+        return world_group()
+
+    def get_expert_parallel_group(self) -> Group:
+        """The ranks among which experts are spread: those of the data and sharding axes, the one that is used."""
+        return self.groups["sharding"] if self.groups["sharding"].nranks > 1 else self.groups["data"]
+
+    def get_expert_parallel_world_size(self) -> int:
+        """How many."""
+        return self.get_expert_parallel_group().nranks
+
+    def get_expert_parallel_rank(self) -> int:
+        """The place among them."""
+        return self.get_expert_parallel_group().rank
+
+
+def _per_axis(axis: str) -> dict[str, Any]:
+    """The methods for one axis."""
+    name = f"get_{axis}_parallel"
+    return {
+        f"{name}_group": lambda self, *args, **kwargs: self.groups[axis],
+        f"{name}_world_size": lambda self, *args, **kwargs: self.groups[axis].nranks,
+        f"{name}_rank": lambda self, *args, **kwargs: self.groups[axis].rank,
+        f"{name}_group_src_rank": lambda self, *args, **kwargs: self.groups[axis].ranks[0],
+    }
+
+
+for _axis in AXES.values():
+    for _name, _method in _per_axis(_axis).items():
+        _method.__name__, _method.__doc__ = _name, f"Along the {_axis} axis."
+        setattr(HybridCommunicateGroup, _name, _method)
+
+
+def init(
+    role_maker: Any = None, is_collective: bool = False, strategy: DistributedStrategy | None = None, log_level: Any = None
+) -> None:
+    """Lay the world out by the degrees of a strategy; that of ``dp`` is what is left unless given.
+
+    Raises:
+        ValueError: the degrees do not multiply to the number of ranks.
+    """
+    configs = (strategy or DistributedStrategy()).hybrid_configs
+    degrees = {axis: int(configs[f"{axis}_degree"]) for axis in AXES}
+    size, others = get_world_size(), 1
+    for axis, degree in degrees.items():
+        others *= degree if axis != "dp" else 1
+    if degrees["dp"] < 1:
+        degrees["dp"] = max(size // others, 1)
+    if others * degrees["dp"] != size:
+        said = ", ".join(f"{axis}_degree {degree}" for axis, degree in degrees.items())
+        raise ValueError(f"{said}: these multiply to {others * degrees['dp']}, but there are {size} ranks")
+    rank = current()
+    rank.strategy = strategy
+    rank.topology = HybridCommunicateGroup(CommunicateTopology(dims=list(degrees.values())))
+
+
+def get_hybrid_communicate_group() -> HybridCommunicateGroup:
+    """The groups of this rank.
+
+    Raises:
+        RuntimeError: there are several ranks, and ``fleet.init`` has not laid them out.
+    """
+    rank = current()
+    if rank.topology is None and rank.size > 1:
+        raise RuntimeError(
+            f"fleet.init was not called in this world of {rank.size} ranks: call it with the degrees of each axis, or "
+            f"give them with the world, such as world={{'mp': {rank.size}}}."
+        )
+    if rank.topology is None:
+        init()
+    return rank.topology  # type: ignore[no-any-return]
+
+
+class Fleet:
+    """`fleet.fleet`: what there is to ask of it."""
+
+    @property
+    def _hcg(self) -> HybridCommunicateGroup:
+        return get_hybrid_communicate_group()
+
+    @property
+    def _user_defined_strategy(self) -> Any:
+        return getattr(current(), "strategy", None) or DistributedStrategy()
+
+    def worker_index(self) -> int:
+        """The number of this rank."""
+        return get_rank()
+
+    def worker_num(self) -> int:
+        """How many ranks there are."""
+        return get_world_size()
+
+    init = staticmethod(init)
+    get_hybrid_communicate_group = staticmethod(get_hybrid_communicate_group)
+
+
+fleet = Fleet()

@@ -1,0 +1,134 @@
+"""A world: ranks of one process that run in turns, each until it has to wait for others.
+
+The ranks are greenlets: stacks of their own in one thread, so whatever holds for this thread (grad mode, watches, NumPy
+code that is recorded) holds for all of them.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from contextvars import copy_context
+from typing import Any
+
+from greenlet import getcurrent, greenlet
+
+from pylayer.distributed.call import Call, CommunicationError, Deadlock
+from pylayer.distributed.meeting import Meeting
+from pylayer.distributed.rank import Rank, in_force
+from pylayer.ops.random import Streams, streams
+
+
+class World:
+    """Ranks that stay what they are from run to run: groups, topology and random numbers are kept.
+
+    Args:
+        size: how many there are.
+        same_random: whether all draw the same random numbers.
+    """
+
+    def __init__(self, size: int, same_random: bool = False) -> None:
+        self.meeting = Meeting()
+        self.ranks = [Rank(number, size, self.meeting, self) for number in range(size)]
+        seed = streams.get().seed
+        self.streams = [Streams(seed if same_random else seed + number) for number in range(size)]
+        self.ready: deque[Rank] = deque()
+        self.waiting: dict[Rank, Call] = {}
+        self.places: dict[Rank, greenlet] = {}
+        self.hub: Any = None
+
+    def run(self, function: Callable[[int], Any]) -> list[Any]:
+        """What the function returns on each rank, given its number.
+
+        Raises:
+            Exception: what a rank raised, the first of them, with a note that names the ranks that raised the same.
+        """
+        found: list[Any] = [None] * len(self.ranks)
+        errors: dict[int, BaseException] = {}
+
+        def serve(rank: Rank) -> None:
+            in_force.set(rank)
+            streams.set(self.streams[rank.number])
+            try:
+                found[rank.number] = function(rank.number)
+            except BaseException as error:
+                errors[rank.number] = error
+
+        before, self.hub = (self.ready, self.waiting, self.places, self.hub), getcurrent()
+        self.ready, self.waiting, self.places = deque(self.ranks), {}, {}
+        try:
+            for rank in self.ranks:
+                self.places[rank] = greenlet(serve, self.hub)
+                self.places[rank].gr_context = copy_context()
+            begun = set[Rank]()
+            while self.ready or self.waiting:
+                if not self.ready:
+                    self.stop(errors)
+                rank = self.ready.popleft()
+                self.places[rank].switch(*([] if rank in begun else [rank]))
+                begun.add(rank)
+        finally:
+            self.ready, self.waiting, self.places, self.hub = before
+        if errors:
+            self.meeting.clear()
+            raise first_of(errors, len(self.ranks))
+        return found
+
+    def wait(self, rank: Rank, call: Call) -> None:
+        """Let others run until a call of this rank's is answered."""
+        self.waiting[rank] = call
+        self.hub.switch()
+
+    def wake(self, calls: Iterable[Call]) -> None:
+        """Have the ranks go on that wait for these."""
+        for call in calls:
+            rank = self.ranks[call.rank]
+            if self.waiting.get(rank) is call:
+                del self.waiting[rank]
+                self.ready.append(rank)
+
+    def stop(self, errors: dict[int, BaseException]) -> None:
+        """Have all that wait raise: nobody is left who could answer."""
+        calls = [self.waiting[rank] for rank in self.ranks if rank in self.waiting]
+        said = "; ".join(self.state(rank, errors) for rank in self.ranks)
+        for call in calls:
+            call.error, call.done = Deadlock(f"no rank can go on: {said}", [call.rank for call in calls]), True
+        if errors:  # what follows from them
+            for call in calls:
+                call.error = Left(f"a rank has raised, and others wait for it: {said}", sorted(errors))
+        self.wake(calls)
+
+    def state(self, rank: Rank, errors: dict[int, BaseException]) -> str:
+        """What a rank does, as a message says it."""
+        if rank in self.waiting:
+            return f"rank {rank.number} waits in {self.waiting[rank]}"
+        if rank.number in errors:
+            return f"rank {rank.number} has raised {type(errors[rank.number]).__name__}"
+        return f"rank {rank.number} has returned"
+
+
+class Left(CommunicationError):
+    """Another rank has raised: what it raised is the error."""
+
+
+def first_of(errors: dict[int, BaseException], size: int) -> BaseException:
+    """The error to raise for all: of those that do not follow from others the lowest rank's, with who raised it."""
+    own = {number: error for number, error in errors.items() if not isinstance(error, Left)} or errors
+    number = min(own)
+    error = own[number]
+    alike = sorted(k for k, other in own.items() if type(other) is type(error) and str(other) == str(error))
+    if size > 1 and not isinstance(error, CommunicationError):
+        error.add_note(f"on {ranks_text(alike, size)}")
+    return error
+
+
+def ranks_text(numbers: Sequence[int], size: int) -> str:
+    """Some of the ranks of a world in words: ``rank 2 of 4``, ``ranks 0 to 2 of 4``, ``all 4 ranks``."""
+    if len(numbers) == size:
+        return f"all {size} ranks" if size > 1 else "rank 0"
+    if len(numbers) == 1:
+        return f"rank {numbers[0]} of {size}"
+    whole = all(b == a + 1 for a, b in itertools.pairwise(numbers))
+    listed = f"{numbers[0]} to {numbers[-1]}" if whole and len(numbers) > 2 else " and ".join(map(str, numbers))
+    return f"ranks {listed} of {size}"
