@@ -1,7 +1,8 @@
 """The harness: reads scenarios, runs them, compares gradients with numerical ones, reports.
 
 In Python: `check` gives the verdict on a layer or function, `assert_gradients` raises unless it is right; within
-`engine` a module that says ``import paddle`` gets the bundled engine where no Paddle is installed.
+`engine` a module that says ``import paddle`` gets the bundled engine where no Paddle is installed. `replicated` and
+`partial` say what an argument stands for in a world of ranks.
 """
 
 __version__ = "0.1.0"
@@ -13,9 +14,10 @@ if TYPE_CHECKING:
     from typing import Any
 
     from gradcheck.api import GradientMismatch, assert_gradients, check
+    from gradcheck.case.world import partial, replicated
     from gradcheck.reference import engine
 
-__all__ = ["GradientMismatch", "__version__", "assert_gradients", "check", "engine"]
+__all__ = ["GradientMismatch", "__version__", "assert_gradients", "check", "engine", "partial", "replicated"]
 
 
 def __getattr__(name: str) -> "Any":  # the command line must not pay for NumPy and the engine

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,10 +10,12 @@ import numpy as np
 from gradcheck.case.arguments import backend_of, tensor_function
 from gradcheck.case.expectation import Expectation, as_expected
 from gradcheck.case.of_arrays import layer_of
-from gradcheck.case.options import validate
+from gradcheck.case.options import declared_world, validate
 from gradcheck.case.points import in_float32_if_it_must, looks, worst
 from gradcheck.case.twin import twin_of
 from gradcheck.case.verdict import Settings
+from gradcheck.case.world import partial as partial
+from gradcheck.case.world import replicated as replicated
 from gradcheck.causes.summary import Effort, Mode
 from gradcheck.checked import CheckResult
 from gradcheck.checking.verdict import Precision
@@ -48,6 +50,9 @@ def check(
     expect: Expectation = "matches",
     effort: Effort = "usual",
     precision: Precision = "strict",
+    world: int | Mapping[str, int] | None = None,
+    outputs: str | Sequence[str] = "split",
+    random: str = "by-rank",
 ) -> CheckResult:
     """The verdict on the gradients of a layer or function.
 
@@ -73,6 +78,12 @@ def check(
         effort: ``usual`` spends about ten times the check itself on naming what is wrong; ``full`` names every entry.
         precision: ``loose`` lets a backward pass that is right but loses digits, such as one that computes in float32
             in a layer of float64; the result is marked.
+        world: for a layer that talks to other ranks (`paddle.distributed`): how many ranks it runs on, or the ranks
+            along the axes of fleet's topology, such as ``{"mp": 4}``. Arrays then hold the values of all ranks, along a
+            first axis of that size, unless they are marked by `gradcheck.replicated` or `gradcheck.partial`.
+        outputs: in a world, what the outputs stand for: ``split``, each rank's own, or ``replicated``, the same on all
+            ranks; one word, or one for each.
+        random: in a world, whether ranks draw their random numbers ``by-rank``, or all the ``same``.
 
     Returns:
         Its `verdict` is PASS, FAIL, KINK or INCONCLUSIVE; its truth is whether that is PASS or KINK. `wrong` lists the
@@ -85,15 +96,16 @@ def check(
         Exception: whatever the layer raises, except for gradients that Paddle cannot take (GC137).
     """
     validate(order, mode, seed, rtol, points, dtypes, expect, effort, precision)
+    declared = declared_world(world, outputs, random, order, inputs)
     if isinstance(layer_or_function, str):
         with engine():
             layer_or_function = import_reference(layer_or_function)
     backend = backend_of(layer_or_function, inputs) if backward is None else backend_of(None, ())
     if backward is not None:
         layer_or_function = layer_of(backend, layer_or_function, backward)
-    function = tensor_function(backend, layer_or_function, inputs)
+    function = tensor_function(backend, layer_or_function, inputs, declared)
     if backend.name == "paddle":
-        function.twin = twin_of(function, layer_or_function, inputs)
+        function.twin = twin_of(function, layer_or_function, inputs, declared)
     settings = Settings(seed, rtol, mode, order, MOST_LISTED, effort, precision)
     with np.errstate(all="ignore"), backend.as_releases():
         looked = looks(function, points, [str(dtype) for dtype in dtypes], seed)

@@ -15,8 +15,15 @@ class Code(NamedTuple):
     example: str
 
 
-FIRST_CONTRACT, LAST_CONTRACT = "GC131", "GC137"
-"""Codes of contracts, which are broken for certain; those before are causes that explain the numbers."""
+def is_contract(code: str) -> bool:
+    """Whether a code is of a contract, which is broken for certain."""
+    return "GC131" <= code <= "GC137" or "GC161" <= code <= "GC165"
+
+
+def is_cause(code: str) -> bool:
+    """Whether a code is of a cause, which explains the numbers."""
+    return "GC101" <= code <= "GC130" or "GC151" <= code <= "GC153"
+
 
 CODES: dict[str, Code] = {
     "GC101": Code(
@@ -246,6 +253,69 @@ CODES: dict[str, Code] = {
         "The first-order check passes, the check of the gradient's own derivative does not.",
         "Compute in backward from saved tensors with recorded operations; use once_differentiable to refuse instead.",
         "wrong: y = paddle.tanh(x).detach() saved      right: ctx.save_for_backward(y)",
+    ),
+    "GC151": Code(
+        "counted once for each rank",
+        "What all ranks have counts once in the loss; here its gradient is summed over the ranks once more, or divided "
+        "by their number.",
+        "numeric = analytic / N or N · analytic, for a world, or a group, of N ranks.",
+        "Leave the all-reduce out (or add the one that is missing); divide by N only where forward takes a mean.",
+        "y = all_reduce(x), replicated      wrong: all_reduce(dy)      right: dy",
+    ),
+    "GC152": Code(
+        "not summed over the ranks",
+        "Several ranks use the input, and each returns the gradient that belongs to its own use.",
+        "The sum of what the ranks return is the derivative.",
+        "All-reduce the gradient in backward (reduce-scatter it, if each rank has a part of the input); or declare the "
+        "input partial, if the trainer sums its gradient later.",
+        "y = x (on all ranks)      wrong: return dy      right: dist.all_reduce(dy); return dy",
+    ),
+    "GC153": Code(
+        "right under another declaration",
+        "Whether a gradient is right in a world depends on what Tensors stand for: the same code is right for an output "
+        "that all ranks have, and wrong for one of which each rank's part counts in the loss.",
+        "The check passes with the declaration that the message names.",
+        "Declare what is meant (`ranks: replicated`, `outputs: {ranks: replicated}`), or change backward.",
+        "y = all_gather(x), own slice of dy      right if y is replicated; if it is split, reduce-scatter dy",
+    ),
+    "GC161": Code(
+        "ranks disagree on a replicated output",
+        "An output is declared to be the same on all ranks, and is not: a reduction is missing in forward, or the ranks "
+        "draw different random numbers.",
+        "Two ranks return different values.",
+        "Add the reduction; use one seed for all ranks; or declare the output split.",
+        "y = x @ w on each rank      wrong: return y      right: dist.all_reduce(y); return y",
+    ),
+    "GC162": Code(
+        "ranks disagree on a replicated gradient",
+        "An input that all ranks hold must get the same, complete gradient on all of them: otherwise its copies drift "
+        "apart as they are trained.",
+        "Two ranks return different gradients of it.",
+        "All-reduce the gradient in backward; or declare the input partial, if the trainer sums its gradient later.",
+        "b on all ranks      wrong: return dy.sum(0)      right: db = dy.sum(0); dist.all_reduce(db); return db",
+    ),
+    "GC163": Code(
+        "calls of ranks do not fit together",
+        "All ranks of a group must make the same calls in the same order, with Tensors of the same shape and dtype, and "
+        "the same root and reduction.",
+        "Two ranks meet with different calls.",
+        "Make the calls outside of branches that depend on the rank or on values.",
+        "wrong: if rank == 0: dist.all_reduce(x)      right: dist.all_reduce(x) on all ranks",
+    ),
+    "GC164": Code(
+        "ranks wait for each other",
+        "A rank waits for a call or a message that nobody makes; on a cluster the job hangs.",
+        "Every rank waits or has ended, and no call can be answered.",
+        "Make the call on all ranks; let one side of an exchange receive first, or use batch_isend_irecv.",
+        "wrong: send(x, other); recv(y, other) on both      right: batch_isend_irecv([...])",
+    ),
+    "GC165": Code(
+        "a result is never waited for",
+        "A call with sync_op=False gives its result when its task's wait() returns; before that the Tensor may hold "
+        "anything.",
+        "A task is left when backward has ended.",
+        "Call wait() on the task before the result is used.",
+        "wrong: dist.all_reduce(x, sync_op=False)      right: task = ...; task.wait()",
     ),
 }  # fmt: skip
 """By code, in order."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from importlib import import_module
 from types import ModuleType
@@ -13,12 +13,16 @@ import numpy as np
 import pylayer
 from gradcheck.backends.base import Mover
 from gradcheck.backends.recording import NOT_THE_USERS, Moving, Recorded, recorded
-from pylayer.array import Array, default_module, set_device
+from pylayer.array import XP, Array, default_module, set_device
 from pylayer.dtype import as_dtype
+from pylayer.distributed.call import Deadlock, Mismatch
+from pylayer.distributed.rows import broadcast_ranks
+from pylayer.distributed.topology import DistributedStrategy, init
+from pylayer.distributed.world import World
 from pylayer.missing import missing_name
 from pylayer.reading import as_releases
 from pylayer.tensor import Tensor
-from pylayer.watch import watched
+from pylayer.watch import records_all, watched, watching
 from pylayer.watch.casts import casts_left_out
 from pylayer.watch.numpy_proxy import Code
 from pylayer.watch.numpy_recording import recording_numpy
@@ -82,6 +86,39 @@ class BundledBackend:
         """The Tensor's own array."""
         return tensor.array
 
+    def leaf(self, array: Array, stop_gradient: bool) -> Tensor:
+        """A leaf Tensor in the memory of an array."""
+        return Tensor(array, None, stop_gradient)
+
+    def stacked(self, arrays: Sequence[Array]) -> Array:
+        """Arrays along a new first axis."""
+        return XP[type(arrays[0])].stack(list(arrays))
+
+    # ----------------------------------------------------------------- worlds
+    def ranks(
+        self, size: int, degrees: Mapping[str, int], same_random: bool, work: Callable[[int], Any]
+    ) -> RanksInTurns:
+        """The ranks of a world, in this process."""
+        return RanksInTurns(size, degrees, same_random, work)
+
+    def recording_all(self) -> bool:
+        """Whether all that is computed is one graph now."""
+        return records_all()
+
+    def watched(self) -> bool:
+        """Whether something may change what is computed now."""
+        return bool(watching)
+
+    def for_ranks(self, tensor: Tensor, size: int) -> list[Tensor]:
+        """A Tensor that all ranks have, one for each."""
+        if tensor.stop_gradient:
+            return [Tensor(tensor.array.copy()) for _ in range(size)]
+        return list(broadcast_ranks(tensor, size))
+
+    def between_ranks(self, error: BaseException) -> str:
+        """The code of what went wrong between ranks, if that is what an error says."""
+        return next((code for kind, code in BETWEEN_RANKS.items() if isinstance(error, kind)), "")
+
     def code(self, functions: Sequence[Any]) -> Code:
         """The code that can be reached from some functions, the harness's and the engine's apart."""
         return Code(functions, NOT_THE_USERS)
@@ -110,6 +147,35 @@ class BundledBackend:
             if numpy is not None:
                 blocks.enter_context(recording_numpy(numpy, False))
             yield
+
+
+BETWEEN_RANKS = {Mismatch: "GC163", Deadlock: "GC164"}
+"""By the engine's errors, what they are called."""
+
+
+class RanksInTurns:
+    """The ranks of a world in this process, each with what `work` makes for it."""
+
+    def __init__(self, size: int, degrees: Mapping[str, int], same_random: bool, work: Callable[[int], Any]) -> None:
+        self.world = World(size, same_random)
+
+        def begin(rank: int) -> Any:
+            if degrees:
+                init(strategy=strategy_of(degrees))
+            return work(rank)
+
+        self.work = self.world.run(begin)
+
+    def each(self, method: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
+        """What a method of each rank's gives for its arguments."""
+        return self.world.run(lambda rank: getattr(self.work[rank], method)(*arguments[rank]))
+
+
+def strategy_of(degrees: Mapping[str, int]) -> DistributedStrategy:
+    """Degrees along axes as fleet takes them."""
+    strategy = DistributedStrategy()
+    strategy.hybrid_configs = {f"{axis}_degree": degree for axis, degree in degrees.items()}
+    return strategy
 
 
 def numpy_backend() -> BundledBackend:

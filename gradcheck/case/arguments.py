@@ -6,7 +6,7 @@ import dis
 import functools
 import inspect
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
@@ -16,6 +16,9 @@ import numpy as np
 from gradcheck.backends.base import Backend, Tensor, is_differentiable, load, package_of
 from gradcheck.backends.bundled import BundledBackend
 from gradcheck.case.function import TensorFunction
+from gradcheck.case.world import Declared, Standing, Stands, WorldCall, WorldFunction
+
+WorldOf = Callable[[Mapping[str, Stands]], Declared]
 
 LIBRARIES = ("pylayer", "paddle")
 """The top-level packages of the engine and of the installed Paddle."""
@@ -138,8 +141,13 @@ def cell_is_set(cell: Any) -> bool:
         return False
 
 
-def tensor_function(backend: Backend, function: Any, inputs: Sequence[Any]) -> TensorFunction:
+def tensor_function(
+    backend: Backend, function: Any, inputs: Sequence[Any], world: WorldOf | None = None
+) -> TensorFunction:
     """The call of a layer or function on inputs, its Tensors under the names of its parameters.
+
+    Args:
+        world: makes what is declared of the ranks that it runs on, of what the inputs stand for; None for no ranks.
 
     Raises:
         TypeError: that is no layer or function, or no input needs a gradient.
@@ -152,6 +160,8 @@ def tensor_function(backend: Backend, function: Any, inputs: Sequence[Any]) -> T
     apply: Callable[..., Any] = function.apply if is_layer else function
     names = parameter_names(function.forward if is_layer else function, len(inputs), skipped=1 if is_layer else 0)
     arrays, dtypes, stopped = {}, {}, []
+    stands = {name: value.stands for name, value in zip(names, inputs, strict=True) if isinstance(value, Standing)}
+    inputs = [value.value if isinstance(value, Standing) else value for value in inputs]
     for name, value in zip(names, inputs, strict=True):
         if isinstance(value, backend.paddle.Tensor):
             array = backend.array(value)
@@ -173,6 +183,8 @@ def tensor_function(backend: Backend, function: Any, inputs: Sequence[Any]) -> T
     def call(tensors: dict[str, Any]) -> Any:
         return apply(*(tensors.get(name, value) for name, value in zip(names, inputs, strict=True)))
 
+    if world is not None:
+        return WorldFunction(backend, WorldCall(backend, world(stands), lambda rank: call), arrays, dtypes, stopped, call)
     made = TensorFunction(backend, call, arrays, dtypes, stopped)
     made.held = held_by(backend, function) if backend.name == "paddle" else ()
     return made

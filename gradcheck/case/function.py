@@ -15,6 +15,7 @@ from gradcheck.case.observe import observed
 from gradcheck.case.settings import settings_of_its_own
 from gradcheck.checking.precision import Change
 from gradcheck.checking.problem import Problem
+from gradcheck.result import GradientSummary
 
 
 class TensorFunction:
@@ -43,6 +44,8 @@ class TensorFunction:
         self.stopped = frozenset(stopped)
         self.claimed: list[bool] = []
         """Per output, whether the function claims a gradient for it; known once `problem` was called."""
+        self.sources: Sequence[Any] = [call]
+        """What the user's code can be reached from."""
         self.held: Sequence[Tensor] = ()
         """Tensors beside the inputs that need a gradient, if known: parameters of a layer."""
         self.twin: TensorFunction | None = None
@@ -114,7 +117,7 @@ class TensorFunction:
             return RerunsOfTwin(self.forward, vjp, twin) if isinstance(twin, Reruns) else None
         if not self.backend.records:
             return None
-        code, record = self.backend.code([self.call]), functools.partial(self.record, needed)
+        code, record = self.backend.code(self.sources), functools.partial(self.record, needed)
         return Reruns(self.backend, code, self.forward, vjp, record)
 
     def record(
@@ -191,6 +194,10 @@ class TensorFunction:
                 raise NoGradient(text, name)
         return gradients
 
+    def told(self, summary: GradientSummary) -> GradientSummary:
+        """What was found, as it is to be said of this function."""
+        return summary
+
     def second_order(self) -> Problem:
         """The first vjp as a function of the inputs and the cotangents, with its vjp by double backward."""
         first = self.problem()
@@ -219,7 +226,7 @@ class TensorFunction:
             output_names=[f"d/d{name}" for name, need in zip(first.names, needed, strict=True) if need],
             forward=forward,
             vjp=vjp,
-            reruns=Reruns(self.backend, self.backend.code([self.call]), forward, vjp) if self.backend.records else None,
+            reruns=Reruns(self.backend, self.backend.code(self.sources), forward, vjp) if self.backend.records else None,
         )
 
     def double_vjp(

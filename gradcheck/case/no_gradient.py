@@ -19,12 +19,19 @@ TAIL = re.compile(
 INPUT = re.compile(r"\(input `(\w+)`\)")
 
 
-class NoGradient(Exception):  # noqa: N818 - it is what was found, not an error of the checker
+class Broken(Exception):  # noqa: N818 - it is what was found, not an error of the checker
+    """A contract is broken, so that there is no gradient to check."""
+
+    def __init__(self, diagnosis: Diagnosis) -> None:
+        super().__init__(diagnosis.text)
+        self.diagnosis = diagnosis
+
+
+class NoGradient(Broken):
     """Backward returned something that is no gradient of its inputs."""
 
     def __init__(self, text: str, *inputs: str) -> None:
-        super().__init__(text)
-        self.diagnosis = Diagnosis.of("GC137", f"backward returns {text}", inputs)
+        super().__init__(Diagnosis.of("GC137", f"backward returns {text}", inputs))
 
 
 def nothing_claimed(returned: Any, outputs: Sequence[Array], claimed: Sequence[bool], inputs: Sequence[Array]) -> str:
@@ -57,7 +64,7 @@ def misfit(gradient: Array, x: Array) -> str:
 
 def refused(error: BaseException) -> GradientSummary | None:
     """The verdict that an error stands for, if it says that what backward returned are no gradients."""
-    if isinstance(error, NoGradient):
+    if isinstance(error, Broken):
         return GradientSummary(verdict=Status.FAIL, diagnosis=(error.diagnosis,))
     found = REFUSED.match(text_of(error)) if isinstance(error, ValueError) else None
     if found is None:

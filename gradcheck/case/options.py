@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from math import prod
 from numbers import Real
 from typing import Any, get_args
 
+from gradcheck.case.arguments import WorldOf
 from gradcheck.case.expectation import Expectation
 from gradcheck.case.points import DTYPES
+from gradcheck.case.world import Declared, Standing
 from gradcheck.causes.summary import Effort, Mode
 from gradcheck.checking.verdict import Precision
 
 MOST_SEED = 2**32 - 1
+AXES = ("dp", "pp", "sharding", "sep", "mp")
+"""The axes of fleet's topology."""
+MOST_RANKS = 64
+"""Ranks of one world: they share a process, or are one each."""
 
 
 def validate(
@@ -40,6 +47,38 @@ def validate(
         raise TypeError(f"dtypes must be a list of names such as ['float64', 'float32'], not {dtypes!r}")
     for dtype in dtypes:
         one_of("each of dtypes", dtype, tuple(DTYPES))
+
+
+def declared_world(world: Any, outputs: Any, random: Any, order: int, inputs: Sequence[Any]) -> WorldOf | None:
+    """What is declared of a world, once it is known what its inputs stand for; None without a world.
+
+    Raises:
+        TypeError: an option is of the wrong type, or one that belongs to a world is given without it.
+        ValueError: an option has a value that it cannot have.
+    """
+    words = [outputs] if isinstance(outputs, str) else outputs
+    if not isinstance(words, Sequence):
+        raise TypeError(f"outputs must be 'split' or 'replicated', or a list of these words, not {outputs!r}")
+    for word in words:
+        one_of("outputs", word, ("split", "replicated"))
+    one_of("random", random, ("by-rank", "same"))
+    if world is None:
+        marked = any(isinstance(value, Standing) for value in inputs)
+        if marked or outputs != "split" or random != "by-rank":
+            raise TypeError("replicated, partial, outputs and random are for a world of ranks: give world=4, for example")
+        return None
+    degrees = world if isinstance(world, Mapping) else {}
+    for axis in degrees:
+        one_of("each axis of world", axis, AXES)
+    sizes = list(degrees.values()) if degrees else [world]
+    for size in sizes:
+        if not 1 <= whole("world", size, "a number of ranks, or of ranks by axis") <= MOST_RANKS:
+            raise ValueError(f"world must be 1 to {MOST_RANKS} ranks, not {size!r}")
+    if prod(sizes) > MOST_RANKS:
+        raise ValueError(f"world must be 1 to {MOST_RANKS} ranks, not {prod(sizes)}")
+    if order == 2:
+        raise ValueError("order must be 1 in a world of ranks: second derivatives are not checked there")
+    return lambda stands: Declared(prod(sizes), stands, tuple(words), degrees, random == "same")
 
 
 def whole(name: str, value: Any, allowed: str) -> int:

@@ -18,7 +18,7 @@ from typing import Any
 from gradcheck.backends.base import Backend, is_differentiable, package_of
 from gradcheck.backends.bundled import BundledBackend
 from gradcheck.case.agreement import agree
-from gradcheck.case.arguments import cell_is_set, libraries_of, names_in, referred, tensor_function
+from gradcheck.case.arguments import WorldOf, cell_is_set, libraries_of, names_in, referred, tensor_function
 from gradcheck.case.function import TensorFunction
 from gradcheck.checking.arrays import EPSILON
 
@@ -30,14 +30,16 @@ class NoTwin(Exception):  # noqa: N818 - an answer, not an error
     """Something that the code uses has no counterpart in the engine."""
 
 
-def twin_of(original: TensorFunction, function: Any, inputs: Sequence[Any]) -> TensorFunction | None:
+def twin_of(
+    original: TensorFunction, function: Any, inputs: Sequence[Any], world: WorldOf | None = None
+) -> TensorFunction | None:
     """The call of `function` on `inputs`, of which `original` was made, on the engine; None if there is none."""
 
     def made(engine: Backend) -> TensorFunction:
         translation = Translation(original.backend, engine)
         function_, inputs_ = translation.of(function), [translation.of(value) for value in inputs]
         translation.finish()
-        return tensor_function(engine, function_, inputs_)
+        return tensor_function(engine, function_, inputs_, world)
 
     return speaking_for(original, made)
 

@@ -51,7 +51,8 @@ def gradient_summary(function: TensorFunction, settings: Settings) -> GradientSu
         if found is None:
             raise
         return found
-    return summary.model_copy(update={"marks": (*summary.marks, GAVE_LESS)}) if function.gave_less else summary
+    summary = summary.model_copy(update={"marks": (*summary.marks, GAVE_LESS)}) if function.gave_less else summary
+    return function.told(summary)
 
 
 def checked(problem: Problem, settings: Settings) -> GradientSummary:

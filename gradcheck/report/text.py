@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from gradcheck.codes import FIRST_CONTRACT
+from gradcheck.codes import is_cause
 from gradcheck.escape import escape, one_line, safe
 from gradcheck.resources import bundled_specs
 from gradcheck.result import Diagnosis, GradientSummary, Result, Status, StepScan, WrongEntry, element
@@ -60,7 +60,7 @@ def gradient_lines(
     for found in gradient.diagnosis:
         if found.code != "GC120":
             if not any(found.text in line for line in said):
-                lines.append(f"{'likely' if found.code < FIRST_CONTRACT else 'broken'}: {found.text}")
+                lines.append(f"{'likely' if is_cause(found.code) else 'broken'}: {found.text}")
             lines += excerpt(found, width)
     if shown > ENTRIES_SHOWN and gradient.scan is not None:
         lines += step_lines(gradient.scan)
