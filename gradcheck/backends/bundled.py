@@ -18,7 +18,7 @@ from pylayer.dtype import as_dtype
 from pylayer.distributed.call import Deadlock, Mismatch
 from pylayer.distributed.rows import broadcast_ranks
 from pylayer.distributed.topology import DistributedStrategy, init
-from pylayer.distributed.world import World
+from pylayer.distributed.world import World, apart
 from pylayer.missing import missing_name
 from pylayer.reading import as_releases
 from pylayer.tensor import Tensor
@@ -169,6 +169,10 @@ class RanksInTurns:
     def each(self, method: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
         """What a method of each rank's gives for its arguments."""
         return self.world.run(lambda rank: getattr(self.work[rank], method)(*arguments[rank]))
+
+    def apart(self, function: Callable[[], Any]) -> Any:
+        """What a function gives that belongs to no rank: no code of the user's stands behind it."""
+        return apart(function)
 
 
 def strategy_of(degrees: Mapping[str, int]) -> DistributedStrategy:

@@ -184,7 +184,9 @@ def tensor_function(
         return apply(*(tensors.get(name, value) for name, value in zip(names, inputs, strict=True)))
 
     if world is not None:
-        return WorldFunction(backend, WorldCall(backend, world(stands), lambda rank: call), arrays, dtypes, stopped, call)
+        return WorldFunction(
+            backend, WorldCall(backend, world(stands), lambda rank: call), arrays, dtypes, stopped, call
+        )
     made = TensorFunction(backend, call, arrays, dtypes, stopped)
     made.held = held_by(backend, function) if backend.name == "paddle" else ()
     return made

@@ -226,7 +226,9 @@ class TensorFunction:
             output_names=[f"d/d{name}" for name, need in zip(first.names, needed, strict=True) if need],
             forward=forward,
             vjp=vjp,
-            reruns=Reruns(self.backend, self.backend.code(self.sources), forward, vjp) if self.backend.records else None,
+            reruns=Reruns(self.backend, self.backend.code(self.sources), forward, vjp)
+            if self.backend.records
+            else None,
         )
 
     def double_vjp(

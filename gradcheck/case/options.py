@@ -65,7 +65,9 @@ def declared_world(world: Any, outputs: Any, random: Any, order: int, inputs: Se
     if world is None:
         marked = any(isinstance(value, Standing) for value in inputs)
         if marked or outputs != "split" or random != "by-rank":
-            raise TypeError("replicated, partial, outputs and random are for a world of ranks: give world=4, for example")
+            raise TypeError(
+                "replicated, partial, outputs and random are for a world of ranks: give world=4, for example"
+            )
         return None
     degrees = world if isinstance(world, Mapping) else {}
     for axis in degrees:

@@ -10,15 +10,19 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
-from gradcheck.backends.base import Array, Backend, Tensor, flat_tensors
+from gradcheck.backends.base import Array, Backend, Tensor, flat_tensors, is_differentiable
 from gradcheck.case.function import TensorFunction
 from gradcheck.case.no_gradient import Broken
+from gradcheck.causes.between_ranks import Claim, between_ranks
 from gradcheck.checking.contracts import same
+from gradcheck.checking.tape import Tape
+from gradcheck.codes import is_contract
 from gradcheck.result import Diagnosis, GradientSummary, Status, StepScan, WrongEntry, element
 
 Stands = Literal["split", "replicated", "partial"]
@@ -170,6 +174,8 @@ class WorldCall:
         """The contracts that ranks were seen to break, by code and name."""
         self.places: dict[str, list[tuple[int, ...]]] = {}
         """The outputs whose shapes differ between ranks, which lie behind one another: these shapes."""
+        self.by_rank: dict[str, list[Array]] = {}
+        """The gradients that the ranks gave last, by input."""
         self.output_names: list[str] = []
         self.output_stands: list[Stands] = []
         with self.told():
@@ -193,12 +199,21 @@ class WorldCall:
     def recorded(self, tensors: dict[str, Tensor]) -> list[Tensor]:
         """The outputs where everything is one graph: the ranks' inputs are taken from the world's by operations."""
         size = self.declared.size
-        parts = {
-            name: list(t.unbind(0)) if self.declared.of_input(name) == "split" else self.backend.for_ranks(t, size)
-            for name, t in tensors.items()
-        }
+        parts = self.ranks.apart(lambda: {name: self.parts_of(name, t) for name, t in tensors.items()})
         with self.told():
-            found = self.ranks.each("recorded", [({name: part[r] for name, part in parts.items()},) for r in range(size)])
+            found = self.ranks.each(
+                "recorded", [({name: part[r] for name, part in parts.items()},) for r in range(size)]
+            )
+        return self.ranks.apart(lambda: self.joined(found))  # type: ignore[no-any-return]
+
+    def parts_of(self, name: str, tensor: Tensor) -> list[Tensor]:
+        """The input of each rank."""
+        if self.declared.of_input(name) == "split":
+            return list(tensor.unbind(0))
+        return self.backend.for_ranks(tensor, self.declared.size)
+
+    def joined(self, found: Sequence[Sequence[Tensor]]) -> list[Tensor]:
+        """The outputs of the world, of those of the ranks."""
         paddle, outputs = self.backend.paddle, []
         for stands, ranks in zip(self.stands(found), zip(*found, strict=True), strict=True):
             if stands != "split":
@@ -244,9 +259,7 @@ class WorldCall:
         with self.told():
             return self.ranks.each(method, arguments)  # type: ignore[no-any-return]
 
-    def forward(
-        self, names: list[str], inputs: Sequence[Tensor], graph: bool
-    ) -> tuple[Kept, list[Tensor], list[bool]]:
+    def forward(self, names: list[str], inputs: Sequence[Tensor], graph: bool) -> tuple[Kept, list[Tensor], list[bool]]:
         """The outputs of the world, and whether each claims a gradient on any rank."""
         size, array = self.declared.size, self.backend.array
         needed = {name: not t.stop_gradient for name, t in zip(names, inputs, strict=True)}
@@ -323,7 +336,7 @@ class WorldCall:
         known = [g for g in ranks if g is not None]
         if not known:
             return None
-        filled = [known[0] * 0 if g is None else g for g in ranks]
+        filled = self.by_rank[name] = [known[0] * 0 if g is None else g for g in ranks]
         stands = self.declared.of_input(name)
         if stands == "split":
             if len({g.shape for g in filled}) > 1:
@@ -387,8 +400,35 @@ class WorldFunction(TensorFunction):
         self.sources = [source]
 
     def told(self, summary: GradientSummary) -> GradientSummary:
-        """A summary with the ranks named, and the contracts that they were seen to break."""
-        return told(self.world, summary)
+        """A summary with the ranks named, the contracts that they were seen to break, and causes that lie between them:
+        where there are such, they say more than those of one layer by itself."""
+        whole = told(self.world, summary)
+        if whole.verdict is not Status.FAIL or self.world.declared.size == 1:
+            return whole
+        causes = self.causes()
+        kept = [d for d in whole.diagnosis if is_contract(d.code) or not causes]
+        return whole.model_copy(update={"diagnosis": (*kept, *causes)})
+
+    def causes(self) -> list[Diagnosis]:
+        """What goes wrong between ranks, as far as it is found on the tape."""
+        world, size = self.world, self.world.declared.size
+        with suppress(Exception):  # the verdict stands; a layer may raise at any of its calls
+            problem = self.problem()
+            recording = problem.reruns and problem.reruns.recording(problem.inputs, own=True, lines=True)
+            if not recording or recording.leaks or recording.error:
+                return []
+            random = np.random.default_rng(0)
+            cotangents = [
+                random.standard_normal(a.shape).astype(a.dtype) if is_differentiable(a) else None
+                for a in recording.outputs
+            ]
+            found = problem.vjp(list(problem.inputs), cotangents)
+            claims = [
+                Claim(name, world.declared.of_input(name), g, world.by_rank[name]) if g is not None else None
+                for name, g in zip(problem.names, found, strict=True)
+            ]
+            return between_ranks(Tape(recording), cotangents, claims, size)
+        return []
 
 
 def told(world: WorldCall, summary: GradientSummary) -> GradientSummary:
@@ -447,4 +487,3 @@ class communicating:  # noqa: N801 - read as a phrase
         code = self.backend.between_ranks(error) if error is not None else ""
         if code:
             raise Broken(Diagnosis.of(code, str(error))) from error
-

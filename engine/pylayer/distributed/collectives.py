@@ -78,7 +78,9 @@ def gathered_for_one(calls: Sequence[Call]) -> Results:
 def scattered(calls: Sequence[Call]) -> Results:
     root = root_of(calls)
     if len(root.given) != len(calls):
-        raise Mismatch(f"rank {root.rank} scatters {len(root.given)} Tensors to {len(calls)} ranks: {root}", [root.rank])
+        raise Mismatch(
+            f"rank {root.rank} scatters {len(root.given)} Tensors to {len(calls)} ranks: {root}", [root.rank]
+        )
     return [[clone(part)] for part in root.given]
 
 
@@ -111,7 +113,9 @@ def exchanged_parts(calls: Sequence[Call]) -> Results:
     count = len(calls)
     if all(len(call.given) == 1 for call in calls):
         found = all_to_all([in_parts(call, count) for call in calls])
-        return [[reshape(one, [-1, *one.shape[2:]]) if one.size else reshape(one, [0, *one.shape[2:]])] for one in found]
+        return [
+            [reshape(one, [-1, *one.shape[2:]]) if one.size else reshape(one, [0, *one.shape[2:]])] for one in found
+        ]
     return [[concat([call.given[k] for call in calls], 0)] for k in range(count)]
 
 

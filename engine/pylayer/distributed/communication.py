@@ -88,7 +88,9 @@ def started(rank: Any, call: Call, plan: Plan, waits: bool) -> Task:
 
 def like(tensor: Any) -> tuple[tuple[int, ...], str]:
     """The shape and the dtype of a Tensor."""
-    return tuple(int(n) for n in tensor.shape), str(getattr(tensor.dtype, "name", tensor.dtype)).rpartition(".")[2].lower()
+    return tuple(int(n) for n in tensor.shape), str(getattr(tensor.dtype, "name", tensor.dtype)).rpartition(".")[
+        2
+    ].lower()
 
 
 # --------------------------------------------------------------------------- writing results
@@ -113,7 +115,9 @@ def into_list(targets: list[Any]) -> Callable[[list[Any]], None]:
             targets.extend(rank.made(one) for one in results)
             return
         if results and len(targets) != len(results):
-            raise ValueError(f"(InvalidArgument) the list for the results has {len(targets)} Tensors, not {len(results)}")
+            raise ValueError(
+                f"(InvalidArgument) the list for the results has {len(targets)} Tensors, not {len(results)}"
+            )
         into(*targets)(results)
 
     return fill
@@ -155,7 +159,12 @@ def all_reduce(
 
 
 def reduce(
-    tensor: Any, dst: int, op: int = SUM, group: Group | None = None, sync_op: bool = True, use_calc_stream: bool = False
+    tensor: Any,
+    dst: int,
+    op: int = SUM,
+    group: Group | None = None,
+    sync_op: bool = True,
+    use_calc_stream: bool = False,
 ) -> Task | None:
     """Reduce over the ranks, in place, on rank `dst` of the world."""
     plan = Plan([tensor], into(tensor), [tensor], {"op": op, "dst": dst})
@@ -233,7 +242,12 @@ def reduce_scatter(
 
 
 def _reduce_scatter_base(
-    output: Any, input: Any, op: int = SUM, group: Group | None = None, sync_op: bool = True, use_calc_stream: bool = False
+    output: Any,
+    input: Any,
+    op: int = SUM,
+    group: Group | None = None,
+    sync_op: bool = True,
+    use_calc_stream: bool = False,
 ) -> Task | None:
     """`reduce_scatter` of one Tensor."""
     return reduce_scatter(output, input, op, group, sync_op, use_calc_stream)

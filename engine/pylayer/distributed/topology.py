@@ -150,7 +150,10 @@ for _axis in AXES.values():
 
 
 def init(
-    role_maker: Any = None, is_collective: bool = False, strategy: DistributedStrategy | None = None, log_level: Any = None
+    role_maker: Any = None,
+    is_collective: bool = False,
+    strategy: DistributedStrategy | None = None,
+    log_level: Any = None,
 ) -> None:
     """Lay the world out by the degrees of a strategy; that of ``dp`` is what is left unless given.
 

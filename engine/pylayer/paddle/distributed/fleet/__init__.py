@@ -17,5 +17,4 @@ _EXPORTS = {
 globals().update(exported(_EXPORTS))
 
 
-
 __getattr__ = missing(__name__)

@@ -1,0 +1,194 @@
+"""What goes wrong between ranks: a sum over them that is missing, or made once too often.
+
+Of every collective that forward makes, what the gradient would be if its vjp were such a mistake is held against what
+backward gives. Ranks that disagree on what all have are looked at by what each of them gives.
+"""
+
+from __future__ import annotations
+
+import inspect
+import linecache
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gradcheck.backends.base import Array, Step
+from gradcheck.causes.lines import place_of
+from gradcheck.checking.arrays import wide
+from gradcheck.checking.graph import Graph
+from gradcheck.checking.tape import Tape
+from gradcheck.result import Diagnosis
+
+Pull = Callable[[int, list[Array], Array], Array]
+"""What flows to the k-th input of a collective, given the cotangents of its outputs and what should flow."""
+
+
+def part_alone(k: int, given: list[Array], right: Array) -> Array:
+    """Of a reduce-scatter's gathered cotangents the own part, zeros for the rest."""
+    return np.stack([g * (j == k) for j, g in enumerate(given)])
+
+
+OWN: Mapping[str, Pull] = {
+    "all_reduce": lambda k, given, right: given[k],
+    "all_gather": lambda k, given, right: given[k][k],
+    "reduce_scatter": part_alone,
+    "all_to_all": lambda k, given, right: given[k],
+    "broadcast_ranks": lambda k, given, right: given[0],
+}
+"""By collective: each rank keeps what belongs to its own output."""
+SENT_BACK = {"reduce_scatter": "gathered from", "all_to_all": "sent back to"}
+"""What has to be done to the cotangents of a collective, if it is not to sum them over the ranks."""
+
+
+class Mistake(NamedTuple):
+    """One mistake at one collective: a code, what it is in words, and the wrong vjp."""
+
+    code: str
+    says: str
+    pull: Pull
+
+
+def mistakes(step: Step) -> Iterator[Mistake]:
+    """Those that a collective invites."""
+    count = max(len(step.edges), len(step.values))
+    done = SENT_BACK.get(step.name, "summed over")
+    yield Mistake("GC152", f"the gradient is not {done} the ranks: each keeps its own part", OWN[step.name])
+    yield Mistake(
+        "GC151",
+        f"the gradient is {count} times what it should be, counted once for each rank",
+        lambda k, g, r: r * count,
+    )
+    yield Mistake("GC151", f"the gradient is divided by the number of ranks, {count}", lambda k, g, r: r / count)
+
+
+class Claim(NamedTuple):
+    """What backward gives for one input of a world."""
+
+    name: str
+    stands: str
+    whole: Array
+    """As the world's gradient."""
+    ranks: Sequence[Array]
+    """As the ranks gave it."""
+
+
+def between_ranks(
+    graph: Tape, cotangents: Sequence[Array | None], claims: Sequence[Claim | None], size: int
+) -> list[Diagnosis]:
+    """The causes that reproduce what backward gives, of those that lie between ranks.
+
+    Args:
+        graph: the call of the world, recorded with its lines.
+        claims: one per input of the world; None for an input without a gradient.
+        size: how many ranks there are.
+    """
+    right = graph.gradient(cotangents)
+    close = graph.coarsest**0.5 or 1e-8
+
+    def explains(found: Sequence[Array]) -> bool:
+        return all(c is None or alike(wide(c.whole), f, close) for c, f in zip(claims, found, strict=True))
+
+    for steps in lines_of(graph):
+        for mistake in mistakes(steps[0]):
+            if explains(mistaken(graph, cotangents, steps, mistake.pull)):
+                return [told(mistake, steps[0], graph, claims)]
+    found = []
+    for claim, r in zip(claims, right, strict=True):
+        if claim is not None and not alike(wide(claim.whole), r, close):
+            found += whole_cause(graph, claim, r, size, close)
+    return found
+
+
+def lines_of(graph: Graph) -> list[list[Step]]:
+    """The collectives of a recording, those of one line and those of one input together."""
+    found: dict[Any, list[Step]] = {}
+    for step in graph.recording.steps:
+        if step.name in OWN:
+            found.setdefault((step.name, step.spot or step.first), []).append(step)
+    return list(found.values())
+
+
+def mistaken(graph: Graph, cotangents: Sequence[Array | None], steps: Sequence[Step], pull: Pull) -> list[Array]:
+    """The gradient if the vjps of some collectives were others."""
+    pending = graph.starts(cotangents)
+    for step, given, pulled in graph.walk(pending):
+        if any(step is one for one in steps):
+            filled = step.given(given)
+            pulled[:] = [(k, number, pull(k, filled, flow)) for k, number, flow in pulled]
+    return graph.filled(pending)
+
+
+def whole_cause(graph: Tape, claim: Claim, right: Array, size: int, close: float) -> list[Diagnosis]:
+    """Why the gradient of one input is wrong as a whole."""
+    where = backward_of(graph)
+    total = sum(map(wide, claim.ranks[1:]), wide(claim.ranks[0]))
+    if claim.stands == "replicated" and alike(total, right, close):
+        text = (
+            f"{claim.name}: each rank returns its own part of the gradient; their sum is right. All ranks use "
+            f"{claim.name}, so all-reduce its gradient in backward (or declare it partial, if the trainer sums it later)"
+        )
+        return [Diagnosis(code="GC152", text=text, inputs=(claim.name,), **where)]
+    for c, says in (
+        (size, f"{size} times what it should be, counted once for each rank"),
+        (1 / size, f"divided by the number of ranks, {size}"),
+    ):
+        if size > 1 and alike(wide(claim.whole), right * c, close):
+            text = f"{claim.name}: the gradient is {says}"
+            return [Diagnosis(code="GC151", text=text, inputs=(claim.name,), **where)]
+    return []
+
+
+def told(mistake: Mistake, step: Step, graph: Tape, claims: Sequence[Claim | None]) -> Diagnosis:
+    """A mistake at a collective, with its line in forward; or in backward, where forward has none for it."""
+    place = place_of(step.spot)
+    if place.file:
+        code = place.source[place.column : place.end_column] or step.name
+        return Diagnosis(
+            code=mistake.code,
+            text=f"backward of `{code}`: {mistake.says}",
+            line=f"{place.file}:{place.line}",
+            source_line=place.source,
+            column=place.column,
+            end_column=place.end_column,
+            operation=step.name,
+            detail="its gradient (reproduces backward)",
+        )
+    names = [c.name for k, c in enumerate(claims) if c is not None and k in step.edges]
+    who = ", ".join(names) or "what all ranks have"
+    return Diagnosis(
+        code=mistake.code,
+        text=f"{who}, which all ranks use: {mistake.says}",
+        inputs=tuple(names),
+        **backward_of(graph),
+    )
+
+
+def backward_of(graph: Tape) -> dict[str, Any]:
+    """Where the backward of the one layer that was called begins, as parts of a diagnosis; nothing of several."""
+    functions = {inspect.unwrap(getattr(layer, "backward", None) or (lambda: None)) for layer in graph.recording.layers}
+    codes = {function.__code__ for function in functions if hasattr(function, "__code__")}
+    if len(codes) != 1:
+        return {}
+    code = codes.pop()
+    source = linecache.getline(code.co_filename, code.co_firstlineno).rstrip("\n")
+    line = code.co_firstlineno
+    if source.strip().startswith("@"):  # a decorator stands first
+        line += 1
+        source = linecache.getline(code.co_filename, line).rstrip("\n")
+    column = len(source) - len(source.lstrip())
+    return {
+        "line": f"{code.co_filename}:{line}",
+        "source_line": source,
+        "column": column,
+        "end_column": len(source),
+        "detail": "here",
+    }
+
+
+def alike(a: Array, b: Array, close: float) -> bool:
+    """Whether two gradients are the same, relative to their largest element."""
+    if a.shape != b.shape:
+        return False
+    size = max(float(abs(b).max(initial=0.0)), float(abs(a).max(initial=0.0)))
+    return bool(np.isfinite(size)) and float(abs(a - b).max(initial=0.0)) <= close * size
