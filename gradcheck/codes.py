@@ -272,16 +272,16 @@ CODES: dict[str, Code] = {
     ),
     "GC153": Code(
         "right under another declaration",
-        "Whether a gradient is right in a world depends on what Tensors stand for: the same code is right for an output "
-        "that all ranks have, and wrong for one of which each rank's part counts in the loss.",
+        "Whether a gradient is right in a world depends on what Tensors stand for: the same code is right for an "
+        "output that all ranks have, and wrong for one of which each rank's part counts in the loss.",
         "The check passes with the declaration that the message names.",
         "Declare what is meant (`ranks: replicated`, `outputs: {ranks: replicated}`), or change backward.",
         "y = all_gather(x), own slice of dy      right if y is replicated; if it is split, reduce-scatter dy",
     ),
     "GC161": Code(
         "ranks disagree on a replicated output",
-        "An output is declared to be the same on all ranks, and is not: a reduction is missing in forward, or the ranks "
-        "draw different random numbers.",
+        "An output is declared to be the same on all ranks, and is not: a reduction is missing in forward, or the "
+        "ranks draw different random numbers.",
         "Two ranks return different values.",
         "Add the reduction; use one seed for all ranks; or declare the output split.",
         "y = x @ w on each rank      wrong: return y      right: dist.all_reduce(y); return y",
@@ -296,8 +296,8 @@ CODES: dict[str, Code] = {
     ),
     "GC163": Code(
         "calls of ranks do not fit together",
-        "All ranks of a group must make the same calls in the same order, with Tensors of the same shape and dtype, and "
-        "the same root and reduction.",
+        "All ranks of a group must make the same calls in the same order, with Tensors of the same shape and dtype, "
+        "and the same root and reduction.",
         "Two ranks meet with different calls.",
         "Make the calls outside of branches that depend on the rank or on values.",
         "wrong: if rank == 0: dist.all_reduce(x)      right: dist.all_reduce(x) on all ranks",

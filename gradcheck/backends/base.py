@@ -41,6 +41,9 @@ class Step(Protocol):
     def pull(self, cotangents: Sequence[Array | None]) -> Iterator[tuple[int, int, Array]]:
         """Per input that is no constant: its position, its number, and its cotangent, in double precision."""
 
+    def given(self, cotangents: Sequence[Array | None]) -> Any:
+        """The cotangents of its outputs as its rules take them: one, or a list without gaps."""
+
     def operands(self) -> dict[str, Any]:
         """What its rules read, by the name of the argument; ``out`` is the output."""
 
@@ -80,6 +83,16 @@ class Recording(Protocol):
     """What took values out of the graph, which may have found their way into an output."""
     error: Exception | None
     """What the call raised while it was recorded, if it did."""
+
+
+class Ranks(Protocol):
+    """The ranks of a world. What a rank raises comes through, the first of them."""
+
+    def each(self, method: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
+        """What a method of each rank's own object gives for its arguments."""
+
+    def apart(self, function: Callable[[], Any]) -> Any:
+        """What a function gives that belongs to no rank: no code of the user's stands behind what it computes."""
 
 
 # --------------------------------------------------------------------------- a backend
@@ -129,6 +142,35 @@ class Backend(Protocol):
 
     def array(self, tensor: Tensor) -> Array:
         """The values of a Tensor as an array of the backend: no copy where it needs none."""
+
+    def leaf(self, array: Array, stop_gradient: bool) -> Tensor:
+        """A leaf Tensor in the memory of an array, where the backend can share it; else with a copy."""
+
+    def stacked(self, arrays: Sequence[Array]) -> Array:
+        """Arrays of one shape along a new first axis."""
+
+    def ranks(self, size: int, degrees: Mapping[str, int], same_random: bool, work: Callable[[int], Any]) -> Ranks:
+        """The ranks of a world; `work`, called on each with its number, makes the object whose methods it runs.
+
+        Args:
+            degrees: ranks along the axes of fleet's topology; none to leave it alone.
+            same_random: whether all ranks draw the same random numbers.
+        """
+
+    def recording_all(self) -> bool:
+        """Whether all that is computed now becomes one graph."""
+
+    def watched(self) -> bool:
+        """Whether something may change what is computed now."""
+
+    def for_ranks(self, tensor: Tensor, size: int) -> list[Tensor]:
+        """A Tensor that all ranks have, one for each, as one operation of the graph. Only where it can record."""
+
+    def unwaited(self) -> list[str]:
+        """On a rank: the calls of its that nobody has waited for, in words; they are forgotten."""
+
+    def between_ranks(self, error: BaseException) -> str:
+        """The code of the contract between ranks that an error says was broken; empty if it says another thing."""
 
     def code(self, functions: Sequence[Any]) -> Code:
         """The code that can be reached from some functions, in which NumPy may be recorded, or seen to change."""

@@ -12,13 +12,13 @@ import numpy as np
 
 import pylayer
 from gradcheck.backends.base import Mover
+from gradcheck.backends.between_ranks import code_between_ranks, rank_unwaited
 from gradcheck.backends.recording import NOT_THE_USERS, Moving, Recorded, recorded
 from pylayer.array import XP, Array, default_module, set_device
-from pylayer.dtype import as_dtype
-from pylayer.distributed.call import Deadlock, Mismatch
 from pylayer.distributed.rows import broadcast_ranks
 from pylayer.distributed.topology import DistributedStrategy, init
 from pylayer.distributed.world import World, apart
+from pylayer.dtype import as_dtype
 from pylayer.missing import missing_name
 from pylayer.reading import as_releases
 from pylayer.tensor import Tensor
@@ -115,9 +115,13 @@ class BundledBackend:
             return [Tensor(tensor.array.copy()) for _ in range(size)]
         return list(broadcast_ranks(tensor, size))
 
+    def unwaited(self) -> list[str]:
+        """On a rank: the calls of its that nobody has waited for, in words; they are forgotten."""
+        return rank_unwaited()
+
     def between_ranks(self, error: BaseException) -> str:
         """The code of what went wrong between ranks, if that is what an error says."""
-        return next((code for kind, code in BETWEEN_RANKS.items() if isinstance(error, kind)), "")
+        return code_between_ranks(error)
 
     def code(self, functions: Sequence[Any]) -> Code:
         """The code that can be reached from some functions, the harness's and the engine's apart."""
@@ -147,10 +151,6 @@ class BundledBackend:
             if numpy is not None:
                 blocks.enter_context(recording_numpy(numpy, False))
             yield
-
-
-BETWEEN_RANKS = {Mismatch: "GC163", Deadlock: "GC164"}
-"""By the engine's errors, what they are called."""
 
 
 class RanksInTurns:

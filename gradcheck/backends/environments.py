@@ -27,7 +27,7 @@ KINDS = {"paddle": ("paddlepaddle", "setuptools")}
 Paddle imports setuptools, which a new environment has no longer (Python 3.12, uv).
 """
 
-WORKER_NEEDS = ("ml-dtypes>=0.5", "numpy>=1.26", "packaging>=24", "pydantic>=2.11")
+WORKER_NEEDS = ("greenlet>=3", "ml-dtypes>=0.5", "numpy>=1.26", "packaging>=24", "pydantic>=2.11")
 """What a worker imports beside the backend itself."""
 
 BELOW: tuple[tuple[str, str, tuple[str, ...]], ...] = (("paddle", "3.0", ("numpy<2", "setuptools<81")),)
@@ -55,7 +55,7 @@ distributions, modules = json.loads(sys.argv[1])
 print(json.dumps([platform.python_version(), next(filter(None, map(version, distributions)), ""),
                   [name for name in modules if u.find_spec(name) is None]]))
 """
-_MODULES = ("ml_dtypes", "numpy", "packaging", "pydantic")
+_MODULES = ("greenlet", "ml_dtypes", "numpy", "packaging", "pydantic")
 
 
 class Place(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from importlib import import_module
 from types import ModuleType
@@ -13,6 +13,8 @@ import ml_dtypes
 import numpy as np
 
 from gradcheck.backends.base import Array, Code, Mover, Tensor
+from gradcheck.backends.between_ranks import code_between_ranks, rank_unwaited
+from gradcheck.backends.paddle_ranks import RanksOfProcesses
 
 
 class PaddleBackend:
@@ -107,6 +109,40 @@ class PaddleBackend:
         """Told of contiguous Tensors by where they begin and end."""
         (x, x_end), (y, y_end) = extent(a), extent(b)
         return x < y_end and y < x_end
+
+    def leaf(self, array: Array, stop_gradient: bool) -> Tensor:
+        """A leaf Tensor with the values of an array."""
+        return self.tensor(array, None, stop_gradient)
+
+    def stacked(self, arrays: Sequence[Array]) -> Array:
+        """Arrays along a new first axis."""
+        return np.stack(list(arrays))
+
+    def ranks(
+        self, size: int, degrees: Mapping[str, int], same_random: bool, work: Callable[[int], Any]
+    ) -> RanksOfProcesses:
+        """The ranks of a world, a process each."""
+        return RanksOfProcesses(self, size, degrees, same_random, work)
+
+    def recording_all(self) -> bool:
+        """Never."""
+        return False
+
+    def watched(self) -> bool:
+        """Never."""
+        return False
+
+    def for_ranks(self, tensor: Tensor, size: int) -> list[Tensor]:
+        """Not asked for: nothing is recorded."""
+        raise NotImplementedError
+
+    def unwaited(self) -> list[str]:
+        """On a rank: the calls of its that nobody has waited for, in words; they are forgotten."""
+        return rank_unwaited()
+
+    def between_ranks(self, error: BaseException) -> str:
+        """The code of what went wrong between ranks, if that is what an error says."""
+        return code_between_ranks(error)
 
     def lacks_kernel(self, error: Exception) -> bool:
         """As Paddle says it of most operations in float16 and bfloat16 on a CPU."""

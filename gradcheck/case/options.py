@@ -56,7 +56,7 @@ def declared_world(world: Any, outputs: Any, random: Any, order: int, inputs: Se
         TypeError: an option is of the wrong type, or one that belongs to a world is given without it.
         ValueError: an option has a value that it cannot have.
     """
-    words = [outputs] if isinstance(outputs, str) else outputs
+    words: Any = [outputs] if isinstance(outputs, str) else outputs
     if not isinstance(words, Sequence):
         raise TypeError(f"outputs must be 'split' or 'replicated', or a list of these words, not {outputs!r}")
     for word in words:

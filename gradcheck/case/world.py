@@ -1,17 +1,18 @@
 """A layer on every rank of a world, as one function from the inputs of all ranks to the outputs of all ranks.
 
-What Tensors stand for is declared. A *split* input holds values of each rank's own, along a first axis that the function
-has more than the layer; a *replicated* one is one thing that all ranks hold; a *partial* one as well, but the gradients
-of the ranks add up to its derivative. A replicated output counts once in the loss, and every rank gets its cotangent.
+What Tensors stand for is declared. A *split* input holds values of each rank's own, along a first axis that the
+function has more than the layer; a *replicated* one is one thing that all ranks hold; a *partial* one as well, but the
+gradients of the ranks add up to its derivative. A replicated output counts once in the loss, and every rank gets its
+cotangent.
 """
 
 from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
@@ -20,6 +21,7 @@ from gradcheck.backends.base import Array, Backend, Tensor, flat_tensors, is_dif
 from gradcheck.case.function import TensorFunction
 from gradcheck.case.no_gradient import Broken
 from gradcheck.causes.between_ranks import Claim, between_ranks
+from gradcheck.causes.summary import check_gradient
 from gradcheck.checking.contracts import same
 from gradcheck.checking.tape import Tape
 from gradcheck.codes import is_contract
@@ -113,14 +115,15 @@ class OnRank:
         """The outputs, and whether each claims a gradient; with the graph kept under a number if wanted."""
         paddle = self.backend.paddle
         leaves = {name: self.leaf(name, array, not needed[name]) for name, array in arrays.items()}
+        self.backend.unwaited()  # those of calls whose backward never ran
         with paddle.enable_grad() if graph else paddle.no_grad():
             outputs = self.tensors_of(self.call(leaves))
         if graph:
             self.kept[number] = list(leaves.values()), outputs
         return [(self.backend.array(t), t.is_leaf or not t.stop_gradient) for t in outputs]
 
-    def backward(self, number: int, cotangents: Sequence[Array | None]) -> list[Array | None]:
-        """The gradients of the inputs; None where there is none."""
+    def backward(self, number: int, cotangents: Sequence[Array | None]) -> list[Any]:
+        """The gradients of the inputs, None where there is none; and in words the calls that nobody waited for."""
         leaves, outputs = self.kept[number]
         ends = [
             (out, self.backend.tensor(c, self.backend.array(out).dtype.name, True))
@@ -133,7 +136,7 @@ class OnRank:
             found = self.backend.grad([o for o, _ in ends], wanted, [c for _, c in ends])
         given = iter(found)
         gradients = [None if t.stop_gradient else next(given, None) for t in leaves]
-        return [None if g is None else self.backend.array(g) for g in gradients]
+        return [*(None if g is None else self.backend.array(g) for g in gradients), self.backend.unwaited()]
 
     def drop(self, numbers: Sequence[int]) -> None:
         """Forget calls."""
@@ -167,6 +170,7 @@ class WorldCall:
         leaf: Callable[[str, Array, bool], Tensor] | None = None,
     ) -> None:
         self.backend, self.declared = backend, declared
+        self.makers = call, leaf
         make = leaf or (lambda name, array, stop: backend.leaf(array, stop))
         self.numbers = itertools.count()
         self.dropped: list[int] = []
@@ -257,7 +261,7 @@ class WorldCall:
             gone, self.dropped[:] = list(self.dropped), []
             self.ranks.each("drop", [(gone,)] * self.declared.size)
         with self.told():
-            return self.ranks.each(method, arguments)  # type: ignore[no-any-return]
+            return self.ranks.each(method, arguments)
 
     def forward(self, names: list[str], inputs: Sequence[Tensor], graph: bool) -> tuple[Kept, list[Tensor], list[bool]]:
         """The outputs of the world, and whether each claims a gradient on any rank."""
@@ -314,6 +318,7 @@ class WorldCall:
             for rank in range(size)
         ]
         found = self.each("backward", rows)
+        self.hold_waited([ranks.pop() for ranks in found])
         gradients = []
         for name, ranks in zip(names, zip(*found, strict=True), strict=True):
             whole = self.gradient(name, list(ranks))
@@ -343,7 +348,7 @@ class WorldCall:
                 raise ValueError(f"the gradients of {name} have different shapes on the ranks")
             return self.backend.stacked(filled)
         if stands == "partial":
-            return sum(filled[1:], filled[0])  # type: ignore[no-any-return]
+            return sum(filled[1:], filled[0])
         if not self.backend.watched():
             self.hold_equal("GC162", name, filled)
         return filled[0]
@@ -361,6 +366,13 @@ class WorldCall:
         )
         if code == "GC161":  # of what is not one thing there is no derivative
             raise Broken(self.broken.pop((code, name)))
+
+    def hold_waited(self, unwaited: Sequence[Sequence[str]]) -> None:
+        """Note the calls whose results no rank has waited for when backward has ended."""
+        for rank, calls in enumerate(unwaited):
+            for call in calls:
+                text = f"rank {rank} never waits for {call}: until then its result may be anything"
+                self.broken.setdefault(("GC165", call), Diagnosis.of("GC165", text))
 
     # ----------------------------------------------------------------- in words
     def named(self, name: str, index: tuple[int, ...]) -> tuple[str, tuple[int, ...]]:
@@ -405,9 +417,28 @@ class WorldFunction(TensorFunction):
         whole = told(self.world, summary)
         if whole.verdict is not Status.FAIL or self.world.declared.size == 1:
             return whole
-        causes = self.causes()
+        twin = self.twin if isinstance(self.twin, WorldFunction) else self
+        causes = [*self.causes(), *twin.right_if()]
         kept = [d for d in whole.diagnosis if is_contract(d.code) or not causes]
         return whole.model_copy(update={"diagnosis": (*kept, *causes)})
+
+    def right_if(self) -> list[Diagnosis]:
+        """The declarations, different in one word, under which the same gradient is right."""
+        declared, arrays = self.world.declared, self.arrays
+        right: list[str] = []
+        for changed, says, name in others(declared, list(arrays), len(self.world.output_stands)):
+            given = dict(arrays)
+            if name and declared.of_input(name) == "split":
+                given[name] = arrays[name][0]
+            elif name and changed.of_input(name) == "split":
+                given[name] = self.backend.stacked([arrays[name]] * declared.size)
+            with suppress(Exception):  # it may take no such values
+                call = WorldCall(self.backend, changed, *self.world.makers)
+                other = TensorFunction(self.backend, call, given, self.dtypes, list(self.stopped))
+                summary = check_gradient(other.problem(), mode="probe")
+                if summary.verdict is Status.PASS and not call.broken and not other.unchecked:
+                    right.append(says)
+        return [Diagnosis.of("GC153", f"this backward is right if {', or if '.join(right)}")] if right else []
 
     def causes(self) -> list[Diagnosis]:
         """What goes wrong between ranks, as far as it is found on the tape."""
@@ -429,6 +460,26 @@ class WorldFunction(TensorFunction):
             ]
             return between_ranks(Tape(recording), cotangents, claims, size)
         return []
+
+
+ELSE: Mapping[Stands, Sequence[Stands]] = {
+    "split": ("replicated",),
+    "replicated": ("partial", "split"),
+    "partial": ("replicated",),
+}
+"""What else an input may stand for, with a gradient of the same kind."""
+
+
+def others(declared: Declared, names: Sequence[str], outputs: int) -> Iterator[tuple[Declared, str, str]]:
+    """Declarations that differ in one word, what they say, and of which input; empty for outputs."""
+    for k, stands in enumerate(declared.of_outputs(outputs)):
+        words = declared.of_outputs(outputs)
+        words[k] = "replicated" if stands == "split" else "split"
+        name = "out" if outputs == 1 else f"out[{k}]"
+        yield replace(declared, outputs=tuple(words)), f"{name} is {words[k]}", ""
+    for name in names:
+        for other in ELSE[declared.of_input(name)]:
+            yield replace(declared, inputs={**declared.inputs, name: other}), f"{name} is {other}", name
 
 
 def told(world: WorldCall, summary: GradientSummary) -> GradientSummary:

@@ -125,8 +125,9 @@ def whole_cause(graph: Tape, claim: Claim, right: Array, size: int, close: float
     total = sum(map(wide, claim.ranks[1:]), wide(claim.ranks[0]))
     if claim.stands == "replicated" and alike(total, right, close):
         text = (
-            f"{claim.name}: each rank returns its own part of the gradient; their sum is right. All ranks use "
-            f"{claim.name}, so all-reduce its gradient in backward (or declare it partial, if the trainer sums it later)"
+            f"{claim.name}: each rank returns its own part of the gradient; their sum is right. All ranks "
+            f"use {claim.name}, so all-reduce its gradient in backward (or declare it partial, if the trainer sums it "
+            f"later)"
         )
         return [Diagnosis(code="GC152", text=text, inputs=(claim.name,), **where)]
     for c, says in (

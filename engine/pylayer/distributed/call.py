@@ -11,6 +11,9 @@ from typing import Any
 
 from pylayer.tensor import Tensor
 
+SUM, MAX, MIN, PROD, AVG = range(5)
+"""The values of Paddle's ReduceOp."""
+NAMES = ("SUM", "MAX", "MIN", "PROD", "AVG")
 ENGINE = f"{Path(__file__).parents[1]}{os.sep}"
 
 
@@ -25,12 +28,15 @@ class CommunicationError(RuntimeError):
         """The same error for another rank to raise."""
         return type(self)(str(self), self.ranks)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (str(self), self.ranks)
 
-class Mismatch(CommunicationError):
+
+class MismatchError(CommunicationError):
     """Ranks make different calls where all have to make the same, or with Tensors that do not go together."""
 
 
-class Deadlock(CommunicationError):
+class DeadlockError(CommunicationError):
     """Every rank waits, or has ended, and no call that is waited for can be answered."""
 
 
@@ -63,9 +69,14 @@ class Call:
     """What the rank gets, once `done`."""
     error: CommunicationError | None = None
     done: bool = False
+    number: int = 0
+    """Counted by the rank, where an answer comes from another process."""
 
     def __str__(self) -> str:
-        said = ", ".join(f"{name}={value}" for name, value in self.agreed.items())
+        if self.kind == "message":
+            other = self.members[1 - self.place]
+            return f"{'recv from' if self.place else 'send to'} rank {other} in {self.where}"
+        said = ", ".join(f"{name}={NAMES[value] if name == 'op' else value}" for name, value in self.agreed.items())
         return f"{self.kind}({said}) in {self.where}"
 
 

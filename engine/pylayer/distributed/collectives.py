@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pylayer.distributed.call import Call, Mismatch
+from pylayer.distributed.call import AVG, MAX, MIN, PROD, SUM, Call, MismatchError
 from pylayer.distributed.rows import all_gather, all_reduce, all_to_all, broadcast_ranks, reduce_scatter
 from pylayer.ops.elementwise import maximum, minimum, multiply
 from pylayer.ops.joining import concat, stack, unbind
@@ -15,10 +15,6 @@ from pylayer.tensor import Tensor
 
 Results = Sequence[Sequence[Any]]
 """Per member, what it gets."""
-
-SUM, MAX, MIN, PROD, AVG = range(5)
-"""The values of Paddle's ReduceOp."""
-NAMES = ("SUM", "MAX", "MIN", "PROD", "AVG")
 
 
 def folded(tensors: Sequence[Tensor], op: int) -> Tensor:
@@ -32,6 +28,7 @@ def for_all(tensor: Tensor, calls: Sequence[Call]) -> Results:
 
 
 def reduced_for_all(calls: Sequence[Call]) -> Results:
+    """Reduced over the ranks, once for each."""
     given, op = [call.given[0] for call in calls], calls[0].agreed["op"]
     if op not in (SUM, AVG):
         return for_all(folded(given, op), calls)
@@ -39,12 +36,14 @@ def reduced_for_all(calls: Sequence[Call]) -> Results:
 
 
 def reduced_for_one(calls: Sequence[Call]) -> Results:
+    """Reduced over the ranks, for the rank `dst`."""
     dst = calls[0].agreed["dst"]
     found = reduced_for_all(calls)
     return [one if call.rank == dst else [] for call, one in zip(calls, found, strict=True)]
 
 
 def reduced_and_scattered(calls: Sequence[Call]) -> Results:
+    """Part k of the reduction for the k-th."""
     count, op = len(calls), calls[0].agreed["op"]
     parts = [in_parts(call, count) for call in calls]
     if op not in (SUM, AVG):
@@ -54,31 +53,36 @@ def reduced_and_scattered(calls: Sequence[Call]) -> Results:
 
 
 def in_parts(call: Call, count: int) -> Tensor:
-    """What a rank gives, one part per member along a new first axis. Raises Mismatch."""
+    """What a rank gives, one part per member along a new first axis. Raises MismatchError."""
     if len(call.given) > 1 or call.kind == "alltoall":
         if len(call.given) != count:
-            raise Mismatch(f"rank {call.rank} gives {len(call.given)} Tensors to {count} ranks: {call}", [call.rank])
-        return stack(call.given)
+            raise MismatchError(
+                f"rank {call.rank} gives {len(call.given)} Tensors to {count} ranks: {call}", [call.rank]
+            )
+        return stack(call.given)  # type: ignore[no-any-return]
     whole = call.given[0]
     if not whole.ndim or whole.shape[0] % count:
         text = f"a Tensor of shape {list(whole.shape)} is not divisible among {count} ranks along its first axis"
-        raise Mismatch(f"{text}: {call}, rank {call.rank}", [call.rank])
-    return reshape(whole, [count, whole.shape[0] // count, *whole.shape[1:]])
+        raise MismatchError(f"{text}: {call}, rank {call.rank}", [call.rank])
+    return reshape(whole, [count, whole.shape[0] // count, *whole.shape[1:]])  # type: ignore[no-any-return]
 
 
 def gathered(calls: Sequence[Call]) -> Results:
+    """The Tensors of all, for each."""
     return [unbind(one) for one in all_gather([call.given[0] for call in calls])]
 
 
 def gathered_for_one(calls: Sequence[Call]) -> Results:
+    """The Tensors of all, for the rank `dst`."""
     dst = calls[0].agreed["dst"]
     return [[clone(other.given[0]) for other in calls] if call.rank == dst else [] for call in calls]
 
 
 def scattered(calls: Sequence[Call]) -> Results:
+    """One of the root's Tensors for each."""
     root = root_of(calls)
     if len(root.given) != len(calls):
-        raise Mismatch(
+        raise MismatchError(
             f"rank {root.rank} scatters {len(root.given)} Tensors to {len(calls)} ranks: {root}", [root.rank]
         )
     return [[clone(part)] for part in root.given]
@@ -104,7 +108,9 @@ def exchanged(calls: Sequence[Call]) -> Results:
         return [unbind(one) for one in all_to_all([stack(call.given) for call in calls])]
     for call in calls:
         if len(call.given) != count:
-            raise Mismatch(f"rank {call.rank} gives {len(call.given)} Tensors to {count} ranks: {call}", [call.rank])
+            raise MismatchError(
+                f"rank {call.rank} gives {len(call.given)} Tensors to {count} ranks: {call}", [call.rank]
+            )
     return [[clone(call.given[k]) for call in calls] for k in range(count)]
 
 
@@ -125,14 +131,17 @@ def received(calls: Sequence[Call]) -> Results:
 
 
 def objects(calls: Sequence[Call]) -> Results:
+    """The objects of all, for each."""
     return [[call.given[0] for call in calls] for _ in calls]
 
 
 def objects_of_root(calls: Sequence[Call]) -> Results:
+    """The root's objects, for each."""
     return [list(root_of(calls).given) for _ in calls]
 
 
 def nothing(calls: Sequence[Call]) -> Results:
+    """Nothing: to have come together is all."""
     return [[] for _ in calls]
 
 

@@ -7,11 +7,11 @@ place, as Paddle does; with ``sync_op=False`` it returns a `Task`, and the resul
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from pylayer.distributed.call import Call, users_line
-from pylayer.distributed.collectives import SUM
+from pylayer.distributed.call import SUM, Call, users_line
 from pylayer.distributed.group import Group, made_group, world_group
 from pylayer.distributed.rank import current
 
@@ -35,7 +35,8 @@ class Task:
         """
         if not self.waited:
             self.waited = True
-            self.rank.unwaited.remove(self)
+            if self in self.rank.unwaited:
+                self.rank.unwaited.remove(self)
             self.receive(self.rank.wait(self.call))
         return True
 
@@ -52,7 +53,7 @@ class Plan(NamedTuple):
     given: Sequence[Any] = ()
     fill: Callable[[list[Any]], None] = lambda results: None
     targets: Sequence[Any] = ()
-    agreed: dict[str, Any] = {}
+    agreed: Mapping[str, Any] = MappingProxyType({})
     takes: Sequence[Any] | None = None
     """The Tensors whose shape and dtype the others must fit; those given unless said."""
 
@@ -71,26 +72,20 @@ def called(kind: str, plan: Plan, group: Group | None, sync_op: bool, use_calc_s
         members.rank,
         (members.id, *members.ranks),
         [rank.taken(one) if isinstance(one, rank.tensor_type) else one for one in plan.given],
-        [like(one) for one in tensors],
-        plan.agreed,
+        [rank.like(one) for one in tensors],
+        dict(plan.agreed),
         users_line(),
     )
     return started(rank, call, plan, sync_op or use_calc_stream)
 
 
 def started(rank: Any, call: Call, plan: Plan, waits: bool) -> Task:
+    """A call that is made, and waited for if wanted."""
     task = Task(rank, call, plan.fill, plan.targets)
     rank.issue(call)
     if waits:
         task.wait()
     return task
-
-
-def like(tensor: Any) -> tuple[tuple[int, ...], str]:
-    """The shape and the dtype of a Tensor."""
-    return tuple(int(n) for n in tensor.shape), str(getattr(tensor.dtype, "name", tensor.dtype)).rpartition(".")[
-        2
-    ].lower()
 
 
 # --------------------------------------------------------------------------- writing results
@@ -137,7 +132,7 @@ def joined_into(target: Any) -> Callable[[list[Any]], None]:
 def check_room(target: Any, results: Sequence[Any]) -> None:
     """Whether a Tensor holds as many numbers as results have, of their dtype. Raises ValueError."""
     wanted, dtype = sum(one.size for one in results), results[0].dtype.name
-    shape, own = like(target)
+    shape, own = current().like(target)
     count = 1
     for n in shape:
         count *= n
@@ -145,7 +140,8 @@ def check_room(target: Any, results: Sequence[Any]) -> None:
         shapes = " and ".join(str(list(one.shape)) for one in results[:1])
         each = f"{len(results)} of {shapes}" if len(results) > 1 else shapes
         raise ValueError(
-            f"(InvalidArgument) the Tensor for the result is {own} of shape {list(shape)}, but what comes is {dtype}, {each}"
+            f"(InvalidArgument) the Tensor for the result is {own} of shape {list(shape)}, but what comes is {dtype}, "
+            f"{each}"
         )
 
 
@@ -262,8 +258,8 @@ def alltoall(
     **spelled: Any,
 ) -> Task | None:
     """Part k of each rank for the k-th; the parts are lists, or lie along the first axis of one Tensor."""
-    outs = spelled.get("out_tensor_list", out_tensor_or_tensor_list)
-    ins = spelled.get("in_tensor_list", in_tensor_or_tensor_list)
+    outs: Any = spelled.get("out_tensor_list", out_tensor_or_tensor_list)
+    ins: Any = spelled.get("in_tensor_list", in_tensor_or_tensor_list)
     if not isinstance(ins, (list, tuple)):
         return alltoall_single(outs, ins, None, None, group, sync_op, use_calc_stream)
     return called("alltoall", Plan(list(ins), into_list(outs), outs), group, sync_op, use_calc_stream)
@@ -357,7 +353,7 @@ def message(tensor: Any, other: int, sends: bool, group: Group | None, waits: bo
         0 if sends else 1,
         ("message", members.id, *pair),
         [rank.taken(tensor)] if sends else [],
-        [like(tensor)],
+        [rank.like(tensor)],
         {"src": pair[0], "dst": pair[1]},
         users_line(),
     )

@@ -6,16 +6,14 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from pylayer.distributed import collectives
+from pylayer.distributed import call
 from pylayer.distributed.rank import current
 
 
 class ReduceOp:
     """How values of several ranks become one."""
 
-    SUM, MAX, MIN, PROD, AVG = (
-        collectives.SUM, collectives.MAX, collectives.MIN, collectives.PROD, collectives.AVG
-    )  # fmt: skip
+    SUM, MAX, MIN, PROD, AVG = call.SUM, call.MAX, call.MIN, call.PROD, call.AVG
 
 
 class Group:

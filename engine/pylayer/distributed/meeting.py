@@ -6,8 +6,8 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
-from pylayer.distributed.call import Call, CommunicationError, Mismatch
-from pylayer.distributed.collectives import COLLECTIVES, NAMES, OF_ONE_SHAPE
+from pylayer.distributed.call import NAMES, Call, CommunicationError, MismatchError
+from pylayer.distributed.collectives import COLLECTIVES, OF_ONE_SHAPE
 
 
 class Meeting:
@@ -46,7 +46,7 @@ def answer(calls: Sequence[Call]) -> None:
 
 
 def check(calls: Sequence[Call]) -> None:
-    """Whether calls that meet are the same and fit together. Raises Mismatch."""
+    """Whether calls that meet are the same and fit together. Raises MismatchError."""
     first = calls[0]
     for call in calls[1:]:
         if call.kind != first.kind:
@@ -65,7 +65,7 @@ def check(calls: Sequence[Call]) -> None:
             raise apart(first, call, f"{first.kind} of shape {shown[0]} meets shape {shown[1]}")
 
 
-def apart(first: Call, other: Call, text: str) -> Mismatch:
+def apart(first: Call, other: Call, text: str) -> MismatchError:
     """The error for two calls that do not go together."""
     pair = f"rank {first.rank}: {first}; rank {other.rank}: {other}"
-    return Mismatch(f"{text}: {pair}", [first.rank, other.rank])
+    return MismatchError(f"{text}: {pair}", [first.rank, other.rank])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pylayer.distributed import communication
-from pylayer.distributed.collectives import SUM
+from pylayer.distributed.call import SUM
 from pylayer.distributed.communication import Task
 from pylayer.distributed.group import Group
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
-from pylayer.distributed.call import Call, Deadlock, snapshot
+from pylayer.distributed.call import Call, DeadlockError, snapshot
 from pylayer.distributed.meeting import Meeting
 from pylayer.ops.inplace import set_value
 from pylayer.ops.joining import concat, stack
@@ -44,7 +44,7 @@ class Rank:
     def wait(self, call: Call) -> list[Any]:
         """The results of a call, once all have made theirs."""
         if not call.done and self.world is None:
-            raise Deadlock(f"there is one rank, which waits for others: {call}", [0])
+            raise DeadlockError(f"there is one rank, which waits for others: {call}", [0])
         while not call.done:
             assert self.world is not None
             self.world.wait(self, call)
@@ -53,6 +53,10 @@ class Rank:
         return call.results
 
     # ----------------------------------------------------------------- Tensors
+    def like(self, tensor: Any) -> tuple[tuple[int, ...], str]:
+        """The shape and the dtype of a Tensor."""
+        return tuple(int(n) for n in tensor.shape), str(tensor.dtype).rpartition(".")[2]
+
     def taken(self, tensor: Any) -> Any:
         """What is handed over of a Tensor."""
         return snapshot(tensor)

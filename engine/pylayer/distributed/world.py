@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import itertools
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import copy_context
 from typing import Any
 
 from greenlet import getcurrent, greenlet
 
-from pylayer.distributed.call import Call, CommunicationError, Deadlock
+from pylayer.distributed.call import Call, CommunicationError, DeadlockError
 from pylayer.distributed.meeting import Meeting
 from pylayer.distributed.rank import Rank, in_force
 from pylayer.ops.random import Streams, streams
@@ -88,24 +88,31 @@ class World:
                 del self.waiting[rank]
                 self.ready.append(rank)
 
-    def stop(self, errors: dict[int, BaseException]) -> None:
+    def stop(self, errors: Mapping[int, BaseException]) -> None:
         """Have all that wait raise: nobody is left who could answer."""
-        calls = [self.waiting[rank] for rank in self.ranks if rank in self.waiting]
-        said = "; ".join(self.state(rank, errors) for rank in self.ranks)
-        for call in calls:
-            call.error, call.done = Deadlock(f"no rank can go on: {said}", [call.rank for call in calls]), True
-        if errors:  # what follows from them
-            for call in calls:
-                call.error = Left(f"a rank has raised, and others wait for it: {said}", sorted(errors))
-        self.wake(calls)
+        calls = {rank.number: call for rank, call in self.waiting.items()}
+        for number, error in stuck(calls, errors, len(self.ranks)).items():
+            calls[number].error, calls[number].done = error, True
+        self.wake([calls[number] for number in sorted(calls)])
 
-    def state(self, rank: Rank, errors: dict[int, BaseException]) -> str:
-        """What a rank does, as a message says it."""
-        if rank in self.waiting:
-            return f"rank {rank.number} waits in {self.waiting[rank]}"
-        if rank.number in errors:
-            return f"rank {rank.number} has raised {type(errors[rank.number]).__name__}"
-        return f"rank {rank.number} has returned"
+
+class LeftError(CommunicationError):
+    """Another rank has raised: what it raised is the error."""
+
+
+def stuck(waiting: Mapping[int, Call], errors: Mapping[int, BaseException], size: int) -> dict[int, CommunicationError]:
+    """What each rank that waits is to raise where nobody is left who could answer."""
+
+    def state(number: int) -> str:
+        if number in waiting:
+            return f"rank {number} waits in {waiting[number]}"
+        ended = f"has raised {type(errors[number]).__name__}" if number in errors else "has returned"
+        return f"rank {number} {ended}"
+
+    said = "; ".join(map(state, range(size)))
+    if errors:
+        return {k: LeftError(f"a rank has raised, and others wait for it: {said}", sorted(errors)) for k in waiting}
+    return {k: DeadlockError(f"no rank can go on: {said}", sorted(waiting)) for k in waiting}
 
 
 def apart(function: Callable[[], Any]) -> Any:
@@ -116,13 +123,9 @@ def apart(function: Callable[[], Any]) -> Any:
     return place.switch()
 
 
-class Left(CommunicationError):
-    """Another rank has raised: what it raised is the error."""
-
-
-def first_of(errors: dict[int, BaseException], size: int) -> BaseException:
+def first_of(errors: Mapping[int, BaseException], size: int) -> BaseException:
     """The error to raise for all: of those that do not follow from others the lowest rank's, with who raised it."""
-    own = {number: error for number, error in errors.items() if not isinstance(error, Left)} or errors
+    own = {number: error for number, error in errors.items() if not isinstance(error, LeftError)} or dict(errors)
     number = min(own)
     error = own[number]
     alike = sorted(k for k, other in own.items() if type(other) is type(error) and str(other) == str(error))

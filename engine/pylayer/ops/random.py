@@ -84,10 +84,10 @@ class Streams:
         self.generators.clear()
 
 
-streams: ContextVar[Streams] = ContextVar(
-    "streams", default=Streams(int(np.random.SeedSequence().generate_state(1, np.uint32)[0]))
-)
-"""Those in force. The process's own first seed comes from the operating system."""
+of_process = Streams(int(np.random.SeedSequence().generate_state(1, np.uint32)[0]))
+"""Those of what runs in no world. The first seed comes from the operating system."""
+streams: ContextVar[Streams] = ContextVar("streams", default=of_process)
+"""Those in force."""
 
 
 def generator() -> Generator:

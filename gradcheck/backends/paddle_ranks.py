@@ -1,0 +1,335 @@
+"""Ranks on the installed Paddle: a process each, whose calls of `paddle.distributed` come together in this one.
+
+Paddle's own backward is not for several threads, and its collectives on the CPU lack half of what layers call. So a
+rank is a fork of this process in which the names of `paddle.distributed` are those of the bundled engine's ranks, which
+hand arrays over to this process; here they meet as those of the engine do, so that the same things are found out.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import pickle
+import signal
+import sys
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from multiprocessing.connection import Connection, Pipe, wait
+from types import ModuleType
+from typing import Any, NoReturn
+
+import numpy as np
+
+from gradcheck.backends.base import Backend, Tensor
+from pylayer.distributed import communication, group, rank, topology
+from pylayer.distributed.call import Call, CommunicationError
+from pylayer.distributed.meeting import Meeting
+from pylayer.distributed.rank import Rank
+from pylayer.distributed.world import first_of, stuck
+from pylayer.tensor import Tensor as EngineTensor
+
+PR_SET_PDEATHSIG = 1
+
+
+class RankOfProcess(Rank):
+    """A rank whose calls are answered by the process that it was forked from.
+
+    Args:
+        backend: whose Tensors it exchanges.
+        line: to that process.
+    """
+
+    def __init__(self, number: int, size: int, backend: Backend, line: Connection) -> None:
+        super().__init__(number, size, Meeting())
+        self.backend, self.line = backend, line
+        self.world: Any = self  # there is one
+        self.tensor_type = backend.paddle.Tensor
+        self.open: dict[int, Call] = {}
+        self.count = 0
+
+    def issue(self, call: Call) -> None:
+        self.count += 1
+        call.number = self.count
+        self.open[call.number] = call
+        self.line.send(("call", call))
+
+    def wait(self, call: Call) -> list[Any]:
+        if not call.done:
+            self.line.send(("waits", call.number))
+        while not call.done:
+            number, results, error = self.line.recv()
+            answered = self.open.pop(number)
+            answered.results, answered.error, answered.done = results, error, True
+        if call.error is not None:
+            raise call.error
+        return call.results
+
+    def taken(self, tensor: Any) -> Any:
+        return self.backend.array(tensor).copy()
+
+    def written(self, tensor: Any, result: Any) -> None:
+        value = self.backend.tensor(result.reshape(tuple(tensor.shape)), None, True)
+        with self.backend.paddle.no_grad():
+            tensor.set_value(value)
+
+    def made(self, result: Any) -> Any:
+        return self.backend.tensor(result, None, True)
+
+    def joined(self, results: list[Any]) -> Any:
+        return np.concatenate(results) if results[0].ndim else np.stack(results)
+
+
+class RanksOfProcesses:
+    """The ranks of a world, each a process with what `work` makes for it.
+
+    Raises:
+        Exception: what a rank raised.
+        CommunicationError: their calls do not fit together.
+        RuntimeError: a rank died.
+    """
+
+    def __init__(
+        self,
+        backend: Backend,
+        size: int,
+        degrees: Mapping[str, int],
+        same_random: bool,
+        work: Callable[[int], Any],
+    ) -> None:
+        self.meeting = Meeting()
+        self.lines: list[Connection] = []
+        self.pids: list[int] = []
+        self.owner = os.getpid()
+        for number in range(size):
+            ours, theirs = Pipe()
+            pid = os.fork()
+            if not pid:
+                for line in (ours, *self.lines):
+                    line.close()
+                serve(RankOfProcess(number, size, backend, theirs), degrees, same_random, work)
+            theirs.close()
+            self.lines.append(ours)
+            self.pids.append(pid)
+        self.answered()
+
+    def __del__(self) -> None:
+        if os.getpid() == self.owner:
+            for pid, line in zip(self.pids, self.lines, strict=False):
+                line.close()
+                with suppress(ProcessLookupError, ChildProcessError):  # it has died before
+                    os.kill(pid, signal.SIGKILL)
+                    os.waitpid(pid, 0)
+
+    def each(self, method: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
+        """What a method of each rank's gives for its arguments."""
+        for line, given in zip(self.lines, arguments, strict=True):
+            line.send((method, given))
+        return self.answered()
+
+    def apart(self, function: Callable[[], Any]) -> Any:
+        """What a function gives that belongs to no rank."""
+        return function()
+
+    def answered(self) -> list[Any]:
+        """What all ranks give in the end; until then their calls are answered."""
+        size = len(self.lines)
+        found: list[Any] = [None] * size
+        errors: dict[int, BaseException] = {}
+        ended: set[int] = set()
+        waiting: dict[int, Call] = {}
+        calls: dict[tuple[int, int], Call] = {}
+        while len(ended) < size:
+            for line in wait([self.lines[k] for k in range(size) if k not in ended]):
+                assert isinstance(line, Connection)
+                number = self.lines.index(line)
+                kind, value = self.heard(number)
+                if kind == "call":
+                    calls[number, value.number] = value
+                    self.answer(self.meeting.add(with_tensors(value)), waiting)
+                elif kind == "waits":
+                    if not calls[number, value].done:
+                        waiting[number] = calls[number, value]
+                else:
+                    ended.add(number)
+                    if kind == "error":
+                        errors[number] = value
+                    else:
+                        found[number] = value
+            if waiting and len(ended) + len(waiting) == size:
+                for k, error in stuck(waiting, errors, size).items():
+                    waiting[k].error, waiting[k].done = error, True
+                self.answer(list(waiting.values()), waiting)
+        if errors:
+            self.meeting.clear()
+            raise first_of(errors, size)
+        return found
+
+    def answer(self, calls: Sequence[Call], waiting: dict[int, Call]) -> None:
+        """Send the results of calls to the ranks that made them."""
+        for call in calls:
+            if waiting.get(call.rank) is call:
+                del waiting[call.rank]
+            results = [one.array if isinstance(one, EngineTensor) else one for one in call.results]
+            self.lines[call.rank].send((call.number, results, call.error))
+
+    def heard(self, number: int) -> tuple[str, Any]:
+        """What a rank says next; if it has died, that it has."""
+        try:
+            return self.lines[number].recv()  # type: ignore[no-any-return]
+        except (EOFError, ConnectionResetError):
+            try:
+                status = os.waitstatus_to_exitcode(os.waitpid(self.pids[number], 0)[1])
+            except ChildProcessError:  # somebody else has asked
+                status = 0
+            died = f"died of {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
+            return "error", RuntimeError(f"the process of rank {number} {died}")
+
+
+def with_tensors(call: Call) -> Call:
+    """A call with the engine's Tensors in place of arrays."""
+    call.given = [EngineTensor(one) if isinstance(one, np.ndarray) else one for one in call.given]
+    return call
+
+
+# --------------------------------------------------------------------------- in the process of a rank
+def serve(here: RankOfProcess, degrees: Mapping[str, int], same_random: bool, work: Callable[[int], Any]) -> NoReturn:
+    """Be a rank: do what is asked for until nobody asks any more."""
+    status = 1
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    try:
+        rank.in_force.set(here)
+        backend = here.backend
+        speak(backend.paddle)
+        if not same_random:
+            backend.paddle.seed(seed_of(backend) + here.number)
+        done = attempt(lambda: begin(here, degrees, work))
+        here.line.send(done[:2])
+        while True:
+            method, arguments = here.line.recv()
+            here.line.send(attempt(lambda m=method, a=arguments: getattr(done[2], m)(*a))[:2])  # type: ignore[misc]
+    except (EOFError, BrokenPipeError, ConnectionResetError, KeyboardInterrupt):
+        status = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+
+
+def begin(here: RankOfProcess, degrees: Mapping[str, int], work: Callable[[int], Any]) -> Any:
+    """What the rank works with."""
+    if degrees:
+        strategy = topology.DistributedStrategy()
+        strategy.hybrid_configs = {f"{axis}_degree": degree for axis, degree in degrees.items()}
+        topology.init(strategy=strategy)
+        fleet = here.backend.paddle.distributed.fleet
+        fleet.fleet._hcg = fleet.base.topology._HYBRID_PARALLEL_GROUP = topology.get_hybrid_communicate_group()
+    return work(here.number)
+
+
+def seed_of(backend: Backend) -> int:
+    """The seed that Paddle's generator was given last."""
+    return int(backend.paddle.framework.core.default_cpu_generator().initial_seed())
+
+
+def attempt(function: Callable[[], Any]) -> tuple[str, Any, Any]:
+    """What is to be said of a call: its result, or what it raised, as far as that can be sent; and the result itself.
+
+    An object that is the rank's alone stays here.
+    """
+    try:
+        result = function()
+    except BaseException as error:
+        return "error", sendable(error), None
+    return "done", result if isinstance(result, (list, type(None))) else None, result
+
+
+def sendable(error: BaseException) -> BaseException:
+    """An error that survives being sent, with the place that raised it."""
+    if not isinstance(error, CommunicationError):
+        steps = [step for step in traceback.extract_tb(error.__traceback__) if "/paddle/" not in step.filename]
+        if steps:
+            error.add_note(f"raised in {steps[-1].filename}:{steps[-1].lineno}")
+    try:
+        again = pickle.loads(pickle.dumps(error))
+        assert type(again) is type(error)
+    except Exception:
+        said = RuntimeError(f"{type(error).__name__}: {error}")
+        for note in getattr(error, "__notes__", ()):
+            said.add_note(note)
+        return said
+    return error
+
+
+FUNCTIONS = (
+    "P2POp all_gather all_gather_object all_reduce alltoall alltoall_single barrier batch_isend_irecv broadcast "
+    "broadcast_object_list gather irecv isend new_group recv reduce reduce_scatter scatter scatter_object_list send "
+    "wait"
+)
+GROUPS = "Group ParallelEnv destroy_process_group get_group get_rank get_world_size init_parallel_env is_initialized"
+LAYOUT = "CommunicateTopology DistributedStrategy HybridCommunicateGroup get_hybrid_communicate_group init"
+
+
+def kernels(paddle: ModuleType) -> dict[str, Callable[..., Any]]:
+    """Those of Paddle's operators that communicate, by their names in ``paddle._C_ops``."""
+
+    def gathered(tensor: Tensor, of: group.Group | None) -> Tensor:
+        parts: list[Tensor] = []
+        communication.all_gather(parts, tensor, of)
+        return paddle.concat(parts, -1)
+
+    def summed(tensor: Tensor, of: group.Group | None) -> Tensor:
+        total = paddle.assign(tensor)
+        communication.all_reduce(total, group=of)
+        return total
+
+    def reduced(tensor: Tensor, ring: int, op: int, *rest: Any) -> Tensor:
+        communication.all_reduce(tensor, op, group.get_group(ring))
+        return tensor
+
+    return {
+        "c_identity": lambda tensor, *rest: paddle.assign(tensor),
+        "c_split": lambda tensor, rank, count, *rest: paddle.assign(paddle.split(tensor, count, -1)[rank]),
+        "c_concat": lambda tensor, rank, count, ring, *rest: gathered(tensor, group.get_group(ring)),
+        "mp_allreduce_sum": lambda tensor, ring, *rest: summed(tensor, group.get_group(ring)),
+        "all_reduce_": reduced,
+    }
+
+
+def speak(paddle: ModuleType) -> None:
+    """Have Paddle's names for communication mean the rank's, wherever they were imported."""
+    distributed = paddle.distributed
+    ours: dict[int, Any] = {}
+    """By the id of Paddle's object."""
+    for module, names in ((communication, FUNCTIONS), (group, GROUPS)):
+        for name in names.split():
+            for place in (distributed, distributed.communication.group, distributed.parallel, distributed.collective):
+                if hasattr(place, name):
+                    ours[id(getattr(place, name))] = getattr(module, name)
+    stream = distributed.communication.stream
+    for name in FUNCTIONS.split():
+        if hasattr(stream, name):
+            ours[id(getattr(stream, name))] = getattr(communication, name)
+    if hasattr(stream, "alltoall_single"):
+        ours[id(stream.alltoall_single)] = communication.stream_alltoall_single
+    for name in LAYOUT.split():
+        if hasattr(distributed.fleet, name):
+            ours[id(getattr(distributed.fleet, name))] = getattr(topology, name)
+    for place, name in (
+        (distributed.communication.group, "_get_global_group"),
+        (distributed.collective, "_get_default_group"),
+    ):
+        if hasattr(place, name):
+            ours[id(getattr(place, name))] = group.world_group
+    own = distributed.fleet.layers.mpu.mp_ops
+    ours[id(own._get_reduce_op)] = lambda op, *rest: op
+    for name, kernel in kernels(paddle).items():
+        setattr(paddle._C_ops, name, kernel)
+    distributed.fleet.fleet.get_hybrid_communicate_group = topology.get_hybrid_communicate_group
+    for module in list(sys.modules.values()):
+        for name, value in list(getattr(module, "__dict__", {}).items()):
+            if id(value) in ours:
+                setattr(module, name, ours[id(value)])
