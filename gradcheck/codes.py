@@ -22,7 +22,7 @@ def is_contract(code: str) -> bool:
 
 def is_cause(code: str) -> bool:
     """Whether a code is of a cause, which explains the numbers."""
-    return "GC101" <= code <= "GC130" or "GC151" <= code <= "GC153"
+    return "GC101" <= code < "GC131" or "GC151" <= code <= "GC153"
 
 
 CODES: dict[str, Code] = {

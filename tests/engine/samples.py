@@ -115,6 +115,11 @@ def samples(seed: int, sizes: Mapping[int, int] = MappingProxyType({})) -> dict[
         "told": [(normal(2, 3), normal(2))],
         "positions": [(INTS, INTS.shape, 0, True)],
         "add_n": [([normal(2, 3), normal(2, 3), normal(2, 3)],), ([normal(3)],)],
+        "all_reduce": [([normal(2, 3), normal(2, 3)],), ([normal(3)],)],
+        "all_gather": [([normal(2, 3), normal(2, 3)],), ([normal()],)],
+        "reduce_scatter": [([normal(2, 3), normal(2, 3)],), ([rng.standard_normal((1, 3))],)],
+        "all_to_all": [([normal(2, 3), normal(2, 3)],), ([rng.standard_normal((1, 3))],)],
+        "broadcast_ranks": [(normal(2, 3), 2), (normal(), 3)],
         "nan_to_num": [(normal(2, 3), 0.0, None, None)],
         **{
             name: [(regular(3, 3),), (regular(2, 2, 2),)]

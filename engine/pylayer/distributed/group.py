@@ -45,8 +45,6 @@ class Group:
     def process_group(self) -> Any:
         """The same collectives by the names of Paddle's process groups."""
         if self._pg is None:
-            from pylayer.distributed.process_group import ProcessGroup
-
             self._pg = ProcessGroup(self)
         return self._pg
 
@@ -70,6 +68,25 @@ class Group:
     def __repr__(self) -> str:
         listed = ", ".join(map(str, self.ranks))
         return f"rank: {self.rank}, nranks: {self.nranks}, id: {self.id}, ranks: {listed}; name: {self.name}"
+
+
+class ProcessGroup:
+    """A group by the names of Paddle's process groups: its collectives are attached by `process_group`."""
+
+    def __init__(self, group: Group) -> None:
+        self.group = group
+
+    def name(self) -> str:
+        """The library that communicates."""
+        return self.group.backend
+
+    def rank(self) -> int:
+        """The place of this rank."""
+        return self.group.rank
+
+    def size(self) -> int:
+        """How many members there are."""
+        return self.group.nranks
 
 
 def world_group() -> Group:

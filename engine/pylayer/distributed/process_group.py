@@ -7,26 +7,13 @@ from typing import Any
 from pylayer.distributed import communication
 from pylayer.distributed.call import SUM
 from pylayer.distributed.communication import Task
-from pylayer.distributed.group import Group
+from pylayer.distributed.group import Group, ProcessGroup
 
 
-class ProcessGroup:
-    """What ``group.process_group`` is: each method is a function of `communication`."""
+class _Collectives:
+    """The methods of `ProcessGroup`: each is a function of `communication`."""
 
-    def __init__(self, group: Group) -> None:
-        self.group = group
-
-    def name(self) -> str:
-        """The library that communicates."""
-        return "GLOO"
-
-    def rank(self) -> int:
-        """The place of this rank."""
-        return self.group.rank
-
-    def size(self) -> int:
-        """How many members there are."""
-        return self.group.nranks
+    group: Group
 
     def all_reduce(self, tensor: Any, op: int = SUM, sync_op: bool = False) -> Task | None:
         """In place."""
@@ -108,3 +95,8 @@ class ProcessGroup:
     def barrier(self) -> None:
         """Wait for all."""
         communication.barrier(self.group)
+
+
+for _name, _method in list(vars(_Collectives).items()):
+    if not _name.startswith("__"):
+        setattr(ProcessGroup, _name, _method)

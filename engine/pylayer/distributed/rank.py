@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from pylayer.distributed.call import Call, DeadlockError, snapshot
 from pylayer.distributed.meeting import Meeting
@@ -11,9 +12,15 @@ from pylayer.ops.inplace import set_value
 from pylayer.ops.joining import concat, stack
 from pylayer.tensor import Tensor
 
-if TYPE_CHECKING:
-    from pylayer.distributed.group import Group
-    from pylayer.distributed.world import World
+
+class Turns(Protocol):
+    """Who runs next."""
+
+    def wait(self, rank: Any, call: Call) -> None:
+        """Let others run until a call of a rank's is answered."""
+
+    def wake(self, calls: Iterable[Call]) -> None:
+        """Have the ranks go on that wait for these."""
 
 
 class Rank:
@@ -26,9 +33,9 @@ class Rank:
     tensor_type: type = Tensor
     """What it exchanges."""
 
-    def __init__(self, number: int, size: int, meeting: Meeting, world: World | None = None) -> None:
+    def __init__(self, number: int, size: int, meeting: Meeting, world: Turns | None = None) -> None:
         self.number, self.size, self.meeting, self.world = number, size, meeting, world
-        self.groups: list[Group] = []
+        self.groups: list[Any] = []
         """Those made so far, by their ids; the first is that of all."""
         self.topology: Any = None
         """What ``fleet.init`` made."""
