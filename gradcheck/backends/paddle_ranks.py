@@ -47,6 +47,8 @@ class RankOfProcess(Rank):
         self.tensor_type = backend.paddle.Tensor
         self.open: dict[int, Call] = {}
         self.count = 0
+        self.failed: CommunicationError | None = None
+        """What a call raised, of which Paddle leaves a text where a backward made it."""
 
     def issue(self, call: Call) -> None:
         self.count += 1
@@ -58,12 +60,23 @@ class RankOfProcess(Rank):
         if not call.done:
             self.line.send(("waits", call.number))
         while not call.done:
-            number, results, error = self.line.recv()
-            answered = self.open.pop(number)
-            answered.results, answered.error, answered.done = results, error, True
+            self.hear(self.line.recv())
         if call.error is not None:
+            self.failed = call.error
             raise call.error
         return call.results
+
+    def hear(self, message: tuple[Any, ...]) -> None:
+        """Take the answer to a call."""
+        _, number, results, error = message
+        call = self.open.pop(number)
+        call.results, call.error, call.done = results, error, True
+
+    def asked(self) -> tuple[str, tuple[Any, ...]]:
+        """The next method to run, with its arguments; answers that nobody has waited for come before."""
+        while (message := self.line.recv())[0] == "answer":
+            self.hear(message)
+        return message[1], message[2]
 
     def taken(self, tensor: Any) -> Any:
         return self.backend.array(tensor).copy()
@@ -124,7 +137,7 @@ class RanksOfProcesses:
     def each(self, method: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
         """What a method of each rank's gives for its arguments."""
         for line, given in zip(self.lines, arguments, strict=True):
-            line.send((method, given))
+            line.send(("do", method, given))
         return self.answered()
 
     def apart(self, function: Callable[[], Any]) -> Any:
@@ -171,7 +184,7 @@ class RanksOfProcesses:
             if waiting.get(call.rank) is call:
                 del waiting[call.rank]
             results = [one.array if isinstance(one, EngineTensor) else one for one in call.results]
-            self.lines[call.rank].send((call.number, results, call.error))
+            self.lines[call.rank].send(("answer", call.number, results, call.error))
 
     def heard(self, number: int) -> tuple[str, Any]:
         """What a rank says next; if it has died, that it has."""
@@ -204,11 +217,11 @@ def serve(here: RankOfProcess, degrees: Mapping[str, int], same_random: bool, wo
         speak(backend.paddle)
         if not same_random:
             backend.paddle.seed(seed_of(backend) + here.number)
-        done = attempt(lambda: begin(here, degrees, work))
+        done = attempt(here, lambda: begin(here, degrees, work))
         here.line.send(done[:2])
         while True:
-            method, arguments = here.line.recv()
-            here.line.send(attempt(lambda m=method, a=arguments: getattr(done[2], m)(*a))[:2])  # type: ignore[misc]
+            method, arguments = here.asked()
+            here.line.send(attempt(here, lambda m=method, a=arguments: getattr(done[2], m)(*a))[:2])  # type: ignore[misc]
     except (EOFError, BrokenPipeError, ConnectionResetError, KeyboardInterrupt):
         status = 0
     except BaseException:
@@ -235,15 +248,16 @@ def seed_of(backend: Backend) -> int:
     return int(backend.paddle.framework.core.default_cpu_generator().initial_seed())
 
 
-def attempt(function: Callable[[], Any]) -> tuple[str, Any, Any]:
+def attempt(here: RankOfProcess, function: Callable[[], Any]) -> tuple[str, Any, Any]:
     """What is to be said of a call: its result, or what it raised, as far as that can be sent; and the result itself.
 
     An object that is the rank's alone stays here.
     """
+    here.failed = None
     try:
         result = function()
     except BaseException as error:
-        return "error", sendable(error), None
+        return "error", here.failed or sendable(error), None
     return "done", result if isinstance(result, (list, type(None))) else None, result
 
 

@@ -173,6 +173,8 @@ class WorldCall:
         self.makers = call, leaf
         make = leaf or (lambda name, array, stop: backend.leaf(array, stop))
         self.numbers = itertools.count()
+        self.raised: Exception | None = None
+        """What the last backward raised, of which Paddle leaves a text."""
         self.dropped: list[int] = []
         self.broken: dict[tuple[str, str], Diagnosis] = {}
         """The contracts that ranks were seen to break, by code and name."""
@@ -251,7 +253,11 @@ class WorldCall:
 
             @staticmethod
             def backward(ctx: Any, *cotangents: Tensor | None) -> tuple[Tensor | None, ...]:
-                return tuple(world.backward(ctx.kept, ctx.names, cotangents))
+                try:
+                    return tuple(world.backward(ctx.kept, ctx.names, cotangents))
+                except Exception as error:
+                    world.raised = error
+                    raise
 
         return World
 
@@ -410,6 +416,17 @@ class WorldFunction(TensorFunction):
         super().__init__(backend, call, arrays, dtypes, stopped)
         self.world = call
         self.sources = [source]
+
+    def grad(
+        self, outputs: list[Tensor], inputs: list[Tensor], cotangents: list[Tensor], create_graph: bool = False
+    ) -> list[Tensor | None]:
+        self.world.raised = None
+        try:
+            return super().grad(outputs, inputs, cotangents, create_graph)
+        except Exception:
+            if self.world.raised is None:
+                raise
+            raise self.world.raised from None
 
     def told(self, summary: GradientSummary) -> GradientSummary:
         """A summary with the ranks named, the contracts that they were seen to break, and causes that lie between them:

@@ -44,12 +44,13 @@ EXACT = {
     "stack", "split", "unbind", "getitem", "setitem", "written", "where", "complex", "real", "imag", "conj", "neg",
     "maximum", "minimum", "fmax", "fmin", "clip", "nan_to_num", "max", "min", "relu", "hardtanh", "pad", "as_strided",
     "fill", "with_zeros", "cast", "sort", "gather", "take_along_axis", "index_select", "diagonal", "put_reduced",
+    "all_gather", "all_to_all", "broadcast_ranks",
 }  # fmt: skip
 """Operations that move, select or copy values, or change them without rounding; `put_reduced` mostly selects, and what
 it adds rounds as a result does."""
 STEPS = {"floor", "ceil", "trunc", "round", "sign"}
 """Operations whose floating results are choices."""
-RINGS = {"add", "subtract", "multiply", "sum", "scale", "add_n", "matmul", "cumsum"}
+RINGS = {"add", "subtract", "multiply", "sum", "scale", "add_n", "matmul", "cumsum", "all_reduce", "reduce_scatter"}
 """Operations that are exact where the result is a whole number, or nearly always so."""
 
 VJP = "vjp of "
