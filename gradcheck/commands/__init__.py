@@ -17,6 +17,7 @@ from gradcheck.commands.system import drop_unwritten, prepare_streams, refusal
 COMMANDS = {
     "run": ("gradcheck.commands.run:run", "Run scenarios and check their gradients (default: the project's)."),
     "check": ("gradcheck.commands.check:check", "Check one layer of a module of yours, without a spec file."),
+    "explore": ("gradcheck.commands.explore:explore", "Look for sizes and values at which a layer is wrong."),
     "new": ("gradcheck.commands.new:new", "Write a commented scenario for a layer, from its signature."),
     "init": ("gradcheck.commands.init:init", "Lay out a project: specs, schema, settings, workflow."),
     "replay": ("gradcheck.commands.replay:replay", "Run a failed case of the last run again, in full detail."),

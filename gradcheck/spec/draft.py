@@ -170,7 +170,7 @@ def draft(
     the file says what can be changed.
     """
     name = signature.reference.rpartition(":")[2].rpartition(".")[2]
-    identity = re.sub(r"[^a-z0-9]+", "-", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", name).lower()).strip("-") or "layer"
+    identity = identity_of(signature.reference)
     inputs = [*shapes.values()] or [Shape(one, (), "") for one in signature.needed]
     lines = [
         "schema: gradcheck/v1",
@@ -202,6 +202,12 @@ def draft(
             "    # matrix: {dtype: [float32, float64]}",
         ]
     return "\n".join(lines) + "\n"
+
+
+def identity_of(reference: str) -> str:
+    """The id of a scenario for a layer: its name in kebab-case."""
+    name = reference.rpartition(":")[2].rpartition(".")[2]
+    return re.sub(r"[^a-z0-9]+", "-", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", name).lower()).strip("-") or "layer"
 
 
 def _quoted(text: str) -> str:

@@ -1,0 +1,135 @@
+"""One set of inputs to try: the sizes that the letters stand for, and the values of every input."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gradcheck.spec.input_words import InputWord
+
+Array = np.ndarray[Any, Any]
+Random = np.random.Generator
+
+
+class Drawn(NamedTuple):
+    """An input with its values."""
+
+    word: InputWord
+    values: Array
+    """In float64, complex128, int64 or bool."""
+    dtype: str
+    layout: str
+
+
+class Recipe(NamedTuple):
+    """What an example is made of."""
+
+    sizes: Mapping[str, int]
+    dtype: str
+    """Of the floating inputs whose word names none."""
+    kinds: Mapping[str, str]
+    """By input, what its values are like."""
+    layouts: Mapping[str, str]
+    numbers: int
+    """The seed of the values."""
+
+
+class Example(NamedTuple):
+    """What a layer is tried with."""
+
+    recipe: Recipe
+    inputs: Mapping[str, Drawn]
+
+    @property
+    def sizes(self) -> Mapping[str, int]:
+        """What the letters stand for."""
+        return self.recipe.sizes
+
+    @property
+    def kinds(self) -> Mapping[str, str]:
+        """By input, what its values are like."""
+        return self.recipe.kinds
+
+    @property
+    def numbers(self) -> int:
+        """How many numbers it has."""
+        return sum(one.values.size for one in self.inputs.values())
+
+    def __str__(self) -> str:
+        sizes = ", ".join(f"{letter} = {size}" for letter, size in self.sizes.items())
+        how = sorted({f"{one.dtype}" for one in self.inputs.values() if one.word.is_floating})
+        layouts = sorted({one.layout for one in self.inputs.values()} - {"contiguous"})
+        kinds = [f"{name} {kind}" for name, kind in self.kinds.items() if kind != "normal"]
+        return ", ".join(filter(None, [sizes, *how, *layouts, *kinds]))
+
+
+def plain(shape: tuple[int, ...], random: Random) -> Array:
+    """Normally distributed."""
+    return random.standard_normal(shape)
+
+
+def rows_of(values: Array) -> Array:
+    """The values as rows: all axes but the last are one. They have an element."""
+    return values.reshape(-1, values.shape[-1] if values.ndim else 1)
+
+
+def with_row(change: Callable[[Array, Random], Any]) -> Callable[[tuple[int, ...], Random], Array]:
+    """Normally distributed, with one row changed."""
+
+    def draw(shape: tuple[int, ...], random: Random) -> Array:
+        values = np.array(random.standard_normal(shape))
+        if values.size:
+            rows = rows_of(values)
+            at = int(random.integers(len(rows)))
+            rows[at] = change(rows[at], random)
+        return values
+
+    return draw
+
+
+def equal_rows(shape: tuple[int, ...], random: Random) -> Array:
+    """All rows are the first."""
+    values = np.array(random.standard_normal(shape))
+    if values.size:
+        rows = rows_of(values)
+        rows[:] = rows[:1]
+    return values
+
+
+KINDS: Mapping[str, Callable[[tuple[int, ...], Random], Array]] = {
+    "normal": plain,
+    "positive": lambda shape, random: random.uniform(0.1, 3.0, shape),
+    "negative": lambda shape, random: -random.uniform(0.1, 3.0, shape),
+    "whole": lambda shape, random: random.integers(-3, 4, shape).astype(np.float64),
+    "with ties": lambda shape, random: random.choice([-1.5, -0.5, 0.5, 1.5], shape),
+    "with equal rows": equal_rows,
+    "with a row of zeros": with_row(lambda row, random: 0.0),
+    "with an extreme row": with_row(lambda row, random: 1e3 * row),
+    "with a large element": lambda shape, random: (
+        plain(shape, random) * np.where(random.random(shape) < 0.2, 30.0, 1.0)
+    ),
+    "large": lambda shape, random: 20.0 * plain(shape, random),
+    "small": lambda shape, random: 1e-3 * plain(shape, random),
+    "far from 0": lambda shape, random: 100.0 + plain(shape, random),
+    "zeros": lambda shape, random: np.zeros(shape),
+    "subnormal": lambda shape, random: 1e-310 * plain(shape, random),
+}
+"""What floating values may be like, the plainest first."""
+
+
+def values_of(word: InputWord, shape: tuple[int, ...], kind: str, random: Random) -> Array:
+    """Values of an input: of a kind, in its range, or what its word says."""
+    if word.value is not None:
+        return np.full(shape, word.value)
+    if word.below is not None:
+        return random.integers(0, word.below, shape)
+    if word.dtype == "bool":
+        return random.random(shape) < 0.5
+    if not word.is_floating:
+        return random.integers(0, 10, shape)
+    if word.low is not None and word.high is not None:
+        return random.uniform(word.low, word.high, shape)
+    values = KINDS[kind](shape, random)
+    return values + 1j * KINDS[kind](shape, random) if word.dtype.startswith("complex") else values

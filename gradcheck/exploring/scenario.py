@@ -1,0 +1,50 @@
+"""An example as a scenario: what `gradcheck explore` checks, shows and saves."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+
+from gradcheck.exploring.examples import Example
+
+
+def scenario_text(example: Example, reference: str, identity: str, call: str = "", title: str = "") -> str:
+    """A spec file with the one scenario."""
+    lines = ["schema: gradcheck/v1", "scenarios:", f"  - id: {identity}"]
+    if title:
+        lines.append(f"    title: {json.dumps(title, ensure_ascii=False)}")
+    lines.append(f"    layer: {{ref: {reference!r}}}")
+    if call:
+        lines.append(f"    call: {json.dumps(call, ensure_ascii=False)}")
+    lines.append("    inputs:")
+    for name, one in example.inputs.items():
+        parts = [f"values: {written(one.values)}" if one.values.size else f"shape: {list(one.values.shape)}"]
+        if one.dtype != "float64":
+            parts.append(f"dtype: {one.dtype}")
+        if one.layout != "contiguous" and one.values.ndim:
+            parts.append(f"layout: {one.layout}")
+        if one.word.stopped:
+            parts.append("stop_gradient: true")
+        lines.append(f"      {name}: {{{', '.join(parts)}}}")
+    return "\n".join(lines) + "\n"
+
+
+def written(values: Any) -> str:
+    """Nested lists of numbers that read back as they are."""
+    array = np.asarray(values)
+    if array.dtype.kind == "b":
+        return json.dumps(array.tolist())
+    if array.dtype.kind == "f":
+        return "[" + ", ".join(map(written, array)) + "]" if array.ndim else number(float(array))
+    return json.dumps(array.tolist())
+
+
+def number(value: float) -> str:
+    """A number in as few digits as say it, with a point, as YAML wants one before an exponent."""
+    text = repr(value)
+    mantissa, e, exponent = text.partition("e")
+    if e and "." not in mantissa:
+        mantissa += ".0"
+    return mantissa + (f"e{int(exponent):+d}" if e else "")

@@ -1,0 +1,183 @@
+"""An input in one word, as the command line takes it: ``x=3x4:float32``, ``k=4:int64:below=5``, ``x=5~0.1..3``.
+
+    NAME=[SHAPE][:DTYPE][:below=N][:stopped][:replicated|:partial][~LOW..HIGH][@NUMBER|@FILE[#KEY]]
+
+A shape is sizes with ``x`` between them, ``scalar`` for none; a size is a number or, for `gradcheck explore`, a capital
+letter, the same for all inputs. Nothing in a word needs quoting in a shell.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Literal, NamedTuple, get_args
+
+from gradcheck.hint import hint
+from gradcheck.spec.inputs import DType
+
+FORM = "NAME=[SHAPE][:DTYPE][:below=N][:stopped][:replicated][~LOW..HIGH][@NUMBER|@FILE[#KEY]]"
+EXAMPLES = "such as x=3x4, x=5~0.1..3, k=4:int64:below=5, m=5:bool, x=5@0 or x=@data.npz#key"
+NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
+_WHOLE = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
+_SHAPE = re.compile(r"(?:\d+|[A-Z])(?:x(?:\d+|[A-Z]))*|scalar")
+_RANGE = re.compile(rf"({NUMBER})\.\.({NUMBER})")
+MOST_AXES = 8
+
+Ranks = Literal["split", "replicated", "partial"]
+
+
+class InputWordError(ValueError):
+    """A word that describes no input; the message says what to write."""
+
+
+class InputWord(NamedTuple):
+    """What a word says of an input."""
+
+    name: str
+    sizes: tuple[int | str, ...] | None = None
+    """None where a file has them, or nothing is said."""
+    dtype: str = "float64"
+    below: int | None = None
+    """Whole numbers from 0 up to this one, which is not among them."""
+    stopped: bool = False
+    ranks: Ranks = "split"
+    low: float | None = None
+    high: float | None = None
+    value: float | None = None
+    """Of all elements."""
+    file: str = ""
+    key: str = ""
+    """Of the array in an .npz file."""
+
+    @property
+    def letters(self) -> list[str]:
+        """The free sizes."""
+        return [size for size in self.sizes or () if isinstance(size, str)]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The sizes, all of them known."""
+        return tuple(size for size in self.sizes or () if isinstance(size, int))
+
+    @property
+    def is_floating(self) -> bool:
+        """Whether it holds floating or complex numbers."""
+        return self.dtype.startswith(("float", "bfloat", "complex"))
+
+
+def input_words(texts: Iterable[str], letters: bool = False) -> dict[str, InputWord]:
+    """The inputs that the command line gives, by name.
+
+    Args:
+        letters: whether sizes may be letters.
+
+    Raises:
+        InputWordError: one is not of this form, or is given twice.
+    """
+    words: dict[str, InputWord] = {}
+    for one in (input_word(text, letters) for text in texts):
+        if one.name in words:
+            raise InputWordError(f"--input {one.name}=… is given twice: remove one of the two")
+        words[one.name] = one
+    return words
+
+
+def input_word(text: str, letters: bool = False) -> InputWord:
+    """The input that a word describes.
+
+    Raises:
+        InputWordError: it describes none.
+    """
+    match = _WHOLE.fullmatch(text)
+    if match is None:
+        raise InputWordError(f"--input {text}: write {FORM}, {EXAMPLES}")
+    name, rest = match.groups()
+    rest, at, given = rest.partition("@")
+    rest, tilde, limits = rest.partition("~")
+    shape, *flags = rest.split(":")
+    found: dict[str, object] = {"name": name, "sizes": sizes_of(text, shape, letters)}
+    for flag in flags:
+        found |= flag_of(text, flag)
+    if tilde:
+        found |= range_of(text, limits)
+    if at:
+        found |= given_of(text, given)
+    word = InputWord(**found)  # type: ignore[arg-type]
+    if "below" in found and "dtype" not in found:
+        word = word._replace(dtype="int64")
+    check(text, word, bool(tilde), bool(at))
+    return word
+
+
+def sizes_of(text: str, shape: str, letters: bool) -> tuple[int | str, ...] | None:
+    """The sizes of a shape; None of an empty one."""
+    if not shape:
+        return None
+    if not _SHAPE.fullmatch(shape):
+        raise InputWordError(
+            f"--input {text}: {shape!r} is no shape: write sizes with x between them, such as 3x4, or scalar"
+        )
+    sizes = () if shape == "scalar" else tuple(int(one) if one.isdigit() else one for one in shape.split("x"))
+    if not letters and (named := [one for one in sizes if isinstance(one, str)]):
+        raise InputWordError(
+            f"--input {text}: {named[0]} is a free size, which `gradcheck explore` draws: write a number here"
+        )
+    if len(sizes) > MOST_AXES:
+        raise InputWordError(f"--input {text}: {len(sizes)} axes are too many: at most {MOST_AXES}")
+    return sizes
+
+
+def flag_of(text: str, flag: str) -> dict[str, object]:
+    """What a part behind a colon says."""
+    if flag in get_args(DType):
+        return {"dtype": flag}
+    if flag in ("replicated", "partial", "split"):
+        return {"ranks": flag}
+    if flag == "stopped":
+        return {"stopped": True}
+    if re.fullmatch(r"below=[0-9]{1,9}", flag) and int(flag[6:]) > 0:
+        return {"below": int(flag[6:])}
+    known = [*get_args(DType), "below=N", "stopped", "replicated", "partial"]
+    raise InputWordError(f"--input {text}: {flag!r} says nothing here; {hint(flag, known, f'write {FORM}')}")
+
+
+def range_of(text: str, limits: str) -> dict[str, object]:
+    """What stands behind a tilde."""
+    match = _RANGE.fullmatch(limits)
+    if match is None or not float(match[1]) < float(match[2]):
+        raise InputWordError(f"--input {text}: {limits!r} is no range: write ~LOW..HIGH, such as ~0.1..3")
+    return {"low": float(match[1]), "high": float(match[2])}
+
+
+def given_of(text: str, given: str) -> dict[str, object]:
+    """What stands behind an @."""
+    if re.fullmatch(NUMBER, given):
+        return {"value": float(given)}
+    file, _, key = given.partition("#")
+    if not file.endswith((".npy", ".npz")):
+        raise InputWordError(
+            f"--input {text}: write a number or an .npy or .npz file behind @, such as @0 or @data.npz#key"
+        )
+    if file.endswith(".npz") != bool(key):
+        what = "names the array behind #, such as @data.npz#key" if file.endswith(".npz") else "holds one array: no #"
+        raise InputWordError(f"--input {text}: {file} {what}")
+    return {"file": file, "key": key}
+
+
+def check(text: str, word: InputWord, ranged: bool, given: bool) -> None:
+    """See that what a word says goes together. Raises InputWordError."""
+    problem = ""
+    if word.sizes is None and not word.file:
+        problem = f"what shape has it? Write {word.name}=3x4, or {word.name}=scalar"
+    elif word.sizes is not None and word.file:
+        problem = "the file has the shape: write nothing between = and @"
+    elif ranged and given:
+        problem = "a range and a value: write one of the two"
+    elif ranged and not word.is_floating:
+        problem = f"a range is for floating numbers, not {word.dtype}: write below=N for whole ones"
+    elif word.below is not None and (word.is_floating or word.dtype == "bool"):
+        problem = f"below=N is for whole numbers, not {word.dtype}"
+    elif word.below is not None and given:
+        problem = "below=N and a value: write one of the two"
+    if problem:
+        raise InputWordError(f"--input {text}: {problem}")
