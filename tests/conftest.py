@@ -2,6 +2,9 @@
 that are the same in every run, so that a failure is of the change at hand. To hunt with inputs drawn anew:
 
     pytest --hypothesis-profile=hunt
+
+Where Python was told to write no bytecode (PYTHONDONTWRITEBYTECODE), each of the hundreds of processes that the tests start
+would compile all it imports, which takes it longer than what is tested. There, bytecode goes to a folder of this run.
 """
 
 from __future__ import annotations
@@ -10,6 +13,8 @@ import fcntl
 import json
 import os
 import signal
+import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -21,6 +26,16 @@ MadeOnce = Callable[[str, Callable[[], Any]], Any]
 settings.register_profile("suite", derandomize=True, database=None, deadline=None)
 settings.register_profile("hunt", deadline=None)
 settings.load_profile("suite")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Have this process and those below it share the bytecode of modules, and leave none beside any source."""
+    if sys.dont_write_bytecode:
+        folder = tempfile.TemporaryDirectory(prefix="gradcheck-bytecode-", ignore_cleanup_errors=True)
+        config.add_cleanup(folder.cleanup)
+        sys.dont_write_bytecode, sys.pycache_prefix = False, folder.name
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+        os.environ["PYTHONPYCACHEPREFIX"] = folder.name
 
 
 @pytest.fixture(autouse=True, scope="session")
