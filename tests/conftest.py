@@ -3,8 +3,8 @@ that are the same in every run, so that a failure is of the change at hand. To h
 
     pytest --hypothesis-profile=hunt
 
-Where Python was told to write no bytecode (PYTHONDONTWRITEBYTECODE), each of the hundreds of processes that the tests start
-would compile all it imports, which takes it longer than what is tested. There, bytecode goes into pytest's cache.
+Where Python was told to write no bytecode (PYTHONDONTWRITEBYTECODE), each of the hundreds of processes that the tests
+start would compile all it imports, which takes it longer than what is tested. There, bytecode goes into pytest's cache.
 """
 
 from __future__ import annotations
