@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from gradcheck.backends.environments import check_name
 from gradcheck.hint import hint
@@ -48,6 +48,14 @@ def _release(name: str) -> str:
     return name
 
 
+def _few(value: Any) -> Any:
+    """A list or table that is not too long. Asked before its entries are looked at: a hint for each takes its time."""
+    if isinstance(value, (list, dict)) and len(value) > MOST_ENTRIES:
+        raise ValueError(f"at most {MOST_ENTRIES} entries")
+    return value
+
+
+Few = BeforeValidator(_few)
 Backend = Annotated[str, AfterValidator(_backend)]
 Release = Annotated[Backend, AfterValidator(_release)]
 OnePath = Annotated[str, AfterValidator(_path)]
@@ -60,11 +68,11 @@ class Config(BaseModel):
 
     allow_code: Annotated[bool, Field(alias="allow-code")] = False
     """Run code in spec files, as --allow-code does: holds where the user trusts the project (`gradcheck.trusted`)."""
-    paths: tuple[OnePath, ...] = Field(default=(), strict=False, max_length=MOST_ENTRIES)
+    paths: Annotated[tuple[OnePath, ...], Field(strict=False), Few] = ()
     """Spec files and folders to read where the command line names none; in the file, relative to it."""
-    backends: tuple[Backend, ...] = Field(default=(), strict=False, max_length=MOST_ENTRIES)
+    backends: Annotated[tuple[Backend, ...], Field(strict=False), Few] = ()
     """Backends to run on where the command line names none."""
-    environments: dict[Release, OnePath] = Field(default={}, max_length=MOST_ENTRIES)
+    environments: Annotated[dict[Release, OnePath], Few] = {}
     """Backend with its version → the interpreter of an environment that has it; in the file, relative to it. Holds
     where the project is trusted."""
     jobs: Annotated[int, Field(ge=1, le=MOST_JOBS)] | Literal["auto"] = "auto"
@@ -125,11 +133,7 @@ def load_project(start: Path | None = None) -> Project:
     try:
         config = Config.model_validate(table)
     except ValidationError as error:
-        too_long = f"at most {MOST_ENTRIES} entries"
-        why = {
-            str(one["loc"][0]): too_long if one["type"] == "too_long" else str(one.get("ctx", {}).get("error", ""))
-            for one in error.errors()
-        }
+        why = {str(one["loc"][0]): str(one.get("ctx", {}).get("error", "")) for one in error.errors()}
         mistakes = [
             f"{_mistake(key, table[key])}{reason and f': {cut(reason)}'}"
             for key, reason in islice(why.items(), MOST_MISTAKES)

@@ -58,7 +58,8 @@ def catalogue() -> list[Document]:
 
 def read(file: Path) -> Document:
     """One file of a catalogue. Raises pydantic.ValidationError."""
-    return Document.model_validate(yaml.safe_load(file.read_text(encoding="utf-8")))
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast, where PyYAML was built with it
+    return Document.model_validate(yaml.load(file.read_text(encoding="utf-8"), Loader=loader))
 
 
 def rules_of(documents: Iterable[Document]) -> Iterator[tuple[Rule, Document]]:

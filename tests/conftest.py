@@ -2,6 +2,9 @@
 that are the same in every run, so that a failure is of the change at hand. To hunt with inputs drawn anew:
 
     pytest --hypothesis-profile=hunt
+
+Where Python was told to write no bytecode (PYTHONDONTWRITEBYTECODE), each of the hundreds of processes that the tests
+start would compile all it imports, which takes it longer than what is tested. There, bytecode goes into pytest's cache.
 """
 
 from __future__ import annotations
@@ -9,7 +12,10 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import shutil
 import signal
+import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -21,6 +27,17 @@ MadeOnce = Callable[[str, Callable[[], Any]], Any]
 settings.register_profile("suite", derandomize=True, database=None, deadline=None)
 settings.register_profile("hunt", deadline=None)
 settings.load_profile("suite")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Have this process and those below it share the bytecode of modules, and leave none beside any source."""
+    cache = getattr(config, "cache", None)  # not there with `-p no:cacheprovider`
+    if sys.dont_write_bytecode and cache is not None:
+        folder = cache.mkdir("bytecode")
+        shutil.rmtree(f"{folder}{tempfile.gettempdir()}", ignore_errors=True)  # of the modules that earlier tests made
+        sys.dont_write_bytecode, sys.pycache_prefix = False, str(folder)
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+        os.environ["PYTHONPYCACHEPREFIX"] = str(folder)
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -79,6 +79,11 @@ MISTAKES: dict[str, tuple[str, str]] = {
     "NUL in a path": (r'paths = ["a\u0000b"]', "none of them NUL"),
     "NUL in an interpreter": (r'environments = {"paddle@3.0.0" = "a\u0000b"}', "none of them NUL"),
     "a path of 5,000 characters": (f'paths = ["{"a" * 5000}"]', "a path has 1 to 1,000 characters"),
+    "10,000 backends that there are not": ("backends = [" + "'a'," * 10_000 + "]", "at most 100 entries"),
+    "10,000 environments of none": (
+        "environments = {" + ", ".join(f"x{k} = 1" for k in range(10_000)) + "}",
+        "at most 100 entries",
+    ),
     "101 paths": ("paths = [" + "'a'," * 101 + "]", "at most 100 entries"),
     "a machine's worth of seconds": ("timeout = 1e308", "timeout must be a number of seconds above 0, at most 86,400"),
     "10**20 jobs": (f"jobs = {10**20}", 'jobs must be "auto" or a number from 1 to 1,000'),
