@@ -13,11 +13,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from gradcheck.api import GradientMismatch, assert_gradients, check
+    from gradcheck.api import GradientMismatch, assert_gradients, check, explore
     from gradcheck.case.world import partial, replicated
     from gradcheck.reference import engine
 
-__all__ = ["GradientMismatch", "__version__", "assert_gradients", "check", "engine", "partial", "replicated"]
+__all__ = [
+    "GradientMismatch", "__version__", "assert_gradients", "check", "engine", "explore", "partial", "replicated",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> "Any":  # the command line must not pay for NumPy and the engine

@@ -19,7 +19,12 @@ from gradcheck.case.world import replicated as replicated
 from gradcheck.causes.summary import Effort, Mode
 from gradcheck.checked import CheckResult
 from gradcheck.checking.verdict import Precision
+from gradcheck.exploring.examples import Example
+from gradcheck.exploring.search import Search, search
+from gradcheck.foreign import described
 from gradcheck.reference import engine, import_reference
+from gradcheck.result import Status
+from gradcheck.strategies import arrays_of, words_of
 
 MOST_LISTED = 10_000
 """The most wrong entries of one input that a result lists."""
@@ -124,3 +129,65 @@ def assert_gradients(layer_or_function: Any, *inputs: Any, **options: Any) -> Ch
     if not result:
         raise GradientMismatch(result)
     return result
+
+
+class Explored:
+    """What `explore` found.
+
+    Its truth is whether nothing wrong was found. `inputs` are the smallest arrays at which the gradient is wrong, by
+    name, and `result` the check there; both None if there are none. `tried` is how many examples were checked.
+    """
+
+    def __init__(self, search: Search, result: CheckResult | None) -> None:
+        self.tried, self.counts, self.result = search.tried, dict(search.counts), result
+        self.inputs = None if search.smallest is None else arrays_of(search.smallest)
+        self.where = "" if search.smallest is None else str(search.smallest)
+
+    def __bool__(self) -> bool:
+        return self.inputs is None
+
+    def __repr__(self) -> str:
+        if self.result is None:
+            return f"nothing wrong in {self.tried} examples"
+        return f"wrong at {self.where}: {self.result.said()}"
+
+    def __str__(self) -> str:
+        return repr(self) if self.result is None else f"wrong at {self.where}\n{self.result}"
+
+
+def explore(
+    layer_or_function: Any,
+    *,
+    seconds: float = 30.0,
+    examples: int = 10_000,
+    seed: int = 0,
+    dtypes: Sequence[str] = ("float64", "float32"),
+    **inputs: str,
+) -> Explored:
+    """Look for inputs at which a gradient is wrong, and shrink them to the smallest.
+
+    Args:
+        layer_or_function: as of `check`.
+        seconds, examples: how long to look, and at how many examples at most.
+        seed: of what is drawn.
+        dtypes: those of floating inputs that name none.
+        inputs: by argument, in order, its shape, such as ``x="B T C", w="C"``; see `gradcheck.strategies.inputs`.
+
+    Raises:
+        ImportError: Hypothesis is not installed: ``pip install "gradcheck[explore]"``.
+        ValueError, TypeError: a text describes no input.
+    """
+    words = words_of(inputs)
+
+    def at(example: Example) -> CheckResult:
+        return check(layer_or_function, *arrays_of(example).values(), seed=seed)
+
+    def look(example: Example) -> tuple[Status, str]:
+        try:
+            found = at(example)
+        except Exception as error:  # of the layer, at these inputs
+            return Status.ERROR, described(error)
+        return found.verdict, found.said()
+
+    found = search(look, words, seconds=seconds, examples=examples, seed=seed, dtypes=dtypes)
+    return Explored(found, None if found.smallest is None else at(found.smallest))

@@ -18,9 +18,9 @@ from gradcheck.commands.screen import make_screen
 from gradcheck.commands.specs import fail
 from gradcheck.config import Config
 from gradcheck.escape import safe
-from gradcheck.exploring.examples import Example
+from gradcheck.exploring.examples import Example, usual
 from gradcheck.exploring.scenario import scenario_text
-from gradcheck.exploring.search import Search, search, usual
+from gradcheck.exploring.search import Search, search
 from gradcheck.result import Status
 from gradcheck.run.plan import plan
 from gradcheck.run.supervisor import ExecutorError

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -133,3 +134,31 @@ def values_of(word: InputWord, shape: tuple[int, ...], kind: str, random: Random
         return random.uniform(word.low, word.high, shape)
     values = KINDS[kind](shape, random)
     return values + 1j * KINDS[kind](shape, random) if word.dtype.startswith("complex") else values
+
+
+MOST_NUMBERS = 4096
+"""Of one input: larger examples are made smaller."""
+
+
+def made(words: Mapping[str, InputWord], recipe: Recipe) -> Example:
+    """The example of a recipe. Sizes are halved until every input has few enough numbers."""
+    at = dict(recipe.sizes)
+
+    def shape(word: InputWord) -> tuple[int, ...]:
+        return tuple(at[size] if isinstance(size, str) else size for size in word.sizes or ())
+
+    while max(at.values(), default=0) > 1 and any(prod(shape(word)) > MOST_NUMBERS for word in words.values()):
+        at = {letter: max(1, size // 2) if size else 0 for letter, size in at.items()}
+    random = np.random.default_rng(recipe.numbers)
+    inputs = {}
+    for name, word in words.items():
+        values = values_of(word, shape(word), recipe.kinds.get(name, "normal"), random)
+        own = word.dtype if word.dtype != "float64" else recipe.dtype
+        inputs[name] = Drawn(word, values, own, recipe.layouts.get(name, "contiguous"))
+    return Example(recipe._replace(sizes=at), inputs)
+
+
+def usual(words: Mapping[str, InputWord]) -> Example:
+    """An example of the plainest kind: every free size is 2."""
+    letters = {letter: 2 for word in words.values() for letter in word.letters}
+    return made(words, Recipe(letters, "float64", {}, {}, 0))

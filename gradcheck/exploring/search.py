@@ -6,20 +6,15 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import prod
 from typing import Any
 
 import numpy as np
 
-from gradcheck.exploring.examples import KINDS, Array, Drawn, Example, Recipe, values_of
+from gradcheck.exploring.drawing import drawn
+from gradcheck.exploring.examples import KINDS, Array, Example, Recipe, made
 from gradcheck.result import Status
 from gradcheck.spec.input_words import InputWord
 
-MOST_NUMBERS = 4096
-"""Of one input: larger examples are made smaller."""
-SIZES = (1, 2, 3, 4, 5, 1, 2, 3, 4, 0, 7, 8, 9, 16, 17, 33)
-"""What a free size is drawn from: small ones mostly, none at all, and those around powers of two, where blocks end."""
-LAYOUTS = ("contiguous", "transposed", "strided")
 SHRINKING = 0.4
 """Share of the time that is left for shrinking when a failure is found late."""
 
@@ -113,22 +108,8 @@ def search(
         ImportError: Hypothesis is not installed.
     """
     import hypothesis
-    from hypothesis import strategies as st
 
     found = Search(check, seconds, on_example)
-    letters = list(dict.fromkeys(letter for word in words.values() for letter in word.letters))
-
-    @st.composite
-    def drawn(draw: Any) -> Example:
-        sizes = {letter: draw(st.sampled_from(SIZES)) for letter in letters}
-        dtype = draw(st.sampled_from(list(dtypes)))
-        kinds = {
-            name: draw(st.sampled_from(list(KINDS)))
-            for name, word in words.items()
-            if word.is_floating and word.low is None and word.value is None
-        }
-        layouts = {name: draw(st.sampled_from(LAYOUTS)) for name, word in words.items() if len(word.sizes or ()) > 1}
-        return made(words, Recipe(sizes, dtype, kinds, layouts, draw(st.integers(0, 2**16))))
 
     @hypothesis.seed(seed)
     @hypothesis.settings(
@@ -140,7 +121,7 @@ def search(
         phases=(hypothesis.Phase.generate, hypothesis.Phase.shrink),
         report_multiple_bugs=False,
     )
-    @hypothesis.given(drawn())
+    @hypothesis.given(drawn(words, dtypes))
     def look(example: Example) -> None:
         if found.fails(example):
             if found.left < SHRINKING * seconds:  # the time that shrinking needs
@@ -159,30 +140,6 @@ def search(
     return found
 
 
-def made(words: Mapping[str, InputWord], recipe: Recipe) -> Example:
-    """The example of a recipe. Sizes are halved until every input has few enough numbers."""
-    at = dict(recipe.sizes)
-
-    def shape(word: InputWord) -> tuple[int, ...]:
-        return tuple(at[size] if isinstance(size, str) else size for size in word.sizes or ())
-
-    while max(at.values(), default=0) > 1 and any(prod(shape(word)) > MOST_NUMBERS for word in words.values()):
-        at = {letter: max(1, size // 2) if size else 0 for letter, size in at.items()}
-    random = np.random.default_rng(recipe.numbers)
-    inputs = {}
-    for name, word in words.items():
-        values = values_of(word, shape(word), recipe.kinds.get(name, "normal"), random)
-        own = word.dtype if word.dtype != "float64" else recipe.dtype
-        inputs[name] = Drawn(word, values, own, recipe.layouts.get(name, "contiguous"))
-    return Example(recipe._replace(sizes=at), inputs)
-
-
-def usual(words: Mapping[str, InputWord]) -> Example:
-    """An example of the plainest kind: every free size is 2."""
-    letters = {letter: 2 for word in words.values() for letter in word.letters}
-    return made(words, Recipe(letters, "float64", {}, {}, 0))
-
-
 # --------------------------------------------------------------------------- making a failure small
 def make_small(found: Search, words: Mapping[str, InputWord]) -> None:
     """Make the smallest failure smaller, as long as it fails: sizes, what is unusual about it, then its numbers."""
@@ -199,7 +156,7 @@ def make_small(found: Search, words: Mapping[str, InputWord]) -> None:
 def plainer(recipe: Recipe) -> Iterator[Recipe]:
     """Recipes that differ in one thing, which is smaller or plainer."""
     for letter, size in recipe.sizes.items():
-        for smaller in range(min(size, 6)):
+        for smaller in range(min(size, 9)):
             yield recipe._replace(sizes={**recipe.sizes, letter: smaller})
     if recipe.dtype != "float64":
         yield recipe._replace(dtype="float64")

@@ -1,0 +1,42 @@
+"""Examples as a strategy of Hypothesis."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gradcheck.exploring.examples import KINDS, Recipe, made
+from gradcheck.spec.input_words import InputWord
+
+SIZES = (1, 2, 3, 4, 5, 1, 2, 3, 4, 0, 7, 8, 9, 16, 17, 33)
+"""What a free size is drawn from: small ones mostly, none at all, and those around powers of two, where blocks end."""
+LAYOUTS = ("contiguous", "transposed", "strided")
+
+
+def drawn(words: Mapping[str, InputWord], dtypes: Sequence[str], layouts: Sequence[str] = LAYOUTS) -> Any:
+    """The strategy of `gradcheck.exploring.examples.Example` for some inputs.
+
+    Args:
+        dtypes: those of floating inputs whose word names none.
+        layouts: those of inputs with several axes.
+
+    Raises:
+        ImportError: Hypothesis is not installed.
+    """
+    from hypothesis import strategies as st
+
+    letters = list(dict.fromkeys(letter for word in words.values() for letter in word.letters))
+
+    @st.composite
+    def example(draw: Any) -> Any:
+        sizes = {letter: draw(st.sampled_from(SIZES)) for letter in letters}
+        dtype = draw(st.sampled_from(list(dtypes)))
+        kinds = {
+            name: draw(st.sampled_from(list(KINDS)))
+            for name, word in words.items()
+            if word.is_floating and word.low is None and word.value is None
+        }
+        laid = {name: draw(st.sampled_from(list(layouts))) for name, word in words.items() if len(word.sizes or ()) > 1}
+        return made(words, Recipe(sizes, dtype, kinds, laid, draw(st.integers(0, 2**16))))
+
+    return example()

@@ -1,0 +1,131 @@
+"""The search for inputs at which a gradient is wrong: what is drawn, what is found, and how small it becomes."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+
+import gradcheck
+from gradcheck.exploring.examples import KINDS, Recipe, made, usual
+from gradcheck.exploring.search import search
+from gradcheck.result import Status
+from gradcheck.strategies import words_of
+from pylayer.paddle import nn, ones_like, tanh
+from pylayer.paddle.autograd import PyLayer
+
+
+class LeakyRelu(PyLayer):
+    """Wrong below 0, where it passes nothing on."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return nn.functional.leaky_relu(x, 0.1)
+
+    @staticmethod
+    def backward(ctx, dy):
+        (x,) = ctx.saved_tensor()
+        return dy * (x > 0).astype(dy.dtype)
+
+
+class Tanh(PyLayer):
+    """Right."""
+
+    @staticmethod
+    def forward(ctx, x):
+        y = tanh(x)
+        ctx.save_for_backward(y)
+        return y
+
+    @staticmethod
+    def backward(ctx, dy):
+        (y,) = ctx.saved_tensor()
+        return dy * (ones_like(y) - y * y)
+
+
+def test_a_mistake_that_shows_at_some_inputs_is_found_and_made_small():
+    found = gradcheck.explore(LeakyRelu, x="B C", seconds=20, examples=300)
+    assert not found
+    assert found.inputs["x"].size <= 2
+    assert (found.inputs["x"] < 0).any()
+    assert "gradient of x" in str(found)
+    assert found.result.verdict is Status.FAIL
+
+
+def test_the_same_seed_finds_the_same():
+    first, again = (gradcheck.explore(LeakyRelu, x="N", seconds=20, examples=300, seed=3) for _ in range(2))
+    assert first.where == again.where
+    np.testing.assert_array_equal(first.inputs["x"], again.inputs["x"])
+
+
+def test_nothing_is_found_in_a_right_layer():
+    found = gradcheck.explore(Tanh, x="B C", seconds=20, examples=40)
+    assert found
+    assert found.inputs is None
+    assert repr(found) == f"nothing wrong in {found.tried} examples"
+
+
+def test_no_example_begins_when_the_time_is_up_and_the_smallest_failure_so_far_is_kept():
+    calls = []
+
+    def slow(example):
+        calls.append(time.monotonic())
+        time.sleep(0.05)
+        return Status.FAIL if example.sizes["N"] > 1 else Status.PASS, "wrong"
+
+    began = time.monotonic()
+    found = search(slow, words_of({"x": "N"}), seconds=0.3, examples=10_000, seed=0)
+    assert found.smallest is not None
+    assert max(calls) - began < 1.0
+
+
+def test_what_a_layer_raises_is_told_and_is_no_failure():
+    def check(example):
+        return (Status.ERROR, "no rows") if example.sizes["B"] == 0 else (Status.PASS, "")
+
+    found = search(check, words_of({"x": "B C"}), seconds=20, examples=200, seed=0)
+    assert found.smallest is None
+    assert list(found.refused) == ["no rows"]
+
+
+def test_letters_are_the_same_size_in_all_inputs():
+    example = made(words_of({"x": "B C", "w": "C D"}), Recipe({"B": 2, "C": 5, "D": 0}, "float32", {}, {}, 1))
+    assert example.inputs["x"].values.shape == (2, 5)
+    assert example.inputs["w"].values.shape == (5, 0)
+    assert example.inputs["w"].dtype == "float32"
+
+
+def test_large_sizes_are_halved_until_the_inputs_are_small_enough():
+    example = made(words_of({"x": "A B C"}), Recipe({"A": 33, "B": 33, "C": 33}, "float64", {}, {}, 1))
+    assert 0 < example.inputs["x"].values.size <= 4096
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("shape", ["", "B", "B C", "B 0"])
+def test_every_kind_of_values_is_there_for_every_shape(kind, shape):
+    words = words_of({"x": shape})
+    sizes = dict.fromkeys(words["x"].letters, 3)
+    values = made(words, Recipe(sizes, "float64", {"x": kind}, {}, 7)).inputs["x"].values
+    assert values.shape == tuple(3 if one.isalpha() else int(one) for one in shape.split())
+    assert np.isfinite(values).all()
+
+
+def test_whole_numbers_stay_below_their_limit_and_floating_ones_in_their_range():
+    words = words_of({"i": "50:int64:below=3", "p": "50~0.1..3", "c": "4@2"})
+    inputs = usual(words).inputs
+    assert set(np.unique(inputs["i"].values)) <= {0, 1, 2}
+    assert 0.1 <= inputs["p"].values.min() <= inputs["p"].values.max() <= 3
+    assert (inputs["c"].values == 2).all()
+
+
+@pytest.mark.parametrize("text", ["B c", "2 x", "B:float63", "B~3..1"])
+def test_a_text_that_describes_no_input_is_refused(text):
+    with pytest.raises(ValueError, match="x="):
+        gradcheck.explore(Tanh, x=text)
+
+
+def test_a_shape_that_is_no_text_is_refused():
+    with pytest.raises(TypeError, match="x must be a text such as 'B T C'"):
+        gradcheck.explore(Tanh, x=(2, 3))
