@@ -22,7 +22,8 @@ def is_contract(code: str) -> bool:
 
 def is_cause(code: str) -> bool:
     """Whether a code is of a cause, which explains the numbers."""
-    return "GC101" <= code <= "GC130" or "GC151" <= code <= "GC153"
+    number = int(code.removeprefix("GC"))
+    return 101 <= number <= 130 or 151 <= number <= 153
 
 
 CODES: dict[str, Code] = {
@@ -268,20 +269,20 @@ CODES: dict[str, Code] = {
         "The sum of what the ranks return is the derivative.",
         "All-reduce the gradient in backward (reduce-scatter it, if each rank has a part of the input); or declare the "
         "input partial, if the trainer sums its gradient later.",
-        "y = x (on all ranks)      wrong: return dy      right: dist.all_reduce(dy); return dy",
+        "y = x (on all ranks)      wrong: return dy      right: dx = dy.clone(); dist.all_reduce(dx); return dx",
     ),
     "GC153": Code(
         "right under another declaration",
-        "Whether a gradient is right in a world depends on what Tensors stand for: the same code is right for an output "
-        "that all ranks have, and wrong for one of which each rank's part counts in the loss.",
+        "Whether a gradient is right in a world depends on what Tensors stand for: the same code is right for an "
+        "output that all ranks have, and wrong for one of which each rank's part counts in the loss.",
         "The check passes with the declaration that the message names.",
         "Declare what is meant (`ranks: replicated`, `outputs: {ranks: replicated}`), or change backward.",
         "y = all_gather(x), own slice of dy      right if y is replicated; if it is split, reduce-scatter dy",
     ),
     "GC161": Code(
         "ranks disagree on a replicated output",
-        "An output is declared to be the same on all ranks, and is not: a reduction is missing in forward, or the ranks "
-        "draw different random numbers.",
+        "An output is declared to be the same on all ranks, and is not: a reduction is missing in forward, or the "
+        "ranks draw different random numbers.",
         "Two ranks return different values.",
         "Add the reduction; use one seed for all ranks; or declare the output split.",
         "y = x @ w on each rank      wrong: return y      right: dist.all_reduce(y); return y",
@@ -296,8 +297,8 @@ CODES: dict[str, Code] = {
     ),
     "GC163": Code(
         "calls of ranks do not fit together",
-        "All ranks of a group must make the same calls in the same order, with Tensors of the same shape and dtype, and "
-        "the same root and reduction.",
+        "All ranks of a group must make the same calls in the same order, with Tensors of the same shape and dtype, "
+        "and the same root and reduction.",
         "Two ranks meet with different calls.",
         "Make the calls outside of branches that depend on the rank or on values.",
         "wrong: if rank == 0: dist.all_reduce(x)      right: dist.all_reduce(x) on all ranks",

@@ -126,7 +126,8 @@ def whole_cause(graph: Tape, claim: Claim, right: Array, size: int, close: float
     if claim.stands == "replicated" and alike(total, right, close):
         text = (
             f"{claim.name}: each rank returns its own part of the gradient; their sum is right. All ranks use "
-            f"{claim.name}, so all-reduce its gradient in backward (or declare it partial, if the trainer sums it later)"
+            f"{claim.name}, so all-reduce its gradient in backward (or declare it partial, if the trainer sums it "
+            "later)"
         )
         return [Diagnosis(code="GC152", text=text, inputs=(claim.name,), **where)]
     for c, says in (

@@ -108,3 +108,6 @@ class ProcessGroup:
     def barrier(self) -> None:
         """Wait for all."""
         communication.barrier(self.group)
+
+
+Group.collectives = ProcessGroup
