@@ -1,8 +1,9 @@
 """A layer on every rank of a world, as one function from the inputs of all ranks to the outputs of all ranks.
 
-What Tensors stand for is declared. A *split* input holds values of each rank's own, along a first axis that the function
-has more than the layer; a *replicated* one is one thing that all ranks hold; a *partial* one as well, but the gradients
-of the ranks add up to its derivative. A replicated output counts once in the loss, and every rank gets its cotangent.
+What Tensors stand for is declared. A *split* input holds values of each rank's own, along a first axis that the
+function has more than the layer; a *replicated* one is one thing that all ranks hold; a *partial* one as well, but the
+gradients of the ranks add up to its derivative. A replicated output counts once in the loss, and every rank gets its
+cotangent.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -24,9 +25,7 @@ from gradcheck.checking.contracts import same
 from gradcheck.checking.tape import Tape
 from gradcheck.codes import is_contract
 from gradcheck.result import Diagnosis, GradientSummary, Status, StepScan, WrongEntry, element
-
-Stands = Literal["split", "replicated", "partial"]
-"""What an input stands for; an output is never partial."""
+from gradcheck.spec.world import Stands
 
 Call = Callable[[dict[str, Tensor]], Any]
 
@@ -400,35 +399,38 @@ class WorldFunction(TensorFunction):
         self.sources = [source]
 
     def told(self, summary: GradientSummary) -> GradientSummary:
-        """A summary with the ranks named, the contracts that they were seen to break, and causes that lie between them:
-        where there are such, they say more than those of one layer by itself."""
-        whole = told(self.world, summary)
-        if whole.verdict is not Status.FAIL or self.world.declared.size == 1:
-            return whole
-        causes = self.causes()
-        kept = [d for d in whole.diagnosis if is_contract(d.code) or not causes]
-        return whole.model_copy(update={"diagnosis": (*kept, *causes)})
+        return told_of(self, self.world, summary)
 
-    def causes(self) -> list[Diagnosis]:
-        """What goes wrong between ranks, as far as it is found on the tape."""
-        world, size = self.world, self.world.declared.size
-        with suppress(Exception):  # the verdict stands; a layer may raise at any of its calls
-            problem = self.problem()
-            recording = problem.reruns and problem.reruns.recording(problem.inputs, own=True, lines=True)
-            if not recording or recording.leaks or recording.error:
-                return []
-            random = np.random.default_rng(0)
-            cotangents = [
-                random.standard_normal(a.shape).astype(a.dtype) if is_differentiable(a) else None
-                for a in recording.outputs
-            ]
-            found = problem.vjp(list(problem.inputs), cotangents)
-            claims = [
-                Claim(name, world.declared.of_input(name), g, world.by_rank[name]) if g is not None else None
-                for name, g in zip(problem.names, found, strict=True)
-            ]
-            return between_ranks(Tape(recording), cotangents, claims, size)
-        return []
+
+def told_of(function: TensorFunction, world: WorldCall, summary: GradientSummary) -> GradientSummary:
+    """A summary with the ranks named, the contracts that they were seen to break, and causes that lie between them:
+    where there are such, they say more than those of one layer by itself."""
+    whole = told(world, summary)
+    if whole.verdict is not Status.FAIL or world.declared.size == 1:
+        return whole
+    found = causes(function, world)
+    kept = [d for d in whole.diagnosis if is_contract(d.code) or not found]
+    return whole.model_copy(update={"diagnosis": (*kept, *found)})
+
+
+def causes(function: TensorFunction, world: WorldCall) -> list[Diagnosis]:
+    """What goes wrong between ranks, as far as it is found on the tape."""
+    with suppress(Exception):  # the verdict stands; a layer may raise at any of its calls
+        problem = function.problem()
+        recording = problem.reruns and problem.reruns.recording(problem.inputs, own=True, lines=True)
+        if not recording or recording.leaks or recording.error:
+            return []
+        random = np.random.default_rng(0)
+        cotangents = [
+            random.standard_normal(a.shape).astype(a.dtype) if is_differentiable(a) else None for a in recording.outputs
+        ]
+        found = problem.vjp(list(problem.inputs), cotangents)
+        claims = [
+            Claim(name, world.declared.of_input(name), g, world.by_rank[name]) if g is not None else None
+            for name, g in zip(problem.names, found, strict=True)
+        ]
+        return between_ranks(Tape(recording), cotangents, claims, world.declared.size)
+    return []
 
 
 def told(world: WorldCall, summary: GradientSummary) -> GradientSummary:
