@@ -268,7 +268,7 @@ CODES: dict[str, Code] = {
         "The sum of what the ranks return is the derivative.",
         "All-reduce the gradient in backward (reduce-scatter it, if each rank has a part of the input); or declare the "
         "input partial, if the trainer sums its gradient later.",
-        "y = x (on all ranks)      wrong: return dy      right: dist.all_reduce(dy); return dy",
+        "y = x (on all ranks)      wrong: return dy      right: dx = dy.clone(); dist.all_reduce(dx); return dx",
     ),
     "GC153": Code(
         "right under another declaration",

@@ -101,12 +101,13 @@ def between_ranks(
 
 
 def lines_of(graph: Graph) -> list[list[Step]]:
-    """The collectives of a recording, those of one line and those of one input together."""
+    """The collectives of a recording, those of one line and those of one input together; then each by itself, as one
+    line of a helper may serve several."""
     found: dict[Any, list[Step]] = {}
     for step in graph.recording.steps:
         if step.name in OWN:
             found.setdefault((step.name, step.spot or step.first), []).append(step)
-    return list(found.values())
+    return [*found.values(), *([step] for steps in found.values() if len(steps) > 1 for step in steps)]
 
 
 def mistaken(graph: Graph, cotangents: Sequence[Array | None], steps: Sequence[Step], pull: Pull) -> list[Array]:

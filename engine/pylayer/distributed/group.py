@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from pylayer.distributed import call
 from pylayer.distributed.rank import current
@@ -24,6 +24,9 @@ class Group:
         id: a number, the same on all ranks that made their groups in the same order.
         ranks: the members, counted in the world.
     """
+
+    collectives: ClassVar[Any]
+    """Makes `process_group`; `pylayer.distributed.process_group`, which needs groups, sets it."""
 
     def __init__(
         self, rank_in_group: int, id: int, ranks: Sequence[int], pg: Any = None, name: str | None = None
@@ -45,7 +48,7 @@ class Group:
     def process_group(self) -> Any:
         """The same collectives by the names of Paddle's process groups."""
         if self._pg is None:
-            self._pg = ProcessGroup(self)
+            self._pg = self.collectives(self)
         return self._pg
 
     @property
@@ -68,25 +71,6 @@ class Group:
     def __repr__(self) -> str:
         listed = ", ".join(map(str, self.ranks))
         return f"rank: {self.rank}, nranks: {self.nranks}, id: {self.id}, ranks: {listed}; name: {self.name}"
-
-
-class ProcessGroup:
-    """A group by the names of Paddle's process groups: its collectives are attached by `process_group`."""
-
-    def __init__(self, group: Group) -> None:
-        self.group = group
-
-    def name(self) -> str:
-        """The library that communicates."""
-        return self.group.backend
-
-    def rank(self) -> int:
-        """The place of this rank."""
-        return self.group.rank
-
-    def size(self) -> int:
-        """How many members there are."""
-        return self.group.nranks
 
 
 def world_group() -> Group:

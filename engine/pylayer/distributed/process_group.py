@@ -7,13 +7,26 @@ from typing import Any
 from pylayer.distributed import communication
 from pylayer.distributed.call import SUM
 from pylayer.distributed.communication import Task
-from pylayer.distributed.group import Group, ProcessGroup
+from pylayer.distributed.group import Group
 
 
-class _Collectives:
-    """The methods of `ProcessGroup`: each is a function of `communication`."""
+class ProcessGroup:
+    """What ``group.process_group`` is: each method is a function of `communication`."""
 
-    group: Group
+    def __init__(self, group: Group) -> None:
+        self.group = group
+
+    def name(self) -> str:
+        """The library that communicates."""
+        return "GLOO"
+
+    def rank(self) -> int:
+        """The place of this rank."""
+        return self.group.rank
+
+    def size(self) -> int:
+        """How many members there are."""
+        return self.group.nranks
 
     def all_reduce(self, tensor: Any, op: int = SUM, sync_op: bool = False) -> Task | None:
         """In place."""
@@ -97,6 +110,4 @@ class _Collectives:
         communication.barrier(self.group)
 
 
-for _name, _method in list(vars(_Collectives).items()):
-    if not _name.startswith("__"):
-        setattr(ProcessGroup, _name, _method)
+Group.collectives = ProcessGroup

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from contextvars import ContextVar
-from typing import Any, Protocol
+from typing import Any
 
 from pylayer.distributed.call import Call, DeadlockError, snapshot
 from pylayer.distributed.meeting import Meeting
@@ -13,18 +12,8 @@ from pylayer.ops.joining import concat, stack
 from pylayer.tensor import Tensor
 
 
-class Turns(Protocol):
-    """Who runs next."""
-
-    def wait(self, rank: Any, call: Call) -> None:
-        """Let others run until a call of a rank's is answered."""
-
-    def wake(self, calls: Iterable[Call]) -> None:
-        """Have the ranks go on that wait for these."""
-
-
 class Rank:
-    """One of `size` ranks.
+    """One of `size` ranks, which knows its `World`, if there is one.
 
     Raises, where it waits:
         CommunicationError: the calls do not fit, or nobody answers.
@@ -33,10 +22,10 @@ class Rank:
     tensor_type: type = Tensor
     """What it exchanges."""
 
-    def __init__(self, number: int, size: int, meeting: Meeting, world: Turns | None = None) -> None:
+    def __init__(self, number: int, size: int, meeting: Meeting, world: Any = None) -> None:
         self.number, self.size, self.meeting, self.world = number, size, meeting, world
         self.groups: list[Any] = []
-        """Those made so far, by their ids; the first is that of all."""
+        """The groups made so far, by their ids; the first is that of all."""
         self.topology: Any = None
         """What ``fleet.init`` made."""
         self.unwaited: list[Any] = []
@@ -53,7 +42,6 @@ class Rank:
         if not call.done and self.world is None:
             raise DeadlockError(f"there is one rank, which waits for others: {call}", [0])
         while not call.done:
-            assert self.world is not None
             self.world.wait(self, call)
         if call.error is not None:
             raise call.error
