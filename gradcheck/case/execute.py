@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -30,7 +30,7 @@ from gradcheck.case.no_gradient import refused
 from gradcheck.case.places import told
 from gradcheck.case.settings import settings_of_its_own
 from gradcheck.case.static_layer import StaticLayer
-from gradcheck.case.twin import speaking_for
+from gradcheck.case.twin import Translation, builtins_of, speaking_for
 from gradcheck.case.verdict import Settings
 from gradcheck.case.world_layer import WorldLayer
 from gradcheck.foreign import described, text_of
@@ -145,14 +145,17 @@ class Run:
         of_gradients = self.expect.gradient != "unchecked" or self.expect.grads
         return self.backend.as_releases() if of_gradients else nullcontext()
 
-    def made(self, backend: Backend, namespace: Namespace) -> Layer:
-        """The scenario's layer on a backend."""
+    def made(
+        self, backend: Backend, namespace: Namespace, counterpart: Callable[[Any], Any] = lambda layer: layer
+    ) -> Layer:
+        """The scenario's layer on a backend; one that is imported as what `counterpart` makes of it."""
         kind = StaticLayer if is_static(self.scenario.layer) else WorldLayer if self.in_world else Layer
-        return kind(self.case, backend, namespace)
+        return kind(self.case, backend, namespace, counterpart)
 
     def made_on(self, engine: Backend) -> Layer:
         """The scenario's layer once more, on another backend."""
-        return self.made(engine, {**new_namespace(engine.paddle), **self.case.parameters})
+        own = {**new_namespace(engine.paddle), **self.case.parameters, "__builtins__": builtins_of(engine)}
+        return self.made(engine, own, Translation(self.backend, engine).whole)
 
     # ----------------------------------------------------------------- the documented run
     def run_script(self) -> list[Finding]:

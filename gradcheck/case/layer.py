@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import CodeType
 from typing import TYPE_CHECKING, Any
@@ -40,7 +40,15 @@ class Layer(TensorFunction):
     default_call = ""
     """The call of a layer whose source defines no class."""
 
-    def __init__(self, case: Case, backend: Backend, namespace: Namespace) -> None:
+    def __init__(
+        self,
+        case: Case,
+        backend: Backend,
+        namespace: Namespace,
+        counterpart: Callable[[Any], Any] = lambda layer: layer,
+    ) -> None:
+        self.counterpart = counterpart
+        """Makes one for this backend of a layer that is imported."""
         self.scenario = scenario = case.scenario
         self.namespace = namespace
         self.inputs = {name: scenario.input_at(name, case.parameters) for name in scenario.inputs}
@@ -68,7 +76,7 @@ class Layer(TensorFunction):
         elif isinstance(layer, LayerRef):
             target = import_reference(layer.ref, Path(scenario.path).parent)
             name = layer.ref.rpartition(":")[2].rpartition(".")[2]
-            namespace[name] = target
+            namespace[name] = target = self.counterpart(target)
             default = f"{name}{'.apply' if hasattr(target, 'apply') else ''}({arguments})"
         elif isinstance(layer, LayerOp) and layer.op in OPERATIONS:
             default = f"paddle.{layer.op}({arguments})"

@@ -156,7 +156,7 @@ class Translation:
     def function(self, value: FunctionType) -> FunctionType:
         """A function with the same code, its globals and closure still to be filled."""
         cells = tuple(CellType() for _ in value.__closure__ or ())
-        beginning = {"__name__": value.__module__, "__builtins__": {**vars(builtins), "__import__": self.imported}}
+        beginning = {"__name__": value.__module__, "__builtins__": builtins_of(self.other)}
         code = value.__code__
         if is_paddles_own(value):  # the user's line is the one that calls it, as with the engine's own code
             code = code.replace(co_filename=str(self.other.paddle.nn.__file__))
@@ -178,13 +178,29 @@ class Translation:
             made.__defaults__ = self.of(value.__defaults__)
             made.__kwdefaults__ = self.of(value.__kwdefaults__)
 
-    def imported(self, name: str, *args: Any, **kwargs: Any) -> ModuleType:
-        """What an ``import`` within the code gives."""
+    def whole(self, value: Any) -> Any:
+        """The counterpart of a value, its functions filled. Raises NoTwin."""
+        found = self.of(value)
+        self.finish()
+        return found
+
+
+def importing(other: Backend) -> Callable[..., ModuleType]:
+    """``__import__`` for code that is to get another library where it asks for Paddle."""
+
+    def imported(name: str, *args: Any, **kwargs: Any) -> ModuleType:
         if name.partition(".")[0] != "paddle":
             return __import__(name, *args, **kwargs)
-        whole = import_module(self.other.paddle.__name__ + name.removeprefix("paddle"))
+        whole = import_module(other.paddle.__name__ + name.removeprefix("paddle"))
         named = args[2] if len(args) > 2 else kwargs.get("fromlist")
-        return whole if named else self.other.paddle
+        return whole if named else other.paddle
+
+    return imported
+
+
+def builtins_of(other: Backend) -> dict[str, Any]:
+    """The builtins of such code."""
+    return {**vars(builtins), "__import__": importing(other)}
 
 
 def is_paddles_own(value: Any) -> bool:
