@@ -10,6 +10,7 @@ import ast
 import re
 import textwrap
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -110,7 +111,7 @@ def inputs(case: Case) -> Iterator[str]:
     for name, written in case.scenario.inputs.items():
         spec = written.at(case.parameters)
         dtype = spec.dtype
-        array = make_input(spec, dtype, random)
+        array = make_input(spec, dtype, random, Path(case.scenario.path).parent)
         stopped = f"stop_gradient={spec.stop_gradient}"
         if 0 < array.size <= MOST_WRITTEN:
             digits = np.round(np.asarray(array, np.float64), 3).tolist() if array.dtype.kind == "f" else array.tolist()

@@ -15,6 +15,7 @@ from gradcheck.backends.base import Backend, load
 from gradcheck.case.compare import difference, message_matches
 from gradcheck.case.expectation import Expectation, as_expected
 from gradcheck.case.finding import Finding, judge
+from gradcheck.case.inputs import NoInputError
 from gradcheck.case.layer import Layer, WrongCotangent
 from gradcheck.case.left import has_drawn, left_by
 from gradcheck.case.namespace import (
@@ -68,6 +69,8 @@ def execute(case: Case) -> Result:
         run = Run(case, backend, started)
         try:
             findings, gradient = run.findings()
+        except NoInputError as error:
+            findings = [Finding(Status.ERROR, f"{error} (line {scenario.line_of('inputs')} of the spec)")]
         except (Exception, SystemExit) as error:
             if not raised_by_scenario(scenario.path, error):
                 raise

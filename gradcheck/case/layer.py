@@ -55,7 +55,10 @@ class Layer(TensorFunction):
         self.layouts = {name: one.layout for name, one in self.inputs.items() if one.layout != "contiguous"}
         dtypes: dict[str, str] = {name: one.dtype for name, one in self.inputs.items()}
         random = np.random.default_rng(case.seed)
-        arrays = {name: make_input(spec, dtypes[name], random) for name, spec in self.inputs.items()}
+        arrays = {
+            name: make_input(spec, dtypes[name], random, Path(scenario.path).parent)
+            for name, spec in self.inputs.items()
+        }
         stopped = [name for name, spec in self.inputs.items() if not spec.differentiable]
         super().__init__(backend, self.__call__, arrays, dtypes, stopped)
         self.begin(case)

@@ -12,6 +12,7 @@ from gradcheck.checking.arrays import EPS, SMALLEST, module_of, only
 from gradcheck.checking.contracts import Contracts
 from gradcheck.checking.decide import POWER, Decision
 from gradcheck.checking.derivative import APART
+from gradcheck.checking.domains import advice
 from gradcheck.checking.found import Found, undecided, with_kink
 from gradcheck.checking.infinite_slopes import infinite
 from gradcheck.checking.kinks import EDGE, judged, kinked_by_tape
@@ -60,7 +61,7 @@ class Check:
         point = self.point
         if (bad := point.outputs.not_finite()) is not None:
             where = f"{self.problem.output_names[bad[0]]}{list(bad[1]) if bad[1] else ''}"
-            return Found(Status.INCONCLUSIVE, f"{where} is not finite here: choose another point")
+            return Found(Status.INCONCLUSIVE, f"{where} is not finite here: {advice(self.problem)}")
         if nothing := point.nothing_to_check:
             return Found(Status.INCONCLUSIVE, f"nothing was checked: {nothing}")
         contracts = Contracts(point, np.random.default_rng(self.seed + 1))

@@ -22,15 +22,16 @@ from gradcheck.config import Config
 from gradcheck.run.plan import plan
 from gradcheck.run.supervisor import ExecutorError
 from gradcheck.spec.diagnostic import SpecError
-from gradcheck.spec.draft import DraftError, InWorld, draft, shapes_of, signature_of
+from gradcheck.spec.draft import DraftError, InWorld, draft, signature_of
+from gradcheck.spec.input_words import FORM, InputWordError, input_words
 from gradcheck.spec.read import read_bytes
 
 
 @click.command()
 @click.argument("reference", metavar="PACKAGE.MODULE:LAYER")
 @click.option(
-    "-i", "--input", "inputs", multiple=True, metavar="NAME=SIZES[:DTYPE][:RANKS]",
-    help="An input, such as x=2x3 or x=2x3:float32 or x=scalar; in a world x=2x3:replicated, or partial; repeatable.",
+    "-i", "--input", "inputs", multiple=True, metavar=FORM,
+    help="An input: a shape and what else is said of it, such as x=2x3, x=5:float32~0.1..3 or k=4:below=5; repeatable.",
 )  # fmt: skip
 @click.option(
     "--call", default="", metavar="CODE", help="The expression that calls the layer, such as 'Own.apply(x, 3)'."
@@ -82,12 +83,12 @@ def check(
     """
     try:
         signature = signature_of(reference)
-        shapes = shapes_of(inputs)
+        words = input_words(inputs)
         if not call:
-            signature.require(shapes)
-        text = draft(signature, shapes, call=call, order=order, comments=False, world=world)
+            signature.require(words)
+        text = draft(signature, words, call=call, order=order, comments=False, world=world)
         spec = read_bytes(text.encode(), str(Path.cwd() / reference))  # modules are looked for from its folder
-    except DraftError as error:
+    except (DraftError, InputWordError) as error:
         raise fail(str(error)) from None
     except SpecError as error:
         said = "; ".join("; ".join(filter(None, [one.message, one.help])) for one in error.diagnostics)

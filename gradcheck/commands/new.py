@@ -9,14 +9,13 @@ import click
 from gradcheck.commands.init import MODELINE, SCHEMA
 from gradcheck.commands.specs import fail
 from gradcheck.commands.world_options import world_options
-from gradcheck.spec.draft import DraftError, InWorld, draft, shapes_of, signature_of
+from gradcheck.spec.draft import DraftError, InWorld, draft, signature_of
+from gradcheck.spec.input_words import FORM, InputWordError, input_words
 
 
 @click.command()
 @click.argument("reference", metavar="PACKAGE.MODULE:LAYER")
-@click.option(
-    "-i", "--input", "inputs", multiple=True, metavar="NAME=SIZES[:DTYPE][:RANKS]", help="As of `gradcheck check`."
-)
+@click.option("-i", "--input", "inputs", multiple=True, metavar=FORM, help="As of `gradcheck check`.")
 @click.option("--call", default="", metavar="CODE", help="As of `gradcheck check`.")
 @world_options
 @click.option("-o", "--output", metavar="FILE", help="Where to write it (default: stdout); never over another file.")
@@ -24,8 +23,8 @@ def new(reference: str, inputs: tuple[str, ...], call: str, world: InWorld, outp
     """Write a commented scenario for a layer of a module of yours, from its signature. Nothing is imported."""
     try:
         signature = signature_of(reference)
-        text = draft(signature, shapes_of(inputs), call=call, world=world)
-    except DraftError as error:
+        text = draft(signature, input_words(inputs), call=call, world=world)
+    except (DraftError, InputWordError) as error:
         raise fail(str(error)) from None
     if output is None:
         click.echo(text, nl=False)

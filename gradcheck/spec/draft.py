@@ -13,10 +13,9 @@ from typing import NamedTuple, get_args
 from gradcheck.case.naming import REFERENCE
 from gradcheck.hint import hint
 from gradcheck.reference import roots
-from gradcheck.spec.world import OutputStands, Stands
+from gradcheck.spec.input_words import InputWord
+from gradcheck.spec.world import OutputStands
 
-_STANDS = "|".join(get_args(Stands))
-_INPUT = re.compile(rf"([A-Za-z_]\w*)=(\d+(?:x\d+)*|scalar)(?::(?!{_STANDS})([a-z]+\d*))?(?::({_STANDS}))?")
 USUAL_SHAPE = "[2, 3]"
 
 
@@ -64,15 +63,6 @@ class Signature(NamedTuple):
             )
 
 
-class Shape(NamedTuple):
-    """An input as the command line gives it: ``x=2x3``, ``x=2x3:float32``, or ``x=2x3:replicated`` in a world."""
-
-    name: str
-    sizes: tuple[int, ...]
-    dtype: str
-    ranks: str = ""
-
-
 class InWorld(NamedTuple):
     """The world that the command line gives; nothing but empty texts for none."""
 
@@ -115,36 +105,6 @@ class InWorld(NamedTuple):
         if len(dict(degrees)) < len(degrees):
             raise DraftError(f"--world {self.world}: an axis is given twice")
         return "{" + ", ".join(f"{axis}: {degree}" for axis, degree in degrees) + "}"
-
-
-def shapes_of(texts: Iterable[str]) -> dict[str, Shape]:
-    """The inputs that the command line gives, by name.
-
-    Raises:
-        DraftError: one is not of the form of `shape_of`, or is given twice.
-    """
-    shapes: dict[str, Shape] = {}
-    for one in map(shape_of, texts):
-        if one.name in shapes:
-            raise DraftError(f"--input {one.name}=… is given twice: remove one of the two")
-        shapes[one.name] = one
-    return shapes
-
-
-def shape_of(text: str) -> Shape:
-    """The input that ``NAME=SIZES[:DTYPE][:RANKS]`` describes; ``scalar`` stands for no sizes.
-
-    Raises:
-        DraftError: it is not of this form.
-    """
-    match = _INPUT.fullmatch(text)
-    if match is None:
-        raise DraftError(
-            f"--input {text}: write NAME=SIZES or NAME=SIZES:DTYPE, such as x=2x3 or x=2x3:float32; in a world also "
-            f"what it stands for, such as x=2x3:replicated"
-        )
-    sizes = () if match[2] == "scalar" else tuple(map(int, match[2].split("x")))
-    return Shape(match[1], sizes, match[3] or "float64", match[4] or "")
 
 
 def signature_of(reference: str) -> Signature:
@@ -213,7 +173,7 @@ def arguments_of(function: ast.FunctionDef) -> list[Argument]:
 
 def draft(
     signature: Signature,
-    shapes: Mapping[str, Shape],
+    words: Mapping[str, InputWord],
     *,
     call: str = "",
     order: int = 1,
@@ -222,17 +182,14 @@ def draft(
 ) -> str:
     """A spec file with one scenario for the layer.
 
-    Raises:
-        DraftError: what is said of a world cannot be understood, or there is none.
-
-    `shapes` are its inputs; with none, every argument without a default is an input of `USUAL_SHAPE`. With `comments`
+    `words` are its inputs; with none, every argument without a default is an input of `USUAL_SHAPE`. With `comments`
     the file says what can be changed.
     """
     name = signature.reference.rpartition(":")[2].rpartition(".")[2]
     identity = identity_of(signature.reference)
-    inputs = [*shapes.values()] or [Shape(one, (), "") for one in signature.needed]
+    inputs = [*words.values()] or [InputWord(one) for one in signature.needed]
     of_world = world.lines()
-    if not of_world and (marked := [one for one in inputs if one.ranks]):
+    if not of_world and (marked := [one for one in inputs if one.ranks != "split"]):
         option = f"--input {marked[0].name}=…:{marked[0].ranks}"
         raise DraftError(f"{option} is for a world of ranks: say how many there are, such as --world 4")
     lines = [
@@ -252,11 +209,8 @@ def draft(
         lines.append(f"    # call: {name}{'.apply' if signature.is_class else ''}({arguments}){needed}")
     lines.append("    inputs:")
     for one in inputs:
-        sizes = USUAL_SHAPE if not one.dtype else f"[{', '.join(map(str, one.sizes))}]"
-        dtype = f", dtype: {one.dtype}" if one.dtype not in ("", "float64") else ""
-        ranks = f", ranks: {one.ranks}" if one.ranks else ""
-        note = "  # or values: [[…]], near: [0.0], init: uniform, stop_gradient: true" if comments else ""
-        lines.append(f"      {one.name}: {{shape: {sizes}{dtype}{ranks}}}{note}")
+        note = "  # or values: [[…]], near: [0.0], range: [0.1, 3], stop_gradient: true" if comments else ""
+        lines.append(f"      {one.name}: {{{written(one)}}}{note}")
     lines += of_world[1:]
     if order == 2:
         lines.append("    expect: {order: 2}")
@@ -268,6 +222,33 @@ def draft(
             "    # matrix: {dtype: [float32, float64]}",
         ]
     return "\n".join(lines) + "\n"
+
+
+def written(word: InputWord) -> str:
+    """An input as a scenario has it, without the braces."""
+    whole = word.dtype == "bool" or word.dtype.startswith(("int", "uint"))
+    if word.file:
+        parts = [f"from: {_quoted(word.file)}", *([f"key: {_quoted(word.key)}"] if word.key else [])]
+    elif word.value is not None:
+        parts = [f"values: {constant(int(word.value) if whole else word.value, word.shape)}"]
+    else:
+        parts = [f"shape: {USUAL_SHAPE if word.sizes is None else list(word.shape)}"]
+        if word.low is not None:
+            parts.append(f"range: [{word.low!r}, {word.high!r}]")
+        elif word.below is not None or whole:
+            parts.append(f"below: {word.below or (2 if word.dtype == 'bool' else 10)}")
+    parts += [f"dtype: {word.dtype}"] if word.dtype != "float64" else []
+    parts += ["stop_gradient: true"] if word.stopped else []
+    parts += [f"ranks: {word.ranks}"] if word.ranks != "split" else []
+    return ", ".join(parts)
+
+
+def constant(value: float, shape: Sequence[int]) -> str:
+    """Nested lists of one number."""
+    text = str(value)
+    for size in reversed(shape):
+        text = f"[{', '.join([text] * size)}]"
+    return text
 
 
 def identity_of(reference: str) -> str:

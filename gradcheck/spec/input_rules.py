@@ -29,7 +29,10 @@ _FLOATING_RANGE = {
 }  # fmt: skip
 # Names that layers and calls rely on.
 _TAKEN = ("np", "numpy", "paddle", "PyLayer", "PyLayerContext")
-_DRAWING = ("init", "low", "high", "near")
+DRAWING = ("init", "low", "high", "near", "range", "below")
+"""Keys that say how elements are drawn."""
+_MATRICES = ("positive-definite", "orthogonal")
+_NOT_WHOLE = ("normal", "uniform", "linspace", "sorted", "distinct", "ties", *_MATRICES, "probabilities")
 # Plain text that looks like a number or boolean of another notation (YAML 1.1, Python).
 _DOUBTFUL = re.compile(
     r"yes|no|on|off|[-+]?(0[0-9_]+|0o[0-7_]+|0x[0-9a-f_]+|0b[01_]+|[0-9][0-9_]*_[0-9_.]*|[0-9]+(:[0-9]{2})+)"
@@ -66,6 +69,8 @@ def input_shape(input: Node) -> tuple[int, ...] | None:
     """The shape an input will have; None where it has none that could be read."""
     if "values" in input.entries:
         return _shape(input.entries["values"][1])
+    if "from" in input.entries:
+        return None
     shape = input.get("shape")
     lengths = tuple(item.value for item in shape.items if isinstance(item.value, int)) if shape else ()
     return lengths if shape and shape.kind == "sequence" and len(lengths) == len(shape.items) else None
@@ -81,24 +86,73 @@ def check_input(name: str, input: Node, dtypes: list[str], matrix: Node, text: S
     """Report what is wrong with one input, whose dtype is one of `dtypes`, and drawn for each of `ranks`."""
     for size in sizes_named(input):
         _check_parameter(size, matrix, text)
-    values, shape = input.entries.get("values"), input.entries.get("shape")
-    if values and shape:
-        message = f"input {quote(name)} has both 'shape' and 'values'"
-        text.report(shape[0].line, shape[0].column, shape[0].width, message, "remove 'shape': values have one")
-    elif not values and not shape and not input.incomplete and not misspelt(input, inputs.Input, ["shape", "values"]):
+    given = {key: input.entries[key] for key in ("values", "from", "shape") if key in input.entries}
+    values, shape = given.get("values"), given.get("shape")
+    source = next(iter(given), "")
+    if len(given) > 1:
+        other, (at, _) = list(given.items())[1]
+        message = f"input {quote(name)} has both {quote(other)} and {quote(source)}"
+        help = f"remove {quote(other)}: {'values have one' if source == 'values' else 'the file has its elements'}"
+        text.report(at.line, at.column, at.width, message, help)
+    elif not given and not input.incomplete and not misspelt(input, inputs.Input, ["shape", "values"]):
         help = "add 'shape: [2, 3]', or 'values' with the numbers"
         text.report(input.line, input.column, 1, f"input {quote(name)} needs 'shape' or 'values'", help)
-    for key in _DRAWING if values else ():
+    for key in DRAWING if source in ("values", "from") else ():
         if entry := input.entries.get(key):
-            help = "remove it, or give a 'shape' in place of 'values'"
-            message = f"{quote(key)} is of no use with 'values'"
+            help = f"remove it, or give a 'shape' in place of {quote(source)}"
+            message = f"{quote(key)} is of no use with {quote(source)}"
             text.report(entry[0].line, entry[0].column, entry[0].width, message, help)
+    _check_file(input, text)
+    _check_short(name, input, dtypes, text)
     if values:
         if check_numbers(values[1], "a value", text) is not None:
             _check_fit(values[1], dtypes, text)
     elif shape:
         _check_size(name, shape[1], dtypes, matrix, text, ranks)
         _check_init(name, input, dtypes, text)
+
+
+def _check_file(input: Node, text: SpecText) -> None:
+    """Report a key without an .npz file, or such a file without one."""
+    file, key = input.string("from") or "", input.entries.get("key")
+    if key and not file.endswith(".npz"):
+        at = key[0]
+        text.report(at.line, at.column, at.width, "'key' names an array in an .npz file: there is none", "remove it")
+    if file.endswith(".npz") and not key:
+        at = input.entries["from"][1]
+        text.report(at.line, at.column, at.width, f"{file} may hold several arrays", "name one: key: x")
+
+
+def _check_short(name: str, input: Node, dtypes: list[str], text: SpecText) -> None:
+    """Report a range or a limit beside what it is short for, one that is empty, or that the dtype does not have."""
+    for key, others in (("range", ("init", "low", "high", "below")), ("below", ("init", "low", "high"))):
+        if key not in input.entries:
+            continue
+        at, value = input.entries[key]
+        long = "init: uniform with low and high" if key == "range" else "init: integers from 0"
+        if other := next((one for one in others if one in input.entries), ""):
+            message = f"{quote(key)} is short for {quote(long)}, and there is {quote(other)} as well"
+            text.report(at.line, at.column, at.width, message, "remove one of the two")
+        whole = [dtype for dtype in dtypes if dtype in _INTEGER_RANGE]
+        if key == "range" and whole:
+            message = f"input {quote(name)} has dtype {whole[0]}, but a range gives no whole numbers"
+            text.report(
+                at.line, at.column, at.width, message, "write 'below: 10', or 'init: integers' with low and high"
+            )
+        floating = [dtype for dtype in dtypes if dtype not in _INTEGER_RANGE]
+        if key == "below" and floating:
+            message = f"input {quote(name)} has dtype {floating[0]}: 'below' is for whole numbers"
+            text.report(at.line, at.column, at.width, message, "add 'dtype: int64', or write 'range: [0, 5]'")
+        for dtype in whole if key == "below" and isinstance(value.value, int) else ():
+            if value.value - 1 > _INTEGER_RANGE[dtype][1]:  # type: ignore[operator]
+                message = f"{dtype} holds {_INTEGER_RANGE[dtype][0]} to {_INTEGER_RANGE[dtype][1]}"
+                text.report(value.line, value.column, value.width, message, "write a smaller number")
+        limits = [item.value for item in value.items]
+        if key == "range" and len(limits) == 2 and all(isinstance(one, int | float) for one in limits):
+            low, high = limits
+            if not (-inf < low < high < inf):  # type: ignore[operator]
+                message = f"range: {value.items[0].text} must be below {value.items[1].text}, and both finite"
+                text.report(value.line, value.column, value.width, message, "write [low, high], such as [0.1, 3]")
 
 
 def _check_parameter(size: Node, matrix: Node, text: SpecText) -> None:
@@ -142,12 +196,23 @@ def _check_init(name: str, input: Node, dtypes: list[str], text: SpecText) -> No
         return  # the model reports it
     place = input.entries["init"][1] if "init" in input.entries else input
     limits = {key: input.entries[key] for key in ("low", "high") if key in input.entries}
-    for key, (at, _) in limits.items() if init in ("normal", "zeros", "ones") else ():
+    for key, (at, _) in limits.items() if init not in inputs.INIT_LIMITS else ():
         with_limits = listing(inputs.INIT_LIMITS)
         message = f"{quote(key)} is of no use with 'init: {init}'"
         text.report(at.line, at.column, at.width, message, f"remove it, or write {with_limits} as init")
     integers = [dtype for dtype in dtypes if dtype in _INTEGER_RANGE]
-    if integers and init in ("normal", "uniform", "linspace"):
+    lengths = input_shape(input)
+    if init in (*_MATRICES, "one-hot", "probabilities") and lengths is not None:
+        square = len(lengths) >= 2 and lengths[-1] == lengths[-2]
+        if init == "positive-definite" and not square:
+            message = f"'init: {init}' is for square matrices along the last two axes, not for shape {list(lengths)}"
+            text.report(place.line, place.column, place.width, message, "write a shape such as [3, 3]")
+        elif len(lengths) < (2 if init in _MATRICES else 1) or not lengths[-1]:
+            message = f"'init: {init}' needs {'two axes' if init in _MATRICES else 'rows'}, not shape {list(lengths)}"
+            text.report(place.line, place.column, place.width, message, "write a shape such as [3, 4]")
+    if "below" in input.entries or "range" in input.entries:
+        return
+    if integers and init in _NOT_WHOLE:
         message = f"input {quote(name)} has dtype {integers[0]}, but 'init: {init}' gives no whole numbers"
         text.report(place.line, place.column, place.width, message, "write 'init: integers' with low and high")
     if init not in inputs.INIT_LIMITS:

@@ -138,7 +138,8 @@ def flag_of(text: str, flag: str) -> dict[str, object]:
     if re.fullmatch(r"below=[0-9]{1,9}", flag) and int(flag[6:]) > 0:
         return {"below": int(flag[6:])}
     known = [*get_args(DType), "below=N", "stopped", "replicated", "partial"]
-    raise InputWordError(f"--input {text}: {flag!r} says nothing here; {hint(flag, known, f'write {FORM}')}")
+    what = f"unknown dtype {flag!r}" if re.fullmatch(r"[a-z]+\d+", flag) else f"{flag!r} says nothing here"
+    raise InputWordError(f"--input {text}: {what}; {hint(flag, known, f'write {FORM}')}")
 
 
 def range_of(text: str, limits: str) -> dict[str, object]:

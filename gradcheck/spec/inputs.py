@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Discriminator, Field, Tag
+from pydantic import BeforeValidator, ConfigDict, Discriminator, Field, Tag
 from pydantic.json_schema import SkipJsonSchema
 
 from gradcheck.spec.format import LAX, NAME, Format, Number, Numbers
@@ -47,16 +47,38 @@ Shape = Annotated[tuple[Size, ...], LAX, Field(max_length=8)]
 class Input(Format):
     """One tensor that goes into the layer: random numbers of a shape, or given values."""
 
+    model_config = ConfigDict(populate_by_name=True)  # as workers write it; the reader takes no `from_`
+
     shape: Annotated[tuple[Size, ...], LAX] | None = Field(
         default=None,
         max_length=8,
         description="Lengths of the dimensions, or parameters of the matrix that give them; [] is a scalar.",
     )
     values: Numbers | None = Field(default=None, description="The elements themselves, in place of shape and init.")
-    init: Literal["normal", "uniform", "linspace", "zeros", "ones", "integers"] = Field(
+    from_: str | None = Field(
+        default=None,
+        alias="from",
+        pattern=r"^[^/\\~].*\.np[yz]$",
+        description="A file with the elements, below the spec's folder: .npy, or .npz with the key; in place of shape "
+        "and init.",
+    )
+    key: str | None = Field(default=None, min_length=1, description="The name of the array in an .npz file.")
+    init: Literal[
+        "normal", "uniform", "linspace", "zeros", "ones", "integers", "sorted", "distinct", "ties", "positive-definite",
+        "orthogonal", "one-hot", "probabilities",
+    ] = Field(
         default="normal",
         description="How elements are drawn: normal (mean 0, variance 1), uniform in [low, high), linspace from low "
-        "to high in row-major order, zeros, ones, or integers from low to high − 1.",
+        "to high in row-major order, zeros, ones, or integers from low to high − 1. sorted (along the last axis), "
+        "distinct (no two nearer than 1/16) and ties (each of four numbers several times) are normal or nearly so. "
+        "positive-definite and orthogonal are matrices along the last two axes, one-hot and probabilities (above 0, "
+        "with sum 1) rows along the last.",
+    )  # fmt: skip
+    range: Annotated[tuple[Number, Number], LAX] | None = Field(
+        default=None, description="[low, high], short for init: uniform with these limits."
+    )
+    below: int | None = Field(
+        default=None, ge=1, description="Short for init: integers from 0 to this number, which is not drawn."
     )
     low: Number | None = Field(default=None, description="Lower limit of uniform, linspace (−1) or integers (0).")
     high: Number | None = Field(default=None, description="Upper limit of uniform, linspace (1) or integers (10).")
@@ -89,8 +111,17 @@ class Input(Format):
         return not self.stop_gradient and self.dtype.startswith(("float", "bfloat", "complex"))
 
     @property
+    def drawn(self) -> str:
+        """How elements are drawn, `range` and `below` in the words of `init`."""
+        return "uniform" if self.range is not None else "integers" if self.below is not None else self.init
+
+    @property
     def limits(self) -> tuple[float, float]:
         """(low, high) of uniform, linspace and integers, defaults filled in. Raises KeyError for other inits."""
+        if self.range is not None:
+            return self.range
+        if self.below is not None:
+            return 0, self.below
         low, high = INIT_LIMITS[self.init]
         return (low if self.low is None else self.low, high if self.high is None else self.high)
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from gradcheck.spec.diagnostic import listing, quote
+from gradcheck.spec.input_rules import DRAWING
 from gradcheck.spec.text import SpecText
 from gradcheck.spec.tree import Node, copy, describe
 
@@ -30,8 +31,12 @@ _REPLACES = {
     "reason": {"policy"},
     "policy": {"reason"},
     "observed": {"xfail", "skip", "expect"},
-    "shape": {"values"},
-    "values": {"shape", "init", "low", "high", "near"},
+    "shape": {"values", "from", "key"},
+    "values": {"shape", "from", "key", *DRAWING},
+    "from": {"shape", "values", *DRAWING},
+    "init": {"range", "below"},
+    "range": {"init", "low", "high", "below"},
+    "below": {"init", "low", "high", "range"},
 }
 # A program that is a case of a scenario runs behind the scenario's layer.
 _REPLACES_IN_CASE = {**_REPLACES, "script": {"call", "inputs", *_OF_WORLDS}, "layer": set[str]()}

@@ -39,7 +39,7 @@ _OF_ALL_INPUTS = {"dtype": _DTYPES, "layout": get_args(inputs.Layout)}
 _NULL_ALLOWED = ("values", "grads")  # below these keys null is a value like any other
 _CASE_NAME_PART = re.compile(r"[A-Za-z0-9._+-]+")
 _OF_SCENARIOS = ["path", "line", "column", "begins", "positions"]
-_OF_INPUTS = ["dtype_written", "layout_written"]
+_OF_INPUTS = ["dtype_written", "layout_written", "from_"]
 _OPERATORS = ("and", "or", "not")
 
 

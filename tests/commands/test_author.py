@@ -100,7 +100,7 @@ def test_how_it_is_called_can_be_said(gradcheck, package):
         (["no_such.module:Layer"], "there is no module no_such.module below"),
         (["own_package.layers:Scale"], "layers.py:6: forward takes x, w: give the shapes"),
         (["own_package.layers:Scale", "-i", "x=2x3"], "(--input w=2x3)"),
-        (["own_package.layers:Scale", "-i", "x:2x3"], "--input x:2x3: write NAME=SIZES"),
+        (["own_package.layers:Scale", "-i", "x:2x3"], "--input x:2x3: write NAME="),
         (["own_package.layers:Scale", "-i", "x=2", "-i", "w=2:float8"], "float8"),
         (["own_package.layers:Scale", "-i", "x=2", "-i", "w=2", "-b", "torch"], "there is no backend 'torch'"),
     ],

@@ -1,0 +1,46 @@
+"""Where a function is not defined: the operation that left its domain, and values that lie in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from gradcheck.backends.base import Array
+from gradcheck.checking.arrays import wide
+from gradcheck.checking.problem import Problem
+
+POSITIVE, WITHIN_ONE = (0.1, 3.0), (-0.9, 0.9)
+DOMAINS: Mapping[str, tuple[float, float]] = {
+    **dict.fromkeys(("sqrt", "rsqrt", "log", "log2", "log10", "pow", "gammaln", "digamma", "reciprocal"), POSITIVE),
+    **dict.fromkeys(("asin", "acos", "atanh", "erfinv"), WITHIN_ONE),
+    "log1p": (-0.9, 3.0),
+    "acosh": (1.1, 3.0),
+    "logit": (0.1, 0.9),
+}
+"""By operation, a range in which it and its derivative are finite."""
+
+
+def advice(problem: Problem) -> str:
+    """What to do about outputs that are not finite: the range to write, where an operation says which."""
+    otherwise = "choose another point"
+    try:
+        recording = problem.reruns and problem.reruns.recording(list(problem.inputs), own=True)
+    except Exception:  # what a layer raises where it is recorded
+        return otherwise
+    for step in recording.steps if recording else ():
+        read = [recording.arrays[edge] for edge in step.edges if edge >= 0]  # type: ignore[union-attr]
+        if not all(map(finite, step.values)) and all(map(finite, read)):
+            if step.name not in DOMAINS:
+                return f"{step.name} gives it: {otherwise}"
+            low, high = DOMAINS[step.name]
+            return (
+                f"{step.name} leaves its domain: give its inputs values in it, such as 'range: [{low:g}, {high:g}]' in "
+                f"a spec, ~{low:g}..{high:g} on the command line"
+            )
+    return otherwise
+
+
+def finite(array: Array) -> bool:
+    """Whether all elements are."""
+    return bool(np.isfinite(abs(wide(array)).max(initial=0.0)))
