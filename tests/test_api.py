@@ -358,3 +358,21 @@ def environment() -> dict[str, str]:
     import os
 
     return os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (
+            (lambda x: x, [1.0, 2.0]),
+            r"argument 0 is a list of numbers, which gets no gradient: pass np.asarray\(x, float\)",
+        ),
+        (
+            (paddle.nn.Linear, np.ones((2, 3))),
+            r"Linear is the class of an nn.Layer: pass an instance, such as check\(Linear",
+        ),
+    ],
+)
+def test_an_argument_of_the_wrong_type_is_named_with_what_to_pass(arguments, said):
+    with pytest.raises(TypeError, match=said):
+        gradcheck.check(*arguments)

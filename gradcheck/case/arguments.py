@@ -157,6 +157,11 @@ def tensor_function(
         raise TypeError(
             f"cannot check {function!r}: pass a PyLayer class, a function of Tensors, or 'package.module:name' of one"
         )
+    if inspect.isclass(function) and issubclass(function, backend.paddle.nn.Layer):
+        name = function.__name__
+        raise TypeError(f"{name} is the class of an nn.Layer: pass an instance, such as check({name}(…), x)")
+    for number, value in enumerate(inputs):
+        check_argument(number, value.value if isinstance(value, Standing) else value)
     is_layer = is_py_layer(function)
     apply: Callable[..., Any] = function.apply if is_layer else function
     names = parameter_names(function.forward if is_layer else function, len(inputs), skipped=1 if is_layer else 0)
@@ -191,6 +196,28 @@ def tensor_function(
     made = TensorFunction(backend, call, arrays, dtypes, stopped)
     made.held = held_by(backend, function) if backend.name == "paddle" else ()
     return made
+
+
+def check_argument(number: int, value: Any) -> None:
+    """See that an argument is nothing that is meant as an array and is none. Raises TypeError."""
+    kind = type(value)
+    if kind.__module__.partition(".")[0] == "torch":
+        raise TypeError(f"argument {number} is a {kind.__module__}.{kind.__qualname__}: pass its values, x.numpy()")
+    if isinstance(value, (list, tuple)) and value and all(isinstance(one, (int, float, list, tuple)) for one in value):
+        numbers = all(isinstance(one, (int, float)) for one in flat(value))
+        if numbers and any(isinstance(one, float) for one in flat(value)):
+            raise TypeError(
+                f"argument {number} is a {kind.__name__} of numbers, which gets no gradient: pass np.asarray(x, float)"
+            )
+
+
+def flat(value: Any) -> Iterator[Any]:
+    """What is in nested lists."""
+    for one in value:
+        if isinstance(one, (list, tuple)):
+            yield from flat(one)
+        else:
+            yield one
 
 
 def is_py_layer(function: Any) -> bool:

@@ -14,7 +14,14 @@ from gradcheck.backends.base import BACKENDS
 from gradcheck.case.case import TIMEOUT
 from gradcheck.commands.choose import chosen_backends
 from gradcheck.commands.conduct import exit_code, make_pool, run_all, write_reports
-from gradcheck.commands.run_options import color_option, report_file, report_option
+from gradcheck.commands.run_options import (
+    color_option,
+    layout_option,
+    quiet_option,
+    report_file,
+    report_option,
+    verbose_option,
+)
 from gradcheck.commands.screen import make_screen
 from gradcheck.commands.specs import fail
 from gradcheck.commands.world_options import world_options
@@ -61,7 +68,10 @@ from gradcheck.spec.read import read_bytes
     help="Time limit (default: 60).",
 )
 @report_option
+@layout_option
 @color_option
+@verbose_option
+@quiet_option
 def check(
     reference: str,
     inputs: tuple[str, ...],
@@ -74,7 +84,10 @@ def check(
     seed: int | None,
     timeout: float | None,
     reports: tuple[str, ...],
+    layout: str,
     color: str,
+    verbose: bool,
+    quiet: bool,
 ) -> None:
     """Check the gradient of one layer of a module of yours; no spec file is needed.
 
@@ -102,7 +115,7 @@ def check(
     )  # fmt: skip
     files = [report_file(report) for report in reports]
     again = shlex.join(["gradcheck", *sys.argv[1:]])
-    screen, began = make_screen("auto", color, False, False, again), datetime.now(UTC)
+    screen, began = make_screen(layout, color, verbose, quiet, again), datetime.now(UTC)
     try:
         results, interrupted = run_all(cases, make_pool("local", 1, True), screen)
     except ExecutorError as error:

@@ -14,13 +14,24 @@ from gradcheck.case.case import MEMORY, TIMEOUT, Case
 from gradcheck.commands.choose import chosen_backends, environments_of
 from gradcheck.commands.conduct import exit_code, make_pool, run_all, settle, write_reports
 from gradcheck.commands.exits import NOTHING_SELECTED
-from gradcheck.commands.run_options import color_option, number_of_jobs, report_file, report_option, shard_numbers
+from gradcheck.commands.run_options import (
+    color_option,
+    layout_option,
+    number_of_jobs,
+    quiet_option,
+    report_file,
+    report_option,
+    shard_numbers,
+    verbose_option,
+)
 from gradcheck.commands.screen import make_screen
 from gradcheck.commands.specs import bundled_option, fail, is_path, read_specs, selection_options
 from gradcheck.commands.trust import allow_code_option, leave_of, require_trust
 from gradcheck.commands.watch import run_at_changes
 from gradcheck.config import load_project
+from gradcheck.escape import safe
 from gradcheck.pyproject import ConfigError
+from gradcheck.result import Result
 from gradcheck.run import journal
 from gradcheck.run.baseline import Baseline
 from gradcheck.run.limits import parse_size, shown_size
@@ -79,16 +90,13 @@ from gradcheck.run.supervisor import ExecutorError
 @click.option("--baseline-prune", is_flag=True, help="Remove from FILE what no longer fails.")
 @click.option("--require-backend", is_flag=True, help="A backend that cannot be used is an error, not a SKIP.")
 @report_option
-@click.option(
-    "--format",
-    "layout",
-    type=click.Choice(["auto", "rich", "plain"]),
-    default="auto",
-    help="What is shown: a table and panels (rich), or a line for each result (plain); auto: rich on a terminal.",
-)
+@layout_option
 @color_option
-@click.option("-v", "--verbose", is_flag=True, help="Show every result, and the details of those that passed.")
-@click.option("-q", "--quiet", is_flag=True, help="Show only failures and the summary.")
+@verbose_option
+@quiet_option
+@click.option(
+    "--durations", type=click.IntRange(0), default=0, metavar="N", help="Show the N slowest cases at the end."
+)
 def run(
     names: tuple[str, ...],
     backends: tuple[str, ...],
@@ -119,10 +127,12 @@ def run(
     color: str,
     verbose: bool,
     quiet: bool,
+    durations: int,
 ) -> None:
     """Run scenarios and check their gradients.
 
-    A PATH is a spec file or a folder of them, an ID a scenario or a case (ID@BACKEND) in those files. Without a PATH,
+    A PATH is a spec file or a folder of them, or one scenario of a file (FILE::ID, FILE:LINE); an ID is a scenario or
+    a case (ID@BACKEND) in those files. Without a PATH,
     the files of the project are run: what [tool.gradcheck] names, or else all *.grad.yaml files below its root; an ID
     that these have not may be one of gradcheck's own.
 
@@ -191,6 +201,8 @@ def run(
     except ExecutorError as error:
         kept = f"; {record.problem}" if record.problem else "; what had finished is kept: add --resume to go on"
         raise fail(f"{error}{kept}") from None
+    for line in slowest(results, durations):
+        click.echo(line)
     if record.problem:
         click.echo(f"gradcheck: {record.problem}", err=True)
     elif interrupted:
@@ -199,6 +211,12 @@ def run(
         settle(known_failures, results, update=baseline_update, prune=baseline_prune)
     write_reports(files, cases, results, began, again)
     raise SystemExit(exit_code(results, interrupted))
+
+
+def slowest(results: Sequence[Result], number: int) -> list[str]:
+    """The slowest of the cases, a line each."""
+    ran = sorted((one for one in results if not one.beside and one.seconds), key=lambda one: -one.seconds)[:number]
+    return [*(["slowest:"] if ran else []), *(f"  {one.seconds:6.2f} s  {safe(one.name)}" for one in ran)]
 
 
 def last_failed(cases: Sequence[Case], failed: Mapping[str, str]) -> list[Case]:

@@ -21,6 +21,18 @@ report_option = click.option(
     "--report", "reports", multiple=True, metavar="FORMAT:PATH", help=f"Write {', '.join(FORMATS)}; repeatable."
 )
 
+layout_option = click.option(
+    "--format",
+    "layout",
+    type=click.Choice(["auto", "rich", "plain"]),
+    default="auto",
+    help="What is shown: a table and panels (rich), or a line for each result (plain); auto: rich on a terminal.",
+)
+verbose_option = click.option(
+    "-v", "--verbose", is_flag=True, help="Show every result, and the details of those that passed."
+)
+quiet_option = click.option("-q", "--quiet", is_flag=True, help="Show only failures and the summary.")
+
 
 def report_file(text: str) -> tuple[str, Path]:
     """The format and the path in ``FORMAT:PATH``.

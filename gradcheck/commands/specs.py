@@ -14,6 +14,7 @@ from gradcheck import garbage
 from gradcheck.case.naming import REFERENCE
 from gradcheck.commands.exits import NOTHING_SELECTED, USAGE
 from gradcheck.escape import safe
+from gradcheck.hint import hint
 from gradcheck.pyproject import ConfigError, root_of, table_of
 from gradcheck.resources import bundled_files, bundled_specs
 from gradcheck.shown import count
@@ -52,16 +53,55 @@ def read_specs(
         if name.endswith(".py") and Path(name).is_file():
             module = ".".join(Path(name).with_suffix("").parts)
             raise fail(f"{name} is no spec file; `gradcheck check {module}:LAYER` checks a layer of it")
-    paths = [name for name in names if is_path(name)]
-    ids = [name for name in names if not is_path(name)]
-    files, mistakes = find_specs(paths, project, bundled=bundled, trusted=trusted)
+    places = [place for name in names if (place := place_in_file(name)) is not None]
+    whole = [name for name in names if place_in_file(name) is None]
+    paths = [*(name for name in whole if is_path(name)), *(file for file, _ in places)]
+    ids = [name for name in whole if not is_path(name)]
+    files, mistakes = find_specs(list(dict.fromkeys(paths)), project, bundled=bundled, trusted=trusted)
     if not files and not mistakes and not ids:
         raise nothing_found(command)
     specs = read_all(files, mistakes)
+    ids += [id_at(file, at, specs) for file, at in places]
     known = {scenario.id for spec in specs for scenario in spec.scenarios}
     if not paths and not bundled and not {scenario_of(name) for name in ids} <= known:
         specs += [without(spec, known) for spec in read_bundled()]
     return specs, ids
+
+
+_PLACE = re.compile(r"(.*\.ya?ml)(?:::(.+)|:(\d{1,9}))")
+
+
+def place_in_file(name: str) -> tuple[str, str] | None:
+    """The file and the id in ``file.grad.yaml::id``, or the file and the line in ``file.grad.yaml:12``; else None."""
+    match = None if Path(name).exists() else _PLACE.fullmatch(name)
+    return None if match is None else (match[1], match[2] or match[3])
+
+
+def id_at(file: str, at: str, specs: Sequence[SpecFile]) -> str:
+    """The id that is named, or that of the scenario on a line of a file.
+
+    Raises:
+        SystemExit: the file has no such scenario.
+    """
+    here = os.path.realpath(located(file))
+    scenarios = [one for spec in specs if os.path.realpath(spec.path) == here for one in spec.scenarios]
+    if not at.isdigit():
+        if scenario_of(at) not in {one.id for one in scenarios}:
+            ids = [one.id for one in scenarios]
+            raise fail(f"{file} has no scenario {at!r}; {hint(at, ids, f'it has {listed(ids)}')}")
+        return at
+    before = [one for one in scenarios if one.begins <= int(at)]
+    if not before:
+        raise fail(
+            f"{file}:{at}: no scenario stands there: the first begins on line {min(o.begins for o in scenarios)}"
+        )
+    last = max(one.begins for one in before)
+    return next(one.id for one in before if one.begins == last)
+
+
+def listed(names: Sequence[str]) -> str:
+    """Some of many names."""
+    return ", ".join(names[:5]) + (", …" if len(names) > 5 else "")
 
 
 def read_bundled() -> list[SpecFile]:

@@ -20,6 +20,7 @@ from rich.progress import (
     Task,
     TextColumn,
     TimeElapsedColumn,
+    TimeRemainingColumn,
 )
 from rich.table import Column
 from rich.text import Text
@@ -72,6 +73,7 @@ class RichScreen:
             MofNCompleteColumn(),
             TextColumn("{task.description}"),
             TimeElapsedColumn(),
+            TimeRemainingColumn(),
             self.at_work,
             console=progress_console,
             transient=True,
