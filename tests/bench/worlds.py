@@ -38,7 +38,8 @@ def checked(layer: Parallel, ranks: int, mistake: Mistake | None = None) -> tupl
     file = FOLDER / f"layer_{len(list(FOLDER.iterdir()))}.py"
     file.write_text(HEAD + source.lstrip("\n"))
     spec = importlib.util.spec_from_file_location(file.stem, file)
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[file.stem] = module
     spec.loader.exec_module(module)
