@@ -217,7 +217,7 @@ def draft(
     if comments:
         lines += [
             "    # expect:",
-            "    #   order: 2                       # the derivative of the gradient as well",
+            *([] if of_world else ["    #   order: 2                       # the derivative of the gradient as well"]),
             "    #   gradient: straight-through     # or zero, differs: what is not meant as the derivative",
             "    # matrix: {dtype: [float32, float64]}",
         ]

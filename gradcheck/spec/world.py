@@ -47,15 +47,16 @@ class Output(Format):
     )
 
 
+# `world_rules` checks that there is one: pydantic counts only those without mistakes.
 def _outputs_kind(value: object) -> str | None:
     if isinstance(value, (list, tuple)):
         return "(outputs)"
     return "(output)" if isinstance(value, (dict, Output)) else None
 
 
+Several = Annotated[tuple[Output, ...], LAX, Field(json_schema_extra={"minItems": 1})]
 Outputs = Annotated[
-    Annotated[Output, Tag("(output)")] | Annotated[tuple[Output, ...], LAX, Tag("(outputs)"), Field(min_length=1)],
-    Discriminator(_outputs_kind),
+    Annotated[Output, Tag("(output)")] | Annotated[Several, Tag("(outputs)")], Discriminator(_outputs_kind)
 ]
 """What all outputs are, or each of them."""
 

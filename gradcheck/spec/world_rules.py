@@ -54,6 +54,10 @@ def check_world(scenario: Node, text: SpecText) -> None:
     if own is not None and (count := prod(world_sizes(scenario))) > MOST_RANKS:
         message = f"the world has {count:,} ranks, at most {MOST_RANKS} are allowed"
         text.report(own[1].line, own[1].column, own[1].width, message, "a mistake shows on 2, 3 or 4 ranks")
+    outputs = scenario.get("outputs")
+    if outputs is not None and outputs.kind == "sequence" and not outputs.items:
+        help = "write {ranks: replicated} for all, or one for each"
+        text.report(outputs.line, outputs.column, outputs.width, "outputs must not be empty", help)
     found = needing(scenario) if key is None else excluded(scenario, key)
     for place, message, help in found if not scenario.incomplete else ():
         text.report(place.line, place.column, place.width, message, help)
@@ -63,10 +67,11 @@ def check_world(scenario: Node, text: SpecText) -> None:
             continue
         for size in world_sizes(scenario):
             if values.kind != "unreadable" and (values.kind != "sequence" or len(values.items) != size):
-                has = f"{len(values.items)} entries" if values.kind == "sequence" else "no such axis"
+                entries = f"{len(values.items)} entr{'y' if len(values.items) == 1 else 'ies'}"
+                has = entries if values.kind == "sequence" else "a number"
                 message = (
                     f"input {quote(name)} is split over {size} rank{'s' * (size != 1)}, so its values have a first "
-                    f"axis of that size, not {has}"
+                    f"axis of that size, but here is {has}"
                 )
                 help = "list the values of each rank, or write 'ranks: replicated'"
                 text.report(values.line, values.column, values.width, message, help)
