@@ -175,7 +175,9 @@ class RanksOfProcesses:
                 self.answer(list(waiting.values()), waiting)
         if errors:
             self.meeting.clear()
-            raise first_of(errors, size)
+            error = first_of(errors, size)
+            error.of_rank = True  # type: ignore[attr-defined]  # it has no frame of the layer's code here
+            raise error
         return found
 
     def answer(self, calls: Sequence[Call], waiting: dict[int, Call]) -> None:
