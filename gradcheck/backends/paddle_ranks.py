@@ -170,8 +170,8 @@ class RanksOfProcesses:
                     else:
                         found[number] = value
             if waiting and len(ended) + len(waiting) == size:
-                for k, error in stuck(waiting, errors, size).items():
-                    waiting[k].error, waiting[k].done = error, True
+                for k, stop in stuck(waiting, errors, size).items():
+                    waiting[k].error, waiting[k].done = stop, True
                 self.answer(list(waiting.values()), waiting)
         if errors:
             self.meeting.clear()
