@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from typing import Any
 
 import numpy as np
@@ -112,7 +113,7 @@ def check(
     if backend.name == "paddle":
         function.twin = twin_of(function, layer_or_function, inputs, declared)
     settings = Settings(seed, rtol, mode, order, MOST_LISTED, effort, precision)
-    with np.errstate(all="ignore"), backend.as_releases():
+    with np.errstate(all="ignore"), backend.as_releases(), closing(function):
         looked = looks(function, points, [str(dtype) for dtype in dtypes], seed)
         found = worst(looked, lambda at: in_float32_if_it_must(at, lambda f: as_expected(f, settings, expect)))
     return CheckResult.of(found)

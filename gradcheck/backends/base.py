@@ -94,6 +94,9 @@ class Ranks(Protocol):
     def apart(self, function: Callable[[], Any]) -> Any:
         """What a function gives that belongs to no rank: no code of the user's stands behind what it computes."""
 
+    def close(self) -> None:
+        """End them: nothing is asked of them any more."""
+
 
 # --------------------------------------------------------------------------- a backend
 class Backend(Protocol):

@@ -174,6 +174,9 @@ class RanksInTurns:
         """What a function gives that belongs to no rank: no code of the user's stands behind it."""
         return apart(function)
 
+    def close(self) -> None:
+        """Nothing is left of them."""
+
 
 def strategy_of(degrees: Mapping[str, int]) -> DistributedStrategy:
     """Degrees along axes as fleet takes them."""

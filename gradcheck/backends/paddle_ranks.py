@@ -126,13 +126,17 @@ class RanksOfProcesses:
             self.pids.append(pid)
         self.answered()
 
-    def __del__(self) -> None:
+    def close(self) -> None:
+        """End the processes."""
         if os.getpid() == self.owner:
             for pid, line in zip(self.pids, self.lines, strict=False):
                 line.close()
                 with suppress(ProcessLookupError, ChildProcessError):  # it has died before
                     os.kill(pid, signal.SIGKILL)
                     os.waitpid(pid, 0)
+            self.pids.clear()
+
+    __del__ = close
 
     def each(self, method: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
         """What a method of each rank's gives for its arguments."""

@@ -194,6 +194,9 @@ class TensorFunction:
                 raise NoGradient(text, name)
         return gradients
 
+    def close(self) -> None:
+        """End what was started for it: it is not called any more."""
+
     def told(self, summary: GradientSummary) -> GradientSummary:
         """What was found, as it is to be said of this function."""
         return summary

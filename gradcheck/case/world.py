@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeVar
 
@@ -411,6 +411,9 @@ class InWorld(TensorFunction):
                 raise
             raise self.world.raised from None
 
+    def close(self) -> None:
+        self.world.ranks.close()
+
     def told(self, summary: GradientSummary) -> GradientSummary:
         return told_of(self, self.world, summary)
 
@@ -480,8 +483,9 @@ def right_if(function: TensorFunction, world: WorldCall) -> list[Diagnosis]:
             given[name] = world.backend.stacked([arrays[name]] * declared.size)
         with suppress(Exception):  # it may take no such values
             call = WorldCall(world.backend, changed, *world.makers)
-            other = TensorFunction(world.backend, call, given, function.dtypes, list(function.stopped))
-            summary = check_gradient(other.problem(), mode="probe")
+            with closing(call.ranks):
+                other = TensorFunction(world.backend, call, given, function.dtypes, list(function.stopped))
+                summary = check_gradient(other.problem(), mode="probe")
             if summary.verdict is Status.PASS and not call.broken and not other.unchecked:
                 right.append(says)
     return [Diagnosis.of("GC153", f"this backward is right if {', or if '.join(right)}")] if right else []
