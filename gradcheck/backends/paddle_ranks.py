@@ -140,9 +140,14 @@ class RanksOfProcesses:
 
     def each(self, method: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
         """What a method of each rank's gives for its arguments."""
-        for line, given in zip(self.lines, arguments, strict=True):
-            line.send(("do", method, given))
+        for number, given in enumerate(arguments):
+            self.send(number, "do", method, given)
         return self.answered()
+
+    def send(self, number: int, *message: Any) -> None:
+        """Send to a rank; that one has died is heard when it does not answer."""
+        with suppress(BrokenPipeError, ConnectionResetError):
+            self.lines[number].send(message)
 
     def apart(self, function: Callable[[], Any]) -> Any:
         """What a function gives that belongs to no rank."""
@@ -190,7 +195,7 @@ class RanksOfProcesses:
             if waiting.get(call.rank) is call:
                 del waiting[call.rank]
             results = [one.array if isinstance(one, EngineTensor) else one for one in call.results]
-            self.lines[call.rank].send(("answer", call.number, results, call.error))
+            self.send(call.rank, "answer", call.number, results, call.error)
 
     def heard(self, number: int) -> tuple[str, Any]:
         """What a rank says next; if it has died, that it has."""
