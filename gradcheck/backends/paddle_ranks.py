@@ -60,12 +60,21 @@ class RankOfProcess(Rank):
         if not call.done:
             self.line.send(("waits", call.number))
         while not call.done:
-            number, results, error = self.line.recv()
-            answered = self.open.pop(number)
-            answered.results, answered.error, answered.done = results, error, True
+            self.answered(*self.line.recv())
         if call.error is not None:
             raise call.error
         return call.results
+
+    def answered(self, number: int, results: list[Any], error: CommunicationError | None) -> None:
+        """Take the answer to a call."""
+        call = self.open.pop(number)
+        call.results, call.error, call.done = results, error, True
+
+    def asked(self) -> tuple[str, tuple[Any, ...]]:
+        """What is to be done next: a method and its arguments. Until then answers may come that nobody waits for."""
+        while len(heard := self.line.recv()) == 3:
+            self.answered(*heard)
+        return heard  # type: ignore[no-any-return]
 
     def taken(self, tensor: Any) -> Any:
         return self.backend.array(tensor).copy()
@@ -209,7 +218,7 @@ def serve(here: RankOfProcess, degrees: Mapping[str, int], same_random: bool, wo
         done = attempt(lambda: begin(here, degrees, work))
         here.line.send(done[:2])
         while True:
-            method, arguments = here.line.recv()
+            method, arguments = here.asked()
             here.line.send(attempt(lambda m=method, a=arguments: getattr(done[2], m)(*a))[:2])  # type: ignore[misc]
     except (EOFError, BrokenPipeError, ConnectionResetError, KeyboardInterrupt):
         status = 0
