@@ -22,7 +22,8 @@ def is_contract(code: str) -> bool:
 
 def is_cause(code: str) -> bool:
     """Whether a code is of a cause, which explains the numbers."""
-    return "GC101" <= code <= "GC130" or "GC151" <= code <= "GC153"
+    number = int(code.removeprefix("GC"))
+    return 101 <= number <= 130 or 151 <= number <= 153
 
 
 CODES: dict[str, Code] = {
@@ -268,7 +269,7 @@ CODES: dict[str, Code] = {
         "The sum of what the ranks return is the derivative.",
         "All-reduce the gradient in backward (reduce-scatter it, if each rank has a part of the input); or declare the "
         "input partial, if the trainer sums its gradient later.",
-        "y = x (on all ranks)      wrong: return dy      right: dist.all_reduce(dy); return dy",
+        "y = x (on all ranks)      wrong: return dy      right: dx = dy.clone(); dist.all_reduce(dx); return dx",
     ),
     "GC153": Code(
         "right under another declaration",

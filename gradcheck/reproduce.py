@@ -75,11 +75,12 @@ def comment(text: str) -> list[str]:
 def made(case: Case, entries: list[BackendExpectation]) -> Iterator[str]:
     """The lines of a program made from the scenario."""
     scenario, expect = case.scenario, case.scenario.expect
+    in_world = scenario.world_at(case.parameters) is not None
     parameters = [f"{name} = {value!r}" for name, value in case.parameters.items() if name != "dtype"]
     if scenario.script is not None:
         prepared = scenario.layer.rstrip().split("\n") if isinstance(scenario.layer, str) else []
         body = [*parameters, *prepared, *scenario.script.rstrip().split("\n")]
-    elif isinstance(scenario.layer, str) and "forward_fn" not in scenario.layer:
+    elif isinstance(scenario.layer, str) and "forward_fn" not in scenario.layer and not in_world:
         yield from [*parameters, *scenario.layer.rstrip().split("\n"), ""]
         yield from inputs(case)
         body = list(applied(scenario))

@@ -16,7 +16,8 @@ import numpy as np
 from gradcheck.backends.base import Backend, Tensor, is_differentiable, load, package_of
 from gradcheck.backends.bundled import BundledBackend
 from gradcheck.case.function import TensorFunction
-from gradcheck.case.world import Declared, Standing, Stands, WorldCall, WorldFunction
+from gradcheck.case.world import Declared, Standing, WorldCall, WorldFunction
+from gradcheck.spec.world import Stands
 
 WorldOf = Callable[[Mapping[str, Stands]], Declared]
 

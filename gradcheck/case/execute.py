@@ -32,6 +32,7 @@ from gradcheck.case.settings import settings_of_its_own
 from gradcheck.case.static_layer import StaticLayer
 from gradcheck.case.twin import speaking_for
 from gradcheck.case.verdict import Settings
+from gradcheck.case.world_layer import WorldLayer
 from gradcheck.foreign import described, text_of
 from gradcheck.result import GradientSummary, Result, Status, Value
 from gradcheck.spec.code import is_static
@@ -64,6 +65,8 @@ def execute(case: Case) -> Result:
             backend = load(case.backend)
         except RuntimeError as error:  # it is installed, but has no device
             return case.result(Status.SKIP, str(error))
+        if scenario.world_at(case.parameters) is not None and not hasattr(backend, "ranks"):
+            return case.result(Status.UNSUPPORTED, f"layers of many ranks do not run on {case.backend}")
         run = Run(case, backend, started)
         try:
             findings, gradient = run.findings()
@@ -108,6 +111,7 @@ class Run:
         self.case = case
         self.scenario: Scenario = case.scenario
         self.expect: Expect = case.expect
+        self.in_world = case.scenario.world_at(case.parameters) is not None
         self.backend = backend
         self.started = started
         """When, by ``time.perf_counter``."""
@@ -131,8 +135,7 @@ class Run:
             if self.scenario.script is not None:
                 found += self.run_script()
             else:
-                kind = StaticLayer if is_static(self.scenario.layer) else Layer
-                layer = kind(self.case, self.backend, self.namespace)
+                layer = self.made(self.backend, self.namespace)
                 with self.reading():
                     findings, gradient = self.run_and_check(layer)
                 found += findings
@@ -144,9 +147,14 @@ class Run:
         of_gradients = self.expect.gradient != "unchecked" or self.expect.grads
         return self.backend.as_releases() if of_gradients else nullcontext()
 
+    def made(self, backend: Backend, namespace: Namespace) -> Layer:
+        """The scenario's layer on a backend."""
+        kind = StaticLayer if is_static(self.scenario.layer) else WorldLayer if self.in_world else Layer
+        return kind(self.case, backend, namespace)
+
     def made_on(self, engine: Backend) -> Layer:
         """The scenario's layer once more, on another backend."""
-        return Layer(self.case, engine, {**new_namespace(engine.paddle), **self.case.parameters})
+        return self.made(engine, {**new_namespace(engine.paddle), **self.case.parameters})
 
     # ----------------------------------------------------------------- the documented run
     def run_script(self) -> list[Finding]:
@@ -292,7 +300,7 @@ class Run:
         if self.backend.name == "paddle" and not isinstance(layer, StaticLayer):
             layer.twin = speaking_for(layer, self.made_on)
         declared: Expectation = wanted if wanted in ("straight-through", "zero") else "matches"
-        order = max(self.expect.order, case.order if wanted == "matches" else 1)
+        order = max(self.expect.order, case.order if wanted == "matches" and not self.in_world else 1)
         settings = Settings(
             seed=case.seed, rtol=self.scenario.rtol, mode=case.mode, order=order,
             effort=case.effort, precision=self.expect.precision,

@@ -20,7 +20,6 @@ from gradcheck.spec.operations import OPERATIONS
 
 if TYPE_CHECKING:
     from gradcheck.case.case import Case
-    from gradcheck.spec.model import Scenario
 
 
 class WrongCotangent(Exception):  # noqa: N818 - a mistake in the scenario
@@ -42,32 +41,34 @@ class Layer(TensorFunction):
     """The call of a layer whose source defines no class."""
 
     def __init__(self, case: Case, backend: Backend, namespace: Namespace) -> None:
-        scenario = case.scenario
+        self.scenario = scenario = case.scenario
         self.namespace = namespace
-        self.inputs = {name: one.at(case.parameters) for name, one in scenario.inputs.items()}
+        self.inputs = {name: scenario.input_at(name, case.parameters) for name in scenario.inputs}
         self.layouts = {name: one.layout for name, one in self.inputs.items() if one.layout != "contiguous"}
         dtypes: dict[str, str] = {name: one.dtype for name, one in self.inputs.items()}
         random = np.random.default_rng(case.seed)
         arrays = {name: make_input(spec, dtypes[name], random) for name, spec in self.inputs.items()}
         stopped = [name for name, spec in self.inputs.items() if not spec.differentiable]
         super().__init__(backend, self.__call__, arrays, dtypes, stopped)
-        self.code = self.load(scenario)
+        self.begin(case)
 
-    def load(self, scenario: Scenario) -> CodeType:
-        """Run the layer's source or import it, and compile the call."""
-        layer, arguments = scenario.layer, ", ".join(self.inputs)
+    def begin(self, case: Case) -> None:
+        """Run what is needed before the first call."""
+        self.code = self.load(self.namespace)
+
+    def load(self, namespace: Namespace) -> CodeType:
+        """Run the layer's source or import it, in a namespace, and compile the call."""
+        scenario, layer, arguments = self.scenario, self.scenario.layer, ", ".join(self.inputs)
         if isinstance(layer, str):
-            before = set(self.namespace)
-            run_source(layer, scenario.path, scenario.line_of("layer"), self.namespace)
+            before = set(namespace)
+            run_source(layer, scenario.path, scenario.line_of("layer"), namespace)
             base = self.backend.paddle.autograd.PyLayer
-            new = [
-                n for n, v in self.namespace.items() if n not in before and inspect.isclass(v) and issubclass(v, base)
-            ]
+            new = [n for n, v in namespace.items() if n not in before and inspect.isclass(v) and issubclass(v, base)]
             default = f"{new[-1]}.apply({arguments})" if new else self.default_call.format(inputs=arguments)
         elif isinstance(layer, LayerRef):
             target = import_reference(layer.ref, Path(scenario.path).parent)
             name = layer.ref.rpartition(":")[2].rpartition(".")[2]
-            self.namespace[name] = target
+            namespace[name] = target
             default = f"{name}{'.apply' if hasattr(target, 'apply') else ''}({arguments})"
         elif isinstance(layer, LayerOp) and layer.op in OPERATIONS:
             default = f"paddle.{layer.op}({arguments})"

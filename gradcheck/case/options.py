@@ -14,12 +14,9 @@ from gradcheck.case.points import DTYPES
 from gradcheck.case.world import Declared, Standing
 from gradcheck.causes.summary import Effort, Mode
 from gradcheck.checking.verdict import Precision
+from gradcheck.spec.world import MOST_RANKS, Axis
 
 MOST_SEED = 2**32 - 1
-AXES = ("dp", "pp", "sharding", "sep", "mp")
-"""The axes of fleet's topology."""
-MOST_RANKS = 64
-"""Ranks of one world: they share a process, or are one each."""
 
 
 def validate(
@@ -71,7 +68,7 @@ def declared_world(world: Any, outputs: Any, random: Any, order: int, inputs: Se
         return None
     degrees = world if isinstance(world, Mapping) else {}
     for axis in degrees:
-        one_of("each axis of world", axis, AXES)
+        one_of("each axis of world", axis, get_args(Axis))
     sizes = list(degrees.values()) if degrees else [world]
     for size in sizes:
         if not 1 <= whole("world", size, "a number of ranks, or of ranks by axis") <= MOST_RANKS:

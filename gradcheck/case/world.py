@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -26,9 +26,7 @@ from gradcheck.checking.contracts import same
 from gradcheck.checking.tape import Tape
 from gradcheck.codes import is_contract
 from gradcheck.result import Diagnosis, GradientSummary, Status, StepScan, WrongEntry, element
-
-Stands = Literal["split", "replicated", "partial"]
-"""What an input stands for; an output is never partial."""
+from gradcheck.spec.world import Stands
 
 Call = Callable[[dict[str, Tensor]], Any]
 
@@ -412,54 +410,58 @@ class WorldFunction(TensorFunction):
         self.sources = [source]
 
     def told(self, summary: GradientSummary) -> GradientSummary:
-        """A summary with the ranks named, the contracts that they were seen to break, and causes that lie between them:
-        where there are such, they say more than those of one layer by itself."""
-        whole = told(self.world, summary)
-        if whole.verdict is not Status.FAIL or self.world.declared.size == 1:
-            return whole
-        twin = self.twin if isinstance(self.twin, WorldFunction) else self
-        causes = [*self.causes(), *twin.right_if()]
-        kept = [d for d in whole.diagnosis if is_contract(d.code) or not causes]
-        return whole.model_copy(update={"diagnosis": (*kept, *causes)})
+        return told_of(self, self.world, summary)
 
-    def right_if(self) -> list[Diagnosis]:
-        """The declarations, different in one word, under which the same gradient is right."""
-        declared, arrays = self.world.declared, self.arrays
-        right: list[str] = []
-        for changed, says, name in others(declared, list(arrays), len(self.world.output_stands)):
-            given = dict(arrays)
-            if name and declared.of_input(name) == "split":
-                given[name] = arrays[name][0]
-            elif name and changed.of_input(name) == "split":
-                given[name] = self.backend.stacked([arrays[name]] * declared.size)
-            with suppress(Exception):  # it may take no such values
-                call = WorldCall(self.backend, changed, *self.world.makers)
-                other = TensorFunction(self.backend, call, given, self.dtypes, list(self.stopped))
-                summary = check_gradient(other.problem(), mode="probe")
-                if summary.verdict is Status.PASS and not call.broken and not other.unchecked:
-                    right.append(says)
-        return [Diagnosis.of("GC153", f"this backward is right if {', or if '.join(right)}")] if right else []
 
-    def causes(self) -> list[Diagnosis]:
-        """What goes wrong between ranks, as far as it is found on the tape."""
-        world, size = self.world, self.world.declared.size
-        with suppress(Exception):  # the verdict stands; a layer may raise at any of its calls
-            problem = self.problem()
-            recording = problem.reruns and problem.reruns.recording(problem.inputs, own=True, lines=True)
-            if not recording or recording.leaks or recording.error:
-                return []
-            random = np.random.default_rng(0)
-            cotangents = [
-                random.standard_normal(a.shape).astype(a.dtype) if is_differentiable(a) else None
-                for a in recording.outputs
-            ]
-            found = problem.vjp(list(problem.inputs), cotangents)
-            claims = [
-                Claim(name, world.declared.of_input(name), g, world.by_rank[name]) if g is not None else None
-                for name, g in zip(problem.names, found, strict=True)
-            ]
-            return between_ranks(Tape(recording), cotangents, claims, size)
-        return []
+def told_of(function: TensorFunction, world: WorldCall, summary: GradientSummary) -> GradientSummary:
+    """A summary with the ranks named, the contracts that they were seen to break, and causes that lie between them:
+    where there are such, they say more than those of one layer by itself."""
+    whole = told(world, summary)
+    if whole.verdict is not Status.FAIL or world.declared.size == 1:
+        return whole
+    seen: Any = function if function.twin is None else function.twin
+    found = [*causes(function, world), *right_if(seen, seen.world)]
+    kept = [d for d in whole.diagnosis if is_contract(d.code) or not found]
+    return whole.model_copy(update={"diagnosis": (*kept, *found)})
+
+
+def causes(function: TensorFunction, world: WorldCall) -> list[Diagnosis]:
+    """What goes wrong between ranks, as far as it is found on the tape."""
+    with suppress(Exception):  # the verdict stands; a layer may raise at any of its calls
+        problem = function.problem()
+        recording = problem.reruns and problem.reruns.recording(problem.inputs, own=True, lines=True)
+        if not recording or recording.leaks or recording.error:
+            return []
+        random = np.random.default_rng(0)
+        cotangents = [
+            random.standard_normal(a.shape).astype(a.dtype) if is_differentiable(a) else None for a in recording.outputs
+        ]
+        found = problem.vjp(list(problem.inputs), cotangents)
+        claims = [
+            Claim(name, world.declared.of_input(name), g, world.by_rank[name]) if g is not None else None
+            for name, g in zip(problem.names, found, strict=True)
+        ]
+        return between_ranks(Tape(recording), cotangents, claims, world.declared.size)
+    return []
+
+
+def right_if(function: TensorFunction, world: WorldCall) -> list[Diagnosis]:
+    """The declarations, different in one word, under which the same gradient is right."""
+    declared, arrays, backend = world.declared, function.arrays, function.backend
+    right: list[str] = []
+    for changed, says, name in others(declared, list(arrays), len(world.output_stands)):
+        given = dict(arrays)
+        if name and declared.of_input(name) == "split":
+            given[name] = arrays[name][0]
+        elif name and changed.of_input(name) == "split":
+            given[name] = backend.stacked([arrays[name]] * declared.size)
+        with suppress(Exception):  # it may take no such values
+            call = WorldCall(backend, changed, *world.makers)
+            other = TensorFunction(backend, call, given, function.dtypes, list(function.stopped))
+            summary = check_gradient(other.problem(), mode="probe")
+            if summary.verdict is Status.PASS and not call.broken and not other.unchecked:
+                right.append(says)
+    return [Diagnosis.of("GC153", f"this backward is right if {', or if '.join(right)}")] if right else []
 
 
 ELSE: Mapping[Stands, Sequence[Stands]] = {

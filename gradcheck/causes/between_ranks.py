@@ -101,12 +101,13 @@ def between_ranks(
 
 
 def lines_of(graph: Graph) -> list[list[Step]]:
-    """The collectives of a recording, those of one line and those of one input together."""
+    """The collectives of a recording, those of one line and those of one input together; then each by itself, as one
+    line of a helper may serve several."""
     found: dict[Any, list[Step]] = {}
     for step in graph.recording.steps:
         if step.name in OWN:
             found.setdefault((step.name, step.spot or step.first), []).append(step)
-    return list(found.values())
+    return [*found.values(), *([step] for steps in found.values() if len(steps) > 1 for step in steps)]
 
 
 def mistaken(graph: Graph, cotangents: Sequence[Array | None], steps: Sequence[Step], pull: Pull) -> list[Array]:
@@ -125,9 +126,9 @@ def whole_cause(graph: Tape, claim: Claim, right: Array, size: int, close: float
     total = sum(map(wide, claim.ranks[1:]), wide(claim.ranks[0]))
     if claim.stands == "replicated" and alike(total, right, close):
         text = (
-            f"{claim.name}: each rank returns its own part of the gradient; their sum is right. All ranks "
-            f"use {claim.name}, so all-reduce its gradient in backward (or declare it partial, if the trainer sums it "
-            f"later)"
+            f"{claim.name}: each rank returns its own part of the gradient; their sum is right. All ranks use "
+            f"{claim.name}, so all-reduce its gradient in backward (or declare it partial, if the trainer sums it "
+            "later)"
         )
         return [Diagnosis(code="GC152", text=text, inputs=(claim.name,), **where)]
     for c, says in (

@@ -17,23 +17,25 @@ from gradcheck.commands.conduct import exit_code, make_pool, run_all, write_repo
 from gradcheck.commands.run_options import color_option, report_file, report_option
 from gradcheck.commands.screen import make_screen
 from gradcheck.commands.specs import fail
+from gradcheck.commands.world_options import world_options
 from gradcheck.config import Config
 from gradcheck.run.plan import plan
 from gradcheck.run.supervisor import ExecutorError
 from gradcheck.spec.diagnostic import SpecError
-from gradcheck.spec.draft import DraftError, draft, shapes_of, signature_of
+from gradcheck.spec.draft import DraftError, InWorld, draft, shapes_of, signature_of
 from gradcheck.spec.read import read_bytes
 
 
 @click.command()
 @click.argument("reference", metavar="PACKAGE.MODULE:LAYER")
 @click.option(
-    "-i", "--input", "inputs", multiple=True, metavar="NAME=SIZES[:DTYPE]",
-    help="An input, such as x=2x3 or x=2x3:float32 or x=scalar; repeatable.",
+    "-i", "--input", "inputs", multiple=True, metavar="NAME=SIZES[:DTYPE][:RANKS]",
+    help="An input, such as x=2x3 or x=2x3:float32 or x=scalar; in a world x=2x3:replicated, or partial; repeatable.",
 )  # fmt: skip
 @click.option(
     "--call", default="", metavar="CODE", help="The expression that calls the layer, such as 'Own.apply(x, 3)'."
 )
+@world_options
 @click.option("-b", "--backend", "backends", multiple=True, metavar="NAME", help=f"{', '.join(BACKENDS)}; repeatable.")
 @click.option("--order", type=click.IntRange(1, 2), default=1, help="2: the derivative of the gradient as well.")
 @click.option(
@@ -63,6 +65,7 @@ def check(
     reference: str,
     inputs: tuple[str, ...],
     call: str,
+    world: InWorld,
     backends: tuple[str, ...],
     order: int,
     mode: Literal["auto", "probe", "full"],
@@ -82,7 +85,7 @@ def check(
         shapes = shapes_of(inputs)
         if not call:
             signature.require(shapes)
-        text = draft(signature, shapes, call=call, order=order, comments=False)
+        text = draft(signature, shapes, call=call, order=order, comments=False, world=world)
         spec = read_bytes(text.encode(), str(Path.cwd() / reference))  # modules are looked for from its folder
     except DraftError as error:
         raise fail(str(error)) from None

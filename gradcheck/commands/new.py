@@ -8,19 +8,23 @@ import click
 
 from gradcheck.commands.init import MODELINE, SCHEMA
 from gradcheck.commands.specs import fail
-from gradcheck.spec.draft import DraftError, draft, shapes_of, signature_of
+from gradcheck.commands.world_options import world_options
+from gradcheck.spec.draft import DraftError, InWorld, draft, shapes_of, signature_of
 
 
 @click.command()
 @click.argument("reference", metavar="PACKAGE.MODULE:LAYER")
-@click.option("-i", "--input", "inputs", multiple=True, metavar="NAME=SIZES[:DTYPE]", help="As of `gradcheck check`.")
+@click.option(
+    "-i", "--input", "inputs", multiple=True, metavar="NAME=SIZES[:DTYPE][:RANKS]", help="As of `gradcheck check`."
+)
 @click.option("--call", default="", metavar="CODE", help="As of `gradcheck check`.")
+@world_options
 @click.option("-o", "--output", metavar="FILE", help="Where to write it (default: stdout); never over another file.")
-def new(reference: str, inputs: tuple[str, ...], call: str, output: str | None) -> None:
+def new(reference: str, inputs: tuple[str, ...], call: str, world: InWorld, output: str | None) -> None:
     """Write a commented scenario for a layer of a module of yours, from its signature. Nothing is imported."""
     try:
         signature = signature_of(reference)
-        text = draft(signature, shapes_of(inputs), call=call)
+        text = draft(signature, shapes_of(inputs), call=call, world=world)
     except DraftError as error:
         raise fail(str(error)) from None
     if output is None:

@@ -8,13 +8,15 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 from gradcheck.case.naming import REFERENCE
 from gradcheck.hint import hint
 from gradcheck.reference import roots
+from gradcheck.spec.world import OutputStands, Stands
 
-_INPUT = re.compile(r"([A-Za-z_]\w*)=(\d+(?:x\d+)*|scalar)(?::([a-z]+\d*))?")
+_STANDS = "|".join(get_args(Stands))
+_INPUT = re.compile(rf"([A-Za-z_]\w*)=(\d+(?:x\d+)*|scalar)(?::(?!{_STANDS})([a-z]+\d*))?(?::({_STANDS}))?")
 USUAL_SHAPE = "[2, 3]"
 
 
@@ -63,11 +65,56 @@ class Signature(NamedTuple):
 
 
 class Shape(NamedTuple):
-    """An input as the command line gives it: ``x=2x3`` or ``x=2x3:float32``."""
+    """An input as the command line gives it: ``x=2x3``, ``x=2x3:float32``, or ``x=2x3:replicated`` in a world."""
 
     name: str
     sizes: tuple[int, ...]
     dtype: str
+    ranks: str = ""
+
+
+class InWorld(NamedTuple):
+    """The world that the command line gives; nothing but empty texts for none."""
+
+    world: str = ""
+    """A number of ranks, or ranks along axes: ``4``, ``mp=2,dp=2``."""
+    outputs: str = ""
+    """What the outputs stand for: ``replicated``, or a word for each: ``split,replicated``."""
+    random: str = ""
+
+    def lines(self) -> list[str]:
+        """As a scenario has it.
+
+        Raises:
+            DraftError: it is not of this form, or something is given without a world.
+        """
+        if not self.world:
+            if self.outputs or self.random:
+                option = "--outputs" if self.outputs else "--random"
+                raise DraftError(f"{option} is for a world of ranks: say how many there are, such as --world 4")
+            return []
+        found = [f"    world: {self.written_world()}"]
+        if self.outputs:
+            words = self.outputs.split(",")
+            if unknown := [word for word in words if word not in get_args(OutputStands)]:
+                raise DraftError(f"--outputs {self.outputs}: {unknown[0]!r} is neither 'split' nor 'replicated'")
+            written = [f"{{ranks: {word}}}" for word in words]
+            found.append(f"    outputs: {written[0] if len(written) == 1 else '[' + ', '.join(written) + ']'}")
+        if self.random:
+            found.append(f"    random: {self.random}")
+        return found
+
+    def written_world(self) -> str:
+        """The world, as a scenario has it. Raises DraftError."""
+        if re.fullmatch(r"\d{1,9}", self.world):
+            return str(int(self.world))
+        pairs = [re.fullmatch(r"(\w+)=(\d{1,9})", part) for part in self.world.split(",")]
+        if not all(pairs):
+            raise DraftError(f"--world {self.world}: write a number of ranks, or ranks along axes, such as mp=2,dp=2")
+        degrees = [(pair[1], int(pair[2])) for pair in pairs if pair]
+        if len(dict(degrees)) < len(degrees):
+            raise DraftError(f"--world {self.world}: an axis is given twice")
+        return "{" + ", ".join(f"{axis}: {degree}" for axis, degree in degrees) + "}"
 
 
 def shapes_of(texts: Iterable[str]) -> dict[str, Shape]:
@@ -85,16 +132,19 @@ def shapes_of(texts: Iterable[str]) -> dict[str, Shape]:
 
 
 def shape_of(text: str) -> Shape:
-    """The input that ``NAME=SIZES[:DTYPE]`` describes; ``scalar`` stands for no sizes.
+    """The input that ``NAME=SIZES[:DTYPE][:RANKS]`` describes; ``scalar`` stands for no sizes.
 
     Raises:
         DraftError: it is not of this form.
     """
     match = _INPUT.fullmatch(text)
     if match is None:
-        raise DraftError(f"--input {text}: write NAME=SIZES or NAME=SIZES:DTYPE, such as x=2x3 or x=2x3:float32")
+        raise DraftError(
+            f"--input {text}: write NAME=SIZES or NAME=SIZES:DTYPE, such as x=2x3 or x=2x3:float32; in a world also "
+            f"what it stands for, such as x=2x3:replicated"
+        )
     sizes = () if match[2] == "scalar" else tuple(map(int, match[2].split("x")))
-    return Shape(match[1], sizes, match[3] or "float64")
+    return Shape(match[1], sizes, match[3] or "float64", match[4] or "")
 
 
 def signature_of(reference: str) -> Signature:
@@ -162,9 +212,18 @@ def arguments_of(function: ast.FunctionDef) -> list[Argument]:
 
 
 def draft(
-    signature: Signature, shapes: Mapping[str, Shape], *, call: str = "", order: int = 1, comments: bool = True
+    signature: Signature,
+    shapes: Mapping[str, Shape],
+    *,
+    call: str = "",
+    order: int = 1,
+    comments: bool = True,
+    world: InWorld = InWorld(),  # noqa: B008 - it does not change
 ) -> str:
     """A spec file with one scenario for the layer.
+
+    Raises:
+        DraftError: what is said of a world cannot be understood, or there is none.
 
     `shapes` are its inputs; with none, every argument without a default is an input of `USUAL_SHAPE`. With `comments`
     the file says what can be changed.
@@ -172,10 +231,15 @@ def draft(
     name = signature.reference.rpartition(":")[2].rpartition(".")[2]
     identity = re.sub(r"[^a-z0-9]+", "-", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", name).lower()).strip("-") or "layer"
     inputs = [*shapes.values()] or [Shape(one, (), "") for one in signature.needed]
+    of_world = world.lines()
+    if not of_world and (marked := [one for one in inputs if one.ranks]):
+        option = f"--input {marked[0].name}=…:{marked[0].ranks}"
+        raise DraftError(f"{option} is for a world of ranks: say how many there are, such as --world 4")
     lines = [
         "schema: gradcheck/v1",
         "scenarios:",
         f"  - id: {identity}",
+        *of_world[:1],
         f"    layer: {{ref: {signature.reference!r}}}",
     ]
     told = [argument for argument in signature.arguments if argument.name not in {one.name for one in inputs}]
@@ -190,14 +254,16 @@ def draft(
     for one in inputs:
         sizes = USUAL_SHAPE if not one.dtype else f"[{', '.join(map(str, one.sizes))}]"
         dtype = f", dtype: {one.dtype}" if one.dtype not in ("", "float64") else ""
+        ranks = f", ranks: {one.ranks}" if one.ranks else ""
         note = "  # or values: [[…]], near: [0.0], init: uniform, stop_gradient: true" if comments else ""
-        lines.append(f"      {one.name}: {{shape: {sizes}{dtype}}}{note}")
+        lines.append(f"      {one.name}: {{shape: {sizes}{dtype}{ranks}}}{note}")
+    lines += of_world[1:]
     if order == 2:
         lines.append("    expect: {order: 2}")
     if comments:
         lines += [
             "    # expect:",
-            "    #   order: 2                       # the derivative of the gradient as well",
+            *([] if of_world else ["    #   order: 2                       # the derivative of the gradient as well"]),
             "    #   gradient: straight-through     # or zero, differs: what is not meant as the derivative",
             "    # matrix: {dtype: [float32, float64]}",
         ]

@@ -77,8 +77,8 @@ def sizes_named(input: Node) -> list[Node]:
     return [one for one in shape.items if isinstance(one.value, str) and one.value.isidentifier()] if shape else []
 
 
-def check_input(name: str, input: Node, dtypes: list[str], matrix: Node, text: SpecText) -> None:
-    """Report what is wrong with one input, whose dtype is one of `dtypes`."""
+def check_input(name: str, input: Node, dtypes: list[str], matrix: Node, text: SpecText, ranks: int = 1) -> None:
+    """Report what is wrong with one input, whose dtype is one of `dtypes`, and drawn for each of `ranks`."""
     for size in sizes_named(input):
         _check_parameter(size, matrix, text)
     values, shape = input.entries.get("values"), input.entries.get("shape")
@@ -97,7 +97,7 @@ def check_input(name: str, input: Node, dtypes: list[str], matrix: Node, text: S
         if check_numbers(values[1], "a value", text) is not None:
             _check_fit(values[1], dtypes, text)
     elif shape:
-        _check_size(name, shape[1], dtypes, matrix, text)
+        _check_size(name, shape[1], dtypes, matrix, text, ranks)
         _check_init(name, input, dtypes, text)
 
 
@@ -121,11 +121,11 @@ def _largest(size: Node, matrix: Node) -> object:
     return max(sizes, default=None) if values else size.value
 
 
-def _check_size(name: str, shape: Node, dtypes: list[str], matrix: Node, text: SpecText) -> None:
+def _check_size(name: str, shape: Node, dtypes: list[str], matrix: Node, text: SpecText, ranks: int) -> None:
     lengths = [value for item in shape.items if isinstance(value := _largest(item, matrix), int)]
     if len(lengths) != len(shape.items) or any(length < 0 for length in lengths):
         return  # the model reports it
-    count, size = prod(lengths), max(inputs.ITEM_BYTES.get(dtype, 1) for dtype in dtypes)
+    count, size = ranks * prod(lengths), max(inputs.ITEM_BYTES.get(dtype, 1) for dtype in dtypes)
     message = ""
     if count > MAX_ELEMENTS:
         message = f"input {quote(name)} has {count:,} elements, at most {MAX_ELEMENTS:,} (2**27) are allowed"

@@ -10,6 +10,7 @@ from pydantic import BeforeValidator, Discriminator, Field, Tag
 from pydantic.json_schema import SkipJsonSchema
 
 from gradcheck.spec.format import LAX, NAME, Format, Number, Numbers
+from gradcheck.spec.world import Stands
 
 DType = Literal[
     "float16", "float32", "float64", "bfloat16", "int8", "int16", "int32", "int64", "uint8", "bool",
@@ -70,6 +71,12 @@ class Input(Format):
     layout: Layout = Field(
         default="contiguous",
         description="How the elements lie in memory; the values are the same. By default that of the matrix.",
+    )
+    ranks: Stands = Field(
+        default="split",
+        description="In a world, what it stands for: split (each rank has values of its own: the shape is that of one "
+        "rank, values have a first axis of ranks), replicated (the same on all ranks, with one complete gradient) or "
+        "partial (the same on all ranks, whose gradients add up to the derivative).",
     )
     dtype_written: SkipJsonSchema[bool] = False
     """Set by the reader: the input names its dtype itself, so that a matrix does not change it."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
-from gradcheck.spec import expectations, inputs, model
+from gradcheck.spec import expectations, inputs, model, world
 from gradcheck.spec.diagnostic import did_you_mean, listing, quote
 from gradcheck.spec.operations import OPERATIONS
 from gradcheck.spec.text import SpecText
@@ -23,6 +23,7 @@ KINDS: dict[str, tuple[type[BaseModel], str]] = {
     "scenarios": (model.Scenario, "a scenario"),
     "cases": (model.Scenario, "a scenario"),
     "inputs": (inputs.Input, "an input"),
+    "outputs": (world.Output, "an output"),
     "backends": (expectations.BackendExpectation, "a backend's expectations"),
     "values": (expectations.Tolerance, "an expected value"),
     "defaults": (model.Defaults, "defaults"),
@@ -70,6 +71,7 @@ _PATTERNS = {
 }
 _UNIONS = {
     "layer": ("Python source, a layer's name, {ref: …} or {op: …}", "write 'layer: |' and the code on the lines below"),
+    "outputs": ("{ranks: …}, or a list of these", "write {ranks: replicated}, or {ranks: split}"),
     "message": ("text or {re: …}", "put the text that the message must contain in quotes"),
 }
 _SPELLED = {"yes": "true", "on": "true", "true": "true", "no": "false", "off": "false", "false": "false"}
@@ -92,7 +94,7 @@ def report_errors(errors: Sequence[ErrorDetails], root: Node, text: SpecText) ->
             member = error["loc"][-2] if len(error["loc"]) > 1 else ""
             report_unknown_key(node, key, [member] if member in ("(ref)", "(op)") else path[:-1], text, renamed)
         elif error["loc"][-1] == "[key]" and error["type"] == "literal_error":
-            what = "backend" if "backends" in path else "key"
+            what = "backend" if "backends" in path else "axis" if "world" in path else "key"
             _report_choice(key or node, what, error, text)
         else:
             _report_value(key if key and error["loc"][-1] == "[key]" else node, path, error, text)
@@ -142,6 +144,8 @@ def _kind(path: list[str | int]) -> tuple[type[BaseModel], str]:
     """Model and noun of the mapping at `path`."""
     if len(path) > 2 and path[-3] == "backends" and isinstance(path[-1], int):
         return KINDS["backends"]
+    if path[-2:-1] == ["outputs"]:
+        return KINDS["outputs"]
     if len(path) > 1 and path[-2] in NAMED:
         return KINDS[str(path[-2])]
     return KINDS.get(str(path[-1]) if path else "", KINDS[""])

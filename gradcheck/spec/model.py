@@ -7,6 +7,7 @@ strict: no text passes for a number, no number for a boolean. What takes more th
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, ConfigDict, Discriminator, Field, Tag
@@ -16,9 +17,10 @@ from typing_extensions import TypeAliasType
 
 from gradcheck.spec.expectations import BackendExpectation, Backends, Expect
 from gradcheck.spec.format import KEBAB, LAX, NAME, Format, TagName
-from gradcheck.spec.inputs import DType, InputEntry
+from gradcheck.spec.inputs import DType, Input, InputEntry
 from gradcheck.spec.operations import OPERATIONS
 from gradcheck.spec.versions import within
+from gradcheck.spec.world import Outputs, OutputStands, Random, World, size_of
 
 Seed = Annotated[int, Field(ge=0, lt=2**32)]
 Timeout = Annotated[float, Field(gt=0, le=3600)]
@@ -116,6 +118,10 @@ class _Keys(Format):
     tags: Annotated[tuple[TagName, ...], LAX] = Field(
         default=(), description="Words to select by; added to the defaults'."
     )
+    world: World | None = Field(
+        default=None,
+        description="How many ranks the layer runs on: a number, or ranks along fleet's axes, such as {mp: 2, dp: 2}.",
+    )
     layer: Layer | None = Field(
         default=None,
         description="The layer: Python source of a PyLayer class, or of forward_fn and backward_fn for static_pylayer; "
@@ -128,6 +134,14 @@ class _Keys(Format):
     inputs: dict[str, InputEntry] = Field(
         default={}, description="Name → tensor that the layer is applied to; a list is its shape alone."
     )
+    outputs: Outputs | None = Field(
+        default=None,
+        description="In a world, what the outputs stand for: {ranks: split} (which they are if nothing is said) or "
+        "{ranks: replicated} for all of them, or a list with one for each.",
+    )
+    random: Random = Field(
+        default="by-rank", description="In a world, whether each rank draws its own random numbers, or all the same."
+    )
     call: str | None = Field(
         default=None,
         description="Python expression that applies the layer; by default its only PyLayer class's apply with all "
@@ -136,7 +150,8 @@ class _Keys(Format):
     matrix: Matrix = Field(
         default={},
         description="Parameter → its values, such as dtype: [float32, float64]; one case per combination. dtype and "
-        "layout are those of all inputs that name none; others are sizes in shapes, or names in the code.",
+        "layout are those of all inputs that name none, world is the number of ranks; others are sizes in shapes, or "
+        "names in the code.",
     )
     expect: Expect = Field(default_factory=Expect, description="What must hold.")
     backends: Backends = Field(default={}, description="What is different on a backend.")
@@ -193,6 +208,26 @@ class Scenario(_Keys):
                 return self.positions[key][0]
             key = key.rpartition(".")[0]
         return self.line
+
+    def world_at(self, parameters: Mapping[str, Any]) -> World | None:
+        """The world that the layer runs in at a point of the matrix; None for none."""
+        world: World | None = parameters.get("world", self.world)
+        return world
+
+    def input_at(self, name: str, parameters: Mapping[str, Any]) -> Input:
+        """An input at a point of the matrix. One that is split has a leading axis of the world's ranks."""
+        input, world = self.inputs[name].at(parameters), self.world_at(parameters)
+        if world is None or input.ranks != "split" or input.shape is None:
+            return input
+        return input.model_copy(update={"shape": (size_of(world), *input.shape)})
+
+    @property
+    def output_stands(self) -> tuple[OutputStands, ...]:
+        """What the outputs stand for in a world: one word for all, or one for each."""
+        outputs = self.outputs
+        if outputs is None:
+            return ("split",)
+        return tuple(one.ranks for one in (outputs if isinstance(outputs, tuple) else (outputs,)))
 
     def entries_of(self, backend: str) -> tuple[BackendExpectation, ...]:
         """All that is different on the versions of `backend`."""

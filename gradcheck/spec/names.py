@@ -128,7 +128,7 @@ def check_parameters(scenario: Node, code: Words, text: SpecText) -> None:
             or any(value.kind == "unreadable" for value in values.items)
             or not values.items
         )
-        if reported or scenario.incomplete or name in ("dtype", "layout") or name in sized:
+        if reported or scenario.incomplete or name in ("dtype", "layout", "world") or name in sized:
             continue
         names = code()
         if names is not None and name not in names:

@@ -15,10 +15,11 @@ from gradcheck.spec.tree import Node, copy, describe
 
 # Keys whose mappings are merged name by name; any other key replaces the inherited one.
 _MERGED = frozenset({"inputs", "expect", "backends", "matrix", "calls"})
+_OF_WORLDS = {"world", "outputs", "random"}
 # A key of one's own -> inherited keys that it rules out, and which therefore fall away.
 _REPLACES = {
     "layer": {"script"},
-    "script": {"layer", "call", "inputs"},
+    "script": {"layer", "call", "inputs", *_OF_WORLDS},
     "raises": {"gradient", "differs", "grads", "cotangent", "order"},
     "gradient": {"raises", "differs"},
     "differs": {"raises", "gradient"},
@@ -33,7 +34,7 @@ _REPLACES = {
     "values": {"shape", "init", "low", "high", "near"},
 }
 # A program that is a case of a scenario runs behind the scenario's layer.
-_REPLACES_IN_CASE = {**_REPLACES, "script": {"call", "inputs"}, "layer": set[str]()}
+_REPLACES_IN_CASE = {**_REPLACES, "script": {"call", "inputs", *_OF_WORLDS}, "layer": set[str]()}
 _OWN = ("id", "extends", "cases")
 _LAYER_NAME = re.compile(r"[\w.-]+")
 _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")

@@ -28,6 +28,8 @@ from gradcheck.spec.pattern import check_pattern
 from gradcheck.spec.subject import check_subject
 from gradcheck.spec.text import SpecText
 from gradcheck.spec.tree import Node, describe
+from gradcheck.spec.world import MOST_RANKS
+from gradcheck.spec.world_rules import check_world, is_size, ranks_of
 
 MAX_COMBINATIONS = 256
 
@@ -135,8 +137,10 @@ def _check_scenario(scenario: Node, defaults: Node, text: SpecText) -> None:
     for name, (key, input) in scenario.mapping("inputs").entries.items():
         check_name(key, "an input", text)
         if input.kind == "mapping":
-            check_input(name, input, _dtypes(scenario, input, defaults), scenario.mapping("matrix"), text)
-            shapes[name] = input_shape(input)
+            ranks = ranks_of(scenario, input)
+            dtypes, matrix = _dtypes(scenario, input, defaults), scenario.mapping("matrix")
+            check_input(name, input, dtypes, matrix, text, max(ranks, default=1))
+            shapes[name] = _whole_shape(input, ranks)
     for name, (_, values) in scenario.mapping("matrix").entries.items():
         _check_matrix_values(name, values, text)
     _check_matrix(scenario, text)
@@ -144,6 +148,7 @@ def _check_scenario(scenario: Node, defaults: Node, text: SpecText) -> None:
         if tag.value in _OPERATORS:
             help = "choose another word: 'and', 'or' and 'not' join tags in a selection"
             text.report(tag.line, tag.column, tag.width, f"{quote(tag.text)} cannot be a tag", help)
+    check_world(scenario, text)
     check_backends(scenario, text)
     check_citations(scenario, text)
     code = cache(partial(words_of, scenario, text))  # few scenarios have use for them
@@ -154,6 +159,14 @@ def _check_scenario(scenario: Node, defaults: Node, text: SpecText) -> None:
             _check_expect(expect, scenario, shapes, differentiable, text)
             for section in ("raises", "warns"):
                 check_exception(expect, section, code, text)
+
+
+def _whole_shape(input: Node, ranks: list[int]) -> tuple[int, ...] | None:
+    """The shape of an input and its gradient, those of all `ranks` together; None where it is not one."""
+    shape = input_shape(input)
+    if shape is None or not ranks or "values" in input.entries:
+        return shape
+    return (ranks[0], *shape) if len(ranks) == 1 else None
 
 
 def _check_program(scenario: Node, text: SpecText) -> None:
@@ -207,6 +220,9 @@ def _check_matrix_values(name: str, values: Node, text: SpecText) -> None:
         elif (known := _OF_ALL_INPUTS.get(name)) and value not in known:
             message = f"unknown {name} {quote(item.text)}"
             help = text.suggest(item.text, list(known)) or f"write {listing(known)}"
+        elif name == "world" and not is_size(item):
+            message = f"matrix: {quote(item.text)} is no number of ranks"
+            help = f"write whole numbers from 1 to {MOST_RANKS}; axes, as {{mp: 2}}, are for 'world' itself"
         elif not _CASE_NAME_PART.fullmatch(str(value)):
             message = f"matrix: {quote(item.text)} cannot be part of a case's name"
             help = "use letters, digits, '.', '_', '+' and '-' only"

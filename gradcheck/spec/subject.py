@@ -20,6 +20,7 @@ from gradcheck.spec.operations import OPERATIONS
 from gradcheck.spec.python import nodes
 from gradcheck.spec.text import SpecText
 from gradcheck.spec.tree import Node
+from gradcheck.spec.world_rules import world_key
 
 Place = tuple[int, int, int]
 """Line, column and width."""
@@ -197,7 +198,7 @@ def output_shape(subject: Subject) -> tuple[int, ...] | None:
         numbers = out.get("value") if out.kind == "mapping" else out
         return None if numbers is None else shape_of(numbers)
     name = subject.scenario.entries["layer"][1].string("op")
-    if name not in OPERATIONS or subject.call is not None:
+    if name not in OPERATIONS or subject.call is not None or world_key(subject.scenario) is not None:
         return None
     shapes = [input_shape(value) for _, value in subject.inputs.values()]
     whole = [shape for shape in shapes if shape is not None]

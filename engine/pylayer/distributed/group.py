@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from pylayer.distributed import call
 from pylayer.distributed.rank import current
@@ -24,6 +24,9 @@ class Group:
         id: a number, the same on all ranks that made their groups in the same order.
         ranks: the members, counted in the world.
     """
+
+    collectives: ClassVar[Any]
+    """Makes `process_group`; `pylayer.distributed.process_group`, which needs groups, sets it."""
 
     def __init__(
         self, rank_in_group: int, id: int, ranks: Sequence[int], pg: Any = None, name: str | None = None
@@ -45,9 +48,7 @@ class Group:
     def process_group(self) -> Any:
         """The same collectives by the names of Paddle's process groups."""
         if self._pg is None:
-            from pylayer.distributed.process_group import ProcessGroup
-
-            self._pg = ProcessGroup(self)
+            self._pg = self.collectives(self)
         return self._pg
 
     @property

@@ -114,3 +114,6 @@ class ProcessGroup:
 
     def _end_coalescing(self, tasks: Any = None) -> None:
         """There is nothing left to send."""
+
+
+Group.collectives = ProcessGroup

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pylayer.distributed.call import Call, DeadlockError, snapshot
 from pylayer.distributed.meeting import Meeting
@@ -11,13 +11,9 @@ from pylayer.ops.inplace import set_value
 from pylayer.ops.joining import concat, stack
 from pylayer.tensor import Tensor
 
-if TYPE_CHECKING:
-    from pylayer.distributed.group import Group
-    from pylayer.distributed.world import World
-
 
 class Rank:
-    """One of `size` ranks.
+    """One of `size` ranks, which knows its `World`, if there is one.
 
     Raises, where it waits:
         CommunicationError: the calls do not fit, or nobody answers.
@@ -26,10 +22,10 @@ class Rank:
     tensor_type: type = Tensor
     """What it exchanges."""
 
-    def __init__(self, number: int, size: int, meeting: Meeting, world: World | None = None) -> None:
+    def __init__(self, number: int, size: int, meeting: Meeting, world: Any = None) -> None:
         self.number, self.size, self.meeting, self.world = number, size, meeting, world
-        self.groups: list[Group] = []
-        """Those made so far, by their ids; the first is that of all."""
+        self.groups: list[Any] = []
+        """The groups made so far, by their ids; the first is that of all."""
         self.topology: Any = None
         """What ``fleet.init`` made."""
         self.unwaited: list[Any] = []
@@ -46,7 +42,6 @@ class Rank:
         if not call.done and self.world is None:
             raise DeadlockError(f"there is one rank, which waits for others: {call}", [0])
         while not call.done:
-            assert self.world is not None
             self.world.wait(self, call)
         if call.error is not None:
             raise call.error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pylayer.compatibility import yes as _yes
+from pylayer.distributed import process_group as _process_group  # noqa: F401 - groups have it
 from pylayer.paddle._names import exported, missing
 from pylayer.paddle.distributed import collective as collective
 from pylayer.paddle.distributed import communication as communication

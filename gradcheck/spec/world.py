@@ -1,0 +1,66 @@
+"""The world that a layer runs in: how many ranks there are, and what its Tensors stand for on them."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Annotated, Literal
+
+from pydantic import Discriminator, Field, Tag
+from typing_extensions import TypeAliasType
+
+from gradcheck.spec.format import LAX, Format
+
+Axis = Literal["dp", "pp", "sharding", "sep", "mp"]
+"""The axes of fleet's topology."""
+Stands = Literal["split", "replicated", "partial"]
+"""What an input stands for; an output is never partial."""
+OutputStands = Literal["split", "replicated"]
+Random = Literal["by-rank", "same"]
+"""Whether each rank draws random numbers of its own."""
+
+MOST_RANKS = 64
+"""Ranks of one world: they share a process, or are one each."""
+
+Ranks = Annotated[int, Field(ge=1, le=MOST_RANKS)]
+
+
+def _world_kind(value: object) -> str:
+    return "(axes)" if isinstance(value, dict) else "(ranks)"
+
+
+World = TypeAliasType(
+    "World",
+    Annotated[
+        Annotated[Ranks, Tag("(ranks)")] | Annotated[dict[Axis, Ranks], Tag("(axes)"), Field(min_length=1)],
+        Discriminator(_world_kind),
+    ],
+)
+"""A number of ranks, or of ranks along axes."""
+
+
+class Output(Format):
+    """An output of a layer in a world."""
+
+    ranks: OutputStands = Field(
+        description="What it stands for: split (every rank's values count in the loss) or replicated (all ranks have "
+        "the same values, which count once)."
+    )
+
+
+# `world_rules` checks that there is one: pydantic counts only those without mistakes.
+def _outputs_kind(value: object) -> str | None:
+    if isinstance(value, (list, tuple)):
+        return "(outputs)"
+    return "(output)" if isinstance(value, (dict, Output)) else None
+
+
+Several = Annotated[tuple[Output, ...], LAX, Field(json_schema_extra={"minItems": 1})]
+Outputs = Annotated[
+    Annotated[Output, Tag("(output)")] | Annotated[Several, Tag("(outputs)")], Discriminator(_outputs_kind)
+]
+"""What all outputs are, or each of them."""
+
+
+def size_of(world: int | dict[Axis, int]) -> int:
+    """The number of ranks."""
+    return world if isinstance(world, int) else prod(world.values())

@@ -1,0 +1,295 @@
+"""Layers on every rank of a world: the verdict by what Tensors are declared to stand for, and the names of entries."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from textwrap import indent
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gradcheck
+from gradcheck.backends.bundled import BundledBackend
+from gradcheck.case import execute as module
+from gradcheck.case.execute import execute
+from gradcheck.checked import CheckResult
+from gradcheck.result import Result, Status
+from gradcheck.run.plan import plan
+from gradcheck.spec.read import read
+
+paddle: Any = BundledBackend("numpy", "cpu", install=False).paddle
+dist = paddle.distributed
+PyLayer: Any = paddle.autograd.PyLayer
+N = 4
+draw = np.random.default_rng(0).standard_normal
+
+
+# --------------------------------------------------------------------------- what layers are made of
+def summed(x: Any) -> Any:
+    y = x.clone()
+    dist.all_reduce(y)
+    return y
+
+
+def gathered(x: Any) -> Any:
+    parts: list[Any] = []
+    dist.all_gather(parts, x)
+    return paddle.concat(parts, 0)
+
+
+def own_part(x: Any) -> Any:
+    return paddle.split(x, dist.get_world_size(), 0)[dist.get_rank()]
+
+
+def summed_part(x: Any) -> Any:
+    y = paddle.empty([x.shape[0] // dist.get_world_size(), *x.shape[1:]], x.dtype)
+    dist.reduce_scatter(y, x)
+    return y
+
+
+def exchanged(x: Any) -> Any:
+    y = paddle.empty_like(x)
+    dist.alltoall_single(y, x)
+    return y
+
+
+def same(x: Any) -> Any:
+    return x.clone()
+
+
+def layer(forward: Any, backward: Any) -> Any:
+    class Layer(PyLayer):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            return forward(x)
+
+        @staticmethod
+        def backward(ctx: Any, dy: Any) -> Any:
+            return backward(dy)
+
+    return Layer
+
+
+def check(forward: Any, backward: Any, stands: str, outputs: str, size: int = N) -> CheckResult:
+    rows = 3 * size
+    x = draw((rows, 2) if stands != "split" else (size, rows, 2))
+    argument = x if stands == "split" else getattr(gradcheck, stands)(x)
+    return gradcheck.check(layer(forward, backward), argument, world=size, outputs=outputs)
+
+
+RIGHT = [
+    (same, summed, "replicated", "split"),
+    (summed, same, "split", "replicated"),
+    (gathered, own_part, "split", "replicated"),
+    (gathered, summed_part, "split", "split"),
+    (summed_part, gathered, "split", "split"),
+    (own_part, gathered, "replicated", "split"),
+    (exchanged, exchanged, "split", "split"),
+    (summed, summed, "split", "split"),
+    (same, same, "split", "split"),
+    (same, same, "partial", "split"),
+    (same, same, "replicated", "replicated"),
+]
+
+
+def called(one: tuple[Any, Any, str, str]) -> str:
+    return f"{one[0].__name__}, {one[1].__name__}: {one[2]} to {one[3]}"
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+@pytest.mark.parametrize("one", RIGHT, ids=called)
+def test_a_pair_of_collectives_is_right_under_its_declaration(one: tuple[Any, Any, str, str], size: int) -> None:
+    assert check(*one, size=size).verdict is Status.PASS
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        (same, same, "replicated", "split"),  # each rank has its part of the sum
+        (same, summed, "partial", "split"),  # the trainer sums once more
+        (summed, summed, "split", "replicated"),
+        (summed, same, "split", "split"),
+        (gathered, own_part, "split", "split"),
+        (gathered, summed_part, "split", "replicated"),
+        (exchanged, same, "split", "split"),
+        (same, summed, "replicated", "replicated"),
+    ],
+    ids=called,
+)
+def test_the_same_code_is_wrong_under_another_declaration(one: tuple[Any, Any, str, str]) -> None:
+    assert check(*one).verdict is Status.FAIL
+
+
+# --------------------------------------------------------------------------- how it is told
+def test_entries_are_named_with_their_ranks() -> None:
+    """Rank 2 takes what rank 0 has; where it is wrong there is one entry of each."""
+
+    def onwards(x: Any) -> Any:
+        y = x.clone()
+        dist.broadcast(y, src=0)
+        return y if dist.get_rank() == 2 else x.clone()
+
+    def nothing(dy: Any) -> Any:
+        return paddle.zeros_like(dy) if dist.get_rank() == 2 else dy.clone()
+
+    found = gradcheck.check(layer(onwards, nothing), draw((3, 2, 2)), world=3)
+    assert found.verdict is Status.FAIL
+    named = {(w.output, w.output_index, w.input, w.index) for w in found.wrong}
+    assert named == {("out[rank 2]", (i, j), "x[rank 0]", (i, j)) for i in (0, 1) for j in (0, 1)}
+    assert "d out[rank 2][0,1] / d x[rank 0][0,1]" in str(found)
+
+
+def test_a_replicated_tensor_has_no_rank_in_its_name() -> None:
+    found = check(same, same, "replicated", "split")
+    assert {w.input for w in found.wrong} == {"x"}
+    assert {w.output for w in found.wrong} <= {f"out[rank {r}]" for r in range(N)}
+
+
+def test_outputs_of_different_shapes_are_named_as_any_other() -> None:
+    """Rank r gives its first r + 1 elements; backward forgets the last of rank 2."""
+
+    def first(x: Any) -> Any:
+        return x[: dist.get_rank() + 1] * 1
+
+    def backward(dy: Any) -> Any:
+        rest = paddle.zeros([3 - dy.shape[0]], dy.dtype)
+        dx = paddle.concat([dy, rest])
+        return dx * paddle.to_tensor([1.0, 1.0, 0.0], dtype="float64") if dist.get_rank() == 2 else dx
+
+    def right(dy: Any) -> Any:
+        return paddle.concat([dy, paddle.zeros([3 - dy.shape[0]], dy.dtype)])
+
+    found = gradcheck.check(layer(first, backward), draw((3, 3)), world=3)
+    assert {(w.output, w.output_index, w.input, w.index) for w in found.wrong} == {
+        ("out[rank 2]", (2,), "x[rank 2]", (2,))
+    }
+    assert gradcheck.check(layer(first, right), draw((3, 3)), world=3).verdict is Status.PASS
+
+
+def test_a_replicated_output_that_differs_between_ranks_is_a_broken_contract() -> None:
+    found = check(lambda x: x * (dist.get_rank() + 1), same, "replicated", "replicated")
+    assert [d.code for d in found.diagnosis] == ["GC161"]
+    assert "rank 0 has" in found.diagnosis[0].text
+
+
+def test_gradients_of_a_replicated_input_that_differ_are_a_broken_contract() -> None:
+    found = check(same, same, "replicated", "split")
+    assert [d.code for d in found.diagnosis] == ["GC162", "GC152"]
+
+
+def test_a_mean_of_gradients_where_a_sum_is_right_is_named() -> None:
+    found = check(same, lambda dy: summed(dy) / N, "replicated", "split")
+    assert [d.code for d in found.diagnosis] == ["GC151"]
+
+
+# --------------------------------------------------------------------------- random numbers
+def test_each_rank_draws_its_own_random_numbers_unless_all_draw_the_same() -> None:
+    drawn: dict[str, list[Any]] = {"by-rank": [], "same": []}
+    for random, found in drawn.items():
+
+        def forward(x: Any, found: list[Any] = found) -> Any:
+            if len(found) < 3:
+                found.append(paddle.rand([8]).numpy())
+            return x.clone()
+
+        gradcheck.check(layer(forward, same), draw((3, 2)), world=3, random=random)
+    a, b, c = drawn["by-rank"]
+    assert not ((a == b) | (a == c) | (b == c)).any()
+    a, b, c = drawn["same"]
+    assert ((a == b) & (a == c)).all()
+
+
+# --------------------------------------------------------------------------- from a file
+SOURCE = """\
+import paddle.distributed as dist
+seen = []
+class Sum(PyLayer):
+    @staticmethod
+    def forward(ctx, x, b):
+        assert not seen or seen[0] == dist.get_rank()
+        seen.append(dist.get_rank())
+        y = x.clone()
+        dist.all_reduce(y)
+        return y + b
+    @staticmethod
+    def backward(ctx, dy):
+        return dy.clone(), dy.clone()
+"""
+KEYS = """\
+inputs: {x: {values: [[1.0, 2.0], [3.0, 5.0]]}, b: {values: [0.5, 0.5], ranks: replicated}}
+outputs: {ranks: replicated}
+"""
+
+
+@pytest.fixture
+def run(tmp_path: Path, process_as_before: None) -> Any:
+    def result(keys: str, source: str = SOURCE) -> Result:
+        file = tmp_path / "t.grad.yaml"
+        head = "schema: gradcheck/v1\nscenarios:\n  - id: one\n"
+        file.write_text(head + indent(f"layer: |\n{indent(source, '  ')}\n{keys}", " " * 4))
+        return execute(plan([read(file)], ["numpy"])[0])
+
+    return result
+
+
+class TestAScenario:
+    def test_each_rank_runs_the_source_in_a_namespace_of_its_own(self, run: Any) -> None:
+        found = run("world: 2\n" + KEYS)
+        assert (found.status, found.message) == (Status.PASS, "")
+
+    def test_the_documented_run_leaves_the_output_and_gradients_of_the_world(self, run: Any) -> None:
+        values = (
+            "expect:\n  gradient: matches\n  values: {out: [4.5, 7.5], x.grad: [[1, 1], [1, 1]], b.grad: [1, 1]}\n"
+            "  grads: {x: [[1, 1], [1, 1]], b: [1, 1]}\n  calls: {forward: 2, backward: 2}\n"
+        )
+        found = run("world: 2\n" + KEYS + values)
+        assert (found.status, found.message) == (Status.PASS, "")
+
+    def test_split_outputs_are_stacked_along_an_axis_of_ranks(self, run: Any) -> None:
+        keys = KEYS.replace("outputs: {ranks: replicated}\n", "")
+        wanted = "expect: {gradient: differs, values: {out: [[4.5, 7.5], [4.5, 7.5]], out.shape: [2, 2]}}"
+        found = run("world: 2\n" + keys + wanted)
+        assert (found.status, found.message) == (Status.PASS, "")
+
+    def test_the_cotangent_of_the_documented_run_is_that_of_the_world(self, run: Any) -> None:
+        keys = KEYS + "expect: {grads: {b: [2, 3]}, cotangent: [2.0, 3.0], gradient: matches}\n"
+        assert run("world: 2\n" + keys).status is Status.PASS
+
+    def test_a_world_along_axes_has_its_topology(self, run: Any) -> None:
+        source = SOURCE.replace(
+            "y = x.clone()\n", "y = x.clone()\n        hcg = dist.fleet.get_hybrid_communicate_group()\n"
+        ).replace("dist.all_reduce(y)", "dist.all_reduce(y, group=hcg.get_model_parallel_group())")
+        keys = "inputs: {x: [2], b: {shape: [2], ranks: replicated}}\n"
+        whole = run("world: {mp: 2}\noutputs: {ranks: replicated}\n" + keys, source)
+        assert (whole.status, whole.message) == (Status.PASS, "")
+        apart = run("world: {mp: 2, dp: 2}\noutputs: {ranks: replicated}\n" + keys, source)
+        assert apart.gradient.diagnosis[0].code == "GC161"  # each pair has a sum of its own
+
+    def test_the_layout_is_that_of_each_rank_s_input(self, run: Any) -> None:
+        source = SOURCE.replace("seen.append", "assert seen or not x.is_contiguous()\n        seen.append")
+        keys = KEYS.replace("values: [[1.0, 2.0], [3.0, 5.0]]", "shape: [2, 3], layout: transposed").replace(
+            "values: [0.5, 0.5]", "shape: [2, 3]"
+        )
+        assert run("world: 2\n" + keys, source).status is Status.PASS
+
+    def test_more_words_than_outputs_are_an_error_that_says_so(self, run: Any) -> None:
+        keys = KEYS.replace("{ranks: replicated}\n", "[{ranks: split}, {ranks: split}]\n")
+        found = run("world: 2\n" + keys)
+        assert found.status is Status.ERROR
+        assert "outputs says what 2 Tensors stand for, but the layer returns 1" in found.message
+
+    def test_a_backend_without_ranks_is_unsupported(self, run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+        class WithoutRanks:
+            paddle = paddle
+
+        monkeypatch.setattr(module, "load", lambda name: WithoutRanks())
+        found = run("world: 2\n" + KEYS)
+        assert (found.status, found.message) == (Status.UNSUPPORTED, "layers of many ranks do not run on numpy")
+
+    def test_the_run_s_second_order_leaves_it_alone(self, tmp_path: Path, process_as_before: None) -> None:
+        file = tmp_path / "t.grad.yaml"
+        file.write_text(
+            "schema: gradcheck/v1\nscenarios:\n  - id: one\n    world: 2\n    layer: {op: tanh}\n    inputs: {x: [2]}\n"
+        )
+        assert execute(plan([read(file)], ["numpy"], order=2)[0]).status is Status.PASS
