@@ -25,6 +25,7 @@ import numpy as np
 from gradcheck.backends.base import Backend
 from gradcheck.backends.paddle_kernels import kernels, legacy_kernels
 from pylayer.distributed import communication, group, rank, topology
+from pylayer.distributed import process_group as process_group  # groups have it
 from pylayer.distributed.call import Call, CommunicationError
 from pylayer.distributed.meeting import Meeting
 from pylayer.distributed.rank import Rank
@@ -259,11 +260,10 @@ def attempt(function: Callable[[], Any]) -> tuple[str, Any, Any]:
 
 
 def sendable(error: BaseException) -> BaseException:
-    """An error that survives being sent, with the place that raised it."""
-    if not isinstance(error, CommunicationError):
-        steps = [step for step in traceback.extract_tb(error.__traceback__) if "/paddle/" not in step.filename]
-        if steps:
-            error.add_note(f"raised in {steps[-1].filename}:{steps[-1].lineno}")
+    """An error that survives being sent, with the frames that it passed through as `frames_of_rank`."""
+    frames = [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)]
+    with suppress(Exception):  # it may take no attributes
+        error.frames_of_rank = frames  # type: ignore[attr-defined]
     try:
         again = pickle.loads(pickle.dumps(error))
         assert type(again) is type(error)
@@ -271,6 +271,7 @@ def sendable(error: BaseException) -> BaseException:
         said = RuntimeError(f"{type(error).__name__}: {error}")
         for note in getattr(error, "__notes__", ()):
             said.add_note(note)
+        said.frames_of_rank = frames  # type: ignore[attr-defined]
         return said
     return error
 

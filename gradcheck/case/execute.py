@@ -6,12 +6,14 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gradcheck.backends.base import Backend, load
+from gradcheck.case.arguments import libraries_of
 from gradcheck.case.compare import difference, message_matches
 from gradcheck.case.expectation import Expectation, as_expected
 from gradcheck.case.finding import Finding, judge
@@ -30,12 +32,14 @@ from gradcheck.case.no_gradient import refused
 from gradcheck.case.places import told
 from gradcheck.case.settings import settings_of_its_own
 from gradcheck.case.static_layer import StaticLayer
-from gradcheck.case.twin import speaking_for
+from gradcheck.case.twin import NoTwin, speaking_for
 from gradcheck.case.verdict import Settings
 from gradcheck.case.world_layer import WorldLayer
 from gradcheck.foreign import described, text_of
+from gradcheck.reference import import_reference
 from gradcheck.result import GradientSummary, Result, Status, Value
 from gradcheck.spec.code import is_static
+from gradcheck.spec.model import LayerRef
 from gradcheck.values import value_of
 
 if TYPE_CHECKING:
@@ -153,7 +157,16 @@ class Run:
         return kind(self.case, backend, namespace)
 
     def made_on(self, engine: Backend) -> Layer:
-        """The scenario's layer once more, on another backend."""
+        """The scenario's layer once more, on another backend.
+
+        Raises:
+            NoTwin: it is Paddle's own: run by ranks that take turns, it leaves grad mode in a state of another one's.
+        """
+        layer = self.scenario.layer
+        if self.in_world and isinstance(layer, LayerRef):
+            target = import_reference(layer.ref, Path(self.scenario.path).parent)
+            if "paddle" in libraries_of(target):
+                raise NoTwin(layer.ref)
         return self.made(engine, {**new_namespace(engine.paddle), **self.case.parameters})
 
     # ----------------------------------------------------------------- the documented run

@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeVar
 
@@ -172,6 +172,8 @@ class WorldCall:
         make = leaf or (lambda name, array, stop: backend.leaf(array, stop))
         self.numbers = itertools.count()
         self.dropped: list[int] = []
+        self.raised: Exception | None = None
+        """What the last backward raised."""
         self.broken: dict[tuple[str, str], Diagnosis] = {}
         """The contracts that ranks were seen to break, by code and name."""
         self.places: dict[str, list[tuple[int, ...]]] = {}
@@ -249,9 +251,24 @@ class WorldCall:
 
             @staticmethod
             def backward(ctx: Any, *cotangents: Tensor | None) -> tuple[Tensor | None, ...]:
-                return tuple(world.backward(ctx.kept, ctx.names, cotangents))
+                try:
+                    return tuple(world.backward(ctx.kept, ctx.names, cotangents))
+                except Exception as error:
+                    world.raised = error
+                    raise
 
         return World
+
+    @contextmanager
+    def own_errors(self) -> Iterator[None]:
+        """A block that raises what a backward of the world raises, of which Paddle keeps the text alone."""
+        self.raised = None
+        try:
+            yield
+        except Exception as error:
+            if self.raised is None or self.raised is error:
+                raise
+            raise self.raised.with_traceback(error.__traceback__) from None
 
     def each(self, method: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
         """What a method of `OnRank` gives on each rank."""
@@ -408,6 +425,10 @@ class WorldFunction(TensorFunction):
         super().__init__(backend, call, arrays, dtypes, stopped)
         self.world = call
         self.sources = [source]
+
+    def grad(self, *given: Any, **options: Any) -> list[Tensor | None]:
+        with self.world.own_errors():
+            return super().grad(*given, **options)
 
     def told(self, summary: GradientSummary) -> GradientSummary:
         return told_of(self, self.world, summary)

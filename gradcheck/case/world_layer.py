@@ -55,6 +55,14 @@ class WorldLayer(Layer):
             return super().tensor(name, array, None, stop_gradient)
         return self.backend.leaf(array, stop_gradient)
 
+    def documented(self, cotangent: Any) -> dict[str, Tensor | None]:
+        with self.world.own_errors():
+            return super().documented(cotangent)
+
+    def grad(self, *given: Any, **options: Any) -> list[Tensor | None]:
+        with self.world.own_errors():
+            return super().grad(*given, **options)
+
     def told(self, summary: GradientSummary) -> GradientSummary:
         return told_of(self, self.world, summary)
 
