@@ -15,14 +15,17 @@ import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from inspect import signature
 from multiprocessing.connection import Connection, Pipe, wait
 from types import ModuleType
 from typing import Any, NoReturn
 
 import numpy as np
 
-from gradcheck.backends.base import Backend, Tensor
+from gradcheck.backends.base import Backend
+from gradcheck.backends.paddle_kernels import kernels, legacy_kernels
 from pylayer.distributed import communication, group, rank, topology
+from pylayer.distributed import process_group as process_group  # groups have it
 from pylayer.distributed.call import Call, CommunicationError
 from pylayer.distributed.meeting import Meeting
 from pylayer.distributed.rank import Rank
@@ -273,11 +276,10 @@ def attempt(here: RankOfProcess, function: Callable[[], Any]) -> tuple[str, Any,
 
 
 def sendable(error: BaseException) -> BaseException:
-    """An error that survives being sent, with the place that raised it."""
-    if not isinstance(error, CommunicationError):
-        steps = [step for step in traceback.extract_tb(error.__traceback__) if "/paddle/" not in step.filename]
-        if steps:
-            error.add_note(f"raised in {steps[-1].filename}:{steps[-1].lineno}")
+    """An error that survives being sent, with the frames that it passed through as `frames_of_rank`."""
+    frames = [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)]
+    with suppress(Exception):  # it may take no attributes
+        error.frames_of_rank = frames  # type: ignore[attr-defined]
     try:
         again = pickle.loads(pickle.dumps(error))
         assert type(again) is type(error)
@@ -285,6 +287,7 @@ def sendable(error: BaseException) -> BaseException:
         said = RuntimeError(f"{type(error).__name__}: {error}")
         for note in getattr(error, "__notes__", ()):
             said.add_note(note)
+        said.frames_of_rank = frames  # type: ignore[attr-defined]
         return said
     return error
 
@@ -296,32 +299,6 @@ FUNCTIONS = (
 )
 GROUPS = "Group ParallelEnv destroy_process_group get_group get_rank get_world_size init_parallel_env is_initialized"
 LAYOUT = "CommunicateTopology DistributedStrategy HybridCommunicateGroup get_hybrid_communicate_group init"
-
-
-def kernels(paddle: ModuleType) -> dict[str, Callable[..., Any]]:
-    """Those of Paddle's operators that communicate, by their names in ``paddle._C_ops``."""
-
-    def gathered(tensor: Tensor, of: group.Group | None) -> Tensor:
-        parts: list[Tensor] = []
-        communication.all_gather(parts, tensor, of)
-        return paddle.concat(parts, -1)
-
-    def summed(tensor: Tensor, of: group.Group | None) -> Tensor:
-        total = paddle.assign(tensor)
-        communication.all_reduce(total, group=of)
-        return total
-
-    def reduced(tensor: Tensor, ring: int, op: int, *rest: Any) -> Tensor:
-        communication.all_reduce(tensor, op, group.get_group(ring))
-        return tensor
-
-    return {
-        "c_identity": lambda tensor, *rest: paddle.assign(tensor),
-        "c_split": lambda tensor, rank, count, *rest: paddle.assign(paddle.split(tensor, count, -1)[rank]),
-        "c_concat": lambda tensor, rank, count, ring, *rest: gathered(tensor, group.get_group(ring)),
-        "mp_allreduce_sum": lambda tensor, ring, *rest: summed(tensor, group.get_group(ring)),
-        "all_reduce_": reduced,
-    }
 
 
 def speak(paddle: ModuleType) -> None:
@@ -350,11 +327,35 @@ def speak(paddle: ModuleType) -> None:
         if hasattr(place, name):
             ours[id(getattr(place, name))] = group.world_group
     own = distributed.fleet.layers.mpu.mp_ops
-    ours[id(own._get_reduce_op)] = lambda op, *rest: op
+    ours[id(own._get_reduce_op)] = without_its_word(own._get_reduce_op)
+    if next(iter(signature(distributed.alltoall).parameters)).startswith("in_"):
+        for name in ("alltoall", "alltoall_single"):
+            ours[id(getattr(distributed, name))] = input_first(getattr(communication, name))
     for name, kernel in kernels(paddle).items():
         setattr(paddle._C_ops, name, kernel)
+    for name, kernel in legacy_kernels(paddle).items():
+        setattr(paddle._legacy_C_ops, name, kernel)
     distributed.fleet.fleet.get_hybrid_communicate_group = topology.get_hybrid_communicate_group
     for module in list(sys.modules.values()):
         for name, value in list(getattr(module, "__dict__", {}).items()):
             if id(value) in ours:
                 setattr(module, name, ours[id(value)])
+
+
+def without_its_word(get_reduce_op: Callable[..., Any]) -> Callable[..., Any]:
+    """Paddle's function that gives its library's word for a reduction, giving back the word that it gets."""
+
+    def checked(*args: Any) -> Any:
+        get_reduce_op(*args)
+        return args[0]
+
+    return checked
+
+
+def input_first(exchange: Callable[..., Any]) -> Callable[..., Any]:
+    """An exchange as releases before 3.0 have it: what is sent comes first, then what is received."""
+
+    def exchanged(sent: Any, received: Any, *sizes: Any, **options: Any) -> Any:
+        return exchange(received, sent, *sizes, **options)
+
+    return exchanged

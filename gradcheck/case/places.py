@@ -41,8 +41,9 @@ def is_users(file: str) -> bool:
 
 
 def frames_of(error: BaseException) -> list[Frame]:
-    """The frames that an error passed through, the outermost first."""
-    return [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)]
+    """The frames that an error passed through, the outermost first; last those in the process of a rank."""
+    here = [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)]
+    return [*here, *getattr(error, "frames_of_rank", ())]
 
 
 def place(frames: Iterable[Frame], spec: str) -> str:

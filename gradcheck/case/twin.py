@@ -46,6 +46,12 @@ def twin_of(
 
 def speaking_for(original: TensorFunction, made: Callable[[Backend], TensorFunction]) -> TensorFunction | None:
     """What `made` gives for the engine; None if that raises, or the outputs are others than those of the original."""
+    with original.backend.paddle.set_grad_enabled(True):  # code of Paddle's may run on the engine's ranks, in turns
+        return asked(original, made)
+
+
+def asked(original: TensorFunction, made: Callable[[Backend], TensorFunction]) -> TensorFunction | None:
+    """As `speaking_for`, whatever is left of grad mode."""
     try:
         twin = made(BundledBackend("numpy", "cpu", install=False))
         ours, theirs = twin.problem(), original.problem()

@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeVar
 
@@ -259,6 +259,17 @@ class WorldCall:
 
         return World
 
+    @contextmanager
+    def own_errors(self) -> Iterator[None]:
+        """A block that raises what a backward of the world raises, of which Paddle keeps the text alone."""
+        self.raised = None
+        try:
+            yield
+        except Exception as error:
+            if self.raised is None or self.raised is error:
+                raise
+            raise self.raised.with_traceback(error.__traceback__) from None
+
     def each(self, method: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
         """What a method of `OnRank` gives on each rank."""
         if self.dropped:
@@ -403,13 +414,8 @@ class InWorld(TensorFunction):
     def grad(
         self, outputs: list[Tensor], inputs: list[Tensor], cotangents: list[Tensor], create_graph: bool = False
     ) -> list[Tensor | None]:
-        self.world.raised = None
-        try:
+        with self.world.own_errors():
             return super().grad(outputs, inputs, cotangents, create_graph)
-        except Exception:
-            if self.world.raised is None:
-                raise
-            raise self.world.raised from None
 
     def close(self) -> None:
         self.world.ranks.close()

@@ -54,6 +54,10 @@ class WorldLayer(InWorld, Layer):
             return super().tensor(name, array, None, stop_gradient)
         return self.backend.leaf(array, stop_gradient)
 
+    def documented(self, cotangent: Any) -> dict[str, Tensor | None]:
+        with self.world.own_errors():
+            return super().documented(cotangent)
+
 
 class OnNamespace:
     """The call of a layer in a namespace of its own."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -95,16 +96,42 @@ def test_the_findings_hold_no_path_of_the_machine_they_were_made_on() -> None:
     assert not re.search(r"/(home|root|tmp|Users)/", (ROOT / "docs/findings.md").read_text(encoding="utf-8"))
 
 
-def test_what_ends_a_statement_of_a_released_file_leaves_the_rest(tmp_path: Path) -> None:
-    source = "import no_such_package\nfrom ..near import it\nBASE = 2\n"
-    source += "class Layer(no_such_package.Layer): ...\nclass Own:\n    two = BASE\n"
-    (tmp_path / "layers.py").write_text(source, encoding="utf-8")
-    assert released().layer(tmp_path / "layers.py", "Own").two == 2
+SOURCE = """
+import no_such_package
+from .near import it
+from paddlenlp.far import other
+BASE = 2
+class Layer(no_such_package.Layer): ...
+class Own:
+    two = BASE
+    three = it + other
+    @staticmethod
+    def four():
+        from .near import it
+        return it + 3
+raise SystemExit
+"""
+
+
+def test_of_a_released_file_what_a_layer_needs_is_executed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for file, source in (("layers", SOURCE), ("near", "it = 1"), ("far", "import no_such_package\nother = 2")):
+        (tmp_path / "paddlenlp").mkdir(exist_ok=True)
+        (tmp_path / f"paddlenlp/{file}.py").write_text(source, encoding="utf-8")
+    monkeypatch.setattr(sys, "meta_path", [finder for finder in sys.meta_path if type(finder).__name__ != "Packages"])
+    for name in [name for name in sys.modules if name.partition(".")[0] == "paddlenlp"]:
+        monkeypatch.delitem(sys.modules, name)
+    released = released_module()
+    monkeypatch.setattr(released, "PACKAGES", tmp_path)
+    monkeypatch.setattr(released, "FILES", dict.fromkeys(("Own", "Layer"), "paddlenlp/layers.py"))
+    own = released.Own
+    assert (own.two, own.three, own.four()) == (2, 3, 4)
     with pytest.raises(NameError):
-        released().layer(tmp_path / "layers.py", "Layer")
+        _ = released.Layer
+    for name in [name for name in sys.modules if name.partition(".")[0] == "paddlenlp"]:
+        del sys.modules[name]
 
 
-def released() -> Any:
+def released_module() -> Any:
     """The module that takes layers out of released packages."""
     path = ROOT / "docs/examples/findings/released.py"
     spec = importlib.util.spec_from_file_location("released", path)

@@ -276,9 +276,9 @@ def alltoall_single(
 ) -> Task | None:
     """Part k, along the first axis, of each rank for the k-th: in equal parts unless the sizes are given."""
     given = [in_tensor]
-    if in_split_sizes:
-        given = list(in_tensor.split(list(in_split_sizes), 0))
-    elif out_split_sizes:  # one who gives sizes for either has parts
+    if in_split_sizes is not None and len(in_split_sizes):
+        given = list(in_tensor.split([int(size) for size in in_split_sizes], 0))
+    elif out_split_sizes is not None and len(out_split_sizes):  # one who gives sizes for either has parts
         given = list(in_tensor.split((group or world_group()).nranks, 0))
     plan = Plan(given, into(out_tensor), [out_tensor])
     return called("alltoall_single", plan, group, sync_op, use_calc_stream)

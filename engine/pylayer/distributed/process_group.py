@@ -109,5 +109,11 @@ class ProcessGroup:
         """Wait for all."""
         communication.barrier(self.group)
 
+    def _start_coalescing(self) -> None:
+        """Messages that follow may be sent together: they are sent one by one."""
+
+    def _end_coalescing(self, tasks: Any = None) -> None:
+        """There is nothing left to send."""
+
 
 Group.collectives = ProcessGroup
