@@ -117,6 +117,8 @@ class RanksOfProcesses:
         self.lines: list[Connection] = []
         self.pids: list[int] = []
         self.owner = os.getpid()
+        self.died: dict[int, str] = {}
+        """How the process of a rank ended by itself."""
         for number in range(size):
             ours, theirs = Pipe()
             pid = os.fork()
@@ -205,12 +207,11 @@ class RanksOfProcesses:
         try:
             return self.lines[number].recv()  # type: ignore[no-any-return]
         except (EOFError, ConnectionResetError):
-            try:
+            if number not in self.died:
                 status = os.waitstatus_to_exitcode(os.waitpid(self.pids[number], 0)[1])
-            except ChildProcessError:  # somebody else has asked
-                status = 0
-            died = f"died of {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
-            return "error", RuntimeError(f"the process of rank {number} {died}")
+                how = f"died of {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
+                self.died[number] = how
+            return "error", RuntimeError(f"the process of rank {number} {self.died[number]}")
 
 
 def with_tensors(call: Call) -> Call:
