@@ -356,7 +356,7 @@ def without_its_word(get_reduce_op: Callable[..., Any]) -> Callable[..., Any]:
 def input_first(exchange: Callable[..., Any]) -> Callable[..., Any]:
     """An exchange as releases before 3.0 have it: what is sent comes first, then what is received."""
 
-    def exchanged(sent: Any, received: Any, *sizes: Any, **options: Any) -> Any:
-        return exchange(received, sent, *sizes, **options)
+    def exchanged(*given: Any, **named: Any) -> Any:
+        return exchange(*given[1::-1], *given[2:], **named)
 
     return exchanged

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gradcheck.escape import escape, safe, without_commands
 from gradcheck.report.record import Report
-from gradcheck.report.text import failure_block
+from gradcheck.report.text import cause_with_line, failure_block, place
 from gradcheck.result import Result
 from gradcheck.shown import shown_path
 
@@ -13,11 +13,19 @@ SHOWN = 10
 
 
 def as_github(report: Report) -> str:
-    """A workflow command for each failure, the largest error first; what is beyond `SHOWN` is counted in a notice."""
+    """A workflow command for each failure, the largest error first; what is beyond `SHOWN` is counted in a notice.
+
+    Failures of one cause, on one line of a layer, are one annotation with a count.
+    """
     failures = sorted((one for one in report.results if not one.status.green), key=lambda one: -error_of(one))
-    lines = [annotation(one, report.again) for one in failures[:SHOWN]]
-    if len(failures) > SHOWN:
-        lines.append(f"::notice title=gradcheck::and {len(failures) - SHOWN} more, in the log and in the summary")
+    groups: dict[tuple[str, str], list[Result]] = {}
+    for one in failures:
+        cause = cause_with_line(one)
+        groups.setdefault((one.name, "") if cause is None else (cause.code, cause.line), []).append(one)
+    shown = list(groups.values())[:SHOWN]
+    lines = [annotation(group[0], report.again, len(group) - 1) for group in shown]
+    if left := len(failures) - sum(map(len, shown)):
+        lines.append(f"::notice title=gradcheck::and {left} more, in the log and in the summary")
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -26,10 +34,23 @@ def error_of(result: Result) -> float:
     return result.gradient.worst_error if result.gradient is not None else float("inf")
 
 
-def annotation(result: Result, again: str) -> str:
-    """One workflow command, at the line of the forward that is to blame if it is known, else of the scenario."""
-    said = "\n".join(failure_block(result, again))
-    return command(shown_path(result.path), result.line, result.column, f"{result.status} {result.name}", said)
+def annotation(result: Result, again: str, alike: int = 0) -> str:
+    """One workflow command, at the line of the layer that is to blame if it is known, else of the scenario.
+
+    Args:
+        alike: how many other failures have the same cause.
+    """
+    lines = failure_block(result, again)
+    if alike:
+        lines = [*lines, f"and {alike} more with this cause"]
+    cause = cause_with_line(result)
+    if cause is None:
+        path, line, column = shown_path(result.path), result.line, result.column
+    else:
+        file, _, at = cause.line.rpartition(":")
+        path, line, column = shown_path(file), int(at), cause.column + 1
+        lines = [*lines, f"scenario: {place(result)}"]
+    return command(path, line, column, f"{result.status} {result.name}", "\n".join(lines))
 
 
 def command(path: str, line: int, column: int, title: str, said: str) -> str:

@@ -21,7 +21,8 @@ NO_CODE = "gradcheck"
 
 
 def as_sarif(report: Report) -> str:
-    """A result for each failure, with the code of its cause as the rule and the forward's line as a related place."""
+    """A result for each failure, with the code of its cause as the rule, at the line of the layer that the cause names;
+    the scenario's is a related place. Without such a line it is at the scenario's."""
     failures = [one for one in report.results if not one.status.green]
     used = sorted({rule_of(one) for one in failures})
     driver = {"name": "gradcheck", "version": report.gradcheck, "rules": [rule(code) for code in used]}
@@ -56,14 +57,16 @@ def rule(code: str) -> dict[str, Any]:
 def result(found: Result, rules: list[str], again: str) -> dict[str, Any]:
     """A failure."""
     causes = found.gradient.diagnosis if found.gradient is not None else ()
-    related = [place for cause in causes if (place := line_of(cause))]
+    lines = [place for cause in causes if (place := line_of(cause))]
+    scenario = {**location(found.path, found.line, found.column), "message": {"text": "the scenario"}}
+    main, *related = [*lines, scenario]
     return {
         "ruleId": rule_of(found),
         "ruleIndex": rules.index(rule_of(found)),
         "level": "error",
         "kind": "fail",
         "message": {"text": "\n".join(failure_block(found, again))},
-        "locations": [location(found.path, found.line, found.column)],
+        "locations": [{key: value for key, value in main.items() if key != "message"}],
         "partialFingerprints": {"case/v1": safe(found.name)},
         **({"relatedLocations": related} if related else {}),
     }

@@ -30,6 +30,12 @@ def place(result: Result) -> str:
     return f"{shown_path(result.path)}:{result.line}:{result.column}"
 
 
+def cause_with_line(result: Result) -> Diagnosis | None:
+    """The first cause that names a line of a file, if one does."""
+    found = result.gradient.diagnosis if result.gradient is not None else ()
+    return next((one for one in found if re.fullmatch(r".+:[0-9]{1,9}", one.line)), None)
+
+
 def number(value: float) -> str:
     """A derivative's value, to 8 digits."""
     return f"{value:.8g}"

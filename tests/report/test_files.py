@@ -124,13 +124,31 @@ def test_junit_has_a_suite_for_each_file_and_a_test_for_each_case(tmp_path: Path
 def test_each_failure_is_one_annotation_and_nothing_in_it_is_another() -> None:
     lines = written("github", REPORT).splitlines()
     assert len(lines) == len(BAD)
-    pattern = r"::error file=[^:,]*,line=12,col=5,title=[^:,]*::(?:[^\r\n%]|%25|%0A|%0D)*"
-    assert all(re.fullmatch(pattern, line) for line in lines)
+    pattern = r"::error file=[^:,]*,line=(\d+),col=(\d+),title=[^:,]*::(?:[^\r\n%]|%25|%0A|%0D)*"
+    places = [re.fullmatch(pattern, line) for line in lines]
+    assert {place.groups() for place in places if place} == {("12", "5"), ("7", "9")}
+    assert all(places)
+
+
+def test_an_annotation_stands_at_the_line_of_the_layer_that_is_to_blame() -> None:
+    (line,) = [one for one in written("github", REPORT).splitlines() if "title=FAIL wrong@numpy" in one]
+    assert line.startswith("::error file=layers/own.py,line=7,col=9,")
+    assert "scenario: specs/a.grad.yaml:12:5" in line.replace("%3A", ":")
+
+
+def test_failures_of_one_cause_are_one_annotation() -> None:
+    caused = next(one for one in RESULTS if one.name == "wrong@numpy").gradient
+    many = tuple(result(f"f{k}", Status.FAIL, "m", gradient=caused) for k in range(30))
+    lines = written("github", Report(results=many)).splitlines()
+    assert len(lines) == 1
+    assert "and 29 more with this cause" in lines[0]
 
 
 def test_github_is_given_as_many_as_it_shows_and_the_worst_first() -> None:
     many = tuple(
-        result(f"f{k}", Status.FAIL, "m", gradient=gradient().model_copy(update={"worst_error": float(k)}))
+        result(
+            f"f{k}", Status.FAIL, "m", gradient=gradient().model_copy(update={"worst_error": float(k), "diagnosis": ()})
+        )
         for k in range(25)
     )
     lines = written("github", Report(results=many)).splitlines()
@@ -152,18 +170,17 @@ def test_markdown_has_the_counts_and_a_fence_that_nothing_closes() -> None:
 
 
 # ------------------------------------------------------------------------------------------------ SARIF
-def test_sarif_names_the_rule_and_the_line_of_the_forward() -> None:
+def test_sarif_names_the_rule_and_the_line_of_the_layer() -> None:
     raw = json.loads(written("sarif", REPORT), parse_constant=refuse)
     run = Sarif.model_validate(raw).runs[0]
     assert len(run.results) == len(BAD)
     first = run.results[0]
     assert (first.rule_id, first.level) == ("GC102", "error")
     assert [rule.id for rule in run.tool.driver.rules] == ["GC102", "gradcheck"]
-    assert first.locations[0].physical_location.region.start_line == 12
-    related = first.related_locations[0].physical_location
-    assert (related.artifact_location.uri, related.region.start_line, related.region.start_column) == (
-        "layers/own.py", 7, 9,
-    )  # fmt: skip
+    main, scenario = first.locations[0].physical_location, first.related_locations[0].physical_location
+    assert (main.artifact_location.uri, main.region.start_line, main.region.start_column) == ("layers/own.py", 7, 9)
+    assert (scenario.artifact_location.uri, scenario.region.start_line) == ("specs/a.grad.yaml", 12)
+    assert run.results[1].locations[0].physical_location.region.start_line == 12
 
 
 # ------------------------------------------------------------------------------------------------ HTML

@@ -250,7 +250,7 @@ def _reduce_scatter_base(
 
 
 def alltoall(
-    out_tensor_or_tensor_list: TensorOrList,
+    out_tensor_or_tensor_list: TensorOrList = None,
     in_tensor_or_tensor_list: TensorOrList = None,
     group: Group | None = None,
     sync_op: bool = True,
