@@ -35,7 +35,7 @@ class PyLayer:
         raise NotImplementedError("You must implement the forward function for PyLayer.")
 
     @staticmethod
-    def backward(ctx: PyLayerContext, *args: Any) -> Any:
+    def backward(ctx: PyLayerContext, *args: Any, **kwargs: Any) -> Any:
         """To be overridden: the gradients of the inputs."""
         raise NotImplementedError("You must implement the backward function for PyLayer.")
 

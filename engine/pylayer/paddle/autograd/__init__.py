@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from pylayer.paddle._names import exported, missing
 from pylayer.paddle.autograd import py_layer as py_layer
 from pylayer.py_layer import PyLayer as _PyLayer
+
+if TYPE_CHECKING:  # what programs inherit from has types
+    from pylayer.py_layer import PyLayer as PyLayer
+    from pylayer.py_layer_context import PyLayerContext as PyLayerContext
 
 _EXPORTS = {
     "autograd": "backward grad",
