@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 
@@ -119,7 +119,25 @@ def check(
     return CheckResult.of(found)
 
 
-def assert_gradients(layer_or_function: Any, *inputs: Any, **options: Any) -> CheckResult:
+class Options(TypedDict, total=False):
+    """Those of `check`."""
+
+    backward: Callable[..., Any] | None
+    order: int
+    mode: Mode
+    seed: int
+    rtol: float | None
+    points: int
+    dtypes: Sequence[str]
+    expect: Expectation
+    effort: Effort
+    precision: Precision
+    world: int | Mapping[str, int] | None
+    outputs: str | Sequence[str]
+    random: str
+
+
+def assert_gradients(layer_or_function: Any, *inputs: Any, **options: Unpack[Options]) -> CheckResult:
     """As `check`, for tests.
 
     Raises:
