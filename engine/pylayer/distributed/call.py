@@ -26,11 +26,11 @@ class CommunicationError(RuntimeError):
         return type(self)(str(self), self.ranks)
 
 
-class Mismatch(CommunicationError):
+class Mismatch(CommunicationError):  # noqa: N818 - what it is
     """Ranks make different calls where all have to make the same, or with Tensors that do not go together."""
 
 
-class Deadlock(CommunicationError):
+class Deadlock(CommunicationError):  # noqa: N818 - what it is
     """Every rank waits, or has ended, and no call that is waited for can be answered."""
 
 

@@ -32,6 +32,7 @@ def for_all(tensor: Tensor, calls: Sequence[Call]) -> Results:
 
 
 def reduced_for_all(calls: Sequence[Call]) -> Results:
+    """The reduction, for each."""
     given, op = [call.given[0] for call in calls], calls[0].agreed["op"]
     if op not in (SUM, AVG):
         return for_all(folded(given, op), calls)
@@ -39,12 +40,14 @@ def reduced_for_all(calls: Sequence[Call]) -> Results:
 
 
 def reduced_for_one(calls: Sequence[Call]) -> Results:
+    """The reduction, for the target alone."""
     dst = calls[0].agreed["dst"]
     found = reduced_for_all(calls)
     return [one if call.rank == dst else [] for call, one in zip(calls, found, strict=True)]
 
 
 def reduced_and_scattered(calls: Sequence[Call]) -> Results:
+    """Part k of the reduction for the k-th."""
     count, op = len(calls), calls[0].agreed["op"]
     parts = [in_parts(call, count) for call in calls]
     if op not in (SUM, AVG):
@@ -58,24 +61,29 @@ def in_parts(call: Call, count: int) -> Tensor:
     if len(call.given) > 1 or call.kind == "alltoall":
         if len(call.given) != count:
             raise Mismatch(f"rank {call.rank} gives {len(call.given)} Tensors to {count} ranks: {call}", [call.rank])
-        return stack(call.given)
+        together: Tensor = stack(call.given)
+        return together
     whole = call.given[0]
     if not whole.ndim or whole.shape[0] % count:
         text = f"a Tensor of shape {list(whole.shape)} is not divisible among {count} ranks along its first axis"
         raise Mismatch(f"{text}: {call}, rank {call.rank}", [call.rank])
-    return reshape(whole, [count, whole.shape[0] // count, *whole.shape[1:]])
+    parts: Tensor = reshape(whole, [count, whole.shape[0] // count, *whole.shape[1:]])
+    return parts
 
 
 def gathered(calls: Sequence[Call]) -> Results:
+    """All Tensors, for each."""
     return [unbind(one) for one in all_gather([call.given[0] for call in calls])]
 
 
 def gathered_for_one(calls: Sequence[Call]) -> Results:
+    """All Tensors, for the target alone."""
     dst = calls[0].agreed["dst"]
     return [[clone(other.given[0]) for other in calls] if call.rank == dst else [] for call in calls]
 
 
 def scattered(calls: Sequence[Call]) -> Results:
+    """Part k of the root's for the k-th."""
     root = root_of(calls)
     if len(root.given) != len(calls):
         raise Mismatch(
@@ -125,14 +133,17 @@ def received(calls: Sequence[Call]) -> Results:
 
 
 def objects(calls: Sequence[Call]) -> Results:
+    """All objects, for each."""
     return [[call.given[0] for call in calls] for _ in calls]
 
 
 def objects_of_root(calls: Sequence[Call]) -> Results:
+    """The root's objects, for each."""
     return [list(root_of(calls).given) for _ in calls]
 
 
 def nothing(calls: Sequence[Call]) -> Results:
+    """Nothing, once all have come."""
     return [[] for _ in calls]
 
 

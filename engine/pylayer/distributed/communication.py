@@ -52,7 +52,7 @@ class Plan(NamedTuple):
     given: Sequence[Any] = ()
     fill: Callable[[list[Any]], None] = lambda results: None
     targets: Sequence[Any] = ()
-    agreed: dict[str, Any] = {}
+    agreed: dict[str, Any] = {}  # noqa: RUF012 - nobody changes it
     takes: Sequence[Any] | None = None
     """The Tensors whose shape and dtype the others must fit; those given unless said."""
 
@@ -79,6 +79,7 @@ def called(kind: str, plan: Plan, group: Group | None, sync_op: bool, use_calc_s
 
 
 def started(rank: Any, call: Call, plan: Plan, waits: bool) -> Task:
+    """The task of a call that is issued; over, if the rank waits for it."""
     task = Task(rank, call, plan.fill, plan.targets)
     rank.issue(call)
     if waits:
@@ -145,7 +146,8 @@ def check_room(target: Any, results: Sequence[Any]) -> None:
         shapes = " and ".join(str(list(one.shape)) for one in results[:1])
         each = f"{len(results)} of {shapes}" if len(results) > 1 else shapes
         raise ValueError(
-            f"(InvalidArgument) the Tensor for the result is {own} of shape {list(shape)}, but what comes is {dtype}, {each}"
+            f"(InvalidArgument) the Tensor for the result is {own} of shape {list(shape)}, but what comes is {dtype}, "
+            f"{each}"
         )
 
 
@@ -262,7 +264,7 @@ def alltoall(
     **spelled: Any,
 ) -> Task | None:
     """Part k of each rank for the k-th; the parts are lists, or lie along the first axis of one Tensor."""
-    outs = spelled.get("out_tensor_list", out_tensor_or_tensor_list)
+    outs: Any = spelled.get("out_tensor_list", out_tensor_or_tensor_list)
     ins = spelled.get("in_tensor_list", in_tensor_or_tensor_list)
     if not isinstance(ins, (list, tuple)):
         return alltoall_single(outs, ins, None, None, group, sync_op, use_calc_stream)

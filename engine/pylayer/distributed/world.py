@@ -116,7 +116,7 @@ def apart(function: Callable[[], Any]) -> Any:
     return place.switch()
 
 
-class Left(CommunicationError):
+class Left(CommunicationError):  # noqa: N818 - what happened
     """Another rank has raised: what it raised is the error."""
 
 

@@ -85,7 +85,8 @@ class Streams:
 
 
 streams: ContextVar[Streams] = ContextVar(
-    "streams", default=Streams(int(np.random.SeedSequence().generate_state(1, np.uint32)[0]))
+    "streams",
+    default=Streams(int(np.random.SeedSequence().generate_state(1, np.uint32)[0])),  # noqa: B039
 )
 """Those in force. The process's own first seed comes from the operating system."""
 
