@@ -256,8 +256,8 @@ CODES: dict[str, Code] = {
     ),
     "GC151": Code(
         "counted once for each rank",
-        "What all ranks have counts once in the loss; here its gradient is summed over the ranks once more, or divided "
-        "by their number.",
+        "What all ranks have counts once in the loss, and of what each rank has the gradient is its own; here it is "
+        "summed over the ranks once more, or divided by their number.",
         "numeric = analytic / N or N · analytic, for a world, or a group, of N ranks.",
         "Leave the all-reduce out (or add the one that is missing); divide by N only where forward takes a mean.",
         "y = all_reduce(x), replicated      wrong: all_reduce(dy)      right: dy",

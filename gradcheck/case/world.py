@@ -24,7 +24,7 @@ from gradcheck.causes.between_ranks import Claim, between_ranks
 from gradcheck.causes.summary import check_gradient
 from gradcheck.checking.contracts import same
 from gradcheck.checking.tape import Tape
-from gradcheck.codes import is_contract
+from gradcheck.codes import is_cause, is_contract
 from gradcheck.result import Diagnosis, GradientSummary, Status, StepScan, WrongEntry, element
 from gradcheck.spec.world import Stands
 
@@ -451,13 +451,14 @@ def told_of(function: TensorFunction, world: WorldCall, summary: GradientSummary
     whole = told(world, summary)
     if whole.verdict is not Status.FAIL or world.declared.size == 1:
         return whole
-    found = [*causes(function, world), *right_if(function, world)]
-    kept = [d for d in whole.diagnosis if is_contract(d.code) or not found]
-    return whole.model_copy(update={"diagnosis": (*kept, *found)})
+    named = any(is_cause(d.code) for d in whole.diagnosis)
+    between = causes(function, world, named)
+    kept = [d for d in whole.diagnosis if is_contract(d.code) or not between]
+    return whole.model_copy(update={"diagnosis": (*kept, *between, *right_if(function, world))})
 
 
-def causes(function: TensorFunction, world: WorldCall) -> list[Diagnosis]:
-    """What goes wrong between ranks, as far as it is found on the tape."""
+def causes(function: TensorFunction, world: WorldCall, named: bool) -> list[Diagnosis]:
+    """What goes wrong between ranks, as far as it is found on the tape. `named`: whether another cause is."""
     with suppress(Exception):  # the verdict stands; a layer may raise at any of its calls
         problem = function.problem()
         recording = problem.reruns and problem.reruns.recording(problem.inputs, own=True, lines=True)
@@ -472,7 +473,7 @@ def causes(function: TensorFunction, world: WorldCall) -> list[Diagnosis]:
             Claim(name, world.declared.of_input(name), g, world.by_rank[name]) if g is not None else None
             for name, g in zip(problem.names, found, strict=True)
         ]
-        return between_ranks(Tape(recording), cotangents, claims, world.declared.size)
+        return between_ranks(Tape(recording), cotangents, claims, world.declared.size, named)
     return []
 
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 import inspect
 import linecache
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +18,7 @@ import numpy as np
 from gradcheck.backends.base import Array, Step
 from gradcheck.causes.lines import place_of
 from gradcheck.checking.arrays import wide
-from gradcheck.checking.graph import Graph
+from gradcheck.checking.graph import Graph, dead_steps
 from gradcheck.checking.tape import Tape
 from gradcheck.result import Diagnosis
 
@@ -74,7 +76,7 @@ class Claim(NamedTuple):
 
 
 def between_ranks(
-    graph: Tape, cotangents: Sequence[Array | None], claims: Sequence[Claim | None], size: int
+    graph: Tape, cotangents: Sequence[Array | None], claims: Sequence[Claim | None], size: int, named: bool
 ) -> list[Diagnosis]:
     """The causes that reproduce what backward gives, of those that lie between ranks.
 
@@ -82,22 +84,59 @@ def between_ranks(
         graph: the call of the world, recorded with its lines.
         claims: one per input of the world; None for an input without a gradient.
         size: how many ranks there are.
+        named: whether a cause that has nothing to do with ranks is known. It goes before sums at lines: a mask that is
+            forgotten where each rank has its part is such a sum as well.
     """
     right = graph.gradient(cotangents)
     close = graph.coarsest**0.5 or 1e-8
+    wrong = [k for k, c in enumerate(claims) if c is not None and not alike(wide(c.whole), right[k], close)]
+    if not wrong:
+        return []
+    some: list[Diagnosis] = []
+    written = Graph(graph.recording, dead_steps(graph, cotangents))
+    at_lines = () if named else summed_at_lines(written, cotangents, size)
+    for found, tell in chain(at_collectives(written, cotangents), at_lines):
+        same = {k for k, c in enumerate(claims) if c is not None and alike(wide(c.whole), found[k], close)}
+        if not same.issuperset(wrong):
+            continue
+        diagnosis = tell(graph, [c if k in wrong else None for k, c in enumerate(claims)])
+        if all(c is None or k in same for k, c in enumerate(claims)):
+            return [diagnosis]
+        some.append(diagnosis)  # made for some of the inputs alone
+    if some:
+        return some[:1]
+    return [one for k in wrong for one in whole_cause(graph, claims[k], right[k], size, close)]  # type: ignore[arg-type]
 
-    def explains(found: Sequence[Array]) -> bool:
-        return all(c is None or alike(wide(c.whole), f, close) for c, f in zip(claims, found, strict=True))
 
+Tell = Callable[[Tape, Sequence["Claim | None"]], Diagnosis]
+"""Makes a diagnosis, given the recording and the claims that are wrong."""
+
+
+def at_collectives(graph: Graph, cotangents: Sequence[Array | None]) -> Iterator[tuple[list[Array], Tell]]:
+    """The gradients with one mistake at one collective."""
     for steps in lines_of(graph):
         for mistake in mistakes(steps[0]):
-            if explains(mistaken(graph, cotangents, steps, mistake.pull)):
-                return [told(mistake, steps[0], graph, claims)]
-    found = []
-    for claim, r in zip(claims, right, strict=True):
-        if claim is not None and not alike(wide(claim.whole), r, close):
-            found += whole_cause(graph, claim, r, size, close)
-    return found
+            yield mistaken(graph, cotangents, steps, mistake.pull), partial(told, mistake, steps[0])
+
+
+def summed_at_lines(graph: Graph, cotangents: Sequence[Array | None], size: int) -> Iterator[tuple[list[Array], Tell]]:
+    """The gradients if what flows to one operand of one line, each rank's own, were summed over the ranks."""
+    flows = {step.first: pulled[:] for step, _, pulled in graph.walk(graph.starts(cotangents))}
+    for steps in graph.runs:
+        if len(steps) != size or steps[0].name in OWN or any(step.first not in flows for step in steps):
+            continue
+        for position in {p for p, _, _ in flows[steps[0].first]}:
+            own = [flow for step in steps for p, _, flow in flows[step.first] if p == position]
+            if len(own) != size or len({flow.shape for flow in own}) > 1:
+                continue
+            total = sum(own[1:], own[0])
+            if all(step.edges[position] < graph.recording.inputs for step in steps):
+                continue  # that of an input is told as such
+            found = mistaken(graph, cotangents, steps, lambda k, g, r, p=position, t=total: t if k == p else r)  # type: ignore[misc]
+            yield found, partial(told, Mistake("GC151", SUMMED, lambda k, g, r: r), steps[0])
+
+
+SUMMED = "the gradient is summed over the ranks, where each has its own"
 
 
 def lines_of(graph: Graph) -> list[list[Step]]:
@@ -116,6 +155,8 @@ def mistaken(graph: Graph, cotangents: Sequence[Array | None], steps: Sequence[S
     for step, given, pulled in graph.walk(pending):
         if any(step is one for one in steps):
             filled = step.given(given)
+            if step.name in OWN and len(filled) > 1 and sum(bool(g.any()) for g in filled) == 1:
+                continue  # one rank's output stands for all that are the same
             pulled[:] = [(k, number, pull(k, filled, flow)) for k, number, flow in pulled]
     return graph.filled(pending)
 
@@ -131,6 +172,9 @@ def whole_cause(graph: Tape, claim: Claim, right: Array, size: int, close: float
             f"later)"
         )
         return [Diagnosis(code="GC152", text=text, inputs=(claim.name,), **where)]
+    if claim.stands == "split" and alike(wide(claim.whole), right * 0 + right.sum(0), close):
+        text = f"{claim.name}: {SUMMED}"
+        return [Diagnosis(code="GC151", text=text, inputs=(claim.name,), **where)]
     for c, says in (
         (size, f"{size} times what it should be, counted once for each rank"),
         (1 / size, f"divided by the number of ranks, {size}"),

@@ -137,6 +137,10 @@ class Unexplained(NamedTuple):
     """Those whose gradient is wrong by one and the same factor as a whole."""
 
 
+OF_WORLDS = {"broadcast_ranks", "unbind"}
+"""Operations that take the inputs of a rank from those of a world, which no code of the user's does."""
+
+
 def edges_of(
     graph: Graph,
     step: Step,
@@ -146,6 +150,8 @@ def edges_of(
 ) -> Iterator[Edge]:
     """The inputs of an operation, the two of a square as one; and its output if it has several inputs."""
     arrays = graph.recording.arrays
+    if step.name in OF_WORLDS and step.spot is None:
+        return
     if step.name == "multiply" and len(set(step.edges)) == 1:
         pulled = [(0, step.edges[0], pulled[0][2] + pulled[1][2])]
     for position, number, right in pulled:

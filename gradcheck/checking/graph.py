@@ -17,6 +17,9 @@ CANCELLED = 16
 leaves about √n of them where the terms add up to n; a chain of ten operations leaves ten."""
 
 
+SUMMING = {"add", "subtract", "all_reduce", "broadcast_ranks"}
+"""Operations whose vjp adds cotangents up, so that they may cancel within it."""
+
 Passed = tuple[Step, list[Array | None], list[tuple[int, int, Array]]]
 """An operation on the walk, the cotangents of its outputs, and what `Step.pull` gives for them."""
 
@@ -134,7 +137,8 @@ def dead_steps(graph: Graph, cotangents: Sequence[Array | None]) -> frozenset[in
             added_up = sizes.get(step.first, 0.0)
             if added_up and float(abs(cotangent).max()) <= CANCELLED * graph.coarsest * added_up:
                 dead.add(step.first)
-            summed = float(abs(cotangent).sum()) if step.name in ("add", "subtract") else 0.0
+        if any(g is not None and g.size for g in given):
+            summed = sum(float(abs(g).sum()) for g in given if g is not None) if step.name in SUMMING else 0.0
             for _, number, r in pulled:
                 sizes[number] = sizes.get(number, 0.0) + max(float(abs(r).max(initial=0)), summed / max(r.size, 1))
     return frozenset(dead)

@@ -1,6 +1,6 @@
 """Layers of many ranks, right and with single mistakes: how often the verdict is right, and the cause named.
 
-python tests/bench/worlds.py [--ranks 4] [--only NAME] [--show]
+python tests/bench/worlds.py [--ranks 4|8] [--only NAME] [--show]
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def row(layer: Parallel, ranks: int, mistake: Mistake | None, show: bool) -> tup
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the table; 1 if a verdict is wrong."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--ranks", type=int, default=4)
+    parser.add_argument("--ranks", type=int, default=4, choices=[4, 8], help="2 ranks are no ring; sizes divide by 4")
     parser.add_argument("--only", default="")
     parser.add_argument("--show", action="store_true", help="what is said where the cause or its line is not right")
     options = parser.parse_args(arguments)

@@ -361,7 +361,7 @@ LAYERS = (
               "g, (rank + 1) % size), dist.P2POp(dist.irecv, after, (rank - 1) % size)", "GC104 GC152",
               ("ops = ", "def backward", "dy + after")),
             M("nothing is sent back", "return dy + after", "return dy", "GC117 GC109 GC152 GC108",
-              ("before * w", "return dy", "ops = ")),
+              ("before * w", "return dy", "batch_isend_irecv", "ops = ")),
             M("what came is kept", "return dy + after", "return dy + g", "GC152 GC104", ("ops = ", "return dy + g", "def backward")),
             M("both send first", "        ops = [dist.P2POp(dist.isend, g, (rank - 1) % size), dist.P2POp(dist.irecv, after, (rank + 1) % size)]\n"
               "        for task in dist.batch_isend_irecv(ops):\n            task.wait()\n",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 from textwrap import indent
 from typing import Any
@@ -119,6 +120,38 @@ def test_a_pair_of_collectives_is_right_under_its_declaration(one: tuple[Any, An
 )
 def test_the_same_code_is_wrong_under_another_declaration(one: tuple[Any, Any, str, str]) -> None:
     assert check(*one).verdict is Status.FAIL
+
+
+def of_paddle(name: str) -> Any:
+    """One of Paddle's own layers for the model axis, on ranks that all lie along it."""
+
+    sequence = import_module(f"{paddle.__name__}.distributed.fleet.utils.sequence_parallel_utils")
+
+    def call(x: Any) -> Any:
+        group = dist.fleet.get_hybrid_communicate_group().get_model_parallel_group()
+        one = getattr(sequence if name.endswith("Op") else dist.fleet.layers.mpu.mp_ops, name)
+        return one.apply(x) if name.endswith("Op") else one(x, group=group)
+
+    return call
+
+
+@pytest.mark.parametrize(
+    ("name", "stands", "outputs"),
+    [
+        ("_c_identity", "replicated", "split"),
+        ("_mp_allreduce", "split", "replicated"),
+        ("_c_split", "replicated", "split"),
+        ("_c_concat", "split", "replicated"),
+        ("ScatterOp", "replicated", "split"),
+        ("GatherOp", "split", "replicated"),
+        ("AllGatherOp", "split", "split"),
+        ("ReduceScatterOp", "split", "split"),
+    ],
+)
+def test_paddle_s_own_layers_are_right_under_one_declaration(name: str, stands: str, outputs: str) -> None:
+    x = draw((N, N, N)) if stands == "split" else gradcheck.replicated(draw((N, N)))
+    found = gradcheck.check(of_paddle(name), x, world={"mp": N}, outputs=outputs)
+    assert found.verdict is Status.PASS, found
 
 
 # --------------------------------------------------------------------------- how it is told
@@ -293,3 +326,82 @@ class TestAScenario:
             "schema: gradcheck/v1\nscenarios:\n  - id: one\n    world: 2\n    layer: {op: tanh}\n    inputs: {x: [2]}\n"
         )
         assert execute(plan([read(file)], ["numpy"], order=2)[0]).status is Status.PASS
+
+
+# --------------------------------------------------------------------------- causes that take more than one collective
+def of_arrays(forward: Any, backward: Any, *stands: str, outputs: str = "split") -> CheckResult:
+    """The check on four ranks of a layer of several inputs, each of 4 by 4."""
+
+    class Layer(PyLayer):
+        @staticmethod
+        def forward(ctx: Any, *inputs: Any) -> Any:
+            ctx.saved, y = forward(*inputs)
+            return y
+
+        @staticmethod
+        def backward(ctx: Any, dy: Any) -> Any:
+            return backward(dy, *ctx.saved)
+
+    arrays = [draw((N, N, N)) if one == "split" else getattr(gradcheck, one)(draw((N, N))) for one in stands]
+    return gradcheck.check(Layer, *arrays, world=N, outputs=outputs)
+
+
+def codes_and_lines(found: CheckResult) -> list[tuple[str, str]]:
+    return [(d.code, d.source_line[d.column : d.end_column]) for d in found.diagnosis]
+
+
+def test_a_sum_where_each_rank_has_its_own_is_named_at_the_line_of_forward() -> None:
+    def forward(x: Any, w: Any) -> Any:
+        h = paddle.tanh(x)
+        return (x, w, h), summed(paddle.matmul(h, w))
+
+    def backward(dy: Any, x: Any, w: Any, h: Any) -> Any:
+        dh = summed(paddle.matmul(dy, w, transpose_y=True))
+        return dh * (1 - h * h), paddle.matmul(h, dy, transpose_x=True)
+
+    found = of_arrays(forward, backward, "split", "split", outputs="replicated")
+    assert codes_and_lines(found) == [("GC151", "paddle.matmul(h, w)")]
+    assert "summed over the ranks, where each has its own" in found.diagnosis[0].text
+
+
+def test_a_mistake_that_spoils_one_of_two_inputs_alone_is_named() -> None:
+    """What the second of two exchanges gives back is right for x, and forgotten for w."""
+
+    def forward(x: Any, w: Any) -> Any:
+        y = paddle.empty_like(x)
+        dist.alltoall_single(y, x * w)
+        return (x, w), y
+
+    def backward(dy: Any, x: Any, w: Any) -> Any:
+        return exchanged(dy) * w, dy * x
+
+    found = of_arrays(forward, backward, "split", "split")
+    assert codes_and_lines(found) == [("GC152", "dist.alltoall_single(y, x * w)")]
+    assert {name for name, (wrong, _) in found.wrong_counts.items() if wrong} == {"x1"}
+
+
+def test_a_maximum_that_cancels_does_not_hide_what_is_not_summed() -> None:
+    """Softmax over the ranks; backward's inner product is each rank's own."""
+
+    def forward(x: Any) -> Any:
+        most = x.max(axis=-1, keepdim=True)
+        dist.all_reduce(most, op=dist.ReduceOp.MAX)
+        exps = paddle.exp(x - most)
+        total = exps.sum(axis=-1, keepdim=True)
+        dist.all_reduce(total)
+        return (exps / total,), exps / total
+
+    def backward(dy: Any, y: Any) -> Any:
+        return y * (dy - (dy * y).sum(axis=-1, keepdim=True))
+
+    assert codes_and_lines(of_arrays(forward, backward, "split")) == [("GC152", "dist.all_reduce(total)")]
+
+
+def test_a_factor_that_has_nothing_to_do_with_ranks_keeps_its_name() -> None:
+    found = check(lambda x: paddle.tanh(x) * 1, lambda dy: dy * 3, "split", "split")
+    assert not {d.code for d in found.diagnosis} & {"GC151", "GC152"}
+
+
+def test_the_largest_world_is_checked_too() -> None:
+    found = gradcheck.check(layer(summed, same), draw((64, 2)), world=64, outputs="replicated")
+    assert found.verdict is Status.PASS

@@ -13,7 +13,7 @@ NAMES = [
     "layout", "call", "matrix", "expect", "gradient", "grads", "cotangent", "order", "calls", "forward", "backward",
     "raises", "type", "phase", "message", "re", "warns", "value", "rtol", "backends", "numpy", "cupy", "paddle",
     "xfail", "skip", "reason", "strict", "seed", "timeout", "extends", "path", "line", "positions",
-    "dtype_written", "x",
+    "dtype_written", "x", "world", "outputs", "random", "ranks", "mp", "dp",
 ]  # fmt: skip
 WORDS = [
     "one", "two", "x", "y", "tanh", "float32", "float64", "int8", "bool", "normal", "uniform", "linspace", "integers",
@@ -153,7 +153,16 @@ def scenario(k: int, random: Random) -> Any:
     "rtol": fraction,
         "backends": lambda random: {usual(random, ["numpy", "paddle"], word): on_backend(random)},
     }  # fmt: skip
+    if random.random() < 0.2 and "script" not in data:
+        data["world"] = usual(random, [1, 2, 64, {"mp": 2, "dp": 3}], lambda random: anything(random))
+        keys["outputs"], keys["random"] = outputs, lambda random: usual(random, ["same", "by-rank"], word)
     return strange({**data, **some(keys, random)}, random, ODD)
+
+
+def outputs(random: Random) -> Any:
+    """The data of what outputs stand for."""
+    one = {"ranks": usual(random, ["split", "replicated"], word)}
+    return random.choice([one, [one], [one, one]])
 
 
 def an_input(random: Random) -> Any:
@@ -163,6 +172,8 @@ def an_input(random: Random) -> Any:
         "layout": lambda random: usual(random, ["contiguous", "strided"], word),
         "stop_gradient": lambda random: usual(random, [True, False], word),
     }  # fmt: skip
+    if random.random() < ODD:
+        keys["ranks"] = lambda random: usual(random, ["replicated", "partial"], word)
     if random.random() < 3 * ODD:
         keys.update(low=number, high=number, near=numbers)
     if random.random() < 0.3:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import pylayer.paddle as paddle
-from pylayer.distributed.call import Deadlock, Mismatch
+from pylayer.distributed.call import DeadlockError, MismatchError
 
 dist: Any = paddle.distributed
 N = 3
@@ -420,7 +420,7 @@ def test_outside_of_a_world_there_is_one_rank() -> None:
     parts: list[Any] = []
     dist.all_gather(parts, x)
     assert [one.tolist() for one in [x, *parts]] == [[1.0, 1.0]] * 2
-    with pytest.raises(Deadlock, match="one rank"):
+    with pytest.raises(DeadlockError, match="one rank"):
         dist.recv(x, src=0)
 
 
@@ -433,7 +433,7 @@ def test_calls_that_do_not_fit_are_an_error_on_all_ranks_that_may_be_caught(on_r
     def call(rank: int) -> Any:
         try:
             dist.all_reduce(paddle.ones([rank + 1]))
-        except Mismatch as error:
+        except MismatchError as error:
             return error.ranks
         return None
 
