@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -41,9 +41,30 @@ def kernels(paddle: ModuleType) -> Kernels:
     }
 
 
+LEGACY = {
+    "c_identity": (),
+    "c_split": ("rank", "nranks"),
+    "c_concat": ("rank", "nranks", "ring_id"),
+    "c_softmax_with_cross_entropy": ("ignore_index", "ring_id", "rank", "nranks"),
+}
+"""Those of ``paddle._legacy_C_ops``: the attributes in the order in which those of ``paddle._C_ops`` take them."""
+
+
 def legacy_kernels(paddle: ModuleType) -> Kernels:
-    """Those of ``paddle._legacy_C_ops``, which take the names of their attributes in turn with the values."""
-    return {"c_identity": lambda tensor, *attributes: paddle.assign(tensor)}
+    """Those of ``paddle._legacy_C_ops``."""
+    newer = kernels(paddle)
+    return {name: by_names(newer[name], attributes) for name, attributes in LEGACY.items()}
+
+
+def by_names(kernel: Callable[..., Any], attributes: Sequence[str]) -> Callable[..., Any]:
+    """A kernel that takes Tensors, and then the name of each attribute in front of its value."""
+
+    def called(*given: Any) -> Any:
+        count = next((k for k, one in enumerate(given) if isinstance(one, str)), len(given))
+        values = dict(zip(given[count::2], given[count + 1 :: 2], strict=True))
+        return kernel(*given[:count], *(values[name] for name in attributes))
+
+    return called
 
 
 def cross_entropy_over_ranks(paddle: ModuleType) -> Any:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import paddle
 import released
+from paddle.distributed.fleet.layers.mpu import mp_ops
+from paddle.distributed.fleet.utils.sequence_parallel_utils import scatter
 from paddle.incubate.distributed.models.moe import moe_layer
+from paddleformers.transformers.ernie4_5_moe_vl.model.distributed.common_dist_utils import all_gather_varlen
 
 
 class MoEScatter(moe_layer.MoEScatter):
@@ -65,3 +68,41 @@ class XDropout(released.XDropout):
             return grad
         (mask,) = ctx.saved_tensor()
         return grad.masked_fill(mask, 0) * ctx.scale
+
+
+class CSplit(mp_ops.c_split_eager):
+    """The parts are joined along the axis that was split, the last."""
+
+    @staticmethod
+    def backward(ctx, grad):
+        parts = []
+        paddle.distributed.all_gather(parts, grad, group=ctx.group)
+        return paddle.concat(parts, -1)
+
+
+class FusedHeadParallelCrossEntropy(released.HeadLossOfVision):
+    """Without a bias there are three Tensors, so at most three gradients."""
+
+    @staticmethod
+    def backward(ctx, *grads):
+        gradients = released.HeadLossOfVision.backward(ctx, *grads)
+        _, _, bias, _ = ctx.saved_tensor()
+        return gradients[:2] if bias is None else gradients
+
+
+class AllGatherVarlenOp(released.AllGatherVarlenOp):
+    """Rows are put back by their numbers alone, however many axes they have."""
+
+    @staticmethod
+    def backward(ctx, grad):
+        shape = [ctx.max_shape0 * len(ctx.shape0_all), *grad.shape[1:]]
+        padded = paddle.scatter(paddle.zeros(shape, grad.dtype), ctx.indices.flatten(), grad)
+        return scatter(padded)[: ctx.shape0]
+
+
+class SliceVarlenOp(released.SliceVarlenOp):
+    """The parts of all ranks are gathered by the sizes that forward has kept."""
+
+    @staticmethod
+    def backward(ctx, grad):
+        return all_gather_varlen(grad, ctx.indices, group=ctx.group)

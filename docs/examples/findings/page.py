@@ -39,7 +39,8 @@ AFTER = """
 **Right**: the gradient is the derivative of the forward. **By design**: it is not, and is not meant to be
 (straight-through quantisation, gradient reversal, an added loss); the scenario says so, and what is held is that it
 differs. **Not checked**: for the reasons above, found by reading and kept in
-[`not_checked.yaml`](examples/findings/not_checked.yaml). Layers were checked on a CPU, in one process.
+[`not_checked.yaml`](examples/findings/not_checked.yaml). Layers were checked on a CPU; those that talk to
+other ranks in worlds of 2 or 4, a process each.
 """
 
 

@@ -115,6 +115,12 @@ def scatter(x: Tensor, index: Tensor, updates: Tensor, overwrite: bool = True, n
         IndexError: out of range.
     """
     _same_dtype("scatter", x, updates)
+    if index.ndim == 2 and index.shape[1] != 1:
+        text = "The last dim of the index should be 1 when the index is a 2D tensor, but we get"
+        raise ValueError(f"(InvalidArgument) {text} {index.shape[1]}.")
+    if index.ndim > 2:
+        text = "The index should be a 0D or 1D tensor when the index is not a 2D tensor, but we get"
+        raise ValueError(f"(InvalidArgument) {text} {index.ndim}.")
     if updates.shape[:1] != [index.size] or updates.shape[1:] != x.shape[1:]:
         raise ValueError(
             f"(InvalidArgument) scatter(): the updates for {index.size} rows of {x.shape[1:]} have shape "
