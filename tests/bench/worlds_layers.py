@@ -10,14 +10,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-HEAD = '''\
+HEAD = """\
 import pylayer.paddle as paddle
 
 dist = paddle.distributed
 
 
 class Layer(paddle.autograd.PyLayer):
-'''
+"""
 
 
 class Mistake(NamedTuple):
