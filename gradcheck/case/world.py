@@ -20,7 +20,7 @@ import numpy as np
 from gradcheck.backends.base import Array, Backend, Tensor, flat_tensors, is_differentiable
 from gradcheck.case.function import TensorFunction
 from gradcheck.case.no_gradient import Broken
-from gradcheck.causes.between_ranks import Claim, between_ranks
+from gradcheck.causes.between_ranks import Claim, backward_of, between_ranks
 from gradcheck.causes.summary import check_gradient
 from gradcheck.checking.contracts import same
 from gradcheck.checking.tape import Tape
@@ -452,18 +452,23 @@ def told_of(function: TensorFunction, world: WorldCall, summary: GradientSummary
     if whole.verdict is not Status.FAIL or world.declared.size == 1:
         return whole
     named = any(is_cause(d.code) for d in whole.diagnosis)
-    between = causes(function, world, named)
-    kept = [d for d in whole.diagnosis if is_contract(d.code) or not between]
+    between, where = causes(function, world, named)
+    kept = [
+        d.model_copy(update=where) if is_cause(d.code) and not d.line else d
+        for d in whole.diagnosis
+        if is_contract(d.code) or not between
+    ]
     return whole.model_copy(update={"diagnosis": (*kept, *between, *right_if(function, world))})
 
 
-def causes(function: TensorFunction, world: WorldCall, named: bool) -> list[Diagnosis]:
-    """What goes wrong between ranks, as far as it is found on the tape. `named`: whether another cause is."""
+def causes(function: TensorFunction, world: WorldCall, named: bool) -> tuple[list[Diagnosis], dict[str, Any]]:
+    """What goes wrong between ranks, as far as it is found on the tape, and where the layer's backward stands, as parts
+    of a diagnosis. `named`: whether another cause is."""
     with suppress(Exception):  # the verdict stands; a layer may raise at any of its calls
         problem = function.problem()
         recording = problem.reruns and problem.reruns.recording(problem.inputs, own=True, lines=True)
         if not recording or recording.leaks or recording.error:
-            return []
+            return [], {}
         random = np.random.default_rng(0)
         cotangents = [
             random.standard_normal(a.shape).astype(a.dtype) if is_differentiable(a) else None for a in recording.outputs
@@ -473,8 +478,9 @@ def causes(function: TensorFunction, world: WorldCall, named: bool) -> list[Diag
             Claim(name, world.declared.of_input(name), g, world.by_rank[name]) if g is not None else None
             for name, g in zip(problem.names, found, strict=True)
         ]
-        return between_ranks(Tape(recording), cotangents, claims, world.declared.size, named)
-    return []
+        graph = Tape(recording)
+        return between_ranks(graph, cotangents, claims, world.declared.size, named), backward_of(graph)
+    return [], {}
 
 
 def right_if(function: TensorFunction, world: WorldCall) -> list[Diagnosis]:

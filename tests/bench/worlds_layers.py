@@ -75,9 +75,9 @@ LAYERS = (
             M("dw is summed too", "transpose_x=True)\n", "transpose_x=True)\n        dist.all_reduce(dw)\n",
               "GC151 GC152",
               ("def backward", "all_reduce(dw)", "paddle.matmul(x, w)", "dw = ")),
-            M("db is a mean", "dy.sum(0)", "dy.mean(0)", "GC101 GC118 GC116 GC113", ("dy.mean", "+ b")),
+            M("db is a mean", "dy.sum(0)", "dy.mean(0)", "GC101 GC118 GC116 GC113", ("dy.mean", "+ b", "def backward")),
             M("dx is doubled", "w, transpose_y=True)", "w * 2, transpose_y=True)", "GC101 GC118 GC116",
-              ("w * 2", "paddle.matmul(x, w)")),
+              ("w * 2", "paddle.matmul(x, w)", "def backward")),
         ),
     ),
     Parallel(
