@@ -50,6 +50,12 @@ class RankOfProcess(Rank):
         self.tensor_type = backend.paddle.Tensor
         self.open: dict[int, Call] = {}
         self.count = 0
+        self.failed: CommunicationError | None = None
+        """What a call raised last."""
+
+    def meant(self, error: BaseException) -> BaseException:
+        """An error, or the one of a call of which Paddle has kept the text alone, as of all that a backward raises."""
+        return self.failed if self.failed is not None and str(self.failed) in str(error) else error
 
     def issue(self, call: Call) -> None:
         self.count += 1
@@ -63,6 +69,7 @@ class RankOfProcess(Rank):
         while not call.done:
             self.answered(*self.line.recv())
         if call.error is not None:
+            self.failed = call.error
             raise call.error
         return call.results
 
@@ -255,7 +262,7 @@ def attempt(function: Callable[[], Any]) -> tuple[str, Any, Any]:
     try:
         result = function()
     except BaseException as error:
-        return "error", sendable(error), None
+        return "error", sendable(rank.current().meant(error)), None
     return "done", result if isinstance(result, (list, type(None))) else None, result
 
 
