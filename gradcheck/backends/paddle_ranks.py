@@ -51,7 +51,11 @@ class RankOfProcess(Rank):
         self.open: dict[int, Call] = {}
         self.count = 0
         self.failed: CommunicationError | None = None
-        """What a call raised, of which Paddle leaves a text where a backward made it."""
+        """What a call raised last."""
+
+    def meant(self, error: BaseException) -> BaseException:
+        """An error, or the one of a call of which Paddle has kept the text alone, as of all that a backward raises."""
+        return self.failed if self.failed is not None and str(self.failed) in str(error) else error
 
     def issue(self, call: Call) -> None:
         self.count += 1
@@ -272,7 +276,7 @@ def attempt(here: RankOfProcess, function: Callable[[], Any]) -> tuple[str, Any,
     try:
         result = function()
     except BaseException as error:
-        return "error", here.failed or sendable(error), None
+        return "error", sendable(rank.current().meant(error)), None
     return "done", result if isinstance(result, (list, type(None))) else None, result
 
 

@@ -90,7 +90,7 @@ class FusedHeadParallelCrossEntropy(released.HeadLossOfVision):
         return gradients[:2] if bias is None else gradients
 
 
-class AllGatherVarlenOp(released.AllGatherVarlenOp):
+class AllGatherVarlenOp(released.AllGatherVarlenOfErnie):
     """Rows are put back by their numbers alone, however many axes they have."""
 
     @staticmethod

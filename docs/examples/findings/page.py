@@ -138,7 +138,7 @@ def source_of(name: str) -> str:
 
 def said(result: Mapping[str, Any]) -> str:
     """What a layer that raised or died has to say, in one line."""
-    raised = re.search(r"\b\w+Error: (?!\(External\))[^\n]+?(?=\s+At: |\n|$)", result["message"])
+    raised = re.search(r"\b\w+Error: (?!\(External\))[^\n]+?(?=\s+At: | · |\n|$)", result["message"])
     return f"{result['status']} {result['scenario']}: " + (raised[0] if raised else result["message"])
 
 

@@ -7,7 +7,8 @@ place, as Paddle does; with ``sync_op=False`` it returns a `Task`, and the resul
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -398,6 +399,12 @@ def batch_isend_irecv(p2p_op_list: Sequence[P2POp]) -> list[Task]:
     """Start several messages at once."""
     tasks = [one.op(one.tensor, one.peer, one.group) for one in p2p_op_list]
     return [task for task in tasks if task is not None]
+
+
+@contextmanager
+def _coalescing_manager(group: Group | None = None, tasks: Any = None) -> Iterator[None]:
+    """A block whose messages may be sent together: they are sent one by one."""
+    yield
 
 
 # --------------------------------------------------------------------------- groups

@@ -115,16 +115,31 @@ def _c_concat(tensor: Tensor, group: Group | None = None) -> Any:
 
 
 # --------------------------------------------------------------------------- sequence parallelism
+def scatter(input: Tensor) -> Tensor:
+    """This rank's part along the first axis."""
+    return own_part(input, model_group())
+
+
+def all_gather(input: Tensor) -> Tensor:
+    """The parts of all ranks."""
+    return gathered(input, model_group())
+
+
+def reduce_scatter(input: Tensor) -> Tensor:
+    """This rank's part of the sum."""
+    return summed_part(input, model_group())
+
+
 class ScatterOp(PyLayer):
     """This rank's part along the first axis; its gradient is gathered."""
 
     @staticmethod
     def forward(ctx: Any, input: Tensor) -> Tensor:
-        return own_part(input, model_group())
+        return scatter(input)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Tensor:
-        return gathered(grad, model_group())
+        return all_gather(grad)
 
 
 class GatherOp(PyLayer):
@@ -132,11 +147,11 @@ class GatherOp(PyLayer):
 
     @staticmethod
     def forward(ctx: Any, input: Tensor) -> Tensor:
-        return gathered(input, model_group())
+        return all_gather(input)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Tensor:
-        return own_part(grad, model_group())
+        return scatter(grad)
 
 
 class AllGatherOp(PyLayer):
@@ -144,11 +159,11 @@ class AllGatherOp(PyLayer):
 
     @staticmethod
     def forward(ctx: Any, input: Tensor) -> Tensor:
-        return gathered(input, model_group())
+        return all_gather(input)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Tensor:
-        return summed_part(grad, model_group())
+        return reduce_scatter(grad)
 
 
 class ReduceScatterOp(PyLayer):
@@ -156,8 +171,8 @@ class ReduceScatterOp(PyLayer):
 
     @staticmethod
     def forward(ctx: Any, input: Tensor) -> Tensor:
-        return summed_part(input, model_group())
+        return reduce_scatter(input)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Tensor:
-        return gathered(grad, model_group())
+        return all_gather(grad)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -197,13 +198,14 @@ def test_gather_fills_the_list_of_its_rank(on_ranks: Any, spelling: str) -> None
     assert (np.stack(found[1]) == X).all()
 
 
-def test_all_to_all_takes_parts_of_different_sizes(on_ranks: Any) -> None:
+@pytest.mark.parametrize("kind", [list, np.array])
+def test_all_to_all_takes_parts_of_different_sizes(on_ranks: Any, kind: Any) -> None:
     """Rank r sends k + 1 rows to rank k."""
     sizes = [1, 2, 3]
 
     def call(rank: int) -> Any:
         out = made(N * sizes[rank])
-        dist.alltoall_single(out, own(), in_split_sizes=sizes, out_split_sizes=[sizes[rank]] * N)
+        dist.alltoall_single(out, own(), in_split_sizes=kind(sizes), out_split_sizes=kind([sizes[rank]] * N))
         return out
 
     starts = np.cumsum([0, *sizes])
@@ -268,6 +270,26 @@ def test_other_spellings_of_messages(on_ranks: Any, spelling: str) -> None:
         return x
 
     assert (np.stack(on_ranks(N, call)) == X[[0, 1, 0]]).all()
+
+
+@pytest.mark.parametrize("spelling", ["manager", "process_group"])
+def test_messages_that_are_to_be_sent_together_are_sent(on_ranks: Any, spelling: str) -> None:
+    """As packages write it: a block around isend and irecv, and each task waited for behind it."""
+    manager = import_module("pylayer.paddle.distributed.communication.batch_isend_irecv")._coalescing_manager
+
+    def call(rank: int) -> Any:
+        received, tasks = made(), []
+        if spelling == "process_group":
+            group().process_group._start_coalescing()
+        with manager(group(), tasks):
+            tasks += [dist.isend(own(), (rank + 1) % N), dist.irecv(received, (rank - 1) % N)]
+        if spelling == "process_group":
+            group().process_group._end_coalescing(tasks)
+        for task in tasks:
+            task.wait()
+        return received
+
+    assert (np.stack(on_ranks(N, call)) == np.roll(X, 1, 0)).all()
 
 
 def test_messages_of_a_pair_come_in_the_order_in_which_they_are_sent(on_ranks: Any) -> None:

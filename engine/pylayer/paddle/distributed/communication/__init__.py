@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pylayer.paddle._names import exported, missing
+from pylayer.paddle.distributed.communication import batch_isend_irecv as batch_isend_irecv
 from pylayer.paddle.distributed.communication import group as group
 from pylayer.paddle.distributed.communication import stream as stream
 

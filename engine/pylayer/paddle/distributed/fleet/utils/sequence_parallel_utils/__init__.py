@@ -5,7 +5,7 @@ from __future__ import annotations
 from pylayer.paddle._names import exported, missing
 
 _EXPORTS = {
-    "distributed.model_parallel": "AllGatherOp GatherOp ReduceScatterOp ScatterOp",
+    "distributed.model_parallel": "AllGatherOp GatherOp ReduceScatterOp ScatterOp all_gather reduce_scatter scatter",
 }
 globals().update(exported(_EXPORTS))
 
