@@ -77,7 +77,9 @@ class Heard:
     value: float
     rejects: bool
     bar: float = 0.0
-    """How far its value and the claim's may be apart by rounding."""
+    """How far its value may be off by rounding."""
+    of_claim: float = 0.0
+    """The same of the claim's value."""
 
 
 def decide(claim: Claim, seen: Seen, heard: Heard | None) -> Decision:

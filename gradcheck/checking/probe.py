@@ -216,8 +216,8 @@ class Prober:
         if self.point.witnessed:
             probe.comparison = compare(self.point, cotangent, gradients, masks, self.rtol)
             probe.heard = probe.comparison.heard(direction)
-            if probe.heard is not None and not probe.heard.rejects and probe.heard.bar < np.inf:
-                probe.seen = replace(seen, allowed=seen.allowed + probe.heard.bar)
+            if probe.heard is not None and not probe.heard.rejects and probe.heard.of_claim < np.inf:
+                probe.seen = replace(seen, allowed=seen.allowed + probe.heard.of_claim)
         return probe
 
     def seen(self, derivative: Derivative, u: Array, claim: Claim) -> Seen:

@@ -39,8 +39,9 @@ class Comparison:
     taped: Sequence[Array]
     bounds: Sequence[Array] = ()
     """How far both may be apart by rounding, inf where no digit is known; none where they agree without measuring."""
-    absolute: Sequence[Array] = ()
-    """The same, finite where no digit is known as well."""
+    of_claim: Sequence[Array] = ()
+    of_tape: Sequence[Array] = ()
+    """How far each may be off by its own rounding, finite where no digit is known as well."""
     wrong: Sequence[Array] | None = None
     """The entries in which both differ by more; None if there are none."""
     unsure: Sequence[Array] | None = None
@@ -62,10 +63,11 @@ class Comparison:
             return Heard(value, rejects=False)
         if self.wrong is None and not self.rounding <= HEARD:
             return None
-        bound = sum(
-            float(abs(shares(b, d)).sum()) for b, d in zip(self.absolute, direction, strict=True) if d is not None
+        own, of_claim = (
+            sum(float(abs(shares(b, d)).sum()) for b, d in zip(bounds, direction, strict=True) if d is not None)
+            for bounds in (self.of_tape, self.of_claim)
         )
-        return Heard(value, self.wrong is not None, bound)
+        return Heard(value, self.wrong is not None, own, of_claim)
 
 
 def apart(point: Point, claimed: Array, taped: Array, rtol: float) -> Array:
@@ -105,20 +107,18 @@ def compare(point: Point, cotangent: Array, claimed: Sequence[Array], masks: Mas
         of_claim = [module_of(c).where(np.isfinite(c), b, 0.0) for c, b in zip(claimed, of_claim, strict=True)]
         both = zip(of_claim, of_tape, doubted, taped, strict=True)
         bounds = [module_of(d).where(d, np.fmax(a + b + rtol * abs(t), a + b), 0.0) for a, b, d, t in both]
-        if point.reruns is not None and point.reruns.leaks:
-            bounds = [b + UNSEEN_OPERATIONS * point.epsilon * size for b, size in zip(bounds, largest, strict=True)]
-        bounds = [b + constants(point) * size for b, size in zip(bounds, largest, strict=True)]
+        besides = [unmeasured(point) * size for size in largest]
+        bounds = [b + more for b, more in zip(bounds, besides, strict=True)]
         wrong = [d & ~(distance(c, t) <= b) for d, c, t, b in zip(doubted, claimed, taped, bounds, strict=True)]
     unsure = [
         d & ~w & (b > POWER * np.fmax(abs(c), abs(t)))
         for d, w, b, c, t in zip(doubted, wrong, bounds, claimed, taped, strict=True)
     ]
     of_claim, of_tape = (m.bounds(absolute=True) for m in measured)
-    finite = [a + b for a, b in zip(of_claim, of_tape, strict=True)]
-    absolute = [module_of(b).where(b < np.inf, b, f) for b, f in zip(bounds, finite, strict=True)]
+    of_claim = [b + more for b, more in zip(of_claim, besides, strict=True)]
     found_wrong, found_unsure = (mask if some(mask) else None for mask in (wrong, unsure))
     rounding = share_of_rounding(point, taped, bounds)
-    return Comparison(claimed, taped, bounds, absolute, found_wrong, found_unsure, rounding)
+    return Comparison(claimed, taped, bounds, of_claim, of_tape, found_wrong, found_unsure, rounding)
 
 
 def share_of_rounding(point: Point, taped: Sequence[Array], bounds: Sequence[Array]) -> float:
@@ -131,10 +131,12 @@ def share_of_rounding(point: Point, taped: Sequence[Array], bounds: Sequence[Arr
     return lost / whole if whole else np.inf
 
 
-def constants(point: Point) -> float:
-    """The rounding of constants that either side may hold in a dtype of fewer digits (a table, 0.1), where the layer
-    was given such inputs or casts to such dtypes; relative to the largest entry."""
-    return CONSTANTS * FLOAT32 if point.casts_left_out or point.may_round else 0.0
+def unmeasured(point: Point) -> float:
+    """The rounding, relative to the largest entry, of what is not perturbed: operations of a backward that nothing
+    sees, and constants that either side may hold in a dtype of fewer digits (a table, 0.1), where the layer was given
+    such inputs or casts to such dtypes."""
+    unseen = UNSEEN_OPERATIONS * point.epsilon if point.reruns is not None and point.reruns.leaks else 0.0
+    return unseen + (CONSTANTS * FLOAT32 if point.casts_left_out or point.may_round else 0.0)
 
 
 def some(masks: Sequence[Array]) -> bool:

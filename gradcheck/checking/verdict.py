@@ -190,7 +190,7 @@ class Check:
                 return Found(Status.PASS, marks=("the differences against an operation's own rule",), probe=probe)
             if comparison.unsure is not None:
                 alone = self.alone(comparison.unsure, probe)
-                if alone is not None:
+                if alone.decision is Decision.FAIL and not alone.kinked:
                     return self.failed(alone)
                 if marks and comparison.blank:
                     return self.unseen(probe, probe)
@@ -211,10 +211,15 @@ class Check:
             return self.failed(second_probe)
         if not second_probe.seen.holds(second_probe.claim.value):
             return self.disputed(second_probe)
-        for mask in self.parts(probe, masks):
+        unseen = list[str]()
+        for name, mask in self.parts(probe, masks):
             alone = self.alone(mask, probe)
-            if alone is not None:
+            if alone.decision is Decision.FAIL and not alone.kinked:
                 return self.failed(alone)
+            if alone.decision is Decision.UNSEEN and (alone.claim.size or bool(alone.derivative.largest.any())):
+                unseen.append(name)
+        if unseen:
+            marks = (*marks, f"{', '.join(unseen)} too small to be seen")
         lost = probe.unresolved & second_probe.unresolved
         if probe.by_rows and bool(lost.any()):
             seen = self.prober.probe(masks, whole=True, without=~lost)
@@ -228,27 +233,25 @@ class Check:
                 marks = (*marks, f"{int(lost.sum())} of {lost.size} outputs too small to be seen")
         return Found(Status.PASS, marks=marks, probe=probe)
 
-    def parts(self, probe: Probe, masks: Masks | None) -> list[Masks]:
+    def parts(self, probe: Probe, masks: Masks | None) -> list[tuple[str, Masks]]:
         """Without a tape: every input, and the elements of whose share an error of `POWER` is within the bound."""
-        inputs = self.point.x
-        found: list[Masks] = []
-        if len(inputs) > 1:
-            whole = [module_of(x).ones(x.shape, bool) for x in inputs] if masks is None else masks
-            found = [only(k, mask, inputs) for k, mask in enumerate(whole) if mask is not None and bool(mask.any())]
+        inputs, names = self.point.x, [self.problem.names[k] for k in self.point.moved]
+        whole = [module_of(x).ones(x.shape, bool) for x in inputs] if masks is None else masks
+        some = [k for k, mask in enumerate(whole) if mask is not None and bool(mask.any())]
+        found: list[tuple[str, Masks]] = [(names[k], only(k, whole[k], inputs)) for k in some if len(inputs) > 1]
         small = [
             None if d is None else (POWER * abs(g * d) <= probe.seen.bar + probe.seen.allowed) & (d != 0)
             for g, d in zip(probe.gradients, probe.direction, strict=True)
         ]
-        count = sum(int(m.sum()) for m in small if m is not None)
-        return [*found, small] if 0 < count < sum(x.size for x in inputs) else found
+        count, of = sum(int(m.sum()) for m in small if m is not None), sum(x.size for x in inputs)
+        return [*found, (f"{count} of {of} elements", small)] if 0 < count < of else found
 
-    def alone(self, masks: Masks, like: Probe) -> Probe | None:
-        """A probe over some elements by themselves that shows them to be wrong, and a second one that says so too."""
+    def alone(self, masks: Masks, like: Probe) -> Probe:
+        """A probe over some elements by themselves: a brief one, and where that does not tell one over all steps."""
         probe = self.prober.probe(masks, by_rows=True, like=like if like.by_rows else None)
         if probe.decision is Decision.PASS:
-            return None
-        probe = self.twice(lambda: self.prober.probe(masks, whole=True, by_rows=True))
-        return probe if probe.decision is Decision.FAIL and not probe.kinked else None
+            return probe
+        return self.twice(lambda: self.prober.probe(masks, whole=True, by_rows=True))
 
     # ----------------------------------------------------------------- where the point does not tell
     def unseen(self, probe: Probe, first: Probe) -> Found:
