@@ -231,7 +231,7 @@ def judged(prober: Prober, masks: Masks | None) -> Kinks:
     return Kinks([], places, kinked, unknown, beside_is_wrong(prober, masks))
 
 
-def rounding(prober: Prober, cotangent: Array, directions: Sequence[Sequence[Array | None]]) -> list[float]:
+def rounding(prober: Prober, cotangent: Array, directions: Sequence[Direction]) -> list[float]:
     """How far the derivative that backward gives along each direction may be off by rounding, and that of a tape."""
     point = prober.point
     measured = point.measured_claim(point.outputs.split(cotangent), prober.random)

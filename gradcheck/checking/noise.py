@@ -53,10 +53,10 @@ x · (1 − 1) / 2): a few operations."""
 COARSEST = 2.0**-5
 """Rounding is no larger share of the values (the epsilon of bfloat16 is 2^-7): what is, is the function's structure."""
 NEAR, FAR = 2.0**-33, 2.0**-18
-"""How far apart values are, relative to the scale of the inputs. So near smooth functions are straight lines, and x + t·d
-is rounded: numbers as large as x are usual on the way, so that error counts. Farther, up to 2^-15 of the scale, sixth
-differences still do not see functions of that scale (2^-90), but rounding to float32 (2^-23), which is constant between
-close values."""
+"""How far apart values are, relative to the scale of the inputs. So near smooth functions are straight lines, and
+x + t·d is rounded: numbers as large as x are usual on the way, so that error counts. Farther, up to 2^-15 of the scale,
+sixth differences still do not see functions of that scale (2^-90), but rounding to float32 (2^-23), which is constant
+between close values."""
 NODES = np.arange(1, 13) + 0.5 * (np.sqrt((2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37)) % 1)
 """Where they are, in units of these: no grid meets two alike, as the roots of primes are independent over the rational
 numbers. Rounding to a grid would hide in multiples of one number."""

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcheck.checking.arrays import EPS, EPSILON, FLOAT32, SMALLEST, Array, distance, module_of
+from gradcheck.checking.arrays import EPS, EPSILON, FEW, FLOAT32, SMALLEST, Array, distance, module_of
 
 Change = Callable[[str, Array, int], None]
 """Changes the fresh output of an operation in place, given its name, the output, and its number on the tape or −1."""
@@ -27,17 +27,14 @@ MARGIN = 16.0
 """How many times the response to perturbations of one epsilon is granted. A rounding is 0.29 epsilon in the mean
 square, so this is 55 of its standard deviations: room for one entry's two responses that are small by chance (fewer
 than one in 1,000 is small by a factor of 55 in both), and for operations that are off by some epsilon (tanh, erf)."""
-OF_RESULT = 4.0
-"""Epsilons of the result itself that are granted: its own rounding, and the sums inside one operation."""
 LOST = {epsilon: size ** (1 / 3) for epsilon, size in SIZES.items()}
 """An entry that moves by more than this share of itself (0.04 % in float64) has lost two thirds of the digits that were
 not perturbed: it is perturbed by no more than `MARGIN` epsilons as well, as its response may not be in proportion."""
-PROPORTION = 1 / 8
-"""Nothing is known of an entry whose response to these is a larger share of the usual one (in proportion: 2^-14 in
-float64, 2^-6 in float32). What rounding has made of numbers that should be equal moves as much by either (1 / (a − b)),
-and may be off by `MARGIN` times as much."""
-UNKNOWN = 0.1
-"""Nor of one that these move by more than this share of itself: not two digits."""
+UNKNOWN = 1 / 8
+"""Nothing is known of an entry that these move by more than this share of itself, not two digits; nor of one whose
+response to these is a larger share of the usual one (in proportion: 2^-14 in float64, 2^-6 in float32). What rounding
+has made of numbers that should be equal moves as much by either (1 / (a − b)), and may be off by `MARGIN` times as
+much."""
 
 EXACT = {
     "reshape", "transpose", "broadcast_view", "broadcast_to", "clone", "tile", "flip", "roll", "tril", "triu", "concat",
@@ -159,12 +156,12 @@ class Measured:
             response = np.maximum(response, size * usual(response, size))
         bound = MARGIN * self.epsilon / SIZES[self.epsilon] * response
         if bool(lost.any()):
-            odd = finer > PROPORTION * response
+            odd = finer > UNKNOWN * response
             nothing = odd | (finer > UNKNOWN * (size + SMALLEST["float64"]))
             own = xp.where(nothing & (not absolute), np.inf, finer * xp.where(odd, MARGIN, 1.0))
             known = xp.where(response < np.inf, bound, 0.0)  # by so much it may leave the domain
             bound = xp.where(lost, np.maximum(known, own), bound)
-        return bound + OF_RESULT * self.epsilon * (size + SMALLEST["float64"])
+        return bound + FEW * self.epsilon * (size + SMALLEST["float64"])
 
     def lost(self) -> list[Array]:
         """Per array, the entries that respond out of proportion."""

@@ -7,26 +7,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gradcheck.checking.arrays import FLOAT32, Array, distance, module_of, shares
+from gradcheck.checking.arrays import FEW, FLOAT32, MANY, Array, distance, module_of, shares
 from gradcheck.checking.decide import POWER, Heard
 from gradcheck.checking.point import Point
 from gradcheck.checking.precision import draws
 
 Masks = Sequence[Array | None]
 
-DEFAULT = 64
-"""Epsilons, relative to an entry, that a gradient may be off without anything being measured: 6 bits, for some dozen
-operations whose errors do not cancel. Only where both differ by more are they computed again."""
 MOST_DRAWS = 8
 """Perturbed runs at most until a disagreement counts. In fewer than one check of 1e15 all of an entry's are small by
 chance."""
 CLEAR = 2.0**10
 """A disagreement of so many error bounds counts after one draw."""
-UNSEEN_OPERATIONS = 64
-"""Epsilons, relative to the largest entry, that are granted to a backward that hands its values to code that nothing
-sees: what is computed there is not perturbed."""
-CONSTANTS = 4.0
-"""Epsilons of float32 by which constants of a layer in float32 or less may be off: a few of them in a row."""
 HEARD = 0.5
 """A tape of whose whole gradient more than this share is rounding (a chaotic recurrence) is not heard."""
 
@@ -71,8 +63,9 @@ class Comparison:
 
 
 def apart(point: Point, claimed: Array, taped: Array, rtol: float) -> Array:
-    """The elements in which both differ by more than is granted without measuring. Equal infinities do not."""
-    granted = (DEFAULT * point.epsilon + rtol) * np.maximum(abs(claimed), abs(taped))
+    """The elements in which both differ by more than is granted without measuring, relative to themselves. Equal
+    infinities do not. Only where there are such are both computed again."""
+    granted = (MANY * point.epsilon + rtol) * np.maximum(abs(claimed), abs(taped))
     granted = module_of(granted).where(np.isfinite(granted), granted, 0.0)  # beside a finite entry no other agrees
     return ~(distance(claimed, taped) <= granted)
 
@@ -135,8 +128,8 @@ def unmeasured(point: Point) -> float:
     """The rounding, relative to the largest entry, of what is not perturbed: operations of a backward that nothing
     sees, and constants that either side may hold in a dtype of fewer digits (a table, 0.1), where the layer was given
     such inputs or casts to such dtypes."""
-    unseen = UNSEEN_OPERATIONS * point.epsilon if point.reruns is not None and point.reruns.leaks else 0.0
-    return unseen + (CONSTANTS * FLOAT32 if point.casts_left_out or point.may_round else 0.0)
+    unseen = MANY * point.epsilon if point.reruns is not None and point.reruns.leaks else 0.0
+    return unseen + (FEW * FLOAT32 if point.casts_left_out or point.may_round else 0.0)
 
 
 def some(masks: Sequence[Array]) -> bool:

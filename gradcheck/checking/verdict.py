@@ -10,8 +10,7 @@ import numpy as np
 
 from gradcheck.checking.arrays import EPS, SMALLEST, module_of, only
 from gradcheck.checking.contracts import Contracts
-from gradcheck.checking.decide import POWER, Decision
-from gradcheck.checking.derivative import APART
+from gradcheck.checking.decide import FAR, POWER, Decision
 from gradcheck.checking.found import Found, undecided, with_kink
 from gradcheck.checking.infinite_slopes import infinite
 from gradcheck.checking.kinks import EDGE, judged, kinked_by_tape
@@ -46,13 +45,15 @@ class Check:
     certify: bool
     """Whether what one projection cannot show is looked at as well."""
     precision: Precision
+    may_round: bool = False
+    """Whether rounding to float32 is granted to code that nothing sees, to see whether that is all that is wrong."""
     worst: float = 0.0
     certified: bool = False
     point: Point = field(init=False)
     prober: Prober = field(init=False)
 
     def __post_init__(self) -> None:
-        self.point = Point(self.problem)
+        self.point = Point(self.problem, may_round=self.may_round)
         self.prober = Prober(self.point, np.random.default_rng(self.seed), self.rtol)
 
     def run(self) -> Found:
@@ -179,7 +180,7 @@ class Check:
         first = probe.derivative.both
         second, third = (self.prober.along(d, probe, True).derivative.both for d in (other, total))
         apart = abs(first.value + second.value - third.value)
-        return not bool((apart > APART * (first.bar + second.bar + third.bar)).any())
+        return not bool((apart > FAR * (first.bar + second.bar + third.bar)).any())
 
     def further(self, probe: Probe, masks: Masks | None) -> Found:
         """What one projection cannot show: another cotangent, and without a tape every input and output alone."""
@@ -259,7 +260,7 @@ class Check:
         the first ones (on a step of floor), though outputs in proportion to the inputs would have shown there."""
         found = probe.derivative
         sizes = abs(self.point.outputs.vector)
-        rounding = APART * found.noise
+        rounding = FAR * found.noise
         if self.point.opaque:  # a noise that is guessed is no proof
             rounding = EPS * (sizes if probe.by_rows else (abs(probe.cotangent) * sizes).sum())
         elif not bool((found.noise <= POWER * float(sizes.sum()) + SMALLEST["float64"]).all()):  # all is rounding
@@ -307,9 +308,9 @@ class Check:
         apart = abs(probe.claim.value - probe.seen.value)
         if not (probe.claim.size and apart <= probe.seen.bar + LOW_PRECISION * probe.claim.size):
             return found
-        self.point.loose = True
-        again = self.derivative()
-        self.point.loose = False
+        rounding = replace(self, may_round=True)
+        rounding.point.spent = self.point.spent
+        again = rounding.derivative()
         if again.verdict is not Status.PASS:
             return found
         text = digits(apart / probe.claim.size, "float64")
