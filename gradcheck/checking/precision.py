@@ -42,8 +42,8 @@ EXACT = {
     "maximum", "minimum", "fmax", "fmin", "clip", "nan_to_num", "max", "min", "relu", "hardtanh", "pad", "as_strided",
     "fill", "with_zeros", "cast", "sort", "gather", "take_along_axis", "index_select", "diagonal", "put_reduced",
 }  # fmt: skip
-"""Operations that move, select or copy values, or change them without rounding; `put_reduced` mostly selects, and what
-it adds rounds as a result does."""
+"""Operations that move, select or copy values, or change them without rounding. The rules of those that select ask where
+the result is one of the values, as `put_reduced` for an extreme; its products round by some epsilons of the result."""
 STEPS = {"floor", "ceil", "trunc", "round", "sign"}
 """Operations whose floating results are choices."""
 RINGS = {"add", "subtract", "multiply", "sum", "scale", "add_n", "matmul", "cumsum"}

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
 
-from gradcheck.checking.arrays import EPS, SMALLEST, module_of, only
+from gradcheck.checking.arrays import EPS, SMALLEST, Array, module_of, only
 from gradcheck.checking.contracts import Contracts
 from gradcheck.checking.decide import FAR, POWER, Decision
 from gradcheck.checking.found import Found, undecided, with_kink
@@ -213,46 +213,48 @@ class Check:
         if not second_probe.seen.holds(second_probe.claim.value):
             return self.disputed(second_probe)
         unseen = list[str]()
-        for name, mask in self.parts(probe, masks):
-            alone = self.alone(mask, probe)
+        for name, mask, others in self.parts(masks, probe, second_probe):
+            alone = self.alone(mask, probe, others)
             if alone.decision is Decision.FAIL and not alone.kinked:
                 return self.failed(alone)
-            if alone.decision is Decision.UNSEEN and (alone.claim.size or bool(alone.derivative.largest.any())):
+            if alone.decision is not Decision.PASS and (alone.claim.size or bool(alone.derivative.largest.any())):
+                if others is not None and not bool((alone.derivative.both.bar[~others] < np.inf).all()):
+                    return undecided(EDGE.format(self.point.raised))
                 unseen.append(name)
         if unseen:
             marks = (*marks, f"{', '.join(unseen)} too small to be seen")
-        lost = probe.unresolved & second_probe.unresolved
-        if probe.by_rows and bool(lost.any()):
-            seen = self.prober.probe(masks, whole=True, without=~lost)
-            if seen.decision is Decision.FAIL:
-                seen = self.prober.probe(masks, whole=True, without=~lost)
-            if seen.decision is Decision.FAIL and not seen.kinked:
-                return self.failed(seen)
-            if seen.decision is not Decision.PASS:
-                if not bool((seen.derivative.both.bar[lost] < np.inf).all()):
-                    return undecided(EDGE.format(self.point.raised))
-                marks = (*marks, f"{int(lost.sum())} of {lost.size} outputs too small to be seen")
         return Found(Status.PASS, marks=marks, probe=probe)
 
-    def parts(self, probe: Probe, masks: Masks | None) -> list[tuple[str, Masks]]:
-        """Without a tape: every input, and the elements of whose share an error of `POWER` is within the bound."""
+    def parts(
+        self, masks: Masks | None, probe: Probe, second: Probe
+    ) -> Iterator[tuple[str, Masks | None, Array | None]]:
+        """What is looked at by itself without a tape, with its name, as masks of the inputs and of the outputs that are
+        left out: every input, the elements of whose share an error of `POWER` is within the bound, and the outputs of
+        which one would not have shown."""
         inputs, names = self.point.x, [self.problem.names[k] for k in self.point.moved]
         whole = [module_of(x).ones(x.shape, bool) for x in inputs] if masks is None else masks
-        some = [k for k, mask in enumerate(whole) if mask is not None and bool(mask.any())]
-        found: list[tuple[str, Masks]] = [(names[k], only(k, whole[k], inputs)) for k in some if len(inputs) > 1]
+        for k, mask in enumerate(whole) if len(inputs) > 1 else ():
+            if mask is not None and bool(mask.any()):
+                yield names[k], only(k, mask, inputs), None
         small = [
             None if d is None else (POWER * abs(g * d) <= probe.seen.bar + probe.seen.allowed) & (d != 0)
             for g, d in zip(probe.gradients, probe.direction, strict=True)
         ]
         count, of = sum(int(m.sum()) for m in small if m is not None), sum(x.size for x in inputs)
-        return [*found, (f"{count} of {of} elements", small)] if 0 < count < of else found
+        if 0 < count < of:
+            yield f"{count} of {of} elements", small, None
+        lost = probe.unresolved & second.unresolved
+        if probe.by_rows and bool(lost.any()):
+            yield f"{int(lost.sum())} of {lost.size} outputs", masks, ~lost
 
-    def alone(self, masks: Masks, like: Probe) -> Probe:
-        """A probe over some elements by themselves: a brief one, and where that does not tell one over all steps."""
-        probe = self.prober.probe(masks, by_rows=True, like=like if like.by_rows else None)
+    def alone(self, masks: Masks | None, like: Probe, without: Array | None = None) -> Probe:
+        """A probe over some elements by themselves, or of some outputs: a brief one, and where that does not tell one
+        over all steps."""
+        known = like if like.by_rows and without is None else None
+        probe = self.prober.probe(masks, by_rows=True, like=known, without=without)
         if probe.decision is Decision.PASS:
             return probe
-        return self.twice(lambda: self.prober.probe(masks, whole=True, by_rows=True))
+        return self.twice(lambda: self.prober.probe(masks, whole=True, by_rows=True, without=without))
 
     # ----------------------------------------------------------------- where the point does not tell
     def unseen(self, probe: Probe, first: Probe) -> Found:

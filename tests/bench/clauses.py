@@ -48,7 +48,7 @@ CLAUSES = [
     without("V12", "decide.py", "and not (power and not seen.holds(heard.value))", ""),
     without("V13", "verdict.py", "if comparison.unsure is not None:\n", "if False:\n"),
     without("V14", "verdict.py", "if second.wrong is not None:", "if False:"),
-    without("V15", "verdict.py", "in self.parts(probe, masks):", "in ():"),
+    without("V15", "verdict.py", "in self.parts(masks, probe, second_probe):", "in ():"),
     without("V16", "verdict.py", "return probe() if first.decision", "return probe() if False and first.decision"),
     without("V17", "verdict.py", "        if stays:\n", "        if False:\n"),
     without("V18", "kinks.py", "    if tape is None:\n        return None\n", "    if True:\n        return None\n"),
