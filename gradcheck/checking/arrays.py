@@ -23,8 +23,8 @@ FLOAT32 = EPSILON["float32"]
 FEW = 4.0
 """Epsilons that few roundings make: a result's own, those of what it was computed from, the sums inside of one
 operation. Each is half of one at most."""
-MANY = 32.0
-"""Epsilons that some dozen operations make whose errors do not cancel: 5 bits."""
+MANY = 16.0
+"""Epsilons that a dozen operations make whose errors do not cancel: 4 bits."""
 SMALLEST = {
     "float16": 2.0**-14, "bfloat16": 2.0**-126, "float32": 2.0**-126, "float64": 2.0**-1022,
     "complex64": 2.0**-126, "complex128": 2.0**-1022,

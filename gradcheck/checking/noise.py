@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from gradcheck.checking.arrays import EPS, Array, flat, module_of
-from gradcheck.checking.line import Line, moved
+from gradcheck.checking.arrays import EPS, MANY, Array, flat, module_of
+from gradcheck.checking.derivative import BRIEF
+from gradcheck.checking.line import RATIO, USUAL, Line, moved
 from gradcheck.checking.point import Point
 from gradcheck.checking.precision import Change, Measured
 
@@ -47,16 +48,13 @@ an estimate from so few values is low by a factor of 3 once in some hundred."""
 ONE_SIDED = 16.0
 """Estimates from both sides of the point that differ by a larger factor see a kink or a jump on one side: of 100,000
 pairs from the same noise 0.1 % (near) and 0.7 % (far) do."""
-HIDDEN = 16.0
-"""Units of rounding of numbers on the way that may hide in an output, however small it is (a GELU at -8 is
-x · (1 − 1) / 2): a few operations."""
 COARSEST = 2.0**-5
 """Rounding is no larger share of the values (the epsilon of bfloat16 is 2^-7): what is, is the function's structure."""
-NEAR, FAR = 2.0**-33, 2.0**-18
-"""How far apart values are, relative to the scale of the inputs. So near smooth functions are straight lines, and
-x + t·d is rounded: numbers as large as x are usual on the way, so that error counts. Farther, up to 2^-15 of the scale,
-sixth differences still do not see functions of that scale (2^-90), but rounding to float32 (2^-23), which is constant
-between close values."""
+NEAR, FAR = RATIO ** USUAL[0], RATIO ** BRIEF[0]
+"""How far apart values are, relative to the scale of the inputs: as the smallest steps (2^-34) and the first that are
+taken (2^-18). So near smooth functions are straight lines, and x + t·d is rounded: numbers as large as x are usual on
+the way, so that error counts. Farther, up to 2^-15 of the scale, sixth differences still do not see functions of that
+scale (2^-90), but rounding to float32 (2^-23), which is constant between close values."""
 NODES = np.arange(1, 13) + 0.5 * (np.sqrt((2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37)) % 1)
 """Where they are, in units of these: no grid meets two alike, as the roots of primes are independent over the rational
 numbers. Rounding to a grid would hide in multiples of one number."""
@@ -89,7 +87,8 @@ def from_close_values(line: Line, thoroughly: bool) -> Array:
     reach = xp.maximum(*(abs(table).max(axis=0) for table in far))
     size = xp.maximum(line.sizes, xp.where(xp.isfinite(reach), reach, 0.0))
     noise = xp.where((hidden > noise) & (hidden <= COARSEST * size), hidden, noise)
-    return xp.maximum(noise, HIDDEN * EPS * line.on_the_way)
+    # of numbers on the way some rounding may hide, however small the output is (a GELU at -8 is x · (1 − 1) / 2)
+    return xp.maximum(noise, MANY * EPS * line.on_the_way)
 
 
 def close_values(line: Line, spacing: float, sign: float) -> Array:

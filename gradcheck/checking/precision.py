@@ -42,8 +42,8 @@ EXACT = {
     "maximum", "minimum", "fmax", "fmin", "clip", "nan_to_num", "max", "min", "relu", "hardtanh", "pad", "as_strided",
     "fill", "with_zeros", "cast", "sort", "gather", "take_along_axis", "index_select", "diagonal", "put_reduced",
 }  # fmt: skip
-"""Operations that move, select or copy values, or change them without rounding. The rules of those that select ask where
-the result is one of the values, as `put_reduced` for an extreme; its products round by some epsilons of the result."""
+"""Operations that move, select or copy values, or change them without rounding, as do their vjps. The rules of those
+that select ask where the result is one of the values (`put_reduced`: an extreme; its products round by epsilons)."""
 STEPS = {"floor", "ceil", "trunc", "round", "sign"}
 """Operations whose floating results are choices."""
 RINGS = {"add", "subtract", "multiply", "sum", "scale", "add_n", "matmul", "cumsum"}
@@ -57,6 +57,11 @@ as large; of products a structural zero may move as well, as what follows is lin
 def chooses(name: str, out: Array) -> bool:
     """Whether an output is a choice: a truth, an integer, a step."""
     return out.dtype.kind in "biu" or name in STEPS
+
+
+def is_exact(name: str, out: Array) -> bool:
+    """Whether an operation rounds nothing."""
+    return name in EXACT or (name == "abs" and out.dtype.kind != "c")
 
 
 def noting(choices: list[Array]) -> Change:
@@ -81,7 +86,7 @@ def perturbing(size: float, random: np.random.Generator, choices: Sequence[Array
                 out[...] = known
         elif not out.flags.writeable:
             return
-        elif out.dtype.name in EPSILON and not (name in EXACT or (name == "abs" and out.dtype.kind != "c")):
+        elif out.dtype.name in EPSILON and not is_exact(name.removeprefix(VJP), out):
             perturb(out, size, random, name in RINGS, name.startswith(VJP))
 
     return change

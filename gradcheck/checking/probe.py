@@ -20,7 +20,7 @@ from gradcheck.checking.tape_comparison import Comparison, Masks, compare
 OTHERS, SLOPE_STEP = 2, RATIO ** BRIEF[-1]
 """Directions along which the outputs' sizes are seen, by one step each: of 1,000 outputs none is then small by chance
 by more than a factor of 10 (along one direction, of 1,000)."""
-PERTURBED_STEPS = range(-8, -5)
+PERTURBED_STEPS = BRIEF[1:-1]
 """The first steps where the noise is known from perturbations: three give two values that have to agree."""
 ROUNDING = MANY * EPS
 """Of a projection, relative to the sum of its absolute terms."""

@@ -18,7 +18,7 @@ MOST_DRAWS = 8
 """Perturbed runs at most until a disagreement counts. In fewer than one check of 1e15 all of an entry's are small by
 chance."""
 CLEAR = 2.0**10
-"""A disagreement of so many error bounds counts after one draw."""
+"""What is so many times its bound is so by no chance: a disagreement counts after one draw."""
 HEARD = 0.5
 """A tape of whose whole gradient more than this share is rounding (a chaotic recurrence) is not heard."""
 
