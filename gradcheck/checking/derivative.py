@@ -37,13 +37,10 @@ class Derivative:
     """What the differences say of every row. `both` is from central differences, of no use where it is `kinked`."""
 
     both: Interval
-    left: Interval
-    right: Interval
     gap: Array
     """The smallest distance of both sides at any step: a kink of that size would not have shown."""
     kinked: Array
     """Where the sides are disjoint, or the function jumps at the point."""
-    jumped: Array
     nearby: Array
     """The largest slope at any step, as far as it stands out of the noise: what a stationary point is small beside."""
     largest: Array
@@ -56,11 +53,8 @@ class Derivative:
 def derivative_of(scan: Scan, noise: Array) -> Derivative:
     """The derivative of every row, given the noise of every row, or one that all have."""
     xp, steps = module_of(noise), sorted(scan.samples)
-    # from here on, one row per step and one column per row of the function
-    h = xp.asarray([[RATIO**k] for k in steps])
-    ahead, behind = (xp.stack([scan.samples[k][side].change for k in steps]) for side in (0, 1))
+    ahead, behind, noises, h = tables(scan, noise)
     noise = xp.broadcast_to(noise, ahead[0].shape)
-    noises = noise + FEW * EPS * xp.stack([xp.fmax(*(sample.size for sample in scan.samples[k])) for k in steps])
     central, bars = extrapolated((ahead - behind) / (2 * h), noises, h)
     both, chosen = balanced(central, bars)
     # A derivative compatible with 0 is no better known than the outputs, over the scale of the inputs: a right backward
@@ -77,7 +71,15 @@ def derivative_of(scan: Scan, noise: Array) -> Derivative:
     slopes = (changes - FAR * noises) / h
     nearby = xp.where(slopes > 0, slopes, 0.0)[[k in range(BRIEF[0], BRIEF[-1] + 1) for k in steps]].max(axis=0)
     largest, step = changes.max(axis=0), xp.asarray(steps)[chosen]
-    return Derivative(both, left, right, gap, kinked, jumped, nearby, largest, noise, step)
+    return Derivative(both, gap, kinked, nearby, largest, noise, step)
+
+
+def tables(scan: Scan, noise: Array) -> tuple[Array, Array, Array, Array]:
+    """The changes ahead and behind, their noise, and the steps: a row per step, a column per row of the function."""
+    xp, steps = module_of(noise), sorted(scan.samples)
+    ahead, behind = (xp.stack([scan.samples[k][side].change for k in steps]) for side in (0, 1))
+    sizes = xp.stack([xp.fmax(*(sample.size for sample in scan.samples[k])) for k in steps])
+    return ahead, behind, noise + FEW * EPS * sizes, xp.asarray([[RATIO**k] for k in steps])
 
 
 def extrapolated(central: Array, noises: Array, h: Array) -> tuple[Array, Array]:
