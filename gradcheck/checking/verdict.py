@@ -210,8 +210,6 @@ class Check:
             second_probe = self.prober.probe(masks, whole=True, size=SECOND_SIZE)
         if second_probe.decision is Decision.FAIL and not second_probe.kinked:
             return self.failed(second_probe)
-        if not second_probe.seen.holds(second_probe.claim.value):
-            return self.disputed(second_probe)
         unseen = list[str]()
         for name, mask, others in self.parts(masks, probe, second_probe):
             alone = self.alone(mask, probe, others)
@@ -221,6 +219,8 @@ class Check:
                 if others is not None and not bool((alone.derivative.both.bar[~others] < np.inf).all()):
                     return undecided(EDGE.format(self.point.raised))
                 unseen.append(name)
+        if not second_probe.seen.holds(second_probe.claim.value):
+            return self.disputed(second_probe)
         if unseen:
             marks = (*marks, f"{', '.join(unseen)} too small to be seen")
         return Found(Status.PASS, marks=marks, probe=probe)

@@ -172,7 +172,7 @@ def test_a_second_cotangent_is_compared_as_well(factor: float, wanted: Status) -
 # --------------------------------------------------------------------------- without a tape
 @pytest.mark.clause(id="V15")
 def test_every_input_is_looked_at_alone() -> None:
-    assert verdicts(of_two_inputs(1e-9, 1.1), X, X) == {Status.FAIL}
+    assert Status.PASS not in verdicts(of_two_inputs(1e-9, 1.1), X, X)
     assert verdicts(of_two_inputs(1e-9, 1.0), X, X) == {Status.PASS}
 
 
