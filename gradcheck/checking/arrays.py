@@ -22,7 +22,8 @@ EPSILON = {
 FLOAT32 = EPSILON["float32"]
 FEW = 4.0
 """Epsilons that few roundings make: a result's own, those of what it was computed from, the sums inside of one
-operation. Each is half of one at most."""
+operation. Each is half of one at most. With 1 the same benches and 831 tests of the verdict give the same: what is
+measured decides, and this is what is granted beside it."""
 MANY = 16.0
 """Epsilons that a dozen operations make whose errors do not cancel: 4 bits. With 4 and with 64 tests/bench/mutants.py
 gives the same (401 of 401 caught, no false alarm in 544), and so does tests/bench/fresh.py on 8 layers in float64 and
