@@ -100,11 +100,12 @@ def pulled(vjp: Vjp, given: Any, values: Sequence[Any], kind: type, shape: Seque
 
 def without_flow(gradient: Array, given: Any) -> Array:
     """A gradient with 0 in place of NaN where nothing flows: 0 times a slope that is not finite."""
-    try:
-        found = XP[type(gradient)].where((given == 0) & np.isnan(gradient), 0.0, gradient)
-    except (TypeError, ValueError):  # the cotangent is a list, or of another shape
+    if type(given) is list:  # an operation of several outputs
         return gradient
-    return found if found.shape == gradient.shape else gradient
+    shape, extra = np.shape(given), gradient.ndim - np.ndim(given)
+    if extra < 0 or any(n not in (1, m) for n, m in zip(shape, gradient.shape[extra:], strict=True)):
+        return gradient
+    return XP[type(gradient)].where((given == 0) & np.isnan(gradient), 0.0, gradient)
 
 
 def widened(value: Any) -> Any:

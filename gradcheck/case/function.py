@@ -287,7 +287,8 @@ class Reruns:
     ) -> None:
         self.backend, self.code, self.forward, self.vjp, self.record = backend, code, forward, vjp, record
         self.leaks: list[str] = []
-        self.left_out: set[str] = set()
+        self.left_out = set[str]()
+        self.left_out_last = set[str]()
         self.seen = set[Callable[..., Any]]()
         """What was run once, so that it is known whether it hands values to NumPy."""
         self.in_numpy = False
@@ -295,22 +296,22 @@ class Reruns:
     def run(self, function: Callable[..., Any], change: Change | None, own: bool, *given: Any) -> Any:
         """What a function gives. It is run again, with NumPy code seen, if it is the first to hand values to that; and
         as it is where nothing is to be done to NumPy's operations."""
-        first, left_out = function not in self.seen, None if own else self.left_out
+        first = function not in self.seen
         self.seen.add(function)
-        if change is None and not first and not (left_out and self.in_numpy):
-            return self.block(None, left_out, False, function, *given)
-        found = self.block(change or unchanged, left_out, self.in_numpy, function, *given)
+        if change is None and not first and (own or not self.left_out or not self.in_numpy):
+            return self.block(None, own, False, function, *given)
+        found = self.block(change or unchanged, own, self.in_numpy, function, *given)
         if self.leaks and not self.in_numpy:
             self.in_numpy = True
-            seen = self.block(change or unchanged, left_out, True, function, *given)
-            if change is not None or left_out:
+            seen = self.block(change or unchanged, own, True, function, *given)
+            if change is not None or (self.left_out and not own):
                 return seen
         return found
 
     def block(
         self,
         change: Change | None,
-        left_out: set[str] | None,
+        own: bool,
         in_numpy: bool,
         function: Callable[..., Any],
         *given: Any,
@@ -318,8 +319,13 @@ class Reruns:
         """One run of a function; `leaks` are then what it handed to code that nothing sees."""
         if change is not None:
             self.leaks.clear()
-        with self.backend.rerun(change, self.leaks, left_out, self.code if in_numpy else None):
-            return function(*given)
+        left_out = set[str]()
+        with self.backend.rerun(change, self.leaks, None if own else left_out, self.code if in_numpy else None):
+            try:
+                return function(*given)
+            finally:
+                self.left_out |= left_out
+                self.left_out_last = left_out
 
     def outputs(self, inputs: Sequence[Array], change: Change | None = None) -> list[Array]:
         return self.run(self.forward, change, False, inputs)  # type: ignore[no-any-return]
@@ -360,14 +366,16 @@ class RerunsOfTwin:
         self.casts: dict[Callable[..., Any], bool] = {}
         """By the twin's forward and vjp, whether casts are left out there."""
 
+    @property
+    def left_out_last(self) -> set[str]:
+        """Those that the twin's last run left out."""
+        return self.twin.left_out_last
+
     def runs_itself(self, function: Callable[..., Any], change: Change | None, own: bool, *given: Any) -> bool:
         """Whether the function is to be run, not its twin's."""
         if function not in self.casts and not own:
-            before = set(self.left_out)
-            self.left_out.clear()
             self.twin.run(function, None, own, *given)
-            self.casts[function] = bool(self.left_out)
-            self.left_out |= before
+            self.casts[function] = bool(self.left_out_last)
         return change is None and (own or not self.casts[function])
 
     def outputs(self, inputs: Sequence[Array], change: Change | None = None) -> list[Array]:

@@ -37,7 +37,7 @@ def tried(edge: Edge) -> Iterator[Candidate]:
         found.append(elementwise(edge))  # else the derivative is the same at all points
     if edge.position >= 0:
         rows = (Candidate(*row[1:4], row[4](edge)) for row in ROWS if edge.step.name in row[0])
-        families = (*FAMILIES.get(edge.step.name, ()), exchanged, sisters, substituted)
+        families = (*FAMILIES.get(edge.step.name, ()), sisters, substituted)
         found += [rows, *(family(edge) for family in families)]
     for candidate in itertools.chain(*found):
         if candidate.value is not None and np.shape(candidate.value) == edge.right.shape:
@@ -73,14 +73,8 @@ def elementwise(edge: Edge) -> Iterator[Candidate]:
     says = "passes the gradient straight through {op}" if flat else "passes the gradient through {op} unchanged"
     yield Candidate("GC122" if flat else "GC119", 1, says, edge.g)
     for (name, formula), (letter, v) in itertools.product(DERIVATIVES.items(), (("y", edge.y), ("{own}", edge.x))):
-        says, value = name.format(letter), formula(v)
-        for words, factor in ((says, value), (f"1 / {bracketed(says)}", 1 / value)):
-            yield Candidate("GC119", 2, f"takes {words} for the derivative of y = {{op}}", edge.g * factor)
-
-
-def bracketed(formula: str) -> str:
-    """A formula as a factor."""
-    return f"({formula})" if " " in formula else formula
+        says = f"takes {name.format(letter)} for the derivative of y = {{op}}"
+        yield Candidate("GC119", 2, says, edge.g * formula(v))
 
 
 def powers(edge: Edge, a: int, b: int) -> Array:
@@ -180,16 +174,6 @@ def written_once(edge: Edge) -> Array | None:
     except (IndexError, ValueError, TypeError):
         return None
     return once
-
-
-def exchanged(edge: Edge) -> Iterator[Candidate]:
-    """The cotangent of the outputs in another order."""
-    for a, b in itertools.combinations(range(len(edge.given)), 2):
-        order = list(edge.given)
-        order[a], order[b] = order[b], order[a]
-        if np.shape(order[a]) == np.shape(order[b]):
-            value = edge.step.replaced(edge.position, order, {})
-            yield Candidate("GC105", 2, f"exchanges the parts {a} and {b} of {{op}}", value)
 
 
 def sisters(edge: Edge) -> Iterator[Candidate]:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gradcheck.causes.candidates import FORMULAS, bracketed, products
+from gradcheck.causes.candidates import FORMULAS, products
 from gradcheck.checking.arrays import SMALLEST, Array, module_of, wide
 from gradcheck.checking.outputs import Outputs
 
@@ -219,6 +219,11 @@ def functions(s: Subject) -> Iterator[tuple[str, Array]]:
     for name, v in [(s.name, s.x), *outputs, *others]:
         if v.shape == s.x.shape and v.dtype.kind != "c":
             yield from ((bracketed(text.format(name)), formula(v)) for text, formula in FORMULAS.items())
+
+
+def bracketed(formula: str) -> str:
+    """A formula as a factor."""
+    return f"({formula})" if " " in formula else formula
 
 
 def usable(values: Array) -> bool:

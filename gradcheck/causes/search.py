@@ -166,9 +166,7 @@ def in_all_equals(graph: Graph, mistakes: Sequence[Mistake]) -> Iterator[Mistake
         sizes = [float(max(abs(m.along).max(), abs(m.right).max())) for m in members]
         group = [m for m, size in zip(members, sizes, strict=True) if size > SCREEN * max(sizes)]
         if len(group) > 1:
-            along, right = sum(m.along for m in group), sum(m.right for m in group)
-            steps = frozenset[Step]().union(*(m.steps for m in group))
-            yield replace(group[-1], along=along, right=right, steps=steps, cost=group[-1].cost - SIMPLER)
+            yield replace(together(group), cost=group[-1].cost - SIMPLER)
 
 
 def in_all_runs_but_one(graph: Graph, mistakes: Sequence[Mistake]) -> Iterator[Mistake]:
@@ -179,9 +177,13 @@ def in_all_runs_but_one(graph: Graph, mistakes: Sequence[Mistake]) -> Iterator[M
             found = [shares[step, position] for step in run if (step, position) in shares]
             if len(found) == len(run) and all(m.edge.number == number for m in found):
                 for which, rest in (("first", found[1:]), ("last", found[:-1])):
-                    right = sum(m.right for m in rest)
-                    steps, when = frozenset(m.edge.step for m in rest), f", in all runs but the {which}"
-                    yield replace(rest[0], along=right, right=right, steps=steps, when=when)
+                    yield replace(together(rest), when=f", in all runs but the {which}")
+
+
+def together(mistakes: Sequence[Mistake]) -> Mistake:
+    """One mistake made in several operations, whose effects add up."""
+    along, right = sum(m.along for m in mistakes), sum(m.right for m in mistakes)
+    return replace(mistakes[-1], along=along, right=right, steps=frozenset[Step]().union(*(m.steps for m in mistakes)))
 
 
 # --------------------------------------------------------------------------- proposals

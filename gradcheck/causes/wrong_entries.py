@@ -96,8 +96,7 @@ def by_tape(prober: Prober, probe: Probe, listed: int) -> Named:
         wrong = module_of(true).flatnonzero(said.wrong[0].reshape(-1)).tolist()
         named.entries = [Entry(0, i, i, float(diagonal[i]), float(true[i]), TAPED * abs(float(true[i]))) for i in wrong]
     elif point.outputs.vector.size <= MOST_ROWS_BY_TAPE:
-        named.entries = list(rows_by_tape(prober, said.wrong, listed, far=True))
-        named.entries = named.entries or list(rows_by_tape(prober, said.wrong, listed))
+        named.entries = list(rows_by_tape(prober, said.wrong, listed))
     if not named.entries:
         worst.sort(key=lambda wrong: -abs(wrong[0]))
         entries = [located(point, probe.cotangent, *wrong) for wrong in worst[:MOST_LOCATED]]
@@ -105,19 +104,19 @@ def by_tape(prober: Prober, probe: Probe, listed: int) -> Named:
     return named
 
 
-def rows_by_tape(prober: Prober, masks: Sequence[Array] | None, listed: float, far: bool = False) -> Iterator[Entry]:
-    """Of every row of the Jacobian the entries in `masks` that the tape rejects; of each input at most so many. Those
-    that are `far` off beside the largest of their row need no measuring of what rounding does."""
+def rows_by_tape(prober: Prober, masks: Sequence[Array] | None, listed: float) -> Iterator[Entry]:
+    """Of every row of the Jacobian the entries that the tape rejects; of each input at most so many. In `masks` of what
+    is known to be wrong those that are far off: this needs no measuring of what rounding does."""
     point = prober.point
     left = dict.fromkeys(range(len(point.x)), listed)
     for output in range(point.outputs.vector.size):
         one = point.outputs.unit(output)
         claimed = point.vjp(one)
-        if far and masks is not None:
+        if masks is not None:
             taped = point.by_tape(one)
             rejected = [m & far_off(c, t) for c, t, m in zip(claimed, taped, masks, strict=True)]
         else:
-            found = compare(point, one, claimed, masks, prober.rtol)
+            found = compare(point, one, claimed, None, prober.rtol)
             taped, rejected = list(found.taped), list(found.wrong or ())
         for number, mask in enumerate(rejected):
             for i in module_of(one).flatnonzero(mask.reshape(-1)).tolist():

@@ -20,10 +20,10 @@ Gradients = list[Array | None]
 
 LINEARITY_UNITS = 2.0**10
 """Units in the last place, relative to the largest element, that separate sums of gradients may be off."""
-BOTH_SIDES = 8.0
-"""How many times the rounding of the whole that of both sides is at most: 3 b(g) and b(h) are rounded too."""
 FACTOR = -3.0
 """Of cotangents: neither 0 nor 1, and negative, so that a clipped or a squared cotangent shows."""
+BOTH_SIDES = 2 * (1 + abs(FACTOR))
+"""How many times the rounding of the whole that of both sides is at most: 3 b(g) and b(h) are rounded too."""
 
 
 @dataclass

@@ -22,7 +22,8 @@ from enum import Enum, auto
 POWER = 1e-2
 """The differences have power if an error of 1 % of the claim would have shown."""
 FAR = 4.0
-"""Without that power, a claim is excluded all the same if it is off by so many bars: what it is off by has shown."""
+"""Bars are estimates: by so many nothing is off that is right. Without power a claim that is off by more is excluded
+all the same, as what it is off by has shown; one-sided slopes that are farther apart are a kink."""
 
 
 class Decision(Enum):
@@ -77,7 +78,9 @@ class Heard:
     value: float
     rejects: bool
     bar: float = 0.0
-    """How far its value and the claim's may be apart by rounding."""
+    """How far its value may be off by rounding."""
+    of_claim: float = 0.0
+    """The same of the claim's value."""
 
 
 def decide(claim: Claim, seen: Seen, heard: Heard | None) -> Decision:

@@ -12,26 +12,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gradcheck.checking.arrays import EPS, Array, module_of
+from gradcheck.checking.arrays import EPS, FEW, Array, module_of
+from gradcheck.checking.decide import FAR
 from gradcheck.checking.line import RATIO, Line, Scan
 
 BRIEF = range(-9, -4)
 """The first steps: where rounding and truncation of a function of the scale of its inputs are both about 1e-12."""
 QUICK = -7
 """The exponent of the first of two steps of a quick derivative, where nothing tells of a better one."""
-SUM_ROUNDING = 4 * EPS
-"""Of a difference of sums, relative to the sum of absolute values (pairwise summation: log2 of the number of terms,
-over 8)."""
 TO_ZERO = (64 / 45, -20 / 45, 1 / 45)
 """Lagrange's weights that extrapolate values at 1, 4 and 16 to 0."""
-APART = 4.0
-"""One-sided slopes farther apart than so many times the sum of their error bounds are a kink: bounds are estimates,
-a kink stays at every step."""
-CANCELLED = 4.0
-"""A derivative compatible with 0 has an error bound of at least so many times the noise over the scale of the inputs: a
-right backward computes with numbers as large as the outputs, and where they cancel (the sum of a softmax) their
-rounding is left. In 240 checks of six constant functions 2 were enough; 16 hid a share of 1e-12 with a wrong
-gradient."""
 
 
 @dataclass(frozen=True)
@@ -47,13 +37,10 @@ class Derivative:
     """What the differences say of every row. `both` is from central differences, of no use where it is `kinked`."""
 
     both: Interval
-    left: Interval
-    right: Interval
     gap: Array
     """The smallest distance of both sides at any step: a kink of that size would not have shown."""
     kinked: Array
     """Where the sides are disjoint, or the function jumps at the point."""
-    jumped: Array
     nearby: Array
     """The largest slope at any step, as far as it stands out of the noise: what a stationary point is small beside."""
     largest: Array
@@ -66,25 +53,33 @@ class Derivative:
 def derivative_of(scan: Scan, noise: Array) -> Derivative:
     """The derivative of every row, given the noise of every row, or one that all have."""
     xp, steps = module_of(noise), sorted(scan.samples)
-    # from here on, one row per step and one column per row of the function
-    h = xp.asarray([[RATIO**k] for k in steps])
-    ahead, behind = (xp.stack([scan.samples[k][side].change for k in steps]) for side in (0, 1))
+    ahead, behind, noises, h = tables(scan, noise)
     noise = xp.broadcast_to(noise, ahead[0].shape)
-    noises = noise + SUM_ROUNDING * xp.stack([xp.fmax(*(sample.size for sample in scan.samples[k])) for k in steps])
     central, bars = extrapolated((ahead - behind) / (2 * h), noises, h)
     both, chosen = balanced(central, bars)
+    # A derivative compatible with 0 is no better known than the outputs, over the scale of the inputs: a right backward
+    # computes with numbers as large, and where they cancel (the sum of a softmax) their rounding is left. In 240 checks
+    # of six constant functions 2 times the noise were enough; 16 hid a share of 1e-12 with a wrong gradient.
     zero = abs(both.value) <= both.bar
-    both = Interval(both.value, xp.where(zero, xp.maximum(both.bar, CANCELLED * noise), both.bar))
+    both = Interval(both.value, xp.where(zero, xp.maximum(both.bar, FEW * noise), both.bar))
     right, left, gap, jumped = each_side(ahead, behind, noises, h)
     for side, outside in ((right, behind), (left, ahead)):  # at the edge of the domain there is one side
         edge = np.isnan(outside).all(axis=0)
         both = Interval(xp.where(edge, side.value, both.value), xp.where(edge, side.bar, both.bar))
-    kinked = (abs(right.value - left.value) > APART * (right.bar + left.bar)) | jumped
+    kinked = (abs(right.value - left.value) > FAR * (right.bar + left.bar)) | jumped
     changes = xp.maximum(abs(ahead), abs(behind))
-    slopes = (changes - APART * noises) / h
+    slopes = (changes - FAR * noises) / h
     nearby = xp.where(slopes > 0, slopes, 0.0)[[k in range(BRIEF[0], BRIEF[-1] + 1) for k in steps]].max(axis=0)
     largest, step = changes.max(axis=0), xp.asarray(steps)[chosen]
-    return Derivative(both, left, right, gap, kinked, jumped, nearby, largest, noise, step)
+    return Derivative(both, gap, kinked, nearby, largest, noise, step)
+
+
+def tables(scan: Scan, noise: Array) -> tuple[Array, Array, Array, Array]:
+    """The changes ahead and behind, their noise, and the steps: a row per step, a column per row of the function."""
+    xp, steps = module_of(noise), sorted(scan.samples)
+    ahead, behind = (xp.stack([scan.samples[k][side].change for k in steps]) for side in (0, 1))
+    sizes = xp.stack([xp.fmax(*(sample.size for sample in scan.samples[k])) for k in steps])
+    return ahead, behind, noise + FEW * EPS * sizes, xp.asarray([[RATIO**k] for k in steps])
 
 
 def extrapolated(central: Array, noises: Array, h: Array) -> tuple[Array, Array]:
@@ -124,7 +119,7 @@ def leaps(values: Array, noises: Array) -> Array:
         return noises[0] < 0
     weights = module_of(values).asarray(TO_ZERO)
     nearer, farther = weights @ values[:3], weights @ values[1:4]
-    return abs(nearer) > APART * (abs(weights) @ noises[:3]) + abs(farther - nearer)
+    return abs(nearer) > FAR * (abs(weights) @ noises[:3]) + abs(farther - nearer)
 
 
 def balanced(values: Array, bars: Array) -> tuple[Interval, Array]:
@@ -171,5 +166,5 @@ def quick(line: Line, noise: Array, step: int = QUICK) -> Interval:
     xp, square = module_of(noise), RATIO * RATIO
     first, second = [(a.change - b.change) / (2 * h) for h, (a, b) in ((fine, near), (coarse, far))]
     value = (square * first - second) / (square - 1)
-    rounding = (noise + SUM_ROUNDING * xp.maximum(far[0].size, far[1].size)) / fine
+    rounding = (noise + FEW * EPS * xp.maximum(far[0].size, far[1].size)) / fine
     return Interval(value, 4 * rounding + 2 * abs(value - first) + 4 * EPS * abs(value))

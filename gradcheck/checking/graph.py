@@ -10,12 +10,7 @@ from typing import Any
 import numpy as np
 
 from gradcheck.backends.base import Array, Recording, Step
-from gradcheck.checking.arrays import EPSILON, wide
-
-CANCELLED = 16
-"""Units of rounding, of what it was added up from, below which a cotangent counts as 0. A sum of n terms that cancels
-leaves about √n of them where the terms add up to n; a chain of ten operations leaves ten."""
-
+from gradcheck.checking.arrays import EPSILON, MANY, wide
 
 SUMMING = {"add", "subtract", "all_reduce", "broadcast_ranks"}
 """Operations whose vjp adds cotangents up, so that they may cancel within it."""
@@ -127,7 +122,8 @@ class Graph:
 def dead_steps(graph: Graph, cotangents: Sequence[Array | None]) -> frozenset[int]:
     """The operations whose output the result does not depend on, because it cancels: the maximum in a stable softmax.
 
-    A mistake elsewhere keeps it from cancelling on the tape, but not in a backward that was written without it.
+    A mistake elsewhere keeps it from cancelling on the tape, but not in a backward that was written without it. A sum
+    of n terms that cancels leaves about √n units of rounding where they add up to n; ten operations in a row leave ten.
     """
     sizes: dict[int, float] = {}
     dead = set()
@@ -135,7 +131,7 @@ def dead_steps(graph: Graph, cotangents: Sequence[Array | None]) -> frozenset[in
         cotangent = given[0]
         if len(given) == 1 and cotangent is not None and cotangent.size:
             added_up = sizes.get(step.first, 0.0)
-            if added_up and float(abs(cotangent).max()) <= CANCELLED * graph.coarsest * added_up:
+            if added_up and float(abs(cotangent).max()) <= MANY * graph.coarsest * added_up:
                 dead.add(step.first)
         if any(g is not None and g.size for g in given):
             summed = sum(float(abs(g).sum()) for g in given if g is not None) if step.name in SUMMING else 0.0

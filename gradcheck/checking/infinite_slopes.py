@@ -6,22 +6,18 @@ import numpy as np
 
 from gradcheck.checking.arrays import Array, module_of, only
 from gradcheck.checking.found import Found, listed
-from gradcheck.checking.line import RATIO, Scan
+from gradcheck.checking.kinks import MOST_LOOKED_AT
+from gradcheck.checking.line import RATIO, USUAL, Scan
 from gradcheck.checking.point import SUM_OF_OUTPUTS, Entry
-from gradcheck.checking.probe import Prober
+from gradcheck.checking.probe import SMALL, Prober
 from gradcheck.result import Diagnosis, Status
 
-SMALL = 2.0**-20
-"""The size of a cotangent for which a gradient that overflows for one of size 1 is finite."""
-STEPS = range(-17, -8)
-"""The exponents of the smallest steps: the shape of a function at an element that is 0 shows there, whatever the size
-of the others."""
+STEPS = USUAL[: len(USUAL) // 2 + 1]
+"""The smaller half: the shape of a function at an element that is 0 shows there, whatever the size of the others."""
 GROWS = 0.9
 """The slope grows without bound if from step to step it grows by no less than this times what it grew before. With
 steps of ratio 4 that is 4^(1 − p) beside a power p: more than 1 for p < 1, and 1 for a logarithm, but less where the
 slope has a limit (1/2 for x^1.5, 1/4 for what is smooth). Powers from 1 to 1.07 are taken for logarithms."""
-MOST_LOOKED_AT = 16
-"""Elements that are held against the function's slope, drawn at random."""
 
 
 def infinite(prober: Prober) -> Found | None:

@@ -8,12 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradcheck.backends.base import Array, Step
-from gradcheck.checking.arrays import EPSILON, wide
+from gradcheck.checking.arrays import EPSILON, FEW, wide
 from gradcheck.checking.graph import Graph, dead_steps
-
-FEW = 4
-"""Units of rounding within which a value counts as being at a kink: one apiece for the value, for what it is compared
-with, and for the two that a sum was added up from."""
 
 
 class Kink(NamedTuple):

@@ -21,7 +21,7 @@ from gradcheck.checking.line import Line
 from gradcheck.checking.noise import by_perturbation, from_close_values
 from gradcheck.checking.point import Entry, Point
 from gradcheck.checking.probe import Probe, Prober
-from gradcheck.checking.tape_comparison import Masks
+from gradcheck.checking.tape_comparison import CLEAR, Masks
 
 Direction = Sequence[Array | None]
 """One array per moved input; None for one that stays."""
@@ -35,24 +35,21 @@ FURTHER = 120
 is neither convex nor concave: of 30 pieces that meet (30 equal values, sorted) one is missed once in 3,000."""
 WITHOUT_TAPE = 5
 """Directions where each slope takes two evaluations."""
-MOST_OUTPUTS = 16
-"""Kinked outputs that are looked at by themselves, drawn at random."""
+MOST_LOOKED_AT = 16
+"""Kinked outputs, or elements with an infinite gradient, that are looked at by themselves, drawn at random."""
 NEAR = 2.0**-30
 """How far off the points are, relative to the inputs' scale: rounding (2^-52) does not lead across a kink, curvature of
 the inputs' scale changes a slope by this share alone."""
 AT_ZERO = (2.0**-300, 2.0**-120, 2.0**-60, NEAR)
 """The same for elements that are exactly 0, which have no scale of their own: the first that the outputs respond to."""
-NEAR_BY_DIFFERENCES, STEP = 2.0**-20, 2.0**-30
-"""The same where slopes are differences, and their step: 1,024 times smaller, so that few reach over a kink."""
+NEAR_BY_DIFFERENCES = 2.0**-20
+"""The same where slopes are differences, whose step is `NEAR`: 1,024 times smaller, so that few reach over a kink."""
 CLOSE = 1e-5
 """How far apart slopes may be that belong to one smooth piece, relative to the largest: at `NEAR`, curvature up to
 10,000 times the inputs' scale; ten times the distance by differences."""
-JUMPS = 2.0**10
-"""A change of an output between two such points that is so many times what its slopes explain is a jump."""
-AFFECTED = 2.0**-6
-"""How far elements are moved to see which outputs depend on them, relative to their scale."""
 BESIDE = 2.0**-7
-"""How far off, relative to the inputs' scale, a gradient is looked at once more."""
+"""How far off, relative to the inputs' scale, a gradient is looked at once more, and elements are moved to see which
+outputs depend on them."""
 
 EDGE = (
     "the outputs are not finite at points beside the inputs, which lie at the edge of the function's domain: there is "
@@ -117,7 +114,8 @@ class Pieces:
         if np.isnan(slopes).all():
             return None
         largest = float(np.nanmax(abs(slopes)))
-        jumps = any(change > JUMPS * (reach * largest + noise) for change in changes)
+        # a change that is so many times what the slopes explain is a jump
+        jumps = any(change > CLEAR * (reach * largest + noise) for change in changes)
         return cls(slopes, floor + CLOSE * (largest if jumps else max(largest, around)), jumps, rows)
 
     @property
@@ -186,10 +184,10 @@ def judged(prober: Prober, masks: Masks | None) -> Kinks:
     affected = xp.zeros(point.outputs.vector.size, bool)
     for _ in range(2):
         line = point.line(point.direction(random, masks))
-        affected |= (line.at(AFFECTED).change != 0) | (line.at(-AFFECTED).change != 0)
+        affected |= (line.at(BESIDE).change != 0) | (line.at(-BESIDE).change != 0)
     which = xp.flatnonzero(affected).tolist()
-    if len(which) > MOST_OUTPUTS:
-        which = sorted(random.choice(np.asarray(which), MOST_OUTPUTS, replace=False).tolist())
+    if len(which) > MOST_LOOKED_AT:
+        which = sorted(random.choice(np.asarray(which), MOST_LOOKED_AT, replace=False).tolist())
     directions = [point.direction(random, masks) for _ in range(DIRECTIONS if point.tape else WITHOUT_TAPE)]
     for direction in [point.direction(random, masks) for _ in range(ONE_SIGN)]:
         directions.append([d if d is None else abs(d) for d in direction])
@@ -231,7 +229,7 @@ def judged(prober: Prober, masks: Masks | None) -> Kinks:
     return Kinks([], places, kinked, unknown, beside_is_wrong(prober, masks))
 
 
-def rounding(prober: Prober, cotangent: Array, directions: Sequence[Sequence[Array | None]]) -> list[float]:
+def rounding(prober: Prober, cotangent: Array, directions: Sequence[Direction]) -> list[float]:
     """How far the derivative that backward gives along each direction may be off by rounding, and that of a tape."""
     point = prober.point
     measured = point.measured_claim(point.outputs.split(cotangent), prober.random)
@@ -291,7 +289,7 @@ def by_differences(prober: Prober, directions: Sequence[Direction], outputs: Seq
     if point.opaque:
         noise = from_close_values(point.line(directions[0]), True)
     else:
-        noise = by_perturbation(point, directions[0], STEP, prober.random)
+        noise = by_perturbation(point, directions[0], NEAR, prober.random)
     points = offsets(point, directions, NEAR_BY_DIFFERENCES, NEAR_BY_DIFFERENCES)
     values = [point.vector(x) for x in points]
     slopes = [[slope(point, x, direction) for x in points] for direction in directions]
@@ -300,14 +298,14 @@ def by_differences(prober: Prober, directions: Sequence[Direction], outputs: Seq
         of_output = np.array([[float(s[output]) for s in row] for row in slopes])
         changes = [abs(float(v[output] - here[output])) for v in values]
         error = float(noise[output])
-        found[output] = Pieces.of(of_output, changes, NEAR_BY_DIFFERENCES, error, floor=error / STEP)
+        found[output] = Pieces.of(of_output, changes, NEAR_BY_DIFFERENCES, error, floor=error / NEAR)
     return {output: pieces for output, pieces in found.items() if pieces is not None}
 
 
 def slope(point: Point, x: Sequence[Array], direction: Direction) -> Array:
     """The slope of every output at another point."""
     line = Line(point.forward, x, direction, point.outputs.vector)
-    return (line.at(STEP).change - line.at(-STEP).change) / (2 * STEP)
+    return (line.at(NEAR).change - line.at(-NEAR).change) / (2 * NEAR)
 
 
 # --------------------------------------------------------------------------- what is told of them

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from gradcheck.checking.arrays import EPS, Array, flat, module_of
-from gradcheck.checking.line import Line, moved
+from gradcheck.checking.arrays import EPS, MANY, Array, flat, module_of
+from gradcheck.checking.derivative import BRIEF
+from gradcheck.checking.line import RATIO, USUAL, Line, moved
 from gradcheck.checking.point import Point
 from gradcheck.checking.precision import Change, Measured
 
@@ -47,92 +48,71 @@ an estimate from so few values is low by a factor of 3 once in some hundred."""
 ONE_SIDED = 16.0
 """Estimates from both sides of the point that differ by a larger factor see a kink or a jump on one side: of 100,000
 pairs from the same noise 0.1 % (near) and 0.7 % (far) do."""
-HIDDEN = 16.0
-"""Units of rounding of numbers on the way that may hide in an output, however small it is (a GELU at -8 is
-x · (1 − 1) / 2): a few operations."""
 COARSEST = 2.0**-5
 """Rounding is no larger share of the values (the epsilon of bfloat16 is 2^-7): what is, is the function's structure."""
-PRIMES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37)
-"""Their square roots are independent over the rational numbers: no grid meets two nodes alike."""
+NEAR, FAR = RATIO ** USUAL[0], RATIO ** BRIEF[0]
+"""How far apart values are, relative to the scale of the inputs: as the smallest steps (2^-34) and the first that are
+taken (2^-18). So near smooth functions are straight lines, and x + t·d is rounded: numbers as large as x are usual on
+the way, so that error counts. Farther, up to 2^-15 of the scale, sixth differences still do not see functions of that
+scale (2^-90), but rounding to float32 (2^-23), which is constant between close values."""
+NODES = np.arange(1, 13) + 0.5 * (np.sqrt((2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37)) % 1)
+"""Where they are, in units of these: no grid meets two alike, as the roots of primes are independent over the rational
+numbers. Rounding to a grid would hide in multiples of one number."""
+ORDERS = range(6, 9)
 
 
-class Table:
-    """High differences of values at some nodes: weights of unit length that give 0 for polynomials of a lower degree.
-
-    They are those of divided differences; applied to independent errors they give their standard deviation (ECNoise,
-    Moré and Wild 2011). The nodes are not equally spaced, nor by multiples of one number: rounding to a grid would hide
-    in multiples of either.
-
-    Args:
-        count: of nodes, at about 1, 2, 3 … times the spacing.
-        spacing: relative to the scale of the inputs.
-        orders: of the differences.
-    """
-
-    def __init__(self, count: int, spacing: float, orders: Sequence[int]) -> None:
-        self.nodes = spacing * (np.arange(1, count + 1) + 0.5 * (np.sqrt(PRIMES[:count]) % 1))
-        self.weights = [self.of_order(order) for order in orders]
-
-    def of_order(self, order: int) -> np.ndarray[Any, Any]:
-        """One row per window of order + 1 nodes."""
-        rows = np.zeros((len(self.nodes) - order, len(self.nodes)))
-        for first, row in enumerate(rows):
-            window = self.nodes[first : first + order + 1] / self.nodes[0]
-            gaps = window[:, None] - window[None, :] + np.eye(order + 1)
-            weights = 1 / gaps.prod(axis=1)
-            row[first : first + order + 1] = weights / np.sqrt((weights**2).sum())
-        return rows
-
-    def values(self, line: Line, sign: float) -> Array:
-        """The changes of all rows at all nodes, ahead or behind: where there may be a jump, on one side alone."""
-        return module_of(line.outputs).stack([line.at(sign * node).change for node in self.nodes.tolist()])
-
-    def deviation(self, table: Array) -> Array:
-        """The standard deviation of the errors in every column of values."""
-        xp = module_of(table)
-        unit = abs(table).max(axis=0)
-        unit = xp.where(unit > 0, unit, 1.0)  # squares of small numbers underflow
-        found: Any = 0.0
-        for weights in self.weights:
-            found = xp.maximum(found, ((xp.asarray(weights) @ (table / unit)) ** 2).mean(axis=0))
-        return unit * xp.sqrt(found)
+def weights_of(order: int) -> Array:
+    """Those of divided differences of an order, of unit length, one row per window of nodes: 0 for polynomials of a
+    lower degree, the standard deviation of independent errors (ECNoise, Moré and Wild 2011)."""
+    rows = np.zeros((NODES.size - order, NODES.size))
+    for first, row in enumerate(rows):
+        window = NODES[first : first + order + 1]
+        weights = 1 / (window[:, None] - window[None, :] + np.eye(order + 1)).prod(axis=1)
+        row[first : first + order + 1] = weights / np.sqrt((weights**2).sum())
+    return rows
 
 
-NEAR = Table(7, 2.0**-33, range(3, 7))
-"""So close that smooth functions are straight lines, and x + t·d is rounded: numbers as large as x are usual on the
-way, so that error counts. 7 values and differences from the third on, as Moré and Wild take them."""
-FAR = Table(12, 2.0**-18, range(6, 9))
-"""Up to 2^-15 of the scale. There sixth differences no longer see functions of that scale (2^-90), but rounding to
-float32 (2^-23), which is constant between close values."""
+WEIGHTS = [weights_of(order) for order in ORDERS]
 
 
 def from_close_values(line: Line, thoroughly: bool) -> Array:
     """A bound of the rounding error of every row. `thoroughly`: from both sides, finer structure than 2^-15 of the
     inputs' scale counting as rounding too."""
     xp = module_of(line.outputs)
-    signs = (1.0, -1.0) if thoroughly else (1.0,)
-    noise = of_both([near(line, sign) for sign in signs])
-    noise = xp.maximum(noise, EPS * line.sizes)
     if not thoroughly:
-        return noise
-    tables = [FAR.values(line, sign) for sign in signs]
-    hidden = of_both([DEVIATIONS * FAR.deviation(table) for table in tables])
-    reach = xp.maximum(*(abs(table).max(axis=0) for table in tables))
+        return xp.maximum(EPS * line.sizes, of_values(line, close_values(line, NEAR, 1.0)))
+    near, far = ([close_values(line, spacing, sign) for sign in (1.0, -1.0)] for spacing in (NEAR, FAR))
+    noise = xp.maximum(EPS * line.sizes, of_both([of_values(line, table) for table in near]))
+    hidden = of_both([DEVIATIONS * deviation(table) for table in far])
+    reach = xp.maximum(*(abs(table).max(axis=0) for table in far))
     size = xp.maximum(line.sizes, xp.where(xp.isfinite(reach), reach, 0.0))
     noise = xp.where((hidden > noise) & (hidden <= COARSEST * size), hidden, noise)
-    return xp.maximum(noise, HIDDEN * EPS * line.on_the_way)
+    # of numbers on the way some rounding may hide, however small the output is (a GELU at -8 is x · (1 − 1) / 2)
+    return xp.maximum(noise, MANY * EPS * line.on_the_way)
 
 
-def near(line: Line, sign: float) -> Array:
+def close_values(line: Line, spacing: float, sign: float) -> Array:
+    """The changes of all rows ahead or behind: where there may be a jump, on one side alone."""
+    return module_of(line.outputs).stack([line.at(sign * t).change for t in (spacing * NODES).tolist()])
+
+
+def of_values(line: Line, table: Array) -> Array:
     """The rounding error of every row between the closest values; where most of them are equal, that of numbers of
     size 1 that may hide it (1 + x at 1e-17)."""
-    xp, table = module_of(line.outputs), NEAR.values(line, sign)
+    xp = module_of(table)
     level = (table[1:] == table[:-1]).mean(axis=0) > 0.5
-    found = xp.where(level, EPS * xp.maximum(line.sizes, 1.0), DEVIATIONS * NEAR.deviation(table))
+    found = xp.where(level, EPS * xp.maximum(line.sizes, 1.0), DEVIATIONS * deviation(table))
     return xp.where(xp.isfinite(found), found, xp.inf)
+
+
+def deviation(table: Array) -> Array:
+    """The standard deviation of the errors in every column of values."""
+    xp, unit = module_of(table), abs(table).max(axis=0)
+    unit = xp.where(unit > 0, unit, 1.0)  # squares of small numbers underflow
+    return unit * xp.sqrt(xp.stack([((xp.asarray(w) @ (table / unit)) ** 2).mean(axis=0) for w in WEIGHTS]).max(axis=0))
 
 
 def of_both(sides: Sequence[Array]) -> Array:
     """The larger of estimates of the same noise; the lesser where only one side sees structure."""
-    low, high = np.minimum(sides[0], sides[-1]), np.maximum(sides[0], sides[-1])
+    low, high = np.minimum(*sides), np.maximum(*sides)
     return module_of(low).where(high <= ONE_SIDED * low, high, low)

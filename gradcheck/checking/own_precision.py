@@ -9,24 +9,14 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from gradcheck.checking.arrays import EPSILON, Array, distance, module_of
+from gradcheck.checking.arrays import EPSILON, FEW, MANY, Array, distance, module_of
 from gradcheck.checking.cotangents import even_weights
 from gradcheck.checking.outputs import Outputs
 from gradcheck.checking.point import SUM_OF_OUTPUTS, Entry, Point
 from gradcheck.checking.tape import Tape
 
-EPSILONS = 4.0
-"""Epsilons by which every operation is perturbed to see how the rounding of its results moves a gradient: 14 standard
-deviations of a rounding. To what an entry of the layer's own gradient moves so comes the most that one of the tape's
-does, as another formula has other intermediates: of 297 right layers in float32 none needed more than 0.15 of it."""
 DRAWS = 3
 """Perturbed runs: of three, an entry's largest response is small by a factor of 10 once in 1,000."""
-OPAQUE = 32.0
-"""Epsilons, relative to the largest entry, that are granted where nothing sees the operations: 5 bits for some ten
-operations in a row."""
-OF_OUTPUTS = 2.0
-"""Epsilons of the outputs, over the scale of the inputs, that are granted there as well: the difference of two numbers
-as large as the outputs, each rounded."""
 
 
 def wrong_in_own_precision(point: Point, random: np.random.Generator, rtol: float) -> tuple[list[Entry], str]:
@@ -73,25 +63,31 @@ def by_perturbation(
     epsilon: float,
     random: np.random.Generator,
 ) -> tuple[Sequence[Array], Sequence[Array], list[Array]]:
-    """Per moved input, the layer's own gradient, the tape's, and how far they may be apart."""
+    """Per moved input, the layer's own gradient, the tape's, and how far they may be apart.
+
+    Every operation is perturbed by `FEW` epsilons, 14 standard deviations of a rounding. To what an entry of the
+    layer's own gradient moves so comes the most that one of the tape's does, as another formula has other
+    intermediates: of 297 right layers in float32 none needed more than 0.15 of it.
+    """
     right = point.of_moved(tape.gradient(cotangents))
     mine = point.measured_claim(cotangents, random, own=True)
     taped = point.measured_tape(tape, cotangents, right, random, own=True)
     for one in (mine, taped):
         for _ in range(DRAWS):
-            one.responses = one.perturbed(EPSILONS * epsilon, one.responses)
+            one.responses = one.perturbed(FEW * epsilon, one.responses)
     bounds = []
     for c, o, b, t in zip(mine.plain, mine.responses, taped.responses, right, strict=True):
         own = module_of(c).where(np.isfinite(c), o, 0.0)  # no rounding explains a gradient that is not finite
-        bounds.append(own + float(np.max(b, initial=0.0)) + EPSILONS * epsilon * abs(t))
+        bounds.append(own + float(np.max(b, initial=0.0)) + FEW * epsilon * abs(t))
     return mine.plain, right, bounds
 
 
 def opaque_bound(x: Array, terms: Array, gradient: Array, epsilon: float) -> float:
-    """How far the gradient of a sum of some terms may be off for one input, where nothing sees the operations."""
+    """How far the gradient of a sum of some terms may be off for one input, where nothing sees the operations: those
+    that are left of it, and the difference of two numbers as large as the outputs, over the scale of the inputs."""
     scale, largest = float(abs(x).max(initial=0.0)), float(abs(terms).max(initial=0.0))
     natural = max(largest / scale if scale else 0.0, min(largest, 1.0))
-    return epsilon * (OPAQUE * float(abs(gradient).max(initial=0.0)) + OF_OUTPUTS * natural)
+    return epsilon * (MANY * float(abs(gradient).max(initial=0.0)) + 2 * natural)
 
 
 def told(point: Point, entries: Sequence[Entry], name: str) -> str:

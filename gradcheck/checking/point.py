@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from gradcheck.checking.arrays import EPSILON, Array, distance, flat, real, spacing, wide
+from gradcheck.checking.arrays import EPS, Array, distance, flat, real, spacing, wide
 from gradcheck.checking.line import MOST_ROWS, Line, random_direction, scale_of
 from gradcheck.checking.outputs import Outputs
 from gradcheck.checking.precision import Change, Measured, noting
@@ -68,33 +68,29 @@ class Point:
         Exception: whatever the layer raises there.
     """
 
-    def __init__(self, problem: Problem, spent: Spent | None = None) -> None:
+    def __init__(self, problem: Problem, spent: Spent | None = None, may_round: bool = False) -> None:
         self.problem = problem
         self.spent = spent or Spent()
         self.moved = [k for k, wanted in enumerate(problem.differentiable) if wanted]
         """The inputs that a gradient is claimed for, which are moved."""
+        given_in_float64 = all(spacing(problem.inputs[k]) == EPS for k in self.moved)
+        self.may_round = may_round or not given_in_float64
+        """Whether what nothing sees may round to float32."""
         self.reruns = problem.reruns
         """None where casts cannot be left out, as nothing sees them or the layer does not work without."""
         self.opaque = problem.reruns is None
         """Whether values are handed to code that nothing sees: its rounding cannot be measured by changing results."""
         self.raised = ""
         """What the layer raised at points nearby, if it did."""
-        self.loose = False
-        """Whether rounding to float32 is granted, to see whether that is all that is wrong."""
         self.held: Sequence[Array] = ()
         """Masks of the elements that stay as they are, one per moved input; none if all move."""
         self.inputs = [wide(x) for x in problem.inputs]
-        before = set(problem.reruns.left_out) if problem.reruns is not None else set[str]()
-        if problem.reruns is not None:
-            problem.reruns.left_out.clear()
         self.outputs = Outputs.of(self.first_outputs())
-        self.casts = frozenset(self.reruns.left_out if self.reruns is not None else ())
+        self.casts = frozenset(() if self.reruns is None else self.reruns.left_out_last)
         """The dtypes of the casts that forward makes."""
-        if problem.reruns is not None:
-            problem.reruns.left_out |= before
         self.x = [self.inputs[k] for k in self.moved]
         """The inputs that are moved."""
-        self.epsilon = max((spacing(self.inputs[k]) for k in self.moved), default=EPSILON["float64"])
+        self.epsilon = max((spacing(self.inputs[k]) for k in self.moved), default=EPS)
         """Of the coarsest dtype of the inputs as they are looked at."""
 
     def first_outputs(self) -> list[Array]:
@@ -124,16 +120,6 @@ class Point:
         return self.reruns is not None and bool(self.reruns.left_out)
 
     @property
-    def given_in_float64(self) -> bool:
-        """Whether the inputs that are moved were given in double precision."""
-        return all(spacing(self.problem.inputs[k]) == EPSILON["float64"] for k in self.moved)
-
-    @property
-    def may_round(self) -> bool:
-        """Whether what nothing sees may round to float32."""
-        return self.loose or not self.given_in_float64
-
-    @property
     def nothing_to_check(self) -> str:
         """Why there is no gradient to check, if so."""
         if not self.moved:
@@ -146,8 +132,9 @@ class Point:
 
     def beside(self, moved: Sequence[Array]) -> Point:
         """The same function at another point."""
-        there = Point(replace(self.problem, inputs=self.at(moved), outputs=None, observe=None), self.spent)
-        there.held, there.loose = self.held, self.loose
+        problem = replace(self.problem, inputs=self.at(moved), outputs=None, observe=None)
+        there = Point(problem, self.spent, self.may_round)
+        there.held = self.held
         return there
 
     def at(self, moved: Sequence[Array]) -> list[Array]:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcheck.checking.arrays import EPS, EPSILON, FLOAT32, SMALLEST, Array, distance, module_of
+from gradcheck.checking.arrays import EPS, EPSILON, FEW, FLOAT32, SMALLEST, Array, distance, module_of
 
 Change = Callable[[str, Array, int], None]
 """Changes the fresh output of an operation in place, given its name, the output, and its number on the tape or −1."""
@@ -27,17 +27,14 @@ MARGIN = 16.0
 """How many times the response to perturbations of one epsilon is granted. A rounding is 0.29 epsilon in the mean
 square, so this is 55 of its standard deviations: room for one entry's two responses that are small by chance (fewer
 than one in 1,000 is small by a factor of 55 in both), and for operations that are off by some epsilon (tanh, erf)."""
-OF_RESULT = 4.0
-"""Epsilons of the result itself that are granted: its own rounding, and the sums inside one operation."""
 LOST = {epsilon: size ** (1 / 3) for epsilon, size in SIZES.items()}
 """An entry that moves by more than this share of itself (0.04 % in float64) has lost two thirds of the digits that were
 not perturbed: it is perturbed by no more than `MARGIN` epsilons as well, as its response may not be in proportion."""
-PROPORTION = 1 / 8
-"""Nothing is known of an entry whose response to these is a larger share of the usual one (in proportion: 2^-14 in
-float64, 2^-6 in float32). What rounding has made of numbers that should be equal moves as much by either (1 / (a − b)),
-and may be off by `MARGIN` times as much."""
-UNKNOWN = 0.1
-"""Nor of one that these move by more than this share of itself: not two digits."""
+UNKNOWN = 1 / 8
+"""Nothing is known of an entry that these move by more than this share of itself, not two digits; nor of one whose
+response to these is a larger share of the usual one (in proportion: 2^-14 in float64, 2^-6 in float32). What rounding
+has made of numbers that should be equal moves as much by either (1 / (a − b)), and may be off by `MARGIN` times as
+much."""
 
 EXACT = {
     "reshape", "transpose", "broadcast_view", "broadcast_to", "clone", "tile", "flip", "roll", "tril", "triu", "concat",
@@ -46,8 +43,8 @@ EXACT = {
     "fill", "with_zeros", "cast", "sort", "gather", "take_along_axis", "index_select", "diagonal", "put_reduced",
     "all_gather", "all_to_all", "broadcast_ranks",
 }  # fmt: skip
-"""Operations that move, select or copy values, or change them without rounding; `put_reduced` mostly selects, and what
-it adds rounds as a result does."""
+"""Operations that move, select or copy values, or change them without rounding, as do their vjps. The rules of those
+that select ask where the result is one of the values (`put_reduced`: an extreme; its products round by epsilons)."""
 STEPS = {"floor", "ceil", "trunc", "round", "sign"}
 """Operations whose floating results are choices."""
 RINGS = {"add", "subtract", "multiply", "sum", "scale", "add_n", "matmul", "cumsum", "all_reduce", "reduce_scatter"}
@@ -61,6 +58,11 @@ as large; of products a structural zero may move as well, as what follows is lin
 def chooses(name: str, out: Array) -> bool:
     """Whether an output is a choice: a truth, an integer, a step."""
     return out.dtype.kind in "biu" or name in STEPS
+
+
+def is_exact(name: str, out: Array) -> bool:
+    """Whether an operation rounds nothing."""
+    return name in EXACT or (name == "abs" and out.dtype.kind != "c")
 
 
 def noting(choices: list[Array]) -> Change:
@@ -85,7 +87,7 @@ def perturbing(size: float, random: np.random.Generator, choices: Sequence[Array
                 out[...] = known
         elif not out.flags.writeable:
             return
-        elif out.dtype.name in EPSILON and not (name in EXACT or (name == "abs" and out.dtype.kind != "c")):
+        elif out.dtype.name in EPSILON and not is_exact(name.removeprefix(VJP), out):
             perturb(out, size, random, name in RINGS, name.startswith(VJP))
 
     return change
@@ -160,12 +162,12 @@ class Measured:
             response = np.maximum(response, size * usual(response, size))
         bound = MARGIN * self.epsilon / SIZES[self.epsilon] * response
         if bool(lost.any()):
-            odd = finer > PROPORTION * response
+            odd = finer > UNKNOWN * response
             nothing = odd | (finer > UNKNOWN * (size + SMALLEST["float64"]))
             own = xp.where(nothing & (not absolute), np.inf, finer * xp.where(odd, MARGIN, 1.0))
             known = xp.where(response < np.inf, bound, 0.0)  # by so much it may leave the domain
             bound = xp.where(lost, np.maximum(known, own), bound)
-        return bound + OF_RESULT * self.epsilon * (size + SMALLEST["float64"])
+        return bound + FEW * self.epsilon * (size + SMALLEST["float64"])
 
     def lost(self) -> list[Array]:
         """Per array, the entries that respond out of proportion."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from gradcheck.checking.arrays import EPS, RANDOM_SIGNS, Array, module_of, root_of_squares, shares
+from gradcheck.checking.arrays import EPS, FLOAT32, MANY, RANDOM_SIGNS, Array, module_of, root_of_squares, shares
 from gradcheck.checking.cotangents import equal_weights, even_weights
 from gradcheck.checking.decide import POWER, Claim, Decision, Heard, Seen, decide
 from gradcheck.checking.derivative import BRIEF, Derivative, derivative_of
@@ -20,13 +20,13 @@ from gradcheck.checking.tape_comparison import Comparison, Masks, compare
 OTHERS, SLOPE_STEP = 2, RATIO ** BRIEF[-1]
 """Directions along which the outputs' sizes are seen, by one step each: of 1,000 outputs none is then small by chance
 by more than a factor of 10 (along one direction, of 1,000)."""
-PERTURBED_STEPS = range(-8, -5)
+PERTURBED_STEPS = BRIEF[1:-1]
 """The first steps where the noise is known from perturbations: three give two values that have to agree."""
-ROUNDING = 64 * EPS
-"""Of a projection, relative to the sum of its absolute terms: 6 bits for some dozen operations."""
+ROUNDING = MANY * EPS
+"""Of a projection, relative to the sum of its absolute terms."""
 SMALL = 2.0**-64
 """The size of a cotangent whose projection is finite where that of one of size 1 overflows."""
-LOW_PRECISION = 2.0**5 * 2.0**-23
+LOW_PRECISION = MANY * FLOAT32
 """What a backward that nothing sees may be off by rounding to float32, relative to the sum of absolute terms, where the
 inputs were given in float32 or less."""
 
@@ -216,8 +216,8 @@ class Prober:
         if self.point.witnessed:
             probe.comparison = compare(self.point, cotangent, gradients, masks, self.rtol)
             probe.heard = probe.comparison.heard(direction)
-            if probe.heard is not None and not probe.heard.rejects and probe.heard.bar < np.inf:
-                probe.seen = replace(seen, allowed=seen.allowed + probe.heard.bar)
+            if probe.heard is not None and not probe.heard.rejects and probe.heard.of_claim < np.inf:
+                probe.seen = replace(seen, allowed=seen.allowed + probe.heard.of_claim)
         return probe
 
     def seen(self, derivative: Derivative, u: Array, claim: Claim) -> Seen:

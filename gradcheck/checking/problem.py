@@ -35,6 +35,10 @@ class Reruns(Protocol):
     leaks: list[str]
     """What handed values to code that nothing sees, when `outputs` or `gradients` were last run with a change."""
 
+    @property
+    def left_out_last(self) -> set[str]:
+        """Those that the last run left out."""
+
     def outputs(self, inputs: Sequence[Array], change: Change | None = None) -> list[Array]:
         """As `Problem.forward`."""
 

@@ -61,10 +61,6 @@ def changed_on_the_way(graph: Graph, cotangents: Sequence[Array | None], change:
     for step, _, pulled in graph.walk(pending):
         for k, (position, number, cotangent) in enumerate(pulled):
             fresh = cotangent.copy()  # an addition hands the same array to both of its inputs
-            change(step.name if step.name in LINEAR else kind + step.name, fresh, -1)
+            change(kind + step.name, fresh, -1)
             pulled[k] = position, number, fresh
     return graph.filled(pending)
-
-
-LINEAR = {"reshape", "transpose", "broadcast_view", "broadcast_to", "clone", "flip", "roll", "concat", "stack", "split"}
-"""Operations whose vjp moves values without rounding."""

@@ -7,26 +7,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gradcheck.checking.arrays import FLOAT32, Array, distance, module_of, shares
+from gradcheck.checking.arrays import FEW, FLOAT32, MANY, Array, distance, module_of, shares
 from gradcheck.checking.decide import POWER, Heard
 from gradcheck.checking.point import Point
 from gradcheck.checking.precision import draws
 
 Masks = Sequence[Array | None]
 
-DEFAULT = 64
-"""Epsilons, relative to an entry, that a gradient may be off without anything being measured: 6 bits, for some dozen
-operations whose errors do not cancel. Only where both differ by more are they computed again."""
 MOST_DRAWS = 8
 """Perturbed runs at most until a disagreement counts. In fewer than one check of 1e15 all of an entry's are small by
 chance."""
 CLEAR = 2.0**10
-"""A disagreement of so many error bounds counts after one draw."""
-UNSEEN_OPERATIONS = 64
-"""Epsilons, relative to the largest entry, that are granted to a backward that hands its values to code that nothing
-sees: what is computed there is not perturbed."""
-CONSTANTS = 4.0
-"""Epsilons of float32 by which constants of a layer in float32 or less may be off: a few of them in a row."""
+"""What is so many times its bound is so by no chance: a disagreement counts after one draw."""
 HEARD = 0.5
 """A tape of whose whole gradient more than this share is rounding (a chaotic recurrence) is not heard."""
 
@@ -39,8 +31,9 @@ class Comparison:
     taped: Sequence[Array]
     bounds: Sequence[Array] = ()
     """How far both may be apart by rounding, inf where no digit is known; none where they agree without measuring."""
-    absolute: Sequence[Array] = ()
-    """The same, finite where no digit is known as well."""
+    of_claim: Sequence[Array] = ()
+    of_tape: Sequence[Array] = ()
+    """How far each may be off by its own rounding, finite where no digit is known as well."""
     wrong: Sequence[Array] | None = None
     """The entries in which both differ by more; None if there are none."""
     unsure: Sequence[Array] | None = None
@@ -62,15 +55,17 @@ class Comparison:
             return Heard(value, rejects=False)
         if self.wrong is None and not self.rounding <= HEARD:
             return None
-        bound = sum(
-            float(abs(shares(b, d)).sum()) for b, d in zip(self.absolute, direction, strict=True) if d is not None
+        own, of_claim = (
+            sum(float(abs(shares(b, d)).sum()) for b, d in zip(bounds, direction, strict=True) if d is not None)
+            for bounds in (self.of_tape, self.of_claim)
         )
-        return Heard(value, self.wrong is not None, bound)
+        return Heard(value, self.wrong is not None, own, of_claim)
 
 
 def apart(point: Point, claimed: Array, taped: Array, rtol: float) -> Array:
-    """The elements in which both differ by more than is granted without measuring. Equal infinities do not."""
-    granted = (DEFAULT * point.epsilon + rtol) * np.maximum(abs(claimed), abs(taped))
+    """The elements in which both differ by more than is granted without measuring, relative to themselves. Equal
+    infinities do not. Only where there are such are both computed again."""
+    granted = (MANY * point.epsilon + rtol) * np.maximum(abs(claimed), abs(taped))
     granted = module_of(granted).where(np.isfinite(granted), granted, 0.0)  # beside a finite entry no other agrees
     return ~(distance(claimed, taped) <= granted)
 
@@ -105,20 +100,18 @@ def compare(point: Point, cotangent: Array, claimed: Sequence[Array], masks: Mas
         of_claim = [module_of(c).where(np.isfinite(c), b, 0.0) for c, b in zip(claimed, of_claim, strict=True)]
         both = zip(of_claim, of_tape, doubted, taped, strict=True)
         bounds = [module_of(d).where(d, np.fmax(a + b + rtol * abs(t), a + b), 0.0) for a, b, d, t in both]
-        if point.reruns is not None and point.reruns.leaks:
-            bounds = [b + UNSEEN_OPERATIONS * point.epsilon * size for b, size in zip(bounds, largest, strict=True)]
-        bounds = [b + constants(point) * size for b, size in zip(bounds, largest, strict=True)]
+        besides = [unmeasured(point) * size for size in largest]
+        bounds = [b + more for b, more in zip(bounds, besides, strict=True)]
         wrong = [d & ~(distance(c, t) <= b) for d, c, t, b in zip(doubted, claimed, taped, bounds, strict=True)]
     unsure = [
         d & ~w & (b > POWER * np.fmax(abs(c), abs(t)))
         for d, w, b, c, t in zip(doubted, wrong, bounds, claimed, taped, strict=True)
     ]
     of_claim, of_tape = (m.bounds(absolute=True) for m in measured)
-    finite = [a + b for a, b in zip(of_claim, of_tape, strict=True)]
-    absolute = [module_of(b).where(b < np.inf, b, f) for b, f in zip(bounds, finite, strict=True)]
+    of_claim = [b + more for b, more in zip(of_claim, besides, strict=True)]
     found_wrong, found_unsure = (mask if some(mask) else None for mask in (wrong, unsure))
     rounding = share_of_rounding(point, taped, bounds)
-    return Comparison(claimed, taped, bounds, absolute, found_wrong, found_unsure, rounding)
+    return Comparison(claimed, taped, bounds, of_claim, of_tape, found_wrong, found_unsure, rounding)
 
 
 def share_of_rounding(point: Point, taped: Sequence[Array], bounds: Sequence[Array]) -> float:
@@ -131,10 +124,12 @@ def share_of_rounding(point: Point, taped: Sequence[Array], bounds: Sequence[Arr
     return lost / whole if whole else np.inf
 
 
-def constants(point: Point) -> float:
-    """The rounding of constants that either side may hold in a dtype of fewer digits (a table, 0.1), where the layer
-    was given such inputs or casts to such dtypes; relative to the largest entry."""
-    return CONSTANTS * FLOAT32 if point.casts_left_out or point.may_round else 0.0
+def unmeasured(point: Point) -> float:
+    """The rounding, relative to the largest entry, of what is not perturbed: operations of a backward that nothing
+    sees, and constants that either side may hold in a dtype of fewer digits (a table, 0.1), where the layer was given
+    such inputs or casts to such dtypes."""
+    unseen = MANY * point.epsilon if point.reruns is not None and point.reruns.leaks else 0.0
+    return unseen + (FEW * FLOAT32 if point.casts_left_out or point.may_round else 0.0)
 
 
 def some(masks: Sequence[Array]) -> bool:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
 
-from gradcheck.checking.arrays import EPS, SMALLEST, module_of, only
+from gradcheck.checking.arrays import EPS, SMALLEST, Array, module_of, only
 from gradcheck.checking.contracts import Contracts
-from gradcheck.checking.decide import POWER, Decision
-from gradcheck.checking.derivative import APART
+from gradcheck.checking.decide import FAR, POWER, Decision
 from gradcheck.checking.domains import advice
 from gradcheck.checking.found import Found, undecided, with_kink
 from gradcheck.checking.infinite_slopes import infinite
@@ -47,13 +46,15 @@ class Check:
     certify: bool
     """Whether what one projection cannot show is looked at as well."""
     precision: Precision
+    may_round: bool = False
+    """Whether rounding to float32 is granted to code that nothing sees, to see whether that is all that is wrong."""
     worst: float = 0.0
     certified: bool = False
     point: Point = field(init=False)
     prober: Prober = field(init=False)
 
     def __post_init__(self) -> None:
-        self.point = Point(self.problem)
+        self.point = Point(self.problem, may_round=self.may_round)
         self.prober = Prober(self.point, np.random.default_rng(self.seed), self.rtol)
 
     def run(self) -> Found:
@@ -180,7 +181,7 @@ class Check:
         first = probe.derivative.both
         second, third = (self.prober.along(d, probe, True).derivative.both for d in (other, total))
         apart = abs(first.value + second.value - third.value)
-        return not bool((apart > APART * (first.bar + second.bar + third.bar)).any())
+        return not bool((apart > FAR * (first.bar + second.bar + third.bar)).any())
 
     def further(self, probe: Probe, masks: Masks | None) -> Found:
         """What one projection cannot show: another cotangent, and without a tape every input and output alone."""
@@ -191,7 +192,7 @@ class Check:
                 return Found(Status.PASS, marks=("the differences against an operation's own rule",), probe=probe)
             if comparison.unsure is not None:
                 alone = self.alone(comparison.unsure, probe)
-                if alone is not None:
+                if alone.decision is Decision.FAIL and not alone.kinked:
                     return self.failed(alone)
                 if marks and comparison.blank:
                     return self.unseen(probe, probe)
@@ -210,46 +211,51 @@ class Check:
             second_probe = self.prober.probe(masks, whole=True, size=SECOND_SIZE)
         if second_probe.decision is Decision.FAIL and not second_probe.kinked:
             return self.failed(second_probe)
+        unseen = list[str]()
+        for name, mask, others in self.parts(masks, probe, second_probe):
+            alone = self.alone(mask, probe, others)
+            if alone.decision is Decision.FAIL and not alone.kinked:
+                return self.failed(alone)
+            if alone.decision is not Decision.PASS and (alone.claim.size or bool(alone.derivative.largest.any())):
+                if others is not None and not bool((alone.derivative.both.bar[~others] < np.inf).all()):
+                    return undecided(EDGE.format(self.point.raised))
+                unseen.append(name)
         if not second_probe.seen.holds(second_probe.claim.value):
             return self.disputed(second_probe)
-        for mask in self.parts(probe, masks):
-            alone = self.alone(mask, probe)
-            if alone is not None:
-                return self.failed(alone)
-        lost = probe.unresolved & second_probe.unresolved
-        if probe.by_rows and bool(lost.any()):
-            seen = self.prober.probe(masks, whole=True, without=~lost)
-            if seen.decision is Decision.FAIL:
-                seen = self.prober.probe(masks, whole=True, without=~lost)
-            if seen.decision is Decision.FAIL and not seen.kinked:
-                return self.failed(seen)
-            if seen.decision is not Decision.PASS:
-                if not bool((seen.derivative.both.bar[lost] < np.inf).all()):
-                    return undecided(EDGE.format(self.point.raised))
-                marks = (*marks, f"{int(lost.sum())} of {lost.size} outputs too small to be seen")
+        if unseen:
+            marks = (*marks, f"{', '.join(unseen)} too small to be seen")
         return Found(Status.PASS, marks=marks, probe=probe)
 
-    def parts(self, probe: Probe, masks: Masks | None) -> list[Masks]:
-        """Without a tape: every input, and the elements of whose share an error of `POWER` is within the bound."""
-        inputs = self.point.x
-        found: list[Masks] = []
-        if len(inputs) > 1:
-            whole = [module_of(x).ones(x.shape, bool) for x in inputs] if masks is None else masks
-            found = [only(k, mask, inputs) for k, mask in enumerate(whole) if mask is not None and bool(mask.any())]
+    def parts(
+        self, masks: Masks | None, probe: Probe, second: Probe
+    ) -> Iterator[tuple[str, Masks | None, Array | None]]:
+        """What is looked at by itself without a tape, with its name, as masks of the inputs and of the outputs that are
+        left out: every input, the elements of whose share an error of `POWER` is within the bound, and the outputs of
+        which one would not have shown."""
+        inputs, names = self.point.x, [self.problem.names[k] for k in self.point.moved]
+        whole = [module_of(x).ones(x.shape, bool) for x in inputs] if masks is None else masks
+        for k, mask in enumerate(whole) if len(inputs) > 1 else ():
+            if mask is not None and bool(mask.any()):
+                yield names[k], only(k, mask, inputs), None
         small = [
             None if d is None else (POWER * abs(g * d) <= probe.seen.bar + probe.seen.allowed) & (d != 0)
             for g, d in zip(probe.gradients, probe.direction, strict=True)
         ]
-        count = sum(int(m.sum()) for m in small if m is not None)
-        return [*found, small] if 0 < count < sum(x.size for x in inputs) else found
+        count, of = sum(int(m.sum()) for m in small if m is not None), sum(x.size for x in inputs)
+        if 0 < count < of:
+            yield f"{count} of {of} elements", small, None
+        lost = probe.unresolved & second.unresolved
+        if probe.by_rows and bool(lost.any()):
+            yield f"{int(lost.sum())} of {lost.size} outputs", masks, ~lost
 
-    def alone(self, masks: Masks, like: Probe) -> Probe | None:
-        """A probe over some elements by themselves that shows them to be wrong, and a second one that says so too."""
-        probe = self.prober.probe(masks, by_rows=True, like=like if like.by_rows else None)
+    def alone(self, masks: Masks | None, like: Probe, without: Array | None = None) -> Probe:
+        """A probe over some elements by themselves, or of some outputs: a brief one, and where that does not tell one
+        over all steps."""
+        known = like if like.by_rows and without is None else None
+        probe = self.prober.probe(masks, by_rows=True, like=known, without=without)
         if probe.decision is Decision.PASS:
-            return None
-        probe = self.twice(lambda: self.prober.probe(masks, whole=True, by_rows=True))
-        return probe if probe.decision is Decision.FAIL and not probe.kinked else None
+            return probe
+        return self.twice(lambda: self.prober.probe(masks, whole=True, by_rows=True, without=without))
 
     # ----------------------------------------------------------------- where the point does not tell
     def unseen(self, probe: Probe, first: Probe) -> Found:
@@ -257,7 +263,7 @@ class Check:
         the first ones (on a step of floor), though outputs in proportion to the inputs would have shown there."""
         found = probe.derivative
         sizes = abs(self.point.outputs.vector)
-        rounding = APART * found.noise
+        rounding = FAR * found.noise
         if self.point.opaque:  # a noise that is guessed is no proof
             rounding = EPS * (sizes if probe.by_rows else (abs(probe.cotangent) * sizes).sum())
         elif not bool((found.noise <= POWER * float(sizes.sum()) + SMALLEST["float64"]).all()):  # all is rounding
@@ -305,9 +311,9 @@ class Check:
         apart = abs(probe.claim.value - probe.seen.value)
         if not (probe.claim.size and apart <= probe.seen.bar + LOW_PRECISION * probe.claim.size):
             return found
-        self.point.loose = True
-        again = self.derivative()
-        self.point.loose = False
+        rounding = replace(self, may_round=True)
+        rounding.point.spent = self.point.spent
+        again = rounding.derivative()
         if again.verdict is not Status.PASS:
             return found
         text = digits(apart / probe.claim.size, "float64")

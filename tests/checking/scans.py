@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gradcheck.checking.arrays import flat, real
-from gradcheck.checking.derivative import BRIEF, Derivative, derivative_of
+from gradcheck.checking.derivative import BRIEF, Derivative, Interval, derivative_of, each_side, tables
 from gradcheck.checking.line import USUAL, Line, Scan, random_direction, scale_of
 from gradcheck.checking.noise import from_close_values
 
@@ -30,6 +30,15 @@ class Looked:
 
     derivative: Derivative
     direction: Array
+    left: Interval
+    right: Interval
+    jumped: Array
+
+    @classmethod
+    def at(cls, scan: Scan, noise: Array) -> Looked:
+        """What the samples of a scan say."""
+        right, left, _, jumped = each_side(*tables(scan, noise))
+        return cls(derivative_of(scan, noise), scan.line.direction[0], left, right, jumped)
 
     @property
     def value(self) -> Array:
@@ -44,7 +53,7 @@ class Looked:
     @property
     def sides(self) -> tuple[Array, Array]:
         """The derivatives on the left and on the right of a direction that points to the right."""
-        return tuple(side.value / self.direction.reshape(-1) for side in (self.derivative.left, self.derivative.right))
+        return tuple(side.value / self.direction.reshape(-1) for side in (self.left, self.right))
 
     def holds(self, true: Array, rounding: float = 0.0) -> bool:
         """Whether what is true is within all bars; `rounding` is that of what is called true, relative to it."""
@@ -53,8 +62,8 @@ class Looked:
     def allows(self, true: Array) -> bool:
         """Whether it is not excluded: at a kink by both sides, elsewhere by the bar and a kink that would not show."""
         found, d = self.derivative, self.direction.reshape(-1)
-        low = np.minimum(found.left.value - found.left.bar, found.right.value - found.right.bar)
-        high = np.maximum(found.left.value + found.left.bar, found.right.value + found.right.bar)
+        low = np.minimum(self.left.value - self.left.bar, self.right.value - self.right.bar)
+        high = np.maximum(self.left.value + self.left.bar, self.right.value + self.right.bar)
         between = (low <= true * d) & (true * d <= high)
         near = abs(true * d - found.both.value) <= found.both.bar + found.gap
         return bool(np.where(found.kinked, between, near).all())
@@ -73,7 +82,7 @@ def look(f: Function, x: Any, *, seed: int | None = None, hidden: bool = True) -
     scan = Scan(line_of(f, point, d))
     noise = from_close_values(scan.line, hidden)
     scan.extend(USUAL)
-    return Looked(derivative_of(scan, noise), d)
+    return Looked.at(scan, noise)
 
 
 def brief(f: Function, x: Any) -> Looked:
@@ -82,4 +91,4 @@ def brief(f: Function, x: Any) -> Looked:
     scan = Scan(line_of(f, point))
     noise = from_close_values(scan.line, thoroughly=False)
     scan.extend(BRIEF)
-    return Looked(derivative_of(scan, noise), scale_of(point))
+    return Looked.at(scan, noise)

@@ -149,7 +149,7 @@ def test_a_function_that_is_defined_at_the_point_alone_has_no_derivative() -> No
 def test_a_smooth_function_has_neither(name: str) -> None:
     f, x, true = NAMED[name]
     found = look(f, x)
-    assert not (found.derivative.kinked | found.derivative.jumped)[0]
+    assert not (found.derivative.kinked | found.jumped)[0]
     left, right = found.sides
     assert left[0] == pytest.approx(true, rel=1e-3, abs=1e-6)
     assert right[0] == pytest.approx(true, rel=1e-3, abs=1e-6)

@@ -22,7 +22,7 @@ casts = Casts()
 
 @contextmanager
 def casts_left_out(noted: set[str]) -> Iterator[None]:
-    """Have casts of float64 to floating dtypes of fewer digits give copies in the ``with`` block, in this thread.
+    """Have casts to floating dtypes of fewer digits give copies in the ``with`` block, in this thread.
 
     Args:
         noted: is told the names of the dtypes that were asked for and not taken.
@@ -34,15 +34,11 @@ def casts_left_out(noted: set[str]) -> Iterator[None]:
         casts.left_out = before
 
 
-DIGITS = {"float64": 53, "complex128": 53, "float32": 24, "complex64": 24, "float16": 11, "bfloat16": 8}
-"""The binary digits of a number of each floating dtype."""
-
-
 def leaves_out(own: np.dtype[Any], wanted: np.dtype[Any]) -> bool:
-    """Whether a cast from one dtype to another is to be left out here and now."""
+    """Whether a cast from one dtype to another is to be left out here and now: if it is to fewer bytes."""
     noted = casts.left_out
-    narrows = DIGITS.get(own.name, 0) > DIGITS.get(wanted.name, 99) and (own.kind == "c") == (wanted.kind == "c")
-    if noted is None or not narrows:
+    kinds = {"c"} if own.kind == "c" else {"f", "V"}  # V: bfloat16
+    if noted is None or not {own.kind, wanted.kind} <= kinds or wanted.itemsize >= own.itemsize:
         return False
     noted.add(wanted.name)
     return True

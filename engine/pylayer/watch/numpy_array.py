@@ -150,21 +150,24 @@ def method(name: str) -> Any:
     return call
 
 
-def operators(ufunc: np.ufunc) -> tuple[Any, Any, Any]:
-    """``x ∘ y``, ``y ∘ x`` and ``x ∘= y``."""
+def in_place(ufunc: np.ufunc) -> Any:
+    """``x ∘= y``; of a number a new one, and of a Tensor what it makes of it."""
 
-    def forward(self: RecordedArray, other: Any) -> Any:
-        return NotImplemented if declines(other) else ufunc(self, other)
-
-    def reflected(self: RecordedArray, other: Any) -> Any:
-        return NotImplemented if declines(other) else ufunc(other, self)
-
-    def in_place(self: RecordedArray, other: Any) -> Any:
+    def call(self: RecordedArray, other: Any) -> Any:
         if declines(other):
             return NotImplemented
         return ufunc(self, other) if self._scalar else ufunc(self, other, out=(self,))
 
-    return forward, reflected, in_place
+    return call
+
+
+def leaving(function: Callable[..., Any]) -> Any:
+    """What takes the values out of the recording: Python's ``float()``, ``str()`` and the like."""
+
+    def call(self: RecordedArray, *args: Any) -> Any:
+        return function(self._left(f"{function.__name__}()"), *args)
+
+    return call
 
 
 def declines(other: Any) -> bool:
@@ -172,13 +175,15 @@ def declines(other: Any) -> bool:
     return getattr(type(other), "__array_ufunc__", "") is None
 
 
-class RecordedArray:
+class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
     """See the file. `_where` are the positions of its elements, None if they are those of the whole buffer in order;
     `_part` is set for the real or imaginary part of a complex buffer; a `_scalar` is what NumPy gives for one element.
     """
 
     __slots__ = ("__weakref__", "_buffer", "_part", "_scalar", "_seen", "_version", "_where")
     __array_priority__ = 1000.0
+    __array_ufunc__: Any
+    __array_function__: Any
 
     def __init__(self, buffer: Buffer, where: Plain | None = None, part: Any = None, scalar: bool = False) -> None:
         self._buffer = buffer
@@ -538,64 +543,17 @@ class RecordedArray:
     def __reduce_ex__(self, protocol: Any) -> Any:
         return self._left("pickling").__reduce_ex__(protocol)
 
-    def __repr__(self) -> str:
-        return repr(self._left("repr()"))
-
-    def __str__(self) -> str:
-        return str(self._left("str()"))
-
-    def __format__(self, spec: str) -> str:
-        return format(self._left("format()"), spec)
-
-    def __float__(self) -> float:
-        return float(self._left("float()"))
-
-    def __int__(self) -> int:
-        return int(self._left("int()"))
-
-    def __complex__(self) -> complex:
-        return complex(self._left("complex()"))
+    __repr__, __str__, __format__ = leaving(repr), leaving(str), leaving(format)
+    __float__, __int__, __complex__ = leaving(float), leaving(int), leaving(complex)
 
     def __round__(self, digits: int | None = None) -> Any:
         return int(self) if digits is None else np.round(self, digits)
 
-    def __divmod__(self, other: Any) -> Any:
-        return np.divmod(self, other)
-
-    def __rdivmod__(self, other: Any) -> Any:
-        return np.divmod(other, self)
-
-    def __pow__(self, other: Any, modulo: Any = None) -> Any:
-        return NotImplemented if declines(other) else np.power(self, other)
-
-    __rpow__, __ipow__ = operators(np.power)[1:]
-    __add__, __radd__, __iadd__ = operators(np.add)
-    __sub__, __rsub__, __isub__ = operators(np.subtract)
-    __mul__, __rmul__, __imul__ = operators(np.multiply)
-    __truediv__, __rtruediv__, __itruediv__ = operators(np.true_divide)
-    __floordiv__, __rfloordiv__, __ifloordiv__ = operators(np.floor_divide)
-    __mod__, __rmod__, __imod__ = operators(np.remainder)
-    __matmul__, __rmatmul__, __imatmul__ = operators(np.matmul)
-    __and__, __rand__, __iand__ = operators(np.bitwise_and)
-    __or__, __ror__, __ior__ = operators(np.bitwise_or)
-    __xor__, __rxor__, __ixor__ = operators(np.bitwise_xor)
-    __lshift__, __rlshift__, __ilshift__ = operators(np.left_shift)
-    __rshift__, __rrshift__, __irshift__ = operators(np.right_shift)
-    __lt__, __le__ = operators(np.less)[0], operators(np.less_equal)[0]
-    __gt__, __ge__ = operators(np.greater)[0], operators(np.greater_equal)[0]
-    __eq__, __ne__ = operators(np.equal)[0], operators(np.not_equal)[0]
-
-    def __neg__(self) -> Any:
-        return np.negative(self)
-
-    def __pos__(self) -> Any:
-        return np.positive(self)
-
-    def __abs__(self) -> Any:
-        return np.absolute(self)
-
-    def __invert__(self) -> Any:
-        return np.invert(self)
+    __iadd__, __isub__, __imul__ = in_place(np.add), in_place(np.subtract), in_place(np.multiply)
+    __itruediv__, __ifloordiv__ = in_place(np.true_divide), in_place(np.floor_divide)
+    __imod__, __ipow__, __imatmul__ = in_place(np.remainder), in_place(np.power), in_place(np.matmul)
+    __iand__, __ior__, __ixor__ = in_place(np.bitwise_and), in_place(np.bitwise_or), in_place(np.bitwise_xor)
+    __ilshift__, __irshift__ = in_place(np.left_shift), in_place(np.right_shift)
 
 
 METHODS = "all any argmax argmin argpartition argsort choose clip conj conjugate cumprod cumsum diagonal dot max mean"

@@ -385,8 +385,8 @@ def array_function(self: Any, function: Any, types: Any, args: Sequence[Any], kw
     return call(function, args, kwargs)
 
 
-RecordedArray.__array_ufunc__ = array_ufunc  # type: ignore[attr-defined]
-RecordedArray.__array_function__ = array_function  # type: ignore[attr-defined]
+RecordedArray.__array_ufunc__ = array_ufunc
+RecordedArray.__array_function__ = array_function
 
 
 # --------------------------------------------------------------------------- placing elements anew

@@ -72,30 +72,32 @@ def _log_softmax(x: Any, axis: Any = None) -> Any:
     return x - RecordedArray._fresh(log_sum_exp(x._tensor(), axes, True), x._plain(), True, x._buffer.session)
 
 
-def _solve(a: Tensor, b: Tensor, *, assume_a: Any = None, overwrite_a: bool = False, overwrite_b: bool = False,
-          check_finite: bool = True, transposed: bool = False, lower: bool = False) -> Any:  # fmt: skip
+CHANGE_NOTHING = {"overwrite_a", "overwrite_b", "overwrite_x", "check_finite", "lapack_driver", "lwork"}
+
+
+def checked(function: Rule) -> Rule:
+    """A rule that need not know of what changes nothing of the result."""
+    return lambda *args, **options: function(*args, **{k: options[k] for k in options if k not in CHANGE_NOTHING})
+
+
+def _solve(a: Tensor, b: Tensor, *, assume_a: Any = None, transposed: bool = False, lower: bool = False) -> Any:
     if assume_a not in (None, "gen", "general") or lower:
         raise Unruled
     return inv(swapped(a) if transposed else a) @ b
 
 
-def _factor(a: Tensor, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
-    return cholesky(a, upper=not lower)
-
-
-def _cho_solve(c_and_lower: Any, b: Any, overwrite_b: bool = False, check_finite: bool = True) -> Any:
+def _cho_solve(c_and_lower: Any, b: Any) -> Any:
     c, lower = c_and_lower
     root = np.tril(c) if lower else np.conj(np.swapaxes(np.triu(c), -1, -2))
     return np.linalg.solve(np.matmul(root, np.conj(np.swapaxes(root, -1, -2))), b)
 
 
-def _cho_factor(a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+def _cho_factor(a: Any, lower: bool = False) -> Any:
     root = np.linalg.cholesky(a, upper=not lower)
     return (root + np.triu(a, 1) if lower else root + np.tril(a, -1)), lower
 
 
-def _solve_triangular(a: Tensor, b: Tensor, trans: Any = 0, lower: bool = False, unit_diagonal: bool = False,
-                     overwrite_b: bool = False, check_finite: bool = True) -> Any:  # fmt: skip
+def _solve_triangular(a: Tensor, b: Tensor, trans: Any = 0, lower: bool = False, unit_diagonal: bool = False) -> Any:
     if trans not in (0, "N", 1, "T"):
         raise Unruled
     vector = b.ndim == 1
@@ -104,19 +106,13 @@ def _solve_triangular(a: Tensor, b: Tensor, trans: Any = 0, lower: bool = False,
     return found.reshape([-1]) if vector else found
 
 
-def _spectrum(a: Any, b: None = None, *, lower: bool = True, eigvals_only: bool = False, **kinds: Any) -> Any:
-    if not {*kinds} <= {"overwrite_a", "overwrite_b", "check_finite"}:
-        raise Unruled
+def _spectrum(a: Any, b: None = None, *, lower: bool = True, eigvals_only: bool = False) -> Any:
     found: Any = np.linalg.eigh(a, "L" if lower else "U")
     if eigvals_only:
         return found[0]
     theirs: Any = sys.modules["scipy.linalg"].eigh(a._plain(), lower=lower)[1]  # which turns eigenvectors another way
     turned = np.sum(np.conj(found[1]._plain()) * theirs, axis=-2, keepdims=True)
     return found[0], found[1] * np.round(turned)
-
-
-def _values(a: Any, b: None = None, **kinds: Any) -> Any:
-    return _spectrum(a, eigvals_only=True, **kinds)
 
 
 def _block_diag(*arrays: Any) -> Any:
@@ -126,28 +122,10 @@ def _block_diag(*arrays: Any) -> Any:
     return np.block(blocks)
 
 
-def _decomposed(a: Tensor, full_matrices: bool = True, compute_uv: bool = True, overwrite_a: bool = False,
-               check_finite: bool = True, lapack_driver: str = "gesdd") -> Any:  # fmt: skip
-    return svd(a, full_matrices, compute_uv)
-
-
-def _singular_values(a: Tensor, overwrite_a: bool = False, check_finite: bool = True) -> Any:
-    return svd(a, False, False)
-
-
-def _orthogonal(a: Tensor, overwrite_a: bool = False, lwork: Any = None, mode: str = "full", pivoting: bool = False,
-               check_finite: bool = True) -> Any:  # fmt: skip
+def _orthogonal(a: Tensor, *, mode: str = "full", pivoting: bool = False) -> Any:
     if pivoting or (mode != "economic" and a.shape[-2] > a.shape[-1]):
         raise Unruled
     return qr(a)
-
-
-def _inverse(a: Tensor, overwrite_a: bool = False, check_finite: bool = True, **kinds: Any) -> Any:
-    return inv(a)
-
-
-def _determinant(a: Tensor, overwrite_a: bool = False, check_finite: bool = True) -> Any:
-    return det(a)
 
 
 def _polygamma(n: Any, x: Any) -> Any:
@@ -157,13 +135,14 @@ def _polygamma(n: Any, x: Any) -> Any:
 SPECIAL: dict[str, Rule] = {
     "logsumexp": _logsumexp, "softmax": _softmax, "log_softmax": _log_softmax, "polygamma": _polygamma,
 }  # fmt: skip
-LINALG: dict[str, Rule] = {
-    "solve": of_tensors(_solve), "cholesky": of_tensors(_factor), "cho_factor": _cho_factor, "cho_solve": _cho_solve,
-    "solve_triangular": of_tensors(_solve_triangular), "eigh": _spectrum, "eigvalsh": _values,
-    "block_diag": _block_diag, "lstsq": lambda a, b: np.linalg.lstsq(a, b, None),
-    "pinv": lambda a: np.linalg.pinv(a),
-    "svd": of_tensors(_decomposed), "svdvals": of_tensors(_singular_values), "qr": of_tensors(_orthogonal),
-    "inv": of_tensors(_inverse), "det": of_tensors(_determinant), "norm": lambda a, ord=None, axis=None, keepdims=False,
-    check_finite=True: np.linalg.norm(a, ord, axis, keepdims),
+MATRICES: dict[str, Rule] = {
+    "solve": of_tensors(_solve), "cholesky": of_tensors(lambda a, lower=False: cholesky(a, upper=not lower)),
+    "cho_factor": _cho_factor, "cho_solve": _cho_solve, "solve_triangular": of_tensors(_solve_triangular),
+    "eigh": _spectrum, "eigvalsh": lambda a, **kinds: _spectrum(a, eigvals_only=True, **kinds),
+    "block_diag": _block_diag, "lstsq": lambda a, b: np.linalg.lstsq(a, b, None), "pinv": lambda a: np.linalg.pinv(a),
+    "svd": of_tensors(svd), "svdvals": of_tensors(lambda a: svd(a, False, False)), "qr": of_tensors(_orthogonal),
+    "inv": of_tensors(lambda a, **kinds: inv(a)), "det": of_tensors(det),
+    "norm": lambda a, ord=None, axis=None, keepdims=False: np.linalg.norm(a, ord, axis, keepdims),
 }  # fmt: skip
+LINALG = {name: checked(rule) for name, rule in MATRICES.items()}
 NAMED |= {"scipy.special": {**SPECIAL_UFUNCS, **SPECIAL}, "scipy.linalg": LINALG}
