@@ -10,6 +10,7 @@ from math import inf, prod
 from gradcheck.spec import inputs
 from gradcheck.spec.diagnostic import listing, quote
 from gradcheck.spec.messages import misspelt, number_help
+from gradcheck.spec.resolve import DRAWING
 from gradcheck.spec.text import SpecText
 from gradcheck.spec.tree import Node, describe
 
@@ -29,8 +30,6 @@ _FLOATING_RANGE = {
 }  # fmt: skip
 # Names that layers and calls rely on.
 _TAKEN = ("np", "numpy", "paddle", "PyLayer", "PyLayerContext")
-DRAWING = ("init", "low", "high", "near", "range", "below")
-"""Keys that say how elements are drawn."""
 _MATRICES = ("positive-definite", "orthogonal")
 _NOT_WHOLE = ("normal", "uniform", "linspace", "sorted", "distinct", "ties", *_MATRICES, "probabilities")
 # Plain text that looks like a number or boolean of another notation (YAML 1.1, Python).

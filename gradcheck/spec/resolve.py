@@ -10,13 +10,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from gradcheck.spec.diagnostic import listing, quote
-from gradcheck.spec.input_rules import DRAWING
 from gradcheck.spec.text import SpecText
 from gradcheck.spec.tree import Node, copy, describe
 
 # Keys whose mappings are merged name by name; any other key replaces the inherited one.
 _MERGED = frozenset({"inputs", "expect", "backends", "matrix", "calls"})
 _OF_WORLDS = {"world", "outputs", "random"}
+DRAWING = ("init", "low", "high", "near", "range", "below")
+"""Keys of an input that say how elements are drawn."""
 # A key of one's own -> inherited keys that it rules out, and which therefore fall away.
 _REPLACES = {
     "layer": {"script"},

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pylayer.paddle._names import exported, missing
 from pylayer.paddle.autograd import py_layer as py_layer
-from pylayer.py_layer import PyLayer as _PyLayer
-
-if TYPE_CHECKING:  # what programs inherit from has types
-    from pylayer.py_layer import PyLayer as PyLayer
-    from pylayer.py_layer_context import PyLayerContext as PyLayerContext
+from pylayer.py_layer import PyLayer as PyLayer
+from pylayer.py_layer_context import PyLayerContext as PyLayerContext
 
 _EXPORTS = {
     "autograd": "backward grad",
     "derivatives": "hessian jacobian",
     "grad_mode": "enable_grad is_grad_enabled no_grad set_grad_enabled",
-    "py_layer": "PyLayer",
-    "py_layer_context": "PyLayerContext",
     "saved": "saved_tensors_hooks",
 }
 globals().update(exported(_EXPORTS))
 
-Function = _PyLayer
+Function = PyLayer
 
 __getattr__ = missing(__name__)
