@@ -73,7 +73,9 @@ class Used(NamedTuple):
     """Bytes of memory that a process occupies."""
 
     own: int
-    """Its private memory, and what it has read of files; a forked copy shares what neither has written to since."""
+    """Its private memory; a forked copy shares what neither has written to since."""
+    files: int
+    """What it has read of files; a forked copy begins with less."""
     shared: int
     """What is mapped to be written by several processes: anonymous mappings, files in memory."""
 
@@ -83,8 +85,8 @@ def used(pid: int | str) -> Used:
     with suppress(OSError):
         status = Path(f"/proc/{pid}/status").read_text()
         kept = {name: int(size) << 10 for name, size in re.findall(r"^Rss(\w+):\s+(\d+) kB$", status, re.MULTILINE)}
-        return Used(kept.get("Anon", 0) + kept.get("File", 0), kept.get("Shmem", 0))
-    return Used(0, 0)
+        return Used(kept.get("Anon", 0), kept.get("File", 0), kept.get("Shmem", 0))
+    return Used(0, 0, 0)
 
 
 def used_below(before: Used, own_files: bool) -> int:
@@ -95,7 +97,7 @@ def used_below(before: Used, own_files: bool) -> int:
     """
     pids = list(descendants("self"))
     each = [used(pid) for pid in pids]
-    own = sum(max(0, one.own - before.own) for one in each)
+    own = sum(max(0, one.own - before.own) + max(0, one.files - before.files) for one in each)
     return own + max(sum(one.shared for one in each), in_shared_files(pids, own_files))
 
 
