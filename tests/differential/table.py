@@ -43,6 +43,8 @@ def entries() -> dict[str, Entry]:
     """The entries by path."""
     found = {}
     for module in targets.MODULES:
+        if module == "distributed":  # of ranks: `gather` and `scatter` are others than those of Tensors
+            continue
         own = (FUNCTIONAL, CALLS) if module == "nn.functional" else (CALLS,)
         for name in targets.public_names(facade, module):
             arguments = arguments_of(name, *own)
