@@ -16,7 +16,7 @@ from gradcheck.backends.between_ranks import code_between_ranks, rank_unwaited
 from gradcheck.backends.recording import NOT_THE_USERS, Moving, Recorded, recorded
 from pylayer.array import XP, Array, default_module, set_device
 from pylayer.distributed.rows import broadcast_ranks
-from pylayer.distributed.topology import DistributedStrategy, init
+from pylayer.distributed.topology import lay_out
 from pylayer.distributed.world import World, apart
 from pylayer.dtype import as_dtype
 from pylayer.missing import missing_name
@@ -160,8 +160,7 @@ class RanksInTurns:
         self.world = World(size, same_random)
 
         def begin(rank: int) -> Any:
-            if degrees:
-                init(strategy=strategy_of(degrees))
+            lay_out(degrees)
             return work(rank)
 
         self.work = self.world.run(begin)
@@ -176,13 +175,6 @@ class RanksInTurns:
 
     def close(self) -> None:
         """Nothing is left of them."""
-
-
-def strategy_of(degrees: Mapping[str, int]) -> DistributedStrategy:
-    """Degrees along axes as fleet takes them."""
-    strategy = DistributedStrategy()
-    strategy.hybrid_configs = {f"{axis}_degree": degree for axis, degree in degrees.items()}
-    return strategy
 
 
 def numpy_backend() -> BundledBackend:

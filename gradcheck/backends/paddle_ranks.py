@@ -193,9 +193,7 @@ class RanksOfProcesses:
                 self.answer(list(waiting.values()), waiting)
         if errors:
             self.meeting.clear()
-            error = first_of(errors, size)
-            error.of_rank = True  # type: ignore[attr-defined]  # it has no frame of the layer's code here
-            raise error
+            raise first_of(errors, size)
         return found
 
     def answer(self, calls: Sequence[Call], waiting: dict[int, Call]) -> None:
@@ -215,7 +213,9 @@ class RanksOfProcesses:
                 status = os.waitstatus_to_exitcode(os.waitpid(self.pids[number], 0)[1])
                 how = f"died of {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
                 self.died[number] = how
-            return "error", RuntimeError(f"the process of rank {number} {self.died[number]}")
+            error = RuntimeError(f"the process of rank {number} {self.died[number]}")
+            error.frames_of_rank = []  # type: ignore[attr-defined]
+            return "error", error
 
 
 def with_tensors(call: Call) -> Call:
@@ -253,10 +253,8 @@ def serve(here: RankOfProcess, degrees: Mapping[str, int], same_random: bool, wo
 
 def begin(here: RankOfProcess, degrees: Mapping[str, int], work: Callable[[int], Any]) -> Any:
     """What the rank works with."""
+    topology.lay_out(degrees)
     if degrees:
-        strategy = topology.DistributedStrategy()
-        strategy.hybrid_configs = {f"{axis}_degree": degree for axis, degree in degrees.items()}
-        topology.init(strategy=strategy)
         fleet = here.backend.paddle.distributed.fleet
         fleet.fleet._hcg = fleet.base.topology._HYBRID_PARALLEL_GROUP = topology.get_hybrid_communicate_group()
     return work(here.number)

@@ -70,9 +70,9 @@ def counted(name: str, method: Any, calls: Counter[str]) -> Any:
 def raised_by_scenario(path: str, error: BaseException) -> bool:
     """Whether the code of the spec `path`, or the engine at its behest, raised the error: if not, we have a bug.
 
-    What a rank in a process of its own raised is marked `of_rank`.
+    What a rank in a process of its own raised brings the frames of that process along.
     """
-    if getattr(error, "of_rank", False):
+    if hasattr(error, "frames_of_rank"):
         return True
     engine = any(package_of(frame) in ENGINES for frame, _ in traceback.walk_tb(error.__traceback__))
     return engine or isinstance(error, ImportError) or is_in(frames_of(error), path)

@@ -421,7 +421,7 @@ class InWorld(TensorFunction):
         self.world.ranks.close()
 
     def told(self, summary: GradientSummary) -> GradientSummary:
-        return told_of(self, self.world, summary)
+        return told_of(self, summary)
 
 
 class WorldFunction(InWorld):
@@ -445,25 +445,26 @@ class WorldFunction(InWorld):
         self.sources = [source]
 
 
-def told_of(function: TensorFunction, world: WorldCall, summary: GradientSummary) -> GradientSummary:
+def told_of(function: InWorld, summary: GradientSummary) -> GradientSummary:
     """A summary with the ranks named, the contracts that they were seen to break, and causes that lie between them:
     where there are such, they say more than those of one layer by itself."""
-    whole = told(world, summary)
-    if whole.verdict is not Status.FAIL or world.declared.size == 1:
+    whole = told(function.world, summary)
+    if whole.verdict is not Status.FAIL or function.world.declared.size == 1:
         return whole
     named = any(is_cause(d.code) for d in whole.diagnosis)
-    between, where = causes(function, world, named)
+    between, where = causes(function, named)
     kept = [
         d.model_copy(update=where) if is_cause(d.code) and not d.line else d
         for d in whole.diagnosis
         if is_contract(d.code) or not between
     ]
-    return whole.model_copy(update={"diagnosis": (*kept, *between, *right_if(function, world))})
+    return whole.model_copy(update={"diagnosis": (*kept, *between, *right_if(function))})
 
 
-def causes(function: TensorFunction, world: WorldCall, named: bool) -> tuple[list[Diagnosis], dict[str, Any]]:
+def causes(function: InWorld, named: bool) -> tuple[list[Diagnosis], dict[str, Any]]:
     """What goes wrong between ranks, as far as it is found on the tape, and where the layer's backward stands, as parts
     of a diagnosis. `named`: whether another cause is."""
+    world = function.world
     with suppress(Exception):  # the verdict stands; a layer may raise at any of its calls
         problem = function.problem()
         recording = problem.reruns and problem.reruns.recording(problem.inputs, own=True, lines=True)
@@ -483,10 +484,11 @@ def causes(function: TensorFunction, world: WorldCall, named: bool) -> tuple[lis
     return [], {}
 
 
-def right_if(function: TensorFunction, world: WorldCall) -> list[Diagnosis]:
+def right_if(function: InWorld) -> list[Diagnosis]:
     """The declarations, different in one word, under which the same gradient is right."""
     if isinstance(function.twin, InWorld):
-        return right_if(function.twin, function.twin.world)
+        return right_if(function.twin)
+    world = function.world
     declared, arrays, right = world.declared, function.arrays, list[str]()
     for changed, says, name in others(declared, list(arrays), len(world.output_stands)):
         given = dict(arrays)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, get_args
 
 from gradcheck.exploring.examples import KINDS, Recipe, made
 from gradcheck.spec.input_words import InputWord
+from gradcheck.spec.inputs import Layout
 
 SIZES = (1, 2, 3, 4, 5, 1, 2, 3, 4, 0, 7, 8, 9, 16, 17, 33)
 """What a free size is drawn from: small ones mostly, none at all, and those around powers of two, where blocks end."""
-LAYOUTS = ("contiguous", "transposed", "strided")
 
 
-def drawn(words: Mapping[str, InputWord], dtypes: Sequence[str], layouts: Sequence[str] = LAYOUTS) -> Any:
+def drawn(words: Mapping[str, InputWord], dtypes: Sequence[str], layouts: Sequence[str] = get_args(Layout)) -> Any:
     """The strategy of `gradcheck.exploring.examples.Example` for some inputs.
 
     Args:

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Literal, NamedTuple, get_args
+from typing import NamedTuple, get_args
 
 from gradcheck.hint import hint
+from gradcheck.spec.input_rules import MAX_DIMENSIONS
 from gradcheck.spec.inputs import DType
+from gradcheck.spec.world import Stands
 
 FORM = "NAME=[SHAPE][:DTYPE][:below=N][:stopped][:replicated][~LOW..HIGH][@NUMBER|@FILE[#KEY]]"
 EXAMPLES = "such as x=3x4, x=5~0.1..3, k=4:int64:below=5, m=5:bool, x=5@0 or x=@data.npz#key"
@@ -21,9 +23,6 @@ NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 _WHOLE = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
 _SHAPE = re.compile(r"(?:\d+|[A-Z])(?:x(?:\d+|[A-Z]))*|scalar")
 _RANGE = re.compile(rf"({NUMBER})\.\.({NUMBER})")
-MOST_AXES = 8
-
-Ranks = Literal["split", "replicated", "partial"]
 
 
 class InputWordError(ValueError):
@@ -40,7 +39,7 @@ class InputWord(NamedTuple):
     below: int | None = None
     """Whole numbers from 0 up to this one, which is not among them."""
     stopped: bool = False
-    ranks: Ranks = "split"
+    ranks: Stands = "split"
     low: float | None = None
     high: float | None = None
     value: float | None = None
@@ -122,8 +121,8 @@ def sizes_of(text: str, shape: str, letters: bool) -> tuple[int | str, ...] | No
         raise InputWordError(
             f"--input {text}: {named[0]} is a free size, which `gradcheck explore` draws: write a number here"
         )
-    if len(sizes) > MOST_AXES:
-        raise InputWordError(f"--input {text}: {len(sizes)} axes are too many: at most {MOST_AXES}")
+    if len(sizes) > MAX_DIMENSIONS:
+        raise InputWordError(f"--input {text}: {len(sizes)} axes are too many: at most {MAX_DIMENSIONS}")
     return sizes
 
 
@@ -131,7 +130,7 @@ def flag_of(text: str, flag: str) -> dict[str, object]:
     """What a part behind a colon says."""
     if flag in get_args(DType):
         return {"dtype": flag}
-    if flag in ("replicated", "partial", "split"):
+    if flag in get_args(Stands):
         return {"ranks": flag}
     if flag == "stopped":
         return {"stopped": True}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pylayer.distributed.communication import new_group
@@ -173,6 +173,14 @@ def init(
     rank = current()
     rank.strategy = strategy
     rank.topology = HybridCommunicateGroup(CommunicateTopology(dims=list(degrees.values())))
+
+
+def lay_out(degrees: Mapping[str, int]) -> None:
+    """`init` with the ranks along each axis, such as ``{"mp": 4}``; nothing without any."""
+    if degrees:
+        strategy = DistributedStrategy()
+        strategy.hybrid_configs = {f"{axis}_degree": degree for axis, degree in degrees.items()}
+        init(strategy=strategy)
 
 
 def get_hybrid_communicate_group() -> HybridCommunicateGroup:
