@@ -69,7 +69,8 @@ def check(
             method, a lambda. A text such as ``"package.module:Layer"`` names one to import, from the current folder or
             the project's root; where no Paddle is installed it gets the bundled engine as its ``paddle``.
         inputs: its arguments in order. NumPy arrays, and NumPy's floating scalars, become Tensors that need a gradient;
-            Tensors keep their stop_gradient; anything else, such as a plain number, is passed on as it is.
+            Tensors keep their stop_gradient; so do those in lists, tuples and dicts, each with a name of its own,
+            ``s[0]``. Anything else, such as a plain number, is passed on as it is.
         backward: the gradients written by hand, where `layer_or_function` is a function of NumPy arrays:
             ``backward(*arrays, *output_gradients)`` returns a gradient per array, None for none.
         order: 2 to check the derivative of the gradient as well, if the first is right.
@@ -208,5 +209,5 @@ def explore(
             return Status.ERROR, described(error)
         return found.verdict, found.said()
 
-    found = search(look, words, seconds=seconds, examples=examples, seed=seed, dtypes=dtypes)
+    found = search(look, words, seconds=seconds, examples=examples, seed=seed, dtypes=dtypes, layouts=("contiguous",))
     return Explored(found, None if found.smallest is None else at(found.smallest))

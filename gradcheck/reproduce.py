@@ -77,7 +77,7 @@ def made(case: Case, entries: list[BackendExpectation]) -> Iterator[str]:
     """The lines of a program made from the scenario."""
     scenario, expect = case.scenario, case.scenario.expect
     in_world = scenario.world_at(case.parameters) is not None
-    parameters = [f"{name} = {value!r}" for name, value in case.parameters.items() if name != "dtype"]
+    parameters = [f"{name} = {value!r}" for name, value in case.variables.items() if name != "dtype"]
     if scenario.script is not None:
         prepared = scenario.layer.rstrip().split("\n") if isinstance(scenario.layer, str) else []
         body = [*parameters, *prepared, *scenario.script.rstrip().split("\n")]
@@ -109,7 +109,7 @@ def inputs(case: Case) -> Iterator[str]:
     """The inputs as Tensors, with the values that the scenario has."""
     random = np.random.default_rng(case.seed)
     for name, written in case.scenario.inputs.items():
-        spec = written.at(case.parameters)
+        spec = written.at(case.variables)
         dtype = spec.dtype
         array = make_input(spec, dtype, random, Path(case.scenario.path).parent)
         stopped = f"stop_gradient={spec.stop_gradient}"

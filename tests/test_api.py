@@ -376,3 +376,34 @@ def environment() -> dict[str, str]:
 def test_an_argument_of_the_wrong_type_is_named_with_what_to_pass(arguments, said):
     with pytest.raises(TypeError, match=said):
         gradcheck.check(*arguments)
+
+
+class TestArgumentsThatHoldTensors:
+    """Lists, tuples and dicts of Tensors: each Tensor is an input of its own."""
+
+    @staticmethod
+    def combined(x: Any, parts: Any, named: Any) -> Any:
+        return x * parts[0] + parts[1] * named["k"]
+
+    @pytest.mark.parametrize("kind", [list, tuple])
+    def test_all_of_them_are_checked(self, kind: type) -> None:
+        result = gradcheck.check(self.combined, X, kind([X + 1, X + 2]), {"k": X + 3})
+        assert result.said() == "gradient of x, parts[0], parts[1], named['k'] right"
+
+    def test_a_wrong_gradient_is_told_by_its_place(self) -> None:
+        class Wrong(PyLayer):
+            @staticmethod
+            def forward(ctx: Any, parts: Any) -> Any:
+                ctx.save_for_backward(*parts)
+                return parts[0] * parts[1]
+
+            @staticmethod
+            def backward(ctx: Any, dy: Any) -> Any:
+                _, b = ctx.saved_tensor()
+                return [dy * b, dy * b]
+
+        result = gradcheck.check(Wrong, [X, X + 1])
+        assert "gradient of parts[1]: 12 of 12 entries wrong; parts[0] right" in result.said()
+
+    def test_what_is_no_tensor_is_passed_on(self) -> None:
+        assert gradcheck.check(self.combined, X, [X, 2.0], {"k": 3})

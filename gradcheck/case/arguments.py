@@ -17,6 +17,7 @@ from gradcheck.backends.base import Backend, Tensor, is_differentiable, load, pa
 from gradcheck.backends.bundled import BundledBackend
 from gradcheck.case.function import TensorFunction
 from gradcheck.case.world import Declared, Standing, WorldCall, WorldFunction
+from gradcheck.spec.containers import filled, flat
 from gradcheck.spec.world import Stands
 
 WorldOf = Callable[[Mapping[str, Stands]], Declared]
@@ -168,7 +169,8 @@ def tensor_function(
     arrays, dtypes, stopped = {}, {}, []
     stands = {name: value.stands for name, value in zip(names, inputs, strict=True) if isinstance(value, Standing)}
     inputs = [value.value if isinstance(value, Standing) else value for value in inputs]
-    for name, value in zip(names, inputs, strict=True):
+    given = dict(zip(names, inputs, strict=True))
+    for name, value in [one for variable, whole in given.items() for one in flat(variable, whole).items()]:
         if isinstance(value, backend.paddle.Tensor):
             array = backend.array(value)
             if value.stop_gradient:
@@ -187,7 +189,7 @@ def tensor_function(
         )
 
     def call(tensors: dict[str, Any]) -> Any:
-        return apply(*(tensors.get(name, value) for name, value in zip(names, inputs, strict=True)))
+        return apply(*(filled(name, value, tensors) for name, value in given.items()))
 
     if world is not None:
         return WorldFunction(
@@ -204,20 +206,11 @@ def check_argument(number: int, value: Any) -> None:
     if kind.__module__.partition(".")[0] == "torch":
         raise TypeError(f"argument {number} is a {kind.__module__}.{kind.__qualname__}: pass its values, x.numpy()")
     if isinstance(value, (list, tuple)) and value and all(isinstance(one, (int, float, list, tuple)) for one in value):
-        numbers = all(isinstance(one, (int, float)) for one in flat(value))
-        if numbers and any(isinstance(one, float) for one in flat(value)):
+        numbers = flat("", value).values()
+        if all(isinstance(one, (int, float)) for one in numbers) and any(isinstance(one, float) for one in numbers):
             raise TypeError(
                 f"argument {number} is a {kind.__name__} of numbers, which gets no gradient: pass np.asarray(x, float)"
             )
-
-
-def flat(value: Any) -> Iterator[Any]:
-    """What is in nested lists."""
-    for one in value:
-        if isinstance(one, (list, tuple)):
-            yield from flat(one)
-        else:
-            yield one
 
 
 def is_py_layer(function: Any) -> bool:

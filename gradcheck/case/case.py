@@ -51,6 +51,11 @@ class Case(BaseModel):
         return case_name(self.scenario.id, self.parameters, self.backend)
 
     @property
+    def variables(self) -> dict[str, Any]:
+        """The parameters and sizes that its code finds."""
+        return {**self.scenario.sizes, **self.parameters}
+
+    @property
     def entry(self) -> BackendExpectation | None:
         """What the scenario says to be different on this version of the backend, if anything."""
         kind = kind_of(self.backend)

@@ -14,6 +14,7 @@ import numpy as np
 from gradcheck.backends.base import Backend, load
 from gradcheck.case.compare import difference, message_matches
 from gradcheck.case.expectation import Expectation, as_expected
+from gradcheck.case.explored import explored
 from gradcheck.case.finding import Finding, judge
 from gradcheck.case.inputs import NoInputError
 from gradcheck.case.layer import Layer, WrongCotangent
@@ -58,6 +59,8 @@ def execute(case: Case) -> Result:
     What the scenario's code raises becomes an ERROR with its place in the spec; only a bug of ours comes through.
     """
     scenario = case.scenario
+    if scenario.explore is not None:
+        return explored(case, execute)
     started = perf_counter()
     findings: list[Finding] = []
     gradient: GradientSummary | None = None
@@ -120,7 +123,7 @@ class Run:
         """Outputs and gradients of the documented run, where they are wanted."""
         self.calls: Counter[str] = Counter()
         self.namespace: Namespace = new_namespace(backend.paddle)
-        self.namespace.update(case.parameters)
+        self.namespace.update(case.variables)
         self.given = dict(self.namespace)
         """What the code finds."""
         backend.paddle.seed(case.seed)
@@ -157,7 +160,7 @@ class Run:
 
     def made_on(self, engine: Backend) -> Layer:
         """The scenario's layer once more, on another backend."""
-        own = {**new_namespace(engine.paddle), **self.case.parameters, "__builtins__": builtins_of(engine)}
+        own = {**new_namespace(engine.paddle), **self.case.variables, "__builtins__": builtins_of(engine)}
         return self.made(engine, own, Translation(self.backend, engine).whole)
 
     # ----------------------------------------------------------------- the documented run

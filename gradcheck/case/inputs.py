@@ -26,13 +26,14 @@ class NoInputError(ValueError):
 def make_input(spec: Input, dtype: str, random: np.random.Generator, folder: Path = HERE) -> Array:
     """The values of an input of `dtype`, in float64, int64, bool or complex128: the backend casts them.
 
-    `near` shifts the drawn values, scaled to 1e-3, to the given points in turn. Complex inputs draw both parts. Files
-    lie below the `folder` of the spec.
+    `near` shifts the drawn values, scaled to 1e-3, to the given points in turn. Complex inputs draw both parts. The
+    rows of an expanded input are its first. Files lie below the `folder` of the spec.
 
     Raises:
         NoInputError: a file does not have the values.
     """
     kind = np.dtype("float32" if dtype == "bfloat16" else dtype).kind
+    given = spec.from_ is not None or spec.values is not None
     if spec.from_ is not None:
         values = loaded(folder, spec.from_, spec.key)
         if values.dtype.kind == "c" and kind != "c":
@@ -43,6 +44,10 @@ def make_input(spec: Input, dtype: str, random: np.random.Generator, folder: Pat
         values = draw(spec, random) + 1j * draw(spec, random)
     else:
         values = draw(spec, random)
+    if spec.layout == "expanded" and values.ndim and len(values):
+        if given and not (values == values[:1]).all():
+            raise NoInputError("an input with 'layout: expanded' must have equal rows along its first axis")
+        values = np.repeat(values[:1], len(values), 0)
     return values.astype({"f": np.float64, "c": np.complex128, "b": np.bool_}.get(kind, np.int64))
 
 

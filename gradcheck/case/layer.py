@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import prod
 from pathlib import Path
 from types import CodeType
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,8 @@ from gradcheck.case.function import TensorFunction
 from gradcheck.case.inputs import make_input
 from gradcheck.case.namespace import Namespace, compile_expression, run_source
 from gradcheck.reference import import_reference
+from gradcheck.spec.containers import in_variables, variables
+from gradcheck.spec.inputs import Input
 from gradcheck.spec.model import LayerOp, LayerRef
 from gradcheck.spec.operations import OPERATIONS
 
@@ -52,13 +55,15 @@ class Layer(TensorFunction):
         self.scenario = scenario = case.scenario
         self.namespace = namespace
         self.inputs = {name: scenario.input_at(name, case.parameters) for name in scenario.inputs}
-        self.layouts = {name: one.layout for name, one in self.inputs.items() if one.layout != "contiguous"}
-        dtypes: dict[str, str] = {name: one.dtype for name, one in self.inputs.items()}
-        random = np.random.default_rng(case.seed)
-        arrays = {
-            name: make_input(spec, dtypes[name], random, Path(scenario.path).parent)
-            for name, spec in self.inputs.items()
-        }
+        self.leaves: dict[str, tuple[Array, Tensor]] = {}
+        """The inputs of the latest call, with their values."""
+        aliases = {name: one.alias_of for name, one in self.inputs.items() if one.alias_of}
+        dtypes: dict[str, str] = {name: self.inputs[aliases.get(name, name)].dtype for name in self.inputs}
+        random, arrays = np.random.default_rng(case.seed), dict[str, Array]()
+        for name, spec in self.inputs.items():
+            made = name not in aliases
+            folder = Path(scenario.path).parent
+            arrays[name] = make_input(spec, dtypes[name], random, folder) if made else arrays[aliases[name]]
         stopped = [name for name, spec in self.inputs.items() if not spec.differentiable]
         super().__init__(backend, self.__call__, arrays, dtypes, stopped)
         self.begin(case)
@@ -69,7 +74,7 @@ class Layer(TensorFunction):
 
     def load(self, namespace: Namespace) -> CodeType:
         """Run the layer's source or import it, in a namespace, and compile the call."""
-        scenario, layer, arguments = self.scenario, self.scenario.layer, ", ".join(self.inputs)
+        scenario, layer, arguments = self.scenario, self.scenario.layer, ", ".join(variables(self.inputs))
         if isinstance(layer, str):
             before = set(namespace)
             run_source(layer, scenario.path, scenario.line_of("layer"), namespace)
@@ -90,24 +95,38 @@ class Layer(TensorFunction):
 
     def __call__(self, tensors: dict[str, Tensor]) -> Any:
         """What the scenario's call returns with the inputs bound to `tensors`."""
-        self.namespace.update(tensors)
+        self.namespace.update(in_variables(tensors))
         return eval(self.code, self.namespace)
 
     def tensor(self, name: str, array: Array, dtype: str | None, stop_gradient: bool) -> Tensor:
-        """One input as a leaf Tensor with the scenario's layout, which owns its memory.
-
-        ``transposed`` has its axes reversed in memory, ``strided`` is every other element of a larger Tensor.
+        """One input as a leaf Tensor with the scenario's layout. Its memory is its own, or that of what it is an alias
+        of as long as both have the same values: the check moves one at a time.
         """
-        layout, make = self.layouts.get(name), self.backend.tensor
-        if layout is None or not array.ndim:
-            return make(array, dtype, stop_gradient)
-        if layout == "transposed":
-            view = make(array.T.copy(), dtype, True).transpose(list(range(array.ndim))[::-1])
+        view = self.in_memory(self.inputs[name], array, dtype)
+        if view is None:
+            leaf = self.backend.tensor(array, dtype, stop_gradient)
         else:
-            view = make(array.repeat(2, axis=-1), dtype, True)[..., ::2]
-        leaf = view.detach()
-        leaf.stop_gradient = stop_gradient
+            leaf = view.detach()
+            leaf.stop_gradient = stop_gradient
+        self.leaves[name] = array, leaf
         return leaf
+
+    def in_memory(self, spec: Input, array: Array, dtype: str | None) -> Tensor | None:
+        """The Tensor whose memory an input has; None for memory of its own in the usual order."""
+        make, shape = self.backend.tensor, list(array.shape)
+        if spec.alias_of:
+            values, other = self.leaves[spec.alias_of]
+            return other if values.dtype == array.dtype and bool((values == array).all()) else None
+        if not shape or spec.layout == "contiguous":
+            return None
+        if spec.layout == "transposed":
+            return make(array.T.copy(), dtype, True).transpose([*range(array.ndim)][::-1])
+        if spec.layout == "strided":
+            return make(array.repeat(2, axis=-1), dtype, True)[..., ::2]
+        if not shape[0] or not bool((array == array[:1]).all()):
+            return None
+        row = make(array[:1], dtype, True)
+        return self.backend.paddle.as_strided(row, shape, [0, *(prod(shape[k + 1 :]) for k in range(1, len(shape)))])
 
     def documented_outputs(self) -> Sequence[Any]:
         """What the documented call gave."""

@@ -10,6 +10,7 @@ from gradcheck.backends.base import Array, Tensor
 from gradcheck.case.layer import Layer
 from gradcheck.case.world import Declared, InWorld, WorldCall
 from gradcheck.reference import import_reference
+from gradcheck.spec.containers import in_variables
 from gradcheck.spec.model import LayerRef
 from gradcheck.spec.world import World, size_of
 
@@ -40,7 +41,7 @@ class WorldLayer(InWorld, Layer):
 
     def __call__(self, tensors: dict[str, Tensor]) -> Any:
         """What the world returns with the inputs of all ranks: the one output, or a list."""
-        self.namespace.update(tensors)
+        self.namespace.update(in_variables(tensors))
         found = self.world(tensors)
         return found[0] if len(found) == 1 else found
 
@@ -50,9 +51,9 @@ class WorldLayer(InWorld, Layer):
 
     def leaf(self, name: str, array: Array, stop_gradient: bool) -> Tensor:
         """An input of a rank."""
-        if name in self.layouts and array.ndim:
-            return super().tensor(name, array, None, stop_gradient)
-        return self.backend.leaf(array, stop_gradient)
+        if self.inputs[name].layout == "contiguous" or not array.ndim:
+            return self.backend.leaf(array, stop_gradient)
+        return super().tensor(name, array, None, stop_gradient)
 
     def documented(self, cotangent: Any) -> dict[str, Tensor | None]:
         with self.world.own_errors():
@@ -71,7 +72,7 @@ class OnNamespace:
 
     def __call__(self, tensors: Mapping[str, Tensor]) -> Any:
         """What the scenario's call returns with the inputs bound to `tensors`."""
-        self.namespace.update(tensors)
+        self.namespace.update(in_variables(tensors))
         return eval(self.code, self.namespace)
 
 

@@ -20,7 +20,7 @@ from gradcheck.config import Config
 from gradcheck.escape import safe
 from gradcheck.exploring.examples import Example, usual
 from gradcheck.exploring.scenario import scenario_text
-from gradcheck.exploring.search import Search, search
+from gradcheck.exploring.search import Search, checked, search, told
 from gradcheck.result import Status
 from gradcheck.run.plan import plan
 from gradcheck.run.supervisor import ExecutorError
@@ -65,6 +65,10 @@ def explore(
         words = input_words(inputs, letters=True)
         if not call:
             signature.require(words)
+        for word in words.values():
+            if word.dtype.startswith("complex"):
+                help = f"check it at one point: gradcheck check {reference} -i …"
+                raise InputWordError(f"--input {word.name}: explore draws no complex numbers; {help}")
         if not words:
             raise InputWordError(f"give the inputs: {' '.join(f'-i {name}=BxC' for name in signature.needed)}")
     except (DraftError, InputWordError) as error:
@@ -158,29 +162,6 @@ def progress(search: Search) -> str:
     """Where a search stands, in one line."""
     failing = f"a failure with {count(search.smallest.numbers, 'number')}" if search.smallest else "no failure so far"
     return f"explore: {count(search.tried, 'example')}, {failing}, {max(search.left, 0):.0f} s left"
-
-
-def checked(search: Search) -> int:
-    """How many examples had a verdict."""
-    return sum(search.counts[status] for status in (Status.PASS, Status.KINK, Status.FAIL))
-
-
-def told(search: Search, words: dict[str, InputWord]) -> list[str]:
-    """What was tried, and what came of it."""
-    names = {Status.KINK: "beside a kink", Status.INCONCLUSIVE: "undecided", Status.UNSUPPORTED: "unsupported"}
-    parts = [f"{search.counts[Status.PASS]} right"]
-    parts += [f"{search.counts[status]} {name}" for status, name in names.items() if search.counts[status]]
-    raised = search.tried - sum(search.counts[s] for s in (Status.PASS, Status.FAIL, *names))
-    parts += [f"{raised} raised"] if raised else []
-    parts += [f"{search.counts[Status.FAIL]} wrong"] if search.counts[Status.FAIL] else []
-    letters = sorted({letter for word in words.values() for letter in word.letters})
-    sizes = f" (sizes {', '.join(letters)} from 0 to 33)" if letters else ""
-    lines = [f"explore: {count(search.tried, 'example')}{sizes}: {', '.join(parts)}"]
-    for said, example in list(search.refused.items())[:3]:
-        lines.append(f"  raised at {example}: {said}")
-    if search.smallest is not None:
-        lines.append(f"  smallest that is wrong: {search.smallest}")
-    return lines
 
 
 def text_of(signature: Signature, example: Example, call: str, title: str = "") -> str:

@@ -22,6 +22,8 @@ class Drawn(NamedTuple):
     """In float64, complex128, int64 or bool."""
     dtype: str
     layout: str
+    alias_of: str = ""
+    """The input whose memory it shares."""
 
 
 class Recipe(NamedTuple):
@@ -35,6 +37,8 @@ class Recipe(NamedTuple):
     layouts: Mapping[str, str]
     numbers: int
     """The seed of the values."""
+    aliases: Mapping[str, str] = {}
+    """By input, the one before it whose memory it shares."""
 
 
 class Example(NamedTuple):
@@ -56,14 +60,15 @@ class Example(NamedTuple):
     @property
     def numbers(self) -> int:
         """How many numbers it has."""
-        return sum(one.values.size for one in self.inputs.values())
+        return sum(one.values.size for one in self.inputs.values() if not one.alias_of)
 
     def __str__(self) -> str:
         sizes = ", ".join(f"{letter} = {size}" for letter, size in self.sizes.items())
         how = sorted({f"{one.dtype}" for one in self.inputs.values() if one.word.is_floating})
         layouts = sorted({one.layout for one in self.inputs.values()} - {"contiguous"})
         kinds = [f"{name} {kind}" for name, kind in self.kinds.items() if kind != "normal"]
-        return ", ".join(filter(None, [sizes, *how, *layouts, *kinds]))
+        aliases = [f"{name} in the memory of {one.alias_of}" for name, one in self.inputs.items() if one.alias_of]
+        return ", ".join(filter(None, [sizes, *how, *layouts, *kinds, *aliases]))
 
 
 def plain(shape: tuple[int, ...], random: Random) -> Array:
@@ -150,11 +155,17 @@ def made(words: Mapping[str, InputWord], recipe: Recipe) -> Example:
     while max(at.values(), default=0) > 1 and any(prod(shape(word)) > MOST_NUMBERS for word in words.values()):
         at = {letter: max(1, size // 2) if size else 0 for letter, size in at.items()}
     random = np.random.default_rng(recipe.numbers)
-    inputs = {}
+    inputs: dict[str, Drawn] = {}
     for name, word in words.items():
         values = values_of(word, shape(word), recipe.kinds.get(name, "normal"), random)
+        if other := recipe.aliases.get(name):
+            inputs[name] = inputs[other]._replace(word=word, alias_of=other)
+            continue
         own = word.dtype if word.dtype != "float64" else recipe.dtype
-        inputs[name] = Drawn(word, values, own, recipe.layouts.get(name, "contiguous"))
+        layout = recipe.layouts.get(name, "contiguous")
+        if layout == "expanded" and len(values):
+            values = values[:1].repeat(len(values), 0)
+        inputs[name] = Drawn(word, values, own, layout)
     return Example(recipe._replace(sizes=at), inputs)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcheck.exploring.examples import Example
+from gradcheck.exploring.examples import Drawn, Example
 
 
 def scenario_text(example: Example, reference: str, identity: str, call: str = "", title: str = "") -> str:
@@ -20,15 +20,24 @@ def scenario_text(example: Example, reference: str, identity: str, call: str = "
         lines.append(f"    call: {json.dumps(call, ensure_ascii=False)}")
     lines.append("    inputs:")
     for name, one in example.inputs.items():
-        parts = [f"values: {written(one.values)}" if one.values.size else f"shape: {list(one.values.shape)}"]
+        lines.append(f"      {name}: {input_text(one)}")
+    return "\n".join(lines) + "\n"
+
+
+def input_text(one: Drawn) -> str:
+    """An input on one line."""
+    parts = []
+    if one.alias_of:
+        parts.append(f"layout: {{aliased: {one.alias_of}}}")
+    else:
+        parts.append(f"values: {written(one.values)}" if one.values.size else f"shape: {list(one.values.shape)}")
         if one.dtype != "float64":
             parts.append(f"dtype: {one.dtype}")
         if one.layout != "contiguous" and one.values.ndim:
             parts.append(f"layout: {one.layout}")
-        if one.word.stopped:
-            parts.append("stop_gradient: true")
-        lines.append(f"      {name}: {{{', '.join(parts)}}}")
-    return "\n".join(lines) + "\n"
+    if one.word.stopped:
+        parts.append("stop_gradient: true")
+    return f"{{{', '.join(parts)}}}"
 
 
 def written(values: Any) -> str:

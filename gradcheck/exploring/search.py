@@ -6,14 +6,16 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
 from gradcheck.exploring.drawing import drawn
 from gradcheck.exploring.examples import KINDS, Array, Example, Recipe, made
 from gradcheck.result import Status
+from gradcheck.shown import count
 from gradcheck.spec.input_words import InputWord
+from gradcheck.spec.inputs import Layout
 
 SHRINKING = 0.4
 """Share of the time that is left for shrinking when a failure is found late."""
@@ -81,7 +83,7 @@ def weight(example: Example) -> tuple[Any, ...]:
         sum(a.size for a in values),
         sum(recipe.sizes.values()),
         recipe.dtype != "float64",
-        sum(layout != "contiguous" for layout in recipe.layouts.values()),
+        sum(layout != "contiguous" for layout in recipe.layouts.values()) + len(recipe.aliases),
         sum(kinds.index(kind) for kind in recipe.kinds.values()),
         sum(len(f"{abs(v):.17g}") for a in values for v in a.real.ravel()),
     )
@@ -95,6 +97,7 @@ def search(
     examples: int,
     seed: int,
     dtypes: Sequence[str] = ("float64", "float32"),
+    layouts: Sequence[str] = get_args(Layout),
     on_example: Callable[[Search], None] = lambda search: None,
 ) -> Search:
     """Look for an example that fails, and make it small.
@@ -103,6 +106,7 @@ def search(
         words: the inputs, by name.
         seconds, examples: how long to look, and at how many examples before one fails.
         dtypes: those of floating inputs whose word names none.
+        layouts: those of inputs with several axes; where there is one, no two share their memory.
 
     Raises:
         ImportError: Hypothesis is not installed.
@@ -121,7 +125,7 @@ def search(
         phases=(hypothesis.Phase.generate, hypothesis.Phase.shrink),
         report_multiple_bugs=False,
     )
-    @hypothesis.given(drawn(words, dtypes))
+    @hypothesis.given(drawn(words, dtypes, layouts))
     def look(example: Example) -> None:
         if found.fails(example):
             if found.left < SHRINKING * seconds:  # the time that shrinking needs
@@ -138,6 +142,29 @@ def search(
     if found.smallest is not None:
         make_small(found, words)
     return found
+
+
+def checked(search: Search) -> int:
+    """How many examples had a verdict."""
+    return sum(search.counts[status] for status in (Status.PASS, Status.KINK, Status.FAIL))
+
+
+def told(search: Search, words: Mapping[str, InputWord]) -> list[str]:
+    """What was tried, and what came of it."""
+    names = {Status.KINK: "beside a kink", Status.INCONCLUSIVE: "undecided", Status.UNSUPPORTED: "unsupported"}
+    parts = [f"{search.counts[Status.PASS]} right"]
+    parts += [f"{search.counts[status]} {name}" for status, name in names.items() if search.counts[status]]
+    raised = search.tried - sum(search.counts[s] for s in (Status.PASS, Status.FAIL, *names))
+    parts += [f"{raised} raised"] if raised else []
+    parts += [f"{search.counts[Status.FAIL]} wrong"] if search.counts[Status.FAIL] else []
+    letters = sorted({letter for word in words.values() for letter in word.letters})
+    sizes = f" (sizes {', '.join(letters)} from 0 to 33)" if letters else ""
+    lines = [f"explore: {count(search.tried, 'example')}{sizes}: {', '.join(parts)}"]
+    for said, example in list(search.refused.items())[:3]:
+        lines.append(f"  raised at {example}: {said}")
+    if search.smallest is not None:
+        lines.append(f"  smallest that is wrong: {search.smallest}")
+    return lines
 
 
 # --------------------------------------------------------------------------- making a failure small
@@ -163,6 +190,8 @@ def plainer(recipe: Recipe) -> Iterator[Recipe]:
     for name, layout in recipe.layouts.items():
         if layout != "contiguous":
             yield recipe._replace(layouts={**recipe.layouts, name: "contiguous"})
+    for name in recipe.aliases:
+        yield recipe._replace(aliases={other: of for other, of in recipe.aliases.items() if other != name})
     kinds = list(KINDS)
     for name, kind in recipe.kinds.items():
         for other in kinds[: kinds.index(kind)]:
@@ -172,7 +201,8 @@ def plainer(recipe: Recipe) -> Iterator[Recipe]:
 def rounded(found: Search, name: str, places: int) -> None:
     """Try the values of an input in fewer digits; what is not 0 does not become it, as layers have kinks there."""
     example = found.smallest
-    if example is not None and example.inputs[name].values.dtype.kind == "f":
+    one = example.inputs[name] if example is not None else None
+    if example is not None and one is not None and one.values.dtype.kind == "f" and not one.alias_of:
         values = example.inputs[name].values
         near = values.round(places)
         near = np.where((near == 0) & (values != 0), np.copysign(10.0**-places, values), near) + 0.0
@@ -186,13 +216,17 @@ def set_each(found: Search, name: str, value: float) -> None:
     for at in np.ndindex(shape):
         example = found.smallest
         assert example is not None
-        values = example.inputs[name].values
-        if values.dtype.kind == "f" and abs(values[at]) not in (0.0, 1.0, 2.0):
+        one = example.inputs[name]
+        values, expanded = one.values, one.layout == "expanded"
+        if values.dtype.kind == "f" and abs(values[at]) not in (0.0, 1.0, 2.0) and not one.alias_of:
             changed: Array = values.copy()
-            changed[at] = value
+            changed[(slice(None), *at[1:]) if expanded else at] = value
             found.fails(with_values(example, name, changed))
 
 
 def with_values(example: Example, name: str, values: Array) -> Example:
-    """The example with other values of one input."""
-    return example._replace(inputs={**example.inputs, name: example.inputs[name]._replace(values=values)})
+    """The example with other values of one input, and of those in its memory."""
+    changed = {
+        key: one._replace(values=values) if name in (key, one.alias_of) else one for key, one in example.inputs.items()
+    }
+    return example._replace(inputs=changed)

@@ -93,6 +93,11 @@ def check_input(name: str, input: Node, dtypes: list[str], matrix: Node, text: S
         message = f"input {quote(name)} has both {quote(other)} and {quote(source)}"
         help = f"remove {quote(other)}: {'values have one' if source == 'values' else 'the file has its elements'}"
         text.report(at.line, at.column, at.width, message, help)
+    elif is_alias(input):
+        for key, (at, _) in input.entries.items():
+            if key not in ("layout", "stop_gradient"):
+                message = f"{quote(key)} is of no use beside 'aliased': the other input has it"
+                text.report(at.line, at.column, at.width, message, "remove it")
     elif not given and not input.incomplete and not misspelt(input, inputs.Input, ["shape", "values"]):
         help = "add 'shape: [2, 3]', or 'values' with the numbers"
         text.report(input.line, input.column, 1, f"input {quote(name)} needs 'shape' or 'values'", help)
@@ -109,6 +114,27 @@ def check_input(name: str, input: Node, dtypes: list[str], matrix: Node, text: S
     elif shape:
         _check_size(name, shape[1], dtypes, matrix, text, ranks)
         _check_init(name, input, dtypes, text)
+
+
+def is_alias(input: Node) -> bool:
+    """Whether an input is another's memory."""
+    return bool(input.mapping("layout").entries)
+
+
+def check_aliases(scenario: Node, text: SpecText) -> None:
+    """Report an input that shares the memory of none above it, and one in a world."""
+    above: list[str] = []
+    for name, (_, input) in scenario.mapping("inputs").entries.items():
+        target = input.mapping("layout").get("aliased")
+        if target is None:
+            above.append(name)
+        elif target.text not in above:
+            help = text.suggest(target.text, above) or (f"those above are {listing(above, 'and')}" if above else "")
+            message = f"layout: there is no input {quote(target.text)} above, with memory of its own"
+            text.report(target.line, target.column, target.width, message, help)
+        elif "world" in scenario.entries or "world" in scenario.mapping("matrix").entries:
+            at = input.entries["layout"][0]
+            text.report(at.line, at.column, at.width, "'aliased' is not done in a world", "remove it")
 
 
 def _check_file(input: Node, text: SpecText) -> None:
@@ -158,10 +184,10 @@ def _check_parameter(size: Node, matrix: Node, text: SpecText) -> None:
     """Report a size that is the name of no parameter, or of one that has other values than sizes."""
     values = matrix.get(size.text)
     if values is None:
-        help = (
-            text.suggest(size.text, list(matrix.entries)) or f"write a number, or add 'matrix: {{{size.text}: [1, 2]}}'"
+        help = text.suggest(size.text, list(matrix.entries)) or f"write a number, or add 'sizes: {{{size.text}: 2}}'"
+        text.report(
+            size.line, size.column, size.width, f"shape: neither the matrix nor sizes has {quote(size.text)}", help
         )
-        text.report(size.line, size.column, size.width, f"shape: the matrix has no parameter {quote(size.text)}", help)
     for item in values.items if values else ():
         if item.kind == "scalar" and (not isinstance(item.value, int) or item.value is True or item.value < 0):
             message = f"{quote(size.text)} is a size, which must be a whole number, not {describe(item)}"

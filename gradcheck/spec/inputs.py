@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Discriminator, Field, Tag
 from pydantic.json_schema import SkipJsonSchema
+from typing_extensions import TypeAliasType
 
 from gradcheck.spec.format import LAX, NAME, Format, Number, Numbers
 from gradcheck.spec.world import Stands
@@ -16,7 +17,22 @@ DType = Literal[
     "float16", "float32", "float64", "bfloat16", "int8", "int16", "int32", "int64", "uint8", "bool",
     "complex64", "complex128",
 ]  # fmt: skip
-Layout = Literal["contiguous", "transposed", "strided"]
+Layout = Literal["contiguous", "transposed", "strided", "expanded"]
+
+
+class Aliased(Format):
+    """The memory of another input, and with it its shape, dtype and values."""
+
+    aliased: str = Field(min_length=1, description="The name of an input above.")
+
+
+def _layout_kind(value: object) -> str:
+    return "(aliased)" if isinstance(value, (dict, Aliased)) else "(layout)"
+
+
+AnyLayout = Annotated[
+    Annotated[Layout, Tag("(layout)")] | Annotated[Aliased, Tag("(aliased)")], Discriminator(_layout_kind)
+]
 
 ITEM_BYTES: dict[str, int] = {
     "float16": 2, "float32": 4, "float64": 8, "bfloat16": 2, "int8": 1, "int16": 2, "int32": 4, "int64": 8,
@@ -90,9 +106,11 @@ class Input(Format):
         default="float64", description="Element type; by default that of the matrix, defaults, or float64."
     )
     stop_gradient: bool = Field(default=False, description="Whether the input takes part without a gradient.")
-    layout: Layout = Field(
+    layout: AnyLayout = Field(
         default="contiguous",
-        description="How the elements lie in memory; the values are the same. By default that of the matrix.",
+        description="How the elements lie in memory: contiguous, transposed (axes in reverse order), strided (every "
+        "other element of a larger Tensor), expanded (one row, which the first axis repeats), or {aliased: x} (the "
+        "memory of the input x, with its values). By default that of the matrix.",
     )
     ranks: Stands = Field(
         default="split",
@@ -111,6 +129,11 @@ class Input(Format):
         return not self.stop_gradient and self.dtype.startswith(("float", "bfloat", "complex"))
 
     @property
+    def alias_of(self) -> str:
+        """The name of the input whose memory it shares; empty for none."""
+        return self.layout.aliased if isinstance(self.layout, Aliased) else ""
+
+    @property
     def drawn(self) -> str:
         """How elements are drawn, `range` and `below` in the words of `init`."""
         return "uniform" if self.range is not None else "integers" if self.below is not None else self.init
@@ -126,10 +149,13 @@ class Input(Format):
         return (low if self.low is None else self.low, high if self.high is None else self.high)
 
     def at(self, parameters: Mapping[str, Any]) -> Input:
-        """The input at a point of the matrix, which gives sizes by name, and dtype and layout where it has none."""
+        """The input at a point of the matrix, which gives sizes by name, and dtype and layout where it has none.
+
+        Sizes that are to be drawn keep their names.
+        """
         known: dict[str, Any] = {}
         if self.shape is not None:
-            known["shape"] = tuple(parameters[size] if isinstance(size, str) else size for size in self.shape)
+            known["shape"] = tuple(parameters.get(str(size), size) for size in self.shape)
         for key, written in (("dtype", self.dtype_written), ("layout", self.layout_written)):
             if not written and key in parameters:
                 known[key] = parameters[key]
@@ -140,5 +166,11 @@ def _written_out(value: object) -> object:
     return {"shape": value} if isinstance(value, (list, tuple)) else value
 
 
-InputEntry = Annotated[Input, BeforeValidator(_written_out, json_schema_input_type=Input | Shape)]
-"""An input; a list is its shape alone."""
+Several = TypeAliasType(
+    "Several",
+    "Annotated[list[Input | Several], Field(min_length=1)] | "
+    "Annotated[dict[str, Input | Several], Field(min_length=1)]",
+)
+"""A list or a dict of Tensors."""
+InputEntry = Annotated[Input, BeforeValidator(_written_out, json_schema_input_type=Input | Shape | Several)]
+"""An input; a list of sizes is its shape alone. The reader makes an input of each in a list or dict of them."""

@@ -23,6 +23,8 @@ KINDS: dict[str, tuple[type[BaseModel], str]] = {
     "scenarios": (model.Scenario, "a scenario"),
     "cases": (model.Scenario, "a scenario"),
     "inputs": (inputs.Input, "an input"),
+    "layout": (inputs.Aliased, "layout"),
+    "explore": (model.Explore, "explore"),
     "outputs": (world.Output, "an output"),
     "backends": (expectations.BackendExpectation, "a backend's expectations"),
     "values": (expectations.Tolerance, "an expected value"),

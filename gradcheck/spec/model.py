@@ -94,6 +94,16 @@ MatrixValue = TypeAliasType("MatrixValue", "bool | int | float | str")
 Matrix = dict[str, Annotated[tuple[MatrixValue, ...], LAX]]
 
 
+Length = Annotated[int, Field(ge=0)]
+
+
+class Explore(Format):
+    """How long to look for inputs at which a gradient is wrong."""
+
+    examples: int = Field(default=100, ge=1, le=1_000_000, description="How many are tried at most.")
+    seconds: float = Field(default=20, gt=0, le=3600, description="How long to look: after that none is tried.")
+
+
 def _scenario_schema(schema: dict[str, Any]) -> None:
     """A scenario has code: its own, that of the scenario it extends, or that of its cases."""
     schema["anyOf"] = [{"required": [key]} for key in ("layer", "script", "extends", "cases")]
@@ -146,6 +156,14 @@ class _Keys(Format):
         default=None,
         description="Python expression that applies the layer; by default its only PyLayer class's apply with all "
         "inputs in order, for an op paddle.<op> with them, for forward_fn static_pylayer with a list of them.",
+    )
+    sizes: dict[str, Length] = Field(
+        default={}, description="Name → the length that it stands for in shapes; a name in the code, too."
+    )
+    explore: Explore | None = Field(
+        default=None,
+        description="Look for sizes and values at which the gradient is wrong: sizes in shapes that are capital "
+        "letters are drawn, and so are the values, dtypes and layouts of inputs that do not say what they are.",
     )
     matrix: Matrix = Field(
         default={},
@@ -216,7 +234,7 @@ class Scenario(_Keys):
 
     def input_at(self, name: str, parameters: Mapping[str, Any]) -> Input:
         """An input at a point of the matrix. One that is split has a leading axis of the world's ranks."""
-        input, world = self.inputs[name].at(parameters), self.world_at(parameters)
+        input, world = self.inputs[name].at({**self.sizes, **parameters}), self.world_at(parameters)
         if world is None or input.ranks != "split" or input.shape is None:
             return input
         return input.model_copy(update={"shape": (size_of(world), *input.shape)})

@@ -8,9 +8,11 @@ from collections.abc import Callable
 
 from gradcheck.spec.backend_rules import all_expectations
 from gradcheck.spec.code import check_python
+from gradcheck.spec.containers import variables
 from gradcheck.spec.diagnostic import listing, quote
 from gradcheck.spec.input_rules import sizes_named
 from gradcheck.spec.python import Code, Mode, nodes
+from gradcheck.spec.size_rules import parameters_of
 from gradcheck.spec.text import SpecText
 from gradcheck.spec.tree import Node
 
@@ -62,7 +64,7 @@ def check_call(scenario: Node, call: Node, code: Code | None, layer: Code | None
     if code is None or scenario.incomplete or "script" in scenario.entries:
         return
     reference = scenario.mapping("layer").string("ref") or ""
-    own = [*scenario.mapping("inputs").entries, *scenario.mapping("matrix").entries]
+    own = [*variables(scenario.mapping("inputs").entries), *parameters_of(scenario).entries]
     read, bound = read_and_bound(code.tree)
     statements = layer.tree.body if layer and isinstance(layer.tree, ast.Module) else []
     defined = {one.name for one in statements if isinstance(one, (ast.ClassDef, ast.FunctionDef))}
@@ -119,9 +121,9 @@ def check_exception(expect: Node, section: str, code: Words, text: SpecText) -> 
 
 def check_parameters(scenario: Node, code: Words, text: SpecText) -> None:
     """Report the parameters of the matrix that no code uses: all their values would run the same case."""
-    inputs = scenario.mapping("inputs").entries
-    sized = {size.text for _, input in inputs.values() for size in sizes_named(input)}
-    for name, (key, values) in scenario.mapping("matrix").entries.items():
+    inputs = variables(scenario.mapping("inputs").entries)
+    sized = {size.text for _, input in scenario.mapping("inputs").entries.values() for size in sizes_named(input)}
+    for name, (key, values) in parameters_of(scenario).entries.items():
         reported = (
             name in inputs
             or not name.isidentifier()
@@ -130,7 +132,7 @@ def check_parameters(scenario: Node, code: Words, text: SpecText) -> None:
         )
         if reported or scenario.incomplete or name in ("dtype", "layout", "world") or name in sized:
             continue
-        names = code()
+        names, kind = code(), "size" if name in scenario.mapping("sizes").entries else "matrix parameter"
         if names is not None and name not in names:
             help = "use it in a shape, the layer, the call or an expression; 'dtype' and 'layout' work by themselves"
-            text.report(key.line, key.column, key.width, f"nothing uses the matrix parameter {quote(name)}", help)
+            text.report(key.line, key.column, key.width, f"nothing uses the {kind} {quote(name)}", help)

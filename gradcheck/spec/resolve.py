@@ -6,22 +6,26 @@ That is: what they extend, what they are cases of, the file's layers and default
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from gradcheck.spec.containers import inside
 from gradcheck.spec.diagnostic import listing, quote
 from gradcheck.spec.text import SpecText
 from gradcheck.spec.tree import Node, copy, describe
 
 # Keys whose mappings are merged name by name; any other key replaces the inherited one.
-_MERGED = frozenset({"inputs", "expect", "backends", "matrix", "calls"})
+_MERGED = frozenset({"inputs", "expect", "backends", "matrix", "sizes", "calls"})
 _OF_WORLDS = {"world", "outputs", "random"}
+_OF_INPUTS = {"inputs", "sizes", "explore"}
 DRAWING = ("init", "low", "high", "near", "range", "below")
 """Keys of an input that say how elements are drawn."""
+OF_INPUT = {"shape", "values", "from", "key", "dtype", "stop_gradient", "layout", "ranks", *DRAWING}
+"""The keys of an input."""
 # A key of one's own -> inherited keys that it rules out, and which therefore fall away.
 _REPLACES = {
     "layer": {"script"},
-    "script": {"layer", "call", "inputs", *_OF_WORLDS},
+    "script": {"layer", "call", *_OF_INPUTS, *_OF_WORLDS},
     "raises": {"gradient", "differs", "grads", "cotangent", "order"},
     "gradient": {"raises", "differs"},
     "differs": {"raises", "gradient"},
@@ -40,7 +44,7 @@ _REPLACES = {
     "below": {"init", "low", "high", "range"},
 }
 # A program that is a case of a scenario runs behind the scenario's layer.
-_REPLACES_IN_CASE = {**_REPLACES, "script": {"call", "inputs", *_OF_WORLDS}, "layer": set[str]()}
+_REPLACES_IN_CASE = {**_REPLACES, "script": {"call", *_OF_INPUTS, *_OF_WORLDS}, "layer": set[str]()}
 _OWN = ("id", "extends", "cases")
 _LAYER_NAME = re.compile(r"[\w.-]+")
 _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
@@ -253,7 +257,28 @@ def _with_defaults(item: Node, defaults: Node) -> Node:
         item.entries[key] = (name, whole)
     _with_rules(item)
     _complete_backends(item)
+    if (inputs := item.mapping("inputs")).entries:
+        flat = copy(inputs)
+        flat.entries = {key: entry for name, entry in inputs.entries.items() for key, entry in _each(name, *entry)}
+        item.entries["inputs"] = (item.entries["inputs"][0], flat)
     return item
+
+
+def _each(name: str, key: Node, value: Node) -> Iterator[tuple[str, tuple[Node, Node]]]:
+    """The inputs that an entry stands for: itself, or each in a list or dict of them."""
+    if not is_several(value):
+        yield name, (key, value)
+    places: list[tuple[int | str, Node]] = [*enumerate(value.items)]
+    places += [(place, item) for place, (_, item) in value.entries.items()]
+    for place, item in places if is_several(value) else ():
+        yield from _each(inside(name, place), key, item)
+
+
+def is_several(input: Node) -> bool:
+    """Whether what stands for an input is a list or a dict of mappings, none of which an input would have."""
+    parts = [*input.items, *(value for _, value in input.entries.values())]
+    whole = all(part.kind == "mapping" or is_several(part) for part in parts)
+    return bool(parts) and whole and not input.entries.keys() & OF_INPUT
 
 
 def _complete_backends(item: Node) -> None:

@@ -13,8 +13,10 @@ from gradcheck.spec import inputs, model
 from gradcheck.spec.backend_rules import all_expectations, check_backends
 from gradcheck.spec.catalogue import check_citations
 from gradcheck.spec.code import check_default_call, check_python
+from gradcheck.spec.containers import variables
 from gradcheck.spec.diagnostic import listing, quote
 from gradcheck.spec.input_rules import (
+    check_aliases,
     check_input,
     check_name,
     check_numbers,
@@ -25,6 +27,8 @@ from gradcheck.spec.input_rules import (
 from gradcheck.spec.messages import misspelt, report_unknown_key
 from gradcheck.spec.names import check_call, check_exception, check_parameters, words_of
 from gradcheck.spec.pattern import check_pattern
+from gradcheck.spec.resolve import is_several
+from gradcheck.spec.size_rules import check_explore, check_sizes, parameters_of
 from gradcheck.spec.subject import check_subject
 from gradcheck.spec.text import SpecText
 from gradcheck.spec.tree import Node, describe
@@ -54,7 +58,7 @@ def prepare(root: Node, text: SpecText) -> None:
             _take_reserved(one, _OF_SCENARIOS, ["scenarios", index], text)
             for name, (key, input) in one.mapping("inputs").entries.items():
                 _take_reserved(input, _OF_INPUTS, ["scenarios", index, "inputs", name], text)
-                if input.kind == "sequence":
+                if input.kind == "sequence" and not is_several(input):
                     long = Node("mapping", input.line, input.column, input.end_line, input.end_column)
                     long.entries["shape"] = (input, input)
                     one.mapping("inputs").entries[name] = (key, long)
@@ -134,16 +138,19 @@ def _dtypes(scenario: Node, input: Node, defaults: Node) -> list[str]:
 def _check_scenario(scenario: Node, defaults: Node, text: SpecText) -> None:
     _check_program(scenario, text)
     shapes: dict[str, tuple[int, ...] | None] = {}
+    parameters = parameters_of(scenario)
     for name, (key, input) in scenario.mapping("inputs").entries.items():
         check_name(key, "an input", text)
         if input.kind == "mapping":
             ranks = ranks_of(scenario, input)
-            dtypes, matrix = _dtypes(scenario, input, defaults), scenario.mapping("matrix")
-            check_input(name, input, dtypes, matrix, text, max(ranks, default=1))
+            check_input(name, input, _dtypes(scenario, input, defaults), parameters, text, max(ranks, default=1))
             shapes[name] = _whole_shape(input, ranks)
     for name, (_, values) in scenario.mapping("matrix").entries.items():
         _check_matrix_values(name, values, text)
     _check_matrix(scenario, text)
+    check_sizes(scenario, text)
+    check_explore(scenario, text)
+    check_aliases(scenario, text)
     for tag in tags.items if (tags := scenario.get("tags")) else ():
         if tag.value in _OPERATORS:
             help = "choose another word: 'and', 'or' and 'not' join tags in a selection"
@@ -238,7 +245,7 @@ def _check_matrix(scenario: Node, text: SpecText) -> None:
     matrix = scenario.mapping("matrix")
     for name, (key, _) in matrix.entries.items():
         check_name(key, "a matrix parameter", text)
-        if name in scenario.mapping("inputs").entries:
+        if name in variables(scenario.mapping("inputs").entries):
             message = f"matrix parameter {quote(name)} has the name of an input"
             text.report(key.line, key.column, key.width, message, "rename one of the two")
     count = prod(len(values.items) for _, values in matrix.entries.values() if values.items)

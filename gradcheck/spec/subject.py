@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from gradcheck.spec.backend_rules import all_expectations
 from gradcheck.spec.code import check_python, position
+from gradcheck.spec.containers import variable, variables
 from gradcheck.spec.diagnostic import listing, quote
 from gradcheck.spec.input_rules import input_shape
 from gradcheck.spec.names import read_and_bound, words, words_of
@@ -93,7 +94,7 @@ def arguments(subject: Subject, text: SpecText) -> Iterator[Report]:
     """A layer that is called with all inputs in order and takes more, or fewer."""
     if subject.call is not None or "raises" in subject.expect.entries:
         return
-    layer, count = subject.scenario.entries["layer"][1], len(subject.inputs)
+    layer, count = subject.scenario.entries["layer"][1], len(variables(subject.inputs))
     if (name := layer.string("op")) in OPERATIONS:
         least, most, _ = OPERATIONS[str(name)]
         what, place = f"'{name}'", at(layer)
@@ -136,13 +137,13 @@ def unused(subject: Subject, text: SpecText) -> Iterator[Report]:
     layer = scenario.entries["layer"][1]
     own = words(subject.call)
     if subject.tree is not None:
-        named = bound(subject.tree) - set(subject.inputs)
+        named = bound(subject.tree) - set(variables(subject.inputs))
     else:
         named = {str(layer.string("op") or layer.string("ref")).replace(":", ".").rpartition(".")[2]}
     if "*" not in named and not named & own:
         help = f"apply what the layer defines: {listing(sorted(named))}" if named else "the layer defines nothing"
         yield at(call), "call: the layer takes no part in it", help
-    for name, (key, _) in subject.inputs.items():
+    for name, (key, _) in ((variable(name), entry) for name, entry in subject.inputs.items()):
         elsewhere = None if name in own else words_of(scenario, text)
         hidden = layer.get("ref") is None and elsewhere is None
         if name not in own and not hidden and name not in (elsewhere or ()):

@@ -281,7 +281,7 @@ seen = []
     ("layout", "shape", "contiguous"),
     [
         (layout, shape, layout == "contiguous" or shape == "[]")
-        for layout in ("contiguous", "transposed", "strided")
+        for layout in ("contiguous", "transposed", "strided", "expanded")
         for shape in ("[]", "[2, 3]", "[2, 3, 4]")
     ],
 )
@@ -332,3 +332,46 @@ def test_a_cotangent_of_another_shape_than_the_output_is_an_error_at_its_line(ru
     assert result.status is Status.ERROR
     line = len(dedent(code).strip("\n").split("\n")) + 10
     assert result.message == f"the cotangent has shape [2], the output [2, 3] (line {line} of the spec)"
+
+
+ALIASED = "inputs: {x: {values: [1.0, 2.0]}, y: {layout: {aliased: x}}}"
+APART = "inputs: {x: {values: [1.0, 2.0]}, y: {values: [1.0, 2.0]}}"
+
+
+@pytest.mark.parametrize(("inputs", "product"), [(ALIASED, 29), (APART, 9)])
+def test_an_alias_has_the_memory_of_the_other_input(run: Run, inputs: str, product: int) -> None:
+    code = """
+    def product(x, y):
+        x[0] = 5.0
+        return (x * y).sum()
+    """
+    call, expect = (
+        "call: product(x.detach(), y.detach())",
+        f"expect: {{gradient: unchecked, values: {{out: {product}.0}}}}",
+    )
+    result = run("layer", code, inputs, call, expect)
+    assert (result.status, result.message) == (Status.PASS, "")
+
+
+def test_rows_that_are_not_equal_cannot_be_expanded(run: Run) -> None:
+    result = run("layer", TANH, "inputs: {x: {values: [1.0, 2.0], layout: expanded}}")
+    assert result.status is Status.ERROR
+    assert "equal rows along its first axis" in result.message
+
+
+def test_gradients_of_tensors_in_a_list_are_checked_one_by_one(run: Run) -> None:
+    code = """
+    class Product(PyLayer):
+        @staticmethod
+        def forward(ctx, parts):
+            ctx.save_for_backward(*parts)
+            return parts[0] * parts[1]
+
+        @staticmethod
+        def backward(ctx, dy):
+            a, b = ctx.saved_tensor()
+            return [dy * b, dy * b]
+    """
+    inputs = "inputs: {parts: [{shape: [2]}, {shape: [2]}]}"
+    result = run("layer", code, inputs, "expect: {differs: {inputs: ['parts[1]']}}")
+    assert (result.status, result.message) == (Status.PASS, "")

@@ -79,3 +79,9 @@ def test_bad_input_is_answered(explore, args, said):
     result = explore(*args)
     assert result.exit_code == 2
     assert said in result.output
+
+
+def test_complex_inputs_are_refused_with_what_to_do(explore):
+    result = explore("own:Double", "-i", "x=B:complex64")
+    assert result.exit_code == 2
+    assert "draws no complex numbers" in result.output

@@ -210,7 +210,7 @@ class TestMatrix:
     @pytest.mark.parametrize(
         ("old", "new", "message"),
         [
-            ("[2, n]", "[2, m]", "5:21 shape: the matrix has no parameter 'm'"),
+            ("[2, n]", "[2, m]", "5:21 shape: neither the matrix nor sizes has 'm'"),
             ("[2, n]", "[2, -1]", "5:21 shape[1] must be at least 0, not -1"),
             ("[2, n]", "[2, 2x]", '5:21 shape[1] must be a whole number, not the string "2x"'),
             ("n: [1, 3]", "n: [1, 3.5]", "7:21 'n' is a size, which must be a whole number, not the number 3.5"),
