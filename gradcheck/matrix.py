@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
+from itertools import pairwise
 from typing import NamedTuple
 
 from gradcheck.backends.base import kind_of, version_of
@@ -19,11 +20,11 @@ class Does(StrEnum):
     UNEXPECTED = "unexpected"
     CRASH = "crash"
     HANG = "hang"
-    OTHER_GRADIENT = "other gradient"
+    OTHER_GRADIENT = "gradient"
     SILENT = "silent"
-    OTHER_VALUE = "other value"
+    OTHER_VALUE = "value"
     RAISES = "raises"
-    OTHER_ERROR = "other error"
+    OTHER_ERROR = "error"
     POLICY = "policy"
     HOLDS = "✓"
     NOT_RUN = "–"
@@ -57,6 +58,28 @@ class Note(NamedTuple):
     backends: tuple[str, ...]
     reason: str
     scenarios: tuple[str, ...]
+    issue: str = ""
+    """The address where it is discussed, if it is known."""
+    first_seen: str = ""
+    """The first release that does it; empty if none does."""
+    mended_in: str = ""
+    """The release behind the last that does it, if that one does as documented."""
+
+
+class Cell(NamedTuple):
+    """What a backend does with a rule: the worst of its scenarios, and how many of those that ran are as documented."""
+
+    does: Does
+    holds: int = 0
+    of: int = 0
+
+    def __str__(self) -> str:
+        return str(self.does) if self.does in NO_FAILURE else f"{self.does} {self.holds}/{self.of}"
+
+    @property
+    def fails(self) -> bool:
+        """Whether something is not as documented, and not so on purpose."""
+        return self.does not in NO_FAILURE
 
 
 class Row(NamedTuple):
@@ -64,16 +87,29 @@ class Row(NamedTuple):
 
     rule: Rule
     document: Document
-    cells: Mapping[str, Does]
+    cells: Mapping[str, Cell]
     notes: tuple[Note, ...]
+    scenarios: tuple[str, ...]
+    """Those that assert it."""
 
 
 class Finding(NamedTuple):
     """What is `GRAVE`, once for all rules and backends of which the same is said."""
 
     note: Note
-    cells: Mapping[str, Does]
+    cells: Mapping[str, Cell]
     """What each backend does with the first scenario of the note."""
+
+
+class Change(NamedTuple):
+    """What differs between a release and the next."""
+
+    older: str
+    newer: str
+    mended: tuple[Row, ...]
+    broken: tuple[Row, ...]
+    otherwise: tuple[Row, ...]
+    """Rules that neither keeps, each in its own way."""
 
 
 class Matrix(NamedTuple):
@@ -83,39 +119,69 @@ class Matrix(NamedTuple):
     rows: tuple[Row, ...]
     grave: tuple[Finding, ...]
     """The worst first, and of these what is still so on the last backend."""
+    scenarios: Mapping[str, Mapping[str, Does]] = {}
+    """By scenario and backend, the worst of its cases."""
+    made: str = "Nothing was run for this page: it is what the scenarios pin."
+    """When and where it was run, in a sentence."""
 
-    def counts(self) -> list[tuple[Does, list[int]]]:
-        """For each word, as documented first, with how many rules each backend does that."""
+    @property
+    def releases(self) -> list[str]:
+        """The columns of Paddle, in order."""
+        return [backend for backend in self.backends if kind_of(backend) == "paddle"]
+
+    def kinds(self) -> list[tuple[str, list[Row]]]:
+        """The rules of the documents, and what was observed where these are silent: two tables."""
+        return [
+            ("The rules of the documents", [row for row in self.rows if not row.document.is_observation]),
+            ("Observations where documents are silent", [row for row in self.rows if row.document.is_observation]),
+        ]
+
+    def broken_by(self, backend: str) -> list[Row]:
+        """The rules that a backend does not keep, the worst first."""
+        return sorted((row for row in self.rows if row.cells[backend].fails), key=severity)
+
+    def changes(self) -> list[Change]:
+        """What changed from each release to the next."""
+        found = []
+        for older, newer in pairwise(self.releases):
+            both = [(row, row.cells[older], row.cells[newer]) for row in self.rows]
+            mended = tuple(row for row, old, new in both if old.fails and new.does in (Does.HOLDS, Does.POLICY))
+            broken = tuple(row for row, old, new in both if new.fails and old.does in (Does.HOLDS, Does.POLICY))
+            otherwise = tuple(row for row, old, new in both if old.fails and new.fails and old != new)
+            found.append(Change(older, newer, mended, broken, otherwise))
+        return found
+
+    def counts(self, rows: Sequence[Row]) -> list[tuple[Does, list[int]]]:
+        """For each word, as documented first, with how many of some rules each backend does that."""
         words = [Does.HOLDS, *(does for does in ORDER if does is not Does.HOLDS)]
-        table = [(does, [sum(row.cells[one] is does for row in self.rows) for one in self.backends]) for does in words]
+        table = [(does, [sum(row.cells[one].does is does for row in rows) for one in self.backends]) for does in words]
         return [(does, numbers) for does, numbers in table if any(numbers)]
 
     def sections(self) -> list[tuple[str, list[Row]]]:
-        """The rows by what their reader looks for first, the worst before others: each with a heading."""
-        changed: list[Row] = []
-        alike: list[Row] = []
-        policy: list[Row] = []
-        held: list[Row] = []
-        for row in self.rows:
-            releases = [backend for backend in self.backends if kind_of(backend) == "paddle"]
-            told = [{(note.reason, note.does) for note in row.notes if one in note.backends} for one in releases]
-            if all(row.cells[one] in NOT_OTHERWISE for one in self.backends):
-                held.append(row)
-            elif all(row.cells[one] in NO_FAILURE for one in self.backends):
-                policy.append(row)
-            else:
-                (alike if all(one == told[0] for one in told) else changed).append(row)
+        """The rows, each with a heading: what some backend breaks, by kind, the worst first; then the others."""
+        parts = [(heading, [row for row in rows if is_broken(row)]) for heading, rows in self.kinds()]
+        others = [row for row in self.rows if not is_broken(row)]
+        policy = [row for row in others if any(cell.does is Does.POLICY for cell in row.cells.values())]
         return [
-            ("Where releases differ", sorted(changed, key=severity)),
-            ("Where every release goes its own way", sorted(alike, key=severity)),
-            ("Where releases differ on purpose", policy),
-            ("As documented everywhere", held),
+            *((heading, sorted(rows, key=severity)) for heading, rows in parts),
+            (POLICY, policy),
+            (HELD, [row for row in others if row not in policy]),
         ]
 
 
-def severity(row: Row) -> int:
-    """The place of a row: that of the worst that any backend does."""
-    return min(ORDER.index(does) for does in row.cells.values())
+POLICY, HELD = "Where releases differ on purpose", "As documented everywhere"
+
+
+def is_broken(row: Row) -> bool:
+    """Whether any backend does not keep a rule."""
+    return any(cell.fails for cell in row.cells.values())
+
+
+def severity(row: Row) -> tuple[int, float]:
+    """The place of a row: that of the worst that any backend does, then the share that is as documented."""
+    ran = sum(cell.of for cell in row.cells.values())
+    worst = min(ORDER.index(cell.does) for cell in row.cells.values())
+    return worst, sum(cell.holds for cell in row.cells.values()) / max(ran, 1)
 
 
 def title(backend: str) -> str:
@@ -129,10 +195,12 @@ Told = tuple[Case, Does, str]
 """A case, what its backend does, and in what way."""
 
 
-def matrix_of(documents: Iterable[Document], cases: Sequence[Case], results: Iterable[Result]) -> Matrix:
+def matrix_of(
+    documents: Iterable[Document], cases: Sequence[Case], results: Iterable[Result], made: str | None = None
+) -> Matrix:
     """The matrix of the rules of some documents, from the results of the cases by which backends are held to them.
 
-    Rules that no case is about are left out.
+    Rules that no case is about are left out. `made` says when and where it was run; None if nothing was.
     """
     by_name = {case.name: case for case in cases}
     backends = tuple(dict.fromkeys(case.backend for case in cases))
@@ -143,22 +211,40 @@ def matrix_of(documents: Iterable[Document], cases: Sequence[Case], results: Ite
         everything.append((case, *done(case, result)))
         for tag in case.scenario.tags:
             told.setdefault(tag, []).append(everything[-1])
-    return Matrix(
-        backends,
-        tuple(
-            Row(rule, document, cells(told[rule.id], backends), notes(told[rule.id], backends))
-            for rule, document in rules_of(documents)
-            if rule.id in told
-        ),
-        findings(everything, backends),
+    rows = tuple(
+        Row(rule, document, cells(told[rule.id], backends), notes(told[rule.id], backends), scenarios_of(told[rule.id]))
+        for rule, document in rules_of(documents)
+        if rule.id in told
     )
+    by_scenario = {id: words(some) for id, some in grouped(everything).items()}
+    matrix = Matrix(backends, rows, findings(everything, backends), by_scenario)
+    return matrix if made is None else matrix._replace(made=made)
+
+
+def grouped(told: Iterable[Told]) -> dict[str, list[Told]]:
+    """What is told, by scenario."""
+    found: dict[str, list[Told]] = {}
+    for one in told:
+        found.setdefault(one[0].scenario.id, []).append(one)
+    return found
+
+
+def scenarios_of(told: Iterable[Told]) -> tuple[str, ...]:
+    """The scenarios that something is told of, each once."""
+    return tuple(grouped(told))
+
+
+def words(told: Iterable[Told]) -> dict[str, Does]:
+    """By backend, the worst that is told."""
+    found: dict[str, Does] = {}
+    for case, does, _ in told:
+        found[case.backend] = min(does, found.get(case.backend, Does.NOT_RUN), key=ORDER.index)
+    return found
 
 
 def findings(told: Sequence[Told], backends: Sequence[str]) -> tuple[Finding, ...]:
     """What is `GRAVE` among everything that is told."""
-    by_scenario: dict[str, list[Told]] = {}
-    for one in told:
-        by_scenario.setdefault(one[0].scenario.id, []).append(one)
+    by_scenario = grouped(told)
     found = [
         Finding(note, cells(by_scenario[note.scenarios[0]], backends))
         for note in notes([one for one in told if one[1] in GRAVE], backends)
@@ -206,27 +292,46 @@ def in_place(documented: Expect, entry: BackendExpectation | None) -> Does:
     return Does.OTHER_GRADIENT if of_gradients else Does.OTHER_VALUE
 
 
-def cells(told: Sequence[Told], backends: Sequence[str]) -> dict[str, Does]:
-    """By backend, the worst of what it does."""
-    return {
-        backend: min((does for case, does, _ in told if case.backend == backend), key=ORDER.index, default=Does.NOT_RUN)
-        for backend in backends
-    }
+def cells(told: Sequence[Told], backends: Sequence[str]) -> dict[str, Cell]:
+    """What each backend does."""
+    by_scenario = [words(some) for some in grouped(told).values()]
+    found = {}
+    for backend in backends:
+        ran = [one[backend] for one in by_scenario if one.get(backend, Does.NOT_RUN) is not Does.NOT_RUN]
+        worst = min(ran, key=ORDER.index, default=Does.NOT_RUN)
+        found[backend] = Cell(worst, sum(does is Does.HOLDS for does in ran), len(ran))
+    return found
 
 
 def notes(told: Sequence[Told], backends: Sequence[str]) -> tuple[Note, ...]:
     """What is done otherwise, the worst first: once for all backends and scenarios of which the same is said."""
-    by_scenario: dict[tuple[Does, str, str], list[str]] = {}
+    by_scenario: dict[tuple[Does, str, str, str], list[str]] = {}
     for case, does, reason in told:
         if does not in NOT_OTHERWISE:
-            where = by_scenario.setdefault((does, reason, case.scenario.id), [])
+            issue = case.entry.issue or "" if case.entry is not None else ""
+            where = by_scenario.setdefault((does, reason, issue, case.scenario.id), [])
             where += [case.backend] * (case.backend not in where)
-    together: dict[tuple[Does, str, tuple[str, ...]], list[str]] = {}
-    for (does, reason, scenario), where in by_scenario.items():
-        key = does, reason, tuple(sorted(where, key=backends.index))
+    together: dict[tuple[Does, str, str, tuple[str, ...]], list[str]] = {}
+    for (does, reason, issue, scenario), where in by_scenario.items():
+        key = does, reason, issue, tuple(sorted(where, key=backends.index))
         together.setdefault(key, []).append(scenario)
-    found = [Note(does, where, reason, tuple(ids)) for (does, reason, where), ids in together.items()]
+    results = {id: words(some) for id, some in grouped(told).items()}
+    found = [
+        Note(does, where, reason, tuple(ids), issue, *life(where, ids, results, backends))
+        for (does, reason, issue, where), ids in together.items()
+    ]
     return tuple(sorted(found, key=lambda note: ORDER.index(note.does)))
+
+
+def life(
+    where: Sequence[str], scenarios: Sequence[str], results: Mapping[str, Mapping[str, Does]], backends: Sequence[str]
+) -> tuple[str, str]:
+    """The first release that something is seen in, and the one that it is mended in; empty for none."""
+    releases = [one for one in backends if kind_of(one) == "paddle"]
+    seen = [one for one in releases if one in where]
+    later = releases[releases.index(seen[-1]) + 1 :] if seen else []
+    mended = later and all(results[id].get(later[0]) is Does.HOLDS for id in scenarios)
+    return title(seen[0]) if seen else "", title(later[0]) if mended else ""
 
 
 def span(backends: Sequence[str], among: Sequence[str]) -> str:

@@ -45,6 +45,11 @@ class Document(_Entry):
     """Digest of the quotes, written when they were last looked up in the document (tests/specs/quotes.py)."""
     rules: Annotated[tuple[Rule, ...], Strict(False)]
 
+    @property
+    def is_observation(self) -> bool:
+        """Whether it has what a release was seen to do, in place of what a page says."""
+        return not self.url
+
 
 def catalogue() -> list[Document]:
     """The files of the bundled catalogue, in the order of their names.

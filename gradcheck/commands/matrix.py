@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from datetime import date
 from pathlib import Path
+from platform import machine, python_version, system
 
 import click
 
+from gradcheck import __version__
 from gradcheck.backends.base import missing
 from gradcheck.backends.environments import made, place_of
 from gradcheck.case.case import Case
@@ -21,7 +24,7 @@ from gradcheck.commands.trust import leave_of
 from gradcheck.config import load_project
 from gradcheck.matrix import Matrix, assumed, matrix_of
 from gradcheck.pyproject import ConfigError
-from gradcheck.report.matrix import WIDTH, as_html, as_json, as_markdown, as_text
+from gradcheck.report.matrix import WIDTH, as_html, as_json, as_markdown, as_text, badges
 from gradcheck.report.plain import PlainScreen
 from gradcheck.reproduce import NoProgramError, reproducer
 from gradcheck.result import Result
@@ -49,15 +52,19 @@ class Aside(PlainScreen):
     "--format", "layout", type=click.Choice(["table", "markdown", "json"]), default="table", show_default=True,
     help="The form of what is printed.",
 )  # fmt: skip
-@click.option("--html", metavar="FILE", type=click.Path(dir_okay=False), help="Write a page as well.")
+@click.option(
+    "--report", "reports", multiple=True, metavar="FORMAT:PATH",
+    help="Write html, markdown or json to a file, or badges, an endpoint of shields.io for each column, to a folder.",
+)  # fmt: skip
 @click.option("-j", "--jobs", metavar="N", default="auto", help="Cases at a time; auto (the default) is one per core.")
-def matrix(backends: tuple[str, ...], pinned: bool, layout: str, html: str | None, jobs: str) -> None:
+def matrix(backends: tuple[str, ...], pinned: bool, layout: str, reports: tuple[str, ...], jobs: str) -> None:
     """Show what each backend does with each rule of the documents.
 
     The bundled scenarios are run on all of them, about a minute for each. Where releases differ comes first.
 
     Exit code: as `gradcheck run`; 1 where a backend does neither what is documented nor what is pinned of it.
     """
+    writers = [writer_of(text) for text in reports]
     try:
         project = load_project()
     except ConfigError as error:
@@ -69,36 +76,72 @@ def matrix(backends: tuple[str, ...], pinned: bool, layout: str, html: str | Non
             check_backend(name)
         cases = plan(specs, chosen)
         results: Sequence[Result] = [assumed(case) for case in cases]
-        status = 0
+        status, made = 0, None
     else:
         places = chosen_backends(chosen, (), project.config, environments_of(leave_of(project, False)), True)
         cases = plan(specs, list(places), places=places)
         results, status = run(cases, number_of_jobs(jobs))
-    found = matrix_of(catalogue(), cases, results)
+        made = f"Run on {date.today()} with gradcheck {__version__}, Python {python_version()}, {system()} {machine()}."
+    found = matrix_of(catalogue(), cases, results, made)
     width = shutil.get_terminal_size((WIDTH, 0)).columns if sys.stdout.isatty() else WIDTH
     if layout == "markdown":
-        text = as_markdown(found, programs(found, cases))
+        text = as_markdown(found, programs_of_the_worst(found, cases))
     else:
         text = as_json(found) if layout == "json" else as_text(found, width)
     click.echo(text, nl=False)
-    if html:
-        try:
-            Path(html).write_text(as_html(found), encoding="utf-8")
-        except OSError as error:
-            raise fail(f"--html {html}: {error.strerror or error}") from None
+    for write in writers:
+        write(found, cases)
     raise SystemExit(status)
 
 
+Writer = Callable[[Matrix, Sequence[Case]], None]
+FILES: dict[str, Callable[[Matrix, Sequence[Case]], str]] = {
+    "html": lambda matrix, cases: as_html(matrix, programs(matrix, cases)),
+    "markdown": lambda matrix, cases: as_markdown(matrix, programs_of_the_worst(matrix, cases)),
+    "json": lambda matrix, cases: as_json(matrix),
+}
+"""Format → the text of its file."""
+
+
+def writer_of(text: str) -> Writer:
+    """What writes ``FORMAT:PATH``.
+
+    Raises:
+        SystemExit: there is no such format, or no such folder; later, that the file cannot be written.
+    """
+    name, _, path = text.partition(":")
+    known = [*FILES, "badges"]
+    if name not in known or not path:
+        raise fail(f"--report {text}: write FORMAT:PATH, such as html:matrix.html; the formats are {', '.join(known)}")
+    if not (Path(path) if name == "badges" else Path(path).absolute().parent).is_dir():
+        raise fail(f"--report {text}: there is no folder {path if name == 'badges' else Path(path).parent}: make it")
+
+    def write(matrix: Matrix, cases: Sequence[Case]) -> None:
+        files = {path: FILES[name](matrix, cases)} if name in FILES else badges(matrix)
+        for file, content in files.items():
+            try:
+                (Path(file) if name in FILES else Path(path, file)).write_text(content, encoding="utf-8")
+            except OSError as error:
+                raise fail(f"--report {text}: {error.strerror or error}") from None
+
+    return write
+
+
 def programs(matrix: Matrix, cases: Sequence[Case]) -> dict[str, str]:
-    """For each of the worst findings the program of its first scenario that has one, by that scenario's id."""
+    """The programs that show what is done otherwise, by scenario, for those that have one."""
     by_scenario = {case.scenario.id: case for case in reversed(cases)}  # the first point of its matrix
     found = {}
-    for finding in matrix.grave:
-        for id in finding.note.scenarios:
-            with suppress(NoProgramError):
-                found[id] = reproducer(by_scenario[id])
-                break
+    for id in dict.fromkeys(id for row in matrix.rows for note in row.notes for id in note.scenarios):
+        with suppress(NoProgramError):
+            found[id] = reproducer(by_scenario[id])
     return found
+
+
+def programs_of_the_worst(matrix: Matrix, cases: Sequence[Case]) -> dict[str, str]:
+    """For each of the worst findings the program of its first scenario that has one, by that scenario's id."""
+    there = programs(matrix, cases)
+    first = [next((id for id in finding.note.scenarios if id in there), None) for finding in matrix.grave]
+    return {id: there[id] for id in first if id is not None}
 
 
 def run(cases: Sequence[Case], jobs: int) -> tuple[Sequence[Result], int]:

@@ -78,7 +78,7 @@ def matrix_part(report: Report) -> dict[str, Any]:
     """The matrix of a run over several backends; empty for one backend, or where no rule was asked for."""
     if len({case.backend for case in report.cases}) < 2:
         return {}
-    matrix = matrix_of(catalogue(), report.cases, report.results)
+    matrix = matrix_of(catalogue(), report.cases, report.results, "")
     return matrix_shown(matrix) if matrix.rows else {}
 
 

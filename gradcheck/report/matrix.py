@@ -4,34 +4,56 @@ from __future__ import annotations
 
 import json
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import groupby
 from typing import Any
 
 from gradcheck.escape import one_line
-from gradcheck.matrix import MEANING, NO_FAILURE, Does, Finding, Matrix, Note, Row, span, title
+from gradcheck.matrix import (
+    GRAVE,
+    HELD,
+    MEANING,
+    NO_FAILURE,
+    Cell,
+    Change,
+    Does,
+    Finding,
+    Matrix,
+    Note,
+    Row,
+    span,
+    title,
+)
 from gradcheck.report.markdown import text as escaped
 from gradcheck.report.page import templates
 
 WIDTH = 120
 """Columns of the text where no terminal says otherwise."""
-GRAVE = "Crashes and other gradients"
+WORST = "Crashes and other gradients"
 HEADING = "What each release of Paddle does with each rule of the documents"
 
 
 INTRODUCTION = """\
 Each rule is a statement of Paddle's documents, or an observation where they are silent, and has scenarios that
 assert it. `gradcheck matrix` runs them on each release (CPU) and on the bundled engine; what a release does otherwise
-is pinned, and anything else fails."""
+is pinned, and anything else fails. `crash 2/3` says that 2 of the 3 scenarios of a rule are as documented, and the
+worst of the others a crash."""
+FOOT = (
+    "`gradcheck rules RULE` shows what a document says, `gradcheck run --bundled -t RULE` runs what asserts it, and "
+    "`gradcheck show SCENARIO --reproduce` prints a program that shows what a release does without gradcheck."
+)
 
 
 def note_line(note: Note, matrix: Matrix) -> str:
-    """``3.0.0 to 3.2.2: crash: why it does``, without the scenarios."""
-    return f"{span(note.backends, matrix.backends)}: {note.does}: {one_line(note.reason)}"
+    """``3.0.0 to 3.2.2: crash: why it does; mended in 3.3.1``, without the scenarios."""
+    mended = f"; mended in {note.mended_in}" if note.mended_in else ""
+    tracked = f"; {note.issue}" if note.issue else ""
+    return f"{span(note.backends, matrix.backends)}: {note.does}: {one_line(note.reason)}{mended}{tracked}"
 
 
 def legend(matrix: Matrix) -> list[tuple[Does, str]]:
     """The words that there are, and what they mean."""
-    used = {does for row in matrix.rows for does in row.cells.values()}
+    used = {cell.does for row in matrix.rows for cell in row.cells.values()}
     return [(does, meaning) for does, meaning in MEANING.items() if does in used]
 
 
@@ -39,7 +61,7 @@ def as_text(matrix: Matrix, width: int = WIDTH) -> str:
     """A table for a terminal: the rules, a column for each backend, below each rule what is done otherwise."""
     names = [title(backend) for backend in matrix.backends]
     columns = [
-        max([len(name), *(len(row.cells[backend]) for row in matrix.rows)])
+        max([len(name), *(len(str(row.cells[backend])) for row in matrix.rows)])
         for name, backend in zip(names, matrix.backends, strict=True)
     ]
     first = max(24, width - sum(columns) - 2 * len(columns))
@@ -57,71 +79,163 @@ def as_text(matrix: Matrix, width: int = WIDTH) -> str:
         )  # fmt: skip
 
     lines = [f"{does}: {meaning}" for does, meaning in legend(matrix)]
-    lines += ["", *[GRAVE.upper()] * bool(matrix.grave), *(part for one in matrix.grave for part in told(one.note))]
+    lines += ["", *[WORST.upper()] * bool(matrix.grave), *(part for one in matrix.grave for part in told(one.note))]
     for heading, rows in matrix.sections():
         if rows:
             lines += ["", *line(heading.upper(), names)]
         for row in rows:
             lines += line(row.rule.says, [str(row.cells[backend]) for backend in matrix.backends])
             lines += (part for note in row.notes for part in told(note))
-    return "\n".join(lines) + "\n"
+    for change in matrix.changes():
+        heading = f"FROM {title(change.older)} TO {title(change.newer)}"
+        lines += ["", heading]
+        for what, some in changed(change):
+            lines += textwrap.wrap(
+                f"{what}: {', '.join(row.rule.id for row in some) or 'none'}",
+                width, initial_indent="    ", subsequent_indent="      ", break_on_hyphens=False,
+            )  # fmt: skip
+    return "\n".join([*lines, "", matrix.made] if matrix.made else lines) + "\n"
+
+
+def changed(change: Change) -> list[tuple[str, tuple[Row, ...]]]:
+    """What differs between two releases, in three parts."""
+    return [("mended", change.mended), ("broken", change.broken), ("broken otherwise", change.otherwise)]
 
 
 def as_json(matrix: Matrix) -> str:
-    """An object for programs: for each rule its statement, cells and notes."""
-    names = {backend: title(backend) for backend in matrix.backends}
+    """An object for programs: for each rule its statement, cells and notes; each scenario; what changed."""
     rows = [
         {
             "rule": row.rule.id,
             "says": row.rule.says,
+            "kind": "observation" if row.document.is_observation else "document",
             "document": row.document.document,
+            "section": row.rule.section,
             "quote": row.rule.quote,
-            "cells": {backend: "as documented" if d is Does.HOLDS else str(d) for backend, d in row.cells.items()},
-            "notes": [
-                {
-                    "does": str(note.does),
-                    "backends": list(note.backends),
-                    "reason": note.reason,
-                    "scenarios": list(note.scenarios),
-                    "reproduce": [f"gradcheck show {scenario} --reproduce" for scenario in note.scenarios],
-                }
-                for note in row.notes
-            ],
+            "cells": {
+                backend: {"does": word(cell.does), "holds": cell.holds, "of": cell.of}
+                for backend, cell in row.cells.items()
+            },
+            "notes": [note_object(note) for note in row.notes],
+            "scenarios": list(row.scenarios),
         }
         for row in matrix.rows
     ]
-    whole = {"format": "gradcheck-matrix/1", "backends": names, "rules": rows}
+    whole = {
+        "format": "gradcheck-matrix/2",
+        "made": matrix.made,
+        "backends": {backend: title(backend) for backend in matrix.backends},
+        "rules": rows,
+        "scenarios": {id: {b: word(does) for b, does in told.items()} for id, told in matrix.scenarios.items()},
+        "changes": [
+            {"from": one.older, "to": one.newer, **{what: [row.rule.id for row in rows] for what, rows in changed(one)}}
+            for one in matrix.changes()
+        ],
+    }
     return json.dumps(whole, indent=1, ensure_ascii=False) + "\n"
 
 
+def word(does: Does) -> str:
+    """What is done, in letters."""
+    return {Does.HOLDS: "as documented", Does.NOT_RUN: "not run"}.get(does, str(does))
+
+
+def note_object(note: Note) -> dict[str, Any]:
+    """A note for programs."""
+    return {
+        **{key: list(value) if isinstance(value, tuple) else value for key, value in note._asdict().items()},
+        "reproduce": [f"gradcheck show {scenario} --reproduce" for scenario in note.scenarios],
+    }
+
+
+def badges(matrix: Matrix) -> dict[str, str]:
+    """For each backend a badge of shields.io (an endpoint): how many of the documents' rules it keeps.
+
+    Keys are names of files, such as ``paddle-3.3.1.json``.
+    """
+    found = {}
+    _, rows = matrix.kinds()[0]
+    for backend in matrix.backends:
+        ran = [row.cells[backend] for row in rows if row.cells[backend].does is not Does.NOT_RUN]
+        kept = sum(not cell.fails for cell in ran)
+        color = "brightgreen" if kept == len(ran) else "red" if any(c.does in GRAVE for c in ran) else "orange"
+        badge = {
+            "schemaVersion": 1,
+            "label": f"PyLayer, {backend.replace('@', ' ')}",
+            "message": f"{kept} of {len(ran)} rules",
+            "color": color,
+        }
+        found[f"{backend.replace('@', '-')}.json"] = json.dumps(badge, indent=1) + "\n"
+    return found
+
+
+# --------------------------------------------------------------------------- Markdown
 def as_markdown(matrix: Matrix, programs: Mapping[str, str] | None = None) -> str:
-    """A page: in short, a table for each section with the notes in its last column, and `programs` by scenario."""
+    """A page: counts, releases, two tables with notes in the last column, an index, and `programs` by scenario."""
     programs = programs or {}
     names = [title(backend) for backend in matrix.backends]
-    parts = [f"# {HEADING}", INTRODUCTION, "## In short"]
-    counts = [[MEANING[does] if does is Does.HOLDS else str(does), *map(str, ns)] for does, ns in matrix.counts()]
-    parts.append(markdown_table([f"of {len(matrix.rows)} rules", *names], counts))
+    parts = [f"# {HEADING}", INTRODUCTION, *[escaped(matrix.made)] * bool(matrix.made), "## In short"]
+    for heading, rows in matrix.kinds():
+        counts = [
+            [MEANING[does] if does is Does.HOLDS else str(does), *map(str, ns)] for does, ns in matrix.counts(rows)
+        ]
+        parts.append(markdown_table([f"{heading}: {len(rows)}", *names], counts))
+    if matrix.releases:
+        parts.append("## By release")
+        broken = [(one, matrix.broken_by(one)) for one in matrix.releases]
+        parts.append("\n".join(f"- {title(one)} breaks {len(rows)}: {links(rows)}" for one, rows in broken))
+    for change in matrix.changes():
+        parts.append(f"### What changed from {title(change.older)} to {title(change.newer)}")
+        parts.append("\n".join(f"- {what}: {links(rows) or 'none'}" for what, rows in changed(change)))
     if matrix.grave:
-        rows = [[*finding_row(one, matrix), program_of(one.note, programs)] for one in matrix.grave]
-        parts += [f"## {GRAVE}", markdown_table(["what happens", *names, "program that shows it"], rows)]
+        rows_of_grave = [[*finding_row(one, matrix), program_of(one.note, programs)] for one in matrix.grave]
+        parts += [f"## {WORST}", markdown_table(["what happens", *names, "program that shows it"], rows_of_grave)]
     parts += ["## The words", "\n".join(f"- {does}: {meaning}" for does, meaning in legend(matrix))]
     for heading, members in matrix.sections():
-        if not members:
-            continue
-        parts.append(f"## {heading}")
-        if heading.startswith("As documented"):
-            parts.append("\n".join(f"- {escaped(row.rule.says)} (`{row.rule.id}`)" for row in members))
-            continue
-        rows = [markdown_row(row, matrix) for row in members]
-        parts.append(markdown_table(["rule", *names, "what is done instead"], rows))
-    parts.append(
-        "`gradcheck rules RULE` shows what a document says. `gradcheck show SCENARIO --reproduce` prints a "
-        "program that shows what a release does without gradcheck."
-    )
+        if members:
+            parts.append(f"## {heading}")
+            parts.append(
+                "\n".join(f"- {anchor(row)}{escaped(row.rule.says)} (`{row.rule.id}`)" for row in members)
+                if heading == HELD
+                else markdown_table(
+                    ["rule", *names, "what is done instead"], [markdown_row(row, matrix) for row in members]
+                )
+            )
+    parts += index(matrix)
+    parts.append(FOOT)
     if programs:
         parts += ["## Programs", "Each ends well where Paddle does what its documents ask, and fails otherwise."]
         parts += [f"### {scenario}\n\n```python\n{text.strip()}\n```" for scenario, text in programs.items()]
     return "\n\n".join(parts) + "\n"
+
+
+def anchor(row: Row) -> str:
+    """Where links to a rule lead."""
+    return f'<a id="{row.rule.id}"></a>'
+
+
+def links(rows: Iterable[Row]) -> str:
+    """Links to some rules."""
+    return ", ".join(f"[{row.rule.id}](#{row.rule.id})" for row in rows)
+
+
+def index(matrix: Matrix) -> Iterator[str]:
+    """The sentences of each document, in its order, with their rules and who does otherwise: for its authors."""
+    rows = [row for row in matrix.rows if not row.document.is_observation]
+    if rows:
+        yield "## Index by page and section"
+    for document, members in groupby(rows, key=lambda row: row.document):
+        lines = [
+            [escaped(row.rule.section), f"“{escaped(row.rule.quote)}”", links([row]), otherwise(row, matrix) or "✓"]
+            for row in members
+        ]
+        yield f"### [{escaped(document.document)}]({document.url})"
+        yield markdown_table(["section", "sentence", "rule", "otherwise in"], lines)
+
+
+def otherwise(row: Row, matrix: Matrix) -> str:
+    """The backends that do not keep a rule."""
+    return span([one for one in matrix.backends if row.cells[one].fails], matrix.backends)
 
 
 def markdown_table(head: list[str], rows: list[list[str]]) -> str:
@@ -129,14 +243,15 @@ def markdown_table(head: list[str], rows: list[list[str]]) -> str:
     return "\n".join(f"| {' | '.join(cells)} |" for cells in [head, ["---"] * len(head), *rows])
 
 
-def words(cells: Mapping[str, Does], matrix: Matrix) -> list[str]:
-    """What each backend does, in bold where that is not what is documented."""
-    return [str(d) if d in NO_FAILURE else f"**{d}**" for d in (cells[one] for one in matrix.backends)]
+def words(cells: Mapping[str, Cell], matrix: Matrix) -> list[str]:
+    """What each backend does; what is a failure stands out."""
+    return [f"**{cell}**" if cell.fails else str(cell) for cell in (cells[one] for one in matrix.backends)]
 
 
 def finding_row(finding: Finding, matrix: Matrix) -> list[str]:
     """What happens, and where."""
-    return [escaped(finding.note.reason), *words(finding.cells, matrix)]
+    plain = {backend: f"**{cell.does}**" if cell.fails else str(cell) for backend, cell in finding.cells.items()}
+    return [escaped(finding.note.reason), *(plain[one] for one in matrix.backends)]
 
 
 def program_of(note: Note, programs: Mapping[str, str]) -> str:
@@ -148,30 +263,39 @@ def program_of(note: Note, programs: Mapping[str, str]) -> str:
 def markdown_row(row: Row, matrix: Matrix) -> list[str]:
     """The cells of one row of a table."""
     notes = "<br>".join(markdown_note(note, matrix) for note in row.notes)
-    return [f"{escaped(row.rule.says)} (`{row.rule.id}`)", *words(row.cells, matrix), notes]
+    return [f"{anchor(row)}{escaped(row.rule.says)} (`{row.rule.id}`)", *words(row.cells, matrix), notes]
 
 
 def markdown_note(note: Note, matrix: Matrix) -> str:
-    """``**3.0.0 to 3.2.2**, crash: why it does (`scenario`)``."""
+    """``**3.0.0 to 3.2.2**, crash: why it does (`scenario`); mended in 3.3.1``."""
     scenarios = ", ".join(f"`{scenario}`" for scenario in note.scenarios)
-    return f"**{span(note.backends, matrix.backends)}**, {note.does}: {escaped(note.reason)} ({scenarios})"
+    mended = f"; mended in {note.mended_in}" if note.mended_in else ""
+    tracked = f"; [tracked]({note.issue})" if note.issue else ""
+    where = span(note.backends, matrix.backends)
+    return f"**{where}**, {note.does}: {escaped(note.reason)} ({scenarios}){mended}{tracked}"
 
 
-def as_html(matrix: Matrix) -> str:
-    """A page by itself, readable without a network and without JavaScript."""
-    return templates().get_template("matrix.html.jinja").render(heading=HEADING, **shown(matrix))
+# --------------------------------------------------------------------------- HTML
+def as_html(matrix: Matrix, programs: Mapping[str, str] | None = None) -> str:
+    """A page by itself, readable without a network and without JavaScript, with `programs` by scenario."""
+    return templates().get_template("matrix.html.jinja").render(heading=HEADING, **shown(matrix, programs))
 
 
-def shown(matrix: Matrix) -> dict[str, Any]:
+def shown(matrix: Matrix, programs: Mapping[str, str] | None = None) -> dict[str, Any]:
     """What the part of a page that is a matrix is made of."""
     return {
-        "grave": GRAVE,
+        "grave": WORST,
         "introduction": INTRODUCTION.replace("`", ""),
         "matrix": matrix,
         "names": [title(backend) for backend in matrix.backends],
         "legend": legend(matrix),
         "holds": MEANING[Does.HOLDS],
         "usual": NO_FAILURE,
+        "held": HELD,
         "span": span,
+        "title": title,
+        "changed": changed,
+        "otherwise": lambda row: otherwise(row, matrix),
         "one_line": one_line,
+        "programs": programs or {},
     }
