@@ -45,7 +45,7 @@ def test_a_fault_ends_a_strict_build(tmp_path: Path) -> None:
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs/index.md").write_text('# A page\n\n```python nobody="knows this"\nx = 1\n```\n', encoding="utf-8")
     hook = ROOT / "docs/site/built.py"
-    config = f"site_name: small\nstrict: true\nhooks: [{hook}]\ntheme: material\nmarkdown_extensions: [pymdownx.superfences]\n"
+    config = f"site_name: small\nhooks: [{hook}]\ntheme: material\nmarkdown_extensions: [pymdownx.superfences]\n"
     (tmp_path / "mkdocs.yml").write_text(config, encoding="utf-8")
     done = build(tmp_path / "mkdocs.yml", tmp_path / "site")
     assert done.returncode != 0
