@@ -34,6 +34,8 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
     A block of code whose first line has more options than the site knows would be no block.
     """
+    if page.file.src_uri == "matrix.md":
+        page.meta["hide"] = ["toc"]  # its tables need the room
     markdown = re.sub(FOR_TESTS, r"\1", markdown, flags=re.M)
     for name, source in OUTSIDE.items():
         markdown = markdown.replace(f"]({source}", f"]({name}").replace(f"](../{source}", f"]({name}")
