@@ -76,7 +76,7 @@ class Reader:
         command.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{ROOT / "cli.py"}" "$@"\n')
         command.chmod(0o755)
         self.environment = {
-            "PATH": f"{command.parent}{os.pathsep}{os.environ['PATH']}", "COLUMNS": "100", "NO_COLOR": "1",
+            "PATH": f"{command.parent}{os.pathsep}{os.environ['PATH']}", "COLUMNS": "80", "NO_COLOR": "1",
             "XDG_CONFIG_HOME": str(folder / "config"), "XDG_STATE_HOME": str(folder / "state"),
             "PYTHONDONTWRITEBYTECODE": "1",
         }  # fmt: skip
