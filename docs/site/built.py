@@ -22,6 +22,7 @@ RAW = {
     "a table": r"^\s*\|.*\|\s*$|\|\s*:?-{3,}",
     "an admonition": r"^\s*(!!!|\?\?\?)",
     "a heading": r"^\s*#{1,6} ",
+    "a list": r"\n *([-*+]|\d+\.) ",
     "attributes": r"\{:? *[.#][\w-]+",
 }
 """What Markdown leaves in the text where it was not understood."""
@@ -71,6 +72,8 @@ class BuiltPage(HTMLParser):
             self.prose[-1] += data
         elif "article" in self.open and "pre" not in self.open and re.match(FENCE, data):
             self.prose[-1] += f"```{data}"
+        else:
+            self.prose[-1] += "·"  # something stands there
 
 
 def faults(pages: Mapping[str, str], files: set[str]) -> Iterator[str]:

@@ -146,7 +146,7 @@ def test_no_page_installs_a_release_before_there_is_one(page: str) -> None:
 @pytest.mark.parametrize("page", sorted({*PAGES, "docs/findings.md", "SECURITY.md", "CONTRIBUTING.md", "CHANGELOG.md"}))
 def test_what_a_page_links_to_is_there(page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
-    for target in re.findall(r"\]\(([^)#\s]+)(?:#[\w-]*)?\)", text):
+    for target in re.findall(r"\]\(([^)#\s]+)(?:#[\w-]*)?\)", text) + re.findall(r'src(?:set)?="([^"]+)"', text):
         if "://" not in target and not target.startswith("reference/"):  # pages that the site makes
             assert (ROOT / page).parent.joinpath(target).exists(), target
 
