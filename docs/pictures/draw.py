@@ -2,7 +2,7 @@
 
 - steps.svg: the error and the bar of the differences of tanh at every step, and the step that is taken
 - kink.svg: the slopes of relu and of tanh on both sides of 0, at every step
-- wrong.svg: the screen of a wrong backward
+- wrong.svg, wrong-narrow.svg: the screen of a wrong backward, on a wide terminal and as narrow as a phone
 """
 
 from __future__ import annotations
@@ -136,8 +136,8 @@ def kink() -> None:
     plot.write("kink.svg")
 
 
-def screen() -> None:
-    """What the command shows of README's own example."""
+def screen(name: str, columns: int) -> None:
+    """What the command shows of README's own example, on a terminal of so many columns."""
     from pages import blocks
     from rich.console import Console
     from rich.text import Text
@@ -157,15 +157,16 @@ def screen() -> None:
             "always",
         ]
         shown = subprocess.run(
-            command, cwd=folder, capture_output=True, text=True, check=False, env=os.environ | {"COLUMNS": "100"}
+            command, cwd=folder, capture_output=True, text=True, check=False, env=os.environ | {"COLUMNS": str(columns)}
         ).stdout
     panel = from_panel(shown.splitlines())
-    console = Console(record=True, width=100, file=open(os.devnull, "w"), color_system="truecolor", force_terminal=True)  # noqa: SIM115
-    console.print(Text.from_ansi("\n".join(panel)))
-    drawn = console.export_svg(title="gradcheck run own.grad.yaml --allow-code")
+    with open(os.devnull, "w", encoding="utf-8") as nowhere:
+        console = Console(record=True, width=columns, file=nowhere, color_system="truecolor", force_terminal=True)
+        console.print(Text.from_ansi("\n".join(panel)))
+        drawn = console.export_svg(title="gradcheck run own.grad.yaml --allow-code")
     drawn = re.sub(r"@font-face \{.*?\}\s*", "", drawn, flags=re.S)  # fonts are not fetched from elsewhere
     drawn = re.sub(r"terminal-\d+", "terminal", drawn)
-    (HERE / "wrong.svg").write_text("\n".join(line.rstrip() for line in drawn.splitlines()) + "\n", encoding="utf-8")
+    (HERE / name).write_text("\n".join(line.rstrip() for line in drawn.splitlines()) + "\n", encoding="utf-8")
 
 
 def from_panel(lines: Iterable[str]) -> list[str]:
@@ -177,4 +178,5 @@ def from_panel(lines: Iterable[str]) -> list[str]:
 if __name__ == "__main__":
     steps()
     kink()
-    screen()
+    screen("wrong.svg", 100)
+    screen("wrong-narrow.svg", 52)

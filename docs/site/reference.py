@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,13 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Links to files at the root of the repository, which are pages of the site; mkdocs calls this."""
+    """Links to files at the root of the repository, which are pages of the site, and fences; mkdocs calls this.
+
+    A block of code whose first line has more options than the site knows would be no block.
+    """
+    if page.file.src_uri == "matrix.md":
+        page.meta["hide"] = ["toc"]  # its tables need the room
+    markdown = re.sub(FOR_TESTS, r"\1", markdown, flags=re.M)
     for name, source in OUTSIDE.items():
         markdown = markdown.replace(f"]({source}", f"]({name}").replace(f"](../{source}", f"]({name}")
     return markdown.replace("](../", "](") if page.file.src_uri in OUTSIDE else markdown
@@ -154,16 +161,20 @@ def table(head: tuple[str, ...], rows: Any) -> Iterator[str]:
 
 def code(text: str) -> str:
     """Text as code, also in a table."""
-    return f"<code>{html.escape(text).replace('|', '&#124;')}</code>"
+    return f"<code>{as_it_is(html.escape(text), '|[*_`')}</code>"
 
 
 def escaped(text: str) -> str:
     """Text in which nothing is read as HTML or a reference; what stands between backticks stays."""
     parts = text.replace("``", "`").split("`")
     for index in range(0, len(parts), 2):
-        for mark in "<[*_":
-            parts[index] = parts[index].replace(mark, f"&#{ord(mark)};")
+        parts[index] = as_it_is(parts[index], "<[*_")
     return "`".join(parts)
+
+
+def as_it_is(text: str, marks: str) -> str:
+    """Text of which Markdown reads none of the marks."""
+    return "".join(f"&#{ord(one)};" if one in marks else one for one in text)
 
 
 def paragraphs(text: str) -> str:
@@ -177,3 +188,5 @@ PAGES: dict[str, Callable[[], Iterator[str]]] = {
 """Page → what makes it."""
 OUTSIDE = {"security.md": "SECURITY.md", "contributing.md": "CONTRIBUTING.md", "changelog.md": "CHANGELOG.md"}
 """Page → the file at the root of the repository that it is."""
+FOR_TESTS = r'^( *```.*) (?:replaces|skip)="[^"]*"'
+"""What `tests/docs/pages.py` alone reads of a block's first line, behind what the site reads."""

@@ -2,19 +2,26 @@
 
 What the first line of a block says decides what is done with it:
 
-- ``python``: executed, all blocks of a page in one namespace; with ``title="file"`` written to that file instead, and
-  with ``replaces="line"`` put in the place of that line of it
-- ``yaml``, ``toml``, ``json``: read; a scenario file is validated; with a title written as well
-- ``console``: the commands behind ``$`` are run, and print what the block shows, where ``…`` stands for anything
+- ``python``: executed, all blocks of a page in one namespace, and the tests that it defines called; with
+  ``title="file"`` written to that file instead, and with ``replaces="line"`` put in the place of that line of it
+- ``yaml``: run; keys of a scenario alone are those of one that is complete otherwise. With a title written as well, and
+  run by a command of the page, or else at its end
+- ``toml``, ``json``: read; with a title written as well
+- ``console``: the commands behind ``$`` are run, and print what the block shows on a terminal, where ``…`` stands for
+  anything
 - ``sh``: for another place (an installation, a cluster): the options of each gradcheck command are looked up
 - ``diff``: how something came about: the files that it names have what it adds or keeps, and no more what it takes away
 - none, or ``text``: quoted from elsewhere
+
+What cannot be done here has ``skip="why"`` behind these.
 """
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
+import runpy
 import shlex
 import subprocess
 import sys
@@ -22,10 +29,13 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest import mock
 
 import click
 import yaml
+from click.testing import CliRunner, Result
 
+import gradcheck
 from gradcheck.commands import main
 
 ROOT = Path(__file__).parents[2]
@@ -57,60 +67,83 @@ def blocks(page: str) -> Iterator[Block]:
 
 
 class Reader:
-    """Somebody who follows a page from top to bottom, in a folder of their own."""
+    """Somebody who follows a page from top to bottom, in a folder of their own, which is the current one."""
 
     def __init__(self, folder: Path, namespace: dict[str, Any]) -> None:
-        self.folder, self.namespace = folder, namespace
+        self.namespace = namespace
         command = folder / "bin" / "gradcheck"
         command.parent.mkdir()
         command.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{ROOT / "cli.py"}" "$@"\n')
         command.chmod(0o755)
-        self.environment = os.environ | {
-            "PATH": f"{command.parent}{os.pathsep}{os.environ['PATH']}", "COLUMNS": "100", "NO_COLOR": "1",
+        self.environment = {
+            "PATH": f"{command.parent}{os.pathsep}{os.environ['PATH']}", "COLUMNS": "80", "NO_COLOR": "1",
             "XDG_CONFIG_HOME": str(folder / "config"), "XDG_STATE_HOME": str(folder / "state"),
             "PYTHONDONTWRITEBYTECODE": "1",
         }  # fmt: skip
         self.place = folder / "project"
         self.place.mkdir()
+        self.not_run: list[str] = []
+        """Specs and tests that were written and that no command of the page has run."""
 
     def follow(self, block: Block) -> None:
         """Do what the block says."""
+        if "skip" in block.options:
+            return
         if title := block.options.get("title"):
-            self.write(self.place / title, block)
-        if block.language == "python" and not title:
+            self.write(self.place / title, block.text, block.options.get("replaces"))
+            if title.endswith(".grad.yaml") or Path(title).name.startswith("test_"):
+                self.not_run.append(title)
+        elif block.language == "python":
             code = compile("\n" * block.line + block.text, block.page, "exec", dont_inherit=True)
             exec(code, self.namespace)
-        elif block.language in ("yaml", "json"):
-            self.read(block)
-        elif block.language == "toml":
+            for name in re.findall(r"^def (test_\w+)", block.text, re.M):
+                self.namespace[name]()
+        elif block.language == "yaml":
+            self.not_run.append(self.spec(block))
+        elif block.language == "json":
+            yaml.safe_load(block.text)
+        if block.language == "toml":
             tomllib.loads(block.text)
         elif block.language == "console":
             screen = self.screen(block.text)
             assert alike(block.text, screen), screen
+            named = re.findall(r"^\$ .*gradcheck run ?(\S*)", block.text, re.M)
+            self.not_run = [file for file in self.not_run if not any(file.startswith(path) for path in named)]
         elif block.language == "sh":
             for command in re.findall(r"(?:^|&& )\S*gradcheck ([^\n#&]*)", block.text, re.M):
                 options_exist(shlex.split(command))
         elif block.language == "diff":
             still_there(block.text)
 
-    def write(self, file: Path, block: Block) -> None:
-        """A file that the page shows, or a line of it."""
-        text = block.text
-        if line := block.options.get("replaces"):
+    def finish(self) -> None:
+        """Run the specs and the tests that nothing has run: all of them pass."""
+        if specs := [file for file in self.not_run if file.endswith(".grad.yaml")]:
+            done = self.gradcheck(["run", "--allow-code", "--format", "rich", *specs])
+            assert done.exit_code == 0, done.output
+        with gradcheck.engine():  # as the plugin does; it has tests of its own
+            for file in {*self.not_run} - {*specs}:
+                for name, test in runpy.run_path(str(self.place / file)).items():
+                    if name.startswith("test_"):
+                        test(**dict.fromkeys(inspect.signature(test).parameters, gradcheck.assert_gradients))
+
+    def write(self, file: Path, text: str, replaces: str | None = None) -> None:
+        """A file that the page shows, or what it puts in the place of a line of it."""
+        if replaces is not None:
             before = file.read_text(encoding="utf-8")
-            assert before.count(line + "\n") == 1, f"{file} has no line {line!r}"
-            text = before.replace(line + "\n", block.text)
+            assert before.count(replaces + "\n") == 1, f"{file} has no line {replaces!r}"
+            text = before.replace(replaces + "\n", text)
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8")
 
-    def read(self, block: Block) -> None:
-        """YAML is read, and what is a spec file validated."""
+    def spec(self, block: Block) -> str:
+        """The name of a spec file of what a block shows of one."""
+        file = self.place / f"shown-{block.line}.grad.yaml"
         data = yaml.safe_load(block.text)
-        if isinstance(data, dict) and "schema" in data and "…" not in block.text:
-            file = self.folder / "shown.grad.yaml"
-            file.write_text(block.text, encoding="utf-8")
-            done = self.run(f"gradcheck validate {shlex.quote(str(file))}")
-            assert "all valid" in done or ": ok" in done, done
+        assert isinstance(data, dict), "no spec, and no keys of a scenario: it needs a skip"
+        if "schema" not in data:
+            data = {"schema": "gradcheck/v1", "scenarios": [SCENARIO | data]}
+        file.write_text(block.text if "schema" in block.text else yaml.safe_dump(data), encoding="utf-8")
+        return file.name
 
     def screen(self, text: str) -> str:
         """What the commands of a block print, each below its own line."""
@@ -118,13 +151,24 @@ class Reader:
         return "".join(f"$ {command}\n{self.run(command)}" for command in commands)
 
     def run(self, command: str) -> str:
-        """What a command prints; `gradcheck run` draws as on a terminal."""
-        drawn = re.sub(r"\bgradcheck run\b", "gradcheck run --format rich", command)
+        """What a command prints; results are drawn as on a terminal."""
+        drawn = re.sub(r"\bgradcheck (run|check)\b", r"gradcheck \1 --format rich", command)
+        if re.fullmatch(r"gradcheck [^&|;<>]*", drawn):
+            with mock.patch.object(sys, "argv", shlex.split(command)):  # what it says to run again
+                return self.gradcheck(shlex.split(drawn)[1:]).output
         done = subprocess.run(
-            ["bash", "-c", drawn], cwd=self.place, env=self.environment, text=True, check=False, timeout=60,
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            ["bash", "-c", drawn], cwd=self.place, env=os.environ | self.environment, text=True, check=False,
+            timeout=60, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )  # fmt: skip
         return done.stdout
+
+    def gradcheck(self, words: list[str]) -> Result:
+        """What the command does, in this process."""
+        return CliRunner().invoke(main, words, env=self.environment)
+
+
+SCENARIO = {"id": "shown", "layer": {"op": "tanh"}, "inputs": {"x": {"shape": [2]}}}
+"""What keys of a scenario are shown of."""
 
 
 def alike(shown: str, printed: str) -> bool:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from pages import LANGUAGES, PAGES, ROOT, Reader, alike, blocks
+from pages import LANGUAGES, PAGES, ROOT, Block, Reader, alike, blocks
 
 import pylayer.paddle as paddle
 
@@ -40,6 +42,22 @@ class RoundSTE(paddle.autograd.PyLayer):
         return dy
 
 
+OWN_TANH = """
+import paddle
+class OwnTanh(paddle.autograd.PyLayer):
+    @staticmethod
+    def forward(ctx, x):
+        y = paddle.tanh(x)
+        ctx.save_for_backward(y)
+        return y
+    @staticmethod
+    def backward(ctx, dy):
+        y, = ctx.saved_tensor()
+        return dy * (1 - y * y)
+"""
+"""A layer in a module of the reader's own, `mypkg.layers`."""
+
+
 def given(page: str) -> dict[str, Any]:
     """What the code of a page takes for granted."""
     names: dict[str, Any] = {"paddle": paddle, "np": np, "PyLayer": paddle.autograd.PyLayer}
@@ -51,6 +69,8 @@ def given(page: str) -> dict[str, Any]:
 @pytest.mark.parametrize("page", PAGES)
 def test_a_page_does_what_it_says(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     reader = Reader(tmp_path, given(page))
+    if page == "docs/pytest.md":
+        reader.write(reader.place / "mypkg/layers.py", OWN_TANH)
     monkeypatch.chdir(reader.place)
     monkeypatch.syspath_prepend(str(reader.place))
     programs = paddle.static.Program(), paddle.static.Program()  # other tests leave theirs in the process
@@ -62,8 +82,12 @@ def test_a_page_does_what_it_says(page: str, tmp_path: Path, monkeypatch: pytest
                     reader.follow(block)
                 except Exception as error:
                     raise AssertionError(f"{page}:{block.line}: {error}") from error
+            reader.finish()
     finally:
         paddle.disable_static()
+        for name, module in [*sys.modules.items()]:
+            if (getattr(module, "__file__", None) or "").startswith(str(reader.place)):
+                del sys.modules[name]  # of another page it is another module
 
 
 def test_a_screen_that_is_not_what_the_command_prints_is_noticed() -> None:
@@ -72,15 +96,57 @@ def test_a_screen_that_is_not_what_the_command_prints_is_noticed() -> None:
     assert not alike("$ x\nPASS\n", "$ x\nPASS\nmore\n")
 
 
+SKIPPED = {"docs/how-to.md": 1, "docs/running.md": 4}
+"""How many blocks of a page are not followed. Each says why in its first line, behind ``skip=``."""
+
+
+def test_what_is_not_followed_is_counted_and_says_why() -> None:
+    skipped = [block for page in PAGES for block in blocks(page) if "skip" in block.options]
+    assert Counter(block.page for block in skipped) == SKIPPED, [block[:3] for block in skipped]
+    assert all(" " in block.options["skip"] for block in skipped)
+    assert {block.language for block in skipped} == {"yaml"}
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "error"),
+    [
+        ("yaml", "expect: {gradient: zero}", "FAIL shown"),
+        ("yaml", "backends: {numpi: {}}", "unknown backend|numpi"),
+        ("yaml", "schema: gradcheck/v1", "scenarios"),
+        ("yaml", "- a list", "needs a skip"),
+        ("python", "def test_it():\n    assert not 1, 'called'\n", "called"),
+        ("console", "$ gradcheck validate nowhere\nok\n", "nowhere"),
+    ],
+)
+def test_a_block_that_does_not_hold_is_noticed(
+    language: str, text: str, error: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader = Reader(tmp_path, {})
+    monkeypatch.chdir(reader.place)
+    with pytest.raises(AssertionError, match=error):  # noqa: PT012 - at the block, or at the end of its page
+        reader.follow(Block("page", 1, language, {}, text))
+        reader.finish()
+
+
 def test_the_pages_are_there() -> None:
     assert (ROOT / "docs/tutorial.md").is_file()
     assert "docs/tutorial.md" in PAGES
 
 
+@pytest.mark.parametrize("page", PAGES)
+def test_no_page_installs_a_release_before_there_is_one(page: str) -> None:
+    """Once one is on the package index this test goes, and the pages say ``pip install gradcheck``."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    for block in blocks(page):  # a console shows what `init` wrote
+        if block.language != "console":
+            assert not re.search(r"^[^#]*pip install gradcheck\b", block.text, re.M), f"{page}:{block.line}"
+    assert not re.search(r'pip install "gradcheck\[', text)
+
+
 @pytest.mark.parametrize("page", sorted({*PAGES, "docs/findings.md", "SECURITY.md", "CONTRIBUTING.md", "CHANGELOG.md"}))
 def test_what_a_page_links_to_is_there(page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
-    for target in re.findall(r"\]\(([^)#\s]+)(?:#[\w-]*)?\)", text):
+    for target in re.findall(r"\]\(([^)#\s]+)(?:#[\w-]*)?\)", text) + re.findall(r'src(?:set)?="([^"]+)"', text):
         if "://" not in target and not target.startswith("reference/"):  # pages that the site makes
             assert (ROOT / page).parent.joinpath(target).exists(), target
 
