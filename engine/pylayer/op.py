@@ -114,7 +114,7 @@ def unary(
 ) -> Function:
     """An elementwise operation of one Tensor; the forward is the array module's function of that name unless given."""
     row = Op(name, forward or (lambda xp: getattr(xp, name)), ("x",), {"x": vjp} if vjp else {}, **flags)
-    return as_function(shortest(fast_unary, row, row.apply), row)
+    return as_function(fast_unary(row, row.apply) if fast.ON else lambda x, name=None: row.apply(x), row)
 
 
 def binary(
@@ -140,12 +140,8 @@ def binary(
         promote=promote,
         **flags,
     )
-    return as_function(shortest(fast_binary, row, row.apply if numbers else tensors_only(row)), row)
-
-
-def shortest(shorten: Callable[[Row, Function], Function], row: Row, general: Function) -> Function:
-    """The short way to a call of an operation, if it is to be taken. Functions of Paddle take a `name`, too."""
-    return shorten(row, general) if fast.ON else lambda *inputs, name=None: general(*inputs)
+    general = row.apply if numbers else tensors_only(row)
+    return as_function(fast_binary(row, general) if fast.ON else lambda x, y, name=None: general(x, y), row)
 
 
 def tensors_only(row: Row) -> Function:
