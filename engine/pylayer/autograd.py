@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from pylayer import fast
+from pylayer.fast.walk import walk as fast_walk
 from pylayer.grad_arguments import (
     check_distinct,
     check_switch,
@@ -17,11 +19,14 @@ from pylayer.grad_arguments import (
     wrong_shape,
 )
 from pylayer.grad_mode import grad_mode_set
-from pylayer.graph import Cotangent, Node, Target, nodes_between, walk
+from pylayer.graph import Cotangent, Node, Target, nodes_between
+from pylayer.graph import walk as plain_walk
 from pylayer.hooks import final_hooks
 from pylayer.tensor import Tensor
 from pylayer.vjp import recorded_ops
 from pylayer.watch import tell_left, watching
+
+walk = fast_walk if fast.ON else plain_walk
 
 
 def backward(

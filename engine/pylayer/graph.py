@@ -7,11 +7,11 @@ Creation order is a topological order: the walk pops the newest node from a heap
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from heapq import heappop, heappush, heapreplace
+from heapq import heappop, heappush
 from typing import Any, NamedTuple
 
 from pylayer.array import XP
-from pylayer.versions import changes, clock
+from pylayer.versions import clock
 
 Cotangent = Any
 """A raw array in an ordinary walk; a Tensor with ``create_graph``."""
@@ -119,69 +119,61 @@ def walk(
     Raises:
         RuntimeError: a node was released by an earlier walk, or something it saved was changed in place.
     """
-    captured: dict[Node, Cotangent] = dict.fromkeys(capture)
-    found = Gradients({}, captured, barred)
+    found = Gradients({}, dict.fromkeys(capture), barred)
     pending: dict[Target, Held] = {}
     heap: list[tuple[int, Node]] = []
-    at_once = not create_graph
 
-    newest: Any = None  # a node that need not go through the heap, nor what it holds through `pending`: in a chain none
-    newest_held: Any = None
-    arriving: Iterable[tuple[Any, Cotangent]] = roots
-    while True:
-        for target, cotangent in arriving:
-            held = newest_held if target is newest else pending.get(target)
-            if held is None:
-                if newest is None and isinstance(target, Node):
-                    newest, newest_held = target, [False, cotangent]
-                else:
-                    pending[target] = [False, cotangent]
-                    if isinstance(target, Node):
-                        heappush(heap, (target.age, target))
-            else:  # NumPy adds in place to a large array that nobody else holds: it sees that of a popped one
-                held.append(held.pop() + cotangent)
-                held[0] = True
-                if type(held[1]) is not type(cotangent):  # NumPy turns 0-d results into scalars
-                    held[1] = XP[type(cotangent)].asarray(held[1])
-        if newest is None:
-            if not heap:
-                found.leaves.update(pending)
-                return found
-            node = heappop(heap)[1]
-            held = pending.pop(node)
-        elif heap and heap[0][0] < newest.age:
-            pending[newest] = newest_held
-            node = heapreplace(heap, (newest.age, newest))[1]
-            held = pending.pop(node)
+    def wait(target: Target, held: Held) -> None:
+        pending[target] = held
+        if isinstance(target, Node):
+            heappush(heap, (target.age, target))
+
+    def arrive(target: Target, cotangent: Cotangent) -> None:
+        if target not in pending:
+            wait(target, [False, cotangent])
         else:
-            node, held = newest, newest_held
-        newest = newest_held = None
-        arriving = cotangent = ()
-        if node.hooks:
-            for hook in tuple(node.hooks.values()):
-                held[1] = hook(held[1])
-            at_once = at_once and bool(held[1].ndim)  # NumPy turns 0-d results into scalars
-        if captured and node in captured:
-            captured[node] = held[1]
+            pending[target][:] = [True, sum_of(pending[target][1], cotangent)]
+
+    for target, cotangent in roots:
+        arrive(target, cotangent)
+    while heap:
+        _, node = heappop(heap)
+        held = pending.pop(node)
+        for hook in tuple((node.hooks or {}).values()):
+            held[1] = hook(held[1])
+        if node in found.nodes:
+            found.nodes[node] = held[1]
         if enter is not None and node not in enter:
             continue
         if node.saved is None:
             raise node.already_released()
-        if node.pull and at_once and not changes:
-            arriving = node.pull(held, node, node.saved)
-        elif type(node) is Output:
-            parent: Any = node.parents[0]
-            if parent not in pending:
-                pending[parent] = [True, [None] * parent.outputs]
-                heappush(heap, (parent.age, parent))
-            cotangent = pending[parent][1][node.index]  # of another node that stands for the same, saved output
-            cotangent = held[1] if cotangent is None else cotangent + held[1]
-            pending[parent][1][node.index] = cotangent if create_graph else XP[type(held[1])].asarray(cotangent)
+        if type(node) is Output:
+            arrive_at_output(node, held[1], pending, wait)
             continue
-        else:
-            arriving = node.pullback(held, create_graph, found)
+        for target, cotangent in node.pullback(held, create_graph, found):
+            arrive(target, cotangent)
         if not retain_graph:
             node.saved = None
+    found.leaves.update(pending)
+    return found
+
+
+def arrive_at_output(
+    node: Output, cotangent: Cotangent, pending: dict[Target, Held], wait: Callable[[Target, Held], None]
+) -> None:
+    """Put the cotangent of one of several outputs among those of the others."""
+    parent: Any = node.parents[0]
+    if parent not in pending:
+        wait(parent, [True, [None] * parent.outputs])
+    cotangents = pending[parent][1]
+    before = cotangents[node.index]  # of another node that stands for the same, saved output
+    cotangents[node.index] = cotangent if before is None else sum_of(before, cotangent)
+
+
+def sum_of(first: Cotangent, second: Cotangent) -> Cotangent:
+    """Their sum: NumPy turns 0-d results into scalars."""
+    total = first + second
+    return total if type(total) is type(second) else XP[type(second)].asarray(total)
 
 
 def nodes_between(roots: Iterable[Node], targets: set[Any], barred: set[Any]) -> set[Node]:

@@ -21,13 +21,14 @@ from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
 
+from pylayer import fast
 from pylayer.array import XP
-from pylayer.fast_calls import fast_binary, fast_unary, tensors_only
+from pylayer.fast.calls import fast_binary, fast_unary
 from pylayer.grad_mode import grad_mode
 from pylayer.graph import Output
 from pylayer.op_node import ListedOutputs, OpNode, SeveralOutputs, parent_of
 from pylayer.promotion import as_floating, reconciled
-from pylayer.symbol import is_of_a_program, recording
+from pylayer.symbol import Symbol, is_of_a_program, recording
 from pylayer.tensor import Tensor
 from pylayer.vjp import Function, Row, Rule
 from pylayer.watch import taken, tell_computed, watching
@@ -113,7 +114,7 @@ def unary(
 ) -> Function:
     """An elementwise operation of one Tensor; the forward is the array module's function of that name unless given."""
     row = Op(name, forward or (lambda xp: getattr(xp, name)), ("x",), {"x": vjp} if vjp else {}, **flags)
-    return as_function(fast_unary(row, row.apply), row)
+    return as_function(fast_unary(row, row.apply) if fast.ON else lambda x, name=None: row.apply(x), row)
 
 
 def binary(
@@ -139,7 +140,23 @@ def binary(
         promote=promote,
         **flags,
     )
-    return as_function(fast_binary(row, row.apply if numbers else tensors_only(row)), row)
+    general = row.apply if numbers else tensors_only(row)
+    return as_function(fast_binary(row, general) if fast.ON else lambda x, y, name=None: general(x, y), row)
+
+
+def tensors_only(row: Row) -> Function:
+    """The general call of an operation of two, neither of which may be a number."""
+
+    def general(x: Any, y: Any) -> Any:
+        for position, value in enumerate((x, y)):
+            if not isinstance(value, (Tensor, Symbol)):
+                raise ValueError(  # key phrase: observed rule 77
+                    f"(InvalidArgument) {row.name}(): argument '{row.arguments[position]}' (position {position}) must "
+                    f"be Tensor, but got {type(value).__name__}. Convert it with paddle.to_tensor."
+                )
+        return row.apply(x, y)
+
+    return general
 
 
 def op(

@@ -160,8 +160,13 @@ class ListedOutputs(SeveralOutputs):
 
 
 def unbroadcast(F: Any, gradient: Cotangent, shape: tuple[int, ...]) -> Cotangent:
-    """Sum `gradient` over the axes along which an input of `shape` was broadcast."""
+    """Sum `gradient` over the axes along which an input of `shape` was broadcast.
+
+    One of fewer axes comes from a hook: it stands for all elements, as in NumPy.
+    """
     extra = gradient.ndim - len(shape)
+    if extra < 0:
+        return F.broadcast_to(gradient, shape)
     stretched = [k + extra for k, n in enumerate(shape) if n == 1 and gradient.shape[k + extra] != 1]
     if extra or stretched:
         gradient = F.sum(gradient, [*range(extra), *stretched], None, True)

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pylayer.paddle as paddle
-from pylayer.elementwise_node import ElementwiseNode, puller
+from pylayer.fast.node import ElementwiseNode, puller
 from pylayer.vjp import OPS
 
 VALUES, COPIES = 8, 8192

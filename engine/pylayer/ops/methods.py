@@ -34,10 +34,11 @@ import pylayer.ops.solving as solving
 import pylayer.ops.sorting as sorting
 import pylayer.ops.special as special
 import pylayer.ops.statistics as statistics
+from pylayer import fast
 from pylayer.array import XP
 from pylayer.autograd import backward_from
 from pylayer.dtype import bfloat16
-from pylayer.fast_calls import beside_number, fast_binary
+from pylayer.fast.calls import beside_number, fast_binary
 from pylayer.hooks import register_hook, retain_grads
 from pylayer.ops.creation import to_tensor
 from pylayer.ops.inplace import copy_, detach_, fill_, fills_with, in_place, in_place_anew, set_, set_value, zero_
@@ -229,7 +230,7 @@ def attach() -> None:
     for name, function in OPERATORS.items():
         row = function.op
         forward, reflected = forward_operator(row.apply), row.apply
-        if function is not linalg.matmul_:
+        if fast.ON and function is not linalg.matmul_:
             forward, reflected = fast_binary(row, beside_number(row, forward)), beside_number(row, reflected)
         setattr(Tensor, f"__{name}__", forward)
         setattr(Tensor, f"__r{name}__", reflected_operator(reflected))
@@ -237,11 +238,9 @@ def attach() -> None:
         setattr(Tensor, f"__{name}__", function)
         setattr(Tensor, f"__r{name}__", reflected_bitwise(function))
     for name, function in COMPARISONS.items():
-        setattr(
-            Tensor,
-            f"__{name}__",
-            fast_binary(function.op, beside_number(function.op, forward_operator(function.op.apply))),
-        )
+        row = function.op
+        compare = forward_operator(function.op.apply)
+        setattr(Tensor, f"__{name}__", fast_binary(row, beside_number(row, compare)) if fast.ON else compare)
     for family in FAMILIES:
         for name in family.METHODS:
             setattr(Tensor, name, getattr(family, name))

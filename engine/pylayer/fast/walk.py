@@ -1,0 +1,87 @@
+"""The walk over a graph, spelled out: with it a chain of a thousand multiplications
+takes a sixth of the time (forward and backward, of ten numbers)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from heapq import heappop, heappush, heapreplace
+from typing import Any
+
+from pylayer.array import XP
+from pylayer.graph import Cotangent, Gradients, Held, Node, Output, Target
+from pylayer.versions import changes
+
+
+def walk(
+    roots: Iterable[tuple[Target, Cotangent]],
+    *,
+    create_graph: bool = False,
+    retain_graph: bool = False,
+    enter: set[Node] | None = None,
+    capture: Iterable[Node] = (),
+    barred: Collection[Target] = (),
+) -> Gradients:
+    """What `pylayer.graph.walk` does; in a chain without the heap, and by the `pull` of nodes that have one."""
+    captured: dict[Node, Cotangent] = dict.fromkeys(capture)
+    found = Gradients({}, captured, barred)
+    pending: dict[Target, Held] = {}
+    heap: list[tuple[int, Node]] = []
+    at_once = not create_graph
+
+    newest: Any = None  # a node that need not go through the heap, nor what it holds through `pending`: in a chain none
+    newest_held: Any = None
+    arriving: Iterable[tuple[Any, Cotangent]] = roots
+    while True:
+        for target, cotangent in arriving:
+            held = newest_held if target is newest else pending.get(target)
+            if held is None:
+                if newest is None and isinstance(target, Node):
+                    newest, newest_held = target, [False, cotangent]
+                else:
+                    pending[target] = [False, cotangent]
+                    if isinstance(target, Node):
+                        heappush(heap, (target.age, target))
+            else:  # NumPy adds in place to a large array that nobody else holds: it sees that of a popped one
+                held.append(held.pop() + cotangent)
+                held[0] = True
+                if type(held[1]) is not type(cotangent):  # NumPy turns 0-d results into scalars
+                    held[1] = XP[type(cotangent)].asarray(held[1])
+        if newest is None:
+            if not heap:
+                found.leaves.update(pending)
+                return found
+            node = heappop(heap)[1]
+            held = pending.pop(node)
+        elif heap and heap[0][0] < newest.age:
+            pending[newest] = newest_held
+            node = heapreplace(heap, (newest.age, newest))[1]
+            held = pending.pop(node)
+        else:
+            node, held = newest, newest_held
+        newest = newest_held = None
+        arriving = cotangent = ()
+        if node.hooks:
+            for hook in tuple(node.hooks.values()):
+                held[1] = hook(held[1])
+            at_once = at_once and bool(held[1].ndim)  # NumPy turns 0-d results into scalars
+        if captured and node in captured:
+            captured[node] = held[1]
+        if enter is not None and node not in enter:
+            continue
+        if node.saved is None:
+            raise node.already_released()
+        if node.pull and at_once and not changes:
+            arriving = node.pull(held, node, node.saved)
+        elif type(node) is Output:
+            parent: Any = node.parents[0]
+            if parent not in pending:
+                pending[parent] = [True, [None] * parent.outputs]
+                heappush(heap, (parent.age, parent))
+            cotangent = pending[parent][1][node.index]  # of another node that stands for the same, saved output
+            cotangent = held[1] if cotangent is None else cotangent + held[1]
+            pending[parent][1][node.index] = cotangent if create_graph else XP[type(held[1])].asarray(cotangent)
+            continue
+        else:
+            arriving = node.pullback(held, create_graph, found)
+        if not retain_graph:
+            node.saved = None

@@ -1,0 +1,51 @@
+"""The fast ways give what the definition gives, and can be left out."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from programs import digest
+
+from pylayer import fast, graph
+
+COUNT = 400
+
+
+def plainly(*arguments: str) -> str:
+    """What a Python prints in which the fast ways are left out."""
+    environment = {**os.environ, "PYLAYER_PLAIN": "1"}
+    done = subprocess.run([sys.executable, *arguments], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.skipif(not fast.ON, reason="both would be plain")
+def test_random_programs_give_the_same_bit_by_bit() -> None:
+    with np.errstate(all="ignore"):
+        usual = digest(COUNT)
+    assert plainly(str(Path(__file__).with_name("programs.py")), str(COUNT)).split() == usual
+
+
+def test_the_environment_leaves_them_out() -> None:
+    made = (
+        "import pylayer.paddle as p; x = p.to_tensor([1.0], stop_gradient=False); print(type((x * x).grad_fn).__name__)"
+    )
+    assert plainly("-c", made).strip() == "OpNode"
+
+
+def test_the_definition_of_the_walk_is_short() -> None:
+    functions = (graph.walk, graph.arrive_at_output, graph.sum_of)
+    code = [inspect.getsource(one).replace(inspect.getdoc(one) or "", "") for one in functions]
+    assert sum(len([line for line in text.splitlines() if line.strip()]) for text in code) <= 70
+
+
+@pytest.mark.long
+def test_all_tests_of_the_engine_hold_without_them() -> None:
+    here = str(Path(__file__).parent)
+    plainly("-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", here, "--deselect", f"{here}/test_plain.py")
