@@ -12,6 +12,7 @@ from pathlib import Path
 
 from gradcheck.codes import is_cause
 from gradcheck.escape import escape, one_line, safe
+from gradcheck.report.groups import others_line
 from gradcheck.resources import bundled_specs
 from gradcheck.result import Diagnosis, GradientSummary, Result, Status, StepScan, WrongEntry, element
 from gradcheck.shown import shown_path
@@ -19,7 +20,6 @@ from gradcheck.shown import shown_path
 ENTRIES_SHOWN = 5
 ALL_ENTRIES = 1_000_000
 """Wrong entries that ``-v`` shows: more than a result lists."""
-WORST = "  ◀ worst"
 OUTPUT_LINES_SHOWN = 15
 LEAST_EXCERPT = 20
 """Columns that the line of an excerpt gets on the narrowest screen."""
@@ -28,12 +28,6 @@ LEAST_EXCERPT = 20
 def place(result: Result) -> str:
     """Where the scenario stands: ``file:line:col``."""
     return f"{shown_path(result.path)}:{result.line}:{result.column}"
-
-
-def cause_with_line(result: Result) -> Diagnosis | None:
-    """The first cause that names a line of a file, if one does."""
-    found = result.gradient.diagnosis if result.gradient is not None else ()
-    return next((one for one in found if re.fullmatch(r".+:[0-9]{1,9}", one.line)), None)
 
 
 def number(value: float) -> str:
@@ -89,11 +83,14 @@ def entry_table(gradient: GradientSummary, width: int | None = None, shown: int 
         rows.append((what, number(entry.analytic), numeric, f"{entry.relative_error:.1e}"))
     widths = [max(len(row[k]) for row in rows) for k in range(3)]
     lines = [f"  {a:<{widths[0]}}  {b:<{widths[1]}}  {c:<{widths[2]}}  {d}" for a, b, c, d in rows]
-    if width is None or len(lines[1] + WORST) <= width:
-        lines[1] += WORST
+    worst = f"{lines[1]}  ◀ worst: off by {entries[0].error:.2g}"
+    if width is None or len(worst) <= width:
+        lines[1] = worst
     elif max(map(len, lines)) > width:
         lines = [
-            part for a, b, c, d in rows[1:] for part in (f"  {a}", f"    analytic {b}", f"    numeric {c}, off by {d}")
+            part
+            for a, b, c, d in rows[1:]
+            for part in (f"  {a}", f"    analytic {b}", f"    numeric {c}, rel. error {d}")
         ]
     elements = {(entry.input, entry.index) for entry in entries}
     more = sum(wrong for wrong, _ in gradient.wrong_counts.values()) - len(elements)
@@ -158,7 +155,11 @@ def folded(line: str, width: int) -> list[str]:
 
 
 def failure_block(
-    result: Result, options: str = "", width: int | None = None, entries: int = ENTRIES_SHOWN
+    result: Result,
+    options: str = "",
+    width: int | None = None,
+    entries: int = ENTRIES_SHOWN,
+    others: Sequence[Result] = (),
 ) -> list[str]:
     """What there is to say about a result that is not as expected, line by line, and how to run it again.
 
@@ -166,6 +167,7 @@ def failure_block(
         options: those of this run that running it again needs too, such as ``--seed 3``.
         width: of the screen, if lines are to be cut for one.
         entries: how many wrong entries are shown.
+        others: further failures of the same cause, to be named in a last line.
     """
     gradient = result.gradient
     said = [result.message, *result.details]
@@ -179,7 +181,9 @@ def failure_block(
         lines.append("this is a bug in gradcheck, not in the scenario")
     shown = [part for line in lines if line for part in safe(line).split("\n")]
     shown.append(f"again: {escape(again(result, options))}")
-    return shown if width is None else [part for line in shown for part in folded(line, width) or [""]]
+    if width is not None:
+        shown = [part for line in shown for part in folded(line, width) or [""]]
+    return [*shown, *filter(None, [others_line(others, width)])]
 
 
 def again(result: Result, options: str) -> str:

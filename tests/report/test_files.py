@@ -141,7 +141,18 @@ def test_failures_of_one_cause_are_one_annotation() -> None:
     many = tuple(result(f"f{k}", Status.FAIL, "m", gradient=caused) for k in range(30))
     lines = written("github", Report(results=many)).splitlines()
     assert len(lines) == 1
-    assert "and 29 more with this cause" in lines[0]
+    assert "and 29 more with this cause: f1@numpy, f2@numpy, " in lines[0]
+
+
+@pytest.mark.parametrize("format", ["sarif", "markdown", "github"])
+def test_failures_of_one_cause_are_told_once_and_counted(format: str) -> None:
+    caused = next(one for one in RESULTS if one.name == "wrong@numpy").gradient
+    many = tuple(result(f"f{k}", Status.FAIL, f"message {k}", gradient=caused) for k in range(30))
+    text = written(format, Report(results=many))
+    assert text.count("likely: backward has the wrong sign") == 1
+    assert text.count("and 29 more with this cause: f1@numpy, f2@numpy, ") == 1
+    if format == "sarif":
+        assert [one["occurrenceCount"] for one in json.loads(text)["runs"][0]["results"]] == [30]
 
 
 def test_github_is_given_as_many_as_it_shows_and_the_worst_first() -> None:
