@@ -65,12 +65,12 @@ def test_there_is_a_part_of_the_bar_for_each_status_in_proportion_to_its_count()
 def test_failures_of_one_cause_have_one_heading_and_all_but_the_first_are_folded() -> None:
     alone = result("alone", Status.FAIL, "of its own")
     many, single = failures(alone, *of_one_cause(30)).findall("section")  # the largest group first
-    assert text(many.find("h3")) == "30 cases, one cause: backward has the wrong sign · layers/own.py:7"
+    assert text(many.find("h2")) == "30 cases, one cause: backward has the wrong sign · layers/own.py:7"
     first, *others = cases(many)
     assert others == cases(many.find("details"))
     assert text(many.find("details/summary")) == "29 more with this cause"
     assert first.find("details").get("open") is not None
-    assert single.find("h3") is None
+    assert single.find("h2") is None
     assert text(single).startswith("FAIL alone@numpy of its own")
 
 
