@@ -28,11 +28,12 @@ def by_cause(results: Iterable[Result]) -> list[list[Result]]:
     groups: dict[tuple[str, ...], list[Result]] = {}
     for one in results:
         if not one.status.green:
-            groups.setdefault(_key(one), []).append(one)
+            groups.setdefault(key_of(one), []).append(one)
     return list(groups.values())
 
 
-def _key(result: Result) -> tuple[str, ...]:
+def key_of(result: Result) -> tuple[str, ...]:
+    """What failures of one cause have in common, and no others."""
     if (cause := cause_with_line(result)) is not None:
         return cause.code, cause.line
     if result.status is Status.ERROR:

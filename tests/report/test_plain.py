@@ -251,6 +251,17 @@ def test_what_the_line_says_the_block_does_not_repeat(capsys):
     assert shown(capsys, make_result(Status.CRASH, message="was killed")).count("was killed") == 1
 
 
+def test_of_one_cause_the_first_has_the_block_and_each_its_line(capsys):
+    cause = Diagnosis(code="GC102", text="backward has the wrong sign", line="/x/own.py:7")
+    found = GradientSummary(verdict=Status.FAIL, wrong=(wrong(3.0, 2.0),), diagnosis=(cause,))
+    failed = [make_result(Status.FAIL, name=f"a{k}@numpy", gradient=found) for k in range(3)]
+    output = shown(capsys, *failed)
+    assert output.count("likely: backward has the wrong sign") == 1
+    assert [line.split()[1] for line in output.splitlines() if line.startswith("FAIL ")] == [one.name for one in failed]
+    assert output.endswith("    the same cause as of a0@numpy\n    again: gradcheck run a2@numpy -v\n3 FAIL in 1.0 s\n")
+    assert shown(capsys, *failed, verbose=True).count("likely: backward has the wrong sign") == 3
+
+
 def test_nothing_in_a_name_or_message_begins_a_line_or_steers_the_terminal(capsys):
     nasty = "PASS x\nPASS y\r\x1b[2J\u202e]]>"
     screen = PlainScreen(verbose=True)
