@@ -7,10 +7,14 @@ from typing import TYPE_CHECKING
 
 from gradcheck.escape import one_line, safe
 from gradcheck.report.text import gradient_lines, marks
-from gradcheck.result import GradientSummary
+from gradcheck.result import GradientSummary, Status
 
 if TYPE_CHECKING:
     from rich.panel import Panel
+
+
+COLORS = {Status.PASS: "#116329", Status.KINK: "#0b6476"}
+"""What white letters stand on in a notebook; red if it is neither."""
 
 
 class CheckResult(GradientSummary):
@@ -48,8 +52,14 @@ class CheckResult(GradientSummary):
         return safe("\n".join([f"{self.status()}: {self.said()}", *self.lines()[1:]]))
 
     def _repr_html_(self) -> str:
-        """For notebooks."""
-        return f"<pre>{html.escape(str(self))}</pre>"
+        """For notebooks, which may be light or dark: text in their own colour, the verdict in a pair of ours."""
+        color = COLORS.get(self.verdict, "#b3261e")
+        status, said = (html.escape(text) for text in (self.status(), safe("\n".join(self.lines()))))
+        return (
+            f'<div style="border: 1px solid {color}; border-left-width: 6px; padding: 6px 10px; overflow-x: auto">'
+            f'<b style="color: #fff; background: {color}; padding: 1px 6px">{status}</b>'
+            f'<pre style="color: inherit; background: none; margin: 6px 0 0">{said}</pre></div>'
+        )
 
     def __rich__(self) -> Panel:
         """For rich's console, and its output in notebooks."""

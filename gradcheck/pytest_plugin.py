@@ -131,14 +131,15 @@ class CaseItem(pytest.Item):
             raise ScenarioFailed(result)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> str | TerminalRepr:
-        """The panel that the command shows."""
+        """The panel that the command shows. Its first line goes into pytest's summary, behind the test's name."""
         if isinstance(excinfo.value, ScenarioFailed):
             from gradcheck.report.text import failure_block, place
+            from gradcheck.result import Status
 
             result = excinfo.value.result
-            return "\n".join(
-                [f"{result.status} {result.name} · {place(result)}", *failure_block(result, "--allow-code")]
-            )
+            first, *others = failure_block(result, "--allow-code")
+            first = first if result.status is Status.FAIL else f"{result.status}: {first}"
+            return "\n".join([first, *others, f"scenario: {place(result)}"])
         return super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[PathLike[str] | str, int | None, str]:

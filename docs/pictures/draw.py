@@ -3,6 +3,7 @@
 - steps.svg: the error and the bar of the differences of tanh at every step, and the step that is taken
 - kink.svg: the slopes of relu and of tanh on both sides of 0, at every step
 - wrong.svg, wrong-narrow.svg: the screen of a wrong backward, on a wide terminal and as narrow as a phone
+- page.png: the page of a run in which it fails at several points; where Chromium is installed
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import math
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -136,29 +138,42 @@ def kink() -> None:
     plot.write("kink.svg")
 
 
+def run(folder: Path, more: str, *arguments: str, columns: int = 100) -> str:
+    """What the command prints of README's own example, with `more` keys of the scenario, in a folder of its own."""
+    from pages import blocks
+
+    example = next(block for block in blocks("README.md") if block.options.get("title") == "own.grad.yaml")
+    (folder / "own.grad.yaml").write_text(example.text + more, encoding="utf-8")
+    command = [sys.executable, str(ROOT / "cli.py"), "run", "own.grad.yaml", "--allow-code", *arguments]
+    environment = os.environ | {"COLUMNS": str(columns)}
+    return subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, check=False, env=environment
+    ).stdout  # fmt: skip
+
+
+def page() -> None:
+    """The page of that example in two precisions, beside scenarios that pass."""
+    from playwright.sync_api import sync_playwright
+
+    more = "    matrix: {dtype: [float32, float64]}\n    tags: [example]\n"
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as started:
+        (Path(folder) / "specs").mkdir()
+        for name in ("apply", "backward-rules", "context"):
+            shutil.copy(ROOT / "specs" / f"{name}.grad.yaml", Path(folder) / "specs")
+        run(Path(folder), more, "specs", "--report", "html:page.html")
+        browser = started.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        shown = browser.new_page(viewport={"width": 1024, "height": 860}, color_scheme="light")
+        shown.goto((Path(folder) / "page.html").as_uri())
+        shown.screenshot(path=HERE / "page.png")
+
+
 def screen(name: str, columns: int) -> None:
     """What the command shows of README's own example, on a terminal of so many columns."""
-    from pages import blocks
     from rich.console import Console
     from rich.text import Text
 
-    example = next(block for block in blocks("README.md") if block.options.get("title") == "own.grad.yaml")
     with tempfile.TemporaryDirectory() as folder:
-        (Path(folder) / "own.grad.yaml").write_text(example.text, encoding="utf-8")
-        command = [
-            sys.executable,
-            str(ROOT / "cli.py"),
-            "run",
-            "own.grad.yaml",
-            "--allow-code",
-            "--format",
-            "rich",
-            "--color",
-            "always",
-        ]
-        shown = subprocess.run(
-            command, cwd=folder, capture_output=True, text=True, check=False, env=os.environ | {"COLUMNS": str(columns)}
-        ).stdout
+        shown = run(Path(folder), "", "--format", "rich", "--color", "always", columns=columns)
     panel = from_panel(shown.splitlines())
     with open(os.devnull, "w", encoding="utf-8") as nowhere:
         console = Console(record=True, width=columns, file=nowhere, color_system="truecolor", force_terminal=True)
@@ -180,3 +195,5 @@ if __name__ == "__main__":
     kink()
     screen("wrong.svg", 100)
     screen("wrong-narrow.svg", 52)
+    if shutil.which("chromium"):
+        page()

@@ -1,4 +1,4 @@
-"""The report for a terminal: progress while it runs, then a table, a panel per failure, and the summary.
+"""The report for a terminal: progress while it runs, then a table, a panel per cause of failures, and the summary.
 
 All text from specs and layers goes into ``rich.text.Text``, which reads no markup, after `report.text` has escaped it.
 """
@@ -26,6 +26,7 @@ from rich.table import Column
 from rich.text import Text
 
 from gradcheck.escape import one_line
+from gradcheck.report.groups import by_cause
 from gradcheck.report.table import style, table, wrapped
 from gradcheck.report.text import ALL_ENTRIES, ENTRIES_SHOWN, failure_block, marks, place, summary
 from gradcheck.result import Result, Status
@@ -104,25 +105,27 @@ class RichScreen:
         """Nothing: results are shown together, at the end."""
 
     def finish(self, results: Sequence[Result], seconds: float, not_run: int) -> None:
-        """Print the table, a panel per failure, and the summary line."""
+        """Print the table, a panel per cause or, if verbose, per failure, and the summary line."""
         if not self.quiet and results:
             for line in table(results, self.console.width, verbose=self.verbose):
                 self.console.print(line, overflow="fold")
-        for result in results:
-            if not result.status.green:
+        for first, *others in by_cause(results):
+            for result in (first, *others) if self.verbose else (first,):
+                alike = () if self.verbose else others
                 entries = ALL_ENTRIES if self.verbose else ENTRIES_SHOWN
-                self.console.print(panel(result, self.again_options, self.console.width - PANEL_FRAME, entries))
+                width = self.console.width - PANEL_FRAME
+                self.console.print(panel(result, self.again_options, width, entries, alike))
         good = all(result.status.green for result in results) and not not_run
         said = Text(summary(results, seconds, not_run), "bold green" if good else "bold red")
         for part in wrapped(said, self.console.width):
             self.console.print(part)
 
 
-def panel(result: Result, again_options: str, width: int, entries: int = ENTRIES_SHOWN) -> Panel:
-    """What is wrong with one result, and how to run it again, in lines of at most `width`."""
+def panel(result: Result, again_options: str, width: int, entries: int, others: Sequence[Result]) -> Panel:
+    """What is wrong with one result, how to run it again, and `others` like it, in lines of at most `width`."""
     status = " ".join([str(result.status), *marks(result.gradient)])
     which = f"{one_line(result.name)} · {place(result)}"
-    lines = [Text(line) for line in failure_block(result, again_options, width, entries)]
+    lines = [Text(line) for line in failure_block(result, again_options, width, entries, others)]
     title = Text.assemble((status, style(result.status)), f" {which}")
     if title.cell_len > width:  # a title is cut where it is too long
         title, lines = Text(status, style(result.status)), [Text(which, overflow="fold"), *lines]

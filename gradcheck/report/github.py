@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from gradcheck.escape import escape, safe, without_commands
+from gradcheck.report.groups import by_cause, cause_with_line
 from gradcheck.report.record import Report
-from gradcheck.report.text import cause_with_line, failure_block, place
+from gradcheck.report.text import failure_block, place
 from gradcheck.result import Result
 from gradcheck.shown import shown_path
 
@@ -15,15 +18,11 @@ SHOWN = 10
 def as_github(report: Report) -> str:
     """A workflow command for each failure, the largest error first; what is beyond `SHOWN` is counted in a notice.
 
-    Failures of one cause, on one line of a layer, are one annotation with a count.
+    Failures of one cause are one annotation, which names them.
     """
     failures = sorted((one for one in report.results if not one.status.green), key=lambda one: -error_of(one))
-    groups: dict[tuple[str, str], list[Result]] = {}
-    for one in failures:
-        cause = cause_with_line(one)
-        groups.setdefault((one.name, "") if cause is None else (cause.code, cause.line), []).append(one)
-    shown = list(groups.values())[:SHOWN]
-    lines = [annotation(group[0], report.again, len(group) - 1) for group in shown]
+    shown = by_cause(failures)[:SHOWN]
+    lines = [annotation(first, report.again, others) for first, *others in shown]
     if left := len(failures) - sum(map(len, shown)):
         lines.append(f"::notice title=gradcheck::and {left} more, in the log and in the summary")
     return "".join(f"{line}\n" for line in lines)
@@ -34,15 +33,10 @@ def error_of(result: Result) -> float:
     return result.gradient.worst_error if result.gradient is not None else float("inf")
 
 
-def annotation(result: Result, again: str, alike: int = 0) -> str:
-    """One workflow command, at the line of the layer that is to blame if it is known, else of the scenario.
-
-    Args:
-        alike: how many other failures have the same cause.
-    """
-    lines = failure_block(result, again)
-    if alike:
-        lines = [*lines, f"and {alike} more with this cause"]
+def annotation(result: Result, again: str, others: Sequence[Result]) -> str:
+    """One workflow command, at the line of the layer that is to blame if it is known, else of the scenario; it names
+    `others` of the same cause."""
+    lines = failure_block(result, again, others=others)
     cause = cause_with_line(result)
     if cause is None:
         path, line, column = shown_path(result.path), result.line, result.column

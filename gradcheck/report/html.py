@@ -2,56 +2,63 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Iterator
 from itertools import groupby
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
-from gradcheck.escape import one_line
+from gradcheck.case.case import Case
+from gradcheck.escape import one_line, safe
 from gradcheck.matrix import matrix_of
+from gradcheck.report.groups import by_cause, cause_with_line
+from gradcheck.report.heat_map import CELL, heat_maps
 from gradcheck.report.matrix import shown as matrix_shown
 from gradcheck.report.page import templates
 from gradcheck.report.plot import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, plot
 from gradcheck.report.record import Report
-from gradcheck.report.text import counts_of, failure_block, marks, number, place, summary, worst_first
-from gradcheck.result import Result, WrongEntry, element
+from gradcheck.report.text import (
+    ENTRIES_SHOWN,
+    again,
+    counts_of,
+    explaining,
+    further_lines,
+    marks,
+    number,
+    place,
+    shown_line,
+    summary,
+    told_causes,
+    window,
+    worst_first,
+)
+from gradcheck.result import Diagnosis, Result, element
 from gradcheck.rules import catalogue
 from gradcheck.shown import shown_path
 
-MOST_CELLS = 40
-"""Rows and columns of a heat map: more are too small to see."""
-CELL = 14
-"""Pixels of a cell."""
+SOURCE_SHOWN = 400
+"""Characters of a line of source: longer ones are cut around what is marked."""
 
 
-class Cell(NamedTuple):
-    """An entry in a heat map, at its column and row from 0."""
+class Cause(NamedTuple):
+    """A cause as the page shows it: the line of the forward with the operation marked in it."""
 
-    x: int
-    y: int
-    shade: float
-    """How dark: 0.15 where the error is just above its bar, 1 where it is a billion times that, or no number."""
-    title: str
-
-
-class HeatMap(NamedTuple):
-    """The wrong entries of the Jacobian of one output with respect to one input."""
-
-    input: str
-    output: str
-    columns: list[str]
-    rows: list[str]
-    cells: list[Cell]
+    label: str
+    text: str
+    where: str
+    source: tuple[str, str, str]
+    """The line before, within and after what is marked."""
+    detail: str
 
 
 def as_html(report: Report) -> str:
     """The page. The template escapes all that it is given."""
     environment = templates()
+    environment.filters["one_line"] = one_line
     environment.globals.update(
-        shown_path=shown_path,
         place=place,
-        one_line=one_line,
         number=number,
         element=element,
+        shown_path=shown_path,
         cell=CELL,
         width=WIDTH,
         height=HEIGHT,
@@ -59,17 +66,27 @@ def as_html(report: Report) -> str:
         right=WIDTH - RIGHT,
         top=TOP,
         bottom=HEIGHT - BOTTOM,
+        entries_shown=ENTRIES_SHOWN,
     )
-    files = [
-        (path, counts_of(members), [shown(one, report.again) for one in members])
-        for path, members in ((path, list(group)) for path, group in groupby(report.results, key=lambda one: one.path))
+    cases = {case.name: case for case in report.cases}
+    cards = {one.name: card(one, report.again, cases.get(one.cases[0])) for one in report.results}
+    groups = sorted(by_cause(report.results), key=len, reverse=True)
+    green = [
+        (path, counts_of(members), [cards[one.name] for one in members])
+        for path, group in groupby(report.results, key=lambda one: one.path)
+        if (members := [one for one in group if one.status.green])
     ]
     return environment.get_template("page.html.jinja").render(
         report=report,
         summary=summary(report.results, report.seconds, report.not_run),
-        files=files,
-        statuses=list(counts_of(report.results)),
-        backends=sorted({one.backend for one in report.results}),
+        counts=counts_of(report.results),
+        groups=[([cards[one.name] for one in group], heading(group[0])) for group in groups],
+        files=green,
+        choices={
+            "backend": sorted({one.backend for one in report.results}),
+            "tag": sorted({tag for one in cards.values() for tag in one["tags"]}),
+            "file": sorted({shown_path(one.path) for one in report.results}),
+        },
         **{"matrix": None, **matrix_part(report)},
     )
 
@@ -82,51 +99,50 @@ def matrix_part(report: Report) -> dict[str, Any]:
     return matrix_shown(matrix) if matrix.rows else {}
 
 
-def shown(result: Result, again: str) -> dict[str, Any]:
-    """A result as the template reads it."""
-    red = not result.status.green
-    gradient = result.gradient
-    wrong = worst_first(gradient.wrong) if red and gradient is not None else []
-    return {
+def heading(result: Result) -> tuple[str, str]:
+    """What a group of failures has in common: the cause in words, and its ``file:line`` if it has one."""
+    cause = cause_with_line(result)
+    return (one_line(result.message), "") if cause is None else (one_line(cause.text), shown_line(cause))
+
+
+def card(result: Result, options: str, case: Case | None) -> dict[str, Any]:
+    """A result as the template reads it; of what is as expected no more than it shows."""
+    scenario = None if case is None else case.scenario
+    found: dict[str, Any] = {
         "result": result,
-        "red": red,
-        "marks": " ".join(marks(gradient)),
-        "panel": "\n".join(failure_block(result, again)) if red else "",
-        "maps": heat_maps(wrong) if red else [],
-        "plot": plot(gradient.scan) if red and gradient is not None and gradient.scan is not None else None,
+        "anchor": quote(result.name, safe="@/=,:+~"),
+        "name": one_line(result.name),
+        "message": one_line(result.message),
+        "marks": " ".join(marks(result.gradient)),
+        "title": one_line(scenario.title or "") if scenario is not None else "",
+        "tags": scenario.tags if scenario is not None else (),
+        "source": scenario.source if scenario is not None else None,
+    }
+    if result.status.green:
+        return found
+    gradient, said = result.gradient, [result.message, *result.details]
+    wrong = worst_first(gradient.wrong) if gradient is not None else []
+    return found | {
+        "where": heading(result)[1],
+        "causes": list(causes(result, said)),
+        "further": safe("\n".join([*result.details, *further_lines(result, said)])),
         "wrong": wrong,
+        "maps": heat_maps(gradient) if gradient is not None else [],
+        "plot": plot(gradient.scan) if gradient is not None and gradient.scan is not None else None,
+        "commands": [one_line(again(result, options)), *(explaining(gradient) if gradient is not None else [])],
     }
 
 
-def heat_maps(wrong: list[WrongEntry]) -> list[HeatMap]:
-    """A map for each input and output that have wrong entries, of those that are listed."""
-    by_pair: dict[tuple[str, str], list[WrongEntry]] = {}
-    for entry in wrong:
-        by_pair.setdefault((entry.input, entry.output), []).append(entry)
-    return [heat_map(*pair, entries) for pair, entries in by_pair.items() if len(entries) > 1]
+def causes(result: Result, said: list[str]) -> Iterator[Cause]:
+    """What a failure is put down to."""
+    for label, found in told_causes(result.gradient, said) if result.gradient is not None else ():
+        if label or found.line:
+            where = shown_line(found) if found.line else ""
+            yield Cause(label, one_line(found.text), where, marked(found), one_line(found.detail))
 
 
-def heat_map(input: str, output: str, entries: list[WrongEntry]) -> HeatMap:
-    """The wrong entries of one output with respect to one input, at the rows and columns that have any."""
-    columns = sorted({entry.index for entry in entries})[:MOST_CELLS]
-    rows = sorted({entry.output_index for entry in entries})[:MOST_CELLS]
-    cells = [
-        Cell(columns.index(entry.index), rows.index(entry.output_index), shade(entry), title(entry))
-        for entry in entries
-        if entry.index in columns and entry.output_index in rows
-    ]
-    names = [element(input, index) for index in columns], [element(output, index) for index in rows]
-    return HeatMap(input, output, *names, cells)
-
-
-def shade(entry: WrongEntry) -> float:
-    """How dark an entry is: by the decades that its error lies above its bar."""
-    if not 0 < entry.bar < math.inf or not 0 < entry.error < math.inf:
-        return 1.0
-    return min(1.0, 0.15 + 0.85 * max(0.0, math.log10(entry.error) - math.log10(entry.bar)) / 9)
-
-
-def title(entry: WrongEntry) -> str:
-    """What an entry says when it is pointed at."""
-    what = f"d {element(entry.output, entry.output_index)} / d {element(entry.input, entry.index)}"
-    return f"{what}: analytic {number(entry.analytic)}, numeric {number(entry.numeric)} ± {entry.bar:.0e}"
+def marked(found: Diagnosis) -> tuple[str, str, str]:
+    """The line of a cause before, within and after the operation."""
+    source, start, end = window(found, SOURCE_SHOWN)
+    before, within, after = (safe(part) for part in (source[:start], source[start:end], source[end:]))
+    return before, within, after

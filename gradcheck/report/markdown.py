@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from itertools import groupby
 
 from gradcheck.escape import one_line
+from gradcheck.report.groups import by_cause
 from gradcheck.report.record import Report
 from gradcheck.report.text import counts_of, failure_block, marks, summary
 from gradcheck.result import Result
@@ -15,10 +17,9 @@ _SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+\-.!|~&$:@])")
 
 
 def as_markdown(report: Report) -> str:
-    """The summary, a table of counts by file, and each failure as it is on the screen."""
+    """The summary, a table of counts by file, and each cause of failures as it is on the screen."""
     parts = [f"## gradcheck: {summary(report.results, report.seconds, report.not_run)}", table(report)]
-    failures = [one for one in report.results if not one.status.green]
-    parts += [block(one, report.again) for one in failures]
+    parts += [block(first, report.again, others) for first, *others in by_cause(report.results)]
     known = [one for one in report.results if one.status.green and one.message]
     if known:
         lines = [f"- {one.status} {text(one.name)}: {text(one.message)}" for one in known]
@@ -38,9 +39,9 @@ def table(report: Report) -> str:
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
-def block(result: Result, again: str) -> str:
-    """A failure: its place, and what the screen says, which nothing in it can break out of."""
-    said = "\n".join(failure_block(result, again))
+def block(result: Result, again: str, others: Sequence[Result]) -> str:
+    """A failure: its place, and what the screen says, which nothing in it can break out of; and `others` like it."""
+    said = "\n".join(failure_block(result, again, others=others))
     fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", said)), default=0))
     title = " ".join([str(result.status), text(result.name), *map(text, marks(result.gradient))])
     where = text(f"{shown_path(result.path)}:{result.line}:{result.column}")

@@ -226,7 +226,7 @@ def index(matrix: Matrix) -> Iterator[str]:
         yield "## Index by page and section"
     for document, members in groupby(rows, key=lambda row: row.document):
         lines = [
-            [escaped(row.rule.section), f"“{escaped(row.rule.quote)}”", links([row]), otherwise(row, matrix) or "✓"]
+            [escaped(row.rule.section), f"“{escaped(row.rule.quote)}”", links([row]), otherwise(row, matrix) or str(Does.HOLDS)]
             for row in members
         ]
         yield f"### [{escaped(document.document)}]({document.url})"

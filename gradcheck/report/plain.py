@@ -10,6 +10,7 @@ from contextlib import contextmanager
 import click
 
 from gradcheck.escape import one_line, safe
+from gradcheck.report.groups import key_of
 from gradcheck.report.text import ALL_ENTRIES, ENTRIES_SHOWN, failure_block, marks, place, summary, worst_first
 from gradcheck.result import Result, Status, element
 from gradcheck.shown import count
@@ -45,6 +46,8 @@ class PlainScreen:
     ) -> None:
         self.verbose, self.quiet, self.color, self.again_options = verbose, quiet, color, again_options
         self.done = 0
+        self.told: dict[tuple[str, ...], str] = {}
+        """The causes that had a block, and the name of the first case of each."""
 
     @contextmanager
     def running(
@@ -76,7 +79,7 @@ class PlainScreen:
         self.done += 1
 
     def show(self, result: Result) -> None:
-        """Print the line of a result, and its block where it is not as expected."""
+        """Print the line of a result, and its block where it is not as expected, all of it for the first of a cause."""
         if self.quiet and result.status.green:
             return
         line = result_line(result)
@@ -90,7 +93,11 @@ class PlainScreen:
         if not result.status.green:
             said = one_line(result.message) if result.message and one_line(result.message) in line else ""
             entries = ALL_ENTRIES if self.verbose else ENTRIES_SHOWN
-            for part in failure_block(result, self.again_options, entries=entries):
+            block = failure_block(result, self.again_options, entries=entries)
+            first = self.told.setdefault(key_of(result), result.name)
+            if first != result.name and not self.verbose:
+                block = [f"the same cause as of {one_line(first)}", block[-1]]
+            for part in block:
                 if part != said:
                     click.echo(f"    {part}")
         elif self.verbose:

@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 from gradcheck.codes import CODES
 from gradcheck.escape import safe
+from gradcheck.report.groups import by_cause
 from gradcheck.report.record import Report
 from gradcheck.report.text import failure_block
 from gradcheck.result import Diagnosis, Result
@@ -21,16 +22,16 @@ NO_CODE = "gradcheck"
 
 
 def as_sarif(report: Report) -> str:
-    """A result for each failure, with the code of its cause as the rule, at the line of the layer that the cause names;
-    the scenario's is a related place. Without such a line it is at the scenario's."""
-    failures = [one for one in report.results if not one.status.green]
-    used = sorted({rule_of(one) for one in failures})
+    """A result for each cause of failures, with the code of the cause as the rule, at the line of the layer that it
+    names; the scenario's is a related place. Without such a line it is at the scenario's."""
+    groups = by_cause(report.results)
+    used = sorted({rule_of(first) for first, *_ in groups})
     driver = {"name": "gradcheck", "version": report.gradcheck, "rules": [rule(code) for code in used]}
     run = {
         "tool": {"driver": driver},
         "columnKind": "unicodeCodePoints",
         "invocations": [{"executionSuccessful": not report.not_run, "arguments": [*map(safe, report.command)]}],
-        "results": [result(one, used, report.again) for one in failures],
+        "results": [result(group, used, report.again) for group in groups],
     }
     return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=1) + "\n"
 
@@ -54,8 +55,9 @@ def rule(code: str) -> dict[str, Any]:
     }
 
 
-def result(found: Result, rules: list[str], again: str) -> dict[str, Any]:
-    """A failure."""
+def result(group: list[Result], rules: list[str], again: str) -> dict[str, Any]:
+    """A failure, and how many have its cause."""
+    found, *others = group
     causes = found.gradient.diagnosis if found.gradient is not None else ()
     lines = [place for cause in causes if (place := line_of(cause))]
     scenario = {**location(found.path, found.line, found.column), "message": {"text": "the scenario"}}
@@ -65,8 +67,9 @@ def result(found: Result, rules: list[str], again: str) -> dict[str, Any]:
         "ruleIndex": rules.index(rule_of(found)),
         "level": "error",
         "kind": "fail",
-        "message": {"text": "\n".join(failure_block(found, again))},
+        "message": {"text": "\n".join(failure_block(found, again, others=others))},
         "locations": [{key: value for key, value in main.items() if key != "message"}],
+        "occurrenceCount": len(group),
         "partialFingerprints": {"case/v1": safe(found.name)},
         **({"relatedLocations": related} if related else {}),
     }

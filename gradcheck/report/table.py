@@ -18,8 +18,8 @@ from gradcheck.report.text import counts_of, marks
 from gradcheck.result import Result, Status
 from gradcheck.shown import shown_path
 
-MOST_SAID = 80
-"""Characters of a failure's message that its row has."""
+MOST_SAID = 2
+"""Lines of a failure's message below its row; the panel has it whole."""
 GAP = 2
 """Columns between columns."""
 NARROW = 80
@@ -37,6 +37,8 @@ class Row(NamedTuple):
     seconds: str
     note: str = ""
     """Why it is no PASS."""
+    most: int | None = None
+    """Lines that the note may take; None for all that it needs."""
     file: bool = False
     """Whether the row is that of a spec file, which has counts in the place of a status."""
 
@@ -86,11 +88,17 @@ def rows_of(results: Sequence[Result], verbose: bool) -> Iterator[Row]:
 
 def row(result: Result) -> Row:
     """One result; its message whole where no panel follows."""
-    said = one_line(result.message)
-    said = said if result.status.green or len(said) <= MOST_SAID else f"{said[:MOST_SAID]}…"
+    most = None if result.status.green else MOST_SAID
     ratio = result.gradient.worst_error if result.gradient is not None else None
     status = Text(" ".join([str(result.status), *marks(result.gradient)]), style(result.status))
-    return Row(Text(f"  {one_line(result.name)}"), status, error_ratio(ratio), f"{result.seconds:.2f}", said)
+    return Row(
+        Text(f"  {one_line(result.name)}"),
+        status,
+        error_ratio(ratio),
+        f"{result.seconds:.2f}",
+        one_line(result.message),
+        most,
+    )
 
 
 def laid_out(row: Row, widths: tuple[int, int, int, int], width: int, style: str) -> Iterator[Text]:
@@ -111,7 +119,9 @@ def laid_out(row: Row, widths: tuple[int, int, int, int], width: int, style: str
     if not beside:
         yield from wrapped(row.status, width, indent=" " * GAP)
     indent = " " * min(4, width // 4)
-    for part in textwrap.wrap(row.note, width, initial_indent=indent, subsequent_indent=indent):
+    for part in textwrap.wrap(
+        row.note, width, initial_indent=indent, subsequent_indent=indent, max_lines=row.most, placeholder=" …"
+    ):
         yield Text(part, "dim")
 
 

@@ -7,11 +7,12 @@ import re
 import shlex
 import textwrap
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from gradcheck.codes import is_cause
 from gradcheck.escape import escape, one_line, safe
+from gradcheck.report.groups import others_line
 from gradcheck.resources import bundled_specs
 from gradcheck.result import Diagnosis, GradientSummary, Result, Status, StepScan, WrongEntry, element
 from gradcheck.shown import shown_path
@@ -19,7 +20,6 @@ from gradcheck.shown import shown_path
 ENTRIES_SHOWN = 5
 ALL_ENTRIES = 1_000_000
 """Wrong entries that ``-v`` shows: more than a result lists."""
-WORST = "  ◀ worst"
 OUTPUT_LINES_SHOWN = 15
 LEAST_EXCERPT = 20
 """Columns that the line of an excerpt gets on the narrowest screen."""
@@ -28,12 +28,6 @@ LEAST_EXCERPT = 20
 def place(result: Result) -> str:
     """Where the scenario stands: ``file:line:col``."""
     return f"{shown_path(result.path)}:{result.line}:{result.column}"
-
-
-def cause_with_line(result: Result) -> Diagnosis | None:
-    """The first cause that names a line of a file, if one does."""
-    found = result.gradient.diagnosis if result.gradient is not None else ()
-    return next((one for one in found if re.fullmatch(r".+:[0-9]{1,9}", one.line)), None)
 
 
 def number(value: float) -> str:
@@ -63,15 +57,26 @@ def gradient_lines(
     if gradient is None:
         return []
     lines = entry_table(gradient, width, shown)
-    for found in gradient.diagnosis:
-        if found.code != "GC120":
-            if not any(found.text in line for line in said):
-                lines.append(f"{'likely' if is_cause(found.code) else 'broken'}: {found.text}")
-            lines += excerpt(found, width)
+    for label, found in told_causes(gradient, said):
+        lines += [f"{label}: {found.text}"] if label else []
+        lines += excerpt(found, width)
     if shown > ENTRIES_SHOWN and gradient.scan is not None:
         lines += step_lines(gradient.scan)
+    return [*lines, *(f"why: {command}" for command in explaining(gradient))]
+
+
+def told_causes(gradient: GradientSummary, said: Sequence[str]) -> Iterator[tuple[str, Diagnosis]]:
+    """Each cause with ``likely``, or ``broken`` for a contract; with nothing where it is in one of the lines `said`."""
+    for found in gradient.diagnosis:
+        if found.code != "GC120":
+            label = "likely" if is_cause(found.code) else "broken"
+            yield ("" if any(found.text in line for line in said) else label), found
+
+
+def explaining(gradient: GradientSummary) -> list[str]:
+    """The command that explains what was found; none for a kink, or where nothing has a code."""
     codes = " ".join(dict.fromkeys(found.code for found in gradient.diagnosis))
-    return [*lines, f"why: gradcheck explain {codes}"] if codes and gradient.verdict is not Status.KINK else lines
+    return [f"gradcheck explain {codes}"] if codes and gradient.verdict is not Status.KINK else []
 
 
 def entry_table(gradient: GradientSummary, width: int | None = None, shown: int = ENTRIES_SHOWN) -> list[str]:
@@ -89,11 +94,15 @@ def entry_table(gradient: GradientSummary, width: int | None = None, shown: int 
         rows.append((what, number(entry.analytic), numeric, f"{entry.relative_error:.1e}"))
     widths = [max(len(row[k]) for row in rows) for k in range(3)]
     lines = [f"  {a:<{widths[0]}}  {b:<{widths[1]}}  {c:<{widths[2]}}  {d}" for a, b, c, d in rows]
-    if width is None or len(lines[1] + WORST) <= width:
-        lines[1] += WORST
-    elif max(map(len, lines)) > width:
+    marked = [f"{lines[1]}  ◀ worst: off by {entries[0].error:.2g}", f"{lines[1]}  ◀ worst"]
+    fitting = [line for line in marked if width is None or len(line) <= width]
+    if fitting:
+        lines[1] = fitting[0]
+    elif width is not None and max(map(len, lines)) > width:
         lines = [
-            part for a, b, c, d in rows[1:] for part in (f"  {a}", f"    analytic {b}", f"    numeric {c}, off by {d}")
+            part
+            for a, b, c, d in rows[1:]
+            for part in (f"  {a}", f"    analytic {b}", f"    numeric {c}, rel. error {d}")
         ]
     elements = {(entry.input, entry.index) for entry in entries}
     more = sum(wrong for wrong, _ in gradient.wrong_counts.values()) - len(elements)
@@ -113,21 +122,25 @@ def step_lines(scan: StepScan) -> list[str]:
 
 def excerpt(found: Diagnosis, width: int | None = None) -> list[str]:
     """The line of the forward that a cause names, as compilers show one; nothing if it names none."""
-    source = found.source_line.strip()
-    if not found.line or not source:
+    if not found.line or not found.source_line.strip():
         return [f"  {found.line}: {found.detail}"] if found.line else []
-    indent = len(found.source_line) - len(found.source_line.lstrip())
-    file, _, line = found.line.rpartition(":")
-    where = f"  {shown_source(file)}:{line} │ "
-    room = len(source) if width is None else max(width - len(where), LEAST_EXCERPT)
-    source, start, end = window(source, found.column - indent, found.end_column - indent, room)
+    where = f"  {shown_line(found)} │ "
+    source, start, end = window(found, len(found.source_line) if width is None else width - len(where))
     carets = "^" * max(end - start, 1)
     return [where + source, f"{' ' * (len(where) - 2)}│ {' ' * start}{carets} {found.detail}"]
 
 
-def window(source: str, start: int, end: int, room: int) -> tuple[str, int, int]:
-    """What of a line fits, from a little before its part from `start` to `end`, and where that part is in it."""
-    start, end = (min(max(at, 0), len(source)) for at in (start, end))
+def shown_line(found: Diagnosis) -> str:
+    """``file:line`` of a cause."""
+    file, _, line = found.line.rpartition(":")
+    return f"{shown_source(file)}:{line}" if file else escape(line)
+
+
+def window(found: Diagnosis, room: int) -> tuple[str, int, int]:
+    """What of the line of a cause fits, from a little before its marked part, and where that part is in it."""
+    source, room = found.source_line.strip(), max(room, LEAST_EXCERPT)
+    indent = len(found.source_line) - len(found.source_line.lstrip())
+    start, end = (min(max(at - indent, 0), len(source)) for at in (found.column, found.end_column))
     if len(source) <= room:
         return source, start, end
     first = max(min(start - 2, len(source) - room), 0)
@@ -158,7 +171,11 @@ def folded(line: str, width: int) -> list[str]:
 
 
 def failure_block(
-    result: Result, options: str = "", width: int | None = None, entries: int = ENTRIES_SHOWN
+    result: Result,
+    options: str = "",
+    width: int | None = None,
+    entries: int = ENTRIES_SHOWN,
+    others: Sequence[Result] = (),
 ) -> list[str]:
     """What there is to say about a result that is not as expected, line by line, and how to run it again.
 
@@ -166,20 +183,26 @@ def failure_block(
         options: those of this run that running it again needs too, such as ``--seed 3``.
         width: of the screen, if lines are to be cut for one.
         entries: how many wrong entries are shown.
+        others: further failures of the same cause, to be named in a last line.
     """
-    gradient = result.gradient
     said = [result.message, *result.details]
-    lines = [*said, *gradient_lines(None if result.status.green else gradient, said, width, entries)]
-    if gradient is not None and gradient.why and not result.status.green and gradient.why not in lines:
-        lines.append(gradient.why)
+    found = gradient_lines(None if result.status.green else result.gradient, said, width, entries)
+    lines = [*said, *found, *further_lines(result, [*said, *found])]
+    shown = [part for line in lines if line for part in safe(line).split("\n")]
+    shown.append(f"again: {escape(again(result, options))}")
+    if width is not None:
+        shown = [part for line in shown for part in folded(line, width) or [""]]
+    return [*shown, *filter(None, [others_line(others, width)])]
+
+
+def further_lines(result: Result, said: Sequence[str]) -> list[str]:
+    """What else there is to say about a failure: why it cannot be told, what it printed, whose bug it is."""
+    why = result.gradient.why if result.gradient is not None and not result.status.green else ""
+    lines = [why] if why and why not in said else []
     printed = result.output.strip("\n")
     if printed.strip() and result.status is not Status.FAIL:
         lines += ["the last it printed:", *(f"  {line}" for line in printed.split("\n")[-OUTPUT_LINES_SHOWN:])]
-    if result.internal_error:
-        lines.append("this is a bug in gradcheck, not in the scenario")
-    shown = [part for line in lines if line for part in safe(line).split("\n")]
-    shown.append(f"again: {escape(again(result, options))}")
-    return shown if width is None else [part for line in shown for part in folded(line, width) or [""]]
+    return [*lines, *["this is a bug in gradcheck, not in the scenario"] * bool(result.internal_error)]
 
 
 def again(result: Result, options: str) -> str:

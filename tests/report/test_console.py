@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from gradcheck.report.console import RichScreen
-from gradcheck.result import GradientSummary, Result, Status, WrongEntry
+from gradcheck.result import Diagnosis, GradientSummary, Result, Status, WrongEntry
 
 
 def make_result(name: str, status: Status = Status.PASS, path: str = "/x/a.grad.yaml", **fields) -> Result:
@@ -105,7 +105,7 @@ def test_a_failure_has_a_panel_with_what_is_needed_to_act():
     output = screen_of(failed, again_options="--seed 1")
     assert "╭─ FAIL bad@numpy · /x/a.grad.yaml:3:5 ─" in output
     assert "│ gradient of w: 1 of 6 entries wrong " in output
-    assert "│   d out / d w[1,2]  1         2 ± 1e-12      5.0e-01  ◀ worst " in output
+    assert "│   d out / d w[1,2]  1         2 ± 1e-12      5.0e-01  ◀ worst: off by 1 " in output
     assert "│ again: gradcheck run /x/a.grad.yaml bad@numpy --seed 1 -v " in output
     assert output.endswith("1 FAIL in 2.0 s")
 
@@ -120,7 +120,7 @@ def test_on_a_narrow_screen_an_entry_has_lines_of_its_own():
     start = lines.index("d out[11,3] / d weight[11,2]")
     assert lines[start + 1 : start + 3] == [
         "analytic 0.33333333",
-        "numeric -0.66666667 ± 1e-12, off by 1.5e+00",
+        "numeric -0.66666667 ± 1e-12, rel. error 1.5e+00",
     ]
 
 
@@ -138,6 +138,55 @@ def test_marks_of_a_verdict_stand_beside_the_status():
     output = screen_of(make_result("bad", Status.FAIL, gradient=marked))
     assert any(row.split()[:5] == ["bad@numpy", "FAIL", "[by", "the", "tape]"] for row in output.splitlines())
     assert "╭─ FAIL [by the tape] bad@numpy" in output
+
+
+def of_one_cause(count: int, line: str = "/x/ffn.py:12") -> list[Result]:
+    """Failures that a diagnosis puts down to one line of a layer."""
+    found = GradientSummary(verdict=Status.FAIL, diagnosis=(Diagnosis(code="GC102", text="wrong sign", line=line),))
+    return [make_result(f"wrong-{k}", Status.FAIL, message=f"message {k}", gradient=found) for k in range(count)]
+
+
+@pytest.mark.parametrize("width", [60, 120])
+def test_failures_of_one_cause_are_one_panel_and_a_line_that_names_the_others(width):
+    elsewhere = make_result(
+        "other", Status.FAIL, message="of its own", gradient=of_one_cause(1, "/x/b.py:3")[0].gradient
+    )
+    first, *others = of_one_cause(30)
+    lines = screen_of(first, elsewhere, *others, width=width, quiet=True).splitlines()
+    titles = [line.split()[2] for line in lines if line.startswith("╭")]
+    assert titles == ["wrong-0@numpy", "other@numpy"]
+    (line,) = [line.strip("│ ") for line in lines if "more with this cause" in line]
+    assert line.startswith("and 29 more with this cause: wrong-1@numpy, ")
+    assert line.endswith("@numpy, …")  # whole names, as many as one line has room for
+    assert lines[-1] == "31 FAIL in 2.0 s"
+
+
+def test_two_of_one_cause_are_both_named():
+    assert "│ and 1 more with this cause: wrong-1@numpy " in screen_of(*of_one_cause(2))
+
+
+def test_verbose_shows_a_panel_for_each_failure():
+    output = screen_of(*of_one_cause(3), verbose=True)
+    assert [output.count(f"╭─ FAIL wrong-{k}@numpy") for k in range(3)] == [1, 1, 1]
+    assert "with this cause" not in output
+
+
+def test_an_error_in_the_same_words_is_one_cause_and_a_crash_is_not():
+    errors = [make_result(f"e{k}", Status.ERROR, message="NameError: name 'y', line 28 of the spec") for k in range(3)]
+    crashes = [make_result(f"c{k}", Status.CRASH, message="the process was killed by SIGSEGV") for k in range(2)]
+    other = make_result("elsewhere", Status.ERROR, path="/x/b.grad.yaml", message=errors[0].message)
+    output = screen_of(*errors, *crashes, other, quiet=True)
+    titles = [line.split()[2] for line in output.splitlines() if line.startswith("╭")]
+    assert titles == ["e0@numpy", "c0@numpy", "c1@numpy", "elsewhere@numpy"]
+    assert "and 2 more with this cause: e1@numpy, e2@numpy" in output
+
+
+@pytest.mark.parametrize("width", [60, 120, 200])
+def test_a_message_below_its_row_takes_the_width_of_the_screen(width):
+    output = screen_of(make_result("bad", Status.FAIL, message="why " * 200), width=width)
+    note = [line for line in output.splitlines() if line.startswith("    why")]
+    assert len(note) == 2  # the panel has it whole
+    assert all(width - len("why …") <= len(line) <= width for line in note)
 
 
 def test_quiet_shows_panels_and_the_summary_only():

@@ -6,69 +6,16 @@ import json
 import math
 import re
 from pathlib import Path
-from typing import Any
 
-import html5lib
 import jsonschema
 import pytest
 from junitparser import Error, Failure, JUnitXml, Skipped
+from reports import BAD, CAUSE, REPORT, RESULTS, SCAN, gradient, result, wrong
 from sarif_pydantic import Sarif
 
 from gradcheck.report.files import FORMATS, written
 from gradcheck.report.record import Report, schema
-from gradcheck.result import Diagnosis, GradientSummary, Result, Status, StepScan, WrongEntry
-
-NASTY = (
-    "[red]x[/red] %0A::error::y\n::warning::z ]]> <script>alert(1)</script> ``` | <!-- \x1b[2J \x00 \u202e @me &amp;"
-)
-"""What a layer may say, and be called."""
-
-
-def wrong(k: int = 0, numeric: float = 3.0, bar: float = 1e-12) -> WrongEntry:
-    return WrongEntry(input="x", index=(k,), output="out", output_index=(k,), analytic=2.0, numeric=numeric, bar=bar)
-
-
-SCAN = StepScan(
-    input="x", index=(0,), output="out", output_index=(0,), analytic=2.0,
-    steps=(1e-8, 1e-6, 1e-4, 1e-2), differences=(3.0 + 1e-8, 3.0 - 1e-10, 3.0 + 1e-12, 3.001),
-    rounding=(1e-7, 1e-9, 1e-11, 1e-13), chosen=1e-4, value=3.0, bar=1e-11,
-)  # fmt: skip
-CAUSE = Diagnosis(
-    code="GC102",
-    text="backward has the wrong sign",
-    line="layers/own.py:7",
-    source_line="    y = a - b",
-    column=8,
-    end_column=13,
-    operation="subtract",
-    detail="its share has the wrong sign",
-)
-
-
-def result(id: str, status: Status, message: str = "", **fields: Any) -> Result:
-    known = {"scenario": id, "backend": "numpy", "path": "specs/a.grad.yaml", "line": 12, "column": 5}
-    return Result(**{"name": f"{id}@numpy", "status": status, "message": message, "seconds": 0.25, **known, **fields})
-
-
-def gradient(**fields: Any) -> GradientSummary:
-    return GradientSummary(verdict=Status.FAIL, wrong_counts={"x": (7, 9)}, worst_error=1e9, **fields)
-
-
-RESULTS = (
-    result("good", Status.PASS),
-    result("wrong", Status.FAIL, "gradient of x: 7 of 9 entries wrong", output="said\n",
-           gradient=gradient(wrong=tuple(wrong(k) for k in range(7)), diagnosis=(CAUSE,), scan=SCAN)),
-    result("infinite", Status.FAIL, "no number",
-           gradient=gradient(wrong=(wrong(numeric=math.inf), wrong(1, math.nan, math.inf)))),
-    result("known", Status.XFAIL, "the release differs"),
-    result("left-out", Status.SKIP, "no such backend"),
-    result("crashed", Status.CRASH, "the process was killed by SIGSEGV", path="other.grad.yaml"),
-    result("nasty", Status.ERROR, NASTY, details=(NASTY,), output=NASTY, path=f"{NASTY.partition(chr(10))[0]}.yaml",
-           name=NASTY),
-    result("excused", Status.XFAIL, NASTY, name=f"{NASTY} again", path="other.grad.yaml"),
-)  # fmt: skip
-REPORT = Report(results=RESULTS, command=("run", NASTY), seeds=(3,), started="2026-01-02T03:04:05Z", seconds=1.5)
-BAD = [one for one in RESULTS if not one.status.green]
+from gradcheck.result import Status
 
 
 def test_every_format_writes_an_empty_run_too() -> None:
@@ -141,7 +88,18 @@ def test_failures_of_one_cause_are_one_annotation() -> None:
     many = tuple(result(f"f{k}", Status.FAIL, "m", gradient=caused) for k in range(30))
     lines = written("github", Report(results=many)).splitlines()
     assert len(lines) == 1
-    assert "and 29 more with this cause" in lines[0]
+    assert "and 29 more with this cause: f1@numpy, f2@numpy, " in lines[0]
+
+
+@pytest.mark.parametrize("format", ["sarif", "markdown", "github"])
+def test_failures_of_one_cause_are_told_once_and_counted(format: str) -> None:
+    caused = next(one for one in RESULTS if one.name == "wrong@numpy").gradient
+    many = tuple(result(f"f{k}", Status.FAIL, f"message {k}", gradient=caused) for k in range(30))
+    text = written(format, Report(results=many))
+    assert text.count("likely: backward has the wrong sign") == 1
+    assert text.count("and 29 more with this cause: f1@numpy, f2@numpy, ") == 1
+    if format == "sarif":
+        assert [one["occurrenceCount"] for one in json.loads(text)["runs"][0]["results"]] == [30]
 
 
 def test_github_is_given_as_many_as_it_shows_and_the_worst_first() -> None:
@@ -181,57 +139,6 @@ def test_sarif_names_the_rule_and_the_line_of_the_layer() -> None:
     assert (main.artifact_location.uri, main.region.start_line, main.region.start_column) == ("layers/own.py", 7, 9)
     assert (scenario.artifact_location.uri, scenario.region.start_line) == ("specs/a.grad.yaml", 12)
     assert run.results[1].locations[0].physical_location.region.start_line == 12
-
-
-# ------------------------------------------------------------------------------------------------ HTML
-def test_the_page_is_valid_html_and_holds_every_case() -> None:
-    page = html5lib.HTMLParser(strict=True, namespaceHTMLElements=False).parse(written("html", REPORT))
-    items = page.findall(".//ul[@class='cases']/li")
-    assert [item.get("data-status") for item in items] == [one.status for one in RESULTS]
-    assert len(page.findall(".//script")) == 1
-    panel = "".join(items[1].find(".//pre").itertext())
-    assert "likely: backward has the wrong sign" in panel
-    assert "again: gradcheck run" in panel
-
-
-def test_the_page_needs_no_network() -> None:
-    page = written("html", REPORT)
-    assert re.findall(r"""(?:src|href|url)\s*[=(]""", page) == []
-
-
-def test_the_heat_map_has_a_cell_for_each_wrong_entry_darker_where_the_error_is_larger() -> None:
-    entries = (wrong(0, 2.0 + 1e-10), wrong(1, 2.0 + 1e-6), wrong(2, math.inf))
-    report = Report(results=(result("w", Status.FAIL, "m", gradient=gradient(wrong=entries)),))
-    page = html5lib.HTMLParser(strict=True, namespaceHTMLElements=False).parse(written("html", report))
-    cells = [one for one in page.iter() if str(one.tag).endswith("rect")]
-    shades = {"".join(one.itertext())[6]: float(re.search(r", ([\d.]+)\)", one.get("style"))[1]) for one in cells}
-    assert 0 < shades["0"] < shades["1"] < shades["2"] == 1.0
-
-
-def test_the_step_plot_has_a_point_for_each_step_and_shows_what_was_chosen() -> None:
-    page = html5lib.HTMLParser(strict=True, namespaceHTMLElements=False).parse(written("html", REPORT))
-    (drawn,) = [one for one in page.iter() if "plot" in one.get("class", "").split()]
-    assert "taken: 3 ± 1e-11, from the step 1.0e-04; backward: 2, off by 1.0e+00" in drawn.get("aria-label")
-    points = [one for one in drawn.iter() if str(one.tag).endswith("circle")]
-    assert [point[0].text for point in points] == [
-        "step 1.0e-08: off by 1.0e-08",
-        "step 1.0e-06: off by 1.0e-10",
-        "step 1.0e-04: off by 1.0e-12",
-        "step 1.0e-02: off by 1.0e-03",
-    ]
-    across = [float(point.get("cx")) for point in points]
-    assert across == sorted(across)
-    heights = [-float(point.get("cy")) for point in points]
-    assert heights[2] < heights[1] < heights[0] < heights[3]
-    (chosen,) = [one for one in drawn.iter() if one.get("class") == "chosen"]
-    assert chosen.get("d").startswith(f"M{across[2]} ")
-
-
-@pytest.mark.parametrize("value", [math.nan, math.inf, 0.0, 3.0, 1e-320])
-def test_a_plot_is_drawn_of_whatever_was_scanned(value: float) -> None:
-    odd = SCAN.model_copy(update={"differences": (value,) * 4, "analytic": value, "value": 3.0, "bar": 0.0})
-    report = Report(results=(result("w", Status.FAIL, "m", gradient=gradient(wrong=(wrong(),), scan=odd)),))
-    html5lib.HTMLParser(strict=True, namespaceHTMLElements=False).parse(written("html", report))
 
 
 FAR = [0.0, 5e-324, 1e-300, 1.7e308, math.inf, math.nan]

@@ -79,12 +79,19 @@ def test_a_failure_shows_the_wrong_entries_worst_first():
     assert failure_block(FAILED, "--seed 3") == [
         "gradient of W_hh: 7 of 48 entries wrong; x, b right",
         "                       analytic    numeric ± bar       rel. error",
-        "  d out / d W_hh[3,3]  3           2 ± 5e-13           3.3e-01  ◀ worst",
+        "  d out / d W_hh[3,3]  3           2 ± 5e-13           3.3e-01  ◀ worst: off by 1",
         "  d out / d W_hh[1,2]  0.41278311  0.39990127 ± 5e-13  3.1e-02",
         "  d out / d W_hh[0,0]  1           1.0001 ± 5e-13      1.0e-04",
         "  … and 4 more",
         "again: gradcheck run lstm-cell@numpy --seed 3 -v",
     ]
+
+
+def test_the_worst_is_that_by_the_size_of_its_error_which_is_said():
+    tiny, large = wrong(1e-30, -1e-30, (0, 0)), wrong(1.75, 1.5)
+    _, first, second = gradient_lines(GradientSummary(verdict=Status.FAIL, wrong=(tiny, large)))
+    assert first.endswith("  ◀ worst: off by 0.25")
+    assert second.endswith("2.0e+00")
 
 
 def test_first_come_the_entries_that_carry_most_of_the_error():
@@ -242,6 +249,17 @@ def test_only_the_line_of_a_result_begins_with_its_status(capsys):
 
 def test_what_the_line_says_the_block_does_not_repeat(capsys):
     assert shown(capsys, make_result(Status.CRASH, message="was killed")).count("was killed") == 1
+
+
+def test_of_one_cause_the_first_has_the_block_and_each_its_line(capsys):
+    cause = Diagnosis(code="GC102", text="backward has the wrong sign", line="/x/own.py:7")
+    found = GradientSummary(verdict=Status.FAIL, wrong=(wrong(3.0, 2.0),), diagnosis=(cause,))
+    failed = [make_result(Status.FAIL, name=f"a{k}@numpy", gradient=found) for k in range(3)]
+    output = shown(capsys, *failed)
+    assert output.count("likely: backward has the wrong sign") == 1
+    assert [line.split()[1] for line in output.splitlines() if line.startswith("FAIL ")] == [one.name for one in failed]
+    assert output.endswith("    the same cause as of a0@numpy\n    again: gradcheck run a2@numpy -v\n3 FAIL in 1.0 s\n")
+    assert shown(capsys, *failed, verbose=True).count("likely: backward has the wrong sign") == 3
 
 
 def test_nothing_in_a_name_or_message_begins_a_line_or_steers_the_terminal(capsys):

@@ -1,0 +1,98 @@
+"""The heat map: which entries of a Jacobian are wrong, and by how many times their bar."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from gradcheck.report.text import number, worst_first
+from gradcheck.result import GradientSummary, Index, WrongEntry, element
+
+MOST_CELLS = 40
+"""Rows and columns of a map: more are too small to see."""
+CELL = 14
+"""Pixels of a cell."""
+LETTER = 7
+"""Pixels of a letter of a label, at most."""
+
+
+class Cell(NamedTuple):
+    """An entry at its column and row from 0."""
+
+    x: int
+    y: int
+    shade: float
+    """How dark: 0.15 where the error is just above its bar, 1 where it is a billion times that, or no number; 0 where
+    the entry is not among those that are wrong."""
+    right: bool
+    title: str
+
+
+class HeatMap(NamedTuple):
+    """The Jacobian of one output with respect to one input, with the indices along its sides."""
+
+    input: str
+    output: str
+    columns: list[str]
+    rows: list[str]
+    cells: list[Cell]
+
+    @property
+    def left(self) -> int:
+        """Pixels that the labels of the rows take."""
+        return max(map(len, self.rows)) * LETTER + LETTER
+
+    @property
+    def top(self) -> int:
+        """Pixels that the labels of the columns take, which stand upright."""
+        return max(map(len, self.columns)) * LETTER + LETTER
+
+
+def heat_maps(gradient: GradientSummary) -> list[HeatMap]:
+    """A map for each input and output with more than one wrong entry that is listed."""
+    by_pair: dict[tuple[str, str], list[WrongEntry]] = {}
+    for entry in worst_first(gradient.wrong):
+        by_pair.setdefault((entry.input, entry.output), []).append(entry)
+    return [heat_map(gradient, *pair, entries) for pair, entries in by_pair.items() if len(entries) > 1]
+
+
+def heat_map(gradient: GradientSummary, input: str, output: str, entries: list[WrongEntry]) -> HeatMap:
+    """The wrong entries of one output with respect to one input among the others up to the last of them."""
+    wrong, total = gradient.wrong_counts.get(input, (0, 0))
+    listed = {entry.index for entry in gradient.wrong if entry.input == input}
+    whole = gradient.exhaustive and len(listed) == wrong  # so that no further element is wrong
+    columns, rows = side({entry.index for entry in entries}, total), side({entry.output_index for entry in entries}, 0)
+    found = {(entry.index, entry.output_index): entry for entry in reversed(entries)}
+
+    def cells() -> Iterator[Cell]:
+        for (x, column), (y, row) in itertools.product(enumerate(columns), enumerate(rows)):
+            entry, right = found.get((column, row)), whole and column not in listed
+            if entry is not None:
+                said = f"analytic {number(entry.analytic)}, numeric {number(entry.numeric)} ± {entry.bar:.0e}"
+            else:
+                said = "right" if right else "not among the wrong ones that are listed"
+            what = f"d {element(output, row)} / d {element(input, column)}: {said}"
+            yield Cell(x, y, shade(entry), right, what)
+
+    across, down = ([",".join(map(str, index)) for index in indices] for indices in (columns, rows))
+    return HeatMap(input, output, across, down, list(cells()))
+
+
+def side(seen: set[Index], total: int) -> list[Index]:
+    """The indices along a side: all up to the largest that is seen, or of `total` elements in a row, where there is
+    room; else those that are seen."""
+    sizes = [max(along) + 1 for along in zip(*seen, strict=False)]
+    sizes = [max(*sizes, total)] if len(sizes) == 1 else sizes
+    known = set(itertools.product(*map(range, sizes))) if math.prod(sizes) <= MOST_CELLS else set()
+    return sorted(known | seen)[:MOST_CELLS]
+
+
+def shade(entry: WrongEntry | None) -> float:
+    """How dark an entry is: by the decades that its error lies above its bar."""
+    if entry is None:
+        return 0.0
+    if not 0 < entry.bar < math.inf or not 0 < entry.error < math.inf:
+        return 1.0
+    return min(1.0, 0.15 + 0.85 * max(0.0, math.log10(entry.error) - math.log10(entry.bar)) / 9)
