@@ -7,7 +7,7 @@ import sys
 from types import ModuleType
 from typing import Any, NoReturn
 
-from pylayer.release import FACADE
+from pylayer.release import FACADE, release_modules
 from pylayer.unsupported import UnsupportedError
 
 REEXPORTING = (
@@ -75,6 +75,12 @@ for _name in _USES.split():
 def stand_in(path: str) -> StandIn:
     """The stand-in for a dotted name, always the same."""
     return StandIn(path)
+
+
+def hands_on(path: str) -> bool:
+    """Whether a dotted name is that of a module inside a package that hands on what is defined there."""
+    package = path.rpartition(".")[0].removeprefix("paddle.")
+    return path in release_modules() and package in REEXPORTING and not f"{path}.".startswith(OTHERS_INSIDE)
 
 
 def named(path: str) -> Any:
