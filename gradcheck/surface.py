@@ -13,6 +13,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from pylayer.release import release_modules
+from pylayer.stand_in import StandIn, hands_on
+
 MOST_BYTES = 2_000_000
 """Of a file: Python's parser takes about 1 s for it, and some 500 MB."""
 LONGEST_NAME = 100
@@ -128,8 +131,8 @@ def bounded(names: Iterable[str]) -> Dotted:
     return tuple(name[:LONGEST_NAME] for name in names)[:MOST_PARTS]
 
 
-def uses_in(source: str, path: str) -> list[Use]:
-    """The uses in a file's text, each name at each place once, in order.
+def parsed(source: str, path: str) -> ast.Module:
+    """A file's text as a tree.
 
     Raises:
         SyntaxError: it is no Python.
@@ -137,29 +140,41 @@ def uses_in(source: str, path: str) -> list[Use]:
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a doubtful escape is not ours to judge
-        tree = ast.parse(source, filename=path)
+        return ast.parse(source, filename=path)
+
+
+def reader_of(tree: ast.Module) -> Reader:
+    """What the names of a file stand for, and what it uses."""
     nodes = telling(tree)
     binding = Reader()  # first what names stand for, wherever they are bound
     binding.read(nodes)
     reader = Reader(dict(binding.bound))
     reader.read(nodes)
-    return sorted(dict.fromkeys(reader.uses), key=lambda use: (use.line, use.column, use.name))
+    return reader
+
+
+def in_order(uses: Iterable[Use]) -> list[Use]:
+    """Each name at each place once."""
+    return sorted(dict.fromkeys(uses), key=lambda use: (use.line, use.column, use.name))
 
 
 def missing_in(paddle: ModuleType, name: str) -> tuple[str, ModuleType] | None:
     """The first part of a dotted name that a facade lacks, and the module that lacks it; None if it has all.
 
-    Only modules are looked into: what an object has beyond its name, the file's run shows.
+    Only modules are looked into; what is defined in a module inside of a package may be in the package.
     """
     found: Any = paddle
-    parts = name.split(".")
-    for k, part in enumerate(parts):
+    lacking = None
+    path = "paddle"
+    for part in name.split("."):
         if not isinstance(found, ModuleType):
             return None
-        if part not in vars(found):  # not hasattr, which looks for the nearest that there is
-            return ".".join(["paddle", *parts[: k + 1]]), found
-        found = getattr(found, part)
-    return None
+        owner, path = found, f"{path}.{part}"
+        there = isinstance(found, StandIn) or part in vars(found) or path in release_modules()  # hasattr looks for near
+        found = getattr(found, part) if there else None
+        if lacking is None and (not there or isinstance(found, StandIn)) and not hands_on(path):
+            lacking = path, owner
+    return lacking if found is None or isinstance(found, StandIn) else None
 
 
 def near_to(name: str, module: ModuleType) -> list[str]:

@@ -110,7 +110,8 @@ def grad(
         retain_graph: accepted, without effect: the graph is kept in any case.
         create_graph: record the computation of the gradients, so that they can be differentiated in turn.
         allow_unused: give None for an input that no output depends on.
-        no_grad_vars: Tensors through which no gradient flows. A PyLayer returns None for them.
+        no_grad_vars: Tensors through which no gradient flows. A PyLayer returns None for them, and for what leads to
+            none of the `inputs` (observed rule 87).
 
     Raises:
         AssertionError: an argument is of another kind, or a cotangent of another size.
@@ -128,6 +129,23 @@ def grad(
         raise AssertionError("only_inputs=False is not supported yet")
     check_distinct("outputs", ends)
     check_distinct("inputs", wanted)
+    return gradients_of(ends, wanted, given, create_graph, allow_unused, checked_barred(no_grad_vars), bars_others=True)
+
+
+def gradients_of(
+    ends: Sequence[Tensor],
+    wanted: Sequence[Tensor],
+    given: Sequence[Tensor | None],
+    create_graph: bool,
+    allow_unused: bool,
+    held: Iterable[Tensor] = (),
+    bars_others: bool = False,
+) -> list[Tensor | None]:
+    """`grad`, of checked arguments.
+
+    Args:
+        bars_others: whether PyLayers return None for what leads to none of `wanted`; else what they return is left out.
+    """
     if watching:
         tell_left(ends[0], "grad()")
     targets = {target_of(t) for t in wanted}
@@ -136,8 +154,10 @@ def grad(
         for end, cotangent in zip(ends, given, strict=True)
         if not end._stop_gradient
     ]
-    barred = {target_of(t) for t in checked_barred(no_grad_vars)} - {root for root, _ in roots}
+    barred = {target_of(t) for t in held} - {root for root, _ in roots}
     enter = nodes_between([node for node, _ in roots if isinstance(node, Node)], targets, barred)
+    if bars_others:
+        barred |= {p for node in enter for p in node.parents if p is not None and p not in enter and p not in targets}
     with grad_mode_set(create_graph), np.errstate(all="ignore"):
         found = walk(
             roots,

@@ -11,7 +11,9 @@ from importlib import import_module
 from typing import Any
 
 from pylayer.dtype import as_dtype
+from pylayer.static import variable as static
 from pylayer.static.recorder import disable_static, enable_static, in_dynamic_mode
+from pylayer.tensor import Tensor
 
 
 def no(*args: Any, **kwargs: Any) -> bool:
@@ -29,17 +31,44 @@ def in_dynamic_or_pir_mode() -> bool:
     return in_dynamic_mode()
 
 
+def dygraph_tracer() -> object | None:
+    """What records operations in Paddle's dynamic mode: something there, None in static mode."""
+    return dygraph_tracer if in_dynamic_mode() else None
+
+
 @contextlib.contextmanager
-def guard(place: Any = None) -> Iterator[None]:
-    """A block in dynamic mode, whatever the mode around it."""
-    static = not in_dynamic_mode()
-    if static:
-        disable_static()
+def dygraph_guard(tracer: Any) -> Iterator[None]:
+    """A block in dynamic mode, or for no tracer in static mode, whatever the mode around it."""
+    before = dygraph_tracer()
+    (disable_static if tracer else enable_static)()
     try:
         yield
     finally:
-        if static:
-            enable_static()
+        (disable_static if before else enable_static)()
+
+
+def guard(place: Any = None) -> contextlib.AbstractContextManager[None]:
+    """A block in dynamic mode."""
+    return dygraph_guard(dygraph_tracer)
+
+
+def static_guard() -> contextlib.AbstractContextManager[None]:
+    """A block in static mode."""
+    return dygraph_guard(None)
+
+
+class _AnyVariable(type):
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, Tensor if in_dynamic_mode() else static.Variable)
+
+
+class Variable(static.Variable, metaclass=_AnyVariable):
+    """What the mode computes with: Tensors are instances in dynamic mode, the Variables of programs in static mode."""
+
+
+def grad_var_suffix() -> str:
+    """What the names of gradients end in."""
+    return "@GRAD"
 
 
 def wrap_decorator(decorator: Callable[..., Any]) -> Callable[..., Any]:

@@ -31,14 +31,23 @@ class Place:
         return not self.is_cpu_place()
 
 
-def CPUPlace() -> Place:  # noqa: N802 - Paddle's name
+class CPUPlace(Place):
     """Host memory."""
-    return Place("cpu")
+
+    def __init__(self) -> None:
+        super().__init__("cpu")
 
 
-def CUDAPlace(id: int = 0) -> Place:  # noqa: N802 - Paddle's name
+class CUDAPlace(Place):
     """The memory of one GPU."""
-    return Place(f"gpu:{id}")
+
+    def __init__(self, id: int = 0) -> None:
+        super().__init__(f"gpu:{id}")
+
+
+def current_place() -> Place:
+    """Where new Tensors are made."""
+    return Place(get_device())
 
 
 def is_compiled_with_cuda() -> bool:

@@ -78,6 +78,9 @@ def promote_types(dtypes: Iterable[DType]) -> DType:
     return BY_NUMPY[np.dtype(by_numpy)]
 
 
+for _dtype in DTYPES:  # ``DataType.FLOAT32``
+    setattr(DType, _dtype.name.upper(), _dtype)
+
 _BY_NAME = {d.name: d for d in DTYPES}
 BY_NUMPY: dict[np.dtype[Any], DType] = {d.numpy: d for d in DTYPES}
 

@@ -5,12 +5,45 @@ from __future__ import annotations
 import pkgutil
 import sys
 from importlib import import_module
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
 
-FACADE = "pylayer.paddle"
+from pylayer.release import FACADE, paddles, release_names
+from pylayer.stand_in import StandIn, stand_in
 
 
-def _alias(name: str) -> str:
-    return "paddle" + name.removeprefix(FACADE)
+class Facade(ModuleType):
+    """A module of the facade, on which imports leave no stand-ins: none hides a function of its name."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not isinstance(value, StandIn):
+            super().__setattr__(name, value)
+
+
+class StandInFinder(MetaPathFinder, Loader):
+    """Finds what Paddle 3.3.1 has and the facade lacks: whatever is imported is a stand-in.
+
+    Of a module whose names are not in the table of the release, any name may be imported.
+    """
+
+    def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        """The spec of a stand-in, also for a function in ``from paddle.module import function``."""
+        owner, _, name = paddles(fullname).rpartition(".")
+        known = release_names().get(owner)
+        of_paddle = owner.partition(".")[0] == "paddle" and (known is None or name in known)
+        return ModuleSpec(fullname, self, is_package=True) if of_paddle else None
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        """The stand-in."""
+        return stand_in(paddles(spec.name))
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Nothing: there is no code."""
+
+
+_finder = StandInFinder()
 
 
 def _facade_modules() -> list[str]:
@@ -20,7 +53,7 @@ def _facade_modules() -> list[str]:
 
 
 def install_paddle() -> None:
-    """Make ``import paddle``, and everything below it that the engine has, resolve to the engine's facade.
+    """Make ``import paddle``, and everything below it, resolve to the facade, or to stand-ins for what it lacks.
 
     Modules are shared, so a class is the same however it was imported. An installed Paddle stays as it is; it is only
     not found until `uninstall_paddle`. Calling this again does nothing.
@@ -36,11 +69,19 @@ def install_paddle() -> None:
         )
     if imported is None:
         for name in _facade_modules():
-            sys.modules[_alias(name)] = import_module(name)
+            module = sys.modules[paddles(name)] = import_module(name)
+            module.__class__ = Facade
+            module.__dict__.setdefault("__path__", [])  # what is imported from it is looked for, if it lacks that
+    if _finder not in sys.meta_path:
+        sys.meta_path.append(_finder)
 
 
 def uninstall_paddle() -> None:
     """Undo `install_paddle`, if it was called: the next ``import paddle`` looks for an installed one."""
     for name in [name for name in sys.modules if name == FACADE or name.startswith(FACADE + ".")]:
-        if sys.modules.get(_alias(name)) is sys.modules[name]:
-            del sys.modules[_alias(name)]
+        if sys.modules.get(paddles(name)) is sys.modules[name]:
+            del sys.modules[paddles(name)]
+    for name in [name for name, module in sys.modules.items() if isinstance(module, StandIn)]:
+        del sys.modules[name]
+    if _finder in sys.meta_path:
+        sys.meta_path.remove(_finder)

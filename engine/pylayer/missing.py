@@ -1,30 +1,20 @@
-"""What Paddle has and the engine lacks: the names of the release, and which of them an error was about."""
+"""Which name that Paddle has and the engine lacks an error was about."""
 
 from __future__ import annotations
 
-import functools
 import re
-from importlib.resources import files
 from types import ModuleType
 from typing import Any
 
 from pylayer.nn.layer import Layer
+from pylayer.release import paddles, release_names
 from pylayer.tensor import Tensor
 from pylayer.unsupported import UnsupportedError
 
-FACADE = "pylayer.paddle"
 CLASSES = {Tensor: "paddle.Tensor", Layer: "paddle.nn.Layer"}
 """The classes whose members are in the list."""
 
 NOT_IMPORTED = re.compile(r"cannot import name '(\w+)' from '([\w.]+)'")
-
-
-@functools.cache
-def release_names() -> dict[str, frozenset[str]]:
-    """By module or class of Paddle 3.3.1, its names."""
-    lines = files(FACADE).joinpath("release-3.3.1.txt").read_text().splitlines()
-    pairs = (line.split(": ", 1) for line in lines)
-    return {owner: frozenset(names.split()) for owner, names in pairs}
 
 
 def missing_name(error: BaseException) -> str:
@@ -56,8 +46,3 @@ def owners(value: Any) -> list[str]:
         return [paddles(value.__name__)]
     kind = value if isinstance(value, type) else type(value)
     return [name for known, name in CLASSES.items() if issubclass(kind, known)]
-
-
-def paddles(module: str) -> str:
-    """The name of a module of the facade as users import it."""
-    return "paddle" + module.removeprefix(FACADE) if module.startswith(FACADE) else module

@@ -89,8 +89,8 @@ class PyLayerNode(Node):
     def checked(self, returned: Any, barred: Collection[Target] = ()) -> list[Tensor | None]:
         """The gradients of all input Tensors, in order, by the reading in force (see `pylayer.reading`).
 
-        Integers and booleans are never asked for one. An input among `barred`, the ``no_grad_vars`` of ``paddle.grad``,
-        is one that needs no gradient.
+        Integers and booleans are never asked for one. An input among `barred`, those of which ``paddle.grad`` wants no
+        gradient, is one that needs none.
         """
         parents = iter(self.parents)
         targets = [[None if (parent := next(parents)) in barred else parent for _ in slot] for slot in self.inputs]
@@ -146,8 +146,9 @@ class PyLayerNode(Node):
             if value is None:
                 return None
             raise self.error(
-                k, name, f"should return None at {k} position, because it's forward Tensor's stopgradient is true"
-            )
+                k, name, f"should return None at {k} position, because it's forward Tensor's stopgradient is true, or "
+                f"paddle.grad is asked for no gradient of it (backward() asks for all)"
+            )  # fmt: skip
         if value is None:
             if reads_as_releases.get() or not needs(like, parent):
                 return None

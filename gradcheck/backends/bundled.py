@@ -15,6 +15,7 @@ from gradcheck.backends.base import Mover
 from gradcheck.backends.between_ranks import code_between_ranks, rank_unwaited
 from gradcheck.backends.recording import NOT_THE_USERS, Moving, Recorded, recorded
 from pylayer.array import XP, Array, default_module, set_device
+from pylayer.autograd import gradients_of
 from pylayer.distributed.rows import broadcast_ranks
 from pylayer.distributed.topology import lay_out
 from pylayer.distributed.world import World, apart
@@ -53,11 +54,9 @@ class BundledBackend:
         held: Sequence[Tensor] = (),
         create_graph: bool = False,
     ) -> list[Tensor | None]:
-        """As ``paddle.grad`` gives them."""
+        """As ``backward`` would, which asks every layer for all of its gradients."""
         with as_releases():
-            return self.paddle.grad(  # type: ignore[no-any-return]
-                outputs, inputs, cotangents, create_graph=create_graph, allow_unused=True
-            )
+            return gradients_of(outputs, inputs, cotangents, create_graph, allow_unused=True)
 
     def as_releases(self) -> AbstractContextManager[None]:
         """The documents' rules are those of the engine by itself."""

@@ -16,16 +16,18 @@ MOST_HINTS = 50
 def surface(context: click.Context, targets: tuple[str, ...]) -> None:
     """List the names of Paddle's that files use and the bundled engine lacks.
 
-    The files are read, not imported: nothing in them runs. Names of modules, functions and classes are looked up; the
-    methods of a Tensor are not, as a file does not say what is one. Exits with 0 if the engine has all names, with 1 if
-    it lacks some, with 2 if a file cannot be read.
+    The files are read, not imported: nothing in them runs. Names of modules, functions and classes are looked up, the
+    keyword arguments of functions, and what is asked of contexts and of what is told to be a Tensor: what a function
+    returned, and what backward is given. Exits with 0 if the engine has all names, with 1 if it lacks some, with 2 if a
+    file cannot be read.
     """
     import pylayer.paddle as facade
     from gradcheck import garbage
     from gradcheck.bounded import read_bounded
     from gradcheck.escape import escape
     from gradcheck.shown import count
-    from gradcheck.surface import MOST_BYTES, files_of, missing_in, near_to, uses_in
+    from gradcheck.surface import MOST_BYTES, files_of, in_order, missing_in, near_to, parsed, reader_of
+    from gradcheck.surface_members import members_lacking
 
     files = []
     for target in targets:
@@ -40,7 +42,9 @@ def surface(context: click.Context, targets: tuple[str, ...]) -> None:
         try:
             text = read_bounded(file, MOST_BYTES).decode("utf-8-sig")
             with garbage.kept():
-                uses = uses_in(text, str(file))
+                tree = parsed(text, str(file))
+                reader = reader_of(tree)
+                members = frozenset(members_lacking(facade, reader, tree))
         except SyntaxError as error:
             click.echo(
                 f"{shown}:{error.lineno or 1}:{error.offset or 1}: {escape(error.msg)}: this is no Python", err=True
@@ -56,13 +60,13 @@ def surface(context: click.Context, targets: tuple[str, ...]) -> None:
             click.echo(f"{shown}: cannot be read: {escape(why or str(error))}", err=True)
             unread += 1
             continue
-        for use in uses:
-            found = missing_in(facade, use.name)
+        for use in in_order([*reader.uses, *members]):
+            found = (f"paddle.{use.name}", None) if use in members else missing_in(facade, use.name)
             if found is None:
                 continue
             name, module = found
             if name not in hints:
-                near = near_to(name, module) if len(hints) < MOST_HINTS else []
+                near = near_to(name, module) if module is not None and len(hints) < MOST_HINTS else []
                 hints[name] = f" Did you mean {' or '.join(near)}?" if near else ""
             click.echo(f"{shown}:{use.line}:{use.column}: {name} is not part of the bundled engine.{hints[name]}")
             places += 1

@@ -226,7 +226,7 @@ def index(matrix: Matrix) -> Iterator[str]:
         yield "## Index by page and section"
     for document, members in groupby(rows, key=lambda row: row.document):
         lines = [
-            [escaped(row.rule.section), f"“{escaped(row.rule.quote)}”", links([row]), otherwise(row, matrix) or str(Does.HOLDS)]
+            [escaped(row.rule.section), f"“{escaped(row.rule.quote)}”", links([row]), otherwise(row, matrix)]
             for row in members
         ]
         yield f"### [{escaped(document.document)}]({document.url})"
@@ -234,8 +234,8 @@ def index(matrix: Matrix) -> Iterator[str]:
 
 
 def otherwise(row: Row, matrix: Matrix) -> str:
-    """The backends that do not keep a rule."""
-    return span([one for one in matrix.backends if row.cells[one].fails], matrix.backends)
+    """The backends that do not keep a rule; the sign of those that do where there are none."""
+    return span([one for one in matrix.backends if row.cells[one].fails], matrix.backends) or str(Does.HOLDS)
 
 
 def markdown_table(head: list[str], rows: list[list[str]]) -> str:

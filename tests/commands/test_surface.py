@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from gradcheck.commands.surface import surface
-from gradcheck.surface import uses_in
+from gradcheck.surface import in_order, parsed, reader_of
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def run(*arguments: str) -> tuple[int, str]:
 
 
 def names(source: str) -> list[str]:
-    return [use.name for use in uses_in(source, "file.py")]
+    return [use.name for use in in_order(reader_of(parsed(source, "file.py")).uses)]
 
 
 def test_a_file_of_which_the_engine_has_all_names(folder: Path) -> None:
@@ -72,7 +72,11 @@ def test_however_a_name_is_reached(folder: Path, source: str) -> None:
     [
         "import torch\ntorch.no_such(1)",
         "from .paddle import no_such",
-        "import paddle\npaddle.ones([1]).no_such()",  # what a Tensor has, only its run shows
+        "import paddle\ndef f(x):\n    return x.no_such()",  # what x is, only its run shows
+        "import paddle, numpy as np\nx = np.ones(2).astype(np.float32).values",
+        "import paddle\nx = paddle.ones([1])\nx.own = 3\nx.own.other",
+        "import paddle\nx = paddle.ones([1])\nfor x in [1]:\n    x.no_such",
+        "import paddle\nfrom paddle.nn.layer.common import Linear\npaddle.base.backward.gradients",
         "import paddle\npaddle.nn.Layer.no_such",
         "x = 'paddle.no_such'",
     ],
@@ -80,6 +84,63 @@ def test_however_a_name_is_reached(folder: Path, source: str) -> None:
 def test_what_is_no_name_of_paddles_modules(folder: Path, source: str) -> None:
     (folder / "layer.py").write_text(source)
     assert run("layer.py")[0] == 0
+
+
+LAYER = """
+import paddle
+from paddle.autograd import PyLayer
+
+class L(PyLayer):
+    @staticmethod
+    def forward(ctx, x, axis):
+        ctx.axis = axis
+        {forward}
+
+    @staticmethod
+    def backward(ctx, g):
+        y, = ctx.saved_tensor()
+        {backward}
+"""
+MEMBERS = {
+    "i = paddle.arange(3, device='cpu')": "paddle.arange(device=)",
+    "x.sum(); paddle.sum(x, dim=0, keepdim=True, name=None)": "",
+    "paddle.zeros([1]).reshape([1]).no_such": "paddle.Tensor.no_such",
+    "i = paddle.ones([1]); i.no_such()": "paddle.Tensor.no_such",
+    "i = paddle.ones([1]); i.sum(no_such=1)": "paddle.Tensor.sum(no_such=)",
+    "paddle.nn.Linear(1, 1, no_such=1)": "paddle.nn.Linear(no_such=)",
+    "x.to_sparse_coo(2)": "paddle.Tensor.to_sparse_coo",
+    "x._clear_data()": "paddle.Tensor._clear_data",
+    "axis.no_such": "",
+}
+IN_BACKWARD = {
+    "ctx.saved_tensors": "paddle.autograd.PyLayerContext.saved_tensors",
+    "ctx.needs_input_grad[0]": "paddle.autograd.PyLayerContext.needs_input_grad",
+    "ctx.axis, ctx.saved_tensor(), ctx.container": "",
+    "g.no_such": "paddle.Tensor.no_such",
+    "y.no_such": "paddle.Tensor.no_such",
+    "g = g or 3; g.no_such": "",
+}
+
+
+@pytest.mark.parametrize(("code", "lacked"), MEMBERS.items())
+def test_what_a_forward_uses(folder: Path, code: str, lacked: str) -> None:
+    check_lacked(folder, LAYER.format(forward=code, backward="pass"), lacked)
+
+
+@pytest.mark.parametrize(("code", "lacked"), IN_BACKWARD.items())
+def test_what_a_backward_uses(folder: Path, code: str, lacked: str) -> None:
+    check_lacked(folder, LAYER.format(forward="pass", backward=code), lacked)
+
+
+def check_lacked(folder: Path, source: str, lacked: str) -> None:
+    (folder / "layer.py").write_text(source)
+    lines = run("layer.py")[1].splitlines()[:-1]
+    assert [line.split(" ")[1] for line in lines] == ([lacked] if lacked else [])
+
+
+def test_long_chains_are_read_in_no_time(folder: Path) -> None:
+    (folder / "layer.py").write_text(f"import paddle\nx = paddle.ones([1])\nx{'.a' * 2_000}\n")
+    assert run("layer.py")[0] in (0, 1)
 
 
 def test_a_chain_is_one_use() -> None:

@@ -5,37 +5,57 @@ python tests/differential/release_names.py      # writes engine/pylayer/paddle/r
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
+import pkgutil
 import sys
+import types
 from pathlib import Path
 from typing import Any
 
-MODULES = (
-    "", "amp", "autograd", "autograd.py_layer", "base", "base.core", "base.dygraph", "device", "distributed",
-    "distributed.fleet", "distributed.fleet.utils", "distribution", "fft", "framework", "geometric", "incubate",
-    "incubate.autograd", "incubate.nn", "incubate.nn.functional", "io", "jit", "linalg", "metric", "nn", "nn.functional",
-    "nn.init", "nn.initializer", "nn.utils", "optimizer", "optimizer.lr", "quantization", "regularizer", "signal", "sparse",
-    "sparse.nn", "special", "static", "static.nn", "tensor", "utils", "version", "vision", "vision.models", "vision.ops",
-    "vision.transforms",
+FACADE = Path(__file__).parents[2] / "engine/pylayer/paddle"
+FILE = FACADE / "release-3.3.1.txt"
+OTHERS = (
+    "_C_ops", "distribution", "incubate.nn", "incubate.nn.functional", "io", "metric", "quantization",
+    "signal", "sparse", "sparse.nn", "version", "vision.ops", "vision.transforms",
 )  # fmt: skip
+"""Modules that the facade has not, and of which it is known what is in them."""
 CLASSES = ("Tensor", "nn.Layer", "optimizer.Optimizer", "static.Program", "static.Executor")
 
 
+def facade_modules() -> list[str]:
+    """The modules of the facade by their names below ``paddle``."""
+    files = (file.relative_to(FACADE) for file in FACADE.rglob("*.py"))
+    parts = (file.with_suffix("").parts for file in files if file.name == "__init__.py" or file.name[0] != "_")
+    return [".".join(path).removesuffix("__init__").removesuffix(".") for path in parts]
+
+
 def names_of(owner: Any) -> list[str]:
-    """The names of a module, its submodules included, or of a class: of a Tensor also those that tests use."""
-    hidden = "__" if isinstance(owner, type) else "_"
-    return sorted(n for n in {*dir(owner), *getattr(owner, "__all__", ())} if not n.startswith(hidden))
+    """The names of a class or a module; those of modules end in ``/``, and of `paddle.base` private ones are there too."""
+    if isinstance(owner, type):
+        return sorted(name for name in dir(owner) if not name.startswith("__"))
+    hidden = "__" if owner.__name__.startswith("paddle.base") else "_"
+    found = {name: "/" for _, name, _ in pkgutil.iter_modules(getattr(owner, "__path__", ()))}
+    for name in {*dir(owner), *getattr(owner, "__all__", ())}:
+        found[name] = "/" if isinstance(getattr(owner, name, None), types.ModuleType) else ""
+    return sorted(name + mark for name, mark in found.items() if not name.startswith("__" if mark else hidden))
+
+
+def at(paddle: Any, path: str) -> Any:
+    """What stands at a path below ``paddle``; some modules have to be imported, and some cannot be."""
+    with contextlib.suppress(ModuleNotFoundError):
+        importlib.import_module(f"paddle.{path}".removesuffix("."))
+    return functools.reduce(getattr, filter(None, path.split(".")), paddle)
 
 
 def release_names(paddle: Any) -> dict[str, list[str]]:
     """By module and class, their names."""
     found = {}
-    for module in MODULES:
-        name = f"paddle.{module}".removesuffix(".")
-        found[name] = names_of(importlib.import_module(name))
+    for module in sorted({*facade_modules(), *OTHERS}):
+        found[f"paddle.{module}".removesuffix(".")] = names_of(at(paddle, module))
     for path in CLASSES:
-        found[f"paddle.{path}"] = names_of(functools.reduce(getattr, path.split("."), paddle))
+        found[f"paddle.{path}"] = names_of(at(paddle, path))
     return found
 
 
@@ -43,8 +63,6 @@ def as_text(names: dict[str, list[str]]) -> str:
     """A line per module or class."""
     return "".join(f"{owner}: {' '.join(found)}\n" for owner, found in names.items())
 
-
-FILE = Path(__file__).parents[2] / "engine/pylayer/paddle/release-3.3.1.txt"
 
 if __name__ == "__main__":
     import paddle

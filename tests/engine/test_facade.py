@@ -233,7 +233,7 @@ def test_dtypes_are_found_under_their_names():
     ("module", "name", "phrase"),
     [
         (paddle, "tanhh", r"paddle\.tanhh is not part of the bundled engine\. Did you mean paddle\.tanh"),
-        (paddle, "io", r"paddle\.io is not part of the bundled engine"),
+        (paddle, "DataParallel", r"paddle\.DataParallel is not part of the bundled engine"),
         (
             paddle.nn,
             "AdaptiveLogSoftmaxWithLoss",

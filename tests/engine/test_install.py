@@ -93,14 +93,37 @@ def test_a_paddle_that_is_imported_already_is_not_replaced(other_paddle):
     )
 
 
-def test_a_module_the_engine_lacks_is_not_found():
+def test_what_the_release_lacks_too_is_not_found():
     run("""
         import pylayer
         pylayer.install_paddle()
         try:
-            import paddle.io
+            import paddle.fluid
         except ModuleNotFoundError as error:
-            assert error.name == "paddle.io"
+            assert error.name == "paddle.fluid"
         else:
             raise SystemExit("found")
+    """)
+
+
+def test_a_module_imported_from_below_hides_no_function_of_its_name():
+    run("""
+        import pylayer
+        pylayer.install_paddle()
+        import paddle
+        einsum = paddle.tensor.einsum
+        import paddle.tensor.einsum
+        assert paddle.tensor.einsum is einsum
+        from paddle.tensor.einsum import einsum as again
+        assert again is einsum
+    """)
+
+
+def test_uninstalling_takes_stand_ins_away():
+    run("""
+        import pylayer, sys
+        pylayer.install_paddle()
+        import paddle.io
+        pylayer.uninstall_paddle()
+        assert not [name for name in sys.modules if name.startswith("paddle")]
     """)

@@ -168,6 +168,14 @@ def full(shape: Ints, fill_value: Any, dtype: DTypeLike = None, name: str | None
     return _filled(shape, value, dtype)
 
 
+def fill_constant(
+    shape: Ints, dtype: DTypeLike, value: Any, force_cpu: bool = False, out: Any = None, name: str | None = None
+) -> Tensor:
+    """`full` by its older name, and in the memory of `out` if given."""
+    filled: Tensor = full(shape, value, dtype)
+    return filled if out is None else out._replaced(filled.array)
+
+
 def _number(value: Any) -> Any:
     if isinstance(value, Tensor):
         return value.item()

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from pylayer.array import set_device, to_numpy
+from pylayer.ops.creation import full
 from pylayer.ops.shape import astype, cast
 from pylayer.tensor import Tensor
 
 METHODS = (
-    "cpu", "cuda", "dim", "element_size", "is_complex", "is_floating_point", "is_integer", "ndimension", "to",
+    "cpu", "cuda", "dim", "element_size", "is_complex", "is_empty", "is_floating_point", "is_integer", "ndimension",
+    "to",
 )  # fmt: skip
 """The functions that are methods of Tensor as well."""
 
@@ -40,6 +42,11 @@ def is_complex(x: Tensor) -> bool:
 def is_integer(x: Tensor) -> bool:
     """Whether the elements are integers; bools are not."""
     return x.dtype.rank == 1
+
+
+def is_empty(x: Tensor, name: str | None = None) -> Tensor:
+    """Whether there are no elements, as a Tensor."""
+    return full([], x.size == 0, "bool")
 
 
 def cpu(x: Tensor) -> Tensor:

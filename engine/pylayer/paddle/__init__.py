@@ -28,6 +28,8 @@ from pylayer.paddle import jit as jit
 from pylayer.paddle import linalg as linalg
 from pylayer.paddle import nn as nn
 from pylayer.paddle import optimizer as optimizer
+from pylayer.paddle import pir as pir
+from pylayer.paddle import pir_utils as pir_utils
 from pylayer.paddle import regularizer as regularizer
 from pylayer.paddle import special as special
 from pylayer.paddle import static as static
@@ -37,6 +39,7 @@ from pylayer.paddle import vision as vision
 from pylayer.paddle._functions import FUNCTIONS as _FUNCTIONS
 from pylayer.paddle._names import aliases as _aliases
 from pylayer.paddle._names import exported, missing
+from pylayer.paddle.base import core as core
 from pylayer.tensor import Tensor as Tensor
 
 _EXPORTS = {

@@ -15,7 +15,7 @@ FUNCTIONS = {
         "arange empty empty_like eye full full_like is_tensor linspace logspace meshgrid numel ones ones_like "
         "rank shape to_tensor tril_indices triu_indices zeros zeros_like"
     ),
-    "ops.describing": "is_complex is_floating_point is_integer",
+    "ops.describing": "is_complex is_empty is_floating_point is_integer",
     "ops.diagonal": "as_strided diag diag_embed diagonal trace",
     "ops.distances": "cdist cross dist pdist renorm tensordot vander",
     "ops.elementwise": (

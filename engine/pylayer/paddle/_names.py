@@ -9,6 +9,8 @@ from importlib import import_module
 from typing import Any
 
 from pylayer.ops.spellings import ALIASES, respelled
+from pylayer.release import paddles, release_modules
+from pylayer.stand_in import stand_in
 
 
 def exported(table: Mapping[str, str]) -> dict[str, Any]:
@@ -29,12 +31,14 @@ def aliases(found: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def missing(module: str) -> Callable[[str], Any]:
-    """A module's ``__getattr__``: the error for a name that it has not, with the nearest that it has."""
-    shown = "paddle" + module.removeprefix("pylayer.paddle")
+    """A module's ``__getattr__``: a stand-in for a module that it lacks, else the error, with the nearest."""
+    shown = paddles(module)
 
     def getattr_(name: str) -> Any:
         if name.startswith("__"):  # what Python itself asks for
             raise AttributeError(f"module {shown!r} has no attribute {name!r}")
+        if f"{shown}.{name}" in release_modules():
+            return stand_in(f"{shown}.{name}")
         public = [n for n in vars(sys.modules[module]) if not n.startswith("_")]
         near = difflib.get_close_matches(name, public, n=3)
         hint = f" Did you mean {' or '.join(f'{shown}.{n}' for n in near)}?" if near else ""

@@ -94,4 +94,22 @@ print(slope(paddle.nn.functional.relu), slope(paddle.abs), slope(paddle.sign), s
 print(slope(lambda x: paddle.maximum(x, paddle.zeros_like(x))), slope(lambda x: x**0.5), slope(lambda x: x**2))
 leaf(1.0, 2.0) + leaf(1.0, 2.0, 3.0)
 """),
+    Rule(87, "paddle.grad of some inputs of a PyLayer: backward returns None for the others, as if they were stopped.", """
+def of_both(ctx, dy):
+    x, y = ctx.saved_tensor()
+    return dy * y, dy * x
+
+def of_first(ctx, dy):
+    return dy * ctx.saved_tensor()[1], None
+
+def product(ctx, x, y):
+    ctx.save_for_backward(x, y)
+    return x * y
+
+x, y = leaf(3.0), leaf(5.0)
+print(paddle.grad(layer(product, of_first).apply(x, y), [x])[0].item())
+print([g.item() for g in paddle.grad(layer(product, of_both).apply(x, y), [x, y])])
+print(paddle.grad(layer(product, of_both).apply(x, y * x), [x])[0].item())
+paddle.grad(layer(product, of_both).apply(x, y), [x])
+"""),
 ]  # fmt: skip

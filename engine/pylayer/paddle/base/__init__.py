@@ -14,7 +14,7 @@ from pylayer.static.recorder import enable_static as _enable_static
 from pylayer.static.recorder import in_dynamic_mode as _in_dynamic_mode
 
 _EXPORTS = {
-    "compatibility": "get_flags in_dynamic_or_pir_mode set_flags",
+    "compatibility": "Variable get_flags in_dynamic_or_pir_mode set_flags",
     "device": "CPUPlace CUDAPlace is_compiled_with_cuda",
     "nn.initializer": "ParamAttr",
     "static.backward": "append_backward gradients",
@@ -22,7 +22,6 @@ _EXPORTS = {
     "static.in_use": "default_main_program default_startup_program program_guard",
     "static.program": "Program",
     "static.scope": "Scope cpu_places device_guard global_scope name_scope scope_guard",
-    "static.variable": "Variable",
     "tensor": "Tensor",
 }
 globals().update(exported(_EXPORTS))

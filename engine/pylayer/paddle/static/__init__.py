@@ -6,6 +6,7 @@ from pylayer.paddle._names import exported, missing
 from pylayer.paddle.static import nn as nn
 
 _EXPORTS = {
+    "compatibility": "Variable",
     "device": "CPUPlace CUDAPlace",
     "jit": "InputSpec",
     "ops.indexing": "setitem",
@@ -15,7 +16,6 @@ _EXPORTS = {
     "static.in_use": "default_main_program default_startup_program program_guard",
     "static.program": "Program",
     "static.scope": "Scope cpu_places device_guard global_scope name_scope scope_guard",
-    "static.variable": "Variable",
 }
 globals().update(exported(_EXPORTS))
 
