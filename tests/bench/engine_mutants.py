@@ -4,6 +4,7 @@
     python tests/bench/engine_mutants.py --sample 12     # 12 of them, evenly spread
     python tests/bench/engine_mutants.py not-inplace     # those whose id or rules hold the text
     python tests/bench/engine_mutants.py --random 100 --seed 1 2      # 100 blind ones for each seed
+    python tests/bench/engine_mutants.py --without world              # on all scenarios but those of worlds: half the time
 
 A mutation is an entry of ``engine_mutations/*.yaml``: its `id`, the rules that it `breaks` (ids of the rule catalogue),
 a text `old` that stands once in ``engine/pylayer``, whatever the file, and what takes its place. It is applied to a
@@ -216,12 +217,14 @@ def main() -> int:
     parser.add_argument("--sample", type=int, default=0, metavar="N", help="only N mutations, evenly spread")
     parser.add_argument("--random", type=int, default=0, metavar="N", help="N blind mutations in place of those")
     parser.add_argument("--seed", type=int, nargs="+", default=[0], metavar="S", help="of the blind ones: N for each")
+    parser.add_argument("--without", default="-", metavar="TEXT", help="leave out scenarios whose ids begin with this")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), metavar="N", help="processes at a time")
     parser.add_argument("--survivors", action="store_true", help="print only what survives")
     parser.add_argument("--json", type=Path, help="also write the figures to this file")
     arguments = parser.parse_args()
     started = time.monotonic()
-    CASES.extend(plan(load([ROOT / "specs"]), ["numpy"]))
+    cases = plan(load([ROOT / "specs"]), ["numpy"])
+    CASES.extend(case for case in cases if not case.name.startswith(arguments.without))
     wanted = selected(arguments)
     outcomes: list[Outcome] = []
     fork = multiprocessing.get_context("fork")
