@@ -60,6 +60,8 @@ class PyLayer:
         if records_all():
             return _recorded_forward(cls, ctx, args, kwargs)
         slots, slotless = input_slots(cls.__name__, args, kwargs)
+        inputs = [tensor for slot in slots for tensor in slot.tensors]
+        recorded = grad_mode.get() and not all(t._stop_gradient for t in inputs)  # before forward can change that
         token = grad_mode.set(False)
         try:
             returned = cls.forward(ctx, *args, **kwargs)
@@ -67,8 +69,7 @@ class PyLayer:
             grad_mode.reset(token)
             ctx._in_forward = False
         outputs = output_slots(cls.__name__, returned)
-        inputs = [tensor for slot in slots for tensor in slot.tensors]
-        if not grad_mode.get() or all(t._stop_gradient for t in inputs):
+        if not recorded:
             return returned
         frame = sys._getframe(1)
         where = f"{frame.f_code.co_filename}:{frame.f_lineno}"

@@ -26,6 +26,9 @@ active_hooks: ContextVar[Hooks | None] = ContextVar("saved_tensors_hooks", defau
 class saved_tensors_hooks:  # noqa: N801 - Paddle's name
     """Within the ``with`` block, each Tensor saved for backward goes through `pack_hook`, and what that returns through
     `unpack_hook` each time it is read (``paddle.autograd.saved_tensors_hooks``; observed rule 53).
+
+    Raises, when entered:
+        ValueError: others are in force, as in Paddle.
     """
 
     def __init__(self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]) -> None:
@@ -33,6 +36,10 @@ class saved_tensors_hooks:  # noqa: N801 - Paddle's name
         self._tokens: list[Token[Hooks | None]] = []
 
     def __enter__(self) -> None:
+        if active_hooks.get() is not None:
+            raise ValueError(
+                "(InvalidArgument) paddle.autograd.saved_tensors_hooks only one pair of hooks is allowed at a time."
+            )
         watching.append(self._hooks)
         self._tokens.append(active_hooks.set(self._hooks))
 

@@ -74,17 +74,14 @@ def as_slot(name: str, value: Any) -> Slot | None:
 
 def deeper(value: Any) -> Iterator[Any]:
     """What lies in a dict, or below the first level of a list."""
+    items = value.values() if isinstance(value, dict) else value
     if isinstance(value, dict):
-        for item in value.values():
-            yield item
+        yield from items
+    for item in items:
+        if isinstance(item, (list, tuple)):
+            yield from item
+        if isinstance(item, (dict, list, tuple)):
             yield from deeper(item)
-    else:
-        for item in value:
-            if isinstance(item, dict):
-                yield from deeper(item)
-            elif isinstance(item, (list, tuple)):
-                yield from item
-                yield from deeper(item)
 
 
 class Like(NamedTuple):

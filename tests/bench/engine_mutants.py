@@ -3,13 +3,18 @@
     python tests/bench/engine_mutants.py                 # every mutation of engine_mutations/*.yaml
     python tests/bench/engine_mutants.py --sample 12     # 12 of them, evenly spread
     python tests/bench/engine_mutants.py not-inplace     # those whose id or rules hold the text
+    python tests/bench/engine_mutants.py --random 100 --seed 1 2      # 100 blind ones for each seed
+    python tests/bench/engine_mutants.py --without world              # on all scenarios but those of worlds: half the time
 
 A mutation is an entry of ``engine_mutations/*.yaml``: its `id`, the rules that it `breaks` (ids of the rule catalogue),
 a text `old` that stands once in ``engine/pylayer``, whatever the file, and what takes its place. It is applied to a
-copy of the engine in a temporary folder, on which a process of its own runs the scenarios, those of the broken rules
-first, until one is not as expected. `equivalent` says why no scenario can tell a mutation from the engine: it is
-listed, not run. Exit status 1 if a mutation survives; 2 if the engine itself is not as the scenarios expect, for then
-every mutant would seem to be caught.
+copy of the engine in a temporary folder, on which a process of its own runs the scenarios that come to the lines
+that it changes, those of the broken rules first and then the quickest, until one is not as expected. `equivalent` says
+why no scenario can tell a mutation from the engine: it is listed, not run. Exit status 1 if an aimed mutation
+survives; 2 if the engine itself is not as the scenarios expect, for then every mutant would seem to be caught.
+
+With ``--random`` the mutations are blind: drawn from all places of the engine's trees at which one of a few changes can
+be made (`blind_mutations`). Some of those survive in any suite; what is printed is the rate.
 """
 
 from __future__ import annotations
@@ -34,6 +39,8 @@ from types import FrameType
 from typing import NamedTuple
 
 import yaml
+from blind_mutations import Blind, drawn
+from reach import Reach, Traced
 
 ROOT = Path(__file__).resolve().parents[2]
 ENGINE = ROOT / "engine" / "pylayer"
@@ -47,6 +54,8 @@ from gradcheck.spec.read import load  # noqa: E402
 AS_EXPECTED = (Status.PASS, Status.KINK, Status.XFAIL, Status.SKIP)
 LONGEST = 120
 """Seconds of processor time after which a mutant counts as hanging; the whole suite takes a tenth."""
+FEW = 20
+"""So many mutants are tried on all cases: to trace what each case runs takes as long as the suite three times."""
 
 
 class Mutation(NamedTuple):
@@ -70,22 +79,25 @@ class Mutation(NamedTuple):
         path = next(path for path, text in texts.items() if self.old in text)
         return path, texts[path].replace(self.old, self.new)
 
-
-UNCHANGED = Mutation("unchanged", (), "", "")
-"""The engine as it is, on which every scenario must be as expected."""
+    def lines(self, folder: Path) -> tuple[str, range]:
+        """The file, and the numbers of the lines, that it changes."""
+        path, _ = self.applied(folder)
+        before, _, _ = path.read_text(encoding="utf-8").partition(self.old)
+        first = before.count("\n") + 1
+        return str(path.relative_to(folder)), range(first, first + self.old.count("\n") + 1)
 
 
 class Outcome(NamedTuple):
     """What became of a mutant: the case that caught it and how, or nothing."""
 
-    mutation: Mutation
+    mutation: Mutation | Blind
     caught_by: str
     how: str
 
     @property
     def by_its_rule(self) -> bool:
         """Whether a scenario caught it that cites a rule that it breaks."""
-        return self.caught_by in {case.name for case in ordered(self.mutation) if cites(case, self.mutation)}
+        return any(case.name == self.caught_by and cites(case, self.mutation) for case in CASES)
 
 
 class Hanging(BaseException):
@@ -99,14 +111,22 @@ def mutations() -> list[Mutation]:
 
 
 CASES: list[Case] = []
+REACHES: dict[str, Reach] = {}
+"""By name of a case what it runs of the engine as it is."""
+IMPORTED: set[tuple[str, int]] = set()
+"""The lines that run when the engine is imported; none if nothing was traced."""
 
 
-def ordered(mutation: Mutation) -> list[Case]:
-    """The cases of the suite, those first that cite a rule that the mutation breaks."""
-    return sorted(CASES, key=lambda case: not cites(case, mutation))
+def ordered(mutation: Mutation | Blind) -> list[Case]:
+    """The cases that come to the lines of a mutation: those that cite a rule that it breaks, then the quickest."""
+    file, numbers = mutation.lines(ENGINE)
+    lines = {(file, number) for number in numbers}
+    everywhere = not IMPORTED or lines & IMPORTED
+    cases = [case for case in CASES if everywhere or lines & REACHES[case.name].lines]
+    return sorted(cases, key=lambda case: (not cites(case, mutation), REACHES[case.name].seconds))
 
 
-def cites(case: Case, mutation: Mutation) -> bool:
+def cites(case: Case, mutation: Mutation | Blind) -> bool:
     """Whether a case cites a rule that the mutation breaks."""
     return not set(mutation.breaks).isdisjoint(case.scenario.tags)
 
@@ -121,27 +141,49 @@ def copied_engine() -> Iterator[Path]:
         yield place
 
 
-def tried(mutation: Mutation) -> Outcome:
-    """Run the suite on the mutant in this process, which serves for nothing else."""
+def looked_at(tracing: bool) -> tuple[dict[str, Reach], set[tuple[str, int]], str]:
+    """Run the suite on the engine as it is, in this process: what each case runs, what an import runs, what fails."""
+    reaches: dict[str, Reach] = {}
+    failed = ""
+    with copied_engine() as place, quiet():
+        traced = Traced(place if tracing else None)
+        with traced.block():
+            import_module("pylayer")
+            execute = import_module("gradcheck.case.execute").execute  # only now: it imports the engine
+        for case in CASES:
+            started = time.monotonic()
+            with traced.block() as lines:
+                result = contextvars.copy_context().run(execute, case)
+            reaches[case.name] = Reach(frozenset(lines), time.monotonic() - started)
+            if result.status not in AS_EXPECTED:
+                failed = failed or f"{case.name}: {result.status}: {result.message}"
+    return reaches, traced.imported, failed
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """A block that prints and warns nothing."""
+    with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def tried(mutation: Mutation | Blind) -> Outcome:
+    """Run the cases that may notice the mutant, in this process, which serves for nothing else."""
 
     def stop(number: int, frame: FrameType | None) -> None:
         raise Hanging
 
     signal.signal(signal.SIGPROF, stop)
     signal.setitimer(signal.ITIMER_PROF, LONGEST)
-    current = ""
-    with copied_engine() as place, contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        if mutation != UNCHANGED:
-            path, text = mutation.applied(place)
-            path.write_text(text, encoding="utf-8")
+    current = "import"
+    with copied_engine() as place, quiet():
+        path, text = mutation.applied(place)
+        path.write_text(text, encoding="utf-8")
         try:
             pylayer = import_module("pylayer")
-        except Exception as error:
-            raise ValueError(f"{mutation.id}: the mutant cannot be imported, which tells nothing: {error}") from None
-        assert Path(str(pylayer.__file__)).parent == place
-        execute = import_module("gradcheck.case.execute").execute  # only now: it imports the engine
-        try:
+            assert Path(str(pylayer.__file__)).parent == place
+            execute = import_module("gradcheck.case.execute").execute
             for case in ordered(mutation):
                 current = case.name
                 result = contextvars.copy_context().run(execute, case)  # a program of one case is not the next one's
@@ -149,13 +191,17 @@ def tried(mutation: Mutation) -> Outcome:
                     return Outcome(mutation, case.name, f"{result.status}: {result.message[:160]}".replace("\n", " "))
         except Hanging:
             return Outcome(mutation, current, "it hangs")
-        except Exception as error:  # the harness itself cannot go on
+        except Exception as error:  # the harness itself cannot go on, or import the engine
+            if current == "import" and isinstance(mutation, Mutation):
+                raise ValueError(f"{mutation.id}: it cannot be imported, which tells nothing: {error}") from None
             return Outcome(mutation, current, f"{type(error).__name__}: {error}")
     return Outcome(mutation, "", "")
 
 
-def selected(arguments: argparse.Namespace) -> list[Mutation]:
+def selected(arguments: argparse.Namespace) -> Sequence[Mutation | Blind]:
     """The mutations that the command line asks for."""
+    if arguments.random:
+        return [blind for seed in arguments.seed for blind in drawn(ENGINE, arguments.random, seed)]
     found = mutations()
     if arguments.words:
         found = [m for m in found if any(w in text for w in arguments.words for text in (m.id, *m.breaks))]
@@ -169,39 +215,52 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("words", nargs="*", metavar="TEXT", help="only mutations whose id or rules hold one of these")
     parser.add_argument("--sample", type=int, default=0, metavar="N", help="only N mutations, evenly spread")
+    parser.add_argument("--random", type=int, default=0, metavar="N", help="N blind mutations in place of those")
+    parser.add_argument("--seed", type=int, nargs="+", default=[0], metavar="S", help="of the blind ones: N for each")
+    parser.add_argument("--without", default="-", metavar="TEXT", help="leave out scenarios whose ids begin with this")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), metavar="N", help="processes at a time")
     parser.add_argument("--survivors", action="store_true", help="print only what survives")
     parser.add_argument("--json", type=Path, help="also write the figures to this file")
     arguments = parser.parse_args()
     started = time.monotonic()
-    CASES.extend(plan(load([ROOT / "specs"]), ["numpy"]))
+    cases = plan(load([ROOT / "specs"]), ["numpy"])
+    CASES.extend(case for case in cases if not case.name.startswith(arguments.without))
     wanted = selected(arguments)
     outcomes: list[Outcome] = []
-    with multiprocessing.get_context("fork").Pool(arguments.jobs, maxtasksperchild=1) as pool:
-        as_it_is = pool.apply(tried, [UNCHANGED])
-        if as_it_is.caught_by:
-            print(f"the engine itself fails {as_it_is.caught_by}: {as_it_is.how}")
-            return 2
+    fork = multiprocessing.get_context("fork")
+    with fork.Pool(1, maxtasksperchild=1) as pool:
+        reaches, imported, failed = pool.apply(looked_at, [len(wanted) > FEW])
+    if failed:
+        print(f"the engine itself fails {failed}")
+        return 2
+    REACHES.update(reaches)
+    IMPORTED.update(imported)
+    with fork.Pool(arguments.jobs, maxtasksperchild=1) as pool:
         for outcome in pool.imap(tried, [m for m in wanted if not m.equivalent], chunksize=1):
             outcomes.append(outcome)
-            if outcome.caught_by and not arguments.survivors:
-                beside = "" if outcome.by_its_rule else " (not one of its rules)"
-                print(f"caught    {outcome.mutation.id}: {outcome.caught_by}{beside}: {outcome.how}", flush=True)
-            elif not outcome.caught_by:
-                print(f"SURVIVED  {outcome.mutation.id}: breaks {', '.join(outcome.mutation.breaks)}", flush=True)
+            told(outcome, arguments.survivors)
     for mutation in wanted:
         if mutation.equivalent:
             print(f"equivalent {mutation.id}: {mutation.equivalent}")
     caught = sum(bool(outcome.caught_by) for outcome in outcomes)
     own = sum(outcome.by_its_rule for outcome in outcomes)
-    print(
-        f"{caught} of {len(outcomes)} mutants caught, {own} by a scenario of a rule that they break; "
-        f"{len(CASES)} cases, {time.monotonic() - started:.0f} s"
-    )
+    by_rule = "" if arguments.random else f", {own} by a scenario of a rule that they break"
+    seconds = time.monotonic() - started
+    print(f"{caught} of {len(outcomes)} mutants caught{by_rule}; {len(CASES)} cases, {seconds:.0f} s")
     if arguments.json:
         figures = {"mutants": len(outcomes), "caught": caught, "own": own, "cases": len(CASES)}
         arguments.json.write_text(json.dumps(figures), encoding="utf-8")
-    return int(caught < len(outcomes))
+    return int(caught < len(outcomes) and not arguments.random)
+
+
+def told(outcome: Outcome, survivors_alone: bool) -> None:
+    """Print what became of a mutant."""
+    mutation = outcome.mutation
+    if not outcome.caught_by:
+        print(f"SURVIVED  {mutation.id}", *(f"breaks {rule}" for rule in mutation.breaks), flush=True)
+    elif not survivors_alone:
+        beside = "" if outcome.by_its_rule or not mutation.breaks else " (not one of its rules)"
+        print(f"caught    {mutation.id}: {outcome.caught_by}{beside}: {outcome.how}", flush=True)
 
 
 if __name__ == "__main__":

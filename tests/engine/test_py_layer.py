@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import re
 import weakref
 from collections import deque, namedtuple
 from threading import Thread
@@ -193,6 +194,28 @@ class TestWhatBackwardReturns:
             y.backward()
         assert "GradNodePyLayer_Layer" in str(raised.value)
         assert f"{__file__}:" in str(raised.value)
+
+    @pytest.mark.parametrize(
+        ("keywords", "named"),
+        [(False, "`*rest[0]`"), (True, "`weight`")],
+        ids=["star", "keyword"],
+    )
+    def test_a_missing_gradient_is_of_an_argument_with_a_name(self, keywords: bool, named: str) -> None:
+        def forward(ctx: PyLayerContext, first: paddle.Tensor, *rest: paddle.Tensor, **more: paddle.Tensor) -> Any:
+            return first + sum(rest) + sum(more.values())
+
+        a, b = leaf([1.0]), leaf([1.0])
+        made = layer(forward, lambda ctx, g: (g, None))
+        y = made.apply(a, weight=b) if keywords else made.apply(a, b)
+        with pytest.raises(ValueError, match=re.escape(f"(input {named})")):
+            y.backward()
+
+    def test_a_missing_gradient_in_a_list_is_named_by_its_place(self) -> None:
+        y = layer(lambda ctx, tensors: tensors[0] + tensors[1], lambda ctx, g: [g, None]).apply(
+            [leaf([1.0]), leaf([1.0])]
+        )
+        with pytest.raises(ValueError, match=re.escape("(input `tensors[1]`)")):
+            y.backward()
 
     def test_non_tensor_arguments_are_spoken_of_only_where_there_are_some(self) -> None:
         y = layer(lambda ctx, a, b: a + b, lambda ctx, g: (g, g, None)).apply(leaf([1.0]), leaf([1.0]))

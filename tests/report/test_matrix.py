@@ -75,7 +75,7 @@ def test_each_release_does_what_the_page_says(release: str, tmp_path: Path) -> N
 
 def test_a_rule_tells_what_each_release_does_why_and_where_to_see_it() -> None:
     row = rows(matrix("--pinned", "-b", "numpy,paddle@3.2.2,paddle@3.3.1", "--format", "json").stdout)[
-        "materialize-zeros"
+        "observed-79"
     ]
     told = {backend: cell["does"] for backend, cell in row["cells"].items()}
     assert told == {"numpy": "as documented", "paddle@3.2.2": "crash", "paddle@3.3.1": "as documented"}
@@ -83,7 +83,7 @@ def test_a_rule_tells_what_each_release_does_why_and_where_to_see_it() -> None:
     assert (note["first_seen"], note["mended_in"]) == ("3.2.2", "3.3.1")
     assert (note["does"], note["backends"]) == ("crash", ["paddle@3.2.2"])
     assert note["reason"].startswith("paddle.grad of one of several outputs of a PyLayer kills the process")
-    assert note["reproduce"] == ["gradcheck show backward-rules-grad-of-some-outputs --reproduce"]
+    assert "gradcheck show backward-rules-grad-of-some-outputs --reproduce" in note["reproduce"]
 
 
 def test_the_table_has_what_differs_before_what_does_not() -> None:

@@ -1,9 +1,12 @@
-"""Whether the quotes of the rule catalogue stand in the documents, by hand: the documents are not part of this project.
+"""Whether quotes stand in the documents, by hand: the documents are not part of this project.
 
     python tests/specs/quotes.py specs/rules/pylayer.yaml PyLayer_en.txt [FURTHER.txt …]
+    python tests/specs/quotes.py specs/apply.grad.yaml PyLayer_en.txt observed.md …
 
-Prints the quotes that none of the texts has, blanks and line breaks apart, and the digest of all quotes of the file.
-Its `verified` says which quotes were looked up in this way: none is changed afterwards without looking it up again.
+Prints the quotes of a file of the rule catalogue, or of the scenarios of a spec, that none of the texts has, blanks and
+line breaks apart, and the digest of all quotes of the file. `verified` in the catalogue, and for specs
+``tests/specs/verified.yaml``, say which quotes were looked up in this way: none is changed afterwards without looking
+it up again. A quote may leave words out where it has ``[...]``.
 """
 
 from __future__ import annotations
@@ -16,6 +19,9 @@ from pathlib import Path
 
 import yaml
 
+from gradcheck.spec.model import SpecFile
+from gradcheck.spec.read import load
+
 
 def digest(quotes: Iterable[str]) -> str:
     """Sixteen hexadecimal digits that stand for the quotes in their order."""
@@ -27,11 +33,26 @@ def without_blanks(text: str) -> str:
     return re.sub(r"\s|>>>|^\.\.\.", "", text, flags=re.MULTILINE)
 
 
-def main(catalogue: Path, texts: list[Path]) -> int:
+def quotes_of(spec: SpecFile) -> list[str]:
+    """The quotes of a spec: those of its scenarios' sources, and the passages of rules that they mean, each once."""
+    quotes: dict[str, None] = {}
+    for scenario in spec.scenarios:
+        if scenario.source and scenario.source.quote:
+            quotes[scenario.source.quote] = None
+        for rule in scenario.rules:
+            quotes.update(dict.fromkeys({} if isinstance(rule, str) else rule.values()))
+    return list(quotes)
+
+
+def main(file: Path, texts: list[Path]) -> int:
     """Print what is not there, and the digest."""
-    quotes = [rule["quote"] for rule in yaml.safe_load(catalogue.read_text(encoding="utf-8"))["rules"]]
+    if file.name.endswith(".grad.yaml"):
+        quotes = quotes_of(load([file])[0])
+    else:
+        quotes = [rule["quote"] for rule in yaml.safe_load(file.read_text(encoding="utf-8"))["rules"]]
     known = [without_blanks(text.read_text(encoding="utf-8")) for text in texts]
-    missing = [quote for quote in quotes if not any(without_blanks(quote) in text for text in known)]
+    parts = {quote: [without_blanks(part) for part in quote.split("[...]")] for quote in quotes}
+    missing = [quote for quote in quotes if not any(all(part in text for part in parts[quote]) for text in known)]
     for quote in missing:
         print(f"not verbatim: {quote}")
     print(f"{len(quotes) - len(missing)} of {len(quotes)} quotes verbatim; verified: {digest(quotes)}")

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import engine_mutants
 import pytest
+import yaml
 from engine_mutants import ENGINE, Mutation, mutations
-from quotes import digest
+from quotes import digest, quotes_of
 
 from gradcheck.resources import bundled_specs
 from gradcheck.rules import Document, catalogue, citing, rules_of
@@ -44,6 +45,11 @@ def test_a_rule_has_an_id_of_its_own() -> None:
 def test_no_quote_was_changed_since_it_was_looked_up(document: Document) -> None:
     # tests/specs/quotes.py looks them up and prints the new digest
     assert document.verified == digest(rule.quote for rule in document.rules)
+
+
+def test_no_quote_of_a_scenario_was_changed_since_it_was_looked_up() -> None:
+    verified = yaml.safe_load(Path(__file__).with_name("verified.yaml").read_text(encoding="utf-8"))
+    assert verified == {Path(spec.path).name: digest(q) for spec in load([bundled_specs()]) if (q := quotes_of(spec))}
 
 
 def test_every_rule_has_a_scenario(scenarios: list[Scenario]) -> None:

@@ -183,9 +183,7 @@ def static_pylayer(
         for k, result in enumerate(results):
             if isinstance(result, Tensor):
                 spec = result.array
-                outs[k] = around.variable(
-                    f"{stem}_{k}", tuple(spec.shape), spec.dtype, stop or spec.dtype.kind in "biu"
-                )
+                outs[k] = around.variable(f"{stem}_{k}", tuple(spec.shape), spec.dtype, stop)
                 block.append(Assign(result, outs[k]))
                 call.outputs.append(outs[k])
     around.append(call)

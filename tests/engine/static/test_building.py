@@ -75,6 +75,12 @@ def test_two_of_one_name_are_fed_the_same_and_are_two() -> None:
 
 
 # --------------------------------------------------------------------------- shapes and dtypes
+def test_shapes_that_never_fit_are_refused_while_the_program_is_built() -> None:
+    x, y = paddle.static.data("X", [None, 3]), paddle.static.data("Y", [None, 4])
+    with pytest.raises(ValueError, match=r"Broadcast dimension mismatch.*Variable 'X'.*created at .*; Variable 'Y'"):
+        x + y
+
+
 @pytest.mark.parametrize(
     ("function", "shape", "dtype"),
     [
