@@ -22,7 +22,7 @@ COMMANDS = {
     "init": ("gradcheck.commands.init:init", "Lay out a project: specs, schema, settings, workflow."),
     "replay": ("gradcheck.commands.replay:replay", "Run a failed case of the last run again, in full detail."),
     "validate": ("gradcheck.commands.validate:validate", "Check spec files without running anything in them."),
-    "fmt": ("gradcheck.commands.fmt:fmt", "Write spec files in their canonical form; --check only looks."),
+    "fmt": ("gradcheck.commands.fmt:fmt", "Mend the format of spec files; --check only looks."),
     "list": ("gradcheck.commands.list:list_scenarios", "List scenarios."),
     "show": ("gradcheck.commands.show:show", "Show one scenario: its source, code and expectations."),
     "compare": ("gradcheck.commands.compare:compare", "Show what has changed from one JSON report to another."),

@@ -135,6 +135,7 @@ def test_new_writes_a_scenario_that_is_valid_and_runs(gradcheck, package, folder
     assert (scenario.id, list(scenario.inputs)) == ("scale", ["x", "w"])
     assert "# call: Scale.apply(x, w, times=2.0)" in text
     assert gradcheck("validate", "own.grad.yaml").code == 0
+    assert gradcheck("fmt", "--check", "own.grad.yaml").code == 0
     assert gradcheck("run", "own.grad.yaml", "--allow-code").code == 0
 
 
@@ -173,6 +174,7 @@ def test_init_lays_out_a_project_that_validates_and_runs(gradcheck, folder):
     assert json.loads((folder / "specs" / "gradcheck.schema.json").read_text())["title"]
     assert (folder / ".github" / "workflows" / "gradcheck.yml").exists()
     assert gradcheck("validate", "specs").code == 0
+    assert gradcheck("fmt", "--check").code == 0
     assert gradcheck("run").code == 2  # what the file says counts once the user says so
     assert gradcheck("trust").code == 0
     assert gradcheck("run").out.startswith("PASS example-square@numpy specs/example.grad.yaml:4:5")

@@ -4,7 +4,7 @@ What the first line of a block says decides what is done with it:
 
 - ``python``: executed, all blocks of a page in one namespace; with ``title="file"`` written to that file instead, and
   with ``replaces="line"`` put in the place of that line of it
-- ``yaml``, ``toml``, ``json``: read; a scenario file is validated; with a title written as well
+- ``yaml``, ``toml``, ``json``: read; a scenario file is validated, its format too; with a title written as well
 - ``console``: the commands behind ``$`` are run, and print what the block shows, where ``…`` stands for anything
 - ``sh``: for another place (an installation, a cluster): the options of each gradcheck command are looked up
 - ``diff``: how something came about: the files that it names have what it adds or keeps, and no more what it takes away
@@ -27,6 +27,7 @@ import click
 import yaml
 
 from gradcheck.commands import main
+from gradcheck.spec.formatter import formatted
 
 ROOT = Path(__file__).parents[2]
 WRITTEN_ELSEWHERE = {"observed.md", "findings.md", "matrix.md"}
@@ -111,6 +112,7 @@ class Reader:
             file.write_text(block.text, encoding="utf-8")
             done = self.run(f"gradcheck validate {shlex.quote(str(file))}")
             assert "all valid" in done or ": ok" in done, done
+            assert formatted(file.read_bytes(), block.page) == block.text.encode(), "gradcheck fmt would change it"
 
     def screen(self, text: str) -> str:
         """What the commands of a block print, each below its own line."""
