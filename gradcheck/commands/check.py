@@ -99,6 +99,9 @@ def check(
         words = input_words(inputs)
         if not call:
             signature.require(words)
+        for word in words.values():
+            if word.file and not Path(word.file).is_file():
+                raise InputWordError(f"--input {word.name}=@{word.file}: there is no such file")
         text = draft(signature, words, call=call, order=order, comments=False, world=world)
         spec = read_bytes(text.encode(), str(Path.cwd() / reference))  # modules are looked for from its folder
     except (DraftError, InputWordError) as error:

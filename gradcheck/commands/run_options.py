@@ -9,7 +9,9 @@ from pathlib import Path
 import click
 
 from gradcheck.commands.specs import fail
+from gradcheck.hint import hint
 from gradcheck.report.files import FORMATS
+from gradcheck.run.limits import parse_size
 
 color_option = click.option(
     "--color",
@@ -42,14 +44,28 @@ def report_file(text: str) -> tuple[str, Path]:
     """
     name, _, path = text.partition(":")
     if name not in FORMATS or not path:
-        raise fail(
-            f"--report {text}: write FORMAT:PATH, such as json:results.json; the formats are {', '.join(FORMATS)}"
-        )
+        otherwise = f"write FORMAT:PATH, such as json:results.json; the formats are {', '.join(FORMATS)}"
+        suffix = Path(text).suffix.removeprefix(".") if not path else ""
+        near = hint(name, FORMATS if path else (), otherwise)
+        meant = f"did you mean {suffix}:{text}?" if suffix in FORMATS else near
+        raise fail(f"--report {text}: {meant}")
     if Path(path).is_dir():
         raise fail(f"--report {text}: {path} is a folder: name a file in it")
     if not Path(path).absolute().parent.is_dir():
         raise fail(f"--report {text}: there is no folder {Path(path).parent}: make it first")
     return name, Path(path)
+
+
+def memory_size(text: str) -> int:
+    """The bytes in a size.
+
+    Raises:
+        SystemExit: it is none.
+    """
+    try:
+        return parse_size(text)
+    except ValueError as error:
+        raise fail(f"--memory {error}") from None
 
 
 def number_of_jobs(jobs: str | int) -> int:

@@ -20,6 +20,7 @@ from gradcheck.resources import bundled_files, bundled_specs
 from gradcheck.shown import count
 from gradcheck.spec.diagnostic import Diagnostic, SpecError
 from gradcheck.spec.folders import find
+from gradcheck.spec.text import read_text
 
 if TYPE_CHECKING:
     from gradcheck.config import Project
@@ -63,6 +64,9 @@ def read_specs(
     specs = read_all(files, mistakes)
     ids += [id_at(file, at, specs) for file, at in places]
     known = {scenario.id for spec in specs for scenario in spec.scenarios}
+    for name in ids:
+        if name not in known and (near := next(filter(os.path.isfile, (f"{name}.yaml", f"{name}.grad.yaml")), None)):
+            raise fail(f"no file, folder or scenario is called {name!r}; did you mean {near}?")
     if not paths and not bundled and not {scenario_of(name) for name in ids} <= known:
         specs += [without(spec, known) for spec in read_bundled()]
     return specs, ids
@@ -90,6 +94,9 @@ def id_at(file: str, at: str, specs: Sequence[SpecFile]) -> str:
             ids = [one.id for one in scenarios]
             raise fail(f"{file} has no scenario {at!r}; {hint(at, ids, f'it has {listed(ids)}')}")
         return at
+    length = len(read_text(located(file), file).original)
+    if int(at) > length:
+        raise fail(f"{file}:{at}: the file has {count(length, 'line')}")
     before = [one for one in scenarios if one.begins <= int(at)]
     if not before:
         raise fail(

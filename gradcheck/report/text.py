@@ -173,7 +173,7 @@ def failure_block(
     if gradient is not None and gradient.why and not result.status.green and gradient.why not in lines:
         lines.append(gradient.why)
     printed = result.output.strip("\n")
-    if printed.strip() and result.status is not Status.FAIL:
+    if printed.strip():
         lines += ["the last it printed:", *(f"  {line}" for line in printed.split("\n")[-OUTPUT_LINES_SHOWN:])]
     if result.internal_error:
         lines.append("this is a bug in gradcheck, not in the scenario")
