@@ -20,7 +20,6 @@ from gradcheck.resources import bundled_files, bundled_specs
 from gradcheck.shown import count
 from gradcheck.spec.diagnostic import Diagnostic, SpecError
 from gradcheck.spec.folders import find
-from gradcheck.spec.text import read_text
 
 if TYPE_CHECKING:
     from gradcheck.config import Project
@@ -94,9 +93,6 @@ def id_at(file: str, at: str, specs: Sequence[SpecFile]) -> str:
             ids = [one.id for one in scenarios]
             raise fail(f"{file} has no scenario {at!r}; {hint(at, ids, f'it has {listed(ids)}')}")
         return at
-    length = len(read_text(located(file), file).original)
-    if int(at) > length:
-        raise fail(f"{file}:{at}: the file has {count(length, 'line')}")
     before = [one for one in scenarios if one.begins <= int(at)]
     if not before:
         raise fail(

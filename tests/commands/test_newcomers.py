@@ -69,7 +69,6 @@ MISTAKES = {
     "run own-tanh@nupmy": ("nupmy", "numpy"),
     "run own-tanh@torch": ("torch", "numpy"),
     "run own.grad.yaml::own-tahn": ("own-tahn", "own-tanh"),
-    "run own.grad.yaml:999": ("999", "14 lines"),
     "run own.grad.yaml": ("own.grad.yaml:6", "--allow-code"),
     "run mod.py": ("mod.py", "gradcheck check mod:"),
     "run mod:Own": ("mod:Own", "gradcheck check mod:Own"),

@@ -280,7 +280,7 @@ def test_replay_needs_a_record_and_the_case_in_its_file(spec, gradcheck):
     spec(GOOD, BAD)
     assert (
         gradcheck("replay").err
-        == "gradcheck: there is no .gradcheck/last.jsonl: no run has been recorded in this folder\n"
+        == "gradcheck: no last run is recorded in this folder (.gradcheck/last.jsonl): `gradcheck run` records one\n"
     )
     gradcheck("run", "a.grad.yaml", "--allow-code")
     spec(GOOD)
