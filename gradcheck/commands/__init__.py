@@ -58,7 +58,8 @@ class LazyGroup(click.Group):
         self, context: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """As click does it; a name that is not there brings up the nearest one."""
-        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+        unknown = args and args[0] not in COMMANDS and not args[0].startswith("-")
+        if unknown and not context.resilient_parsing:  # which is so while a shell completes
             near = nearest(args[0], COMMANDS)
             hint = f"Did you mean {near!r}?" if near else f"The commands are {', '.join(COMMANDS)}."
             context.fail(f"No such command {args[0]!r}. {hint}")

@@ -12,6 +12,7 @@ import click
 
 from gradcheck.backends.base import BACKENDS
 from gradcheck.case.case import TIMEOUT
+from gradcheck.commands import completion
 from gradcheck.commands.choose import chosen_backends
 from gradcheck.commands.conduct import exit_code, make_pool, run_all, write_reports
 from gradcheck.commands.run_options import (
@@ -44,7 +45,10 @@ from gradcheck.spec.read import read_bytes
     "--call", default="", metavar="CODE", help="The expression that calls the layer, such as 'Own.apply(x, 3)'."
 )
 @world_options
-@click.option("-b", "--backend", "backends", multiple=True, metavar="NAME", help=f"{', '.join(BACKENDS)}; repeatable.")
+@click.option(
+    "-b", "--backend", "backends", multiple=True, metavar="NAME", shell_complete=completion.backends,
+    help=f"{', '.join(BACKENDS)}; repeatable.",
+)  # fmt: skip
 @click.option("--order", type=click.IntRange(1, 2), default=1, help="2: the derivative of the gradient as well.")
 @click.option(
     "--mode",

@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from gradcheck.case.case import Case
+from gradcheck.commands import completion
 from gradcheck.commands.choose import environments_of, place_again
 from gradcheck.commands.conduct import exit_code, run_all
 from gradcheck.commands.screen import make_screen
@@ -29,7 +30,7 @@ from gradcheck.spec.model import SpecFile
 
 
 @click.command()
-@click.argument("name", required=False, metavar="[ID]")
+@click.argument("name", required=False, metavar="[ID]", shell_complete=completion.scenarios)
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), help="Seed in place of that of the last run.")
 @allow_code_option
 def replay(name: str | None, seed: int | None, allow_code: bool) -> None:

@@ -11,6 +11,7 @@ import click
 
 from gradcheck.backends.base import BACKENDS
 from gradcheck.case.case import MEMORY, TIMEOUT, Case
+from gradcheck.commands import completion
 from gradcheck.commands.choose import chosen_backends, environments_of
 from gradcheck.commands.conduct import check_executor, exit_code, make_pool, run_all, settle, write_reports
 from gradcheck.commands.exits import NOTHING_SELECTED
@@ -42,9 +43,9 @@ from gradcheck.run.supervisor import ExecutorError
 
 
 @click.command()
-@click.argument("names", nargs=-1, metavar="[PATH|ID]...")
+@click.argument("names", nargs=-1, metavar="[PATH|ID]...", shell_complete=completion.scenarios)
 @click.option(
-    "-b", "--backend", "backends", multiple=True, metavar="NAME",
+    "-b", "--backend", "backends", multiple=True, metavar="NAME", shell_complete=completion.backends,
     help=f"{', '.join(BACKENDS)}, or a release such as paddle@3.0.0 (see `gradcheck backends`); repeatable.",
 )  # fmt: skip
 @bundled_option

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from gradcheck.commands import completion
 from gradcheck.commands.specs import fail
 from gradcheck.hint import hint
 from gradcheck.report.files import FORMATS
@@ -20,7 +21,12 @@ color_option = click.option(
     help="Whether to use colours; auto: on a terminal, unless NO_COLOR is set.",
 )
 report_option = click.option(
-    "--report", "reports", multiple=True, metavar="FORMAT:PATH", help=f"Write {', '.join(FORMATS)}; repeatable."
+    "--report",
+    "reports",
+    multiple=True,
+    metavar="FORMAT:PATH",
+    shell_complete=completion.reports,
+    help=f"Write {', '.join(FORMATS)}; repeatable.",
 )
 
 layout_option = click.option(

@@ -65,6 +65,17 @@ def test_a_wrong_one_has_its_panel_and_its_command(gradcheck, package):
     assert "  again: gradcheck " in done.out
 
 
+def test_what_a_wrong_one_printed_is_shown(gradcheck, package, folder):
+    package("1")
+    layers = folder / "own_package" / "layers.py"
+    layers.write_text(
+        layers.read_text().replace("        ctx.times = times", "        ctx.times = times; print('seen')")
+    )
+    done = gradcheck("check", "own_package.layers:Scale", "-i", "x=2x3", "-i", "w=2x3")
+    assert done.code == 1
+    assert "    the last it printed:\n      seen\n" in done.out
+
+
 def test_a_function_is_checked_too(gradcheck, package):
     assert gradcheck("check", "own_package.layers:double", "-i", "x=scalar").code == 0
 
