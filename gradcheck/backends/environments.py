@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -141,7 +142,9 @@ def check_name(backend: str) -> str:
     """What is wrong with the name of a backend, in one line; empty if nothing is. The version must be exact."""
     kind, at, wanted = backend.partition("@")
     if kind not in BACKENDS or not at:
-        return "" if kind in BACKENDS else f"there is no backend {backend!r}; {hint(kind, BACKENDS, _ALL)}"
+        joined = re.fullmatch(rf"({'|'.join(KINDS)})[=-]*([0-9].*)", backend)
+        meant = f"did you mean {joined[1]}@{joined[2]}?" if joined else hint(kind, BACKENDS, _ALL)
+        return "" if kind in BACKENDS else f"there is no backend {backend!r}; {meant}"
     if kind not in KINDS:
         return f"{kind} has no versions to choose from: write {kind} for the one that is installed"
     try:

@@ -13,6 +13,7 @@ import click
 from gradcheck import __version__, garbage
 from gradcheck.commands.exits import INTERRUPTED
 from gradcheck.commands.system import drop_unwritten, prepare_streams, refusal
+from gradcheck.hint import nearest
 
 COMMANDS = {
     "run": ("gradcheck.commands.run:run", "Run scenarios and check their gradients (default: the project's)."),
@@ -22,7 +23,7 @@ COMMANDS = {
     "init": ("gradcheck.commands.init:init", "Lay out a project: specs, schema, settings, workflow."),
     "replay": ("gradcheck.commands.replay:replay", "Run a failed case of the last run again, in full detail."),
     "validate": ("gradcheck.commands.validate:validate", "Check spec files without running anything in them."),
-    "fmt": ("gradcheck.commands.fmt:fmt", "Write spec files in their canonical form; --check only looks."),
+    "fmt": ("gradcheck.commands.fmt:fmt", "Mend the format of spec files; --check only looks."),
     "list": ("gradcheck.commands.list:list_scenarios", "List scenarios."),
     "show": ("gradcheck.commands.show:show", "Show one scenario: its source, code and expectations."),
     "compare": ("gradcheck.commands.compare:compare", "Show what has changed from one JSON report to another."),
@@ -57,11 +58,10 @@ class LazyGroup(click.Group):
         self, context: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """As click does it; a name that is not there brings up the nearest one."""
-        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            import difflib  # here, and not above: only who needs it pays for it
-
-            near = difflib.get_close_matches(args[0], COMMANDS, 1)
-            hint = f"Did you mean {near[0]!r}?" if near else f"The commands are {', '.join(COMMANDS)}."
+        unknown = args and args[0] not in COMMANDS and not args[0].startswith("-")
+        if unknown and not context.resilient_parsing:  # which is so while a shell completes
+            near = nearest(args[0], COMMANDS)
+            hint = f"Did you mean {near!r}?" if near else f"The commands are {', '.join(COMMANDS)}."
             context.fail(f"No such command {args[0]!r}. {hint}")
         return super().resolve_command(context, args)
 
@@ -97,8 +97,10 @@ class LazyGroup(click.Group):
                 sys.stdout, sys.stderr = map(WithoutCommands, (sys.stdout, sys.stderr))
             status = super().main(*args, **kwargs)
         except click.ClickException as error:
+            from gradcheck.commands.advice import advised
+
             with suppress(OSError):  # there is no place left to say it
-                error.show()
+                advised(error).show()
             sys.exit(error.exit_code)
         except click.Abort:
             sys.exit(INTERRUPTED)

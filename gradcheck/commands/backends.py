@@ -74,7 +74,7 @@ def remove(names: tuple[str, ...]) -> None:
         except OSError as error:
             raise fail(str(error)) from None
         if not there:
-            raise fail(f"{name} has no environment in {folder()}")
+            raise fail(f"{name} has no environment in {folder()}; `gradcheck backends` lists what there is")
         click.echo(f"{name}: {safe(str(folder_of(name)))} is removed")
 
 

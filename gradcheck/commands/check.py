@@ -12,6 +12,7 @@ import click
 
 from gradcheck.backends.base import BACKENDS
 from gradcheck.case.case import TIMEOUT
+from gradcheck.commands import completion
 from gradcheck.commands.choose import chosen_backends
 from gradcheck.commands.conduct import exit_code, make_pool, run_all, write_reports
 from gradcheck.commands.run_options import (
@@ -44,7 +45,10 @@ from gradcheck.spec.read import read_bytes
     "--call", default="", metavar="CODE", help="The expression that calls the layer, such as 'Own.apply(x, 3)'."
 )
 @world_options
-@click.option("-b", "--backend", "backends", multiple=True, metavar="NAME", help=f"{', '.join(BACKENDS)}; repeatable.")
+@click.option(
+    "-b", "--backend", "backends", multiple=True, metavar="NAME", shell_complete=completion.backends,
+    help=f"{', '.join(BACKENDS)}; repeatable.",
+)  # fmt: skip
 @click.option("--order", type=click.IntRange(1, 2), default=1, help="2: the derivative of the gradient as well.")
 @click.option(
     "--mode",
@@ -99,6 +103,9 @@ def check(
         words = input_words(inputs)
         if not call:
             signature.require(words)
+        for word in words.values():
+            if word.file and not Path(word.file).is_file():
+                raise InputWordError(f"--input {word.name}=@{word.file}: there is no such file")
         text = draft(signature, words, call=call, order=order, comments=False, world=world)
         spec = read_bytes(text.encode(), str(Path.cwd() / reference))  # modules are looked for from its folder
     except (DraftError, InputWordError) as error:

@@ -29,6 +29,9 @@ def chosen_backends(
             further, cannot be used.
     """
     named = [name.strip() for word in names for name in word.split(",") if name.strip()]
+    for name in ids:
+        if "@" in name and not _IN_CASE.search(name):
+            check_backend(name.partition("@")[2])
     in_cases = [match[1] for match in map(_IN_CASE.search, ids) if match]
     chosen = list(dict.fromkeys(named or in_cases or config.backends or ["numpy"]))
     for name in chosen:

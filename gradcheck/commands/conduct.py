@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
 import threading
@@ -44,25 +45,32 @@ class Pool(Executor, AbstractContextManager[Any], Protocol):
     """An executor that is to be closed."""
 
 
+def check_executor(executor: str) -> None:
+    """See that there is such an executor.
+
+    Raises:
+        SystemExit: there is none.
+    """
+    if executor != "local" and not re.fullmatch("dask:.+", executor):
+        raise fail(f"--executor {executor}: write local, or dask:ADDRESS such as dask:tcp://10.0.0.1:8786")
+
+
 def make_pool(executor: str, jobs: int, limited: bool) -> Pool:
     """What runs the cases: `jobs` processes here, or a cluster, on which `jobs` counts only if it is a limit.
 
     Raises:
-        SystemExit: there is no such executor, or the cluster cannot be reached.
+        SystemExit: the cluster cannot be reached.
     """
-    kind, _, address = executor.partition(":")
     if executor == "local":
         from gradcheck.run import pool
 
         if pool.START not in pool.WORKERS:
             raise fail(f"GRADCHECK_START={pool.START}: write {' or '.join(pool.WORKERS)}, or remove it")
         return pool.Pool(jobs)
-    if kind != "dask" or not address:
-        raise fail(f"--executor {executor}: write local, or dask:ADDRESS such as dask:tcp://10.0.0.1:8786")
     from gradcheck.run.dask import DaskPool
 
     try:
-        return DaskPool(address, jobs if limited else None)
+        return DaskPool(executor.partition(":")[2], jobs if limited else None)
     except ExecutorError as error:
         raise fail(str(error)) from None
 

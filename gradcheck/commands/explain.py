@@ -5,10 +5,11 @@ from __future__ import annotations
 import click
 
 from gradcheck.codes import CODES, explained
+from gradcheck.commands.completion import codes_and_scenarios
 
 
 @click.command()
-@click.argument("names", metavar="[CODE|ID|RULE]…", nargs=-1)
+@click.argument("names", metavar="[CODE|ID|RULE]…", nargs=-1, shell_complete=codes_and_scenarios)
 def explain(names: tuple[str, ...]) -> None:
     """Explain diagnosis codes, scenarios and rules; without a name, list the codes.
 

@@ -6,6 +6,7 @@ import re
 import shlex
 import sys
 from pathlib import Path
+from typing import get_args
 
 import click
 
@@ -28,6 +29,7 @@ from gradcheck.shown import count
 from gradcheck.spec.diagnostic import SpecError
 from gradcheck.spec.draft import DraftError, Signature, identity_of, signature_of
 from gradcheck.spec.input_words import FORM, InputWord, InputWordError, input_words
+from gradcheck.spec.inputs import DType
 from gradcheck.spec.read import read_bytes
 
 
@@ -39,7 +41,14 @@ from gradcheck.spec.read import read_bytes
 @click.option("--seconds", type=click.FloatRange(1, 86_400), default=30.0, show_default=True, help="How long to look.")
 @click.option("--examples", type=click.IntRange(1), default=10_000, show_default=True, help="How many to try at most.")
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="Seed of what is drawn.")
-@click.option("--dtype", "dtypes", multiple=True, metavar="NAME", help="Of inputs (default: float64 and float32).")
+@click.option(
+    "--dtype",
+    "dtypes",
+    multiple=True,
+    metavar="NAME",
+    type=click.Choice(get_args(DType)),
+    help="Of inputs (default: float64 and float32).",
+)
 @click.option("--save", metavar="FILE", help="Write what is found as a scenario; never over another file.")
 @color_option
 def explore(

@@ -1,4 +1,4 @@
-"""``gradcheck fmt``: spec files in their canonical form."""
+"""``gradcheck fmt``: the format of spec files."""
 
 from __future__ import annotations
 
@@ -12,23 +12,24 @@ from gradcheck.commands.exits import USAGE
 
 @click.command("fmt")
 @click.argument("paths", nargs=-1, metavar="[PATH]...")
-@click.option("--check", is_flag=True, help="Change nothing; list the files that are not in canonical form.")
+@click.option("--check", is_flag=True, help="Change nothing; list the files that would be changed.")
 @click.pass_context
 def fmt(context: click.Context, paths: tuple[str, ...], check: bool) -> None:
-    """Write spec files, or all *.grad.yaml files below folders, in canonical form; what they say stays the same.
+    """Mend the format of spec files, or of all *.grad.yaml files below folders; what they say stays the same.
 
-    Keys stand in the order of `gradcheck schema`, short values on one line, code as a block; comments are kept. Without
-    a PATH, the project's files: what [tool.gradcheck] names, or else all below its root. A file is replaced as a whole
-    or not at all. Exits with 0; with 1 if --check found something to change; with 2 if a file has mistakes, which are
-    shown as by `gradcheck validate`, and stays as it is; with 5 if there is no file.
+    Indentation is by two, no line ends with spaces, and where one is longer than 110 characters the brackets in it are
+    opened, and its text goes on in the next. Style, quotes, order, blank lines and comments stay. Without a PATH, the
+    project's files: what [tool.gradcheck] names, or else all below its root. A file is replaced as a whole or not at
+    all. Exits with 0; with 1 if --check found something to change; with 2 if a file has mistakes, which are shown as by
+    `gradcheck validate`, and stays as it is; with 5 if there is no file.
     """
     from gradcheck.commands.specs import fail, find_specs, nothing_found
     from gradcheck.escape import escape
     from gradcheck.pyproject import ConfigError
     from gradcheck.shown import count
     from gradcheck.spec.diagnostic import SpecError
+    from gradcheck.spec.formatter import NotKeptError, formatted
     from gradcheck.spec.read import read
-    from gradcheck.spec.write import NotKeptError, formatted
     from gradcheck.whole_file import replace
 
     try:
@@ -42,12 +43,12 @@ def fmt(context: click.Context, paths: tuple[str, ...], check: bool) -> None:
         try:
             read(file)
             before = file.read_bytes()
-            after = formatted(before, str(file)).encode()
+            after = formatted(before, str(file))
             if after != before:
                 changed += 1
                 if not check:
                     replace(Path(os.path.realpath(file)), after)  # a link stays one
-                click.echo(f"{escape(str(file))}: {'is not in canonical form' if check else 'written'}")
+                click.echo(f"{escape(str(file))}: {'would be changed' if check else 'changed'}")
         except SpecError as error:
             mistakes += error.diagnostics
         except NotKeptError:
@@ -57,5 +58,5 @@ def fmt(context: click.Context, paths: tuple[str, ...], check: bool) -> None:
     for mistake in mistakes:
         click.echo(mistake.render(), err=True)
     if not mistakes:
-        click.echo(f"{count(len(files), 'file')}, {changed} {'to write' if check else 'written'}")
+        click.echo(f"{count(len(files), 'file')}, {changed} {'to change' if check else 'changed'}")
     context.exit(USAGE if mistakes else int(check and changed > 0))

@@ -20,7 +20,7 @@ EXAMPLE = """\
 schema: gradcheck/v1
 scenarios:
   - id: example-square
-    title: An example; `gradcheck new mypkg.layers:Layer -o specs/mine.grad.yaml` writes one for a layer of yours
+    title: An example; `gradcheck new mypkg.layers:Layer -o specs/mine.grad.yaml` writes one of yours
     source: {document: "d x^2 = 2 x dx"}
     layer: |
       class Square(PyLayer):

@@ -16,6 +16,7 @@ from gradcheck import __version__
 from gradcheck.backends.base import missing
 from gradcheck.backends.environments import made, place_of
 from gradcheck.case.case import Case
+from gradcheck.commands import completion
 from gradcheck.commands.choose import check_backend, chosen_backends, environments_of
 from gradcheck.commands.conduct import exit_code, make_pool, run_all
 from gradcheck.commands.run_options import number_of_jobs
@@ -44,7 +45,7 @@ class Aside(PlainScreen):
 
 @click.command()
 @click.option(
-    "-b", "--backend", "backends", multiple=True, metavar="NAME",
+    "-b", "--backend", "backends", multiple=True, metavar="NAME", shell_complete=completion.backends,
     help="The columns, as of `gradcheck run`; by default the engine and every release of Paddle that is here.",
 )  # fmt: skip
 @click.option("--pinned", is_flag=True, help="Run nothing: show what the bundled scenarios pin, of any release.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import click
@@ -30,7 +31,8 @@ def new(reference: str, inputs: tuple[str, ...], call: str, world: InWorld, outp
         click.echo(text, nl=False)
         return
     if not output.endswith(".grad.yaml"):
-        raise fail(f"-o {output}: spec files are named <topic>.grad.yaml")
+        stem = re.sub(r"(\.grad)?\.ya?ml$", "", output)
+        raise fail(f"-o {output}: spec files are named <topic>.grad.yaml: write {stem}.grad.yaml")
     if not Path(output).absolute().parent.is_dir():
         raise fail(f"-o {output}: there is no folder {Path(output).parent}: make it first")
     if Path(output).with_name(SCHEMA).is_file():

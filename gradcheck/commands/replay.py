@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import click
 
 from gradcheck.case.case import Case
+from gradcheck.commands import completion
 from gradcheck.commands.choose import environments_of, place_again
 from gradcheck.commands.conduct import exit_code, run_all
 from gradcheck.commands.screen import make_screen
 from gradcheck.commands.show import source
-from gradcheck.commands.specs import fail, read_specs
+from gradcheck.commands.specs import fail, place_in_file, read_specs
 from gradcheck.commands.trust import allow_code_option, leave_of, require_trust
 from gradcheck.config import load_project
 from gradcheck.escape import safe
+from gradcheck.hint import hint
 from gradcheck.pyproject import ConfigError
 from gradcheck.report.text import number
 from gradcheck.result import Result
@@ -27,14 +30,14 @@ from gradcheck.spec.model import SpecFile
 
 
 @click.command()
-@click.argument("name", required=False, metavar="[ID]")
+@click.argument("name", required=False, metavar="[ID]", shell_complete=completion.scenarios)
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), help="Seed in place of that of the last run.")
 @allow_code_option
 def replay(name: str | None, seed: int | None, allow_code: bool) -> None:
     """Run a case of the last run again, with the same seed and limits, and show everything about it.
 
-    ID is a case (ID@BACKEND) or a scenario; without it, the last one in the files that failed is meant. The record of
-    the last run stays as it is.
+    ID is a case (ID@BACKEND), a scenario, or a place in a file (FILE::ID, FILE:LINE); without it, or with a FILE alone,
+    the last one that failed is meant. The record of the last run stays as it is.
 
     Exit code: as `gradcheck run`.
     """
@@ -62,14 +65,25 @@ def chosen_record(records: Sequence[journal.Record], name: str | None) -> journa
 
     Raises:
         JournalError: there is none.
+        SystemExit: it is a place in a file where no scenario stands, or the file has mistakes.
     """
     in_order = sorted(records, key=lambda one: (one.result.path, one.result.line, one.result.name))
-    fitting = [one for one in in_order if name in (None, one.result.name, one.result.scenario)]
+    id, file = name, ""
+    if name is not None and place_in_file(name) is not None:
+        specs, ids = read_specs([name])
+        id, file = ids[0], specs[0].path
+    elif name is not None and Path(name).is_file():
+        id, file = None, name
+    in_file = [one for one in in_order if not file or os.path.realpath(one.result.path) == os.path.realpath(file)]
+    fitting = [one for one in in_file if id in (None, one.result.name, one.result.scenario)]
     failed = [one for one in fitting if not one.result.status.green]
     if failed or (name and fitting):
         return (failed or fitting)[-1]
     if name:
-        raise journal.JournalError(f"the last run has no case {name!r}; `gradcheck run {name}` runs it")
+        known = [known for one in records for known in (one.result.name, one.result.scenario)]
+        raise journal.JournalError(
+            f"the last run has no case {name!r}; {hint(name, known, f'`gradcheck run {name}` runs it')}"
+        )
     raise journal.JournalError("nothing failed in the last run; name a case to replay it all the same")
 
 

@@ -11,12 +11,14 @@ import click
 
 from gradcheck.backends.base import BACKENDS
 from gradcheck.case.case import MEMORY, TIMEOUT, Case
+from gradcheck.commands import completion
 from gradcheck.commands.choose import chosen_backends, environments_of
-from gradcheck.commands.conduct import exit_code, make_pool, run_all, settle, write_reports
+from gradcheck.commands.conduct import check_executor, exit_code, make_pool, run_all, settle, write_reports
 from gradcheck.commands.exits import NOTHING_SELECTED
 from gradcheck.commands.run_options import (
     color_option,
     layout_option,
+    memory_size,
     number_of_jobs,
     quiet_option,
     report_file,
@@ -34,16 +36,16 @@ from gradcheck.pyproject import ConfigError
 from gradcheck.result import Result
 from gradcheck.run import journal
 from gradcheck.run.baseline import Baseline
-from gradcheck.run.limits import parse_size, shown_size
+from gradcheck.run.limits import shown_size
 from gradcheck.run.plan import plan, shard
 from gradcheck.run.select import SelectionError, nothing_selected, select
 from gradcheck.run.supervisor import ExecutorError
 
 
 @click.command()
-@click.argument("names", nargs=-1, metavar="[PATH|ID]...")
+@click.argument("names", nargs=-1, metavar="[PATH|ID]...", shell_complete=completion.scenarios)
 @click.option(
-    "-b", "--backend", "backends", multiple=True, metavar="NAME",
+    "-b", "--backend", "backends", multiple=True, metavar="NAME", shell_complete=completion.backends,
     help=f"{', '.join(BACKENDS)}, or a release such as paddle@3.0.0 (see `gradcheck backends`); repeatable.",
 )  # fmt: skip
 @bundled_option
@@ -141,6 +143,7 @@ def run(
     """
     if (baseline_update or baseline_prune) and not baseline:
         raise fail("--baseline-update and --baseline-prune need --baseline FILE")
+    check_executor(executor)
     if watch:
         raise SystemExit(run_at_changes(names))
     if lf and resume:
@@ -157,7 +160,7 @@ def run(
         specs, ids = read_specs(names, project, bundled=bundled, trusted=leave.for_all or leave.trusted)
         in_cases = [*ids, *(failed if lf else ())]
         places = chosen_backends(backends, in_cases, config, environments_of(leave), require_backend)
-        size = parse_size(memory) if memory else MEMORY
+        size = memory_size(memory) if memory else MEMORY
         default_timeout = config.timeout or TIMEOUT
         everything = plan(
             specs, list(places), seed=seed, mode=mode, order=order, effort=effort,

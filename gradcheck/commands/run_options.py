@@ -8,8 +8,11 @@ from pathlib import Path
 
 import click
 
+from gradcheck.commands import completion
 from gradcheck.commands.specs import fail
+from gradcheck.hint import hint
 from gradcheck.report.files import FORMATS
+from gradcheck.run.limits import parse_size
 
 color_option = click.option(
     "--color",
@@ -18,7 +21,12 @@ color_option = click.option(
     help="Whether to use colours; auto: on a terminal, unless NO_COLOR is set.",
 )
 report_option = click.option(
-    "--report", "reports", multiple=True, metavar="FORMAT:PATH", help=f"Write {', '.join(FORMATS)}; repeatable."
+    "--report",
+    "reports",
+    multiple=True,
+    metavar="FORMAT:PATH",
+    shell_complete=completion.reports,
+    help=f"Write {', '.join(FORMATS)}; repeatable.",
 )
 
 layout_option = click.option(
@@ -42,14 +50,28 @@ def report_file(text: str) -> tuple[str, Path]:
     """
     name, _, path = text.partition(":")
     if name not in FORMATS or not path:
-        raise fail(
-            f"--report {text}: write FORMAT:PATH, such as json:results.json; the formats are {', '.join(FORMATS)}"
-        )
+        otherwise = f"write FORMAT:PATH, such as json:results.json; the formats are {', '.join(FORMATS)}"
+        suffix = Path(text).suffix.removeprefix(".") if not path else ""
+        near = hint(name, FORMATS if path else (), otherwise)
+        meant = f"did you mean {suffix}:{text}?" if suffix in FORMATS else near
+        raise fail(f"--report {text}: {meant}")
     if Path(path).is_dir():
         raise fail(f"--report {text}: {path} is a folder: name a file in it")
     if not Path(path).absolute().parent.is_dir():
         raise fail(f"--report {text}: there is no folder {Path(path).parent}: make it first")
     return name, Path(path)
+
+
+def memory_size(text: str) -> int:
+    """The bytes in a size.
+
+    Raises:
+        SystemExit: it is none.
+    """
+    try:
+        return parse_size(text)
+    except ValueError as error:
+        raise fail(f"--memory {error}") from None
 
 
 def number_of_jobs(jobs: str | int) -> int:

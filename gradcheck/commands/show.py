@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from gradcheck.commands import completion
 from gradcheck.commands.specs import fail, read_specs
 from gradcheck.escape import safe
 from gradcheck.pyproject import ConfigError
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("names", nargs=-1, required=True, metavar="[PATH]... ID...")
+@click.argument("names", nargs=-1, required=True, metavar="[PATH]... ID...", shell_complete=completion.scenarios)
 @click.option(
     "--reproduce", is_flag=True, help="Print a program that shows without gradcheck what releases do instead."
 )

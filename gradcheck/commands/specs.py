@@ -63,6 +63,9 @@ def read_specs(
     specs = read_all(files, mistakes)
     ids += [id_at(file, at, specs) for file, at in places]
     known = {scenario.id for spec in specs for scenario in spec.scenarios}
+    for name in ids:
+        if name not in known and (near := next(filter(os.path.isfile, (f"{name}.yaml", f"{name}.grad.yaml")), None)):
+            raise fail(f"no file, folder or scenario is called {name!r}; did you mean {near}?")
     if not paths and not bundled and not {scenario_of(name) for name in ids} <= known:
         specs += [without(spec, known) for spec in read_bundled()]
     return specs, ids

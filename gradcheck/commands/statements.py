@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from gradcheck.codes import CODES
 from gradcheck.commands.rules import full
-from gradcheck.commands.specs import fail, find_specs, read_all, read_bundled
+from gradcheck.commands.specs import fail, find_specs, id_at, place_in_file, read_all, read_bundled, scenario_of
 from gradcheck.escape import one_line, safe
 from gradcheck.hint import hint
 from gradcheck.pyproject import ConfigError
@@ -39,15 +40,22 @@ def explain_all(names: Sequence[str]) -> dict[str, str]:
     rules = {rule.id: (rule, document) for rule, document in rules_of(catalogue())}
     texts = {}
     for name in names:
+        id = scenario_of(name)
+        if (place := place_in_file(name)) is not None:
+            specs = read_all(*find_specs([place[0]]))
+            id = scenario_of(id_at(*place, specs))
+            scenarios |= {scenario.id: scenario for spec in specs for scenario in spec.scenarios}
         if name in rules:
             texts[name] = "\n".join(full(*rules[name], bundled))
-        elif name in scenarios:
-            cited = [f"{rules[tag][0].id}: {rules[tag][0].says}" for tag in scenarios[name].tags if tag in rules]
-            texts[name] = "\n".join([*about(scenarios[name]), *(f"  rule {line}" for line in cited)])
+        elif id in scenarios:
+            cited = [f"{rules[tag][0].id}: {rules[tag][0].says}" for tag in scenarios[id].tags if tag in rules]
+            texts[name] = "\n".join([*about(scenarios[id]), *(f"  rule {line}" for line in cited)])
         else:
-            near = hint(
-                name, [*CODES, *scenarios, *rules], "`gradcheck explain`, `list` and `rules` show what there is"
-            )
+            near = hint(name, [*scenarios, *rules], "`gradcheck explain`, `list` and `rules` show what there is")
+            if digits := re.fullmatch(r"(?:GC)?([0-9OIL]{1,4})", name.upper()):
+                code = "GC" + digits[1].translate(str.maketrans("OIL", "011"))
+                near = f"did you mean {code}?" if code in CODES else f"the codes are {min(CODES)} to {max(CODES)}"
+                near += "; `gradcheck explain` lists them"
             raise fail(f"there is no code, scenario or rule {name!r}; {near}")
     return texts
 

@@ -200,7 +200,7 @@ def further_lines(result: Result, said: Sequence[str]) -> list[str]:
     why = result.gradient.why if result.gradient is not None and not result.status.green else ""
     lines = [why] if why and why not in said else []
     printed = result.output.strip("\n")
-    if printed.strip() and result.status is not Status.FAIL:
+    if printed.strip():
         lines += ["the last it printed:", *(f"  {line}" for line in printed.split("\n")[-OUTPUT_LINES_SHOWN:])]
     return [*lines, *["this is a bug in gradcheck, not in the scenario"] * bool(result.internal_error)]
 

@@ -92,7 +92,7 @@ def read(path: Path = PATH) -> Recorded:
         with Folder(path.parent) as where, open(where.open(path.name, os.O_RDONLY), "rb") as file:
             return recorded(file, seal)
     except FileNotFoundError:
-        raise JournalError(f"there is no {path}: no run has been recorded in this folder") from None
+        raise JournalError(f"no last run is recorded in this folder ({path}): `gradcheck run` records one") from None
     except (FolderError, SealError) as error:
         raise JournalError(str(error)) from None
     except OSError as error:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Protocol, TypeVar
 
+from gradcheck.codes import CODES
 from gradcheck.hint import hint
 
 
@@ -66,6 +67,8 @@ def select_ids(cases: Iterable[C], ids: Iterable[str]) -> list[C]:
     problems = []
     for name in sorted(wanted - known):
         meant = hint(name, sorted(known), "`gradcheck list` shows what there is")
+        if name.upper() in CODES:
+            meant = f"`gradcheck explain {name}` explains that code"
         problems.append(f"no file, folder or scenario is called {name!r}; {meant}")
     if problems:
         raise SelectionError("\n".join(problems))

@@ -114,6 +114,8 @@ def check_default_call(layer: Node, code: Code, text: SpecText) -> None:
         help = f"say what to run, such as 'call: {classes[-1]}.apply(x)'"
     else:
         message = "the layer defines no subclass of PyLayer to apply"
+        if len(defined := [one for one in tree.body if isinstance(one, ast.ClassDef)]) == 1:
+            line, column = position(layer, text, defined[0].lineno, 1)
         help = "derive it from PyLayer, define forward_fn and backward_fn, or say what to run with 'call: …'"
     text.report(line, column, 1, message, help)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from gradcheck.escape import display_width, escape
@@ -76,20 +76,6 @@ class SpecError(Exception):
 def quote(text: str) -> str:
     """`text` in single quotes for a message, escaped, and cut where it is long."""
     return f"'{escape(text if len(text) <= _QUOTE_WIDTH else text[:_QUOTE_WIDTH] + '…')}'"
-
-
-def did_you_mean(name: str, known: Sequence[str]) -> str:
-    """The one of `known` that `name` was likely meant to be; "" if none is close."""
-    if len(name) > _QUOTE_WIDTH:
-        return ""
-    import difflib
-
-    folded = {one.lower(): one for one in known}
-    swapped = [one for one in folded if sorted(one) == sorted(name.lower())]  # difflib takes tahn for tan, not tanh
-    if swapped:
-        return folded[swapped[0]]
-    close = difflib.get_close_matches(name.lower(), folded, n=1, cutoff=0.6)
-    return folded[close[0]] if close else ""
 
 
 def listing(names: Iterable[str], last: str = "or") -> str:

@@ -114,12 +114,13 @@ def signature_of(reference: str) -> Signature:
         DraftError: there is no such file, or nothing of that name in it.
     """
     if not REFERENCE.fullmatch(reference) or reference.partition(":")[0].endswith(".py"):
-        meant = meant_by(reference) or "package.module:Layer, such as mypkg.layers:OwnTanh"
+        if reference.endswith((".yaml", ".yml")) or re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)+", reference):
+            raise DraftError(f"{reference!r} names no layer: `gradcheck run {reference}` runs scenarios")
+        meant = in_module(reference) or meant_by(reference) or "package.module:Layer, such as mypkg.layers:OwnTanh"
         raise DraftError(f"{reference!r} names no layer: write {meant}")
     module, _, name = reference.partition(":")
     below = Path(*module.split("."))
-    files = [root / form for root in roots() for form in (below.with_suffix(".py"), below / "__init__.py")]
-    file = next((one for one in files if one.is_file()), None)
+    file = file_of(below)
     if file is None:
         looked = " or ".join(map(str, roots()))
         beside = [(root / below.parent).glob("*.py") for root in roots()]
@@ -133,6 +134,20 @@ def signature_of(reference: str) -> Signature:
     except (ValueError, RecursionError, MemoryError, OSError) as error:
         raise DraftError(f"{file}: {error}") from None
     return _found(reference, file, tree, name.split("."))
+
+
+def file_of(module: Path) -> Path | None:
+    """The file of the module that stands at `module` below a root, without its suffix."""
+    files = [root / form for root in roots() for form in (module.with_suffix(".py"), module / "__init__.py")]
+    return next((one for one in files if one.is_file()), None)
+
+
+def in_module(text: str) -> str:
+    """The reference to the first class or function of the module or file that `text` names; empty if it names none."""
+    module = text.removeprefix("./").removesuffix(".py").replace(os.sep, ".").replace("/", ".")
+    file = file_of(Path(*module.split("."))) if re.fullmatch(r"[\w.]+", module) else None
+    names = re.findall(r"^(?:class|def) ([^\W_]\w*)", file.read_text("utf-8", "replace"), re.M) if file else []
+    return f"{module}:{names[0]}" if names else ""
 
 
 def meant_by(text: str) -> str:

@@ -328,12 +328,8 @@ def _ragged(node: Node, shape: tuple[int, ...], text: SpecText) -> Node | None:
 
 
 def _is_doubtful(item: Node) -> bool:
-    return isinstance(item.value, str) and not item.style and looks_doubtful(item.text)
-
-
-def looks_doubtful(plain: str) -> bool:
-    """Whether text without quotes looks like a number, boolean, date or null of another notation."""
-    return len(plain) <= 40 and _DOUBTFUL.fullmatch(plain) is not None
+    plain = isinstance(item.value, str) and not item.style and len(item.text) <= 40
+    return plain and _DOUBTFUL.fullmatch(item.text) is not None
 
 
 def check_value(node: Node, text: SpecText) -> None:

@@ -113,9 +113,10 @@ def sizes_of(text: str, shape: str, letters: bool) -> tuple[int | str, ...] | No
     if not shape:
         return None
     if not _SHAPE.fullmatch(shape):
-        raise InputWordError(
-            f"--input {text}: {shape!r} is no shape: write sizes with x between them, such as 3x4, or scalar"
-        )
+        listed = re.fullmatch(r"[\[(]?([0-9]+(?: ?, ?[0-9]+)*),?[\])]?", shape)
+        meant = re.sub(" ?, ?", "x", listed[1]) if listed else "sizes with x between them, such as 3x4, or scalar"
+        also = "; free sizes are capital letters, such as BxT" if letters else ""
+        raise InputWordError(f"--input {text}: {shape!r} is no shape: write {meant}{also}")
     sizes = () if shape == "scalar" else tuple(int(one) if one.isdigit() else one for one in shape.split("x"))
     if not letters and (named := [one for one in sizes if isinstance(one, str)]):
         raise InputWordError(
@@ -137,8 +138,9 @@ def flag_of(text: str, flag: str) -> dict[str, object]:
     if re.fullmatch(r"below=[0-9]{1,9}", flag) and int(flag[6:]) > 0:
         return {"below": int(flag[6:])}
     known = [*get_args(DType), "below=N", "stopped", "replicated", "partial"]
+    otherwise = f"write one of {', '.join(known)}"
     what = f"unknown dtype {flag!r}" if re.fullmatch(r"[a-z]+\d+", flag) else f"{flag!r} says nothing here"
-    raise InputWordError(f"--input {text}: {what}; {hint(flag, known, f'write {FORM}')}")
+    raise InputWordError(f"--input {text}: {what}; {hint(flag, known, otherwise)}")
 
 
 def range_of(text: str, limits: str) -> dict[str, object]:

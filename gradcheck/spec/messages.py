@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
+from gradcheck.hint import nearest
 from gradcheck.spec import expectations, inputs, model, world
-from gradcheck.spec.diagnostic import did_you_mean, listing, quote
+from gradcheck.spec.diagnostic import listing, quote
 from gradcheck.spec.operations import OPERATIONS
 from gradcheck.spec.text import SpecText
 from gradcheck.spec.tree import Node, describe
@@ -43,9 +44,16 @@ KINDS: dict[str, tuple[type[BaseModel], str]] = {
     "(ref)": (model.LayerRef, "layer"),
     "(op)": (model.LayerOp, "layer"),
 }
-# Path of a mapping -> keys that an unknown one of it was likely meant to be.
-_Renamed = dict[tuple[str | int, ...], set[str]]
+# Path of a mapping -> keys that it lacks, or that an unknown one of it was likely meant to be.
+_Keys = dict[tuple[str | int, ...], set[str]]
 NAMED = ("scenarios", "cases", "inputs", "backends", "values")
+# What has keys that are often written a level too high -> how they are written where they belong.
+_HOMES = {
+    "(op)": "write 'layer: {{{}}}'",
+    "(ref)": "write 'layer: {{{}}}'",
+    "expect": "write 'expect: {{{}}}'",
+    "inputs": "write 'inputs: {{x: {{{}}}}}'",
+}
 _WANTED = {
     "string_type": "text", "int_type": "a whole number", "int_from_float": "a whole number", "float_type": "a number",
     "bool_type": "true or false", "tuple_type": "a list", "list_type": "a list", "dict_type": "a mapping",
@@ -77,12 +85,20 @@ _UNIONS = {
     "message": ("text or {re: …}", "put the text that the message must contain in quotes"),
 }
 _SPELLED = {"yes": "true", "on": "true", "true": "true", "no": "false", "off": "false", "false": "false"}
+_EXCEPTION = re.compile(r"\w*(Error|Exception|Warning)")
+_WITH_UNIT = re.compile(r"([0-9]*\.?[0-9]+) ?(%|[a-z]{1,8})")
 _NUMERIC = re.compile(r"[-+]?(\.?[0-9][0-9_]*\.?[0-9_]*([eE][-+]?[0-9]+)?|0[xo][0-9a-fA-F]+)")
 
 
 def report_errors(errors: Sequence[ErrorDetails], root: Node, text: SpecText) -> None:
     """Report each of pydantic's `errors` on `root`'s data, but for follow-ups of what is reported already."""
-    renamed: _Renamed = {}
+    renamed: _Keys = {}
+    lacking: _Keys = {}
+    unknown: _Keys = {}
+    for error in errors:
+        keys = {"missing": lacking, "extra_forbidden": unknown}.get(error["type"])
+        if keys is not None:
+            keys.setdefault(error["loc"][:-1], set()).add(str(error["loc"][-1]))
     for error in sorted(errors, key=lambda one: one["type"] == "missing"):
         found = _find(root, error["loc"])
         if found is None:
@@ -94,7 +110,9 @@ def report_errors(errors: Sequence[ErrorDetails], root: Node, text: SpecText) ->
             _report_missing(node, str(error["loc"][-1]), path, text, renamed)
         elif error["type"] == "extra_forbidden":
             member = error["loc"][-2] if len(error["loc"]) > 1 else ""
-            report_unknown_key(node, key, [member] if member in ("(ref)", "(op)") else path[:-1], text, renamed)
+            place: list[str | int] = [member] if member in ("(ref)", "(op)") else path[:-1]
+            alone = len(unknown[error["loc"][:-1]]) == 1
+            report_unknown_key(node, key, place, text, renamed, lacking.get(error["loc"][:-1], ()) if alone else ())
         elif error["loc"][-1] == "[key]" and error["type"] == "literal_error":
             what = "backend" if "backends" in path else "axis" if "world" in path else "key"
             _report_choice(key or node, what, error, text)
@@ -103,23 +121,37 @@ def report_errors(errors: Sequence[ErrorDetails], root: Node, text: SpecText) ->
 
 
 def report_unknown_key(
-    node: Node, key: Node | None, path: list[str | int], text: SpecText, renamed: _Renamed | None = None
+    node: Node,
+    key: Node | None,
+    path: list[str | int],
+    text: SpecText,
+    renamed: _Keys | None = None,
+    lacking: Iterable[str] = (),
 ) -> None:
-    """Report `key` (whose value is `node`) as unknown in the mapping at `path`."""
+    """Report `key` (whose value is `node`) as unknown in the mapping at `path`, which lacks the keys `lacking`."""
     place = key or node
     kind, noun = _kind(path)
     known = [field.alias or name for name, field in kind.model_fields.items() if name not in model.READER_FIELDS]
     suggestion = text.suggest(place.text, known)
+    if not suggestion and len(alone := list(lacking)) == 1:
+        suggestion = f"did you mean '{alone[0]}'?"
     if renamed is not None and suggestion:
         renamed.setdefault(tuple(path), set()).add(suggestion.split("'")[1])
-    help = suggestion or f"the keys of {noun} are {listing(known, 'and')}"
+    help = suggestion or _at_home(place.text, node) or f"the keys of {noun} are {listing(known, 'and')}"
     text.report(place.line, place.column, place.width, f"unknown key {quote(place.text)} in {noun}", help)
+
+
+def _at_home(key: str, value: Node) -> str:
+    """Under which key another one stands, that does not stand where it is."""
+    home = next((name for name in _HOMES if key in KINDS[name][0].model_fields), "")
+    written = f"{key}: {value.text}" if value.kind == "scalar" and "\n" not in value.text else f"{key}: …"
+    return _HOMES[home].format(written) if home else ""
 
 
 def misspelt(node: Node, kind: type[BaseModel], wanted: list[str]) -> bool:
     """Whether an unknown key of the mapping `node`, reported as such, was likely meant to be one of `wanted`."""
     unknown = [key for key in node.entries if key not in kind.model_fields]
-    return any(did_you_mean(key, wanted) for key in unknown[:5])
+    return any(nearest(key, wanted) for key in unknown[:5])
 
 
 def _find(root: Node, loc: tuple[int | str, ...]) -> tuple[Node, list[str | int], Node | None] | None:
@@ -167,7 +199,7 @@ def _label(path: list[str | int]) -> str:
     return str(path[-1]) if path else "the file"
 
 
-def _report_missing(node: Node, key: str, path: list[str | int], text: SpecText, renamed: _Renamed) -> None:
+def _report_missing(node: Node, key: str, path: list[str | int], text: SpecText, renamed: _Keys) -> None:
     if node.incomplete or key in renamed.get(tuple(path), ()):
         return
     kind, noun = _kind(path)
@@ -198,6 +230,8 @@ def _report_value(node: Node, path: list[str | int], error: ErrorDetails, text: 
         message, help = f"{label} {quote(node.text)} is not well formed", _PATTERNS.get(field, "")
         if not node.text.strip():
             message = f"{label} must not be empty"
+        elif field == "ref" and (place := node.text.rpartition("."))[0]:
+            help += f"; write '{place[0]}:{place[2]}'" if re.fullmatch(r"[\w.]+", node.text) else ""
         elif field in ("id", "tags") and (kebab := re.sub(r"[^a-z0-9]+", "-", node.text.lower()).strip("-")):
             help += f"; write '{kebab}'" if len(kebab) <= 60 else ""
     elif kind in ("string_too_short", "too_short"):
@@ -213,19 +247,21 @@ def _report_value(node: Node, path: list[str | int], error: ErrorDetails, text: 
 def _operation_help(name: str, text: SpecText) -> str:
     """The operation that was likely meant: one of the same last name, or of nearly the same name."""
     by_last = {one.rpartition(".")[2]: one for one in sorted(OPERATIONS)}
-    if same := by_last.get(name.rpartition(".")[2].lower()):
-        return f"did you mean '{same}'?"
-    help = "functions of Tensors in paddle, paddle.linalg and paddle.nn.functional can be named; write others as source"
-    return text.suggest(name, sorted(OPERATIONS)) or help
+    if near := nearest(name.rpartition(".")[2], by_last):
+        return f"did you mean '{by_last[near]}'?"
+    return "functions of Tensors in paddle, paddle.linalg and paddle.nn.functional can be named; write others as source"
 
 
 def _report_choice(node: Node, label: str, error: ErrorDetails, text: SpecText) -> None:
     """Report a value that is none of a few; the choices are in pydantic's own words."""
-    choices = re.findall(r"'([^']*)'", error["ctx"]["expected"]) or [error["ctx"]["expected"].replace(" or ", ", ")]
+    expected = error["ctx"]["expected"]
+    choices = [one.strip("'") for one in re.split(", | or ", expected)]
     what = f"unknown {label} {quote(node.text)}" if isinstance(node.value, str) else f"{label} is {describe(node)}"
     if label == "schema":
         what = f"this is not a format that this version reads: {quote(node.text)}"
     help = text.suggest(node.text, choices) or f"write {listing(choices)}"
+    if node.style and node.text in choices and "'" not in expected:
+        help = "remove the quotes"
     text.report(node.line, node.column, node.width, what, help)
 
 
@@ -240,13 +276,20 @@ def _help_for(node: Node, kind: str, path: list[str | int]) -> str:
         return f'put it in quotes: "{value}"'
     if kind in ("tuple_type", "list_type") and path[-1:] == ["scenarios"]:
         return "begin each scenario with a dash: '- id: …'"
+    if kind in ("tuple_type", "list_type") and node.style and value.startswith("["):
+        return "remove the quotes"
     if kind in ("tuple_type", "list_type") and re.fullmatch(r"\d{1,9}(?: ?[x×*,] ?\d{1,9})+", value or ""):
         return f"write [{', '.join(re.findall(r'[0-9]+', value))}]"
     if kind in ("tuple_type", "list_type") and node.kind == "scalar" and value:
         return f"write [{value}]" if len(value) <= 40 and "\n" not in value else "write [a, b, …]"
     if kind in ("model_type", "model_attributes_type") and _kind(path)[0] is not model.SpecFile:
         keys = [name for name in _kind(path)[0].model_fields if name not in model.READER_FIELDS]
-        return f"write {{{keys[0]}: …}}; the keys are {listing(keys, 'and')}"
+        text = value if isinstance(node.value, str) and len(value) <= 40 and "\n" not in value else "…"
+        inner = f"raises: {{type: {text}}}" if _EXCEPTION.fullmatch(text) and "raises" in keys else f"{keys[0]}: {text}"
+        return f"write {{{inner}}}" + (f"; the keys are {listing(keys, 'and')}" if len(keys) > 1 else "")
+    names = [name for item in node.items for name in item.entries]
+    if kind == "dict_type" and 0 < len(names) == len(node.items):
+        return f"write {listing((f'{name}: …' for name in names), 'and')} without the dash{'es' * (len(names) > 1)}"
     return _described(path)
 
 
@@ -260,6 +303,8 @@ def number_help(node: Node) -> str:
     bare = value.lstrip("+-")
     if bare.lower() in ("inf", "infinity", "nan"):
         return f"write {'-' if value.startswith('-') else ''}.{bare.lower()[:3]}"
+    if unit := _WITH_UNIT.fullmatch(value):
+        return f"write {float(unit[1]) / 100:g}" if unit[2] == "%" else f"write {unit[1]}"
     if not _NUMERIC.fullmatch(value):
         return ""
     if node.style:

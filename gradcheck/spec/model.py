@@ -39,12 +39,13 @@ class Source(Format):
     url: str | None = Field(default=None, pattern=r"^https?://\S+$", description="Where it can be read.")
 
 
+REFERENCE = rf"^{NAME}(\.{NAME})*:{NAME}(\.{NAME})*$"
+
+
 class LayerRef(Format):
     """A layer that lies in an importable module."""
 
-    ref: str = Field(
-        pattern=rf"^{NAME}(\.{NAME})*:{NAME}(\.{NAME})*$", description="Module and class, as pkg.mod:Class."
-    )
+    ref: str = Field(pattern=REFERENCE, description="Module and class, as pkg.mod:Class.")
 
 
 def _known_operation(name: str) -> str:

@@ -24,7 +24,7 @@ from gradcheck.spec.input_rules import (
     input_shape,
     is_differentiable,
 )
-from gradcheck.spec.messages import misspelt, report_unknown_key
+from gradcheck.spec.messages import report_unknown_key
 from gradcheck.spec.names import check_call, check_exception, check_parameters, words_of
 from gradcheck.spec.pattern import check_pattern
 from gradcheck.spec.resolve import is_several
@@ -136,6 +136,9 @@ def _dtypes(scenario: Node, input: Node, defaults: Node) -> list[str]:
 
 
 def _check_scenario(scenario: Node, defaults: Node, text: SpecText) -> None:
+    inputs = scenario.get("inputs")
+    if not set(scenario.entries) <= set(model.Scenario.model_fields) or (inputs and inputs.kind != "mapping"):
+        scenario.incomplete = True  # what is written there in place of something has a message of its own
     _check_program(scenario, text)
     shapes: dict[str, tuple[int, ...] | None] = {}
     parameters = parameters_of(scenario)
@@ -184,12 +187,7 @@ def _check_program(scenario: Node, text: SpecText) -> None:
         message = "a script beside a layer that has no source here"
         help = "import the layer in the script, or remove the script to check the layer's gradient"
         text.report(key.line, key.column, key.width, message, help)
-    elif (
-        not layer
-        and not script
-        and not scenario.incomplete
-        and not misspelt(scenario, model.Scenario, ["layer", "script"])
-    ):
+    elif not layer and not script and not scenario.incomplete:
         help = "add 'layer: |' with the layer's code, or 'script: |' with a whole program"
         text.report(scenario.line, scenario.column, 1, "a scenario needs 'layer' or 'script'", help)
     if script:
@@ -200,6 +198,10 @@ def _check_program(scenario: Node, text: SpecText) -> None:
             message = f"a script has no use for {quote(useless)}"
             text.report(entry[0].line, entry[0].column, entry[0].width, message, help)
     is_source = layer is not None and isinstance(layer.value, str)
+    if layer is not None and is_source and re.fullmatch(model.REFERENCE, layer.text):
+        help = f"write {{ref: '{layer.text}'}}"
+        text.report(layer.line, layer.column, layer.width, "this is the name of a layer, and no Python source", help)
+        return
     code = check_python(layer, text, "the layer", "exec") if layer is not None and is_source else None
     if script:
         return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import yaml
@@ -16,7 +17,7 @@ _SYNTAX = (
         "a ':' that makes a key where none can stand",
         "put text that contains ': ' in quotes; check the indentation of this line and the one above",
     ),
-    (("found character",), "a value cannot begin with {character}", "put the value in quotes"),
+    (("found character", "an alias"), "a value cannot begin with {character}", "put the value in quotes"),
     (
         ("quoted scalar: found unexpected end", "quoted scalar: found unexpected document"),
         "this quote is never closed",
@@ -47,6 +48,9 @@ _SYNTAX = (
 )
 
 
+_PYTHON = re.compile(r"\s*(class \w+.*:|def \w+\(.*|import \w.*|from \w+ import .*|@\w+)\s*$")
+
+
 def report_syntax(error: yaml.MarkedYAMLError, text: SpecText) -> None:
     """Report a mistake of syntax at its place, with advice where it is one that is often made."""
     problem = f"{error.context or ''}: {error.problem or ''}"
@@ -56,16 +60,39 @@ def report_syntax(error: yaml.MarkedYAMLError, text: SpecText) -> None:
             message, help = meaning, advice
             break
     line, column = place_of(error.problem_mark or error.context_mark)
-    if "never closed" in message and error.context_mark:
-        line, column = place_of(error.context_mark)
+    key = place_of(error.context_mark)
+    if code := _code_without_a_block(text.lines, line):
+        (line, column), message = code, "this is code, where keys or a list are expected"
+        help = "begin it as a block: put a '|' behind the ':' of the line above"
+    elif "never closed" in message or "neither" in message or "alias" in problem:
+        line, column = key
     elif line > len(text.lines) and error.context_mark:
-        line, column = place_of(error.context_mark)
+        line, column = key
         message = "what begins here is not complete at the end of the file"
-    elif "brackets" in message and error.context_mark and (opened := place_of(error.context_mark)[0]) < line:
-        help += f" of the bracket opened in line {opened}"
+    elif "brackets" in message and key[0] < line:
+        help += f" of the bracket opened in line {key[0]}"
     line = min(line, len(text.lines))
     source = text.lines[line - 1]
+    if "does not fit" in message and re.search(r": *(['\"].*['\"]|\[.*\]|\{.*\}) *$", source[: column - 1]):
+        message, help = "something behind the end of a value", "put all of it in quotes"
+        help += "; inside single quotes write a quote as ''" if "'" in source else ""
+    elif "neither" in message and re.match(r"[\w-]+:\S", source[column - 1 :]):
+        help = "put a space behind the ':'"
     text.report(line, column, 1, message.format(character=quote(source[column - 1 : column])), help)
+
+
+def _code_without_a_block(lines: list[str], line: int) -> tuple[int, int] | None:
+    """Where Python begins that stands below a key without a ``|``, if `line` is in such."""
+    depth = len(lines[line - 1]) - len(lines[line - 1].lstrip()) if line <= len(lines) else 0
+    for above in range(min(line, len(lines)) - 1, 0, -1):
+        text = lines[above - 1]
+        here = len(text) - len(text.lstrip())
+        if text.strip() and here < depth:
+            below = lines[above]
+            if re.search(r":\s*$", text) and not _PYTHON.match(text) and _PYTHON.match(below):
+                return above + 1, len(below) - len(below.lstrip()) + 1
+            depth = here
+    return None
 
 
 def place_of(mark: Any) -> tuple[int, int]:

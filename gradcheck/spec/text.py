@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 
-from gradcheck.spec.diagnostic import Diagnostic, SpecError, did_you_mean
+from gradcheck.hint import nearest
+from gradcheck.spec.diagnostic import Diagnostic, SpecError
 from gradcheck.spec.python import Code
 
 MAX_BYTES = 10_000_000
@@ -56,7 +57,7 @@ class SpecText:
 
     def suggest(self, name: str, known: list[str]) -> str:
         """``did you mean 'x'?`` or "" (also in a file so wrong that suggestions would take long)."""
-        close = did_you_mean(name, known[:500]) if len(self.found) < _MAX_SUGGESTIONS else ""
+        close = nearest(name, known[:500]) if len(self.found) < _MAX_SUGGESTIONS else ""
         return f"did you mean '{close}'?" if close else ""
 
     def edited(self, first: int, last: int) -> bool:
@@ -216,5 +217,5 @@ def _file_suggestion(path: Path) -> str:
         siblings = sorted(one.name for one in path.parent.iterdir())[:1000]
     except OSError:
         return ""
-    close = did_you_mean(path.name, siblings)
+    close = nearest(path.name, siblings)
     return f"did you mean '{path.with_name(close)}'?" if close else f"it was looked for in {path.parent.absolute()}"

@@ -38,6 +38,8 @@ _CONSTANTS: dict[str, Scalar] = {
 }
 _INT = re.compile(r"[-+]?(0|[1-9][0-9]*)")
 _FLOAT = re.compile(r"[-+]?([0-9]+\.[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?|[-+]?[0-9]+[eE][-+]?[0-9]+")
+_COMMA = re.compile(r"\s*[,}]")  # behind a key in brackets that has no value
+_ENTRIES = re.compile(r"[^{}\[\]]*")
 _SIGNIFICANT = re.compile(r"[-+]?[0.]*[1-9]")
 _UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 
@@ -254,7 +256,12 @@ class _Builder:
             self._add_entry(parent, key, node)
 
     def _add_entry(self, parent: Node, key: Node, value: Node) -> None:
-        if _is_merge(key):
+        behind = self.text.lines[key.end_line - 1][key.end_column - 1 :] if not value.text else ""
+        before = next(reversed(parent.entries.values()), (key, key))[1]
+        if _COMMA.match(behind) and before.kind != "mapping" and before.end_line == key.line:
+            self._report_list(before)
+            before.kind, parent.incomplete = "unreadable", True
+        elif _is_merge(key):
             parent.incomplete = True
             self._report_node(key, "merge keys (<<) are not allowed", "use 'extends: id-of-another-scenario'")
         elif key.kind == "unreadable":
@@ -270,6 +277,14 @@ class _Builder:
             self._report_node(key, message, "remove one of the two")
         else:
             parent.entries[key.value] = (key, value)
+
+    def _report_list(self, first: Node) -> None:
+        """Report a list without brackets, which begins with the value `first`: once, not for each of its entries."""
+        if first.kind == "scalar":
+            written = _ENTRIES.match(self.text.lines[first.line - 1], first.column - 1)
+            entries = [one.strip(" ()") for one in written[0].split(",")] if written else []
+            help = f"a list stands in brackets: [{', '.join(one for one in entries if one and ':' not in one)}]"
+            self._report_node(first, "a ',' ends this value", help)
 
     def _report(self, event: yaml.Event, width: int, message: str, help: str) -> None:
         self.text.report(*place_of(event.start_mark), width, message, help)

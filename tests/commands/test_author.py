@@ -65,6 +65,17 @@ def test_a_wrong_one_has_its_panel_and_its_command(gradcheck, package):
     assert "  again: gradcheck " in done.out
 
 
+def test_what_a_wrong_one_printed_is_shown(gradcheck, package, folder):
+    package("1")
+    layers = folder / "own_package" / "layers.py"
+    layers.write_text(
+        layers.read_text().replace("        ctx.times = times", "        ctx.times = times; print('seen')")
+    )
+    done = gradcheck("check", "own_package.layers:Scale", "-i", "x=2x3", "-i", "w=2x3")
+    assert done.code == 1
+    assert "    the last it printed:\n      seen\n" in done.out
+
+
 def test_a_function_is_checked_too(gradcheck, package):
     assert gradcheck("check", "own_package.layers:double", "-i", "x=scalar").code == 0
 
@@ -135,6 +146,7 @@ def test_new_writes_a_scenario_that_is_valid_and_runs(gradcheck, package, folder
     assert (scenario.id, list(scenario.inputs)) == ("scale", ["x", "w"])
     assert "# call: Scale.apply(x, w, times=2.0)" in text
     assert gradcheck("validate", "own.grad.yaml").code == 0
+    assert gradcheck("fmt", "--check", "own.grad.yaml").code == 0
     assert gradcheck("run", "own.grad.yaml", "--allow-code").code == 0
 
 
@@ -173,6 +185,7 @@ def test_init_lays_out_a_project_that_validates_and_runs(gradcheck, folder):
     assert json.loads((folder / "specs" / "gradcheck.schema.json").read_text())["title"]
     assert (folder / ".github" / "workflows" / "gradcheck.yml").exists()
     assert gradcheck("validate", "specs").code == 0
+    assert gradcheck("fmt", "--check").code == 0
     assert gradcheck("run").code == 2  # what the file says counts once the user says so
     assert gradcheck("trust").code == 0
     assert gradcheck("run").out.startswith("PASS example-square@numpy specs/example.grad.yaml:4:5")

@@ -211,7 +211,10 @@ def test_an_environment_is_removed(gradcheck, release):
     assert (done.code, done.out) == (0, f"paddle@9.0.0: {release} is removed\n")
     assert not release.exists()
     done = gradcheck("backends", "remove", "paddle@9.0.0")
-    assert (done.code, done.err) == (2, f"gradcheck: paddle@9.0.0 has no environment in {release.parent}\n")
+    assert (done.code, done.err) == (
+        2,
+        f"gradcheck: paddle@9.0.0 has no environment in {release.parent}; `gradcheck backends` lists what there is\n",
+    )
 
 
 # ------------------------------------------------------------------------------------ making one

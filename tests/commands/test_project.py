@@ -48,7 +48,7 @@ def test_a_run_without_a_path_fails_where_the_project_fails(project, gradcheck):
 def test_the_other_commands_look_at_the_same_files(project, gradcheck):
     assert ids(gradcheck("list")) == ["own"]
     assert gradcheck("validate").out == "specs/own.grad.yaml: ok, 1 scenario\n1 file, 1 scenario: all valid\n"
-    assert gradcheck("fmt").out == "specs/own.grad.yaml: written\n1 file, 1 written\n"
+    assert gradcheck("fmt").out == "1 file, 0 changed\n"
     assert gradcheck("explain", "own").out.startswith("own: A wrong gradient\n  specs/own.grad.yaml:3\n")
 
 

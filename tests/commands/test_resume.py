@@ -276,11 +276,26 @@ def test_replay_says_what_it_cannot_do(spec, gradcheck, arguments, message):
     assert message in done.err
 
 
+@pytest.mark.parametrize("names", [[], ["a.grad.yaml"], ["a.grad.yaml::bad"], ["a.grad.yaml:99"], ["bad@numpy"]])
+def test_replay_takes_the_last_failure_or_a_place_in_a_file(spec, gradcheck, names):
+    spec(GOOD, BAD)
+    gradcheck("run", "a.grad.yaml", "--allow-code")
+    done = gradcheck("replay", *names, "--allow-code")
+    assert done.code == 1
+    assert "FAIL bad@numpy" in done.out
+
+
+def test_replay_of_a_case_that_the_last_run_has_not_brings_up_the_nearest(spec, gradcheck):
+    spec(GOOD)
+    gradcheck("run", "a.grad.yaml", "--allow-code")
+    assert "the last run has no case 'goood'; did you mean good?" in gradcheck("replay", "goood").err
+
+
 def test_replay_needs_a_record_and_the_case_in_its_file(spec, gradcheck):
     spec(GOOD, BAD)
     assert (
         gradcheck("replay").err
-        == "gradcheck: there is no .gradcheck/last.jsonl: no run has been recorded in this folder\n"
+        == "gradcheck: no last run is recorded in this folder (.gradcheck/last.jsonl): `gradcheck run` records one\n"
     )
     gradcheck("run", "a.grad.yaml", "--allow-code")
     spec(GOOD)

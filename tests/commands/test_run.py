@@ -271,10 +271,10 @@ def test_the_second_order_is_checked_of_every_gradient_that_is_to_match(spec, gr
         (["--seed", "-1"], 2, "Invalid value for '--seed'"),
         (["--shard", "3/2"], 2, "gradcheck: --shard 3/2: write I/N, such as 1/4 to 4/4\n"),
         (["--shard", "0/2"], 2, "gradcheck: --shard 0/2: write I/N"),
-        (["--memory", "much"], 2, "gradcheck: 'much' is not a size: write one of at least 1M, such as 512M or 2G\n"),
+        (["--memory", "much"], 2, "gradcheck: --memory 'much' is not a size: write one of at least 1M, such as 512M"),
         (["--executor", "cloud"], 2, "gradcheck: --executor cloud: write local, or dask:ADDRESS"),
-        (["--resume"], 2, "gradcheck: there is no .gradcheck/last.jsonl: no run has been recorded in this folder\n"),
-        (["--lf"], 2, "gradcheck: there is no .gradcheck/last.jsonl"),
+        (["--resume"], 2, "gradcheck: no last run is recorded in this folder (.gradcheck/last.jsonl): "),
+        (["--lf"], 2, "gradcheck: no last run is recorded in this folder"),
         (["--lf", "--resume"], 2, "gradcheck: --lf runs failed cases again, and --resume takes them over"),
     ],
 )

@@ -136,7 +136,7 @@ STARTS = {"python cli.py": [str(ROOT / "cli.py")], "python -m": ["-m", "gradchec
 
 
 @pytest.mark.parametrize("start", STARTS)
-@pytest.mark.parametrize("module", ["click", "difflib", "yaml", "pydantic"])
+@pytest.mark.parametrize("module", ["click", "shutil", "yaml", "pydantic"])
 def test_ctrl_c_in_the_middle_of_an_import_is_130_without_a_word(folder, tmp_path_factory, start, module):
     planted = tmp_path_factory.mktemp("modules")
     (planted / f"{module}.py").write_text(

@@ -74,9 +74,7 @@ def test_each_release_does_what_the_page_says(release: str, tmp_path: Path) -> N
 
 
 def test_a_rule_tells_what_each_release_does_why_and_where_to_see_it() -> None:
-    row = rows(matrix("--pinned", "-b", "numpy,paddle@3.2.2,paddle@3.3.1", "--format", "json").stdout)[
-        "observed-79"
-    ]
+    row = rows(matrix("--pinned", "-b", "numpy,paddle@3.2.2,paddle@3.3.1", "--format", "json").stdout)["observed-79"]
     told = {backend: cell["does"] for backend, cell in row["cells"].items()}
     assert told == {"numpy": "as documented", "paddle@3.2.2": "crash", "paddle@3.3.1": "as documented"}
     [note] = row["notes"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gradcheck.escape import escape
-from gradcheck.spec.diagnostic import Diagnostic, SpecError, did_you_mean
+from gradcheck.spec.diagnostic import Diagnostic, SpecError
 
 
 def test_place_message_excerpt_caret_and_help():
@@ -58,10 +58,3 @@ def test_a_spec_error_has_its_diagnostics_in_order():
     error = SpecError([Diagnostic("b", 1, 1, 1, "3"), Diagnostic("a", 2, 1, 1, "2"), Diagnostic("a", 1, 9, 1, "1")])
     assert [one.message for one in error.diagnostics] == ["1", "2", "3"]
     assert str(error).startswith("a:1:9: error: 1")
-
-
-@pytest.mark.parametrize(
-    ("name", "meant"), [("inits", "init"), ("Float32", "float32"), ("tahn", "tanh"), ("zzz", ""), ("x" * 10**6, "")]
-)
-def test_suggestions(name, meant):
-    assert did_you_mean(name, ["init", "float32", "tan", "tanh"]) == meant

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from gradcheck.spec.write import formatted
-
 LAYER = "layer: {op: tanh}\n"
 INPUT = LAYER + "inputs: {x: {shape: [2]}}\n"
 PY_LAYER = """\
@@ -75,18 +73,6 @@ class TestWhatIsSaid:
             "  - {id: two, extends: one, script: 'x = 1', expect: {values: {x: 1}}}\n"
         )
         assert spec.scenarios[1].world is None
-
-    def test_its_keys_have_a_place_in_the_canonical_form(self):
-        text = (
-            "schema: gradcheck/v1\nscenarios:\n  # why\n  - id: one\n    random: same  # seeds\n"
-            "    outputs: [{ranks: split}, {ranks: replicated}]\n    inputs: {x: {ranks: replicated, shape: [2]}}\n"
-            "    layer: {op: tanh}\n    world: {mp: 2}\n"
-        )
-        assert formatted(text.encode(), "t.grad.yaml") == (
-            "schema: gradcheck/v1\nscenarios:\n  # why\n  - id: one\n    world: {mp: 2}\n    layer: {op: tanh}\n"
-            "    inputs: {x: {shape: [2], ranks: replicated}}\n"
-            "    outputs: [{ranks: split}, {ranks: replicated}]\n    random: same  # seeds\n"
-        )
 
 
 @pytest.mark.parametrize(

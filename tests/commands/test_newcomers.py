@@ -1,0 +1,229 @@
+"""Mistakes on a first command line: each is told in one message, which names what is wrong and what to write."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from gradcheck.commands import main
+
+FILES = {
+    "own.grad.yaml": """\
+schema: gradcheck/v1
+scenarios:
+  - id: own-tanh
+    tags: [mine]
+    layer: |
+      class Own(PyLayer):
+          @staticmethod
+          def forward(ctx, x):
+              return x * 2
+          @staticmethod
+          def backward(ctx, dy):
+              return dy * 2
+    inputs: {x: [2]}
+""",
+    "mod.py": """\
+import paddle
+from paddle.autograd import PyLayer
+class Own(PyLayer):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+    @staticmethod
+    def backward(ctx, dy):
+        return dy * 2
+""",
+    "own/layers.py": "def scale(x):\n    return x * 2\n",
+    "bad.py": "x = 1\ndef broken(:\n",
+    "empty/notes.txt": "",
+    "empty.json": "{}\n",
+}
+
+# What is typed, and words of the answer: what is wrong and what to write. Exit status 2, and 5 where nothing is left.
+MISTAKES = {
+    # commands and options
+    "runn": ("runn", "did you mean 'run'?"),
+    "halp": ("halp", "--help"),
+    "--verison": ("--verison", "--version"),
+    "--bundled": ("--bundled", "gradcheck run --bundled"),
+    "run --allowcode": ("--allowcode", "--allow-code"),
+    "run --verbos": ("--verbos", "--verbose"),
+    "fmt --chek": ("--chek", "--check"),
+    "list --jsn": ("--jsn", "--json"),
+    "rules --uncoverd": ("--uncoverd", "--uncovered"),
+    "schema --reprot": ("--reprot", "--report"),
+    "schema spec": ("spec",),
+    "init --no-gihub": ("--no-gihub", "--no-github"),
+    "init myproject": ("myproject",),
+    "backends ad paddle@3.0.0": ("ad", "add"),
+    # run: what
+    "run own.grad.yml": ("own.grad.yml", "own.grad.yaml"),
+    "run own.grad": ("own.grad", "own.grad.yaml"),
+    "run nowhere/own.grad.yaml": ("nowhere/own.grad.yaml", "no such file"),
+    "run own-tahn": ("own-tahn", "own-tanh"),
+    "run own-tanh@nupmy": ("nupmy", "numpy"),
+    "run own-tanh@torch": ("torch", "numpy"),
+    "run own.grad.yaml::own-tahn": ("own-tahn", "own-tanh"),
+    "run own.grad.yaml": ("own.grad.yaml:6", "--allow-code"),
+    "run mod.py": ("mod.py", "gradcheck check mod:"),
+    "run mod:Own": ("mod:Own", "gradcheck check mod:Own"),
+    "run GC104": ("GC104", "gradcheck explain GC104"),
+    "run --bundled own.grad.yaml": ("--bundled", "own.grad.yaml"),
+    "run empty": ("empty", "*.grad.yaml"),
+    "run -k 'own and'": ("-k", "own and"),
+    "run -k tahn": ("tahn", "tanh"),
+    "run -t mien": ("mien", "mine"),
+    "run -t 'mine &'": ("-t", "&"),
+    "run --lf": ("last run", "gradcheck run"),
+    "run --resume": ("last run", "gradcheck run"),
+    # run: how
+    "run -b nunpy": ("nunpy", "numpy"),
+    "run -b torch": ("torch", "numpy"),
+    "run -b paddle3.0.0": ("paddle3.0.0", "paddle@3.0.0"),
+    "run -b paddle@three": ("paddle@three", "paddle@3"),
+    "run -j two": ("-j", "two", "auto"),
+    "run -j 0": ("-j", "0", "auto"),
+    "run --seed abc": ("--seed", "abc", "whole number"),
+    "run --seed -1": ("--seed", "-1", "0<=x"),
+    "run --timeout 10s": ("--timeout", "10s", "number"),
+    "run --timeout 0": ("--timeout", "0<x"),
+    "run --memory lots": ("--memory", "lots", "512M"),
+    "run --memory 0": ("--memory", "512M"),
+    "run --order 3": ("--order", "3", "<=2"),
+    "run --mode fast": ("--mode", "fast", "probe"),
+    "run --effort none": ("--effort", "none", "usual"),
+    "run --max-fail 0": ("--max-fail", "x>=1"),
+    "run --color yes": ("--color", "yes", "always"),
+    "run --report out.json": ("--report", "json:out.json"),
+    "run --report html": ("--report", "html:"),
+    "run --report pdf:out.pdf": ("pdf", "html"),
+    "run --report jsno:out.json": ("jsno", "did you mean json"),
+    "run --report json:nowhere/out.json": ("nowhere", "folder"),
+    "run --report json:empty": ("empty", "folder"),
+    "run --format json": ("--format", "json", "--report json:"),
+    "run --shard 3": ("--shard", "3", "1/4"),
+    "run --shard 4/3": ("--shard", "4/3"),
+    "run --shard 0/3": ("--shard", "0/3"),
+    "run --baseline nowhere.json": ("nowhere.json", "--baseline-update"),
+    "run --baseline-update": ("--baseline-update", "--baseline FILE"),
+    "run --executor dask": ("--executor", "dask:ADDRESS"),
+    "run --executor spark": ("--executor", "spark", "local"),
+    # check: the layer
+    "check": ("PACKAGE.MODULE:LAYER",),
+    "check mod.Own -i x=2x3": ("mod.Own", "mod:Own"),
+    "check mod.py:Own -i x=2x3": ("mod.py:Own", "mod:Own"),
+    "check mod.py -i x=2x3": ("mod.py", "mod:Own"),
+    "check mod -i x=2x3": ("mod", "mod:Own"),
+    "check mod:Onw -i x=2x3": ("Onw", "Own"),
+    "check mod:own -i x=2x3": ("'own'", "Own"),
+    "check mdo:Own -i x=2x3": ("mdo", "did you mean mod"),
+    "check own/layers.py:scale -i x=2": ("own/layers.py:scale", "own.layers:scale"),
+    "check own/layers:scale -i x=2": ("own/layers:scale", "own.layers:scale"),
+    "check own.layers.scale -i x=2": ("own.layers.scale", "own.layers:scale"),
+    "check bad:broken -i x=2": ("bad.py:2",),
+    "check own.grad.yaml": ("own.grad.yaml", "gradcheck run own.grad.yaml"),
+    "check own-tanh": ("own-tanh", "gradcheck run own-tanh"),
+    # check: its inputs
+    "check mod:Own": ("x", "--input x=2x3"),
+    "check mod:Own x=2x3": ("x=2x3", "-i x=2x3"),
+    "check mod:Own -i 2x3": ("2x3", "x=3x4"),
+    "check mod:Own -i x": ("--input x", "x=3x4"),
+    "check mod:Own -i y=2x3": ("'y'", "x"),
+    "check mod:Own -i x=2,3": ("2,3", "2x3"),
+    "check mod:Own -i 'x=[2, 3]'": ("[2, 3]", "2x3"),
+    "check mod:Own -i 'x=(2, 3)'": ("(2, 3)", "2x3"),
+    "check mod:Own -i x:2x3": ("x:2x3", "x=3x4"),
+    "check mod:Own -i x=2x3:flaot32": ("flaot32", "float32"),
+    "check mod:Own -i x=2x3:double": ("double", "float64"),
+    "check mod:Own -i x=2xN": ("N", "explore"),
+    "check mod:Own -i x=2 -i x=3": ("x", "twice"),
+    "check mod:Own -i x=2x-3": ("x=2x-3", "3x4"),
+    "check mod:Own -i x=2x3~1": ("~1", "~"),
+    "check mod:Own -i x=2x3~3..1": ("3..1", "1..3"),
+    "check mod:Own -i x=@nowhere.npy": ("nowhere.npy", "no such file"),
+    "check mod:Own -i x=@own.grad.yaml": ("own.grad.yaml", ".npy"),
+    "check mod:Own -i x=2 --call 'Own.apply(x'": ("call", "'('"),
+    "check mod:Own -i x=2 --call 'Own.apply(y)'": ("call", "'y'"),
+    "check mod:Own -i x=2 --world two": ("--world", "two", "mp=2"),
+    "check mod:Own -i x=2 --outputs split": ("--outputs", "--world 4"),
+    "check mod:Own -i x=2 -b nupmy": ("nupmy", "numpy"),
+    # new, explore
+    "new": ("PACKAGE.MODULE:LAYER",),
+    "new mod.Own": ("mod.Own", "mod:Own"),
+    "new mod:Own -o out.yaml": ("out.yaml", "out.grad.yaml"),
+    "new mod:Own -o own.grad.yaml": ("own.grad.yaml", "there"),
+    "new mod:Own -o empty": ("empty", ".grad.yaml"),
+    "explore mod:Own": ("x", "--input x="),
+    "explore mod:Own -i x=Bx": ("x=Bx",),
+    "explore mod:Own -i x=b": ("x=b", "capital"),
+    "explore mod:Own -i x=B --dtype flaot32": ("flaot32", "float32"),
+    "explore mod:Own -i x=B --seconds 0": ("--seconds", "1<=x"),
+    # validate, fmt, list, show
+    "validate own.grad.ymal": ("own.grad.ymal", "own.grad.yaml"),
+    "validate empty": ("empty", "*.grad.yaml"),
+    "validate own-tanh": ("own-tanh", "no such file"),
+    "validate --format xml": ("--format", "xml", "json"),
+    "fmt nowhere.grad.yaml": ("nowhere.grad.yaml", "no such file"),
+    "fmt mod.py": ("mod.py",),
+    "list own-tahn": ("own-tahn", "own-tanh"),
+    "show": ("ID",),
+    "show own-tahn": ("own-tahn", "own-tanh"),
+    "show GC104": ("GC104", "gradcheck explain GC104"),
+    # explain, rules
+    "explain GC999": ("GC999", "gradcheck explain"),
+    "explain 104": ("104", "GC104"),
+    "explain GC1O4": ("GC1O4", "GC104"),
+    "explain own-tahn": ("own-tahn", "own-tanh"),
+    "explain own.grad.yml::own-tanh": ("own.grad.yml", "own.grad.yaml"),
+    "explain save-at-most-onec": ("save-at-most-onec", "save-at-most-once"),
+    "rules save-at-most-onec": ("save-at-most-onec", "save-at-most-once"),
+    # replay, compare, matrix
+    "replay": ("last run", "gradcheck run"),
+    "replay own-tanh": ("last run", "gradcheck run"),
+    "compare empty.json": ("B.json",),
+    "compare nowhere.json empty.json": ("nowhere.json", "no such file"),
+    "compare empty.json empty.json": ("empty.json", "--report json:"),
+    "compare own.grad.yaml empty.json": ("own.grad.yaml", "--report json:"),
+    "matrix --format html": ("--format", "html", "--html"),
+    "matrix -b torch": ("torch", "paddle"),
+    # surface, trust, backends
+    "surface": ("FILE.py",),
+    "surface nowhere.py": ("nowhere.py", "no such file"),
+    "surface bad.py": ("bad.py:2",),
+    "surface own.grad.yaml": ("own.grad.yaml:2", "no Python"),
+    "trust nowhere": ("nowhere", "folder"),
+    "trust own.grad.yaml": ("own.grad.yaml", "folder"),
+    "backends add": ("BACKEND@VERSION",),
+    "backends add paddle": ("paddle", "paddle@3"),
+    "backends add torch@2.0": ("torch", "paddle"),
+    "backends add paddle@latest": ("latest", "paddle@3"),
+    "backends remove paddle@9.9.9": ("paddle@9.9.9", "gradcheck backends"),
+}  # fmt: skip
+NOTHING_LEFT = ("run -k tahn",)
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("project")
+    for name, text in FILES.items():
+        (place / name).parent.mkdir(exist_ok=True)
+        (place / name).write_text(text, encoding="utf-8")
+    return place
+
+
+@pytest.mark.parametrize("line", MISTAKES)
+def test_it_is_told_in_one_message_with_what_to_write(line, project, monkeypatch):
+    monkeypatch.chdir(project)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(project / "config"))
+    done = CliRunner().invoke(main, shlex.split(line), prog_name="gradcheck")
+    assert isinstance(done.exception, SystemExit)
+    assert done.exit_code == (5 if line in NOTHING_LEFT else 2)
+    answer = done.stderr + (done.stdout if line.startswith("validate") else "")
+    assert len(re.findall(r"^(?:gradcheck|Error): |^[^ ]+: error: |^[^ ]+:\d+:\d+: ", answer, re.M)) == 1
+    assert done.stdout in answer
+    assert [word for word in MISTAKES[line] if word.lower() not in answer.lower()] == []

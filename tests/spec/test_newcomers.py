@@ -1,0 +1,196 @@
+"""Mistakes of somebody who writes a first spec file: each is told once, at its place, with the way to mend it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import pytest
+
+from gradcheck.spec.diagnostic import SpecError
+from gradcheck.spec.read import read_bytes
+
+BASE = """\
+schema: gradcheck/v1
+defaults:
+  tags: [mine]
+layers:
+  swish: {op: nn.functional.silu}
+scenarios:
+  - id: own-tanh
+    title: My own tanh
+    source: {document: a book}
+    layer: |
+      class Tanh(PyLayer):
+          @staticmethod
+          def forward(ctx, x):
+              y = paddle.tanh(x)
+              ctx.save_for_backward(y)
+              return y
+
+          @staticmethod
+          def backward(ctx, dy):
+              y, = ctx.saved_tensor()
+              return dy * (1 - y * y)
+    inputs:
+      x: {shape: [3, 4]}
+    expect:
+      gradient: matches
+      order: 2
+    matrix: {dtype: [float32, float64]}
+    backends:
+      paddle: {skip: {reason: not here}}
+    rtol: 1e-6
+    timeout: 10
+  - id: own-product
+    title: A product
+    layer: {op: multiply}
+    inputs:
+      a: {shape: [2, 3]}
+      b: {values: [1.0, 2.0, 3.0]}
+    call: paddle.multiply(a, b)
+  - id: own-refusal
+    title: Shapes that do not fit
+    script: |
+      paddle.matmul(paddle.ones([2, 3]), paddle.ones([2, 3]))
+    expect: {raises: {type: ValueError, message: shapes}}
+  - id: own-swish
+    layer: swish
+    inputs: {x: [4]}
+"""
+
+
+class Mistake(NamedTuple):
+    """What is written in place of what, the piece of the file that the message points at, and words of its help."""
+
+    right: str
+    wrong: str
+    at: str
+    words: tuple[str, ...]
+
+
+def row(right: str, wrong: str, at: str, *words: str) -> Mistake:
+    return Mistake(right, wrong, at, words)
+
+
+MISTAKES = [
+    # keys that are not spelt right
+    row("schema:", "shema:", "shema", "'schema'"),
+    row("scenarios:", "scenario:", "scenario", "'scenarios'"),
+    row("defaults:", "default:", "default", "'defaults'"),
+    row("- id: own-tanh", "- ID: own-tanh", "ID", "'id'"),
+    row("title: My", "tittle: My", "tittle", "'title'"),
+    row("layer: |", "layers: |", "layers: |", "'layer'"),
+    row("inputs:\n      x", "input:\n      x", "input:\n      x", "'inputs'"),
+    row("shape: [3", "shpae: [3", "shpae", "'shape'"),
+    row("expect:\n", "expects:\n", "expects", "'expect'"),
+    row("gradient:", "gradients:", "gradients", "'gradient'"),
+    row("order:", "ordre:", "ordre", "'order'"),
+    row("matrix:", "matirx:", "matirx", "'matrix'"),
+    row("backends:", "backend:", "backend", "'backends'"),
+    row("skip:", "skipp:", "skipp", "'skip'"),
+    row("reason:", "because:", "because", "reason"),
+    row("rtol:", "tol:", "tol: 1e", "'rtol'"),
+    row("timeout:", "time_out:", "time_out", "'timeout'"),
+    row("document:", "doc:", "doc:", "'document'"),
+    row("values:", "value:", "value:", "'values'"),
+    row("call:", "cal:", "cal:", "'call'"),
+    row("script:", "scripts:", "scripts", "'script'"),
+    row("raises:", "raise:", "raise:", "'raises'"),
+    row("message:", "mesage:", "mesage", "'message'"),
+    # values that are not among those there are
+    row("gradient: matches", "gradient: match", "match\n", "'matches'"),
+    row("gradient: matches", "gradient: true", "true", "matches"),
+    row("order: 2", "order: 3", "3\n    matrix", "2"),
+    row("order: 2", "order: two", "two", "write 1 or 2"),
+    row("[float32, float64]", "[float32, flaot64]", "flaot64", "'float64'"),
+    row("[float32, float64]", "[fp32]", "fp32", "float32"),
+    row("[float32, float64]", "[float]", "float]", "float64"),
+    row("[float32, float64]", "[double]", "double", "float64"),
+    row("{op: multiply}", "{op: multpily}", "multpily", "'multiply'"),
+    row("{op: multiply}", "{op: paddle.multiply}", "paddle.multiply}", "'multiply'"),
+    row("{op: multiply}", "{op: mult}", "mult}", "'mul'"),
+    row("nn.functional.silu", "silou", "silou", "'nn.functional.silu'"),
+    row("nn.functional.silu", "F.silu", "F.silu", "'nn.functional.silu'"),
+    row("nn.functional.silu", "torch.tanh", "torch.tanh", "'tanh'"),
+    row("layer: {op: multiply}", "layer: swich", "swich", "'swish'"),
+    row("paddle: {skip", "padle: {skip", "padle", "'paddle'"),
+    row("paddle: {skip", "pytorch: {skip", "pytorch", "numpy"),
+    row("gradcheck/v1", "gradcheck/v2", "gradcheck/v2", "'gradcheck/v1'"),
+    row("schema: gradcheck/v1", "schema: 1", "1\n", "gradcheck/v1"),
+    row("type: ValueError", "type: ValuError", "ValuError", "'ValueError'"),
+    # values of another type
+    row("order: 2", 'order: "2"', '"2"', "remove the quotes"),
+    row("[float32, float64]", "float32", "float32}", "[float32]"),
+    row("[3, 4]", "3", "3}", "[3]"),
+    row("[3, 4]", "(3, 4)", "(3, 4)", "[3, 4]"),
+    row("[3, 4]", "3x4", "3x4", "[3, 4]"),
+    row("[3, 4]", '"[3, 4]"', '"[3, 4]"', "remove the quotes"),
+    row("[3, 4]", "[3, -1]", "-1", "at least 0"),
+    row("[3, 4]", "[3.0, 4]", "3.0", "write 3"),
+    row("[3, 4]", "[N, 4]", "N, 4", "matrix"),
+    row("[1.0, 2.0, 3.0]", "[1.0, 2.0, x]", "x]}", "number"),
+    row("[1.0, 2.0, 3.0]", '["1.0", 2.0, 3.0]', '"1.0"', "remove the quotes"),
+    row("[1.0, 2.0, 3.0]", "[[1.0], [2.0, 3.0]]", "[2.0, 3.0]", "same length"),
+    row("[1.0, 2.0, 3.0]", "1.0, 2.0, 3.0", "1.0, 2.0", "[1.0, 2.0, 3.0]"),
+    row("1e-6", '"1e-6"', '"1e-6"', "remove the quotes"),
+    row("1e-6", "1%", "1%", "0.01"),
+    row("1e-6", "-1e-6", "-1e-6", "above 0"),
+    row("timeout: 10", "timeout: 10s", "10s", "write 10"),
+    row("timeout: 10", "timeout: 0", "0\n", "above 0"),
+    row("id: own-product", "id: own product", "own product", "'own-product'"),
+    row("id: own-product", "id: Own_Product", "Own_Product", "'own-product'"),
+    row("id: own-product", "id: own-tanh", "own-tanh\n    title: A", "line 7"),
+    row("tags: [mine]", "tags: mine", "mine", "[mine]"),
+    row("source: {document: a book}", "source: a book", "a book", "{document: a book}"),
+    row("{skip: {reason: not here}}", "{skip: not here}", "not here", "{reason: not here}"),
+    row("{skip: {reason: not here}}", "{skip: true}", "true", "reason"),
+    row("{type: ValueError, message: shapes}", "ValueError", "ValueError", "{type: ValueError}"),
+    row("{raises: {type: ValueError, message: shapes}}", "ValueError", "ValueError", "{raises: {type: ValueError}}"),
+    row("{dtype: [float32, float64]}", "[float32, float64]", "[float32, float64]", "dtype: [float32, float64]"),
+    # things that stand elsewhere
+    row("layer: {op: multiply}", "op: multiply", "op: multiply", "layer: {op: multiply}"),
+    row("layer: {op: multiply}", "layer: own.layers:Own", "own.layers:Own", "{ref: 'own.layers:Own'}"),
+    row("layer: {op: multiply}", "layer: {ref: own.layers.Own}", "own.layers.Own", "own.layers:Own"),
+    row("expect:\n      gradient: matches\n      order: 2", "gradient: matches", "gradient", "expect"),
+    row("inputs:\n      x: {shape: [3, 4]}", "shape: [3, 4]", "shape: [3", "inputs"),
+    row("      x: {shape: [3, 4]}", "      - x: {shape: [3, 4]}", "- x", "x: … without the dash"),
+    # YAML
+    row("    title: A product", "\ttitle: A product", "\ttitle", "spaces"),
+    row("title: My own tanh", "title My own tanh", "title My own tanh", "':'"),
+    row("title: My own tanh", "title:My own tanh", "title:My own tanh", "space"),
+    row("title: My own tanh", "title: My own: tanh", "title: My own: tanh", "quotes"),
+    row("title: My own tanh", "title: 'It's my own'", "title: 'It's my own'", "''"),
+    row("title: My own tanh", "title: [draft] my own", "title: [draft] my own", "quotes"),
+    row("title: My own tanh", "title: @me", "@me", "quotes"),
+    row("title: My own tanh", "title: *mine*", "*mine*", "quotes"),
+    row("    title: A product", "   title: A product", "   title: A product", "indent"),
+    row("[3, 4]}", "[3, 4}", "x: {shape: [3, 4}", "bracket"),
+    row("{shape: [3, 4]}", "{shape: [3, 4] dtype: float32}", "dtype: float32", "','"),
+    row("layer: |\n", "layer:\n", "class Tanh(PyLayer):", "'|'"),
+    row("title: A product", "title: A product\n    title: The same", "title: The same", "remove"),
+    # Python
+    row("def forward(ctx, x):", "def forward(ctx, x)", "def forward(ctx, x)", "':'"),
+    row("class Tanh(PyLayer):", "class Tanh:", "class Tanh:", "PyLayer"),
+    row("def backward(ctx, dy):", "def backwards(ctx, dy):", "class Tanh", "backward"),
+    row("def forward(ctx, x):", "def forward(ctx, x, w):", "def forward", "inputs"),
+    row("call: paddle.multiply(a, b)", "call: paddle.multiply(a, c)", "paddle.multiply(a, c)", "'c'", "a and b"),
+    row("call: paddle.multiply(a, b)", "call: paddle.multiply(a, b", "paddle.multiply(a, b\n", "'('"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("mistake", MISTAKES, ids=lambda one: one.wrong.strip().split("\n")[0])
+def test_it_is_told_once_at_its_place_with_the_way_to_mend_it(mistake):
+    assert mistake.right in BASE
+    text = BASE.replace(mistake.right, mistake.wrong, 1)
+    with pytest.raises(SpecError) as caught:
+        read_bytes(text.encode(), "own.grad.yaml")
+    (told,) = caught.value.diagnostics
+    before = text[: text.index(mistake.at)]
+    line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
+    assert told.line == line
+    assert column <= told.column <= column + len(mistake.at.split("\n")[0])
+    assert [word for word in mistake.words if word not in f"{told.message}: {told.help}"] == []
+
+
+def test_without_the_mistakes_the_file_is_valid():
+    assert len(read_bytes(BASE.encode(), "own.grad.yaml").scenarios) == 4
