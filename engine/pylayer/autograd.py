@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pylayer import fast
-from pylayer.fast.walk import walk as fast_walk
+from pylayer.fast.walk import walk
 from pylayer.grad_arguments import (
     check_distinct,
     check_switch,
@@ -16,17 +15,16 @@ from pylayer.grad_arguments import (
     checked_cotangents,
     checked_tensors,
     cotangent_for,
+    not_in_the_graph,
+    target_of,
     wrong_shape,
 )
 from pylayer.grad_mode import grad_mode_set
-from pylayer.graph import Cotangent, Node, Target, nodes_between
-from pylayer.graph import walk as plain_walk
-from pylayer.hooks import final_hooks
+from pylayer.graph import Cotangent, Node, nodes_between
+from pylayer.hooks import final_hooks, run_leaf_hooks
 from pylayer.tensor import Tensor
 from pylayer.vjp import recorded_ops
 from pylayer.watch import tell_left, watching
-
-walk = fast_walk if fast.ON else plain_walk
 
 
 def backward(
@@ -175,11 +173,7 @@ def gradients_of(
     for k, tensor in enumerate(wanted):
         cotangent = cotangents.get(target_of(tensor))
         if cotangent is None and not allow_unused:
-            raise ValueError(
-                f"The {k}-th input does not appear in the backward graph: no output depends on it"
-                f"{', because its stop_gradient is True' if tensor._stop_gradient else ''}. "
-                f"Pass allow_unused=True to get None for it."
-            )
+            raise not_in_the_graph(k, tensor)
         if cotangent is None:
             results.append(None)
         elif not isinstance(cotangent, Tensor):
@@ -192,15 +186,3 @@ def gradients_of(
         else:
             results.append(cotangent)
     return results
-
-
-def target_of(tensor: Tensor) -> Target:
-    """Where a cotangent of `tensor` goes: its node, or itself."""
-    return tensor if tensor.node is None else tensor.node
-
-
-def run_leaf_hooks(leaf: Tensor, cotangent: Cotangent) -> Cotangent:
-    """What the hooks of a leaf make of its accumulated gradient."""
-    for hook in tuple((leaf._hooks or {}).values()):
-        cotangent = hook(cotangent)
-    return cotangent

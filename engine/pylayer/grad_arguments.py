@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pylayer.array import XP
-from pylayer.graph import Cotangent
+from pylayer.graph import Cotangent, Target
 from pylayer.tensor import Tensor
 
 
@@ -116,3 +116,17 @@ def cotangent_for(output: Tensor, given: Tensor | None, create_graph: bool = Fal
         raise wrong_shape(output, given)
     shaped = given.reshape(output.shape)
     return cotangent_for(output, shaped, create_graph)
+
+
+def target_of(tensor: Tensor) -> Target:
+    """Where a cotangent of `tensor` goes: its node, or itself."""
+    return tensor if tensor.node is None else tensor.node
+
+
+def not_in_the_graph(k: int, tensor: Tensor) -> ValueError:
+    """The error of an input that no output depends on (observed rule 79)."""
+    return ValueError(
+        f"The {k}-th input does not appear in the backward graph: no output depends on it"
+        f"{', because its stop_gradient is True' if tensor._stop_gradient else ''}. "
+        f"Pass allow_unused=True to get None for it."
+    )

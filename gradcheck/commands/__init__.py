@@ -43,7 +43,7 @@ class LazyGroup(click.Group):
 
     def list_commands(self, context: click.Context) -> list[str]:
         """The names, in the order of the table."""
-        return list(COMMANDS)
+        return [*COMMANDS]  # not `list`: that is the module of the command here, once it is loaded
 
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
         """The command of that name."""

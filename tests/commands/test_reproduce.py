@@ -73,7 +73,7 @@ def test_what_must_raise_is_wrapped_and_definitions_are_not(spec, gradcheck):
     ("scenario", "said"),
     [
         ("apply-tanh-float64-mean", "apply-tanh-float64-mean: every release does as documented, as far as is known"),
-        ("error-extra-none-help", "error-extra-none-help: releases raise there as well, only in other words"),
+        ("error-too-few-grads", "error-too-few-grads: releases raise there as well, only in other words"),
         ("layers-layer-norm-strided", "the gradient check alone shows it: `gradcheck run layers-layer-norm-strided`"),
     ],
 )

@@ -7,12 +7,13 @@ from collections.abc import Collection, Iterable
 from heapq import heappop, heappush, heapreplace
 from typing import Any
 
+from pylayer import fast, graph
 from pylayer.array import XP
 from pylayer.graph import Cotangent, Gradients, Held, Node, Output, Target
 from pylayer.versions import changes
 
 
-def walk(
+def spelled_out(
     roots: Iterable[tuple[Target, Cotangent]],
     *,
     create_graph: bool = False,
@@ -85,3 +86,7 @@ def walk(
             arriving = node.pullback(held, create_graph, found)
         if not retain_graph:
             node.saved = None
+
+
+walk = spelled_out if fast.ON else graph.walk
+"""The one to take."""
