@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from gradcheck.api import GradientMismatch, assert_gradients, check, explore
+    from gradcheck.case.reference import engine
     from gradcheck.case.world import partial, replicated
-    from gradcheck.reference import engine
 
 __all__ = [
     "GradientMismatch", "__version__", "assert_gradients", "check", "engine", "explore", "partial", "replicated",
@@ -24,7 +24,7 @@ __all__ = [
 
 def __getattr__(name: str) -> "Any":  # the command line must not pay for NumPy and the engine
     if name == "engine":
-        from gradcheck import reference
+        from gradcheck.case import reference
 
         return reference.engine
     if name in __all__:

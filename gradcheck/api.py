@@ -9,23 +9,23 @@ from typing import Any, TypedDict, Unpack
 import numpy as np
 
 from gradcheck.case.arguments import backend_of, tensor_function
+from gradcheck.case.engine_twin import twin_of
+from gradcheck.case.evaluation_points import in_float32_if_it_must, looks, worst
 from gradcheck.case.expectation import Expectation, as_expected
 from gradcheck.case.of_arrays import layer_of
 from gradcheck.case.options import declared_world, validate
-from gradcheck.case.points import in_float32_if_it_must, looks, worst
-from gradcheck.case.twin import twin_of
+from gradcheck.case.reference import engine, import_reference
 from gradcheck.case.verdict import Settings
 from gradcheck.case.world import partial as partial
 from gradcheck.case.world import replicated as replicated
 from gradcheck.causes.summary import Effort, Mode
-from gradcheck.checked import CheckResult
 from gradcheck.checking.verdict import Precision
 from gradcheck.exploring.examples import Example
 from gradcheck.exploring.search import Search, search
-from gradcheck.foreign import described
-from gradcheck.reference import engine, import_reference
+from gradcheck.report.check_result import CheckResult
 from gradcheck.result import Status
 from gradcheck.strategies import arrays_of, words_of
+from gradcheck.support.foreign import described
 
 MOST_LISTED = 10_000
 """The most wrong entries of one input that a result lists."""

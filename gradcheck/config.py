@@ -11,8 +11,8 @@ from typing import Annotated, Any, Literal, NamedTuple
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from gradcheck.backends.environments import check_name
-from gradcheck.hint import hint
-from gradcheck.pyproject import ConfigError, cut, table_of
+from gradcheck.support.pyproject import ConfigError, cut, table_of
+from gradcheck.support.suggest import hint
 
 MOST_ENTRIES = 100
 """Of a list or table: paths, backends, environments."""
@@ -67,7 +67,7 @@ class Config(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, defer_build=True)
 
     allow_code: Annotated[bool, Field(alias="allow-code")] = False
-    """Run code in spec files, as --allow-code does: holds where the user trusts the project (`gradcheck.trusted`)."""
+    """Run code in spec files, as --allow-code does, where the user trusts the project (`gradcheck.support.trusted`)."""
     paths: Annotated[tuple[OnePath, ...], Field(strict=False), Few] = ()
     """Spec files and folders to read where the command line names none; in the file, relative to it."""
     backends: Annotated[tuple[Backend, ...], Field(strict=False), Few] = ()

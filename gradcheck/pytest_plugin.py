@@ -53,7 +53,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Let the whole run find the engine as ``paddle`` where the ini file says so and no Paddle is installed."""
     if config.getini("gradcheck_engine"):
-        from gradcheck.reference import engine
+        from gradcheck.case.reference import engine
 
         block = ExitStack()
         block.enter_context(engine())
@@ -84,10 +84,10 @@ class SpecCollector(pytest.File):
         """
         from gradcheck.backends.environments import check_name
         from gradcheck.config import load_config
-        from gradcheck.pyproject import ConfigError
         from gradcheck.run.plan import plan
         from gradcheck.spec.diagnostic import SpecError
         from gradcheck.spec.read import read
+        from gradcheck.support.pyproject import ConfigError
 
         try:
             project = load_config(self.path.parent)
@@ -208,7 +208,7 @@ def pool_of(config: pytest.Config) -> Pool:
 def gradcheck_fixture() -> Iterator[Callable[..., Any]]:
     """`gradcheck.assert_gradients`; in the test ``import paddle`` finds the engine if no Paddle is installed."""
     from gradcheck import assert_gradients
-    from gradcheck.reference import engine
+    from gradcheck.case.reference import engine
 
     with engine():
         yield assert_gradients

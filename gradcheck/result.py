@@ -96,7 +96,7 @@ class WrongEntry(_Record):
 
 
 class Value(_Record):
-    """One output or gradient, as `gradcheck.values` makes it: dtype, shape, and elements in row-major order."""
+    """One output or gradient, as `gradcheck.case.values` makes it: dtype, shape, and elements in row-major order."""
 
     name: str
     dtype: str = ""

@@ -15,7 +15,7 @@ from mkdocs.structure.pages import Page
 
 from gradcheck.codes import CODES
 from gradcheck.commands import main
-from gradcheck.rules import catalogue, rules_of
+from gradcheck.matrix.catalogue import catalogue, rules_of
 from gradcheck.spec.model import json_schema
 
 
@@ -139,13 +139,13 @@ def rules() -> Iterator[str]:
 def python() -> Iterator[str]:
     """The names of the package."""
     yield from ("# In Python", "", "`import gradcheck` gives these names.")
-    for name in ("api.check", "api.assert_gradients", "api.GradientMismatch", "reference.engine"):
+    for name in ("api.check", "api.assert_gradients", "api.GradientMismatch", "case.reference.engine"):
         yield from ("", f"::: gradcheck.{name}")
     yield from (
         "",
         "## What a check returns",
         "",
-        "::: gradcheck.checked.CheckResult",
+        "::: gradcheck.report.check_result.CheckResult",
         "::: gradcheck.result.GradientSummary",
         "",
         "::: gradcheck.result.Status",

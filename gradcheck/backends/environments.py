@@ -20,7 +20,7 @@ from typing import NamedTuple
 from packaging.version import InvalidVersion, Version
 
 from gradcheck.backends.base import BACKENDS, kind_of, missing, unsupported, version_of
-from gradcheck.hint import hint
+from gradcheck.support.suggest import hint
 
 KINDS = {"paddle": ("paddlepaddle", "setuptools")}
 """The backends that have releases to install: the package, and what it imports beside what it asks for.

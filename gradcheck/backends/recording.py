@@ -17,7 +17,7 @@ import numpy as np
 
 import pylayer
 from gradcheck.backends.base import Array, Mover, Spot, Tensor, is_differentiable
-from gradcheck.backends.steps import Step
+from gradcheck.backends.recorded_step import Step
 from pylayer.grad_mode import enable_grad
 from pylayer.graph import Node, Output
 from pylayer.op_node import OpNode, SeveralOutputs, parent_of

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcheck.foreign import kind_of, repr_of, text_of
+from gradcheck.support.foreign import kind_of, repr_of, text_of
 
 RTOL = {"float16": 2e-3, "bfloat16": 2e-2, "float32": 1e-6, "complex64": 1e-6, "float64": 1e-12, "complex128": 1e-12}
 """Relative tolerance for a value of a dtype, where the scenario gives none: a few units in its last place."""

@@ -13,12 +13,13 @@ import numpy as np
 
 from gradcheck.backends.base import Backend, load
 from gradcheck.case.compare import difference, message_matches
+from gradcheck.case.engine_twin import Translation, builtins_of, speaking_for
 from gradcheck.case.expectation import Expectation, as_expected
 from gradcheck.case.explored import explored
 from gradcheck.case.finding import Finding, judge
 from gradcheck.case.inputs import NoInputError
 from gradcheck.case.layer import Layer, WrongCotangent
-from gradcheck.case.left import has_drawn, left_by
+from gradcheck.case.leftover_values import has_drawn, left_by
 from gradcheck.case.namespace import (
     Namespace,
     compile_expression,
@@ -29,16 +30,15 @@ from gradcheck.case.namespace import (
     run_source,
 )
 from gradcheck.case.no_gradient import refused
-from gradcheck.case.places import told
 from gradcheck.case.settings import settings_of_its_own
+from gradcheck.case.source_positions import told
 from gradcheck.case.static_layer import StaticLayer
-from gradcheck.case.twin import Translation, builtins_of, speaking_for
+from gradcheck.case.values import value_of
 from gradcheck.case.verdict import Settings
 from gradcheck.case.world_layer import WorldLayer
-from gradcheck.foreign import described, text_of
 from gradcheck.result import GradientSummary, Result, Status, Value
 from gradcheck.spec.code import is_static
-from gradcheck.values import value_of
+from gradcheck.support.foreign import described, text_of
 
 if TYPE_CHECKING:
     from gradcheck.case.case import Case

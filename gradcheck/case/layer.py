@@ -15,7 +15,7 @@ from gradcheck.backends.base import Array, Backend, Tensor
 from gradcheck.case.function import TensorFunction
 from gradcheck.case.inputs import make_input
 from gradcheck.case.namespace import Namespace, compile_expression, run_source
-from gradcheck.reference import import_reference
+from gradcheck.case.reference import import_reference
 from gradcheck.spec.containers import in_variables, variables
 from gradcheck.spec.inputs import Input
 from gradcheck.spec.model import LayerOp, LayerRef

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from types import CodeType, FrameType, ModuleType
 from typing import Any
 
-from gradcheck.case.places import frames_of, is_in
+from gradcheck.case.source_positions import frames_of, is_in
 
 Namespace = dict[str, Any]
 

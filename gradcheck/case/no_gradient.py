@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from gradcheck.backends.base import Array, is_differentiable
-from gradcheck.foreign import text_of
 from gradcheck.result import Diagnosis, GradientSummary, Status
+from gradcheck.support.foreign import text_of
 
 REFUSED = re.compile(r"^(?:\(InvalidArgument\) )?GradNodePyLayer_(\w+?)(?: : |'s backward function,? )(.*)", re.DOTALL)
 """How both the engine and Paddle begin to say that they do not take what a PyLayer's backward returned."""

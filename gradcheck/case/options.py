@@ -9,8 +9,8 @@ from numbers import Real
 from typing import Any, get_args
 
 from gradcheck.case.arguments import WorldOf
+from gradcheck.case.evaluation_points import DTYPES
 from gradcheck.case.expectation import Expectation
-from gradcheck.case.points import DTYPES
 from gradcheck.case.world import Declared, Standing
 from gradcheck.causes.summary import Effort, Mode
 from gradcheck.checking.verdict import Precision

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from gradcheck.backends.base import Array, Tensor
 from gradcheck.case.layer import Layer
+from gradcheck.case.reference import import_reference
 from gradcheck.case.world import Declared, InWorld, WorldCall
-from gradcheck.reference import import_reference
 from gradcheck.spec.containers import in_variables
 from gradcheck.spec.model import LayerRef
 from gradcheck.spec.world import World, size_of

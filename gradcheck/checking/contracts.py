@@ -13,8 +13,8 @@ from gradcheck.checking.cotangents import even_weights
 from gradcheck.checking.own_precision import opaque_bound
 from gradcheck.checking.point import Point
 from gradcheck.checking.problem import Observation
-from gradcheck.foreign import text_of
 from gradcheck.result import Diagnosis
+from gradcheck.support.foreign import text_of
 
 Gradients = list[Array | None]
 

@@ -15,8 +15,8 @@ from gradcheck.checking.outputs import Outputs
 from gradcheck.checking.precision import Change, Measured, noting
 from gradcheck.checking.problem import Problem
 from gradcheck.checking.tape import Tape, perturbed_gradient
-from gradcheck.foreign import text_of
 from gradcheck.result import WrongEntry, element
+from gradcheck.support.foreign import text_of
 
 SUM_OF_OUTPUTS = -1
 """In place of an output element: a random signed sum of all outputs."""

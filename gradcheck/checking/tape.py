@@ -16,7 +16,7 @@ from gradcheck.checking.arrays import module_of
 from gradcheck.checking.graph import Graph
 from gradcheck.checking.kinked_operations import kinks
 from gradcheck.checking.precision import VJP, Change
-from gradcheck.foreign import described
+from gradcheck.support.foreign import described
 
 
 class Tape(Graph):

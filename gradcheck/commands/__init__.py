@@ -10,10 +10,11 @@ from typing import Any
 
 import click
 
-from gradcheck import __version__, garbage
+from gradcheck import __version__
 from gradcheck.commands.exits import INTERRUPTED
 from gradcheck.commands.system import drop_unwritten, prepare_streams, refusal
-from gradcheck.hint import nearest
+from gradcheck.support import gc_pause as garbage
+from gradcheck.support.suggest import nearest
 
 COMMANDS = {
     "run": ("gradcheck.commands.run:run", "Run scenarios and check their gradients (default: the project's)."),
@@ -92,7 +93,7 @@ class LazyGroup(click.Group):
         try:
             prepare_streams()
             if os.environ.get("GITHUB_ACTIONS"):  # whose runner takes commands from what it logs
-                from gradcheck.escape import WithoutCommands
+                from gradcheck.support.escape import WithoutCommands
 
                 sys.stdout, sys.stderr = map(WithoutCommands, (sys.stdout, sys.stderr))
             status = super().main(*args, **kwargs)

@@ -13,12 +13,12 @@ from gradcheck.commands.choose import check_backend, environments_of, untrusted
 from gradcheck.commands.specs import fail
 from gradcheck.commands.trust import allow_code_option, leave_of
 from gradcheck.config import Config, load_project
-from gradcheck.escape import safe
-from gradcheck.pyproject import ConfigError
 from gradcheck.result import Result
-from gradcheck.run.inside import warm_up_case
+from gradcheck.run.in_child import warm_up_case
 from gradcheck.run.pool import Pool
 from gradcheck.run.supervisor import ExecutorError
+from gradcheck.support.escape import safe
+from gradcheck.support.pyproject import ConfigError
 
 
 @click.group(invoke_without_command=True)

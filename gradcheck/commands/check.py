@@ -14,7 +14,7 @@ from gradcheck.backends.base import BACKENDS
 from gradcheck.case.case import TIMEOUT
 from gradcheck.commands import completion
 from gradcheck.commands.choose import chosen_backends
-from gradcheck.commands.conduct import exit_code, make_pool, run_all, write_reports
+from gradcheck.commands.run_cases import exit_code, make_pool, run_all, write_reports
 from gradcheck.commands.run_options import (
     color_option,
     layout_option,

@@ -8,12 +8,12 @@ from pathlib import Path
 import click
 from pydantic import ValidationError
 
-from gradcheck.bounded import UnfitFileError, read_bounded
 from gradcheck.commands.specs import fail
-from gradcheck.escape import one_line
 from gradcheck.report.record import Report
 from gradcheck.result import Result
-from gradcheck.shown import count
+from gradcheck.support.bounded import UnfitFileError, read_bounded
+from gradcheck.support.display_paths import count
+from gradcheck.support.escape import one_line
 
 MOST_BYTES = 250_000_000
 """Some 100,000 results; read, they take ten times as much memory."""

@@ -16,10 +16,10 @@ def begun(words: Iterable[str], typed: str) -> list[CompletionItem]:
 def scenarios(context: click.Context, parameter: click.Parameter, typed: str) -> list[CompletionItem]:
     """Ids of the project's scenarios and of gradcheck's own; and files, which the shell completes by itself."""
     from gradcheck.commands.specs import find_specs
-    from gradcheck.pyproject import ConfigError
-    from gradcheck.resources import bundled_files
     from gradcheck.spec.diagnostic import SpecError
     from gradcheck.spec.outline import outlines
+    from gradcheck.support.pyproject import ConfigError
+    from gradcheck.support.resources import bundled_files
 
     ids: dict[str, None] = {}
     try:

@@ -12,25 +12,25 @@ import click
 
 from gradcheck.case.case import TIMEOUT, Case
 from gradcheck.commands.choose import chosen_backends
-from gradcheck.commands.conduct import exit_code, make_pool, run_all
 from gradcheck.commands.exits import NOTHING_SELECTED
+from gradcheck.commands.run_cases import exit_code, make_pool, run_all
 from gradcheck.commands.run_options import color_option
 from gradcheck.commands.screen import make_screen
 from gradcheck.commands.specs import fail
 from gradcheck.config import Config
-from gradcheck.escape import safe
 from gradcheck.exploring.examples import Example, usual
 from gradcheck.exploring.scenario import scenario_text
 from gradcheck.exploring.search import Search, checked, search, told
 from gradcheck.result import Status
 from gradcheck.run.plan import plan
 from gradcheck.run.supervisor import ExecutorError
-from gradcheck.shown import count
 from gradcheck.spec.diagnostic import SpecError
 from gradcheck.spec.draft import DraftError, Signature, identity_of, signature_of
 from gradcheck.spec.input_words import FORM, InputWord, InputWordError, input_words
 from gradcheck.spec.inputs import DType
 from gradcheck.spec.read import read_bytes
+from gradcheck.support.display_paths import count
+from gradcheck.support.escape import safe
 
 
 @click.command()

@@ -24,13 +24,13 @@ def fmt(context: click.Context, paths: tuple[str, ...], check: bool) -> None:
     `gradcheck validate`, and stays as it is; with 5 if there is no file.
     """
     from gradcheck.commands.specs import fail, find_specs, nothing_found
-    from gradcheck.escape import escape
-    from gradcheck.pyproject import ConfigError
-    from gradcheck.shown import count
     from gradcheck.spec.diagnostic import SpecError
     from gradcheck.spec.formatter import NotKeptError, formatted
     from gradcheck.spec.read import read
-    from gradcheck.whole_file import replace
+    from gradcheck.support.display_paths import count
+    from gradcheck.support.escape import escape
+    from gradcheck.support.pyproject import ConfigError
+    from gradcheck.support.whole_file import replace
 
     try:
         files, mistakes = find_specs(paths)

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import click
 
-from gradcheck.bounded import read_bounded
 from gradcheck.commands.specs import fail
-from gradcheck.pyproject import MOST_BYTES, ConfigError, content_of, parsed
-from gradcheck.resources import schema_text
-from gradcheck.whole_file import replace
+from gradcheck.support.bounded import read_bounded
+from gradcheck.support.pyproject import MOST_BYTES, ConfigError, content_of, parsed
+from gradcheck.support.resources import schema_text
+from gradcheck.support.whole_file import replace
 
 SCHEMA = "gradcheck.schema.json"
 MODELINE = f"# yaml-language-server: $schema=./{SCHEMA}\n"

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from gradcheck import garbage
 from gradcheck.case.naming import case_name, points
 from gradcheck.commands.exits import NOTHING_SELECTED
 from gradcheck.commands.specs import bundled_option, fail, find_specs, is_path, read_specs, selection_options
-from gradcheck.escape import one_line
-from gradcheck.pyproject import ConfigError
-from gradcheck.resources import bundled_files
 from gradcheck.run.select import SelectionError, nothing_selected, select
-from gradcheck.shown import shown_path
+from gradcheck.support import gc_pause as garbage
+from gradcheck.support.display_paths import shown_path
+from gradcheck.support.escape import one_line
+from gradcheck.support.pyproject import ConfigError
+from gradcheck.support.resources import bundled_files
 
 if TYPE_CHECKING:
     from gradcheck.spec.model import Scenario

@@ -18,19 +18,19 @@ from gradcheck.backends.environments import made, place_of
 from gradcheck.case.case import Case
 from gradcheck.commands import completion
 from gradcheck.commands.choose import check_backend, chosen_backends, environments_of
-from gradcheck.commands.conduct import exit_code, make_pool, run_all
+from gradcheck.commands.run_cases import exit_code, make_pool, run_all
 from gradcheck.commands.run_options import number_of_jobs
 from gradcheck.commands.specs import fail, read_bundled
 from gradcheck.commands.trust import leave_of
 from gradcheck.config import load_project
-from gradcheck.matrix import Matrix, assumed, matrix_of
-from gradcheck.pyproject import ConfigError
-from gradcheck.report.matrix import WIDTH, as_html, as_json, as_markdown, as_text, badges
+from gradcheck.matrix.catalogue import catalogue
+from gradcheck.matrix.report import WIDTH, as_html, as_json, as_markdown, as_text, badges
+from gradcheck.matrix.reproduce import NoProgramError, reproducer
+from gradcheck.matrix.table import Matrix, assumed, matrix_of
 from gradcheck.report.plain import PlainScreen
-from gradcheck.reproduce import NoProgramError, reproducer
 from gradcheck.result import Result
-from gradcheck.rules import catalogue
 from gradcheck.run.plan import plan
+from gradcheck.support.pyproject import ConfigError
 
 
 class Aside(PlainScreen):

@@ -11,22 +11,22 @@ import click
 from gradcheck.case.case import Case
 from gradcheck.commands import completion
 from gradcheck.commands.choose import environments_of, place_again
-from gradcheck.commands.conduct import exit_code, run_all
+from gradcheck.commands.run_cases import exit_code, run_all
 from gradcheck.commands.screen import make_screen
 from gradcheck.commands.show import source
 from gradcheck.commands.specs import fail, place_in_file, read_specs
 from gradcheck.commands.trust import allow_code_option, leave_of, require_trust
 from gradcheck.config import load_project
-from gradcheck.escape import safe
-from gradcheck.hint import hint
-from gradcheck.pyproject import ConfigError
 from gradcheck.report.text import number
 from gradcheck.result import Result
 from gradcheck.run import journal
 from gradcheck.run.plan import plan
 from gradcheck.run.pool import Pool
-from gradcheck.shown import shown_path
 from gradcheck.spec.model import SpecFile
+from gradcheck.support.display_paths import shown_path
+from gradcheck.support.escape import safe
+from gradcheck.support.pyproject import ConfigError
+from gradcheck.support.suggest import hint
 
 
 @click.command()

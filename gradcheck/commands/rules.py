@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from gradcheck.commands.specs import fail, read_bundled
-from gradcheck.rules import Document, Rule, catalogue, citing, rules_of
-from gradcheck.shown import count
+from gradcheck.matrix.catalogue import Document, Rule, catalogue, citing, rules_of
+from gradcheck.support.display_paths import count
 
 if TYPE_CHECKING:
     from gradcheck.spec.model import Scenario

@@ -13,8 +13,8 @@ from gradcheck.backends.base import BACKENDS
 from gradcheck.case.case import MEMORY, TIMEOUT, Case
 from gradcheck.commands import completion
 from gradcheck.commands.choose import chosen_backends, environments_of
-from gradcheck.commands.conduct import check_executor, exit_code, make_pool, run_all, settle, write_reports
 from gradcheck.commands.exits import NOTHING_SELECTED
+from gradcheck.commands.run_cases import check_executor, exit_code, make_pool, run_all, settle, write_reports
 from gradcheck.commands.run_options import (
     color_option,
     layout_option,
@@ -31,8 +31,6 @@ from gradcheck.commands.specs import bundled_option, fail, is_path, read_specs, 
 from gradcheck.commands.trust import allow_code_option, leave_of, require_trust
 from gradcheck.commands.watch import run_at_changes
 from gradcheck.config import load_project
-from gradcheck.escape import safe
-from gradcheck.pyproject import ConfigError
 from gradcheck.result import Result
 from gradcheck.run import journal
 from gradcheck.run.baseline import Baseline
@@ -40,6 +38,8 @@ from gradcheck.run.limits import shown_size
 from gradcheck.run.plan import plan, shard
 from gradcheck.run.select import SelectionError, nothing_selected, select
 from gradcheck.run.supervisor import ExecutorError
+from gradcheck.support.escape import safe
+from gradcheck.support.pyproject import ConfigError
 
 
 @click.command()

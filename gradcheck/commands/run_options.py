@@ -10,9 +10,9 @@ import click
 
 from gradcheck.commands import completion
 from gradcheck.commands.specs import fail
-from gradcheck.hint import hint
 from gradcheck.report.files import FORMATS
 from gradcheck.run.limits import parse_size
+from gradcheck.support.suggest import hint
 
 color_option = click.option(
     "--color",

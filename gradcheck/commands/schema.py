@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from gradcheck.resources import schema_text
+from gradcheck.support.resources import schema_text
 
 
 @click.command()

@@ -11,7 +11,7 @@ from gradcheck import __version__
 from gradcheck.case.case import Case
 from gradcheck.report.record import versions as installed
 from gradcheck.result import Result
-from gradcheck.shown import count
+from gradcheck.support.display_paths import count
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager

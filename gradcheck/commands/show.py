@@ -11,12 +11,12 @@ import click
 
 from gradcheck.commands import completion
 from gradcheck.commands.specs import fail, read_specs
-from gradcheck.escape import safe
-from gradcheck.pyproject import ConfigError
 from gradcheck.run.plan import plan
 from gradcheck.run.select import SelectionError, select_ids
-from gradcheck.shown import shown_path
 from gradcheck.spec.text import read_text
+from gradcheck.support.display_paths import shown_path
+from gradcheck.support.escape import safe
+from gradcheck.support.pyproject import ConfigError
 
 if TYPE_CHECKING:
     from gradcheck.case.case import Case
@@ -65,7 +65,7 @@ def show_programs(cases: Iterable[Case]) -> None:
         SystemExit: there is none.
     """
     # It needs NumPy, which `show` is otherwise quicker without.
-    from gradcheck.reproduce import NoProgramError, reproducer
+    from gradcheck.matrix.reproduce import NoProgramError, reproducer
 
     for case in cases:
         try:

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gradcheck import garbage
 from gradcheck.case.naming import REFERENCE
 from gradcheck.commands.exits import NOTHING_SELECTED, USAGE
-from gradcheck.escape import safe
-from gradcheck.hint import hint
-from gradcheck.pyproject import ConfigError, root_of, table_of
-from gradcheck.resources import bundled_files, bundled_specs
-from gradcheck.shown import count
 from gradcheck.spec.diagnostic import Diagnostic, SpecError
 from gradcheck.spec.folders import find
+from gradcheck.support import gc_pause as garbage
+from gradcheck.support.display_paths import count
+from gradcheck.support.escape import safe
+from gradcheck.support.pyproject import ConfigError, root_of, table_of
+from gradcheck.support.resources import bundled_files, bundled_specs
+from gradcheck.support.suggest import hint
 
 if TYPE_CHECKING:
     from gradcheck.config import Project
@@ -166,7 +166,7 @@ def require_trust_in_paths(project: Project) -> None:
     Raises:
         ConfigError: the user does not.
     """
-    from gradcheck.trusted import Standing, standing
+    from gradcheck.support.trusted import Standing, standing
 
     how = standing(project)
     if how is not Standing.TRUSTED:

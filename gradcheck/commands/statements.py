@@ -8,13 +8,13 @@ from collections.abc import Iterator, Sequence
 from gradcheck.codes import CODES
 from gradcheck.commands.rules import full
 from gradcheck.commands.specs import fail, find_specs, id_at, place_in_file, read_all, read_bundled, scenario_of
-from gradcheck.escape import one_line, safe
-from gradcheck.hint import hint
-from gradcheck.pyproject import ConfigError
-from gradcheck.rules import catalogue, rules_of
-from gradcheck.shown import count, shown_path
+from gradcheck.matrix.catalogue import catalogue, rules_of
 from gradcheck.spec.expectations import Expect, Raises, Regex, Tolerance, Warns
 from gradcheck.spec.model import Scenario
+from gradcheck.support.display_paths import count, shown_path
+from gradcheck.support.escape import one_line, safe
+from gradcheck.support.pyproject import ConfigError
+from gradcheck.support.suggest import hint
 
 GRADIENT = {
     "matches": "backward gives the derivative",

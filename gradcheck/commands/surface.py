@@ -22,12 +22,12 @@ def surface(context: click.Context, targets: tuple[str, ...]) -> None:
     file cannot be read.
     """
     import pylayer.paddle as facade
-    from gradcheck import garbage
-    from gradcheck.bounded import read_bounded
-    from gradcheck.escape import escape
-    from gradcheck.shown import count
-    from gradcheck.surface import MOST_BYTES, files_of, in_order, missing_in, near_to, parsed, reader_of
-    from gradcheck.surface_members import members_lacking
+    from gradcheck.support import gc_pause as garbage
+    from gradcheck.support.bounded import read_bounded
+    from gradcheck.support.display_paths import count
+    from gradcheck.support.escape import escape
+    from gradcheck.support.missing_members import members_lacking
+    from gradcheck.support.missing_names import MOST_BYTES, files_of, in_order, missing_in, near_to, parsed, reader_of
 
     files = []
     for target in targets:

@@ -10,7 +10,7 @@ from typing import IO, Any
 
 import click
 
-from gradcheck.signs import HANDLER
+from gradcheck.support.ascii_fallback import HANDLER
 
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 """Errors of writing to a file or stream for which there is no room left."""

@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 from click.core import ParameterSource
 
-from gradcheck import trusted
-from gradcheck.bounded import read_bounded
 from gradcheck.case.case import Case
 from gradcheck.commands.specs import fail
 from gradcheck.config import Project, load_project
-from gradcheck.escape import one_line, safe
-from gradcheck.pyproject import MOST_BYTES, ConfigError, nearest_file
-from gradcheck.resources import bundled_specs
-from gradcheck.shown import count, shown_path
-from gradcheck.trusted import Standing
+from gradcheck.support import trusted
+from gradcheck.support.bounded import read_bounded
+from gradcheck.support.display_paths import count, shown_path
+from gradcheck.support.escape import one_line, safe
+from gradcheck.support.pyproject import MOST_BYTES, ConfigError, nearest_file
+from gradcheck.support.resources import bundled_specs
+from gradcheck.support.trusted import Standing
 
 if TYPE_CHECKING:
     from gradcheck.spec.model import Scenario

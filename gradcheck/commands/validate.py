@@ -7,14 +7,14 @@ from dataclasses import asdict
 
 import click
 
-from gradcheck import garbage
 from gradcheck.commands.specs import bundled_option, fail, find_specs, nothing_found
-from gradcheck.escape import WithoutCommands, escape
-from gradcheck.pyproject import ConfigError
-from gradcheck.shown import count
 from gradcheck.spec.diagnostic import Diagnostic, SpecError
 from gradcheck.spec.read import read, read_bytes, shared_ids
 from gradcheck.spec.text import MAX_BYTES
+from gradcheck.support import gc_pause as garbage
+from gradcheck.support.display_paths import count
+from gradcheck.support.escape import WithoutCommands, escape
+from gradcheck.support.pyproject import ConfigError
 
 _MOST_SHOWN = 100
 

@@ -15,10 +15,10 @@ import click
 from gradcheck.commands.exits import INTERRUPTED
 from gradcheck.commands.specs import fail, is_path, project_root
 from gradcheck.config import load_project
-from gradcheck.escape import safe
-from gradcheck.pyproject import ConfigError
 from gradcheck.run.spawn import python
-from gradcheck.shown import shown_path
+from gradcheck.support.display_paths import shown_path
+from gradcheck.support.escape import safe
+from gradcheck.support.pyproject import ConfigError
 
 SUFFIXES = (".py", ".grad.yaml", "pyproject.toml")
 """Ends of the names of files that a run may depend on."""

@@ -13,9 +13,9 @@ import numpy as np
 from gradcheck.exploring.drawing import drawn
 from gradcheck.exploring.examples import KINDS, Array, Example, Recipe, made
 from gradcheck.result import Status
-from gradcheck.shown import count
 from gradcheck.spec.input_words import InputWord
 from gradcheck.spec.inputs import Layout
+from gradcheck.support.display_paths import count
 
 SHRINKING = 0.4
 """Share of the time that is left for shrinking when a failure is found late."""

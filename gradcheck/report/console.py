@@ -25,11 +25,11 @@ from rich.progress import (
 from rich.table import Column
 from rich.text import Text
 
-from gradcheck.escape import one_line
 from gradcheck.report.groups import by_cause
 from gradcheck.report.table import style, table, wrapped
 from gradcheck.report.text import ALL_ENTRIES, ENTRIES_SHOWN, failure_block, marks, place, summary
 from gradcheck.result import Result, Status
+from gradcheck.support.escape import one_line
 
 PANEL_FRAME = 4
 """Columns of a panel that are border and padding."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gradcheck.escape import escape, safe, without_commands
 from gradcheck.report.groups import by_cause, cause_with_line
 from gradcheck.report.record import Report
 from gradcheck.report.text import failure_block, place
 from gradcheck.result import Result
-from gradcheck.shown import shown_path
+from gradcheck.support.display_paths import shown_path
+from gradcheck.support.escape import escape, safe, without_commands
 
 SHOWN = 10
 """Annotations of a kind that GitHub shows of one step; further ones it drops."""

@@ -6,8 +6,8 @@ import re
 import textwrap
 from collections.abc import Iterable, Sequence
 
-from gradcheck.escape import one_line
 from gradcheck.result import Diagnosis, Result, Status
+from gradcheck.support.escape import one_line
 
 MOST_NAMED = 1_000
 """Characters of the line that names them where no screen sets its width: GitHub takes 65,536 for all of a page."""

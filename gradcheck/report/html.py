@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from gradcheck.case.case import Case
-from gradcheck.escape import one_line, safe
-from gradcheck.matrix import matrix_of
+from gradcheck.matrix.catalogue import catalogue
+from gradcheck.matrix.report import shown as matrix_shown
+from gradcheck.matrix.table import matrix_of
 from gradcheck.report.groups import by_cause, cause_with_line
 from gradcheck.report.heat_map import CELL, heat_maps
-from gradcheck.report.matrix import shown as matrix_shown
 from gradcheck.report.page import templates
 from gradcheck.report.plot import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, plot
 from gradcheck.report.record import Report
@@ -32,8 +32,8 @@ from gradcheck.report.text import (
     worst_first,
 )
 from gradcheck.result import Diagnosis, Result, element
-from gradcheck.rules import catalogue
-from gradcheck.shown import shown_path
+from gradcheck.support.display_paths import shown_path
+from gradcheck.support.escape import one_line, safe
 
 SOURCE_SHOWN = 400
 """Characters of a line of source: longer ones are cut around what is marked."""

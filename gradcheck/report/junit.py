@@ -5,11 +5,11 @@ from __future__ import annotations
 from itertools import groupby
 from xml.etree import ElementTree
 
-from gradcheck.escape import one_line, safe
 from gradcheck.report.record import Report
 from gradcheck.report.text import failure_block
 from gradcheck.result import Result, Status
-from gradcheck.shown import shown_path
+from gradcheck.support.display_paths import shown_path
+from gradcheck.support.escape import one_line, safe
 
 ERRORS = frozenset({Status.ERROR, Status.CRASH, Status.TIMEOUT})
 """What went wrong elsewhere than in what was tested."""

@@ -6,12 +6,12 @@ import re
 from collections.abc import Sequence
 from itertools import groupby
 
-from gradcheck.escape import one_line
 from gradcheck.report.groups import by_cause
 from gradcheck.report.record import Report
 from gradcheck.report.text import counts_of, failure_block, marks, summary
 from gradcheck.result import Result
-from gradcheck.shown import shown_path
+from gradcheck.support.display_paths import shown_path
+from gradcheck.support.escape import one_line
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+\-.!|~&$:@])")
 

@@ -9,11 +9,11 @@ from contextlib import contextmanager
 
 import click
 
-from gradcheck.escape import one_line, safe
 from gradcheck.report.groups import key_of
 from gradcheck.report.text import ALL_ENTRIES, ENTRIES_SHOWN, failure_block, marks, place, summary, worst_first
 from gradcheck.result import Result, Status, element
-from gradcheck.shown import count
+from gradcheck.support.display_paths import count
+from gradcheck.support.escape import one_line, safe
 
 HEARTBEAT = 30.0
 """Seconds between signs of life."""

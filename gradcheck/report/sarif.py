@@ -9,12 +9,12 @@ from typing import Any
 from urllib.parse import quote
 
 from gradcheck.codes import CODES
-from gradcheck.escape import safe
 from gradcheck.report.groups import by_cause
 from gradcheck.report.record import Report
 from gradcheck.report.text import failure_block
 from gradcheck.result import Diagnosis, Result
-from gradcheck.shown import shown_path
+from gradcheck.support.display_paths import shown_path
+from gradcheck.support.escape import safe
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/os/schemas/sarif-schema-2.1.0.json"
 NO_CODE = "gradcheck"

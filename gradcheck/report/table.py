@@ -12,11 +12,11 @@ from typing import NamedTuple
 
 from rich.text import Text
 
-from gradcheck.escape import one_line
 from gradcheck.report.plain import color_of
 from gradcheck.report.text import counts_of, marks
 from gradcheck.result import Result, Status
-from gradcheck.shown import shown_path
+from gradcheck.support.display_paths import shown_path
+from gradcheck.support.escape import one_line
 
 MOST_SAID = 2
 """Lines of a failure's message below its row; the panel has it whole."""

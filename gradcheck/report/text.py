@@ -11,11 +11,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from gradcheck.codes import is_cause
-from gradcheck.escape import escape, one_line, safe
 from gradcheck.report.groups import others_line
-from gradcheck.resources import bundled_specs
 from gradcheck.result import Diagnosis, GradientSummary, Result, Status, StepScan, WrongEntry, element
-from gradcheck.shown import shown_path
+from gradcheck.support.display_paths import shown_path
+from gradcheck.support.escape import escape, one_line, safe
+from gradcheck.support.resources import bundled_specs
 
 ENTRIES_SHOWN = 5
 ALL_ENTRIES = 1_000_000

@@ -100,7 +100,7 @@ def fitted(case: Case, data: dict[str, Any]) -> Result:
         raise AnswerError("gradient.diagnosis: there is no such code")
     if not case.compared:
         return result.model_copy(update={"values": ()}) if result.values else result
-    from gradcheck.values import is_whole  # it needs NumPy, which is not imported where nothing is compared
+    from gradcheck.case.values import is_whole  # it needs NumPy, which is not imported where nothing is compared
 
     if not all(map(is_whole, result.values)):
         raise AnswerError("values: these are not the bytes of an array")

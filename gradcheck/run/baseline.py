@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from gradcheck.bounded import UnfitFileError, read_bounded
 from gradcheck.result import Result, Status
-from gradcheck.whole_file import write_whole
+from gradcheck.support.bounded import UnfitFileError, read_bounded
+from gradcheck.support.whole_file import write_whole
 
 FORMAT = "gradcheck-baseline/1"
 MOST_BYTES = 10_000_000

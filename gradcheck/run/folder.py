@@ -12,7 +12,7 @@ import stat
 from contextlib import suppress
 from pathlib import Path
 
-from gradcheck.user import is_ours
+from gradcheck.support.user_dirs import is_ours
 
 PATH = Path(".gradcheck")
 """Where it is, below the current folder."""

@@ -25,9 +25,9 @@ from gradcheck.run import folder
 from gradcheck.run.answer import AnswerError, fitted
 from gradcheck.run.child import MOST_ANSWER
 from gradcheck.run.folder import Folder, FolderError
+from gradcheck.run.journal_hmac import Seal, SealError
 from gradcheck.run.limits import shown_size
-from gradcheck.run.seal import Seal, SealError
-from gradcheck.whole_file import write_all
+from gradcheck.support.whole_file import write_all
 
 PATH = folder.PATH / "last.jsonl"
 """Where the record is, below the current folder."""

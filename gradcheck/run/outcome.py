@@ -7,7 +7,7 @@ import signal as signals
 from pathlib import Path
 
 from gradcheck.case.case import Case
-from gradcheck.case.places import place
+from gradcheck.case.source_positions import place
 from gradcheck.result import Result, Status
 from gradcheck.run.answer import AnswerError, answer_of
 from gradcheck.run.child import TWO_ANSWERS, Outcome

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Protocol, TypeVar
 
 from gradcheck.codes import CODES
-from gradcheck.hint import hint
+from gradcheck.support.suggest import hint
 
 
 class SelectionError(ValueError):

@@ -38,7 +38,7 @@ class SideBySide:
         sound = [one for one in group if one.status in COMPARED and one.values]
         if len(sound) < 2:
             return
-        from gradcheck.values import differences  # it needs NumPy, which is not imported where nothing is compared
+        from gradcheck.case.values import differences  # it needs NumPy, which is not imported where nothing is compared
 
         for other in sound[1:]:
             self.compared += 1

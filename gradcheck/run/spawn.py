@@ -24,7 +24,7 @@ from gradcheck.result import Result, Status
 from gradcheck.run.child import ABORT_GRACE, MOST_ANSWER, OUTPUT_KEPT, TWO_ANSWERS, Outcome
 from gradcheck.run.outcome import result_of
 from gradcheck.run.start import START_LIMIT, StartError, started
-from gradcheck.whole_file import write_all
+from gradcheck.support.whole_file import write_all
 
 READY = "ready\n"
 """What an interpreter says first: the imports went well."""
@@ -247,8 +247,8 @@ def main() -> None:
     import faulthandler
 
     from gradcheck.backends.base import BACKENDS, kind_of
-    from gradcheck.run.inside import answer_and_leave
-    from gradcheck.run.judges import Judges
+    from gradcheck.run.in_child import answer_and_leave
+    from gradcheck.run.tamper_check import Judges
     from gradcheck.run.worker import function_named
 
     cases, answers = take_pipes()

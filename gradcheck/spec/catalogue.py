@@ -1,15 +1,15 @@
-"""The ids of the rule catalogue, for `rules:` in a spec. `gradcheck.rules` reads the catalogue itself."""
+"""The ids of the rule catalogue, for `rules:` in a spec. `gradcheck.matrix.catalogue` reads the catalogue itself."""
 
 from __future__ import annotations
 
 import functools
 import re
 
-from gradcheck.resources import bundled_specs
 from gradcheck.spec.diagnostic import quote
 from gradcheck.spec.format import KEBAB
 from gradcheck.spec.text import SpecText
 from gradcheck.spec.tree import Node
+from gradcheck.support.resources import bundled_specs
 
 _ID = re.compile(r"^ +- id: ([a-z0-9-]+)$", re.MULTILINE)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from gradcheck.escape import display_width, escape
+from gradcheck.support.escape import display_width, escape
 
 _EXCERPT_WIDTH = 110
 _QUOTE_WIDTH = 60

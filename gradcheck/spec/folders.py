@@ -6,10 +6,10 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from gradcheck.gitignore import Ignored, above
-from gradcheck.pyproject import root_of
-from gradcheck.resources import bundled_specs
 from gradcheck.spec.diagnostic import Diagnostic
+from gradcheck.support.gitignore import Ignored, above
+from gradcheck.support.pyproject import root_of
+from gradcheck.support.resources import bundled_specs
 
 SUFFIX = ".grad.yaml"
 LEFT_OUT = frozenset({"node_modules", "site-packages", "build", "dist"})

@@ -12,10 +12,10 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple, get_args
 
-from gradcheck.hint import hint
 from gradcheck.spec.input_rules import MAX_DIMENSIONS
 from gradcheck.spec.inputs import DType
 from gradcheck.spec.world import Stands
+from gradcheck.support.suggest import hint
 
 FORM = "NAME=[SHAPE][:DTYPE][:below=N][:stopped][:replicated][~LOW..HIGH][@NUMBER|@FILE[#KEY]]"
 EXAMPLES = "such as x=3x4, x=5~0.1..3, k=4:int64:below=5, m=5:bool, x=5@0 or x=@data.npz#key"

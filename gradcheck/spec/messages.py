@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
-from gradcheck.hint import nearest
 from gradcheck.spec import expectations, inputs, model, world
 from gradcheck.spec.diagnostic import listing, quote
 from gradcheck.spec.operations import OPERATIONS
 from gradcheck.spec.text import SpecText
 from gradcheck.spec.tree import Node, describe
+from gradcheck.support.suggest import nearest
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 
-from gradcheck.hint import nearest
 from gradcheck.spec.diagnostic import Diagnostic, SpecError
 from gradcheck.spec.python import Code
+from gradcheck.support.suggest import nearest
 
 MAX_BYTES = 10_000_000
 MAX_CONTROL_CHARACTERS = 1_000

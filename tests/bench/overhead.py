@@ -28,7 +28,7 @@ from gradcheck.case.case import Case  # noqa: E402
 from gradcheck.case.execute import execute  # noqa: E402
 from gradcheck.commands.specs import read_bundled  # noqa: E402
 from gradcheck.result import Status  # noqa: E402
-from gradcheck.run.inside import run_here  # noqa: E402
+from gradcheck.run.in_child import run_here  # noqa: E402
 from gradcheck.run.plan import plan  # noqa: E402
 from gradcheck.run.pool import Pool  # noqa: E402
 

@@ -23,7 +23,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "engine")]
 from worlds_layers import HEAD, LAYERS, Mistake, Parallel  # noqa: E402
 
 import gradcheck  # noqa: E402
-from gradcheck.checked import CheckResult  # noqa: E402
+from gradcheck.report.check_result import CheckResult  # noqa: E402
 
 FOLDER = Path(tempfile.mkdtemp(prefix="worlds-"))
 

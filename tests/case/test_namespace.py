@@ -7,8 +7,8 @@ from collections import Counter
 import pytest
 
 from gradcheck.case.namespace import compile_expression, count_calls, run_source
-from gradcheck.case.places import frames_of
-from gradcheck.foreign import described
+from gradcheck.case.source_positions import frames_of
+from gradcheck.support.foreign import described
 
 
 def test_errors_point_into_the_spec() -> None:

@@ -13,7 +13,7 @@ import pytest
 import gradcheck
 from gradcheck.backends.bundled import BundledBackend
 from gradcheck.case.execute import execute
-from gradcheck.checked import CheckResult
+from gradcheck.report.check_result import CheckResult
 from gradcheck.result import Result, Status
 from gradcheck.run.plan import plan
 from gradcheck.spec.read import read

@@ -7,9 +7,9 @@ import json
 import pytest
 
 from gradcheck.commands.list import plain
-from gradcheck.resources import bundled_specs
 from gradcheck.spec.outline import outlines
 from gradcheck.spec.read import load
+from gradcheck.support.resources import bundled_specs
 
 FIRST = """\
   # about the first

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from gradcheck.config import load_config
-from gradcheck.resources import bundled_files
+from gradcheck.support.resources import bundled_files
 
 WRONG = """\
   - id: {id}

@@ -9,7 +9,7 @@ from click.testing import CliRunner, Result
 
 import gradcheck.commands.rules as command
 from gradcheck.commands import main
-from gradcheck.rules import Document, Rule
+from gradcheck.matrix.catalogue import Document, Rule
 
 
 def rules(*arguments: str) -> Result:

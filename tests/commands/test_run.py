@@ -116,7 +116,7 @@ def test_results_come_in_the_order_of_the_file_for_any_number_of_jobs(spec, grad
 def test_the_bundled_specs_run_where_they_are_asked_for(spec, gradcheck, folder, monkeypatch):
     spec(BAD)
     spec(GOOD, name="bundle/b.grad.yaml")
-    for module in ("resources", "commands.trust", "shown"):
+    for module in ("support.resources", "commands.trust", "support.display_paths"):
         monkeypatch.setattr(f"gradcheck.{module}.bundled_specs", lambda: folder / "bundle")
     done = gradcheck("run", "--bundled")
     assert (done.code, done.out.split()[:3]) == (0, ["PASS", "good@numpy", "specs/b.grad.yaml:3:5"])

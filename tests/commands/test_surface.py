@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from gradcheck.commands.surface import surface
-from gradcheck.surface import in_order, parsed, reader_of
+from gradcheck.support.missing_names import in_order, parsed, reader_of
 
 
 @pytest.fixture

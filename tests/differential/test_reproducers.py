@@ -13,10 +13,10 @@ from installed import FOLDER, RELEASES, lacking, variables
 
 from gradcheck.backends.base import version_of
 from gradcheck.case.case import Case
-from gradcheck.reproduce import NoProgramError, reproducer, shows
-from gradcheck.resources import bundled_specs
+from gradcheck.matrix.reproduce import NoProgramError, reproducer, shows
 from gradcheck.run.plan import plan
 from gradcheck.spec.read import load
+from gradcheck.support.resources import bundled_specs
 
 ENGINE = "import runpy, sys, pylayer; pylayer.install_paddle(); del sys.argv[0]; runpy.run_path(sys.argv[0], None, '__main__')"
 """Runs a program where ``import paddle`` is the engine."""

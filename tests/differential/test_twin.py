@@ -13,7 +13,7 @@ import gradcheck
 import pylayer.paddle as engine
 from gradcheck.backends.base import load
 from gradcheck.case.arguments import tensor_function
-from gradcheck.case.twin import twin_of
+from gradcheck.case.engine_twin import twin_of
 from gradcheck.causes.lines import place_of
 from gradcheck.result import Status
 

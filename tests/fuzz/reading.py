@@ -26,11 +26,11 @@ def check(raw: bytes) -> str:
     Raises:
         AssertionError: a mistake has no message, or no place in the file, or could steer a terminal or hide in it.
     """
-    from gradcheck.escape import escape
     from gradcheck.run.plan import plan
     from gradcheck.spec.diagnostic import SpecError
     from gradcheck.spec.model import Scenario
     from gradcheck.spec.read import read_bytes
+    from gradcheck.support.escape import escape
 
     mistakes = []
     try:

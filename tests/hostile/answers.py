@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from gradcheck.case.case import Case
+from gradcheck.case.values import value_of
 from gradcheck.codes import CODES
 from gradcheck.result import Result
-from gradcheck.values import value_of
 
 Random = random.Random
 SCHEMA = Result.model_json_schema()

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from gradcheck.case.case import Case
-from gradcheck.commands.conduct import exit_code, run_all, write_reports
+from gradcheck.commands.run_cases import exit_code, run_all, write_reports
 from gradcheck.commands.screen import make_screen
 from gradcheck.report.files import FORMATS
 from gradcheck.result import Result, Status

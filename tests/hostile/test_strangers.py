@@ -13,10 +13,11 @@ from random import Random
 import pytest
 from click.testing import CliRunner, Result
 
-from gradcheck import garbage, pyproject
 from gradcheck.commands import main
 from gradcheck.config import load_config
 from gradcheck.run import pool
+from gradcheck.support import gc_pause as garbage
+from gradcheck.support import pyproject
 from tests.fuzz import strangers
 
 SPEC = """\

@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 from reports import NASTY, REPORT, gradient, of_one_cause, result, scenario, wrong
 
-from gradcheck.checked import CheckResult
-from gradcheck.matrix import assumed, matrix_of
+from gradcheck.matrix.catalogue import catalogue
+from gradcheck.matrix.report import as_html
+from gradcheck.matrix.table import assumed, matrix_of
+from gradcheck.report.check_result import CheckResult
 from gradcheck.report.files import written
-from gradcheck.report.matrix import as_html
 from gradcheck.report.record import Report
-from gradcheck.resources import bundled_specs
 from gradcheck.result import Status
-from gradcheck.rules import catalogue
 from gradcheck.run.plan import plan
 from gradcheck.spec.read import load
+from gradcheck.support.resources import bundled_specs
 
 playwright = pytest.importorskip("playwright.sync_api")
 PROGRAM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)

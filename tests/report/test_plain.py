@@ -10,9 +10,9 @@ import pytest
 from gradcheck.report import plain
 from gradcheck.report.plain import PlainScreen, result_line
 from gradcheck.report.text import again, failure_block, folded, gradient_lines, summary, worst_first
-from gradcheck.resources import bundled_specs
 from gradcheck.result import Diagnosis, GradientSummary, Result, Status, StepScan, WrongEntry
-from gradcheck.shown import shown_path
+from gradcheck.support.display_paths import shown_path
+from gradcheck.support.resources import bundled_specs
 
 
 def make_result(status: Status = Status.PASS, **fields) -> Result:

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
+from gradcheck.case.values import value_of
 from gradcheck.result import Diagnosis, GradientSummary, Result, Status, StepScan
 from gradcheck.run.answer import MOST_ALTOGETHER, MOST_TEXT, AnswerError, answer_of, bounded, line_of, relayed
-from gradcheck.values import value_of
 
 SCAN = StepScan(
     input="x", index=(0,), output="out", output_index=(0,), analytic=2.0, steps=(1e-8, 1e-4), differences=(3.0, 3.0),
@@ -18,7 +18,7 @@ GRADIENT = GradientSummary(
     verdict=Status.FAIL, wrong_counts={"x": (1, 2)}, scan=SCAN,
     diagnosis=(Diagnosis(code="GC102", text="the sign", line="a.py:3", source_line="y = -x", column=4, end_column=6),),
 )  # fmt: skip
-TRACEBACK = 'Traceback (most recent call last):\n  File "/lib/gradcheck/run/inside.py", line 80, in run_here\n'
+TRACEBACK = 'Traceback (most recent call last):\n  File "/lib/gradcheck/run/in_child.py", line 80, in run_here\n'
 
 
 def told(case, **fields) -> Result:

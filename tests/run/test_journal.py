@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from gradcheck.result import GradientSummary, Status, WrongEntry
 from gradcheck.run.journal import Journal, JournalError, key, known_results, passed_over, read
-from gradcheck.user import config_folder, state_folder
+from gradcheck.support.user_dirs import config_folder, state_folder
 
 WRONG = WrongEntry(
     input="x", index=(0,), output="out", output_index=(1,), analytic=float("nan"), numeric=float("-inf"), bar=1e-300
@@ -102,7 +102,7 @@ def test_keys_depend_on_nothing_but_the_case(case):
 
 
 def test_without_a_file_it_is_said_where_it_should_be(path):
-    with pytest.raises(JournalError, match=r"there is no .*last\.jsonl: no run has been recorded in this folder"):
+    with pytest.raises(JournalError, match=r"no last run is recorded in this folder \(.*last\.jsonl\)"):
         read(path)
 
 

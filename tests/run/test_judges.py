@@ -8,7 +8,7 @@ import pytest
 import gradcheck.case.execute  # what runs in a worker
 from gradcheck.case import verdict
 from gradcheck.checking.point import Point
-from gradcheck.run.judges import Judges
+from gradcheck.run.tamper_check import Judges
 
 
 def test_nothing_is_changed_where_nothing_was() -> None:

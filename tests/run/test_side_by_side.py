@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from gradcheck.case.values import value_of
 from gradcheck.result import Status
 from gradcheck.run.plan import plan
 from gradcheck.run.side_by_side import SideBySide
 from gradcheck.spec.read import read_bytes
-from gradcheck.values import value_of
 
 SPEC = b"""
 schema: gradcheck/v1

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gradcheck.escape import escape
 from gradcheck.spec.diagnostic import Diagnostic, SpecError
+from gradcheck.support.escape import escape
 
 
 def test_place_message_excerpt_caret_and_help():

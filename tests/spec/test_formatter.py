@@ -10,13 +10,13 @@ import yaml
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from gradcheck.resources import bundled_specs
 from gradcheck.spec import formatter
 from gradcheck.spec.diagnostic import SpecError
 from gradcheck.spec.formatter import WIDTH, formatted
 from gradcheck.spec.read import read_bytes
 from gradcheck.spec.text import decode
 from gradcheck.spec.tree import parse
+from gradcheck.support.resources import bundled_specs
 
 SPECS = sorted(bundled_specs().glob("*.grad.yaml"))
 BUNDLED = [*SPECS, *sorted((bundled_specs() / "rules").glob("*.yaml"))]

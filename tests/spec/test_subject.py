@@ -6,9 +6,9 @@ from textwrap import indent
 
 import pytest
 
-from gradcheck.resources import bundled_specs
-from gradcheck.rules import catalogue, rules_of
+from gradcheck.matrix.catalogue import catalogue, rules_of
 from gradcheck.spec.catalogue import rule_ids
+from gradcheck.support.resources import bundled_specs
 
 TANH = "layer: {op: tanh}\n"
 X = "inputs: {x: [2]}\n"

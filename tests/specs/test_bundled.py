@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from gradcheck.resources import bundled_specs
 from gradcheck.spec.model import Scenario
 from gradcheck.spec.read import load
+from gradcheck.support.resources import bundled_specs
 
 CENSUS = {
     "apply": """tanh-float64-mean kwargs-function-argument default-keyword-function mixed-outputs-passthrough

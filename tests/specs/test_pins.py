@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from installed import RELEASES, gradcheck, lacking
 
-from gradcheck.resources import bundled_specs
+from gradcheck.support.resources import bundled_specs
 
 
 @pytest.fixture(params=RELEASES)

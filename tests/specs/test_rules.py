@@ -15,10 +15,10 @@ import yaml
 from engine_mutants import ENGINE, Mutation, mutations
 from quotes import digest, quotes_of
 
-from gradcheck.resources import bundled_specs
-from gradcheck.rules import Document, catalogue, citing, rules_of
+from gradcheck.matrix.catalogue import Document, catalogue, citing, rules_of
 from gradcheck.spec.model import Scenario
 from gradcheck.spec.read import load
+from gradcheck.support.resources import bundled_specs
 
 STATEMENTS = 60
 """Normative statements of the documents: 18 of PyLayer, 23 of PyLayerContext, 7 of the guide, 11 of static_pylayer,

@@ -14,11 +14,11 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from gradcheck.bounded import UnfitFileError, read_bounded
 from gradcheck.config import Project
-from gradcheck.pyproject import ConfigError, cut
-from gradcheck.user import config_folder
-from gradcheck.whole_file import replace
+from gradcheck.support.bounded import UnfitFileError, read_bounded
+from gradcheck.support.pyproject import ConfigError, cut
+from gradcheck.support.user_dirs import config_folder
+from gradcheck.support.whole_file import replace
 
 NAME = "trusted.json"
 MOST_BYTES = 1_000_000

@@ -17,10 +17,10 @@ import numpy as np
 
 from gradcheck.case.case import Case
 from gradcheck.case.inputs import make_input
-from gradcheck.matrix import Does, in_place
-from gradcheck.resources import bundled_specs
+from gradcheck.matrix.table import Does, in_place
 from gradcheck.spec.expectations import BackendExpectation, Expect, Raises
 from gradcheck.spec.model import Scenario
+from gradcheck.support.resources import bundled_specs
 
 HEADER = {"np": "import numpy as np", "paddle": "import paddle", "PyLayer": "from paddle.autograd import PyLayer"}
 """What a scenario's code finds without importing it, and how a program does."""

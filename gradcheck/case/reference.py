@@ -10,8 +10,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from gradcheck.hint import hint
-from gradcheck.pyproject import nearest_file
+from gradcheck.support.pyproject import nearest_file
+from gradcheck.support.suggest import hint
 
 
 def roots(folder: Path | None = None) -> list[Path]:

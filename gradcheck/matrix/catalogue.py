@@ -13,9 +13,9 @@ from typing import Annotated
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, Strict
 
-from gradcheck.resources import bundled_specs
 from gradcheck.spec.format import TagName
 from gradcheck.spec.model import Scenario
+from gradcheck.support.resources import bundled_specs
 
 
 class _Entry(BaseModel):

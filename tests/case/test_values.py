@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
+from gradcheck.case.values import MOST, RTOL, differences, elements, value_of
 from gradcheck.result import Value
-from gradcheck.values import MOST, RTOL, differences, elements, value_of
 
 NAMES = ("numpy", "paddle@3.0.0")
 

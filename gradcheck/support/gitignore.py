@@ -14,7 +14,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
-from gradcheck.bounded import UnfitFileError, read_bounded
+from gradcheck.support.bounded import UnfitFileError, read_bounded
 
 NAME = ".gitignore"
 MOST_BYTES = 100_000

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gradcheck.escape import MOST_MARKS, WithoutCommands, display_width, escape, is_mark, one_line, safe
+from gradcheck.support.escape import MOST_MARKS, WithoutCommands, display_width, escape, is_mark, one_line, safe
 
 STEERING = ["\x1b[2J", "\x07", "\u202e", "\x9b31m", "\r", "\u2028", "\ud800", "\u200b", "\u00ad", "\ufeff"]
 # The blank ones of the Unicode Character Database (Default_Ignorable_Code_Point), and Braille without a dot.

@@ -14,14 +14,14 @@ from installed import RELEASES, gradcheck, lacking
 
 from gradcheck.backends.base import version_of
 from gradcheck.commands import main
-from gradcheck.matrix import ORDER, Does, Matrix, assumed, matrix_of
+from gradcheck.matrix.catalogue import catalogue
+from gradcheck.matrix.report import as_html, as_markdown
+from gradcheck.matrix.table import ORDER, Does, Matrix, assumed, matrix_of
 from gradcheck.report.files import written
-from gradcheck.report.matrix import as_html, as_markdown
 from gradcheck.report.record import Report
-from gradcheck.resources import bundled_specs
-from gradcheck.rules import catalogue
 from gradcheck.run.plan import plan
 from gradcheck.spec.read import load, read_bytes
+from gradcheck.support.resources import bundled_specs
 
 PAGE = Path(__file__).parents[2] / "docs" / "matrix.md"
 """Made by ``gradcheck matrix -b COLUMNS --format markdown``, which runs everything."""
@@ -218,11 +218,11 @@ class TestWhatAMaintainerAsks:
 
     def test_what_changed_in_a_release(self, page: Any) -> None:
         [part] = [one for one in page.findall(".//details") if "From 3.2.2 to 3.3.1" in text_of(one.find("summary"))]
-        assert "materialize-zeros" in text_of(part.findall("p")[0])  # mended
+        assert "observed-79" in text_of(part.findall("p")[0])  # mended
         assert text_of(part.findall("p")[0]).startswith("mended: ")
 
     def test_show_me_a_program(self, page: Any) -> None:
-        row = next(one for one in page.iter("tr") if one.get("id") == "materialize-zeros")
+        row = next(one for one in page.iter("tr") if one.get("id") == "observed-79")
         [link] = {one.get("href") for one in row.iter("a") if "program-" in one.get("href")}
         assert any(
             one.get("id") == link.removeprefix("#") and one.find("pre") is not None for one in page.iter("details")
@@ -240,7 +240,7 @@ class TestWhatAMaintainerAsks:
             assert " ".join(row.rule.quote.split()) in " ".join(text_of(shown.find(".//blockquote")).split())
 
     def test_the_results_of_each_scenario_are_below_their_rule(self, page: Any, everything: Matrix) -> None:
-        row = next(one for one in everything.rows if one.rule.id == "materialize-zeros")
+        row = next(one for one in everything.rows if one.rule.id == "observed-79")
         shown = next(one for one in page.iter("tr") if one.get("id") == row.rule.id)
         inner = {text_of(line.find("td")): line for line in shown.findall(".//table/tbody/tr")}
         assert set(inner) == set(row.scenarios)
@@ -254,7 +254,7 @@ def text_of(part: Any) -> str:
 
 
 def test_a_cell_counts_the_scenarios_that_are_as_documented(everything: Matrix) -> None:
-    row = next(row for row in everything.rows if row.rule.id == "materialize-zeros")
+    row = next(row for row in everything.rows if row.rule.id == "observed-79")
     cell = row.cells["paddle@3.2.2"]
     broken = [id for id in row.scenarios if everything.scenarios[id]["paddle@3.2.2"] is not Does.HOLDS]
     assert (cell.holds, cell.of) == (len(row.scenarios) - len(broken), len(row.scenarios))

@@ -11,7 +11,7 @@ import os
 from pathlib import Path
 
 from gradcheck.run.folder import NO_LINK
-from gradcheck.user import is_ours, state_folder
+from gradcheck.support.user_dirs import is_ours, state_folder
 
 SIZE = 32
 """Bytes of the key: as many as SHA-256 gives; RFC 2104 advises against fewer."""

@@ -6,7 +6,7 @@ import os
 import stat
 from pathlib import Path
 
-from gradcheck.user import is_ours
+from gradcheck.support.user_dirs import is_ours
 
 _FLAGS = (
     os.O_RDONLY

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import gradcheck
-from gradcheck.signs import HANDLER, SIGNS
+from gradcheck.support.ascii_fallback import HANDLER, SIGNS
 
 REPORTS = Path(gradcheck.__file__).parent / "report"
 

@@ -10,7 +10,7 @@ import pytest
 
 import pylayer
 from gradcheck.case import execute
-from gradcheck.case.places import is_users, place
+from gradcheck.case.source_positions import is_users, place
 
 SPEC = "a.grad.yaml"
 

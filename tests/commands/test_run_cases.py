@@ -28,7 +28,7 @@ OP = """\
 
 def test_a_report_that_cannot_be_drawn_costs_no_other(spec, gradcheck, folder, monkeypatch):
     spec(OP)
-    monkeypatch.setitem(files.FORMATS, "html", "tests.commands.test_conduct:broken")
+    monkeypatch.setitem(files.FORMATS, "html", "tests.commands.test_run_cases:broken")
     done = gradcheck("run", "a.grad.yaml", "--report", "html:r.html", "--report", "json:r.json")
     assert done.code == 3
     assert "gradcheck: --report html:r.html: not written, LookupError\n" in done.err
@@ -81,7 +81,7 @@ def test_a_second_signal_ends_the_command_at_once(folder: Path, first: str, seco
         import contextlib, pathlib, signal, sys, time
         for name in ("SIGINT", "SIGTERM"):
             signal.signal(getattr(signal, name), signal.default_int_handler if name == "SIGINT" else signal.SIG_DFL)
-        from gradcheck.commands.conduct import stopped_by_signals
+        from gradcheck.commands.run_cases import stopped_by_signals
 
         class Supervisor:
             def stop(self):

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from gradcheck.case.execute import execute
+from gradcheck.case.values import elements, value_of
 from gradcheck.result import Result, Status
 from gradcheck.run.plan import plan
 from gradcheck.run.side_by_side import SideBySide
 from gradcheck.spec.read import read
-from gradcheck.values import elements, value_of
 
 pytestmark = pytest.mark.usefixtures("process_as_before")
 

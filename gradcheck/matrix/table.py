@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from gradcheck.backends.base import kind_of, version_of
 from gradcheck.case.case import Case
+from gradcheck.matrix.catalogue import Document, Rule, rules_of
 from gradcheck.result import NOT_RUN, Result, Status
-from gradcheck.rules import Document, Rule, rules_of
 from gradcheck.spec.expectations import BackendExpectation, Expect
 
 

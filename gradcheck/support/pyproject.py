@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from gradcheck.bounded import UnfitFileError, read_bounded
+from gradcheck.support.bounded import UnfitFileError, read_bounded
 
 MOST_BYTES = 1_000_000
 MOST_LEVELS = 40

@@ -8,8 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 from typing import Any
 
-from gradcheck.escape import one_line
-from gradcheck.matrix import (
+from gradcheck.matrix.table import (
     GRAVE,
     HELD,
     MEANING,
@@ -26,6 +25,7 @@ from gradcheck.matrix import (
 )
 from gradcheck.report.markdown import text as escaped
 from gradcheck.report.page import templates
+from gradcheck.support.escape import one_line
 
 WIDTH = 120
 """Columns of the text where no terminal says otherwise."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import html
 from typing import TYPE_CHECKING
 
-from gradcheck.escape import one_line, safe
 from gradcheck.report.text import gradient_lines, marks
 from gradcheck.result import GradientSummary, Status
+from gradcheck.support.escape import one_line, safe
 
 if TYPE_CHECKING:
     from rich.panel import Panel

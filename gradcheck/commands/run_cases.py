@@ -23,17 +23,17 @@ from gradcheck.commands.bug import stop_for_bug
 from gradcheck.commands.exits import INTERRUPTED, NOTHING_SELECTED, USAGE
 from gradcheck.commands.screen import Screen, header
 from gradcheck.commands.specs import fail
-from gradcheck.escape import safe
 from gradcheck.report.files import written
 from gradcheck.report.record import Report
 from gradcheck.result import NOT_RUN, Result
 from gradcheck.run import journal
 from gradcheck.run.baseline import Baseline
-from gradcheck.run.compact import Results
+from gradcheck.run.result_store import Results
 from gradcheck.run.side_by_side import SideBySide
 from gradcheck.run.supervisor import Executor, ExecutorError, Supervisor
-from gradcheck.shown import count
-from gradcheck.whole_file import write_whole
+from gradcheck.support.display_paths import count
+from gradcheck.support.escape import safe
+from gradcheck.support.whole_file import write_whole
 
 STOPPING = ("SIGINT", "SIGTERM", "SIGHUP")
 """Signals that end a run in order."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 from pathlib import Path
 
+PACKAGE = Path(__file__).resolve().parents[1]
+
 
 @functools.cache
 def bundled_specs() -> Path:
@@ -12,9 +14,8 @@ def bundled_specs() -> Path:
 
     It lies in the package where that was installed from a wheel, in ``specs/`` of a checkout or an editable install.
     """
-    package = Path(__file__).resolve().parent
-    inside = package / "specs"
-    return inside if inside.is_dir() else package.parent / "specs"
+    inside = PACKAGE / "specs"
+    return inside if inside.is_dir() else PACKAGE.parent / "specs"
 
 
 def bundled_files() -> list[Path]:
@@ -27,4 +28,4 @@ def schema_text(name: str) -> str:
 
     It is a file so that printing it loads no model.
     """
-    return (Path(__file__).parent / "schemas" / f"{name}.json").read_text(encoding="utf-8")
+    return (PACKAGE / "schemas" / f"{name}.json").read_text(encoding="utf-8")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gradcheck.hint import hint
+from gradcheck.support.suggest import hint
 
 
 @pytest.mark.parametrize(

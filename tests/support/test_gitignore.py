@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from gradcheck import gitignore
-from gradcheck.gitignore import Ignored, above, rule_of
 from gradcheck.spec.folders import spec_files
+from gradcheck.support import gitignore
+from gradcheck.support.gitignore import Ignored, above, rule_of
 
 # The lines of a .gitignore, a path below it, and whether git ignores that.
 ROWS = [

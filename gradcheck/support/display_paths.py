@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from gradcheck.escape import escape
-from gradcheck.resources import bundled_specs
+from gradcheck.support.escape import escape
+from gradcheck.support.resources import bundled_specs
 
 
 def shown_path(path: str) -> str:

@@ -12,13 +12,13 @@ from typing import NoReturn, TextIO
 
 from gradcheck.case.case import Case
 from gradcheck.case.namespace import raised_by_scenario
-from gradcheck.case.places import told
-from gradcheck.foreign import kind_of, text_of
+from gradcheck.case.source_positions import told
 from gradcheck.result import Result, Status
 from gradcheck.run.answer import line_of
-from gradcheck.run.judges import Judges
 from gradcheck.run.limits import limit_data, shown_size
-from gradcheck.whole_file import write_all
+from gradcheck.run.tamper_check import Judges
+from gradcheck.support.foreign import kind_of, text_of
+from gradcheck.support.whole_file import write_all
 
 _exit = os._exit  # what a case does to the name must not keep its process from ending
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from gradcheck.surface import Dotted, Reader, Use, chain
+from gradcheck.support.missing_names import Dotted, Reader, Use, chain
 from pylayer.ops.spellings import SPELLINGS
 from pylayer.release import release_names
 
