@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from pylayer.array import Array
+from pylayer.dtype import float64
 from pylayer.op import op, unary
 from pylayer.ops.elementwise import clip, erf, log
 from pylayer.ops.shape import cast
@@ -176,7 +177,7 @@ def _gammaincc_vjp(g: Any, F: Any, x: Any, y: Any) -> Any:
 def gammaincc_(xp: ModuleType, x: Array, y: Array) -> Array:
     """The upper incomplete gamma function over the whole."""
     x, y = xp.broadcast_arrays(x, y)
-    return _gammaincc(xp, x.astype("float64"), y.astype("float64")).astype(x.dtype)
+    return _gammaincc(xp, x.astype("float64"), y.astype("float64")).astype(xp.result_type(x, y))
 
 
 def gammaincc(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
@@ -233,9 +234,17 @@ i0e = unary("i0e", lambda g, F, x, out: g * (F.i1e(x) - F.sign(x) * out), _besse
 i1 = unary(
     "i1", lambda g, F, x: g * (F.i0(x) - F.i1e_over(x) * F.exp(F.abs(x))), _bessel_forward(1, False), floating=True
 )
+
+
+def _i1e_vjp(g: Any, F: Any, x: Any) -> Any:
+    """In double precision: the terms of the second derivative cancel."""
+    wide = F.cast(x, float64)
+    return g * F.cast(F.i0e(wide) - F.sign(wide) * F.i1e(wide) - F.i1e_over(wide), x.dtype)
+
+
 i1e = unary(
     "i1e",
-    lambda g, F, x, out: g * (F.i0e(x) - F.sign(x) * out - F.i1e_over(x)),
+    _i1e_vjp,
     _bessel_forward(1, True),
     floating=True,
 )
@@ -247,10 +256,12 @@ def _i1e_over(xp: ModuleType, x: Array) -> Array:
     return xp.where(zero, 0.5, _bessel(xp, x, 1) / xp.where(zero, 1.0, x))
 
 
-def _i1e_over_vjp(g: Any, F: Any, x: Any, out: Any) -> Any:
-    """exp(−|x|) · (I₀ ∓ I₁ − 2 I₁ / x) / x, and 0 at 0, where it is ∓1/2 on either side."""
-    zero = x == 0
-    return g * F.where(zero, 0, (F.i0e(x) - F.abs(x) * out - 2 * out) / F.where(zero, 1, x))
+def _i1e_over_vjp(g: Any, F: Any, x: Any) -> Any:
+    """exp(−|x|) · (I₀ ∓ I₁ − 2 I₁ / x) / x, in double precision, and 0 at 0, where it is ∓1/2 on either side."""
+    zero, wide = x == 0, F.cast(x, float64)
+    out = F.i1e_over(wide)
+    slope = F.where(zero, 0, (F.i0e(wide) - F.abs(wide) * out - 2 * out) / F.where(zero, 1, wide))
+    return g * F.cast(slope, x.dtype)
 
 
 i1e_over = unary("i1e_over", _i1e_over_vjp, lambda xp: _wide(xp, _i1e_over), floating=True)
