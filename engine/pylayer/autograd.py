@@ -10,6 +10,7 @@ import numpy as np
 from pylayer.fast.walk import walk
 from pylayer.grad_arguments import (
     check_distinct,
+    check_dynamic,
     check_switch,
     checked_barred,
     checked_cotangents,
@@ -108,16 +109,16 @@ def grad(
         retain_graph: accepted, without effect: the graph is kept in any case.
         create_graph: record the computation of the gradients, so that they can be differentiated in turn.
         allow_unused: give None for an input that no output depends on.
-        no_grad_vars: Tensors through which no gradient flows. A PyLayer returns None for them, and for what leads to
-            none of the `inputs` (observed rule 87).
+        no_grad_vars: where no gradient flows. PyLayers return None for all that is not wanted (observed rule 87).
 
     Raises:
-        AssertionError: an argument is of another kind, or a cotangent of another size.
+        AssertionError: an argument is of another kind, or a cotangent of another size; or the mode is static.
         ValueError: an input is not in the graph and `allow_unused` is False (observed rule 79).
         RuntimeError: an output or an input is given twice; or as for `backward`.
     """
     ends = checked_tensors("outputs", outputs)
     wanted = checked_tensors("inputs", inputs)
+    check_dynamic()
     given = checked_cotangents("outputs", "grad_outputs", ends, grad_outputs)
     if retain_graph is not None:
         check_switch("retain_graph", retain_graph)
@@ -127,7 +128,7 @@ def grad(
         raise AssertionError("only_inputs=False is not supported yet")
     check_distinct("outputs", ends)
     check_distinct("inputs", wanted)
-    return gradients_of(ends, wanted, given, create_graph, allow_unused, checked_barred(no_grad_vars), bars_others=True)
+    return gradients_of(ends, wanted, given, create_graph, allow_unused, checked_barred(no_grad_vars))
 
 
 def gradients_of(
@@ -136,14 +137,9 @@ def gradients_of(
     given: Sequence[Tensor | None],
     create_graph: bool,
     allow_unused: bool,
-    held: Iterable[Tensor] = (),
-    bars_others: bool = False,
+    held: Iterable[Tensor] | None = None,
 ) -> list[Tensor | None]:
-    """`grad`, of checked arguments.
-
-    Args:
-        bars_others: whether PyLayers return None for what leads to none of `wanted`; else what they return is left out.
-    """
+    """`grad`, of checked arguments. Without `held` PyLayers may return gradients of what leads to none of `wanted`."""
     if watching:
         tell_left(ends[0], "grad()")
     targets = {target_of(t) for t in wanted}
@@ -152,9 +148,9 @@ def gradients_of(
         for end, cotangent in zip(ends, given, strict=True)
         if not end._stop_gradient
     ]
-    barred = {target_of(t) for t in held} - {root for root, _ in roots}
+    barred = {target_of(t) for t in held or ()} - {root for root, _ in roots}
     enter = nodes_between([node for node, _ in roots if isinstance(node, Node)], targets, barred)
-    if bars_others:
+    if held is not None:
         barred |= {p for node in enter for p in node.parents if p is not None and p not in enter and p not in targets}
     with grad_mode_set(create_graph), np.errstate(all="ignore"):
         found = walk(

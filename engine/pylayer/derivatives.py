@@ -10,6 +10,8 @@ from pylayer.ops.creation import ones_like, zeros_like
 from pylayer.ops.indexing import getitem
 from pylayer.ops.joining import stack
 from pylayer.ops.shape import reshape
+from pylayer.static.backward import gradients as static_gradients
+from pylayer.symbol import recording
 from pylayer.tensor import Tensor
 
 
@@ -80,9 +82,16 @@ for _name in ("add", "sub", "mul", "truediv", "pow", "mod", "floordiv", "matmul"
     setattr(Jacobian, f"__{_name}__", _delegated(f"__{_name}__"))
 
 
+def gradients(ys: Any, xs: Any, cotangents: Any = None, create_graph: bool = True) -> Sequence[Tensor | None]:
+    """The gradients of what was computed; in static mode as further operators of the program."""
+    if recording.get() is not None:
+        return static_gradients(ys, xs, cotangents)
+    return grad(ys, xs, cotangents, create_graph=create_graph, allow_unused=True)
+
+
 def _row(y: Tensor, xs: Tensor) -> Tensor:
     """The gradient of one output, zeros where it does not depend on `xs`."""
-    (found,) = grad(y, xs, create_graph=True, allow_unused=True) if not y.stop_gradient else (None,)
+    (found,) = gradients(y, xs) if not y.stop_gradient else (None,)
     return zeros_like(xs) if found is None else found
 
 
@@ -149,7 +158,7 @@ def _check_shapes(v: Any, like: Any) -> None:
 
 def _gradients(ys: Any, xs: Any, v: Any, create_graph: bool = False) -> Any:
     cotangents = None if v is None else _listed(v)
-    found = grad(_listed(ys), _listed(xs), cotangents, create_graph=create_graph, allow_unused=True)
+    found = gradients(_listed(ys), _listed(xs), cotangents, create_graph)
     filled = [zeros_like(x) if g is None else g for x, g in zip(_listed(xs), found, strict=True)]
     return tuple(filled) if isinstance(xs, (list, tuple)) else filled[0]
 

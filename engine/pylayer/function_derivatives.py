@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pylayer.autograd import grad
-from pylayer.derivatives import as_tensors
+from pylayer.derivatives import as_tensors, gradients
 from pylayer.ops.creation import zeros_like
 from pylayer.ops.indexing import getitem
 from pylayer.ops.inplace import assign
@@ -52,7 +51,7 @@ class Jacobian:
         """The gradient of one output; zeros for what it does not depend on."""
         found: Sequence[Tensor | None] = [None] * len(self._xs)
         if not y.stop_gradient:
-            found = grad(y, self._xs, create_graph=True, allow_unused=True)
+            found = gradients(y, self._xs)
         return self._flat([zeros_like(x) if g is None else g for x, g in zip(self._xs, found, strict=True)])
 
     def __getitem__(self, index: Any) -> Tensor:

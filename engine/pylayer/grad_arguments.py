@@ -7,6 +7,7 @@ from typing import Any
 
 from pylayer.array import XP
 from pylayer.graph import Cotangent, Target
+from pylayer.symbol import recording
 from pylayer.tensor import Tensor
 
 
@@ -27,6 +28,19 @@ def checked_tensors(name: str, value: Any) -> list[Tensor]:
         if not isinstance(tensor, Tensor):
             raise AssertionError(f"Elements of {name} must be paddle.Tensor, but got {type(tensor).__name__}.")
     return tensors
+
+
+def check_dynamic() -> None:
+    """Check that the mode is dynamic, in which alone there are gradients at once.
+
+    Raises:
+        AssertionError: it is static.
+    """
+    if recording.get() is not None:
+        raise AssertionError(
+            "We only support 'grad()' in dynamic graph mode, please call 'paddle.disable_static()' to enter dynamic "
+            "graph mode. In a program take paddle.static.gradients."
+        )
 
 
 def check_distinct(name: str, tensors: Sequence[Tensor]) -> None:

@@ -25,6 +25,13 @@ def parent_of(value: Any) -> Node | Tensor | None:
     return value if value.node is None else value.node
 
 
+PADDLES_NAMES = {
+    "broadcast_to": "expand", "clone": "assign", "einsum_explicit": "einsum", "getitem": "slice", "neg": "scale",
+    "setitem": "set_value",
+}  # fmt: skip
+"""What Paddle calls an operation, where it is not by its name."""
+
+
 class OpNode(Node):
     """A recorded call of an operation. `saved` holds, per input, what its vjp reads; None once released."""
 
@@ -49,6 +56,11 @@ class OpNode(Node):
     @property
     def label(self) -> str:
         return self.op.name
+
+    def name(self) -> str:
+        """As Paddle names the node of the operation."""
+        words = PADDLES_NAMES.get(self.op.name, self.op.name).strip("_").split("_")
+        return f"{''.join(word.capitalize() for word in words)}GradNode"
 
     def values(self) -> Sequence[tuple[Any, ...]]:
         """Per input, what its vjp reads."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 
@@ -43,3 +44,17 @@ class Size(list[int]):
         for n in self:
             count *= n
         return count
+
+
+class TensorSize(int):
+    """The number of elements, as ``Tensor.size`` gives it; called, the shape, or one size of it."""
+
+    shape: Size
+
+    def __new__(cls, shape: tuple[int, ...]) -> TensorSize:
+        made = super().__new__(cls, math.prod(shape))
+        made.shape = Size(shape)
+        return made
+
+    def __call__(self, dim: int | None = None) -> Any:
+        return self.shape if dim is None else self.shape[dim]

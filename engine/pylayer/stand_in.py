@@ -15,7 +15,9 @@ REEXPORTING = (
     "optimizer", "static", "tensor",
 )  # fmt: skip
 """The packages that hand on what is defined in modules inside: ``paddle.tensor.math.add`` is ``paddle.tensor.add``."""
-OTHERS_INSIDE = ("paddle.base.libpaddle.", "paddle.base.core.", "paddle.nn.quant.", "paddle.static.amp.")
+OTHERS_INSIDE = tuple(
+    f"paddle.{name}." for name in ("autograd.ir_backward", "base.libpaddle", "base.core", "nn.quant", "static.amp")
+)
 """What is inside of them, and has functions of its own by the same names."""
 
 

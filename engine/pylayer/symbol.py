@@ -51,6 +51,9 @@ class Recorder(Protocol):
     def detached(self, value: Any) -> Any:
         """A Variable of the value of another, with stop_gradient True."""
 
+    def replaced(self, old: Any, new: Any) -> Any:
+        """Have one Variable stand for another from now on."""
+
 
 recording: ContextVar[Recorder | None] = ContextVar("recording", default=None)
 """The recorder of static mode; None in dynamic mode, and while a program runs."""

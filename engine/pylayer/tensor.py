@@ -13,11 +13,11 @@ from pylayer.device import Place
 from pylayer.dtype import BY_NUMPY, DType
 from pylayer.graph import Cotangent, Node
 from pylayer.printing import text_of
-from pylayer.size import Size
+from pylayer.size import Size, TensorSize
 from pylayer.versions import version_of
 from pylayer.watch import handed, in_force, records_all, tell_left, watching
 
-_names = itertools.count()
+_names, _NOTHING = itertools.count(), np.empty(0, np.float32)
 
 
 class Tensor:
@@ -37,7 +37,7 @@ class Tensor:
     __array_priority__ = 1000  # so that ndarray + Tensor asks the Tensor
     __array_ufunc__ = None
 
-    def __init__(self, array: Array, node: Node | Tensor | None = None, stop_gradient: bool = True) -> None:
+    def __init__(self, array: Array = _NOTHING, node: Node | Tensor | None = None, stop_gradient: bool = True) -> None:
         self.array = array
         self.node = node
         self._stop_gradient = stop_gradient
@@ -75,8 +75,8 @@ class Tensor:
 
     @property
     def size(self) -> int:
-        """The number of elements."""
-        return self.array.size  # type: ignore[no-any-return]
+        """The number of elements; called, ``x.size()``, the shape."""
+        return TensorSize(self.array.shape)
 
     @property
     def place(self) -> Place:
@@ -134,8 +134,8 @@ class Tensor:
         self._grad = None if value is None else Tensor(value.array, None, value._stop_gradient)
 
     # ----------------------------------------------------------------- its values
-    def numpy(self) -> np.ndarray[Any, Any]:
-        """A copy of its values on the host."""
+    def numpy(self, force: bool = False) -> np.ndarray[Any, Any]:
+        """A copy of its values on the host, whatever `force`."""
         return handed(self) if watching else np.array(to_numpy(self.array))
 
     def _values(self, how: str) -> np.ndarray[Any, Any]:

@@ -10,6 +10,7 @@ import warnings
 from typing import Any
 
 import numpy as np
+import one_liners_autograd
 import one_liners_layers
 import one_liners_modules
 import one_liners_names
@@ -28,6 +29,7 @@ _FILES = (
     one_liners_sequences,
     one_liners_names,
     one_liners_written,
+    one_liners_autograd,
 )
 
 PROGRAMS: dict[str, str] = {name: source for file in _FILES for name, source in file.PROGRAMS.items()}

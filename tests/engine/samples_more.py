@@ -65,6 +65,7 @@ def more_samples(normal: Make, positive: Make, within: Make, distinct: Make) -> 
         "extreme_positions": [(normal(2, 3), 1, True, "int64")],
         "mode_positions": [(np.array([[1.0, 2.0, 1.0], [3.0, 3.0, 0.0]]),)],
         "lgamma": [(positive(2, 3),)],
+        "gammaincc": [(positive(2, 3), positive(2, 3)), (positive(2, 1) * 9, positive(3) * 9)],
         "digamma": [(positive(2, 3),), (np.array([-0.3, -1.6]),)],
         "polygamma": [(positive(2, 3), 1), (positive(2, 3), 2)],
         **{name: [(normal(2, 3) * 2,)] for name in ("i0", "i0e", "i1", "i1e", "i1e_over")},

@@ -149,12 +149,34 @@ def test_einsum_takes_its_operands_as_a_list() -> None:
 
 
 @pytest.mark.parametrize(
+    ("equation", "expected"),
+    [("i->ii", lambda v: np.diag(v)), ("i->iii", lambda v: np.einsum("ij,jk->ijk", np.diag(v), np.eye(3)))],
+)
+def test_einsum_to_a_diagonal(equation, expected):
+    v = np.array([1.0, -2.0, 3.0])
+    np.testing.assert_array_equal(paddle.einsum(equation, paddle.to_tensor(v)).numpy(), expected(v))
+
+
+def test_einsum_to_two_diagonals_in_any_order():
+    m = np.array([[1.0, -2.0, 3.0], [4.0, 5.0, 6.0]])
+    found = paddle.einsum("ij->jiji", paddle.to_tensor(m)).numpy()
+    np.testing.assert_array_equal(found, np.einsum("ij,ia,jb->jiba", m, np.eye(2), np.eye(3)))
+
+
+@pytest.mark.parametrize("p", [2, -2, "nuc"])
+@pytest.mark.parametrize("keepdim", [False, True])
+def test_norms_of_singular_values(p, keepdim):
+    x = np.random.default_rng(2).standard_normal((2, 4, 3))
+    found = paddle.linalg.matrix_norm(paddle.to_tensor(x), p, [-1, 0], keepdim)
+    np.testing.assert_allclose(found.numpy(), np.linalg.norm(x, p, (-1, 0), keepdim), rtol=1e-13)
+
+
+@pytest.mark.parametrize(
     ("equation", "shapes", "message"),
     [
         ("ij,jk->ik", [(2, 2)], r"'ij,jk->ik' is for 2 operands, but got 1"),
         ("ijk->i", [(2, 2)], r"'ijk' does not fit an operand of 2 dimensions"),
-        ("ij->k", [(2, 2)], r"the output 'k' of 'ij->k' repeats an index or has one that no operand has"),
-        ("ij->ii", [(2, 2)], r"the output 'ii' of 'ij->ii' repeats an index"),
+        ("ij->k", [(2, 2)], r"the output 'k' of 'ij->k' has an index that no operand has"),
         ("ii->i", [(2, 3)], r"index 'i' stands for both 2 and 3 in an operand of shape .*\[2, 3\]"),
     ],
 )

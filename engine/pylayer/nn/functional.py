@@ -7,12 +7,12 @@ from typing import Any
 from pylayer.ops import random
 from pylayer.ops.arguments import as_ints, normal_axis
 from pylayer.ops.creation import full_like
-from pylayer.ops.elementwise import abs as absolute
 from pylayer.ops.elementwise import maximum, rsqrt, sqrt
 from pylayer.ops.indexing import where_
 from pylayer.ops.linalg import matmul
 from pylayer.ops.logic import logical_and
-from pylayer.ops.reduction import mean, norm
+from pylayer.ops.norms import norm
+from pylayer.ops.reduction import mean
 from pylayer.ops.reduction import sum as total
 from pylayer.ops.shape import astype, broadcast_tensors, clone, reshape, unsqueeze
 from pylayer.ops.sorting import one_hot
@@ -131,7 +131,7 @@ def layer_norm(
 
 def normalize(x: Tensor, p: float = 2, axis: int = 1, epsilon: float = 1e-12, name: str | None = None) -> Tensor:
     """`x` divided by its p-norm along `axis`, or by `epsilon` if that is larger."""
-    size = total(absolute(x) ** p, axis, None, True) ** (1 / p) if p != 2 else sqrt(total(x * x, axis, None, True))
+    size = norm(x, p, axis, True)
     return x / maximum(size, full_like(size, epsilon))  # type: ignore[no-any-return]
 
 

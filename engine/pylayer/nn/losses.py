@@ -14,7 +14,8 @@ from pylayer.ops.gathering import take_along_axis
 from pylayer.ops.indexing import where_
 from pylayer.ops.linalg import matmul
 from pylayer.ops.logic import equal
-from pylayer.ops.reduction import mean, norm
+from pylayer.ops.norms import norm
+from pylayer.ops.reduction import mean
 from pylayer.ops.reduction import sum as total
 from pylayer.ops.shape import astype, reshape, squeeze, unsqueeze
 from pylayer.ops.sorting import one_hot

@@ -13,9 +13,9 @@ from pylayer.ops.elementwise import maximum
 from pylayer.ops.factors import svd, svdvals
 from pylayer.ops.indexing import getitem, where_
 from pylayer.ops.linalg import _swapped, matmul
+from pylayer.ops.norms import norm
 from pylayer.ops.reduction import max as largest_of
 from pylayer.ops.reduction import min as smallest_of
-from pylayer.ops.reduction import norm
 from pylayer.ops.reduction import sum as total
 from pylayer.ops.shape import cast, reshape, unsqueeze
 from pylayer.ops.solving import inv, triangular_solve

@@ -153,7 +153,7 @@ ATTRIBUTES: dict[str, Any] = {
     "_share_buffer_to": share_buffer_to,
     "_register_backward_hook": register_backward_hook,
     "_is_initialized": lambda x: True,
-    "_numel": lambda x: x.size,
+    "_numel": lambda x: int(x.size),
     "_inplace_version": lambda x: x.inplace_version,
     "_grad_ivar": lambda x: x.grad,
 }

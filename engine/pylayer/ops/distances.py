@@ -13,7 +13,7 @@ from pylayer.ops.elementwise import pow
 from pylayer.ops.indexing import getitem, where_
 from pylayer.ops.joining import stack
 from pylayer.ops.linalg import matmul
-from pylayer.ops.reduction import norm
+from pylayer.ops.norms import norm
 from pylayer.ops.reduction import sum as total
 from pylayer.ops.shape import reshape, transpose, unsqueeze
 from pylayer.tensor import Tensor

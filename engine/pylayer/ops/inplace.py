@@ -15,7 +15,7 @@ from pylayer.grad_mode import grad_mode, grad_mode_set
 from pylayer.op import op
 from pylayer.ops.creation import to_tensor
 from pylayer.ops.shape import clone
-from pylayer.symbol import at_once, is_of_a_program, recording
+from pylayer.symbol import Symbol, at_once, is_of_a_program, recording
 from pylayer.tensor import Tensor
 from pylayer.unsupported import UnsupportedError
 from pylayer.versions import clock, mark_changed, version_of
@@ -33,6 +33,20 @@ def check_changeable(x: Tensor, what: str) -> None:
             f"{what} in static mode",
             "Use the operation that gives a new Tensor, such as x = paddle.add(x, y) or paddle.static.setitem.",
         )
+
+
+def sets_items(setitem: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """``x[index] = value``: written into the memory of x; in static mode what is computed stands for x from then on."""
+    change = in_place(setitem, "__setitem__")
+
+    def set_items(x: Tensor, index: Any, value: Any) -> Tensor:
+        recorder = recording.get()
+        if recorder is None or not isinstance(x, Symbol):
+            return change(x, index, value)
+        return recorder.replaced(x, setitem(x, index, value))  # type: ignore[no-any-return]
+
+    set_items.__name__ = set_items.__qualname__ = "setitem"
+    return set_items
 
 
 def check_not_leaf(x: Tensor, name: str) -> None:
@@ -68,12 +82,15 @@ def changed_first(name: str, function: Callable[..., Tensor], change: Callable[.
     return call
 
 
-def in_place(function: Callable[..., Tensor], name: str = "") -> Callable[..., Tensor]:
+def in_place(function: Callable[..., Tensor], name: str = "", changes: int = 1) -> Callable[..., Tensor]:
     """The in-place form of an operation on a Tensor, which keeps its shape; its name is that with a ``_`` unless given.
 
     The operation runs on a copy, which is what its vjps read; its result goes into the memory of the Tensor, where
     views and detached Tensors see it. The Tensor then stands where the result stood in the graph; without grad mode
     it stays where it is. A result of another dtype takes the place of the memory, as in Paddle.
+
+    Args:
+        changes: how many versions are counted.
 
     Raises, when called:
         ValueError: the Tensor is a leaf that needs a gradient (observed rule 83), or the result does not fit into it.
@@ -87,6 +104,8 @@ def in_place(function: Callable[..., Tensor], name: str = "") -> Callable[..., T
                 f"(InvalidArgument) {name}(): the result has shape {result.shape}, which does not fit into the "
                 f"Tensor's {x.shape}."
             )
+        for _ in range(changes - 1):
+            mark_changed(x.array)
         return take_values(x, result)
 
     return changed_first(name, function, change)

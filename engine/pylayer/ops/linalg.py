@@ -7,11 +7,11 @@ from typing import Any
 
 from pylayer.array import Array
 from pylayer.op import op
-from pylayer.ops.diagonal import diagonal
+from pylayer.ops.diagonal import diag_embed, diagonal
 from pylayer.ops.elementwise import multiply
 from pylayer.ops.logic import check_same_dtype
 from pylayer.ops.reduction import sum
-from pylayer.ops.shape import broadcast_shape, reshape, transpose
+from pylayer.ops.shape import broadcast_shape, moveaxis, reshape, transpose
 from pylayer.tensor import Tensor
 
 METHODS = ("addmm", "bmm", "dot", "inner", "kron", "matmul", "mm", "mv", "outer", "t")
@@ -241,7 +241,7 @@ def einsum(equation: str, *operands: Any) -> Tensor:
     """Einstein's summation; an ellipsis stands for broadcast axes, a missing ``->`` for the indices that occur once.
 
     Raises:
-        ValueError: the equation does not fit the operands, or its output repeats an index or has one of its own.
+        ValueError: the equation does not fit the operands, or its output has an index of its own.
     """
     tensors = list(operands[0]) if len(operands) == 1 and isinstance(operands[0], (list, tuple)) else list(operands)
     check_same_dtype("einsum", tensors)
@@ -249,7 +249,21 @@ def einsum(equation: str, *operands: Any) -> Tensor:
     names = inputs.split(",")
     for k, name in enumerate(names):
         names[k], tensors[k] = _without_repeats(name, tensors[k])
-    return einsum_explicit(tensors, f"{','.join(names)}->{output}")  # type: ignore[no-any-return]
+    once = "".join(dict.fromkeys(output))
+    return _with_repeats(once, output, einsum_explicit(tensors, f"{','.join(names)}->{once}"))
+
+
+def _with_repeats(name: str, output: str, x: Tensor) -> Tensor:
+    """A result with each index once as that of `output`: what repeats one has its values on the diagonal."""
+    for index in name:
+        for _ in range(output.count(index) - 1):
+            x = diag_embed(moveaxis(x, name.index(index), -1))
+            name = name.replace(index, "", 1) + 2 * index
+    order = []
+    for k, index in enumerate(output):
+        places = [j for j, c in enumerate(name) if c == index]
+        order.append(places[output[:k].count(index)])
+    return x if order == sorted(order) else transpose(x, order)
 
 
 def _without_repeats(name: str, x: Tensor) -> tuple[str, Tensor]:
@@ -290,9 +304,8 @@ def explicit_equation(equation: str, dimensions: list[int]) -> str:
     letters = "".join(names)
     once = "".join(sorted(c for c in set(letters) if letters.count(c) == 1 and c not in spelled))
     output = right.replace("...", spelled) if arrow else spelled + once
-    if len(set(output)) != len(output) or not set(output) <= set(letters):
+    if not set(output) <= set(letters):
         raise ValueError(
-            f"(InvalidArgument) einsum(): the output {right!r} of {equation!r} repeats an index or has one that no "
-            f"operand has."
+            f"(InvalidArgument) einsum(): the output {right!r} of {equation!r} has an index that no operand has."
         )
     return f"{','.join(names)}->{output}"

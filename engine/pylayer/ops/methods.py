@@ -23,6 +23,7 @@ import pylayer.ops.indexing as indexing
 import pylayer.ops.joining as joining
 import pylayer.ops.linalg as linalg
 import pylayer.ops.logic as logic
+import pylayer.ops.norms as norms
 import pylayer.ops.overwriting as overwriting
 import pylayer.ops.random as random
 import pylayer.ops.rearranging as rearranging
@@ -41,28 +42,42 @@ from pylayer.dtype import bfloat16
 from pylayer.fast.calls import beside_number, fast_binary
 from pylayer.hooks import register_hook, retain_grads
 from pylayer.ops.creation import to_tensor
-from pylayer.ops.inplace import copy_, detach_, fill_, fills_with, in_place, in_place_anew, set_, set_value, zero_
+from pylayer.ops.inplace import (
+    copy_,
+    detach_,
+    fill_,
+    fills_with,
+    in_place,
+    in_place_anew,
+    set_,
+    set_value,
+    sets_items,
+    zero_,
+)
 from pylayer.tensor import Tensor
 from pylayer.vjp import OPS
 from pylayer.watch import taken, watching
 
 FAMILIES: tuple[Any, ...] = (
     arithmetic, complexes, conditioning, counting, creation, describing, diagonal, distances, eigenvalues, elementwise,
-    elimination, factors, gathering, indexing, joining, linalg, logic, overwriting, random, rearranging, reduction,
-    running, scattering, shape, solving, sorting, special, statistics,
+    elimination, factors, gathering, indexing, joining, linalg, logic, norms, overwriting, random, rearranging,
+    reduction, running, scattering, shape, solving, sorting, special, statistics,
 )  # fmt: skip
 
 IN_PLACE = (
     "abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atanh", "bitwise_and", "bitwise_invert",
     "bitwise_left_shift", "bitwise_not", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "ceil", "copysign",
     "cos", "cosh", "digamma", "divide", "erf", "erfinv", "exp", "expm1", "floor", "floor_divide", "floor_mod", "frac",
-    "gammaln", "gcd", "hypot", "i0", "index_add", "index_fill", "index_put", "lcm", "ldexp", "lerp", "lgamma", "log",
-    "log10", "log1p", "log2", "logit", "masked_fill", "masked_scatter", "mod", "multigammaln", "multiply",
-    "nan_to_num", "neg", "polygamma", "pow", "put_along_axis", "reciprocal", "remainder", "renorm", "round", "rsqrt",
-    "scale", "scatter", "scatter_add", "sigmoid", "sin", "sinc", "sinh", "sqrt", "square", "subtract", "tan", "tanh",
-    "tril", "triu", "trunc",
+    "gammainc", "gammaincc", "gammaln", "gcd", "hypot", "i0", "index_add", "index_fill", "index_put", "lcm", "ldexp",
+    "lerp", "lgamma", "log", "log10", "log1p", "log2", "logit", "masked_fill", "masked_scatter", "mod",
+    "multigammaln", "multiply", "nan_to_num", "neg", "polygamma", "pow", "put_along_axis", "reciprocal", "remainder",
+    "renorm", "round", "rsqrt", "scale", "scatter", "scatter_add", "sigmoid", "sin", "sinc", "sinh", "sqrt", "square",
+    "subtract", "tan", "tanh", "tril", "triu", "trunc",
 )  # fmt: skip
 """The methods that have a form with an underscore."""
+
+CHANGES = {"hypot": 3, "ldexp": 2}
+"""How often Paddle changes the Tensor, where that is not once: it counts as many versions."""
 
 IN_PLACE_LOGICAL = (
     "equal", "greater_equal", "greater_than", "less", "less_equal", "less_than", "logical_and", "logical_not",
@@ -206,7 +221,7 @@ def _function(name: str) -> Callable[..., Any]:
 
 
 FORMS_IN_PLACE: dict[str, Callable[..., Any]] = {
-    **{f"{name}_": in_place(_function(name)) for name in (*IN_PLACE, *IN_PLACE_LOGICAL)},
+    **{f"{name}_": in_place(_function(name), changes=CHANGES.get(name, 1)) for name in (*IN_PLACE, *IN_PLACE_LOGICAL)},
     **{f"{name}_": in_place_anew(_function(name)) for name in IN_PLACE_ANEW},
     "clip_": in_place(clip_kept),
     "fill_diagonal_": in_place(overwriting.fill_diagonal),
@@ -257,7 +272,7 @@ def attach() -> None:
         "__abs__": elementwise.abs,
         "__invert__": logic.bitwise_not,
         "__getitem__": indexing.getitem,
-        "__setitem__": in_place(indexing.setitem, "__setitem__"),
+        "__setitem__": sets_items(indexing.setitem),
         "T": property(lambda x: shape.transpose(x, list(range(x.ndim))[::-1]) if x.ndim != 1 else x),
         "mT": property(linalg._swapped),
         "conjugate": complexes.conj,

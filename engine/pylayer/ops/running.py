@@ -84,6 +84,8 @@ def logcumsumexp_(xp: ModuleType, x: Array, axis: int) -> Array:
 def logcumsumexp(x: Tensor, axis: int | None = None, dtype: Any = None, name: str | None = None) -> Tensor:
     """log Σ exp of the elements so far along `axis`, or in the flat Tensor."""
     x = x if dtype is None else astype(x, dtype)
+    if not x.ndim and axis in (0, -1):
+        return reshape(logcumsumexp(x), [])  # type: ignore[no-any-return]
     if axis is None:
         x, axis = reshape(x, [-1]), 0
     return logcumsumexp_(x, normal_axis(axis, x.ndim))  # type: ignore[no-any-return]

@@ -121,6 +121,12 @@ def scatter(x: Tensor, index: Tensor, updates: Tensor, overwrite: bool = True, n
     if index.ndim > 2:
         text = "The index should be a 0D or 1D tensor when the index is not a 2D tensor, but we get"
         raise ValueError(f"(InvalidArgument) {text} {index.ndim}.")
+    if not index.ndim and updates.shape == x.shape[1:]:  # one row
+        index, updates = reshape(index, [1]), reshape(updates, [1, *updates.shape])
+    elif not index.ndim:
+        raise ValueError(
+            f"(InvalidArgument) scatter(): the update for one row of {x.shape[1:]} has shape {updates.shape}."
+        )
     if updates.shape[:1] != [index.size] or updates.shape[1:] != x.shape[1:]:
         raise ValueError(
             f"(InvalidArgument) scatter(): the updates for {index.size} rows of {x.shape[1:]} have shape "

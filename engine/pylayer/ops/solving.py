@@ -11,7 +11,7 @@ from pylayer.op import op
 from pylayer.ops.creation import eye
 from pylayer.ops.joining import stack
 from pylayer.ops.linalg import _adjoint, _swapped, matmul, matmul_
-from pylayer.ops.reduction import norm
+from pylayer.ops.norms import norm
 from pylayer.ops.reduction import sum as total
 from pylayer.ops.shape import broadcast_to, flatten, reshape, tril, triu, unsqueeze
 from pylayer.tensor import Tensor

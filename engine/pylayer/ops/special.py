@@ -11,13 +11,15 @@ from types import ModuleType
 from typing import Any
 
 from pylayer.array import Array
+from pylayer.dtype import float64
 from pylayer.op import op, unary
 from pylayer.ops.elementwise import clip, erf, log
 from pylayer.ops.shape import cast
 from pylayer.tensor import Tensor
 
 METHODS = (
-    "digamma", "erfinv", "gammaln", "i0", "i0e", "i1", "i1e", "lgamma", "logit", "multigammaln", "polygamma",
+    "digamma", "erfinv", "gammainc", "gammaincc", "gammaln", "i0", "i0e", "i1", "i1e", "lgamma", "logit",
+    "multigammaln", "polygamma",
 )  # fmt: skip
 """The functions that are methods of Tensor as well."""
 
@@ -124,6 +126,77 @@ def multigammaln(x: Tensor, p: int, name: str | None = None) -> Tensor:
     return total  # type: ignore[no-any-return]
 
 
+_SMALLEST = 1e-300
+_RELATIVE = 2.0**-53
+
+
+def _gamma_ratio(xp: ModuleType, a: Array, y: Array) -> Array:
+    """y^a e^(−y) / Γ(a + 1), the factor of the series and of the fraction."""
+    return xp.exp(a * xp.log(y) - y - _lgamma(xp)(a + 1))
+
+
+def _gammaincc(xp: ModuleType, a: Array, y: Array) -> Array:
+    """Γ(a, y) / Γ(a): by the series (Abramowitz and Stegun, 6.5.29) up to y = a + 1, then the fraction (6.5.31)."""
+    inside = (a > 0) & (y > 0) & xp.isfinite(a) & xp.isfinite(y)
+    near = inside & (y < a + 1)
+    far = inside & ~near
+    b, z = xp.where(near, a, 1.0), xp.where(near, y, 0.5)
+    term = total = xp.ones_like(b)
+    k = 0
+    while bool((xp.abs(term) > _RELATIVE * total).any().item()):
+        k += 1
+        term = term * (z / (b + k))
+        total = total + term
+    series = 1.0 - _gamma_ratio(xp, b, z) * total
+    b, z = xp.where(far, a, 1.0), xp.where(far, y, 2.5)  # by Lentz's way: the fraction as a product
+    even = z + 1 - b
+    c, d = xp.full_like(b, 1 / _SMALLEST), 1 / even
+    product, k = d, 0
+    step = d * 0
+    while bool((xp.abs(step - 1) > _RELATIVE).any().item()):
+        k += 1
+        factor = k * (b - k)
+        even = even + 2
+        d, c = even + factor * d, even + factor / c
+        d = 1 / xp.where(d == 0, _SMALLEST, d)
+        c = xp.where(c == 0, _SMALLEST, c)
+        step = xp.where(factor == 0, 1.0, c * d)  # the fraction ends
+        product = product * step
+    fraction = _gamma_ratio(xp, b, z) * b * product
+    outside = xp.where(xp.isnan(a) | xp.isnan(y), math.nan, xp.where((y == 0) & (a > 0) | xp.isinf(a), 1.0, 0.0))
+    return xp.where(near, series, xp.where(far, fraction, outside))
+
+
+def _gammaincc_vjp(g: Any, F: Any, x: Any, y: Any) -> Any:
+    at_one = F.cast((x - 1) * (x - 1) + y == 0, y.dtype)  # where y^(x − 1) is 1
+    x = x + 0 * at_one  # a Tensor where y is one
+    return -g * F.exp((x - 1) * F.log(y + at_one) - y - F.lgamma(x))
+
+
+@op(floating=True, y=_gammaincc_vjp)
+def gammaincc_(xp: ModuleType, x: Array, y: Array) -> Array:
+    """The upper incomplete gamma function over the whole."""
+    x, y = xp.broadcast_arrays(x, y)
+    return _gammaincc(xp, x.astype("float64"), y.astype("float64")).astype(xp.result_type(x, y))
+
+
+def gammaincc(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
+    """Γ(x, y) / Γ(x), the regularised upper incomplete gamma function; `x` has no gradient, as in Paddle.
+
+    Raises:
+        ValueError: an element of x or y is negative.
+    """
+    for letter, value in (("x", x), ("y", y)):
+        if bool((value < 0).any()):
+            raise ValueError(f"The input argument {letter} must be greater than or equal to 0.")
+    return gammaincc_(x, y)  # type: ignore[no-any-return]
+
+
+def gammainc(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
+    """1 − `gammaincc`, the regularised lower incomplete gamma function."""
+    return 1 - gammaincc(x, y)
+
+
 # --------------------------------------------------------------------------- Bessel functions
 _LARGE = 30.0
 """Where the asymptotic series takes over: its 30th term is below 1e-17 there, and the power series needs 80."""
@@ -161,9 +234,17 @@ i0e = unary("i0e", lambda g, F, x, out: g * (F.i1e(x) - F.sign(x) * out), _besse
 i1 = unary(
     "i1", lambda g, F, x: g * (F.i0(x) - F.i1e_over(x) * F.exp(F.abs(x))), _bessel_forward(1, False), floating=True
 )
+
+
+def _i1e_vjp(g: Any, F: Any, x: Any) -> Any:
+    """In double precision: the terms of the second derivative cancel."""
+    wide = F.cast(x, float64)
+    return g * F.cast(F.i0e(wide) - F.sign(wide) * F.i1e(wide) - F.i1e_over(wide), x.dtype)
+
+
 i1e = unary(
     "i1e",
-    lambda g, F, x, out: g * (F.i0e(x) - F.sign(x) * out - F.i1e_over(x)),
+    _i1e_vjp,
     _bessel_forward(1, True),
     floating=True,
 )
@@ -175,10 +256,12 @@ def _i1e_over(xp: ModuleType, x: Array) -> Array:
     return xp.where(zero, 0.5, _bessel(xp, x, 1) / xp.where(zero, 1.0, x))
 
 
-def _i1e_over_vjp(g: Any, F: Any, x: Any, out: Any) -> Any:
-    """exp(−|x|) · (I₀ ∓ I₁ − 2 I₁ / x) / x, and 0 at 0, where it is ∓1/2 on either side."""
-    zero = x == 0
-    return g * F.where(zero, 0, (F.i0e(x) - F.abs(x) * out - 2 * out) / F.where(zero, 1, x))
+def _i1e_over_vjp(g: Any, F: Any, x: Any) -> Any:
+    """exp(−|x|) · (I₀ ∓ I₁ − 2 I₁ / x) / x, in double precision, and 0 at 0, where it is ∓1/2 on either side."""
+    zero, wide = x == 0, F.cast(x, float64)
+    out = F.i1e_over(wide)
+    slope = F.where(zero, 0, (F.i0e(wide) - F.abs(wide) * out - 2 * out) / F.where(zero, 1, wide))
+    return g * F.cast(slope, x.dtype)
 
 
 i1e_over = unary("i1e_over", _i1e_over_vjp, lambda xp: _wide(xp, _i1e_over), floating=True)

@@ -33,6 +33,7 @@ FUNCTIONS = {
         "isclose isfinite isinf isnan less_equal less_than logical_and logical_not logical_or logical_xor "
         "not_equal"
     ),
+    "ops.norms": "norm",
     "ops.overwriting": (
         "diagflat diagonal_scatter masked_scatter scatter_add scatter_reduce select_scatter slice_scatter"
     ),
@@ -45,7 +46,7 @@ FUNCTIONS = {
         "concatenate crop dsplit dstack hsplit msort multiplex narrow permute ravel reduce_as reverse rot90 "
         "row_stack slice strided_slice swapdims take_along_dim unfold view_as view_as_complex view_as_real vsplit"
     ),
-    "ops.reduction": "all amax amin any count_nonzero cumprod cumsum logsumexp max mean min norm prod std sum var",
+    "ops.reduction": "all amax amin any count_nonzero cumprod cumsum logsumexp max mean min prod std sum var",
     "ops.running": "cummax cummin cumulative_trapezoid diff logcumsumexp trapezoid",
     "ops.scattering": "index_add index_fill index_put masked_fill put_along_axis scatter scatter_nd scatter_nd_add",
     "ops.shape": (
@@ -54,7 +55,7 @@ FUNCTIONS = {
     ),
     "ops.solving": "inverse",
     "ops.sorting": "argmax argmin argsort bucketize kthvalue median searchsorted sort topk unique",
-    "ops.special": "digamma erfinv gammaln i0 i0e i1 i1e lgamma logit multigammaln polygamma",
+    "ops.special": "digamma erfinv gammainc gammaincc gammaln i0 i0e i1 i1e lgamma logit multigammaln polygamma",
     "ops.statistics": "mode nanmean nanmedian nanquantile nansum quantile",
 }
 """By module of the engine, the names."""

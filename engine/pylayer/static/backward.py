@@ -12,7 +12,7 @@ from pylayer.static.in_use import default_main_program
 from pylayer.static.program import Operator
 from pylayer.static.recorder import ProgramRecorder, assigned, check_static, current_block_for
 from pylayer.static.update import Update
-from pylayer.static.variable import Variable
+from pylayer.static.variable import Variable, current
 from pylayer.tensor import Tensor
 from pylayer.vjp import OPS
 
@@ -36,6 +36,7 @@ def gradients(
         ValueError: the numbers or shapes of targets and their gradients differ, or a backward_fn breaks its rules.
     """
     check_static("paddle.static.gradients")
+    targets, inputs, target_gradients = current(targets), current(inputs), current(target_gradients)
     ends, wanted = _as_list(targets, "targets"), _as_list(inputs, "inputs")
     given = [None] * len(ends) if target_gradients is None else _as_list(target_gradients, "target_gradients", True)
     if len(given) != len(ends):
@@ -58,13 +59,13 @@ def append_backward(
     no_grad_set: Iterable[Any] | None = None,
     callbacks: Any = None,
     checkpoints: Any = None,
-) -> list[tuple[Tensor, Variable]]:
-    """The gradients of `loss` with respect to parameters, each with its parameter.
+) -> list[tuple[Tensor, Variable | None]]:
+    """The gradients of `loss` with respect to parameters, each with its parameter; None where there is none.
 
     Args:
         loss: of one element.
         parameter_list: the parameters, or other Tensors, or their names; by default whatever the program has that is
-            persistable, as parameters are.
+            persistable, as parameters are, the one made last first.
 
     Raises:
         TypeError: `loss` is not a Variable.
@@ -77,9 +78,7 @@ def append_backward(
         raise ValueError(f"append_backward: the loss must have one element, but it is {loss.described()}.")
     program = default_main_program()
     parameters = [_by_name(p) for p in (program.persistables() if parameter_list is None else parameter_list)]
-    parameters = [p for p in parameters if not p._stop_gradient]
-    found = gradients([loss], parameters, None, no_grad_set)
-    return [(p, g) for p, g in zip(parameters, found, strict=True) if g is not None]
+    return list(zip(parameters, gradients([loss], parameters, None, no_grad_set), strict=True))
 
 
 def _as_list(value: Any, what: str, none_allowed: bool = False) -> list[Any]:
@@ -96,7 +95,7 @@ def _described(tensor: Tensor) -> str:
 
 def _by_name(value: Any) -> Tensor:
     if not isinstance(value, str):
-        return _as_list(value, "parameter_list")[0]  # type: ignore[no-any-return]
+        return _as_list(current(value), "parameter_list")[0]  # type: ignore[no-any-return]
     program = default_main_program()
     named = [t for t in program.captured() if t.name == value]
     return named[0] if named else program.variable(value)
@@ -203,7 +202,7 @@ def _named_gradient(tensor: Tensor, gradient: Tensor | None) -> Variable | None:
 
 def minimized(loss: Any, optimizer: Any, parameters: Sequence[Any] | None) -> tuple[list[Operator], list[Any]]:
     """Record the gradients of `loss` and the optimizer's step; what ``optimizer.minimize(loss)`` does."""
-    pairs = [(p, g) for p, g in append_backward(loss, parameters) if isinstance(p, Parameter)]
+    pairs = [(p, g) for p, g in append_backward(loss, parameters) if isinstance(p, Parameter) and g is not None]
     update = Update(optimizer, pairs)
     default_main_program().current.append(update)
     return [update], pairs

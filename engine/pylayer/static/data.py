@@ -61,6 +61,7 @@ def create_parameter(
     """A parameter, which has its first values at once; the startup program draws them anew."""
     parameter = new_parameter(shape, dtype, name, attr, is_bias, default_initializer)
     program = default_main_program()
+    program.made.append(parameter)
     if "name" not in parameter.__dict__:
         parameter.name = program.unique("create_parameter.w")
 

@@ -15,7 +15,7 @@ from pylayer.static.compile import FILE, Compiled, compiled
 from pylayer.static.in_use import default_main_program
 from pylayer.static.program import Program
 from pylayer.static.structure import leaves
-from pylayer.static.variable import Variable
+from pylayer.static.variable import Variable, current
 from pylayer.symbol import recording
 from pylayer.tensor import Tensor
 
@@ -110,6 +110,7 @@ def fetched(program: Program, index: int, item: Any) -> Tensor:
     if isinstance(item, str):
         named = [t for t in program.captured() if t.name == item]
         item = named[0] if named else program.variable(item)
+    item = current(item)
     if not isinstance(item, Tensor):
         raise TypeError(
             f"Require fetch_list[{index}] 's type shall be one of (Variable, str), but received {type(item).__name__}."

@@ -166,6 +166,8 @@ class Program:
         """Grows with every operator, so that an Executor knows when to compile again."""
         self.compiled: dict[Any, Any] = {}
         self._taken: dict[str, int] = {}
+        self.made: list[Tensor] = []
+        """The parameters that were created for it, used or not."""
         self.current = Block(self)
 
     def global_block(self) -> Block:
@@ -235,8 +237,9 @@ class Program:
         return [t for t in self.captured() if isinstance(t, Parameter)]
 
     def persistables(self) -> list[Tensor]:
-        """What outlives a run: parameters, and Tensors and Variables that were made persistable."""
-        return [t for t in (*self.captured(), *self.list_vars()) if t.persistable]
+        """What outlives a run: parameters, and Tensors and Variables that were made persistable; the last one first."""
+        found = [t for t in (*self.made, *self.captured(), *self.list_vars()) if t.persistable]
+        return list(dict.fromkeys(found))[::-1]
 
     def to_string(self, throw_on_error: bool = False, with_details: bool = False) -> str:
         """What ``print`` shows."""

@@ -11,9 +11,10 @@ from pylayer.static.infer import OutputSpec, explained, infer_call, infer_operat
 from pylayer.static.operators import Assign, Call, Detach, FunctionCall
 from pylayer.static.program import Block, Operator
 from pylayer.static.values import tensors_in
-from pylayer.static.variable import Variable
+from pylayer.static.variable import Variable, current
 from pylayer.symbol import leaves_in, recording
 from pylayer.tensor import Tensor
+from pylayer.unsupported import UnsupportedError
 
 
 class ProgramRecorder:
@@ -26,6 +27,7 @@ class ProgramRecorder:
             ValueError: the shapes do not fit, or a Variable is not to be had here.
             TypeError: the dtypes do not go together.
         """
+        arguments = current(arguments)
         block = current_block_for(arguments)
         try:
             _, values = op.checked(list(arguments))
@@ -46,6 +48,7 @@ class ProgramRecorder:
         self, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], repeatable: bool = True
     ) -> Any:
         """Record the call of a function that makes one Tensor."""
+        args, kwargs = current(args), current(kwargs)
         block = current_block_for((args, kwargs))
         spec, stop_gradient = infer_call(function, args, kwargs)
         if not repeatable:
@@ -56,7 +59,19 @@ class ProgramRecorder:
 
     def detached(self, value: Any) -> Variable:
         """A Variable of the value of another, with stop_gradient True, through which no gradient flows."""
-        return assigned(value, kind=Detach)
+        return assigned(current(value), kind=Detach)
+
+    def replaced(self, old: Any, new: Variable) -> Variable:
+        """Have `new` stand for the Variable `old` from now on.
+
+        Raises:
+            UnsupportedError: `old` is of a block around, where another branch would not know of it.
+        """
+        old = old.current()
+        if old.block is not new.block:
+            raise UnsupportedError("paddle.Tensor.__setitem__ of a Variable from outside, in a branch of static mode")
+        old.replaced = new
+        return new
 
 
 def record(

@@ -75,6 +75,9 @@ class Variable(Tensor, Symbol):
     constant: np.ndarray[Any, Any] | None = None
     """Its values, if they are known while the program is built: they are the same in every run."""
 
+    replaced: Variable | None = None
+    """What stands for it from now on in the program that is built: its values, some of them set (``x[0] = y``)."""
+
     def __init__(self, block: Any, name: str, shape: Shape, dtype: Any, stop_gradient: bool = True) -> None:
         self._spec = Spec(self, tuple(shape), np.dtype(dtype))
         self.node = None
@@ -113,6 +116,11 @@ class Variable(Tensor, Symbol):
     def ndim(self) -> int:
         """The number of dimensions."""
         return len(self._spec.shape)
+
+    @property
+    def size(self) -> Any:
+        """The number of elements, as far as it is known."""
+        return self._spec.size
 
     @property
     def is_leaf(self) -> bool:
@@ -162,5 +170,20 @@ class Variable(Tensor, Symbol):
             f"Use paddle.static.nn.cond."
         )
 
+    def current(self) -> Variable:
+        """What stands for it now."""
+        return self if self.replaced is None else self.replaced.current()
+
     def __deepcopy__(self, memo: Any) -> NoReturn:
         raise RuntimeError(f"{self.described()} cannot be copied; use paddle.assign.")
+
+
+def current(value: Any) -> Any:
+    """A value with what stands now for the Variables in it, also inside lists, tuples, dicts and slices."""
+    if isinstance(value, Variable):
+        return value.current()
+    if type(value) in (list, tuple, dict):
+        kind: Any = type(value)
+        items = value.items() if kind is dict else value
+        return kind(map(current, items))
+    return slice(*map(current, (value.start, value.stop, value.step))) if type(value) is slice else value

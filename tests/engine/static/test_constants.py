@@ -177,7 +177,6 @@ def test_a_tensor_with_a_gradient_to_pass_on_is_refused() -> None:
 
 CHANGES: dict[str, Any] = {
     "paddle.Tensor.add_": lambda x: x.add_(x),
-    "paddle.Tensor.__setitem__": lambda x: x.__setitem__(0, 1.0),
     "paddle.Tensor.reshape_": lambda x: x.reshape_([-1]),
     "paddle.Tensor.fill_": lambda x: x.zero_(),
     "paddle.Tensor.copy_": lambda x: x.copy_(x, True),
@@ -197,11 +196,55 @@ def test_changes_in_place_are_unsupported_by_name(name: str, of: str) -> None:
     assert missing_name(caught.value) == f"{name} in static mode"
 
 
-def test_setitem_of_static_mode_gives_a_new_variable() -> None:
-    x = data(shape=[2, 3])
-    y = paddle.static.setitem(x * 2, (0,), 1.0)
-    gradients = paddle.static.gradients((y * y).sum(), x)
-    np.testing.assert_array_equal(fetch(gradients[0], X=A), [[0.0] * 3, *(8 * A[1:])])
+def test_items_of_a_parameter_are_not_set_in_a_program() -> None:
+    with pytest.raises(UnsupportedError, match=r"__setitem__ in static mode is not part of the bundled engine"):
+        parameter()[0] = 1.0
+
+
+def test_setting_items_of_a_variable_makes_another_that_stands_for_it() -> None:
+    x = data()
+    y = x * 2
+    before = y * y
+    y[0] = x[1]
+    after = [y, paddle.static.setitem(y, (1,), 1.0), paddle.concat([y], 0)]
+    (gradient,) = paddle.static.gradients((y * y + before).sum(), x)
+    set_once, set_twice = 2 * A, 2 * A
+    set_once[0], set_twice[0], set_twice[1] = A[1], A[1], 1.0
+    np.testing.assert_array_equal(fetch(before, X=A), 4 * A * A)
+    for found in after:  # by the name y stands for what was set last
+        np.testing.assert_array_equal(fetch(found, X=A), set_twice)
+    expected = 8 * A  # of before
+    expected[1] += 2 * A[1]  # of y[0]
+    expected[2:] += 8 * A[2:]
+    np.testing.assert_allclose(fetch(gradient, X=A), expected)
+
+
+def test_items_of_a_variable_from_outside_are_not_set_in_a_branch() -> None:
+    y = data() * 2
+    with pytest.raises(UnsupportedError, match="from outside, in a branch of static mode"):
+        paddle.static.nn.cond(paddle.full([], True, "bool"), lambda: y.__setitem__(0, 1.0), lambda: y)
+
+
+@pytest.mark.parametrize("of", ["static", "a function"])
+def test_whole_derivatives_in_a_program(of: str) -> None:
+    x = data()
+    vector = x[0]
+    if of == "static":
+        found = [
+            paddle.autograd.jacobian(vector * vector, vector)[:],
+            paddle.autograd.hessian((vector**3).sum(), vector)[:],
+        ]
+    else:
+        found = [
+            paddle.incubate.autograd.Jacobian(lambda v: v * v, vector)[:],
+            paddle.incubate.autograd.Hessian(lambda v: (v**3).sum(), vector)[:],
+        ]
+    product = paddle.incubate.autograd.vjp(lambda v: v * v, vector, vector)[1]
+    np.testing.assert_allclose(fetch(found[0], X=A), np.diag(2 * A[0]))
+    np.testing.assert_allclose(fetch(found[1], X=A), np.diag(6 * A[0]))
+    np.testing.assert_allclose(fetch(product, X=A), 2 * A[0] ** 2)
+    with pytest.raises(AssertionError, match="only support 'grad\\(\\)' in dynamic graph mode"):
+        paddle.grad(x, x)
 
 
 def test_control_flow_that_needs_dynamic_mode_is_unsupported_by_name() -> None:

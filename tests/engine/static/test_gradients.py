@@ -162,7 +162,16 @@ def test_append_backward_pairs_parameters_with_gradients() -> None:
     assert parameter is w
     assert gradient.name == "w@GRAD"
     np.testing.assert_array_equal(fetch(gradient, X=A), A.sum(0)[:, None])
-    assert paddle.static.append_backward(loss, parameter_list=["X"]) == []
+    assert paddle.static.append_backward(loss, parameter_list=["X"]) == [(x, None)]
+
+
+def test_append_backward_has_every_parameter_the_last_one_first() -> None:
+    used, stopped, unused = (paddle.static.create_parameter([3, 1], "float64") for _ in range(3))
+    stopped.stop_gradient = True
+    loss = (paddle.matmul(data(stop_gradient=True), used) * stopped.sum()).sum()
+    pairs = paddle.static.append_backward(loss)
+    assert [id(parameter) for parameter, _ in pairs] == [id(unused), id(stopped), id(used)]
+    assert [gradient is None for _, gradient in pairs] == [True, True, False]
 
 
 def test_a_loss_without_parameters_gives_no_pairs() -> None:

@@ -12,7 +12,7 @@ _EXPORTS = {
     "ops.elimination": "lu lu_solve lu_unpack",
     "ops.factors": "householder_product qr svd svdvals",
     "ops.linalg": "matmul",
-    "ops.reduction": "norm",
+    "ops.norms": "norm",
     "ops.solving": (
         "cholesky det inv matrix_norm matrix_power matrix_transpose multi_dot slogdet solve triangular_solve vecdot "
         "vector_norm"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pylayer.paddle._names import exported, missing
 from pylayer.paddle.static import nn as nn
+from pylayer.tensor import Tensor as _Tensor
 
 _EXPORTS = {
     "compatibility": "Variable",
     "device": "CPUPlace CUDAPlace",
     "jit": "InputSpec",
-    "ops.indexing": "setitem",
     "static.backward": "append_backward gradients",
     "static.data": "create_parameter data",
     "static.executor": "Executor",
@@ -18,5 +18,7 @@ _EXPORTS = {
     "static.scope": "Scope cpu_places device_guard global_scope name_scope scope_guard",
 }
 globals().update(exported(_EXPORTS))
+
+setitem = _Tensor.__setitem__
 
 __getattr__ = missing(__name__)
