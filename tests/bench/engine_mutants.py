@@ -4,7 +4,7 @@
     python tests/bench/engine_mutants.py --sample 12     # 12 of them, evenly spread
     python tests/bench/engine_mutants.py not-inplace     # those whose id or rules hold the text
     python tests/bench/engine_mutants.py --random 100 --seed 1 2      # 100 blind ones for each seed
-    python tests/bench/engine_mutants.py --without world              # on all scenarios but those of worlds: half the time
+    python tests/bench/engine_mutants.py --without world              # on all scenarios but those of worlds
 
 A mutation is an entry of ``engine_mutations/*.yaml``: its `id`, the rules that it `breaks` (ids of the rule catalogue),
 a text `old` that stands once in ``engine/pylayer``, whatever the file, and what takes its place. It is applied to a
