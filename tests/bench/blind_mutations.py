@@ -23,7 +23,7 @@ FILES = (
 """What a PyLayer, a static_pylayer and the taking of gradients consist of."""
 
 EQUIVALENTS = Path(__file__).with_name("blind_equivalents.yaml")
-"""By id the mutations that change nothing which a scenario could see, with the reason."""
+"""By id, or by its beginning, the mutations that change nothing which a scenario could see, with the reason."""
 
 OPERATORS: dict[type[ast.AST], type[ast.AST]] = {
     ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Add, ast.Div: ast.Mult, ast.FloorDiv: ast.Mult, ast.Mod: ast.Mult,
@@ -76,7 +76,8 @@ def blind_mutations(folder: Path) -> list[Blind]:
             counts[name] += 1
             name += f" #{counts[name]}" if counts[name] > 1 else ""
             new = f"({ast.unparse(other)})" if isinstance(other, ast.expr) else ast.unparse(other)
-            found.append(Blind(name, file, start, end, new, reasons.get(name, "")))
+            reason = next((reasons[key] for key in reasons if name.startswith(key)), "")
+            found.append(Blind(name, file, start, end, new, reason))
     return found
 
 
@@ -97,12 +98,12 @@ def changes(tree: ast.Module) -> Iterator[tuple[Place, str, Place]]:
 
 
 def places(node: ast.AST, function: str) -> Iterator[tuple[ast.AST, str]]:
-    """The nodes of a tree but for annotations and texts, each with the function around it."""
+    """The nodes of a tree but for annotations, texts and ``strict=True``, each with the function around it."""
     if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
         function = f"{function}.{node.name}" if function else node.name
     yield node, function
     for field, value in ast.iter_fields(node):
-        if field in ("annotation", "returns", "decorator_list"):
+        if field in ("annotation", "returns", "decorator_list") or getattr(node, "arg", None) == "strict":
             continue
         for child in value if isinstance(value, list) else [value]:
             if isinstance(child, ast.AST) and not isinstance(child, ast.JoinedStr):

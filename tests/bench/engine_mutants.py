@@ -4,7 +4,7 @@
     python tests/bench/engine_mutants.py --sample 12     # 12 of them, evenly spread
     python tests/bench/engine_mutants.py not-inplace     # those whose id or rules hold the text
     python tests/bench/engine_mutants.py --random 100 --seed 1 2      # 100 blind ones for each seed
-    python tests/bench/engine_mutants.py --without world       # on all scenarios but those of worlds: half the time
+    python tests/bench/engine_mutants.py --without world              # on all scenarios but those of worlds
 
 A mutation is an entry of ``engine_mutations/*.yaml``: its `id`, the rules that it `breaks` (ids of the rule catalogue),
 a text `old` that stands once in ``engine/pylayer``, whatever the file, and what takes its place. It is applied to a
@@ -32,7 +32,7 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
 from types import FrameType
@@ -47,7 +47,7 @@ ENGINE = ROOT / "engine" / "pylayer"
 sys.path.insert(0, str(ROOT))
 
 from gradcheck.case.case import Case  # noqa: E402
-from gradcheck.result import Status  # noqa: E402
+from gradcheck.result import Result, Status  # noqa: E402
 from gradcheck.run.plan import plan  # noqa: E402
 from gradcheck.spec.read import load  # noqa: E402
 
@@ -153,11 +153,17 @@ def looked_at(tracing: bool) -> tuple[dict[str, Reach], set[tuple[str, int]], st
         for case in CASES:
             started = time.monotonic()
             with traced.block() as lines:
-                result = contextvars.copy_context().run(execute, case)
+                result = alone(execute, case)
             reaches[case.name] = Reach(frozenset(lines), time.monotonic() - started)
             if result.status not in AS_EXPECTED:
                 failed = failed or f"{case.name}: {result.status}: {result.message}"
     return reaches, traced.imported, failed
+
+
+def alone(execute: Callable[[Case], Result], case: Case) -> Result:
+    """The result of a case as in a process of its own: programs and changes in place of others are not its own."""
+    import_module("pylayer.versions").changes.clear()
+    return contextvars.copy_context().run(execute, case)
 
 
 @contextlib.contextmanager
@@ -186,7 +192,7 @@ def tried(mutation: Mutation | Blind) -> Outcome:
             execute = import_module("gradcheck.case.execute").execute
             for case in ordered(mutation):
                 current = case.name
-                result = contextvars.copy_context().run(execute, case)  # a program of one case is not the next one's
+                result = alone(execute, case)
                 if result.status not in AS_EXPECTED:
                     return Outcome(mutation, case.name, f"{result.status}: {result.message[:160]}".replace("\n", " "))
         except Hanging:

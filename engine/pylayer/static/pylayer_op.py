@@ -25,8 +25,6 @@ class PyLayerCall(Operator):
         super().__init__(inputs)
         self.forward = forward
         self.backward_fn = backward_fn
-        self.backwards: list[Block] = []
-        """One block for each time that gradients were asked for."""
 
     def blocks(self) -> list[tuple[str, Block]]:
         return [("forward", self.forward)]
@@ -66,7 +64,6 @@ class PyLayerCall(Operator):
                 block.append(Assign(gradient, out, like=source))
                 made.outputs.append(out)
                 gradients[k] = out
-        self.backwards.append(block)
         around.append(made)
         return gradients
 
