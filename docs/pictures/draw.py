@@ -159,7 +159,7 @@ def page() -> None:
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as started:
         (Path(folder) / "specs").mkdir()
         for name in ("apply", "backward-rules", "context"):
-            shutil.copy(ROOT / "specs" / f"{name}.grad.yaml", Path(folder) / "specs")
+            shutil.copy(ROOT / "specs" / "documents" / f"{name}.grad.yaml", Path(folder) / "specs")
         run(Path(folder), more, "specs", "--report", "html:page.html")
         browser = started.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         shown = browser.new_page(viewport={"width": 1024, "height": 860}, color_scheme="light")

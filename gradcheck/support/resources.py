@@ -20,7 +20,7 @@ def bundled_specs() -> Path:
 
 def bundled_files() -> list[Path]:
     """The bundled spec files."""
-    return sorted(bundled_specs().glob("*.grad.yaml"))
+    return sorted(bundled_specs().rglob("*.grad.yaml"))
 
 
 def schema_text(name: str) -> str:

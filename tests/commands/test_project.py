@@ -149,7 +149,7 @@ def test_our_own_are_taken_where_they_are_asked_for(project, gradcheck):
     assert "own" not in {one["id"] for one in listed}
     count = len(bundled_files())
     assert f"{count} files, {len(listed)} scenarios: all valid" in gradcheck("validate", "--bundled").out
-    assert re.match(rf"PASS {OURS}@numpy specs/apply", gradcheck("run", "--bundled", OURS).out)
+    assert re.match(rf"PASS {OURS}@numpy specs/documents/apply", gradcheck("run", "--bundled", OURS).out)
 
 
 @pytest.mark.parametrize("command", ["run", "list", "validate"])

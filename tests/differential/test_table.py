@@ -19,7 +19,7 @@ PATHS = {last_word(path) for path in table.ENTRIES}
 def test_every_public_name_of_the_facade_has_calls() -> None:
     shown = {path.partition(" ")[0] for path in PROGRAMS}
     left = [name for name in table.names() if name not in table.ENTRIES and name not in shown]
-    # What talks to other ranks has none to talk to here: worlds hold it (`test_worlds`, specs/worlds.grad.yaml).
+    # What talks to other ranks has none to talk to here: worlds hold it (`test_worlds`, specs/checker/worlds.grad.yaml).
     assert [name for name in left if not name.startswith("distributed.")] == []
 
 

@@ -18,7 +18,7 @@ from gradcheck.spec.text import decode
 from gradcheck.spec.tree import parse
 from gradcheck.support.resources import bundled_specs
 
-SPECS = sorted(bundled_specs().glob("*.grad.yaml"))
+SPECS = sorted(bundled_specs().rglob("*.grad.yaml"))
 BUNDLED = [*SPECS, *sorted((bundled_specs() / "rules").glob("*.yaml"))]
 
 

@@ -1,7 +1,7 @@
 """Whether quotes stand in the documents, by hand: the documents are not part of this project.
 
     python tests/specs/quotes.py specs/rules/pylayer.yaml PyLayer_en.txt [FURTHER.txt …]
-    python tests/specs/quotes.py specs/apply.grad.yaml PyLayer_en.txt observed.md …
+    python tests/specs/quotes.py specs/documents/apply.grad.yaml PyLayer_en.txt observed.md …
 
 Prints the quotes of a file of the rule catalogue, or of the scenarios of a spec, that none of the texts has, blanks and
 line breaks apart, and the digest of all quotes of the file. `verified` in the catalogue, and for specs

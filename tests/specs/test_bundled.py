@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
+from gradcheck.case.execute import execute
+from gradcheck.matrix.catalogue import catalogue, rules_of
+from gradcheck.result import Status
+from gradcheck.run.plan import plan
+from gradcheck.spec.formatter import formatted
 from gradcheck.spec.model import Scenario
-from gradcheck.spec.read import load
-from gradcheck.support.resources import bundled_specs
+from gradcheck.spec.read import load, read_bytes
+from gradcheck.support.resources import bundled_files, bundled_specs
 
 CENSUS = {
     "apply": """tanh-float64-mean kwargs-function-argument default-keyword-function mixed-outputs-passthrough
@@ -35,6 +43,11 @@ CENSUS = {
 }
 DOCUMENTED_EXAMPLES = 21
 """4 + 4 of PyLayer (English, Chinese), 6 of PyLayerContext, 6 of the guide, 1 of static_pylayer."""
+
+
+README = (bundled_specs() / "README.md").read_text(encoding="utf-8")
+KINDS = {rule.id: document.is_observation for rule, document in rules_of(catalogue())}
+"""By rule, whether it is an observation."""
 
 
 @pytest.fixture(scope="module")
@@ -96,3 +109,37 @@ def test_what_a_release_does_otherwise_is_named_not_just_expected_to_fail(scenar
 def test_what_backends_do_is_right_or_observed(scenarios: list[Scenario]) -> None:
     """An `expect` of a backend's own says that what it does is right."""
     assert [s.id for s in scenarios for name in s.backends for entry in s.entries_of(name) if entry.expect] == []
+
+
+class TestTheFolders:
+    """What documents say, what a release was seen to do, and what the checker must say stand apart."""
+
+    def test_each_file_has_what_its_folder_is_for(self, scenarios: list[Scenario]) -> None:
+        files: dict[str, list[set[bool]]] = {}
+        for scenario in scenarios:
+            kinds = {KINDS[tag] for tag in scenario.tags if tag in KINDS}
+            files.setdefault(str(Path(scenario.path).relative_to(bundled_specs())), []).append(kinds)
+        for file, cited in files.items():
+            folder, _, _ = file.partition("/")
+            if folder == "observed":
+                assert all(kinds == {True} for kinds in cited), file
+            elif folder == "documents":  # what extends one, or is one of its cases, may be an observation
+                assert sum(False in kinds for kinds in cited) > len(cited) / 2, file
+            else:
+                assert folder == "checker", file
+
+    def test_the_readme_lists_each_file(self) -> None:
+        files = {f"{file.parent.name}/{file.name.partition('.')[0]}" for file in bundled_files()}
+        assert set(re.findall(r"^\| .*?\|", README, re.MULTILINE)) >= {"| file |"}
+        assert {
+            name
+            for line in README.splitlines()
+            if line.startswith("| `")
+            for name in re.findall(r"`(\w+/[\w-]+)`", line)
+        } == files
+
+    def test_the_readmes_scenario_is_one(self, tmp_path: Path) -> None:
+        [text] = re.findall(r"^```yaml\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+        (case,) = plan([read_bytes(text.encode(), str(tmp_path / "own.grad.yaml"))], ["numpy"])
+        assert execute(case).status is Status.PASS
+        assert formatted(text.encode(), "own.grad.yaml").decode() == text

@@ -39,7 +39,7 @@ BROKEN = [
 
 def with_broken_pin(scenario: str, pinned: str, other: str) -> tuple[Path, str, str]:
     """The bundled file of a scenario, its text, and the text with `other` pinned of the scenario."""
-    [file] = [path for path in bundled_specs().glob("*.grad.yaml") if f"id: {scenario}\n" in path.read_text()]
+    [file] = [path for path in bundled_specs().rglob("*.grad.yaml") if f"id: {scenario}\n" in path.read_text()]
     text = file.read_text(encoding="utf-8")
     before, start, rest = text.partition(f"  - id: {scenario}\n")
     body, end, others = rest.partition("\n  - id: ")
