@@ -3,10 +3,13 @@
     python tests/specs/quotes.py specs/rules/pylayer.yaml PyLayer_en.txt [FURTHER.txt …]
     python tests/specs/quotes.py specs/documents/apply.grad.yaml PyLayer_en.txt observed.md …
 
-Prints the quotes of a file of the rule catalogue, or of the scenarios of a spec, that none of the texts has, blanks and
-line breaks apart, and the digest of all quotes of the file. `verified` in the catalogue, and for specs
+    python tests/specs/quotes.py --sentences PyLayer_en.txt static_pylayer_en.txt …
+
+The first two print the quotes of a file of the rule catalogue, or of the scenarios of a spec, that none of the texts
+has, blanks and line breaks apart, and the digest of all quotes of the file. `verified` in the catalogue, and for specs
 ``tests/specs/verified.yaml``, say which quotes were looked up in this way: none is changed afterwards without looking
-it up again. A quote may leave words out where it has ``[...]``.
+it up again. A quote may leave words out where it has ``[...]``. The last prints the sentences of pages that ask for
+something and that no rule of the catalogue quotes, and how many there are.
 """
 
 from __future__ import annotations
@@ -19,8 +22,12 @@ from pathlib import Path
 
 import yaml
 
+from gradcheck.matrix.catalogue import catalogue, rules_of
 from gradcheck.spec.model import SpecFile
 from gradcheck.spec.read import load
+
+SHORTEST = 12
+"""Letters from which a part of a quote is told from any sentence."""
 
 
 def digest(quotes: Iterable[str]) -> str:
@@ -44,6 +51,42 @@ def quotes_of(spec: SpecFile) -> list[str]:
     return list(quotes)
 
 
+ASKS = re.compile(
+    r"\b(must|should|shall|can only|cannot|only|at most|at least|required|needs? to|ensure|equal)\b", re.IGNORECASE
+)
+"""What a sentence has that asks for something. The Chinese pages say what the English ones do."""
+ENDS = re.compile(r"(?<=[.;!])\s+|\n\s*\n")
+PROGRAM = re.compile(r"[#@]|ctx\.|assert |: 1\.$")
+"""What stands in examples alone, or introduces a list of what is asked for."""
+
+
+def asking(page: str) -> list[str]:
+    """The sentences of a page that ask for something, programs left out."""
+    found = [" ".join(one.split()) for one in ENDS.split(page)]
+    return [one for one in found if ASKS.search(one) and not PROGRAM.search(one)]
+
+
+def unquoted(page: str) -> list[str]:
+    """Those of them that no rule of the documents quotes."""
+    parts = [part for rule, document in rules_of(catalogue()) if document.url for part in rule.quote.split("[...]")]
+    known = [without_blanks(part) for part in parts if len(part) > SHORTEST]
+    bare = {one: without_blanks(one) for one in asking(page)}
+    return [one for one, text in bare.items() if not any(quote in text or text in quote for quote in known)]
+
+
+def sentences(pages: list[Path]) -> int:
+    """Print what is asked for and quoted by no rule."""
+    missing = 0
+    for file in pages:
+        page = file.read_text(encoding="utf-8")
+        left = unquoted(page)
+        missing += len(left)
+        asked = len(asking(page))
+        print(f"{file.name}: {asked - len(left)} of {asked} sentences that ask for something are quoted")
+        print("".join(f"  {one}\n" for one in left), end="")
+    return int(bool(missing))
+
+
 def main(file: Path, texts: list[Path]) -> int:
     """Print what is not there, and the digest."""
     if file.name.endswith(".grad.yaml"):
@@ -60,4 +103,6 @@ def main(file: Path, texts: list[Path]) -> int:
 
 
 if __name__ == "__main__":
+    if sys.argv[1] == "--sentences":
+        sys.exit(sentences([Path(name) for name in sys.argv[2:]]))
     sys.exit(main(Path(sys.argv[1]), [Path(name) for name in sys.argv[2:]]))
