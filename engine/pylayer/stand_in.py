@@ -18,7 +18,8 @@ REEXPORTING = (
 OTHERS_INSIDE = tuple(
     f"paddle.{name}."
     for name in (
-        "autograd.ir_backward", "base.core", "base.libpaddle", "distributed.communication.stream", "nn.quant", "static.amp",
+        "autograd.ir_backward", "base.core", "base.libpaddle", "distributed.communication.stream", "nn.quant",
+        "static.amp",
     )
 )  # fmt: skip
 """What is inside of them, and has functions of its own by the same names."""
