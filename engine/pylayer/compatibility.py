@@ -61,6 +61,9 @@ class _AnyVariable(type):
     def __instancecheck__(cls, instance: object) -> bool:
         return isinstance(instance, Tensor if in_dynamic_mode() else static.Variable)
 
+    def __subclasscheck__(cls, subclass: type) -> bool:
+        return issubclass(subclass, static.Variable)
+
 
 class Variable(static.Variable, metaclass=_AnyVariable):
     """What the mode computes with: Tensors are instances in dynamic mode, the Variables of programs in static mode."""

@@ -16,8 +16,12 @@ REEXPORTING = (
 )  # fmt: skip
 """The packages that hand on what is defined in modules inside: ``paddle.tensor.math.add`` is ``paddle.tensor.add``."""
 OTHERS_INSIDE = tuple(
-    f"paddle.{name}." for name in ("autograd.ir_backward", "base.libpaddle", "base.core", "nn.quant", "static.amp")
-)
+    f"paddle.{name}."
+    for name in (
+        "autograd.ir_backward", "base.core", "base.libpaddle", "distributed.communication.stream", "nn.quant",
+        "static.amp",
+    )
+)  # fmt: skip
 """What is inside of them, and has functions of its own by the same names."""
 
 
@@ -91,12 +95,10 @@ def named(path: str) -> Any:
     It is the object of that name in the nearest package above that hands on what is defined inside it; else a stand-in.
     """
     package, _, name = path.rpartition(".")
-    if not path.startswith(OTHERS_INSIDE):
-        while "." in package:
-            package = package.rpartition(".")[0]
-            facade = sys.modules.get(FACADE + package.removeprefix("paddle"))
-            if facade is not None and package.removeprefix("paddle.") in REEXPORTING:
-                found = vars(facade).get(name)
-                if found is not None and not isinstance(found, ModuleType):
-                    return found
-    return stand_in(path)
+    while "." in package and package.removeprefix("paddle.") not in REEXPORTING:
+        package = package.rpartition(".")[0]
+    facade = sys.modules.get(FACADE + package.removeprefix("paddle"))
+    found = vars(facade).get(name) if facade is not None and "." in package else None
+    if found is None or isinstance(found, ModuleType) or path.startswith(OTHERS_INSIDE):
+        return stand_in(path)
+    return found

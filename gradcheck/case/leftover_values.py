@@ -36,7 +36,7 @@ def held(name: str, value: Any, backend: Backend) -> Iterator[tuple[str, Any]]:
     # isinstance says of Paddle's eager Tensors that they are Variables
     if isinstance(value, np.ndarray) and value.dtype.kind in "biufc":
         yield name, value
-    elif isinstance(value, backend.paddle.Tensor) and backend.paddle.static.Variable not in type(value).__mro__:
+    elif isinstance(value, backend.paddle.Tensor) and not issubclass(type(value), backend.paddle.static.Variable):
         yield name, value
         if value.is_leaf and value.grad is not None:
             yield f"{name}.grad", value.grad

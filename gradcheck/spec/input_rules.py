@@ -9,6 +9,7 @@ from math import inf, prod
 
 from gradcheck.spec import inputs
 from gradcheck.spec.diagnostic import listing, quote
+from gradcheck.spec.inputs import MAX_DIMENSIONS
 from gradcheck.spec.messages import misspelt, number_help
 from gradcheck.spec.resolve import DRAWING
 from gradcheck.spec.text import SpecText
@@ -16,7 +17,7 @@ from gradcheck.spec.tree import Node, describe
 
 MAX_ELEMENTS = 2**27
 MAX_ITEM_TOTAL = 2**30
-MAX_DIMENSIONS = 8
+
 
 _INTEGER_RANGE = {
     "int8": (-(2**7), 2**7 - 1), "int16": (-(2**15), 2**15 - 1), "int32": (-(2**31), 2**31 - 1),

@@ -12,8 +12,7 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple, get_args
 
-from gradcheck.spec.input_rules import MAX_DIMENSIONS
-from gradcheck.spec.inputs import DType
+from gradcheck.spec.inputs import MAX_DIMENSIONS, DType
 from gradcheck.spec.world import Stands
 from gradcheck.support.suggest import hint
 

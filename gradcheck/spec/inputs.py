@@ -34,6 +34,8 @@ AnyLayout = Annotated[
     Annotated[Layout, Tag("(layout)")] | Annotated[Aliased, Tag("(aliased)")], Discriminator(_layout_kind)
 ]
 
+MAX_DIMENSIONS = 8
+
 ITEM_BYTES: dict[str, int] = {
     "float16": 2, "float32": 4, "float64": 8, "bfloat16": 2, "int8": 1, "int16": 2, "int32": 4, "int64": 8,
     "uint8": 1, "bool": 1, "complex64": 8, "complex128": 16,
@@ -57,7 +59,7 @@ Size = Annotated[
     Discriminator(_size_kind),
 ]
 """The length of a dimension: a number, or the parameter of the matrix that gives it."""
-Shape = Annotated[tuple[Size, ...], LAX, Field(max_length=8)]
+Shape = Annotated[tuple[Size, ...], LAX, Field(max_length=MAX_DIMENSIONS)]
 
 
 class Input(Format):
@@ -67,7 +69,7 @@ class Input(Format):
 
     shape: Annotated[tuple[Size, ...], LAX] | None = Field(
         default=None,
-        max_length=8,
+        max_length=MAX_DIMENSIONS,
         description="Lengths of the dimensions, or parameters of the matrix that give them; [] is a scalar.",
     )
     values: Numbers | None = Field(default=None, description="The elements themselves, in place of shape and init.")

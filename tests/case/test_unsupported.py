@@ -37,23 +37,28 @@ def run(tmp_path: Path, body: str) -> Result:
 
 
 BODIES = {
-    "a script": ("script: |\n  paddle.io.DataLoader\n", "paddle.io"),
+    "a script": ("script: |\n  paddle.io.DataLoader([])\n", "paddle.io.DataLoader"),
     "a script that expects an error": (
-        "script: |\n  paddle.onnx.export\nexpect: {raises: {type: ValueError, message: no}}\n", "paddle.onnx"
+        "script: |\n  paddle.onnx.export(1)\nexpect: {raises: {type: ValueError, message: no}}\n", "paddle.onnx.export"
     ),
-    "an import": ("script: |\n  import paddle.audio.functional\n", "paddle.audio"),
-    "a name imported": ("script: |\n  from paddle import sparse\n", "paddle.sparse"),
-    "a name of a package imported": ("script: |\n  from paddle.nn import quant\n", "paddle.nn.quant"),
+    "an import": (
+        "script: |\n  import paddle.audio.functional as F\n  F.get_window()\n", "paddle.audio.functional.get_window"
+    ),
+    "a name imported": ("script: |\n  from paddle import baddbmm\n  baddbmm(1, 2, 3)\n", "paddle.baddbmm"),
+    "a name of a package imported": (
+        "script: |\n  from paddle.nn import quant\n  quant.Stub()\n", "paddle.nn.quant.Stub"
+    ),
+    "a function that was not imported": ("script: |\n  paddle.baddbmm\n", "paddle.baddbmm"),
     "a method of Tensor": ("script: |\n  paddle.ones([1]).to_sparse_coo(1)\n", METHOD),
     "a method of the class Tensor": ("script: |\n  paddle.Tensor.to_sparse_coo\n", METHOD),
     "a method of Layer": (
         "script: |\n  paddle.nn.Linear(1, 1).to_static_state_dict()\n", "paddle.nn.Layer.to_static_state_dict"
     ),
-    "a layer's forward": (layer("return paddle.sparse.add(x, x)"), "paddle.sparse"),
+    "a layer's forward": (layer("return paddle.sparse.add(x, x)"), "paddle.sparse.add"),
     "a layer's backward": (layer(backward="return dy.to_sparse_coo(1)"), METHOD),
-    "a layer's module": (layer(before="from paddle.io import DataLoader"), "paddle.io"),
+    "a layer's module": (layer(before="from paddle.io import DataLoader\nDataLoader([])"), "paddle.io.DataLoader"),
     "a call": (f"{layer()}call: L.apply(x).to_sparse_coo(1)\n", METHOD),
-    "a reference into Paddle": (f"layer: {{ref: 'paddle.nn:quant.Stub'}}\n{X}", "paddle.nn.quant"),
+    "a reference into Paddle": (f"layer: {{ref: 'paddle.nn:quant.Stub'}}\n{X}", "paddle.nn.quant.Stub.apply"),
 }  # fmt: skip
 
 
@@ -84,13 +89,18 @@ class L(PyLayer):
 
 @pytest.mark.parametrize(
     ("name", "before", "forward"),
-    [("at_import", "paddle.sparse.nn", ""), ("in_forward", "", "x.to_sparse_coo(1)")],
+    [("at_import", "paddle.sparse.nn.ReLU()", ""), ("in_forward", "", "x.to_sparse_coo(1)")],
 )
 def test_so_it_is_in_a_module_of_the_users_own(tmp_path: Path, name: str, before: str, forward: str) -> None:
     (tmp_path / f"user_module_{name}.py").write_text(MODULE.format(before=before, forward=forward))
     result = run(tmp_path, f"layer: {{ref: 'user_module_{name}:L'}}\n{X}")
     assert result.status is Status.UNSUPPORTED
     assert ("paddle.Tensor.to_sparse_coo" if forward else "paddle.sparse") in result.message
+
+
+def test_what_is_imported_and_not_used_is_no_obstacle(tmp_path: Path) -> None:
+    before = "import paddle.audio\nfrom paddle.io import DataLoader\nclass Mine(DataLoader):\n    pass\n"
+    assert run(tmp_path, layer(before=before)).status is Status.PASS
 
 
 MISTAKES = {
@@ -112,7 +122,7 @@ def test_code_that_asks_first_goes_on(tmp_path: Path) -> None:
         """
         script: |
           x = paddle.ones([1])
-          found = hasattr(paddle, "sparse"), getattr(x, "to_sparse_coo", None)
+          found = hasattr(paddle, "baddbmm"), getattr(x, "to_sparse_coo", None)
         expect: {values: {"found": [false, null]}}
         """
     )

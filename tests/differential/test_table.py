@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,9 @@ import table
 from known import CRASHES, KNOWN, last_word
 from one_liners import PROGRAMS
 
+import pylayer.paddle  # noqa: F401 - the packages
+from pylayer.stand_in import StandIn, named
+
 PATHS = {last_word(path) for path in table.ENTRIES}
 
 
@@ -21,6 +25,33 @@ def test_every_public_name_of_the_facade_has_calls() -> None:
     left = [name for name in table.names() if name not in table.ENTRIES and name not in shown]
     # What talks to other ranks has none to talk to here: worlds hold it (`test_worlds`, specs/checker/worlds.grad.yaml).
     assert [name for name in left if not name.startswith("distributed.")] == []
+
+
+TWICE_THERE = set(
+    "Parameter Program assign bernoulli clone crop default_main_program default_startup_program dtype erf_ expm1_ "
+    "fill_diagonal_ gelu grid_sample logspace program_guard sigmoid softplus tanh transpose tril_indices triu_indices".split()
+)
+"""What the release has wrapped in a package, or once for each of its two kinds of programs, and the engine once."""
+
+
+def test_what_packages_hand_on_is_what_the_release_has_inside(real: Any) -> None:
+    of_facade = {f"paddle.{name}" for name in release_names.facade_modules()}
+    modules = [name for name in sys.modules if name.startswith("paddle.") and name not in of_facade]
+    differ, same = set(), 0
+    for module in modules:
+        for name, value in list(vars(sys.modules[module]).items()):
+            found = named(f"{module}.{name}")
+            if name[0] == "_" or name == "annotations" or isinstance(found, StandIn) or value is functools.reduce:
+                continue
+            package = module
+            while vars(sys.modules.get(f"pylayer.{package}", sys)).get(name) is not found:
+                package = package.rpartition(".")[0]
+            if getattr(sys.modules[package], name, None) is value:
+                same += 1
+            else:
+                differ.add(name)
+    assert same > 500
+    assert differ <= TWICE_THERE
 
 
 @pytest.mark.parametrize("row", [*KNOWN, *CRASHES], ids=lambda row: row.names)
