@@ -28,7 +28,7 @@ def main(name: str = "gradcheck") -> None:
     """Run the command line, which calls itself `name`.
 
     Until a run begins, and after it, Ctrl-C ends the process on the spot: there is nothing to put away, and an
-    exception could come out of the middle of any import. While it lasts, `commands.conduct` decides.
+    exception could come out of the middle of any import. While it lasts, `commands.run_cases` decides.
     """
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # code of others; looking for it takes 8 ms
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not where it is ignored, as after nohup

@@ -4,7 +4,7 @@ A line is written with one call to the system and is there whatever happens to t
 begins a new file and puts it in the place of the old one, so that two runs side by side do not mix their lines.
 
 This process alone writes it. Lines of other hands, such as a case that appends some, are not believed: each of ours
-carries the run it belongs to, and a digest under a key of the user's (`run.seal`).
+carries the run it belongs to, and a digest under a key of the user's (`run.journal_hmac`).
 """
 
 from __future__ import annotations
