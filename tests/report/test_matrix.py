@@ -70,12 +70,10 @@ def test_each_release_does_what_the_page_says(release: str, tmp_path: Path) -> N
 
 
 def test_a_rule_tells_what_each_release_does_why_and_where_to_see_it() -> None:
-    row = rows(matrix("--pinned", "-b", "numpy,paddle@3.2.2,paddle@3.3.1", "--format", "json").stdout)[
-        "observed-79"
-    ]
-    assert row["cells"] == {"numpy": "as documented", "paddle@3.2.2": "crash", "paddle@3.3.1": "as documented"}
-    [note] = row["notes"]
-    assert (note["does"], note["backends"]) == ("crash", ["paddle@3.2.2"])
+    row = rows(matrix("--pinned", "-b", "numpy,paddle@3.2.2,paddle@3.3.1", "--format", "json").stdout)["observed-79"]
+    assert row["cells"] == {"numpy": "as documented", "paddle@3.2.2": "crash", "paddle@3.3.1": "other value"}
+    [note] = [note for note in row["notes"] if note["does"] == "crash"]
+    assert note["backends"] == ["paddle@3.2.2"]
     assert note["reason"].startswith("paddle.grad of one of several outputs of a PyLayer kills the process")
     assert "gradcheck show backward-rules-grad-of-some-outputs --reproduce" in note["reproduce"]
 
