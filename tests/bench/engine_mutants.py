@@ -212,6 +212,7 @@ def selected(arguments: argparse.Namespace) -> Sequence[Mutation | Blind]:
     if arguments.words:
         found = [m for m in found if any(w in text for w in arguments.words for text in (m.id, *m.breaks))]
     if arguments.sample:
+        found = [m for m in found if not m.equivalent]
         found = found[:: max(1, len(found) // arguments.sample)][: arguments.sample]
     return found
 
