@@ -20,7 +20,6 @@ from gradcheck.case.inputs import make_input
 from gradcheck.matrix.table import Does, in_place
 from gradcheck.spec.expectations import BackendExpectation, Expect, Raises
 from gradcheck.spec.model import Scenario
-from gradcheck.support.resources import bundled_specs
 
 HEADER = {"np": "import numpy as np", "paddle": "import paddle", "PyLayer": "from paddle.autograd import PyLayer"}
 """What a scenario's code finds without importing it, and how a program does."""
@@ -35,8 +34,6 @@ class NoProgramError(ValueError):
 
 def reproducer(case: Case) -> str:
     """The program of a scenario, by the first point of its matrix.
-
-    One that is kept in ``specs/reproducers`` goes before one that is made from the scenario.
 
     Raises:
         NoProgramError: nothing is known to be done otherwise, or only in other words, or the gradient check alone
@@ -54,8 +51,7 @@ def reproducer(case: Case) -> str:
         said += comment(f"Paddle {entry.versions or 'in every release'}: {entry.why}")
     title = scenario.title or scenario.id
     said += comment(f"Asked for: {title[0].lower()}{title[1:]}")
-    kept = bundled_specs() / "reproducers" / f"{scenario.id}.py"
-    code = kept.read_text(encoding="utf-8") if kept.is_file() else "\n".join(made(case, entries))
+    code = "\n".join(made(case, entries))
     needed = [line for name, line in HEADER.items() if re.search(rf"\b{name}\b", code) and line not in code]
     return "\n".join([*said, *needed, "", code.strip("\n"), ""])
 
@@ -171,6 +167,8 @@ def assertion(expression: str, wanted: Any) -> str:
         return f"assert bool({expression}) is {wanted}"
     if isinstance(wanted, str):
         return f"assert str({expression}) == {wanted!r}, {expression}"
+    if isinstance(wanted, (list, tuple)) and any(isinstance(one, str) for one in wanted):
+        return f"assert [*{expression}] == {[*wanted]!r}, {expression}"
     listed = str(wanted).replace("(", "[").replace(",)", "]").replace(")", "]")
     there = f"{expression} is not None and " if expression.endswith(".grad") else ""
     return f"assert {there}np.allclose({expression}, {listed}), {expression}"

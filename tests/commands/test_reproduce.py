@@ -74,14 +74,13 @@ def test_what_must_raise_is_wrapped_and_definitions_are_not(spec, gradcheck):
     [
         ("apply-tanh-float64-mean", "apply-tanh-float64-mean: every release does as documented, as far as is known"),
         ("error-too-few-grads", "error-too-few-grads: releases raise there as well, only in other words"),
-        ("layers-layer-norm-strided", "the gradient check alone shows it: `gradcheck run layers-layer-norm-strided`"),
+        (
+            "double-grad-beside-operations",
+            "the gradient check alone shows it: `gradcheck run double-grad-beside-operations`",
+        ),
     ],
 )
 def test_where_there_is_no_program_the_reason_is_said(gradcheck, scenario, said):
     done = gradcheck("show", scenario, "--reproduce")
     assert (done.code, done.out) == (2, "")
     assert said in done.err
-
-
-def test_one_that_is_kept_goes_before_one_that_is_made(gradcheck):
-    assert "(x + epsilon).item() == epsilon" in gradcheck("show", "layers-layer-norm", "--reproduce").out

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from programs import digest
+from random_programs import digest
 
 from pylayer import fast, graph
 
@@ -29,7 +29,7 @@ def plainly(*arguments: str) -> str:
 def test_random_programs_give_the_same_bit_by_bit() -> None:
     with np.errstate(all="ignore"):
         usual = digest(COUNT)
-    assert plainly(str(Path(__file__).with_name("programs.py")), str(COUNT)).split() == usual
+    assert plainly(str(Path(__file__).with_name("random_programs.py")), str(COUNT)).split() == usual
 
 
 def test_the_environment_leaves_them_out() -> None:

@@ -113,7 +113,9 @@ def test_on_a_phone_nothing_scrolls_sideways(show) -> None:
 
 
 def test_the_matrix_of_releases_fits_a_phone_too(show) -> None:
-    cases = plan(load([bundled_specs() / "backward-rules.grad.yaml"]), ["numpy", "paddle@2.6.2", "paddle@3.2.2"])
+    cases = plan(
+        load([bundled_specs() / "documents" / "backward-rules.grad.yaml"]), ["numpy", "paddle@2.6.2", "paddle@3.2.2"]
+    )
     report = Report(results=tuple(map(assumed, cases)), cases=tuple(cases))
     for text in (written("html", report), as_html(matrix_of(catalogue(), cases, report.results))):
         page = show(text, 360, 740)
