@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from gradcheck.exploring.examples import Drawn, Example
 from gradcheck.exploring.scenario import input_text
-from gradcheck.exploring.search import checked, search, told
+from gradcheck.exploring.search import NOT_INSTALLED, checked, search, told
 from gradcheck.result import Result, Status
 from gradcheck.spec.input_words import InputWord
 from gradcheck.spec.inputs import Aliased, Input
@@ -35,8 +35,7 @@ def explored(case: Case, run: Callable[[Case], Result]) -> Result:
     try:
         found = search(look, words, seconds=explore.seconds, examples=explore.examples, seed=case.seed)
     except ImportError:
-        message = 'explore draws with Hypothesis, which is not installed: pip install "gradcheck[explore]"'
-        return case.result(Status.ERROR, message)
+        return case.result(Status.ERROR, NOT_INSTALLED)
     said = tuple(told(found, words))
     if found.smallest is not None:
         wrong = run(at(case, inputs, found.smallest))

@@ -59,11 +59,10 @@ class Layer(TensorFunction):
         """The inputs of the latest call, with their values."""
         aliases = {name: one.alias_of for name, one in self.inputs.items() if one.alias_of}
         dtypes: dict[str, str] = {name: self.inputs[aliases.get(name, name)].dtype for name in self.inputs}
-        random, arrays = np.random.default_rng(case.seed), dict[str, Array]()
+        random, folder, arrays = np.random.default_rng(case.seed), Path(scenario.path).parent, dict[str, Array]()
         for name, spec in self.inputs.items():
-            made = name not in aliases
-            folder = Path(scenario.path).parent
-            arrays[name] = make_input(spec, dtypes[name], random, folder) if made else arrays[aliases[name]]
+            other = aliases.get(name)
+            arrays[name] = make_input(spec, dtypes[name], random, folder) if other is None else arrays[other]
         stopped = [name for name, spec in self.inputs.items() if not spec.differentiable]
         super().__init__(backend, self.__call__, arrays, dtypes, stopped)
         self.begin(case)

@@ -11,8 +11,7 @@ ADVICE = (
     (r"is not a valid float range\.", "is not a number."),
     (r"is not a valid integer range\.", "is not a whole number."),
     (r"(Got unexpected extra argument \((\w+=[^)]+)\))", r"\1: an input stands behind -i, as in -i \2"),
-    (r"(.*'--format'.* 'json' is not one of 'auto'.*)", r"\1 A report is written by --report json:PATH."),
-    (r"(.*'--format'.* 'html' is not one of 'table'.*)", r"\1 A page is written by --html FILE."),
+    (r"(.*'--format'.* '(json|html)' is not one of '(auto|table)'.*)", r"\1 A report is written by --report \2:PATH."),
 )
 
 

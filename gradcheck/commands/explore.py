@@ -20,7 +20,7 @@ from gradcheck.commands.specs import fail
 from gradcheck.config import Config
 from gradcheck.exploring.examples import Example, usual
 from gradcheck.exploring.scenario import scenario_text
-from gradcheck.exploring.search import Search, checked, search, told
+from gradcheck.exploring.search import NOT_INSTALLED, Search, checked, search, told
 from gradcheck.result import Status
 from gradcheck.run.plan import plan
 from gradcheck.run.supervisor import ExecutorError
@@ -161,7 +161,7 @@ def searched(
             on_example=on_example,
         )
     except ImportError:
-        raise fail('explore draws with Hypothesis, which is not installed: pip install "gradcheck[explore]"') from None
+        raise fail(NOT_INSTALLED) from None
     if shown:
         click.echo("\r" + " " * 79 + "\r", nl=False, err=True)
     return found

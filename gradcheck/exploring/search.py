@@ -25,6 +25,8 @@ class FoundError(Exception):
     """An example fails."""
 
 
+NOT_INSTALLED = 'explore draws with Hypothesis, which is not installed: pip install "gradcheck[explore]"'
+"""What is said of the ImportError of `search`."""
 Try = Callable[[Example], tuple[Status, str]]
 """Checks a layer at an example: the status, and a line on it."""
 

@@ -245,13 +245,18 @@ def markdown_table(head: list[str], rows: list[list[str]]) -> str:
 
 def words(cells: Mapping[str, Cell], matrix: Matrix) -> list[str]:
     """What each backend does; what is a failure stands out."""
-    return [f"**{cell}**" if cell.fails else str(cell) for cell in (cells[one] for one in matrix.backends)]
+    return [emphasized(cells[one].does, str(cells[one])) for one in matrix.backends]
+
+
+def emphasized(does: Does, text: str) -> str:
+    """A text that stands out where what is done is a failure."""
+    return text if does in NO_FAILURE else f"**{text}**"
 
 
 def finding_row(finding: Finding, matrix: Matrix) -> list[str]:
     """What happens, and where."""
-    plain = {backend: f"**{cell.does}**" if cell.fails else str(cell) for backend, cell in finding.cells.items()}
-    return [escaped(finding.note.reason), *(plain[one] for one in matrix.backends)]
+    done = [finding.cells[one] for one in matrix.backends]
+    return [escaped(finding.note.reason), *(emphasized(does, does) for does in done)]
 
 
 def program_of(note: Note, programs: Mapping[str, str]) -> str:

@@ -97,7 +97,7 @@ class Finding(NamedTuple):
     """What is `GRAVE`, once for all rules and backends of which the same is said."""
 
     note: Note
-    cells: Mapping[str, Cell]
+    cells: Mapping[str, Does]
     """What each backend does with the first scenario of the note."""
 
 
@@ -246,7 +246,7 @@ def findings(told: Sequence[Told], backends: Sequence[str]) -> tuple[Finding, ..
     """What is `GRAVE` among everything that is told."""
     by_scenario = grouped(told)
     found = [
-        Finding(note, cells(by_scenario[note.scenarios[0]], backends))
+        Finding(note, {**dict.fromkeys(backends, Does.NOT_RUN), **words(by_scenario[note.scenarios[0]])})
         for note in notes([one for one in told if one[1] in GRAVE], backends)
     ]
     return tuple(sorted(found, key=lambda one: (ORDER.index(one.note.does), backends[-1] not in one.note.backends)))

@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from gradcheck.commands import main
+from gradcheck.commands.advice import ADVICE
 
 FILES = {
     "own.grad.yaml": """\
@@ -189,7 +190,7 @@ MISTAKES = {
     "compare nowhere.json empty.json": ("nowhere.json", "no such file"),
     "compare empty.json empty.json": ("empty.json", "--report json:"),
     "compare own.grad.yaml empty.json": ("own.grad.yaml", "--report json:"),
-    "matrix --format html": ("--format", "html", "--html"),
+    "matrix --format html": ("--format", "html", "--report html:PATH"),
     "matrix -b torch": ("torch", "paddle"),
     # surface, trust, backends
     "surface": ("FILE.py",),
@@ -227,3 +228,11 @@ def test_it_is_told_in_one_message_with_what_to_write(line, project, monkeypatch
     assert len(re.findall(r"^(?:gradcheck|Error): |^[^ ]+: error: |^[^ ]+:\d+:\d+: ", answer, re.M)) == 1
     assert done.stdout in answer
     assert [word for word in MISTAKES[line] if word.lower() not in answer.lower()] == []
+
+
+def test_advice_names_options_that_there_are():
+    commands = [main.get_command(None, name) for name in main.list_commands(None)]
+    options = {one for command in commands for option in command.params for one in option.opts}
+    named = {one for _, better in ADVICE for one in re.findall(r"--[a-z-]+", better)}
+    assert named
+    assert named <= options
