@@ -49,7 +49,7 @@ def limit_data(extra: int, present: int | None = None) -> None:
     import resource
 
     hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
-    wanted = (data_size() if present is None else present) + extra
+    wanted = (used("self").reserved if present is None else present) + extra
     soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
     resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
 
@@ -62,30 +62,23 @@ def no_core_files() -> None:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-def data_size() -> int:
-    """Bytes of private writable memory of this process, as RLIMIT_DATA counts them."""
-    with open("/proc/self/status") as file:
-        match = re.search(r"^VmData:\s+(\d+) kB$", file.read(), re.MULTILINE)
-    return int(match[1]) << 10 if match else 0
-
-
 class Used(NamedTuple):
-    """Bytes of memory that a process occupies."""
+    """Bytes of memory that a process occupies; what it has read of files is the system's to take back."""
 
     own: int
     """Its private memory; a forked copy shares what neither has written to since."""
-    files: int
-    """What it has read of files; a forked copy begins with less."""
     shared: int
     """What is mapped to be written by several processes: anonymous mappings, files in memory."""
+    reserved: int
+    """The private memory that it may write to, as RLIMIT_DATA counts it, be it occupied or not."""
 
 
 def used(pid: int | str) -> Used:
     """What a process occupies; zeros if it is gone, or elsewhere than on Linux."""
     with suppress(OSError):
         status = Path(f"/proc/{pid}/status").read_text()
-        kept = {name: int(size) << 10 for name, size in re.findall(r"^Rss(\w+):\s+(\d+) kB$", status, re.MULTILINE)}
-        return Used(kept.get("Anon", 0), kept.get("File", 0), kept.get("Shmem", 0))
+        kept = {name: int(size) << 10 for name, size in re.findall(r"^(\w+):\s+(\d+) kB$", status, re.MULTILINE)}
+        return Used(kept.get("RssAnon", 0), kept.get("RssShmem", 0), kept.get("VmData", 0))
     return Used(0, 0, 0)
 
 
@@ -93,12 +86,13 @@ def used_below(before: Used, own_files: bool) -> int:
     """Bytes that the processes below this one occupy; each of them began with a copy of the `before` of this one.
 
     Memory that is shared counts once, be it mapped or in a file; `own_files` says whether ``/dev/shm`` and the System V
-    segments are theirs alone (`run.namespaces`).
+    segments are theirs alone (`run.namespaces`). A process that keeps to its limit (`limit_data`) may also occupy what
+    this one had reserved and not occupied: so much is allowed to all of them.
     """
     pids = list(descendants("self"))
     each = [used(pid) for pid in pids]
-    own = sum(max(0, one.own - before.own) + max(0, one.files - before.files) for one in each)
-    return own + max(sum(one.shared for one in each), in_shared_files(pids, own_files))
+    own = sum(max(0, one.own - before.own) for one in each) - max(0, before.reserved - before.own)
+    return max(0, own) + max(sum(one.shared for one in each), in_shared_files(pids, own_files))
 
 
 def children(pid: int | str) -> list[int]:

@@ -23,7 +23,7 @@ from gradcheck.case.case import Case
 from gradcheck.run.channel import Channel
 from gradcheck.run.child import ABORT_GRACE, PR_SET_CHILD_SUBREAPER, Child, MemoryExceededError, Outcome
 from gradcheck.run.in_child import Execute, answer_and_leave, run_here, warm_up_case
-from gradcheck.run.limits import data_size, no_core_files, used
+from gradcheck.run.limits import no_core_files, used
 from gradcheck.run.namespaces import Namespaces, prctl
 from gradcheck.run.reaper import below_a_reaper
 from gradcheck.run.tamper_check import Judges
@@ -79,7 +79,7 @@ class Runner:
         faulthandler.enable(file=2, all_threads=False)
         gc.collect()
         gc.freeze()  # processes that collect garbage need not copy these pages
-        self.data, self.occupied = data_size(), used("self")
+        self.occupied = used("self")
 
     def run(self, text: str, seconds: float, memory: int) -> Outcome:
         """Run the case that `text` holds as JSON within its limits; nothing of it is left afterwards.
@@ -91,7 +91,7 @@ class Runner:
         case = Case.model_validate_json(text)
 
         def work(answer_fd: int) -> NoReturn:
-            answer_and_leave(case, self.execute, self.judges, answer_fd, self.data)
+            answer_and_leave(case, self.execute, self.judges, answer_fd, self.occupied.reserved)
 
         child = Child(work, (self.private,), self.occupied, self.namespaces)
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import textwrap
 
 import pytest
 from hypothesis import given
@@ -51,6 +52,27 @@ def test_a_case_that_needs_more_than_it_may_is_an_error_that_says_so(pool, case,
     assert result.status is Status.ERROR
     assert result.message.startswith("needs more than 100M of memory")
     assert result.internal_error == ""
+
+
+@linux_only
+def test_a_case_that_stays_at_its_limit_is_not_stopped(pool, case):
+    script = """
+        import mmap, time
+        import numpy as np
+        np.ones((900, 900)) @ np.ones((900, 900))  # writes to memory that was reserved before
+        with open(np._core._multiarray_umath.__file__, "rb") as file:
+            read = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            said = sum(read[::4096])  # and what is read of files is no memory that it takes
+        kept = []
+        try:
+            while True:
+                kept.append(bytearray(1 << 16))
+        except MemoryError:
+            time.sleep(0.5)
+            said = len(kept) >= 1500
+    """
+    result = pool.run(case(textwrap.dedent(script)).model_copy(update={"memory": 100 << 20}))
+    assert (result.status, result.message) == (Status.PASS, "True")
 
 
 @linux_only
