@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,24 +25,32 @@ class Candidate(NamedTuple):
     """How far-fetched it is."""
     says: str
     """What backward does, with {op}, {own}, {other} for the operation, this input and the other one, #7 for value 7."""
-    value: Array
+    value: Array | Callable[[], Array | None] | None
+
+    def fitting(self, edge: Edge) -> Array | None:
+        """What it hands on; None where that cannot be computed, or has another shape."""
+        try:
+            value = self.value() if callable(self.value) else self.value
+        except (ValueError, IndexError, TypeError):  # no matrix that has such a factor, say
+            return None
+        return value if value is not None and np.shape(value) == edge.right.shape else None
 
 
 Family = Callable[[Edge], Iterator[Candidate]]
 
 
 def tried(edge: Edge) -> Iterator[Candidate]:
-    """All candidates of an edge, in the same order for every cotangent."""
+    """All candidates of an edge, in the same order for every cotangent; not all fit."""
     found: list[Iterator[Candidate]] = [factor_forgotten(edge)] if edge.position == Edge.WHOLE else []
     if edge.alone and edge.y.shape == edge.right.shape and (edge.read or not edge.right.any()):
         found.append(elementwise(edge))  # else the derivative is the same at all points
     if edge.position >= 0:
-        rows = (Candidate(*row[1:4], row[4](edge)) for row in ROWS if edge.step.name in row[0])
-        families = (*FAMILIES.get(edge.step.name, ()), sisters, substituted)
+        rows = (Candidate(*row[1:4], partial(row[4], edge)) for row in ROWS if edge.step.name in row[0])
+        families = (*FAMILIES.get(edge.step.name, ()), sisters, substituted, rearranged)
         found += [rows, *(family(edge) for family in families)]
-    for candidate in itertools.chain(*found):
-        if candidate.value is not None and np.shape(candidate.value) == edge.right.shape:
-            yield candidate
+    if edge.position >= 0 or edge.position == Edge.INCOMING:
+        found.append(incoming_forgotten(edge))
+    return itertools.chain(*found)
 
 
 # --------------------------------------------------------------------------- families
@@ -166,13 +175,10 @@ def spread_out(edge: Edge) -> Iterator[Candidate]:
             yield Candidate("GC119", 3, f"takes {name} for the derivative of {{op}}", value * of)
 
 
-def written_once(edge: Edge) -> Array | None:
+def written_once(edge: Edge) -> Array:
     """The cotangent of a selection written to where it was selected from, once where it was selected several times."""
     once = np.zeros_like(edge.right)
-    try:
-        once[edge.step.operands().get("index")] = edge.g
-    except (IndexError, ValueError, TypeError):
-        return None
+    once[edge.step.operands().get("index")] = edge.g
     return once
 
 
@@ -181,7 +187,7 @@ def sisters(edge: Edge) -> Iterator[Candidate]:
     for number, g in edge.sisters.items() if len(edge.given) == 1 else ():
         if number != edge.step.first and g.shape == edge.g.shape and g.dtype == edge.g.dtype:
             says = f"takes the gradient of #{number} for that of {{out}} in {{op}}"
-            yield Candidate("GC116", 5, says, edge.step.replaced(edge.position, [g], {}))
+            yield Candidate("GC116", 5, says, partial(edge.step.replaced, edge.position, [g], {}))
 
 
 def factor_forgotten(edge: Edge) -> Iterator[Candidate]:
@@ -191,22 +197,62 @@ def factor_forgotten(edge: Edge) -> Iterator[Candidate]:
         yield Candidate("GC116", 4.5, f"forgets {says} the gradient of {{own}} by #{edge.output}", found)
 
 
+def incoming_forgotten(edge: Edge) -> Iterator[Candidate]:
+    """The derivative itself, not times the incoming gradient."""
+    if len(edge.given) == 1:
+        ones = np.ones_like(edge.g)
+        alone = ones if edge.position == Edge.INCOMING else partial(edge.step.replaced, edge.position, [ones], {})
+        yield Candidate("GC109", 2.5, "does not multiply by the gradient that flows into {op}", alone)
+
+
+TRANSPOSED = "transposed"
+
+
+def orders(value: Array) -> Iterator[tuple[str, Callable[[], Array]]]:
+    """An array in other orders, in words."""
+    if value.ndim > 1 and value.shape[-1] == value.shape[-2]:
+        yield TRANSPOSED, partial(np.swapaxes, value, -1, -2)
+    for axis in (k for k, n in enumerate(value.shape) if n > 1):
+        yield f"flipped along axis {axis}", partial(np.flip, value, axis)
+        for by in (1, -1):
+            yield f"rolled by {by} along axis {axis}", partial(np.roll, value, by, axis)
+
+
+def rearranged(edge: Edge) -> Iterator[Candidate]:
+    """The right cotangent in another order."""
+    for words, value in orders(edge.right):
+        yield Candidate("GC104", 3, f"hands on the gradient of {{own}} in {{op}} {words}", value)
+
+
 def substituted(edge: Edge) -> Iterator[Candidate]:
-    """The operation's own rule, reading another value of the same shape in place of one that it saves."""
+    """The operation's own rule, reading another value of the same shape in place of one that it saves, that one in
+    another order, or leaving it out."""
     read = edge.read
     if len(edge.step.edges) == 1 and "out" in read:
         read["x"] = edge.x  # what the output was computed from: without an epsilon, say
     meant = {name: f"#{number}" for name, number in zip("xy", edge.step.edges, strict=False) if number >= 0}
     meant["out"] = f"#{edge.step.first}"
     for name, present in read.items():
+        what = meant.get(name, "another value")
+        others = [(2.0 + (words != TRANSPOSED), f"reads {what} {words}", value) for words, value in orders(present)]
+        others.append((3.0, f"leaves {what} out", partial(np.ones_like, present)))
         for number, value in enumerate(edge.arrays):
             if value.shape == present.shape and value.dtype.kind == present.dtype.kind and value is not present:
-                try:
-                    found = edge.step.replaced(edge.position, edge.given, {name: wide(value)})
-                except ValueError:  # no matrix that has such a factor, say
-                    continue
-                says = f"reads #{number} in place of {meant.get(name, 'another value')} in the rule of {{op}}"
-                yield Candidate("GC116", 4, says, found)
+                others.append((4.0, f"reads #{number} in place of {what}", partial(wide, value)))
+        for cost, says, other in others:
+            yield Candidate("GC116", cost, f"{says} in the rule of {{op}}", partial(reading, edge, name, other))
+
+
+def reading(edge: Edge, name: str, value: Callable[[], Array]) -> Array:
+    """The operation's own rule with a value in place of one that it reads."""
+    return edge.step.replaced(edge.position, edge.given, {name: value()})
+
+
+def least_for_largest(edge: Edge) -> Array:
+    """The cotangent of an extreme handed to the elements that are the other one."""
+    other, axis = {"max": np.min, "amax": np.min}.get(edge.step.name, np.max), edge.step.operands().get("axis")
+    axes = None if axis is None or axis == [] else tuple(np.atleast_1d(axis).tolist())
+    return edge.step.replaced(edge.position, edge.given, {"out": np.reshape(other(edge.x, axes), edge.y.shape)})
 
 
 MASKS = ("where", "clip", "maximum", "minimum", "fmax", "fmin", "hardtanh", "tril", "triu", "relu", "leaky_relu")
@@ -223,6 +269,8 @@ ROWS: tuple[tuple[Sequence[str], str, float, str, Callable[[Edge], Any]], ...] =
      lambda e: e.g.reshape(e.right.shape)),
     (("getitem",), "GC104", 2, "writes what {op} selects several times only once", written_once),
     (("matmul", "bmm"), "GC116", 2, FORGETS, lambda e: e.g),
+    (("max", "amax"), "GC123", 2, "hands the gradient of {op} to the smallest element", least_for_largest),
+    (("min", "amin"), "GC123", 2, "hands the gradient of {op} to the largest element", least_for_largest),
     (("softmax",), "GC119", 2, "takes the row sum of g, not of y g, in {op}", lambda e: e.y * (e.g - row(e, e.g))),
     (("softmax",), "GC119", 2, "takes the row mean of y g, not its sum, in {op}",
      lambda e: e.y * (e.g - row(e, e.y * e.g) / row(e, 0 * e.g + 1))),

@@ -23,7 +23,7 @@ class Edge:
     OUTPUT: ClassVar[int] = -1
     """The position of the output of an operation, which is only scaled."""
     INCOMING: ClassVar[int] = -2
-    """That of one of several outputs of the call, of which only what comes in is scaled."""
+    """That of an output of the call: what comes in."""
 
     WHOLE: ClassVar[int] = -3
     """That of the whole gradient of an input of the call, of which the factor that one operation reads is forgotten."""
@@ -161,10 +161,12 @@ def edges_of(
 
 
 def incoming(graph: Graph, cotangents: Sequence[Array | None]) -> Iterator[Edge]:
-    """The outputs of the call, if there are several."""
+    """The outputs of the call."""
     for k, (end, u) in enumerate(zip(graph.recording.ends, cotangents, strict=True)):
         step = graph.maker(end)
-        if step is not None and u is not None and len(cotangents) > 1:
+        while step is not None and step.name in MOVES and len(step.edges) == 1:  # where the user's formula ends
+            step = graph.maker(step.edges[0])
+        if step is not None and u is not None:
             yield Edge(step, Edge.INCOMING, end, [u], wide(u), graph.recording.arrays, output=k)
 
 
@@ -183,6 +185,15 @@ def broadcasts(shape: tuple[int, ...], into: tuple[int, ...]) -> bool:
     return len(shape) <= len(into) and all(n in (1, m) for n, m in zip(shape[::-1], into[::-1], strict=False))
 
 
+MOVES = {
+    "reshape", "transpose", "broadcast_view", "broadcast_to", "clone", "concat", "stack", "split", "unbind", "getitem",
+    "setitem", "cast", "gather", "take_along_axis", "index_select",
+}  # fmt: skip
+"""Operations that move values, whose derivative has no sign, nor a factor where they are as many as before."""
+NO_FACTOR = 3.0
+"""How much more far-fetched a factor is there than where the derivative has one."""
+
+
 def factors(mistake: Mistake) -> dict[float, float]:
     """Factors that explain themselves, of the right cotangent or beside a wrong rule, and how far-fetched each is."""
     if mistake.ordinal is not None:
@@ -191,13 +202,16 @@ def factors(mistake: Mistake) -> dict[float, float]:
     square = edge.step.name in ("square", "pow", "sqrt", "rsqrt") or (edge.step.name == "multiply" and edge.alone)
     found = {0.0: 0.0, -1.0: 1.0, **dict.fromkeys((2.0, 0.5), 1.0 if square else 1.5)}
     found |= dict.fromkeys((-2.0, -0.5, 3.0, 1 / 3, 4.0, 0.25), 3.0)
-    if edge.step.name in ("neg", "subtract"):
+    if edge.step.name in ("neg", "subtract") or (edge.step.name == "divide" and edge.position == 1):
         found[-1.0] = 0.5  # the sign is written there
     shapes = [edge.right.shape, *map(np.shape, edge.given)]
     together = summed(edge)
     for n in {n for shape in shapes for n in (*shape, int(np.prod(shape)), together) if n > 1}:
         added_up = 1.0 if n == together else 2.0
         found = {n: added_up, 1 / n: added_up, n / (n - 1): 2.0, (n - 1) / n: 2.0, -n: 3.0, -1 / n: 3.0} | found
+    if edge.step.name in MOVES:  # what reads elements several times may count them
+        as_many = len({int(np.prod(shape)) for shape in shapes}) == 1
+        found = {c: cost + NO_FACTOR * (c < 0 or (c > 0 and as_many)) for c, cost in found.items()}
     return found
 
 

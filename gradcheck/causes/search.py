@@ -148,11 +148,13 @@ def projected(graph: Graph, claim: Unexplained, tangents: Sequence[Array], ruled
         adjoint = tangents[edge.number].conj()
         right = np.real(adjoint @ edge.right.reshape(-1))
         steps = frozenset([edge.step] if edge.position not in (Edge.INCOMING, Edge.WHOLE) else [])
-        if edge.position != Edge.WHOLE:  # as a share it is that of the input's own operations
+        chained = edge.position == Edge.WHOLE or (edge.position == Edge.INCOMING and len(cotangents) == 1)
+        if not chained:  # else as a share it is that of an operation of its own
             found.append(Mistake(edge, right, right, steps))
-        for ordinal, (code, cost, says, value) in enumerate(tried(edge) if edge.step in ruled else ()):
-            along = np.real(adjoint @ wide(value).reshape(-1))
-            found.append(Mistake(edge, along, right, steps, ordinal, code, cost, says))
+        for ordinal, candidate in enumerate(tried(edge) if edge.step in ruled else ()):
+            if (value := candidate.fitting(edge)) is not None:
+                along = np.real(adjoint @ wide(value).reshape(-1))
+                found.append(Mistake(edge, along, right, steps, ordinal, *candidate[:3]))
     return [*found, *in_all_equals(graph, found), *in_all_runs_but_one(graph, found)]
 
 
@@ -233,16 +235,22 @@ def paired(probes: Probes) -> list[Cause]:
 
 
 def repeated(graph: Graph, probes: Probes) -> list[Cause]:
-    """A mistake on a line that is run several times, as in a loop, made each time: their effects do not add up."""
+    """A mistake on a line that is run several times, as in a loop, made each time: their effects do not add up.
+
+    Each of their projections is that of one run; of those that agree in it the simplest comes first, the others last.
+    """
     runs = {run[-1]: run for run in graph.runs}
-    alike: dict[Any, Cause] = {}  # along a chain a factor is the same on every line
+    found = []
     for mistake, factor in simple([m for m in probes.mistakes if m.steps and m.edge.step in runs]):
         steps = mistake.steps.union(runs[mistake.edge.step])
-        cause = Cause([(replace(mistake, steps=steps, when=", each time"), factor)], mistake.cost)
-        change = factor * mistake.along - mistake.right
-        key = tuple(np.rint(change / probes.within))
-        alike[key] = min(cause, alike.get(key, cause), key=lambda c: c.rank)
-    return sorted(alike.values(), key=lambda cause: cause.rank)  # each of their projections is that of one run
+        change = tuple(np.rint((factor * mistake.along - mistake.right) / probes.within))
+        found.append((change, Cause([(replace(mistake, steps=steps, when=", each time"), factor)], mistake.cost)))
+    found.sort(key=lambda alike: alike[1].rank)
+    first: dict[Any, Cause] = {}  # along a chain a factor is the same on every line
+    for change, cause in found:
+        first.setdefault(change, cause)
+    others = [c for change, c in found if c is not first[change] and c.mistakes[0][0].ordinal is not None]
+    return [*first.values(), *others]
 
 
 # --------------------------------------------------------------------------- on a walk over the tape
@@ -279,7 +287,9 @@ def mistaken(graph: Graph, cotangents: Sequence[Array | None], cause: Cause) -> 
     for mistake, factor in cause.mistakes:
         edge = mistake.edge
         if edge.position == Edge.INCOMING:
-            pending[edge.number] = pending[edge.number] + (factor - 1) * wide(cotangents[edge.output])
+            right = wide(cotangents[edge.output])
+            incoming_edge = replace(edge, given=[right], right=right)
+            pending[edge.number] = pending[edge.number] + factor * handed_on(mistake, incoming_edge) - right
     flows = graph.flows(cotangents) if any(m.ordinal is not None for m, _ in cause.mistakes) else {}
     for step, given, pulled in graph.walk(pending):
         here = [(mistake, factor) for mistake, factor in cause.mistakes if step in mistake.steps]
@@ -299,4 +309,5 @@ def mistaken(graph: Graph, cotangents: Sequence[Array | None], cause: Cause) -> 
 def handed_on(mistake: Mistake, edge: Edge) -> Array:
     """What a mistake hands on in place of the right cotangent of an edge."""
     found = () if mistake.ordinal is None else itertools.islice(tried(edge), mistake.ordinal, None)
-    return next((candidate.value for candidate in found), edge.right)
+    value = next((candidate.fitting(edge) for candidate in found), None)
+    return edge.right if value is None else value

@@ -269,3 +269,64 @@ def test_all_wrong_entries_of_a_small_jacobian_are_listed_though_its_rows_differ
     )
     found = gradcheck.check(wrong, random(1, 6)).wrong
     assert {(e.index, e.output_index) for e in found} == {((0, i), (0, j)) for i in range(6) for j in range(6)}
+
+
+# --------------------------------------------------------------------------- the right formula, one thing of it otherwise
+KERNEL = np.array([0.3, -1.2, 0.7])
+
+
+def squared(x: Any, k: Any) -> Any:
+    flat = x.reshape([-1])
+    return (flat * flat).reshape([4, 3]) * k
+
+
+def windows(x: Any, k: Any) -> Any:
+    return paddle.stack([x[i : i + 3] for i in range(6)]) @ k
+
+
+def windows_backward(kernel: Callable[[Any], Any]) -> Callable[..., Any]:
+    def backward(x: Any, k: Any, g: Any) -> Any:
+        gx = x * 0
+        for i in range(6):
+            gx[i : i + 3] = gx[i : i + 3] + g[i] * kernel(k)
+        return gx, paddle.stack([x[i : i + 3] for i in range(6)]).t() @ g
+
+    return backward
+
+
+def largest(x: Any) -> Any:
+    return paddle.stack([x[k].max() * 2.0 for k in range(x.shape[0])])
+
+
+def largest_backward(x: Any, g: Any) -> Any:
+    rows = [(x[k] == x[k].min()).astype(x.dtype) * g[k] * 2.0 for k in range(x.shape[0])]
+    return paddle.stack(rows)
+
+
+@pytest.mark.parametrize(
+    ("forward", "backward", "arrays", "code", "words", "line"),
+    [
+        (windows, windows_backward(lambda k: k[::-1]), (random(8), KERNEL), "GC116",
+         "reads x1 flipped along axis 0", "@ k"),
+        (windows, windows_backward(lambda k: paddle.roll(k, 1)), (random(8), KERNEL), "GC116",
+         "reads x1 rolled by 1 along axis 0", "@ k"),
+        (largest, largest_backward, (random(4, 5),), "GC123",
+         "hands the gradient of `x[k].max()` to the smallest element, each time", "x[k].max()"),
+        (lambda x, k: paddle.hypot(x, k), lambda x, k, g: (g * x, g * k / paddle.hypot(x, k)),
+         (random(6), random(6, seed=1)), "GC116", "leaves", "hypot"),
+        (lambda x, k: x[::-1] * k, lambda x, k, g: (g * k, g * x[::-1]), (random(3), KERNEL), "GC104",
+         "flipped along axis 0", "x[::-1]"),
+        (lambda x, k: paddle.sin(x) * k, lambda x, k, g: (g * k * paddle.cos(x), paddle.sin(x)),
+         (random(6), random(6, seed=1)), "GC109", "does not multiply by the gradient that flows into", "paddle.sin(x) * k"),
+        (squared, lambda x, k, g: (g * k * x, g.reshape([4, 3]) * (x * x).reshape([4, 3])),
+         (random(4, 3), random(4, 3, seed=1)), "GC118", "takes 1/2 times the gradient that flows through", "flat * flat"),
+    ],
+    ids=["operand flipped", "operand rolled", "other extreme", "output left out", "wrong order", "no incoming gradient",
+         "factor of a square"],
+)  # fmt: skip
+def test_what_is_otherwise_is_named(
+    forward: Callable[..., Any], backward: Callable[..., Any], arrays: Any, code: str, words: str, line: str
+) -> None:
+    result = gradcheck.check(layer(forward, backward), *arrays)
+    (found,) = [d for d in result.diagnosis if d.line]
+    assert (found.code, words in found.text, line in found.source_line) == (code, True, True), found
