@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcheck.checking.arrays import FLOAT32, SMALLEST, Array, module_of, spacing
+from gradcheck.checking.arrays import CLEAR, FEW, FLOAT32, SMALLEST, Array, module_of, spacing
 from gradcheck.checking.cotangents import even_weights
 from gradcheck.checking.own_precision import opaque_bound
 from gradcheck.checking.point import Point
@@ -18,12 +18,8 @@ from gradcheck.support.foreign import text_of
 
 Gradients = list[Array | None]
 
-LINEARITY_UNITS = 2.0**10
-"""Units in the last place, relative to the largest element, that separate sums of gradients may be off."""
-FACTOR = -3.0
-"""Of cotangents: neither 0 nor 1, and negative, so that a clipped or a squared cotangent shows."""
-BOTH_SIDES = 2 * (1 + abs(FACTOR))
-"""How many times the rounding of the whole that of both sides is at most: 3 b(g) and b(h) are rounded too."""
+FACTOR = -64.0
+"""Of cotangents: large and negative, so that one that is clipped at some size, squared or masked shows."""
 
 
 @dataclass
@@ -99,7 +95,7 @@ class Contracts:
             return []
         mixed = FACTOR * g + h
         whole = self.gradients(mixed)
-        if not all(finite(a) for a in whole):  # three times as large is too large for the dtype
+        if not all(finite(a) for a in whole):  # so much larger is too large for the dtype
             return []
 
         def apart(k: int, rounding: float = 0.0) -> bool:
@@ -108,7 +104,7 @@ class Contracts:
         names = self.named(apart)
         if names:
             rounding = dict(zip(self.at.moved, self.rounding(mixed), strict=True))
-            names = self.named(lambda k: apart(k, BOTH_SIDES * rounding[k]))
+            names = self.named(lambda k: apart(k, FEW * rounding[k]))
         if names:
             return [Diagnosis.of("GC110", f"b({FACTOR:g}·g + h) is not {FACTOR:g}·b(g) + b(h)", names)]
         zero = self.gradients(0 * g)
@@ -194,6 +190,6 @@ def close(whole: Any, part: Any, factor: float, rest: Any, rounding: float = 0.0
         return True
     whole, part, rest = (given[0].dtype.type(0) if a is None else a for a in (whole, part, rest))
     size = max(float(abs(whole).max()), abs(factor) * float(abs(part).max()), float(abs(rest).max()))
-    eps = LINEARITY_UNITS * max(spacing(a) for a in given)
+    eps = CLEAR * max(spacing(a) for a in given)
     bar = eps * size + rounding + SMALLEST["float64"]  # below which digits are lost
     return bool(np.isfinite(size)) and float(abs(whole - (factor * part + rest)).max()) <= bar

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
-from gradcheck.checking.arrays import Array, module_of
+from gradcheck.checking.arrays import SMALLEST, Array, module_of
 from gradcheck.checking.derivative import Interval
 
 STANDS_OUT = 1e6
 """An output counts in a projection as if its derivative were at least so many of its error bounds: all those lost in
 noise together widen the bound by one millionth of their number."""
-SMALLEST_SIZE, MOST_WEIGHT = 2.0**-1000, 2.0**500
+SMALLEST_SIZE = math.sqrt(SMALLEST["float64"])
 """Of an output in a projection: cotangents have to leave room for the derivatives."""
 
 
@@ -31,7 +33,4 @@ def equal_weights(found: Interval, slopes: Array, random: np.random.Generator) -
     xp, known = module_of(found.bar), abs(found.bar) < np.inf
     size = xp.maximum(xp.maximum(abs(found.value), slopes), STANDS_OUT * xp.where(known, found.bar, 0.0))
     weight = xp.where(known, 1 / xp.maximum(xp.where(size > 0, size, 1.0), SMALLEST_SIZE), 0.0)
-    largest = float(weight.max(initial=0.0))
-    if largest > MOST_WEIGHT:
-        weight = xp.minimum(weight, MOST_WEIGHT)
     return even_weights(slopes, random) * weight

@@ -14,27 +14,25 @@ from typing import Any
 
 import numpy as np
 
-from gradcheck.checking.arrays import Array, flat, inner, module_of, place_in, real
+from gradcheck.checking.arrays import CLEAR, Array, flat, inner, module_of, place_in, real
 from gradcheck.checking.decide import Decision
 from gradcheck.checking.found import MOST_NAMED, listed
 from gradcheck.checking.line import Line
 from gradcheck.checking.noise import by_perturbation, from_close_values
 from gradcheck.checking.point import Entry, Point
 from gradcheck.checking.probe import Probe, Prober
-from gradcheck.checking.tape_comparison import CLEAR, Masks
+from gradcheck.checking.tape_comparison import Masks
 
 Direction = Sequence[Array | None]
 """One array per moved input; None for one that stays."""
 
-DIRECTIONS, ONE_SIGN = 8, 2
+DIRECTIONS = 8
 """Along which a gradient has to be between the slopes: one that is outside for half of the directions, as where both of
-two tied maxima take all, passes all of them once in 2^8. Along those of one sign the shares of tied elements add up, so
-that a gradient which gives all of it to each is outside whatever is drawn."""
+two tied maxima take all, passes all of them once in 2^8. One more has one sign: along it the shares of tied elements
+add up, so that a gradient which gives all of it to each is outside whatever is drawn."""
 FURTHER = 120
 """More directions, with a point ahead and behind on each, where a gradient is outside of the slopes of a function that
 is neither convex nor concave: of 30 pieces that meet (30 equal values, sorted) one is missed once in 3,000."""
-WITHOUT_TAPE = 5
-"""Directions where each slope takes two evaluations."""
 MOST_LOOKED_AT = 16
 """Kinked outputs, or elements with an infinite gradient, that are looked at by themselves, drawn at random."""
 NEAR = 2.0**-30
@@ -42,8 +40,8 @@ NEAR = 2.0**-30
 the inputs' scale changes a slope by this share alone."""
 AT_ZERO = (2.0**-300, 2.0**-120, 2.0**-60, NEAR)
 """The same for elements that are exactly 0, which have no scale of their own: the first that the outputs respond to."""
-NEAR_BY_DIFFERENCES = 2.0**-20
-"""The same where slopes are differences, whose step is `NEAR`: 1,024 times smaller, so that few reach over a kink."""
+NEAR_BY_DIFFERENCES = CLEAR * NEAR
+"""The same where slopes are differences, whose step is `NEAR`: so much smaller that few reach over a kink."""
 CLOSE = 1e-5
 """How far apart slopes may be that belong to one smooth piece, relative to the largest: at `NEAR`, curvature up to
 10,000 times the inputs' scale; ten times the distance by differences."""
@@ -188,9 +186,8 @@ def judged(prober: Prober, masks: Masks | None) -> Kinks:
     which = xp.flatnonzero(affected).tolist()
     if len(which) > MOST_LOOKED_AT:
         which = sorted(random.choice(np.asarray(which), MOST_LOOKED_AT, replace=False).tolist())
-    directions = [point.direction(random, masks) for _ in range(DIRECTIONS if point.tape else WITHOUT_TAPE)]
-    for direction in [point.direction(random, masks) for _ in range(ONE_SIGN)]:
-        directions.append([d if d is None else abs(d) for d in direction])
+    directions = [point.direction(random, masks) for _ in range(DIRECTIONS)]
+    directions.append([d if d is None else abs(d) for d in directions[0]])
     found = (by_tape if point.tape is not None else by_differences)(prober, directions, which)
     wrong, places, kinked = list[Entry](), list[str](), affected.copy()
     unknown = EDGE.format(point.raised) if len(found) < len(which) else ""

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gradcheck.checking.arrays import Array, flat, module_of, real
+from gradcheck.checking.arrays import EPS, Array, flat, module_of, real
 
 Function = Callable[[Sequence[Array]], list[Array]]
 """Arrays like the inputs to the outputs."""
@@ -20,9 +20,9 @@ function is seen at the scale of its inputs."""
 MOST_ROWS = 2**14
 """Outputs up to which each gets a derivative of its own; of more, their weighted sum does. A scan keeps some 60 values
 a row: 8 MB of these."""
-DIRECTION_BITS = 16
+DIRECTION_BITS = round(-np.log2(EPS * RATIO ** -USUAL[0])) - 2
 """A direction's elements are 1 to 2 times a power of two in steps of 2^-16, so that rounding cannot hide in multiples
-of the step; x + h·d is then exact in float64 for h down to 2^-34."""
+of the step; x + h·d is then exact in float64 for all steps."""
 
 
 def moved(x: Sequence[Array], direction: Sequence[Array | None], t: float) -> list[Array]:

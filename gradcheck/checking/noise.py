@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcheck.checking.arrays import EPS, MANY, Array, flat, module_of
+from gradcheck.checking.arrays import EPS, EPSILON, FEW, MANY, Array, flat, module_of
 from gradcheck.checking.derivative import BRIEF
 from gradcheck.checking.line import RATIO, USUAL, Line, moved
 from gradcheck.checking.point import Point
@@ -48,8 +48,8 @@ an estimate from so few values is low by a factor of 3 once in some hundred."""
 ONE_SIDED = 16.0
 """Estimates from both sides of the point that differ by a larger factor see a kink or a jump on one side: of 100,000
 pairs from the same noise 0.1 % (near) and 0.7 % (far) do."""
-COARSEST = 2.0**-5
-"""Rounding is no larger share of the values (the epsilon of bfloat16 is 2^-7): what is, is the function's structure."""
+COARSEST = FEW * EPSILON["bfloat16"]
+"""Rounding is no larger share of the values: what is, is the function's structure."""
 NEAR, FAR = RATIO ** USUAL[0], RATIO ** BRIEF[0]
 """How far apart values are, relative to the scale of the inputs: as the smallest steps (2^-34) and the first that are
 taken (2^-18). So near smooth functions are straight lines, and x + t·d is rounded: numbers as large as x are usual on

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcheck.checking.arrays import EPS, EPSILON, FEW, FLOAT32, SMALLEST, Array, distance, module_of
+from gradcheck.checking.arrays import EPS, EPSILON, FEW, FLOAT32, MANY, SMALLEST, Array, distance, module_of
 
 Change = Callable[[str, Array, int], None]
 """Changes the fresh output of an operation in place, given its name, the output, and its number on the tape or −1."""
@@ -23,17 +23,13 @@ Change = Callable[[str, Array, int], None]
 SIZES = {EPS: 2.0**-34, FLOAT32: 2.0**-13, EPSILON["float16"]: 2.0**-6, EPSILON["bfloat16"]: 2.0**-4}
 """By the epsilon of the coarsest dtype of a computation, how large perturbations are: far above epsilon, so that
 rounding does not show beside them, and far below 1, so that a result responds in proportion."""
-MARGIN = 16.0
-"""How many times the response to perturbations of one epsilon is granted. A rounding is 0.29 epsilon in the mean
-square, so this is 55 of its standard deviations: room for one entry's two responses that are small by chance (fewer
-than one in 1,000 is small by a factor of 55 in both), and for operations that are off by some epsilon (tanh, erf)."""
 LOST = {epsilon: size ** (1 / 3) for epsilon, size in SIZES.items()}
 """An entry that moves by more than this share of itself (0.04 % in float64) has lost two thirds of the digits that were
-not perturbed: it is perturbed by no more than `MARGIN` epsilons as well, as its response may not be in proportion."""
+not perturbed: it is perturbed by no more than `MANY` epsilons as well, as its response may not be in proportion."""
 UNKNOWN = 1 / 8
 """Nothing is known of an entry that these move by more than this share of itself, not two digits; nor of one whose
 response to these is a larger share of the usual one (in proportion: 2^-14 in float64, 2^-6 in float32). What rounding
-has made of numbers that should be equal moves as much by either (1 / (a − b)), and may be off by `MARGIN` times as
+has made of numbers that should be equal moves as much by either (1 / (a − b)), and may be off by `MANY` times as
 much."""
 
 EXACT = {
@@ -134,14 +130,14 @@ class Measured:
         self.responses: list[Any] = [0.0 for _ in self.plain]
         """The largest change of every entry so far."""
         self.finer: list[Any] = [0.0 for _ in self.plain]
-        """The same of perturbations by `MARGIN` epsilons."""
+        """The same of perturbations by `MANY` epsilons."""
 
     def draw(self) -> None:
         """Perturb once more. Entries that respond out of proportion, as they hold fewer digits than are perturbed, are
         perturbed by less."""
         self.responses = self.perturbed(SIZES[self.epsilon], self.responses)
         if any(bool(lost.any()) for lost in self.lost()):
-            self.finer = self.perturbed(MARGIN * self.epsilon, self.finer)
+            self.finer = self.perturbed(MANY * self.epsilon, self.finer)
 
     def perturbed(self, size: float, before: Sequence[Any]) -> list[Any]:
         """The largest change of every entry, so far and with one more run."""
@@ -160,11 +156,11 @@ class Measured:
         size = xp.where(np.isfinite(size), size, 0.0)
         if plain.ndim and plain.shape[-1] > 1:
             response = np.maximum(response, size * usual(response, size))
-        bound = MARGIN * self.epsilon / SIZES[self.epsilon] * response
+        bound = MANY * self.epsilon / SIZES[self.epsilon] * response
         if bool(lost.any()):
             odd = finer > UNKNOWN * response
             nothing = odd | (finer > UNKNOWN * (size + SMALLEST["float64"]))
-            own = xp.where(nothing & (not absolute), np.inf, finer * xp.where(odd, MARGIN, 1.0))
+            own = xp.where(nothing & (not absolute), np.inf, finer * xp.where(odd, MANY, 1.0))
             known = xp.where(response < np.inf, bound, 0.0)  # by so much it may leave the domain
             bound = xp.where(lost, np.maximum(known, own), bound)
         return bound + FEW * self.epsilon * (size + SMALLEST["float64"])

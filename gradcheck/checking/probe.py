@@ -119,7 +119,6 @@ class Prober:
         *,
         whole: bool = False,
         like: Probe | None = None,
-        size: float = 1.0,
         by_rows: bool = False,
         without: Array | None = None,
     ) -> Probe:
@@ -128,7 +127,6 @@ class Prober:
         Args:
             whole: steps of all sizes, where the first ones were not enough.
             like: a probe along another direction, whose noise is here as well.
-            size: of the cotangent.
             by_rows: a derivative for every output, also where there is a tape.
             without: outputs that take no part, as a mask.
         """
@@ -147,9 +145,9 @@ class Prober:
         if like is not None:
             noise = np.maximum(noise, like.derivative.noise)
         derivative = self.scanned(scan, noise, whole)
-        cotangent = size * equal_weights(derivative.both, self.slopes(masks), self.random)
+        cotangent = equal_weights(derivative.both, self.slopes(masks), self.random)
         if not bool(cotangent.any()):  # of no output is anything seen: a cotangent of 0 would have everyone agree
-            cotangent = size * even_weights(point.outputs.vector, self.random)
+            cotangent = even_weights(point.outputs.vector, self.random)
         cotangent = cotangent * ~derivative.kinked
         if without is not None:
             cotangent = cotangent * ~without

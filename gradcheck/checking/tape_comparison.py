@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gradcheck.checking.arrays import FEW, FLOAT32, MANY, Array, distance, module_of, shares
+from gradcheck.checking.arrays import CLEAR, FEW, FLOAT32, MANY, Array, distance, module_of, shares
 from gradcheck.checking.decide import POWER, Heard
 from gradcheck.checking.point import Point
 from gradcheck.checking.precision import draws
@@ -17,10 +17,6 @@ Masks = Sequence[Array | None]
 MOST_DRAWS = 8
 """Perturbed runs at most until a disagreement counts. In fewer than one check of 1e15 all of an entry's are small by
 chance."""
-CLEAR = 2.0**10
-"""What is so many times its bound is so by no chance: a disagreement counts after one draw."""
-HEARD = 0.5
-"""A tape of whose whole gradient more than this share is rounding (a chaotic recurrence) is not heard."""
 
 
 @dataclass
@@ -38,8 +34,8 @@ class Comparison:
     """The entries in which both differ by more; None if there are none."""
     unsure: Sequence[Array] | None = None
     """The entries in which both differ by less, where an error of `POWER` would not show; None if there are none."""
-    rounding: float = 0.0
-    """How much of the whole gradient may be rounding, every element moved by its scale."""
+    mostly_rounding: bool = False
+    """Whether more of the whole gradient may be rounding than not, as that of a chaotic recurrence."""
 
     @property
     def blank(self) -> bool:
@@ -53,7 +49,7 @@ class Comparison:
         value = sum(float(part.real.sum()) for part in parts)
         if not self.bounds:
             return Heard(value, rejects=False)
-        if self.wrong is None and not self.rounding <= HEARD:
+        if self.wrong is None and self.mostly_rounding:
             return None
         own, of_claim = (
             sum(float(abs(shares(b, d)).sum()) for b, d in zip(bounds, direction, strict=True) if d is not None)
@@ -89,7 +85,7 @@ def compare(point: Point, cotangent: Array, claimed: Sequence[Array], masks: Mas
     wrong: list[Array] = []
 
     def clear() -> bool:
-        """Whether nothing is wrong by less than far."""
+        """Whether nothing is wrong by less than far: else a disagreement does not count after one draw."""
         return not some(
             [w & (distance(c, t) <= CLEAR * b) for w, c, t, b in zip(wrong, claimed, taped, bounds, strict=True)]
         )
@@ -110,18 +106,18 @@ def compare(point: Point, cotangent: Array, claimed: Sequence[Array], masks: Mas
     of_claim, of_tape = (m.bounds(absolute=True) for m in measured)
     of_claim = [b + more for b, more in zip(of_claim, besides, strict=True)]
     found_wrong, found_unsure = (mask if some(mask) else None for mask in (wrong, unsure))
-    rounding = share_of_rounding(point, taped, bounds)
+    rounding = mostly_rounding(point, taped, bounds)
     return Comparison(claimed, taped, bounds, of_claim, of_tape, found_wrong, found_unsure, rounding)
 
 
-def share_of_rounding(point: Point, taped: Sequence[Array], bounds: Sequence[Array]) -> float:
-    """How much of gradients may be rounding, every element moved by its scale."""
+def mostly_rounding(point: Point, taped: Sequence[Array], bounds: Sequence[Array]) -> bool:
+    """Whether more of gradients may be rounding than not, every element moved by its scale."""
     whole = lost = 0.0
     for t, b, scale in zip(taped, bounds, point.scales, strict=True):
         size = scale * module_of(t).where(np.isfinite(t), abs(t), 0.0)
         whole += float(size.sum())
         lost += float(np.minimum(size, scale * b).sum())
-    return lost / whole if whole else np.inf
+    return not (whole and 2 * lost <= whole)
 
 
 def unmeasured(point: Point) -> float:

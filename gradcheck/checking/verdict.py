@@ -24,8 +24,6 @@ from gradcheck.result import Diagnosis, Status
 
 Precision = Literal["strict", "loose"]
 
-SECOND_SIZE = 64.0
-"""How much larger the second probe's cotangent is: a backward that clips or squares it shows at some size."""
 MOST_PROBES = 3
 """Probes over all steps that are taken where the first ones do not tell: along some directions nothing is seen."""
 
@@ -206,9 +204,9 @@ class Check:
                 return self.failed(again)
             self.certified = comparison.unsure is None and second.unsure is None
             return Found(Status.PASS, marks=marks, probe=probe)
-        second_probe = self.prober.probe(masks, like=probe if probe.by_rows else None, size=SECOND_SIZE)
+        second_probe = self.prober.probe(masks, like=probe if probe.by_rows else None)
         if second_probe.decision is not Decision.PASS:
-            second_probe = self.prober.probe(masks, whole=True, size=SECOND_SIZE)
+            second_probe = self.prober.probe(masks, whole=True)
         if second_probe.decision is Decision.FAIL and not second_probe.kinked:
             return self.failed(second_probe)
         unseen = list[str]()

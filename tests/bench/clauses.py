@@ -34,7 +34,7 @@ def without(id: str, file: str, old: str, new: str, *more: tuple[str, str, str])
 
 
 CLAUSES = [
-    without("V1", "precision.py", "bound = MARGIN * ", "bound = 0 * MARGIN * "),
+    without("V1", "precision.py", "bound = MANY * ", "bound = 0 * MANY * "),
     without("V2", "precision.py", "if plain.ndim and plain.shape[-1] > 1:", "if False:"),
     without("V3", "precision.py", "if any(bool(lost.any()) for lost in self.lost()):", "if False:"),
     without("V4", "precision.py", "out[...] = known", "pass"),

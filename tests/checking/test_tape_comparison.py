@@ -163,7 +163,7 @@ def test_what_is_heard_of_the_tape_is_its_gradient_along_the_direction() -> None
 
 def test_a_tape_that_is_mostly_rounding_is_not_heard() -> None:
     gradients = [np.array([1.0, -2.0])]
-    noisy = Comparison(gradients, gradients, bounds=[np.array([3.0, 1.0])], rounding=0.8)
+    noisy = Comparison(gradients, gradients, bounds=[np.array([3.0, 1.0])], mostly_rounding=True)
     of_claim, of_tape = [np.array([0.2, 0.3])], [np.array([0.1, 0.1])]
     known = Comparison(gradients, gradients, [np.array([0.3, 0.4])], of_claim, of_tape)
     assert noisy.heard([np.ones(2)]) is None
