@@ -8,7 +8,17 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from gradcheck.checking.arrays import EPS, FLOAT32, MANY, RANDOM_SIGNS, Array, module_of, root_of_squares, shares
+from gradcheck.checking.arrays import (
+    EPS,
+    FLOAT32,
+    MANY,
+    RANDOM_SIGNS,
+    SMALLEST,
+    Array,
+    module_of,
+    root_of_squares,
+    shares,
+)
 from gradcheck.checking.cotangents import equal_weights, even_weights
 from gradcheck.checking.decide import POWER, Claim, Decision, Heard, Seen, decide
 from gradcheck.checking.derivative import BRIEF, Derivative, derivative_of
@@ -24,8 +34,8 @@ PERTURBED_STEPS = BRIEF[1:-1]
 """The first steps where the noise is known from perturbations: three give two values that have to agree."""
 ROUNDING = MANY * EPS
 """Of a projection, relative to the sum of its absolute terms."""
-SMALL = 2.0**-64
-"""The size of a cotangent whose projection is finite where that of one of size 1 overflows."""
+SMALL = math.sqrt(SMALLEST["float32"])
+"""The size of a cotangent whose projection is finite where that of one of size 1 overflows, for float32 as well."""
 LOW_PRECISION = MANY * FLOAT32
 """What a backward that nothing sees may be off by rounding to float32, relative to the sum of absolute terms, where the
 inputs were given in float32 or less."""
