@@ -265,7 +265,7 @@ def by_tape(
             break
     tapes = [point.recorded(point.at(x)) for x in offsets(point, [*directions, *further], at_zero, NEAR)]
     values = [real(flat([tape.outputs[k] for k in point.outputs.active])) for tape in tapes if tape is not None]
-    noise = by_perturbation(point, directions[0], NEAR, prober.random)
+    noise, _ = by_perturbation(point, directions[0], NEAR, prober.random)
     around = abs(point.line(directions[0]).at(NEAR).change) / NEAR  # beside it slopes at elements that are 0 are small
     moved = [x[d != 0] for x, d in zip(point.x, directions[0], strict=True) if d is not None]
     reach = NEAR if any(bool((x != 0).any()) for x in moved) else at_zero
@@ -286,7 +286,7 @@ def by_differences(prober: Prober, directions: Sequence[Direction], outputs: Seq
     if point.opaque:
         noise = from_close_values(point.line(directions[0]), True)
     else:
-        noise = by_perturbation(point, directions[0], NEAR, prober.random)
+        noise, _ = by_perturbation(point, directions[0], NEAR, prober.random)
     points = offsets(point, directions, NEAR_BY_DIFFERENCES, NEAR_BY_DIFFERENCES)
     values = [point.vector(x) for x in points]
     slopes = [[slope(point, x, direction) for x in points] for direction in directions]

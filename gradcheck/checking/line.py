@@ -69,9 +69,12 @@ class Line:
 
     def at(self, t: float) -> Sample:
         """The change of every row."""
-        change = self.values(t)
-        change -= self.outputs
-        return self.rows(change)
+        return self.sample(self.values(t))
+
+    def sample(self, values: Array) -> Sample:
+        """The change of every row at some flat real outputs, which it takes."""
+        values -= self.outputs
+        return self.rows(values)
 
     def rows(self, change: Array) -> Sample:
         """Every row of a change of the outputs."""
@@ -101,6 +104,10 @@ class Scan:
         self.line = line
         self.samples: dict[int, tuple[Sample, Sample]] = {}
         """Ahead and behind, by the exponents of the steps."""
+
+    def take(self, k: int, ahead: Sequence[Array], behind: Sequence[Array]) -> None:
+        """The samples at a step where the outputs are known."""
+        self.samples[k] = self.line.sample(real(flat(ahead))), self.line.sample(real(flat(behind)))
 
     def extend(self, steps: Sequence[int]) -> None:
         """Take the samples at these steps."""

@@ -16,9 +16,11 @@ from gradcheck.checking.precision import Change, Measured
 
 def by_perturbation(
     point: Point, direction: Sequence[Array | None], reach: float, random: np.random.Generator
-) -> Array:
-    """η of the change of every flat real output between the point and up to `reach` along a direction."""
+) -> tuple[Array, list[Sequence[Array]]]:
+    """η of the change of every flat real output between the point and up to `reach` along a direction, and the outputs
+    at that distance ahead and behind."""
     found: Any = 0.0
+    ends = []
     for t in (0.0, reach, -reach):
         there = moved(point.x, direction, t) if t else point.x
         known = None
@@ -36,9 +38,10 @@ def by_perturbation(
         point.opaque |= point.reruns is None or bool(point.reruns.leaks)
         bounds = flat(measured.bounds(absolute=True))
         if t:  # outside of the domain nothing is known, and nothing asked
+            ends.append(measured.plain)
             bounds = module_of(bounds).where(np.isfinite(bounds), bounds, 0.0)
         found = np.maximum(found, bounds.repeat(2) if point.outputs.complex else bounds)
-    return 2 * found  # at both ends
+    return 2 * found, ends  # of a change both ends are rounded
 
 
 # --------------------------------------------------------------------------- from close values

@@ -180,7 +180,8 @@ class Prober:
         line, point = scan.line, self.point
         noise = None
         if point.tape is not None or not point.opaque:
-            noise = by_perturbation(point, line.direction, RATIO ** PERTURBED_STEPS[-1], self.random)
+            noise, ends = by_perturbation(point, line.direction, RATIO ** PERTURBED_STEPS[-1], self.random)
+            scan.take(PERTURBED_STEPS[-1], *ends)
         if noise is None or point.opaque:
             return from_close_values(line, whole)
         if line.weights is None:
