@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 
 HERE = Path()
-MOST_BYTES = 2**30
+MOST_INPUT_BYTES = 2**30
 """Of a file: as much as an input may take."""
 
 
@@ -105,7 +105,7 @@ def loaded(folder: Path, name: str, key: str | None) -> Array:
     if not Path(os.path.realpath(file)).is_relative_to(os.path.realpath(folder)):
         raise NoInputError(f"{name} leads out of the spec's folder: copy the file there")
     try:
-        if file.stat().st_size > MOST_BYTES:
+        if file.stat().st_size > MOST_INPUT_BYTES:
             raise NoInputError(f"{name} has {file.stat().st_size / 2**30:.1f} GiB, at most 1 GiB is allowed")
         found = np.load(file, allow_pickle=False)
         if key is not None:

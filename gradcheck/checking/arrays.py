@@ -73,7 +73,7 @@ def flat(arrays: Sequence[Array]) -> Array:
     return xp.concatenate([a.reshape(-1) for a in arrays]) if len(arrays) > 1 else arrays[0].reshape(-1)
 
 
-def place_in(arrays: Sequence[Array], position: int) -> tuple[int, int]:
+def array_and_element(arrays: Sequence[Array], position: int) -> tuple[int, int]:
     """Which of the arrays, and which element of it, stands at a position of their flat vector."""
     for number, array in enumerate(arrays):
         if position < array.size:

@@ -40,7 +40,7 @@ class Namespaces:
             return
         with suppress(OSError):  # the system does not permit it
             self.user = enter_namespaces()
-            checked(_libc.mount(b"none", b"/", None, MS_REC | MS_PRIVATE, None))  # else others would see our mounts
+            raise_for(_libc.mount(b"none", b"/", None, MS_REC | MS_PRIVATE, None))  # else others would see our mounts
             mount_shared()
             self.own = True
         prctl(PR_SET_DUMPABLE, 0)
@@ -52,8 +52,8 @@ class Namespaces:
             OSError: the system permits no more of them.
         """
         if self.own and _libc is not None:
-            checked(_libc.unshare(CLONE_NEWNS | CLONE_NEWIPC))
-            checked(_libc.umount2(SHARED.encode(), MNT_DETACH))
+            raise_for(_libc.unshare(CLONE_NEWNS | CLONE_NEWIPC))
+            raise_for(_libc.umount2(SHARED.encode(), MNT_DETACH))
             mount_shared()
 
     def give_up_rights(self) -> None:
@@ -65,10 +65,10 @@ class Namespaces:
         if _libc is None:
             return
         header, sets = (ctypes.c_uint32 * 2)(CAPABILITY_VERSION, 0), (ctypes.c_uint32 * 6)()
-        checked(_libc.capget(header, sets))
+        raise_for(_libc.capget(header, sets))
         for at, kept in enumerate((self.kept & 0xFFFFFFFF,) * 3 + (self.kept >> 32,) * 3):
             sets[at] &= kept
-        checked(_libc.capset(header, sets))
+        raise_for(_libc.capset(header, sets))
         prctl(PR_SET_NO_NEW_PRIVS, 1)
         if self.user:
             prctl(PR_SET_DUMPABLE, 1)  # cases of other workers are shut out all the same
@@ -87,7 +87,7 @@ def enter_namespaces() -> bool:
         return False
     if user == 0:  # in a namespace of users it would lose its rights on the files of others
         raise PermissionError
-    checked(_libc.unshare(wanted | CLONE_NEWUSER))
+    raise_for(_libc.unshare(wanted | CLONE_NEWUSER))
     prctl(PR_SET_DUMPABLE, 1)  # else the files below would be root's
     with suppress(OSError):
         Path("/proc/self/setgroups").write_text("deny")
@@ -103,10 +103,10 @@ def mount_shared() -> None:
         OSError: the system does not permit it.
     """
     assert _libc is not None
-    checked(_libc.mount(b"tmpfs", SHARED.encode(), b"tmpfs", MS_NOSUID | MS_NODEV, b"mode=1777"))
+    raise_for(_libc.mount(b"tmpfs", SHARED.encode(), b"tmpfs", MS_NOSUID | MS_NODEV, b"mode=1777"))
 
 
-def checked(status: int) -> None:
+def raise_for(status: int) -> None:
     """Raise the error of a call of the system's that has failed.
 
     Raises:

@@ -15,7 +15,7 @@ LIBRARY = ("numpy", "numpy.linalg", "numpy.random")
 long as running a case: a forked process must copy each page of memory before it can look at what is on it."""
 
 
-class Namespace(NamedTuple):
+class WatchedNames(NamedTuple):
     """A module or a class, and what some of its names stood for."""
 
     label: str
@@ -42,12 +42,12 @@ class Judges:
                 if isinstance(value, type) and value.__module__ == module.__name__
             ]
         self.namespaces = [
-            Namespace(label, vars(owner), {name: value for name, value in vars(owner).items() if is_code(value)})
+            WatchedNames(label, vars(owner), {name: value for name, value in vars(owner).items() if is_code(value)})
             for label, owner in owners
         ]
         used = {name for one in self.namespaces for value in one.before.values() for name in names_in(value)}
         self.namespaces += [
-            Namespace(name, vars(library), {one: value for one, value in vars(library).items() if one in used})
+            WatchedNames(name, vars(library), {one: value for one, value in vars(library).items() if one in used})
             for name in LIBRARY
             if (library := sys.modules.get(name))
         ]
