@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from gradcheck.result import Result
     from gradcheck.run.pool import Pool
 
-SUFFIX = ".grad.yaml"
 _pool = pytest.StashKey["Pool"]()
 _places = pytest.StashKey[dict[tuple[str, str], "BackendPlace"]]()
 _tags = pytest.StashKey["Tags"]()
@@ -62,7 +61,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> SpecCollector | None:
     """Spec files are collected, wherever pytest looks for tests."""
-    if file_path.name.endswith(SUFFIX):
+    if file_path.name.endswith(".grad.yaml"):
         return SpecCollector.from_parent(parent, path=file_path)
     return None
 

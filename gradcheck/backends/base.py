@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 UserCode = Any
 """The user's code as a backend knows it (see `Backend.code`); None for none."""
 Array = Any
+"""An array of the backend at hand (NumPy, CuPy); its own module computes with it."""
 Tensor = Any
 
 Mover = Callable[[str, Array, int], None]

@@ -16,7 +16,7 @@ from gradcheck.case.compare import message_matches, mismatch
 from gradcheck.case.engine_twin import Translation, builtins_of, speaking_for
 from gradcheck.case.expectation import Expectation, as_expected
 from gradcheck.case.explored import explored
-from gradcheck.case.finding import Finding, judge
+from gradcheck.case.finding import SEVERITY, Finding, judge
 from gradcheck.case.inputs import NoInputError
 from gradcheck.case.layer import ScenarioLayer, WrongCotangent
 from gradcheck.case.leftover_values import has_drawn, left_by
@@ -44,9 +44,6 @@ if TYPE_CHECKING:
     from gradcheck.case.case import Case
     from gradcheck.spec.expectations import Expect
     from gradcheck.spec.model import Scenario
-
-SEVERITY = (Status.ERROR, Status.FAIL, Status.INCONCLUSIVE, Status.KINK)
-"""What a case with several findings is reported as: the first of these among them."""
 
 
 TIME_TO_NAME = 0.75

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-Array = Any
-"""An array of the backend at hand (NumPy, CuPy); its own module computes with it."""
+from gradcheck.backends.base import Array as Array
+
+NumpyArray = np.ndarray[Any, Any]
 
 EPS = 2.0**-52
 """The spacing of float64 at 1."""
@@ -65,6 +66,11 @@ def wide(array: Array) -> Array:
 def only(number: int, value: Array, arrays: Sequence[Array]) -> list[Array | None]:
     """A direction, or masks, over `arrays` of which one alone takes part."""
     return [value if k == number else None for k in range(len(arrays))]
+
+
+def finite(a: Array | None) -> bool:
+    """Whether all elements are finite; None has none."""
+    return a is None or bool((abs(a) < np.inf).all())
 
 
 def flat(arrays: Sequence[Array]) -> Array:

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gradcheck.checking.arrays import NumpyArray
 from gradcheck.spec.input_words import InputWord
 
-Array = np.ndarray[Any, Any]
 RandomGenerator = np.random.Generator
 
 
@@ -18,7 +18,7 @@ class Drawn(NamedTuple):
     """An input with its values."""
 
     word: InputWord
-    values: Array
+    values: NumpyArray
     """In float64, complex128, int64 or bool."""
     dtype: str
     layout: str
@@ -71,20 +71,22 @@ class Example(NamedTuple):
         return ", ".join(filter(None, [sizes, *how, *layouts, *kinds, *aliases]))
 
 
-def normal(shape: tuple[int, ...], random: RandomGenerator) -> Array:
+def normal(shape: tuple[int, ...], random: RandomGenerator) -> NumpyArray:
     """Normally distributed."""
     return random.standard_normal(shape)
 
 
-def as_rows(values: Array) -> Array:
+def as_rows(values: NumpyArray) -> NumpyArray:
     """The values as rows: all axes but the last are one. They have an element."""
     return values.reshape(-1, values.shape[-1] if values.ndim else 1)
 
 
-def with_row(change: Callable[[Array, RandomGenerator], Any]) -> Callable[[tuple[int, ...], RandomGenerator], Array]:
+def with_row(
+    change: Callable[[NumpyArray, RandomGenerator], Any],
+) -> Callable[[tuple[int, ...], RandomGenerator], NumpyArray]:
     """Normally distributed, with one row changed."""
 
-    def draw(shape: tuple[int, ...], random: RandomGenerator) -> Array:
+    def draw(shape: tuple[int, ...], random: RandomGenerator) -> NumpyArray:
         values = np.array(random.standard_normal(shape))
         if values.size:
             rows = as_rows(values)
@@ -95,7 +97,7 @@ def with_row(change: Callable[[Array, RandomGenerator], Any]) -> Callable[[tuple
     return draw
 
 
-def equal_rows(shape: tuple[int, ...], random: RandomGenerator) -> Array:
+def equal_rows(shape: tuple[int, ...], random: RandomGenerator) -> NumpyArray:
     """All rows are the first."""
     values = np.array(random.standard_normal(shape))
     if values.size:
@@ -104,7 +106,7 @@ def equal_rows(shape: tuple[int, ...], random: RandomGenerator) -> Array:
     return values
 
 
-KINDS_OF_VALUES: Mapping[str, Callable[[tuple[int, ...], RandomGenerator], Array]] = {
+KINDS_OF_VALUES: Mapping[str, Callable[[tuple[int, ...], RandomGenerator], NumpyArray]] = {
     "normal": normal,
     "positive": lambda shape, random: random.uniform(0.1, 3.0, shape),
     "negative": lambda shape, random: -random.uniform(0.1, 3.0, shape),
@@ -125,7 +127,7 @@ KINDS_OF_VALUES: Mapping[str, Callable[[tuple[int, ...], RandomGenerator], Array
 """What floating values may be like, the plainest first."""
 
 
-def values_of(word: InputWord, shape: tuple[int, ...], kind: str, random: RandomGenerator) -> Array:
+def values_of(word: InputWord, shape: tuple[int, ...], kind: str, random: RandomGenerator) -> NumpyArray:
     """Values of an input: of a kind, in its range, or what its word says."""
     if word.value is not None:
         return np.full(shape, word.value)

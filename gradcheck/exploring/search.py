@@ -10,8 +10,9 @@ from typing import Any, get_args
 
 import numpy as np
 
+from gradcheck.checking.arrays import NumpyArray
 from gradcheck.exploring.drawing import drawn
-from gradcheck.exploring.examples import KINDS_OF_VALUES, Array, Example, Recipe, build
+from gradcheck.exploring.examples import KINDS_OF_VALUES, Example, Recipe, build
 from gradcheck.result import Status
 from gradcheck.spec.input_words import InputWord
 from gradcheck.spec.inputs import Layout
@@ -221,12 +222,12 @@ def set_each(found: Search, name: str, value: float) -> None:
         one = example.inputs[name]
         values, expanded = one.values, one.layout == "expanded"
         if values.dtype.kind == "f" and abs(values[at]) not in (0.0, 1.0, 2.0) and not one.alias_of:
-            changed: Array = values.copy()
+            changed: NumpyArray = values.copy()
             changed[(slice(None), *at[1:]) if expanded else at] = value
             found.fails(with_values(example, name, changed))
 
 
-def with_values(example: Example, name: str, values: Array) -> Example:
+def with_values(example: Example, name: str, values: NumpyArray) -> Example:
     """The example with other values of one input, and of those in its memory."""
     changed = {
         key: one._replace(values=values) if name in (key, one.alias_of) else one for key, one in example.inputs.items()

@@ -19,12 +19,12 @@ from gradcheck.result import Result, Status
 from gradcheck.run.channel import pair
 from gradcheck.run.child import MOST_ANSWER, Outcome
 from gradcheck.run.limits import kill_marked
-from gradcheck.run.namespaces import PR_SET_DUMPABLE
 from gradcheck.run.outcome import how_it_ended, result_of
 from gradcheck.run.reaper import PATIENCE
 from gradcheck.run.spawn import environment, python
 from gradcheck.run.start import START_LIMIT, StartError, started
 from gradcheck.run.supervisor import ExecutorError
+from gradcheck.support.linux import PR_SET_DUMPABLE
 
 MARK = "GRADCHECK_WORKER"
 """Environment variable that tells which worker a process descends from."""
