@@ -13,7 +13,7 @@ from gradcheck.case.engine_twin import twin_of
 from gradcheck.case.evaluation_points import in_float32_if_it_must, looks, worst
 from gradcheck.case.expectation import Expectation, as_expected
 from gradcheck.case.of_arrays import layer_of
-from gradcheck.case.options import declared_world, validate
+from gradcheck.case.options import declared_world, validate_options
 from gradcheck.case.reference import engine, import_reference
 from gradcheck.case.verdict import Settings
 from gradcheck.case.world import partial as partial
@@ -24,10 +24,10 @@ from gradcheck.exploring.examples import Example
 from gradcheck.exploring.search import Search, search
 from gradcheck.report.check_result import CheckResult
 from gradcheck.result import Status
-from gradcheck.strategies import arrays_of, words_of
+from gradcheck.strategies import arrays_of, words_by_input
 from gradcheck.support.foreign import described
 
-MOST_LISTED = 10_000
+MOST_LISTED_BY_CHECK = 10_000
 """The most wrong entries of one input that a result lists."""
 
 
@@ -102,7 +102,7 @@ def check(
         ValueError: an option has a value that it cannot have.
         Exception: whatever the layer raises, except for gradients that Paddle cannot take (GC137).
     """
-    validate(order, mode, seed, rtol, points, dtypes, expect, effort, precision)
+    validate_options(order, mode, seed, rtol, points, dtypes, expect, effort, precision)
     declared = declared_world(world, outputs, random, order, inputs)
     if isinstance(layer_or_function, str):
         with engine():
@@ -113,7 +113,7 @@ def check(
     function = tensor_function(backend, layer_or_function, inputs, declared)
     if backend.name == "paddle":
         function.twin = twin_of(function, layer_or_function, inputs, declared)
-    settings = Settings(seed, rtol, mode, order, MOST_LISTED, effort, precision)
+    settings = Settings(seed, rtol, mode, order, MOST_LISTED_BY_CHECK, effort, precision)
     with np.errstate(all="ignore"), backend.as_releases(), closing(function):
         looked = looks(function, points, [str(dtype) for dtype in dtypes], seed)
         found = worst(looked, lambda at: in_float32_if_it_must(at, lambda f: as_expected(f, settings, expect)))
@@ -197,7 +197,7 @@ def explore(
         ImportError: Hypothesis is not installed: ``pip install "gradcheck[explore]"``.
         ValueError, TypeError: a text describes no input.
     """
-    words = words_of(inputs)
+    words = words_by_input(inputs)
 
     def at(example: Example) -> CheckResult:
         return check(layer_or_function, *arrays_of(example).values(), seed=seed)

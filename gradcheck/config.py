@@ -10,8 +10,8 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from gradcheck.backends.environments import check_name
-from gradcheck.support.pyproject import ConfigError, cut, table_of
+from gradcheck.backends.environments import name_problem
+from gradcheck.support.pyproject import ConfigError, shortened, table_of
 from gradcheck.support.suggest import hint
 
 MOST_ENTRIES = 100
@@ -27,7 +27,7 @@ LONGEST_PATH = 1_000
 def _backend(name: str) -> str:
     if len(name) > 100:
         raise ValueError("the name of a backend is shorter than that")
-    if problem := check_name(name):
+    if problem := name_problem(name):
         raise ValueError(problem)
     return name
 
@@ -56,8 +56,8 @@ def _few(value: Any) -> Any:
 
 
 Few = BeforeValidator(_few)
-Backend = Annotated[str, AfterValidator(_backend)]
-Release = Annotated[Backend, AfterValidator(_release)]
+ConfiguredBackend = Annotated[str, AfterValidator(_backend)]
+Release = Annotated[ConfiguredBackend, AfterValidator(_release)]
 OnePath = Annotated[str, AfterValidator(_path)]
 
 
@@ -70,7 +70,7 @@ class Config(BaseModel):
     """Run code in spec files, as --allow-code does, where the user trusts the project (`gradcheck.support.trusted`)."""
     paths: Annotated[tuple[OnePath, ...], Field(strict=False), Few] = ()
     """Spec files and folders to read where the command line names none; in the file, relative to it."""
-    backends: Annotated[tuple[Backend, ...], Field(strict=False), Few] = ()
+    backends: Annotated[tuple[ConfiguredBackend, ...], Field(strict=False), Few] = ()
     """Backends to run on where the command line names none."""
     environments: Annotated[dict[Release, OnePath], Few] = {}
     """Backend with its version → the interpreter of an environment that has it; in the file, relative to it. Holds
@@ -135,7 +135,7 @@ def load_project(start: Path | None = None) -> Project:
     except ValidationError as error:
         why = {str(one["loc"][0]): str(one.get("ctx", {}).get("error", "")) for one in error.errors()}
         mistakes = [
-            f"{_mistake(key, table[key])}{reason and f': {cut(reason)}'}"
+            f"{_mistake(key, table[key])}{reason and f': {shortened(reason)}'}"
             for key, reason in islice(why.items(), MOST_MISTAKES)
         ]
         mistakes += [f"has {len(why) - MOST_MISTAKES} more mistakes"] * (len(why) > MOST_MISTAKES)
@@ -150,6 +150,6 @@ def load_project(start: Path | None = None) -> Project:
 
 def _mistake(key: str, value: Any) -> str:
     if key in _EXPECTED:
-        return f"{key} must be {_EXPECTED[key]}, not {cut(repr(value))}"
+        return f"{key} must be {_EXPECTED[key]}, not {shortened(repr(value))}"
     otherwise = f"the keys are {', '.join(_EXPECTED)}"
-    return f"has no key {cut(repr(key))}; {hint(key[:100], _EXPECTED, otherwise)}"
+    return f"has no key {shortened(repr(key))}; {hint(key[:100], _EXPECTED, otherwise)}"

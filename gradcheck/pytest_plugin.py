@@ -18,14 +18,13 @@ if TYPE_CHECKING:
 
     from _pytest._code.code import TerminalRepr
 
-    from gradcheck.backends.environments import Place
+    from gradcheck.backends.environments import BackendPlace
     from gradcheck.case.case import Case
     from gradcheck.result import Result
     from gradcheck.run.pool import Pool
 
-SUFFIX = ".grad.yaml"
 _pool = pytest.StashKey["Pool"]()
-_places = pytest.StashKey[dict[tuple[str, str], "Place"]]()
+_places = pytest.StashKey[dict[tuple[str, str], "BackendPlace"]]()
 _tags = pytest.StashKey["Tags"]()
 
 
@@ -62,7 +61,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> SpecCollector | None:
     """Spec files are collected, wherever pytest looks for tests."""
-    if file_path.name.endswith(SUFFIX):
+    if file_path.name.endswith(".grad.yaml"):
         return SpecCollector.from_parent(parent, path=file_path)
     return None
 
@@ -82,7 +81,7 @@ class SpecCollector(pytest.File):
         Raises:
             CollectError: the file has mistakes; they are shown as `gradcheck validate` shows them.
         """
-        from gradcheck.backends.environments import check_name
+        from gradcheck.backends.environments import name_problem
         from gradcheck.config import load_config
         from gradcheck.run.plan import plan
         from gradcheck.spec.diagnostic import SpecError
@@ -95,7 +94,7 @@ class SpecCollector(pytest.File):
             spec = read(self.path)
         except (SpecError, ConfigError) as error:
             raise self.CollectError(str(error)) from None
-        if problem := next(filter(None, map(check_name, wanted)), ""):
+        if problem := next(filter(None, map(name_problem, wanted)), ""):
             raise self.CollectError(problem)
         for case in plan([spec], wanted):
             yield CaseItem.from_parent(self, name=case.name, case=case, environments=project.environments)
@@ -184,14 +183,14 @@ def name_of(line: str) -> str:
     return line.partition(":")[0].partition("(")[0].strip()
 
 
-def place_for(config: pytest.Config, backend: str, environments: Mapping[str, str]) -> Place:
+def place_for(config: pytest.Config, backend: str, environments: Mapping[str, str]) -> BackendPlace:
     """Where a backend runs; an interpreter is asked once, and none while tests are collected."""
-    from gradcheck.backends.environments import place_of
+    from gradcheck.backends.environments import place_of_backend
 
     known = config.stash.setdefault(_places, {})
     key = backend, environments.get(backend, "")
     if key not in known:
-        known[key] = place_of(backend, environments)
+        known[key] = place_of_backend(backend, environments)
     return known[key]
 
 

@@ -46,7 +46,7 @@ def _not_negative(value: float) -> float:
     return value
 
 
-Size = Annotated[float, AfterValidator(_not_negative)]
+ErrorSize = Annotated[float, AfterValidator(_not_negative)]
 """An error or its bar, at least 0. It may be infinite or NaN, where what it is about is."""
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
@@ -66,7 +66,7 @@ def element(name: str, index: tuple[int, ...]) -> str:
     return f"{name}[{','.join(map(str, index))}]" if index else name
 
 
-def distance(analytic: float, numeric: float) -> float:
+def absolute_error(analytic: float, numeric: float) -> float:
     """|analytic − numeric|; inf where one is not finite."""
     error = abs(analytic - numeric)
     return error if error == error else float("inf")
@@ -81,7 +81,7 @@ class WrongEntry(_Record):
     output_index: Index
     analytic: float
     numeric: float
-    bar: Size
+    bar: ErrorSize
 
     @property
     def relative_error(self) -> float:
@@ -92,7 +92,7 @@ class WrongEntry(_Record):
     @property
     def error(self) -> float:
         """|analytic − numeric|; inf where one is not finite."""
-        return distance(self.analytic, self.numeric)
+        return absolute_error(self.analytic, self.numeric)
 
 
 class Value(_Record):
@@ -118,12 +118,12 @@ class StepScan(_Record):
     """The step sizes h by which the element of the input was moved, the smallest first."""
     differences: tuple[float, ...]
     """Per step, (f(x + h) − f(x − h)) / 2h."""
-    rounding: tuple[Size, ...]
+    rounding: tuple[ErrorSize, ...]
     """Per step, how far rounding alone may put that difference off."""
     chosen: Positive
     """The step from which the value was extrapolated."""
     value: float
-    bar: Size
+    bar: ErrorSize
 
     @model_validator(mode="after")
     def _each_step_has_its_numbers(self) -> Self:
@@ -170,7 +170,7 @@ class GradientSummary(_Record):
     """Per input: elements found wrong, elements in all. With 0 wrong it is right; not listed, it is not known."""
     exhaustive: bool = True
     """Whether the counts are exact; if not, at least so many are wrong."""
-    worst_error: Size = 0.0
+    worst_error: ErrorSize = 0.0
     """Largest |analytic − numeric| over its bar that was seen: at most 1 on a PASS."""
     why: str = ""
     diagnosis: tuple[Diagnosis, ...] = ()

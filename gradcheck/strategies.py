@@ -20,7 +20,7 @@ from gradcheck.exploring.examples import Example
 from gradcheck.spec.input_words import InputWord, input_word
 
 
-def words_of(inputs: dict[str, str]) -> dict[str, InputWord]:
+def words_by_input(inputs: dict[str, str]) -> dict[str, InputWord]:
     """Inputs as Python has them: ``x="B T C"``, ``k="B:int64:below=5"``, ``p="C~0.1..3"``, ``s=""`` for a scalar.
 
     Raises:
@@ -51,4 +51,4 @@ def inputs(*, dtypes: Sequence[str] = ("float64", "float32"), **shapes: str) -> 
         ImportError: Hypothesis is not installed: ``pip install "gradcheck[explore]"``.
         ValueError: a text describes no input.
     """
-    return drawn(words_of(shapes), dtypes, ("contiguous",)).map(arrays_of)
+    return drawn(words_by_input(shapes), dtypes, ("contiguous",)).map(arrays_of)

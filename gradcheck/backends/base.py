@@ -11,9 +11,10 @@ from importlib.util import find_spec
 from types import CodeType, ModuleType
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
-Code = Any
+UserCode = Any
 """The user's code as a backend knows it (see `Backend.code`); None for none."""
 Array = Any
+"""An array of the backend at hand (NumPy, CuPy); its own module computes with it."""
 Tensor = Any
 
 Mover = Callable[[str, Array, int], None]
@@ -85,7 +86,7 @@ class Recording(Protocol):
     """What the call raised while it was recorded, if it did."""
 
 
-class Ranks(Protocol):
+class WorldRanks(Protocol):
     """The ranks of a world. What a rank raises comes through, the first of them."""
 
     def each(self, method: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
@@ -152,7 +153,7 @@ class Backend(Protocol):
     def stacked(self, arrays: Sequence[Array]) -> Array:
         """Arrays of one shape along a new first axis."""
 
-    def ranks(self, size: int, degrees: Mapping[str, int], same_random: bool, work: Callable[[int], Any]) -> Ranks:
+    def ranks(self, size: int, degrees: Mapping[str, int], same_random: bool, work: Callable[[int], Any]) -> WorldRanks:
         """The ranks of a world; `work`, called on each with its number, makes the object whose methods it runs.
 
         Args:
@@ -175,7 +176,7 @@ class Backend(Protocol):
     def between_ranks(self, error: BaseException) -> str:
         """The code of the contract between ranks that an error says was broken; empty if it says another thing."""
 
-    def code(self, functions: Sequence[Any]) -> Code:
+    def code(self, functions: Sequence[Any]) -> UserCode:
         """The code that can be reached from some functions, in which NumPy may be recorded, or seen to change."""
 
     def recorded(
@@ -184,7 +185,7 @@ class Backend(Protocol):
         inputs: Sequence[Tensor],
         lines: bool,
         move: Mover | None = None,
-        numpy: Code = None,
+        numpy: UserCode = None,
     ) -> tuple[Recording, bool] | None:
         """The recording of a call with the leaves `inputs`, with the user's lines
         if wanted, and whether something was changed in place; None where the backend cannot record.
@@ -194,7 +195,7 @@ class Backend(Protocol):
         """
 
     def rerun(
-        self, change: Mover | None, leaks: list[str], left_out: set[str] | None, numpy: Code
+        self, change: Mover | None, leaks: list[str], left_out: set[str] | None, numpy: UserCode
     ) -> AbstractContextManager[Any]:
         """A block in which `change`, if given, is told of the output of each operation, recorded or not, and `leaks` of
         what hands values to code that nothing sees. Casts to floating dtypes of fewer digits are left out, and
@@ -202,7 +203,7 @@ class Backend(Protocol):
         where the backend can record."""
 
 
-class Entry(NamedTuple):
+class BackendRow(NamedTuple):
     """Where a backend is implemented, what it needs, and how to get that.
 
     `distributions` are the packages that may bring it: their version is the backend's.
@@ -220,13 +221,13 @@ class Entry(NamedTuple):
 
 ENGINE = ("gradcheck.backends.bundled", "pylayer.paddle")
 
-BACKENDS: dict[str, Entry] = {
-    "numpy": Entry("gradcheck.backends.bundled:numpy_backend", ("numpy", "pylayer"), "", ("numpy",), ENGINE, True),
-    "cupy": Entry(
+BACKENDS: dict[str, BackendRow] = {
+    "numpy": BackendRow("gradcheck.backends.bundled:numpy_backend", ("numpy", "pylayer"), "", ("numpy",), ENGINE, True),
+    "cupy": BackendRow(
         "gradcheck.backends.bundled:cupy_backend", ("cupy", "pylayer"), "cupy",
         ("cupy", "cupy-cuda12x", "cupy-cuda13x"), ENGINE, False,
     ),
-    "paddle": Entry(
+    "paddle": BackendRow(
         "gradcheck.backends.paddle:paddle_backend", ("paddle",), "paddle",
         ("paddlepaddle", "paddlepaddle-gpu"), ("paddle", *ENGINE), False,
     ),
@@ -271,7 +272,7 @@ def unsupported(name: str) -> str:
     return "" if implemented else f"this version does not run scenarios on {name} yet"
 
 
-def load(name: str) -> Backend:
+def load_backend(name: str) -> Backend:
     """The backend, ready in this process: ``import paddle`` gives it from now on."""
     module, _, attribute = BACKENDS[kind_of(name)].implementation.partition(":")
     make: Callable[[], Backend] = getattr(import_module(module), attribute)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pylayer.distributed.call import DeadlockError, MismatchError
 from pylayer.distributed.rank import current
 
-CODES = {MismatchError: "GC163", DeadlockError: "GC164"}
+CODE_OF_ERROR = {MismatchError: "GC163", DeadlockError: "GC164"}
 """By the class of an error, the code of the contract that was broken."""
 
 
 def code_between_ranks(error: BaseException) -> str:
     """The code of the contract that an error says was broken; empty if it says another thing."""
-    return next((code for kind, code in CODES.items() if isinstance(error, kind)), "")
+    return next((code for kind, code in CODE_OF_ERROR.items() if isinstance(error, kind)), "")
 
 
 def rank_unwaited() -> list[str]:

@@ -22,7 +22,7 @@ from packaging.version import InvalidVersion, Version
 from gradcheck.backends.base import BACKENDS, kind_of, missing, unsupported, version_of
 from gradcheck.support.suggest import hint
 
-KINDS = {"paddle": ("paddlepaddle", "setuptools")}
+DISTRIBUTIONS = {"paddle": ("paddlepaddle", "setuptools")}
 """The backends that have releases to install: the package, and what it imports beside what it asks for.
 
 Paddle imports setuptools, which a new environment has no longer (Python 3.12, uv).
@@ -59,7 +59,7 @@ print(json.dumps([platform.python_version(), next(filter(None, map(version, dist
 _MODULES = ("greenlet", "ml_dtypes", "numpy", "packaging", "pydantic")
 
 
-class Place(NamedTuple):
+class BackendPlace(NamedTuple):
     """A backend, the interpreter that runs it, and why that cannot be."""
 
     backend: str
@@ -78,25 +78,25 @@ class NotMadeError(Exception):
     """An environment cannot be made; the message says why and what to do."""
 
 
-def place_of(backend: str, configured: Mapping[str, str]) -> Place:
+def place_of_backend(backend: str, configured: Mapping[str, str]) -> BackendPlace:
     """Where a backend runs: here, in the interpreter that `configured` names, or in an environment that was made."""
     if "@" not in backend:
-        return Place(backend, problem=missing(backend) or unsupported(backend))
+        return BackendPlace(backend, problem=missing(backend) or unsupported(backend))
     if backend in configured:
         return looked_at(backend, configured[backend])
     made = folder_of(backend)
     if not (made / COMPLETE).is_file():
         state = "its environment was not finished" if made.exists() else "it has no environment"
-        return Place(backend, problem=f"{state}: `gradcheck backends add {backend}` makes it")
+        return BackendPlace(backend, problem=f"{state}: `gradcheck backends add {backend}` makes it")
     return looked_at(backend, str(python_in(made)))
 
 
-def places(backends: Iterable[str], configured: Mapping[str, str]) -> dict[str, Place]:
+def places(backends: Iterable[str], configured: Mapping[str, str]) -> dict[str, BackendPlace]:
     """Where each of the backends runs, by its name."""
-    return {backend: place_of(backend, configured) for backend in backends}
+    return {backend: place_of_backend(backend, configured) for backend in backends}
 
 
-def looked_at(backend: str, interpreter: str) -> Place:
+def looked_at(backend: str, interpreter: str) -> BackendPlace:
     """The place of a backend with an interpreter, which is asked what is installed there; nothing is imported."""
     kind, _, wanted = backend.partition("@")
     distributions = BACKENDS[kind].distributions
@@ -109,19 +109,19 @@ def looked_at(backend: str, interpreter: str) -> Place:
         )  # fmt: skip
         python, found, absent = json.loads(asked.stdout)
     except OSError as error:
-        return Place(backend, interpreter, f"{interpreter} cannot be started: {error.strerror or error}")
+        return BackendPlace(backend, interpreter, f"{interpreter} cannot be started: {error.strerror or error}")
     except subprocess.TimeoutExpired:
-        return Place(backend, interpreter, f"{interpreter} does not answer within {LOOK:g} s")
+        return BackendPlace(backend, interpreter, f"{interpreter} does not answer within {LOOK:g} s")
     except ValueError:
         last = (asked.stderr.strip().splitlines() or ["it says nothing"])[-1]
         why = f"{interpreter} is no Python that can be used (3.11 or later is): {last}"
-        return Place(backend, interpreter, why)
+        return BackendPlace(backend, interpreter, why)
     problem = ""
     if absent:
         problem = f"{interpreter} has not installed: {', '.join(absent)}"
     elif wanted and not same_version(found, wanted):
         problem = f"{interpreter} has {kind} {found or 'of no known version'}, not {wanted}"
-    return Place(backend, interpreter, problem, python)
+    return BackendPlace(backend, interpreter, problem, python)
 
 
 def same_version(one: str, other: str) -> bool:
@@ -138,14 +138,14 @@ def without_our_paths() -> dict[str, str]:
 
 
 # ------------------------------------------------------------------------------------ names
-def check_name(backend: str) -> str:
+def name_problem(backend: str) -> str:
     """What is wrong with the name of a backend, in one line; empty if nothing is. The version must be exact."""
     kind, at, wanted = backend.partition("@")
     if kind not in BACKENDS or not at:
-        joined = re.fullmatch(rf"({'|'.join(KINDS)})[=-]*([0-9].*)", backend)
+        joined = re.fullmatch(rf"({'|'.join(DISTRIBUTIONS)})[=-]*([0-9].*)", backend)
         meant = f"did you mean {joined[1]}@{joined[2]}?" if joined else hint(kind, BACKENDS, _ALL)
         return "" if kind in BACKENDS else f"there is no backend {backend!r}; {meant}"
-    if kind not in KINDS:
+    if kind not in DISTRIBUTIONS:
         return f"{kind} has no versions to choose from: write {kind} for the one that is installed"
     try:
         Version(wanted)
@@ -158,7 +158,7 @@ def requirements(backend: str) -> list[str]:
     """What is installed for a backend with a version, as pip reads it."""
     kind, _, wanted = backend.partition("@")
     older = [needs for name, limit, needs in BELOW if name == kind and Version(wanted) < Version(limit)]
-    package, *beside = KINDS[kind]
+    package, *beside = DISTRIBUTIONS[kind]
     return [f"{package}=={wanted}", *WORKER_NEEDS, *beside, *itertools.chain(*older)]
 
 
@@ -182,10 +182,10 @@ def folder_of(backend: str) -> Path:
     return folder() / backend
 
 
-def made() -> list[str]:
+def made_environments() -> list[str]:
     """The backends that have an environment, finished or not, in the order of their versions."""
     names = [path.name for path in folder().iterdir() if path.is_dir()] if folder().is_dir() else []
-    known = [name for name in names if "@" in name and not check_name(name)]
+    known = [name for name in names if "@" in name and not name_problem(name)]
     return sorted(known, key=lambda name: (kind_of(name), Version(version_of(name))))
 
 
@@ -194,7 +194,7 @@ def python_in(environment: Path) -> Path:
     return environment / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 
 
-def make(backend: str, say: Callable[[str], object], try_out: Callable[[Place], str]) -> Place:
+def make(backend: str, say: Callable[[str], object], try_out: Callable[[BackendPlace], str]) -> BackendPlace:
     """Make the environment of a backend, in place of one that was not finished.
 
     uv is used if it is there: it keeps what it downloads, and shares files between environments. `say` is told each
@@ -204,7 +204,7 @@ def make(backend: str, say: Callable[[str], object], try_out: Callable[[Place], 
         NotMadeError: a command failed, or the environment cannot be used.
     """
     target = folder_of(backend)
-    remove(backend)
+    remove_environment(backend)
     target.parent.mkdir(parents=True, exist_ok=True)
     uv = shutil.which("uv")
     version = "{}.{}".format(*sys.version_info)
@@ -218,18 +218,18 @@ def make(backend: str, say: Callable[[str], object], try_out: Callable[[Place], 
     try:
         for step in steps:
             say(" ".join(step))
-            run(step, backend)
+            run_printing(step, backend)
         place = looked_at(backend, python)
         if problem := place.problem or try_out(place):
             raise NotMadeError(f"{backend} was installed, but does not run, and is removed again: {problem}")
     except BaseException:
-        remove(backend)
+        remove_environment(backend)
         raise
     (target / COMPLETE).write_text("\n".join(needs) + "\n", encoding="utf-8")
     return place
 
 
-def run(command: Sequence[str], backend: str) -> None:
+def run_printing(command: Sequence[str], backend: str) -> None:
     """Run a command that prints to stderr. Raises NotMadeError."""
     try:
         status = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=sys.stderr.fileno(), check=False).returncode
@@ -243,7 +243,7 @@ def run(command: Sequence[str], backend: str) -> None:
         )
 
 
-def remove(backend: str) -> bool:
+def remove_environment(backend: str) -> bool:
     """Remove an environment; whether there was one."""
     there = folder_of(backend).exists()
     if there:

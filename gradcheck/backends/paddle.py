@@ -12,7 +12,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from gradcheck.backends.base import Array, Code, Mover, Tensor
+from gradcheck.backends.base import Array, Mover, Tensor, UserCode
 from gradcheck.backends.between_ranks import code_between_ranks, rank_unwaited
 from gradcheck.backends.paddle_ranks import RanksOfProcesses
 
@@ -168,12 +168,12 @@ class PaddleBackend:
         inputs: Sequence[Tensor],
         lines: bool,
         move: Mover | None = None,
-        numpy: Code = None,
+        numpy: UserCode = None,
     ) -> None:
         """Paddle does not say what it computes."""
 
     def rerun(
-        self, change: Mover | None, leaks: list[str], left_out: set[str] | None, numpy: Code
+        self, change: Mover | None, leaks: list[str], left_out: set[str] | None, numpy: UserCode
     ) -> AbstractContextManager[None]:
         """Nothing can be changed."""
         return nullcontext()

@@ -7,7 +7,6 @@ hand arrays over to this process; here they meet as those of the engine do, so t
 
 from __future__ import annotations
 
-import ctypes
 import os
 import pickle
 import signal
@@ -24,6 +23,7 @@ import numpy as np
 
 from gradcheck.backends.base import Backend
 from gradcheck.backends.paddle_kernels import kernels, legacy_kernels
+from gradcheck.support.linux import PR_SET_PDEATHSIG, prctl
 from pylayer.distributed import communication, group, rank, topology
 from pylayer.distributed import process_group as process_group  # groups have it
 from pylayer.distributed.call import Call, CommunicationError
@@ -31,8 +31,6 @@ from pylayer.distributed.meeting import Meeting
 from pylayer.distributed.rank import Rank
 from pylayer.distributed.world import first_of, stuck
 from pylayer.tensor import Tensor as EngineTensor
-
-PR_SET_PDEATHSIG = 1
 
 
 class RankOfProcess(Rank):
@@ -228,8 +226,7 @@ def with_tensors(call: Call) -> Call:
 def serve(here: RankOfProcess, degrees: Mapping[str, int], same_random: bool, work: Callable[[int], Any]) -> NoReturn:
     """Be a rank: do what is asked for until nobody asks any more."""
     status = 1
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     try:
         rank.in_force.set(here)
         backend = here.backend

@@ -236,11 +236,11 @@ def recorded(
 def users_frame() -> FrameType | None:
     """The innermost frame whose code is neither the engine's nor ours."""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and is_ours(frame.f_code.co_filename):
+    while frame is not None and is_library_file(frame.f_code.co_filename):
         frame = frame.f_back
     return frame
 
 
-def is_ours(path: str) -> bool:
+def is_library_file(path: str) -> bool:
     """Whether a file of code belongs to the engine, the harness, NumPy, SciPy or Python itself."""
     return path.endswith(".py") and not is_users(path, NOT_THE_USERS)

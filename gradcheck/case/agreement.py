@@ -29,6 +29,6 @@ def alike(a: Array, b: Array, epsilon: float) -> bool:
     return bool((close | (x == y) | (np.isnan(x) & np.isnan(y))).all())
 
 
-def same(a: Array, b: Array) -> bool:
+def identical(a: Array, b: Array) -> bool:
     """Whether two arrays are equal, NaN being equal to itself."""
     return bool(((a == b) | ((a != a) & (b != b))).all())

@@ -13,18 +13,18 @@ from typing import Any
 
 import numpy as np
 
-from gradcheck.backends.base import Backend, Tensor, is_differentiable, load, package_of
+from gradcheck.backends.base import Backend, Tensor, is_differentiable, load_backend, package_of
 from gradcheck.backends.bundled import BundledBackend
 from gradcheck.case.function import TensorFunction
-from gradcheck.case.world import Declared, Standing, WorldCall, WorldFunction
-from gradcheck.spec.containers import filled, flat
+from gradcheck.case.world import Declared, WorldArgument, WorldCall, WorldFunction
+from gradcheck.spec.containers import filled, flat_names
 from gradcheck.spec.world import Stands
 
 WorldOf = Callable[[Mapping[str, Stands]], Declared]
 
-LIBRARIES = ("pylayer", "paddle")
+PADDLE_PACKAGES = ("pylayer", "paddle")
 """The top-level packages of the engine and of the installed Paddle."""
-CLOSED = sys.stdlib_module_names | {"numpy", *LIBRARIES}
+CLOSED = sys.stdlib_module_names | {"numpy", *PADDLE_PACKAGES}
 """Packages of which no function refers to what a user has made, wherever they are installed."""
 
 
@@ -38,7 +38,7 @@ def backend_of(function: Any, inputs: Sequence[Any]) -> Backend:
     if isinstance(installed, ModuleType) and installed.__name__ == "paddle":
         own = {name for value in (function, *inputs) for name in libraries_of(value)}
         if "paddle" in (own or referred(function)):
-            return load("paddle")
+            return load_backend("paddle")
     return BundledBackend("numpy", "cpu", install=False)
 
 
@@ -53,7 +53,7 @@ def libraries_of(value: Any) -> set[str]:
     else:
         cls = value if inspect.isclass(value) else type(value)
         found = {package_of(base) for base in cls.__mro__}
-    return found.intersection(LIBRARIES)
+    return found.intersection(PADDLE_PACKAGES)
 
 
 def referred(function: Any) -> set[str]:
@@ -162,15 +162,15 @@ def tensor_function(
         name = function.__name__
         raise TypeError(f"{name} is the class of an nn.Layer: pass an instance, such as check({name}(…), x)")
     for number, value in enumerate(inputs):
-        check_argument(number, value.value if isinstance(value, Standing) else value)
+        check_argument(number, value.value if isinstance(value, WorldArgument) else value)
     is_layer = is_py_layer(function)
     apply: Callable[..., Any] = function.apply if is_layer else function
     names = parameter_names(function.forward if is_layer else function, len(inputs), skipped=1 if is_layer else 0)
     arrays, dtypes, stopped = {}, {}, []
-    stands = {name: value.stands for name, value in zip(names, inputs, strict=True) if isinstance(value, Standing)}
-    inputs = [value.value if isinstance(value, Standing) else value for value in inputs]
+    stands = {name: value.stands for name, value in zip(names, inputs, strict=True) if isinstance(value, WorldArgument)}
+    inputs = [value.value if isinstance(value, WorldArgument) else value for value in inputs]
     given = dict(zip(names, inputs, strict=True))
-    for name, value in [one for variable, whole in given.items() for one in flat(variable, whole).items()]:
+    for name, value in [one for variable, whole in given.items() for one in flat_names(variable, whole).items()]:
         if isinstance(value, backend.paddle.Tensor):
             array = backend.array(value)
             if value.stop_gradient:
@@ -206,7 +206,7 @@ def check_argument(number: int, value: Any) -> None:
     if kind.__module__.partition(".")[0] == "torch":
         raise TypeError(f"argument {number} is a {kind.__module__}.{kind.__qualname__}: pass its values, x.numpy()")
     if isinstance(value, (list, tuple)) and value and all(isinstance(one, (int, float, list, tuple)) for one in value):
-        numbers = flat("", value).values()
+        numbers = flat_names("", value).values()
         if all(isinstance(one, (int, float)) for one in numbers) and any(isinstance(one, float) for one in numbers):
             raise TypeError(
                 f"argument {number} is a {kind.__name__} of numbers, which gets no gradient: pass np.asarray(x, float)"

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from gradcheck.support.foreign import kind_of, repr_of, text_of
+from gradcheck.support.foreign import repr_of, text_of, type_name
 
 RTOL = {"float16": 2e-3, "bfloat16": 2e-2, "float32": 1e-6, "complex64": 1e-6, "float64": 1e-12, "complex128": 1e-12}
 """Relative tolerance for a value of a dtype, where the scenario gives none: a few units in its last place."""
 
 
-def difference(got: Any, expected: Any, rtol: float | None, to_numpy: Callable[[Any], Any]) -> str:
+def mismatch(got: Any, expected: Any, rtol: float | None, to_numpy: Callable[[Any], Any]) -> str:
     """Why `got` is not what was expected, in one line; empty if it is.
 
     None, booleans and strings are compared by equality, also in lists, and numbers and lists of them elementwise, after
@@ -27,20 +27,20 @@ def difference(got: Any, expected: Any, rtol: float | None, to_numpy: Callable[[
         if isinstance(expected, str) and not isinstance(plain, str):
             plain = text_of(got)
         same = type(plain) is type(expected) and plain == expected
-        return "" if same else f"expected {expected!r}, got {shown(plain)}"
+        return "" if same else f"expected {expected!r}, got {value_text(plain)}"
     if got is None or isinstance(got, str):
-        return f"expected {shown(expected)}, got {repr_of(got)}"
+        return f"expected {value_text(expected)}, got {repr_of(got)}"
     try:
         values, wanted = np.asarray(to_numpy(got)), np.asarray(expected)
     except (TypeError, ValueError):
-        return f"expected {shown(expected)}, got {kind_of(got)} {shown(got)}"
+        return f"expected {value_text(expected)}, got {type_name(got)} {value_text(got)}"
     if values.dtype == object:
-        return "" if got == expected else f"expected {shown(expected)}, got {repr_of(got)}"
+        return "" if got == expected else f"expected {value_text(expected)}, got {repr_of(got)}"
     if "U" in (values.dtype.kind, wanted.dtype.kind):  # text among them: nothing is close to it
         same = values.tolist() == wanted.tolist()
-        return "" if same else f"expected {shown(expected)}, got {shown(values)}"
+        return "" if same else f"expected {value_text(expected)}, got {value_text(values)}"
     if values.shape != wanted.shape:
-        return f"expected shape {list(wanted.shape)}, got {list(values.shape)}: {shown(values)}"
+        return f"expected shape {list(wanted.shape)}, got {list(values.shape)}: {value_text(values)}"
     tolerance = RTOL.get(values.dtype.name, 0.0) if rtol is None else rtol
     if values.dtype.name == "bfloat16":
         values = values.astype(np.float32)
@@ -53,7 +53,7 @@ def difference(got: Any, expected: Any, rtol: float | None, to_numpy: Callable[[
     return f"expected {wanted[index]!s}{where}, got {values[index]!s} (rtol {tolerance:g}, {share})"
 
 
-def shown(value: Any) -> str:
+def value_text(value: Any) -> str:
     """A value, short enough for a line."""
     text = " ".join(repr_of(value.tolist() if isinstance(value, np.ndarray) else value).split())
     return text if len(text) <= 120 else f"{text[:117]}..."

@@ -22,7 +22,7 @@ from gradcheck.case.arguments import WorldOf, cell_is_set, libraries_of, names_i
 from gradcheck.case.function import TensorFunction
 from gradcheck.checking.arrays import EPSILON
 
-UNKNOWN = EPSILON["bfloat16"]
+UNKNOWN_EPSILON = EPSILON["bfloat16"]
 """The epsilon of the coarsest dtype on the way where that is not known."""
 
 
@@ -65,7 +65,7 @@ def asked(original: TensorFunction, made: Callable[[Backend], TensorFunction]) -
         return None
     assert recording is not None
     on_the_way = [EPSILON.get(a.dtype.name, 0.0) for a in recording.arrays]
-    coarsest = UNKNOWN if recording.leaks or recording.error else max(on_the_way, default=0.0)
+    coarsest = UNKNOWN_EPSILON if recording.leaks or recording.error else max(on_the_way, default=0.0)
     alike = twin.claimed == original.claimed and agree(ours.outputs or [], theirs.outputs or [], coarsest)
     return twin if alike else None
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from gradcheck.backends.base import Array, is_differentiable
 from gradcheck.case.expectation import agrees
+from gradcheck.case.finding import SEVERITY
 from gradcheck.case.function import TensorFunction
 from gradcheck.checking.arrays import wide
 from gradcheck.result import GradientSummary, Status
@@ -17,7 +18,6 @@ DTYPES = {"float64": "complex128", "float32": "complex64", "float16": "complex64
 """The dtypes that floating inputs can be looked at in, and what complex inputs are then."""
 SPREADS = (1.0, 2.0**-2, 2.0**-4, 2.0**-6)
 """Powers of two by which elements are multiplied at most; the smaller ones where the function is not defined there."""
-SEVERITY = (Status.PASS, Status.KINK, Status.INCONCLUSIVE, Status.FAIL)
 
 
 def looks(
@@ -110,7 +110,7 @@ def worst(
     if len(found) == 1 and not found[0].where:
         return found[0]
     differing = [summary for summary in found if not agrees(summary)] or found
-    chosen = max(differing, key=lambda summary: SEVERITY.index(summary.verdict))
+    chosen = min(differing, key=lambda summary: SEVERITY.index(summary.verdict))
     right = chosen.verdict is Status.PASS
     together = {
         "evaluations": sum(summary.evaluations for summary in found),

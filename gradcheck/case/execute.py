@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcheck.backends.base import Backend, load
-from gradcheck.case.compare import difference, message_matches
+from gradcheck.backends.base import Backend, load_backend
+from gradcheck.case.compare import message_matches, mismatch
 from gradcheck.case.engine_twin import Translation, builtins_of, speaking_for
 from gradcheck.case.expectation import Expectation, as_expected
 from gradcheck.case.explored import explored
-from gradcheck.case.finding import Finding, judge
+from gradcheck.case.finding import SEVERITY, Finding, judge
 from gradcheck.case.inputs import NoInputError
-from gradcheck.case.layer import Layer, WrongCotangent
+from gradcheck.case.layer import ScenarioLayer, WrongCotangent
 from gradcheck.case.leftover_values import has_drawn, left_by
 from gradcheck.case.namespace import (
     Namespace,
@@ -31,7 +31,7 @@ from gradcheck.case.namespace import (
 )
 from gradcheck.case.no_gradient import refused
 from gradcheck.case.settings import settings_of_its_own
-from gradcheck.case.source_positions import told
+from gradcheck.case.source_positions import with_place
 from gradcheck.case.static_layer import StaticLayer
 from gradcheck.case.values import value_of
 from gradcheck.case.verdict import Settings
@@ -44,9 +44,6 @@ if TYPE_CHECKING:
     from gradcheck.case.case import Case
     from gradcheck.spec.expectations import Expect
     from gradcheck.spec.model import Scenario
-
-SEVERITY = (Status.ERROR, Status.FAIL, Status.INCONCLUSIVE, Status.KINK)
-"""What a case with several findings is reported as: the first of these among them."""
 
 
 TIME_TO_NAME = 0.75
@@ -66,7 +63,7 @@ def execute(case: Case) -> Result:
     gradient: GradientSummary | None = None
     with np.errstate(all="ignore"):
         try:
-            backend = load(case.backend)
+            backend = load_backend(case.backend)
         except RuntimeError as error:  # it is installed, but has no device
             return case.result(Status.SKIP, str(error))
         run = Run(case, backend, started)
@@ -79,8 +76,8 @@ def execute(case: Case) -> Result:
                 raise
             if name := backend.lacks(error):
                 what = f"{name} is not part of the bundled engine"
-                return case.result(Status.UNSUPPORTED, told(what, error, scenario.path, scenario.line))
-            findings = [Finding(Status.ERROR, told(described(error), error, scenario.path, scenario.line))]
+                return case.result(Status.UNSUPPORTED, with_place(what, error, scenario.path, scenario.line))
+            findings = [Finding(Status.ERROR, with_place(described(error), error, scenario.path, scenario.line))]
         finally:
             backend.paddle.disable_static()  # a program may have left it on
     status = next((s for s in SEVERITY if any(f.status is s for f in findings)), Status.PASS)
@@ -153,12 +150,12 @@ class Run:
 
     def made(
         self, backend: Backend, namespace: Namespace, counterpart: Callable[[Any], Any] = lambda layer: layer
-    ) -> Layer:
+    ) -> ScenarioLayer:
         """The scenario's layer on a backend; one that is imported as what `counterpart` makes of it."""
-        kind = StaticLayer if is_static(self.scenario.layer) else WorldLayer if self.in_world else Layer
+        kind = StaticLayer if is_static(self.scenario.layer) else WorldLayer if self.in_world else ScenarioLayer
         return kind(self.case, backend, namespace, counterpart)
 
-    def made_on(self, engine: Backend) -> Layer:
+    def made_on(self, engine: Backend) -> ScenarioLayer:
         """The scenario's layer once more, on another backend."""
         own = {**new_namespace(engine.paddle), **self.case.variables, "__builtins__": builtins_of(engine)}
         return self.made(engine, own, Translation(self.backend, engine).whole)
@@ -183,7 +180,7 @@ class Run:
         self.backend.paddle.disable_static()
         return [] if has_drawn(self.backend.paddle, self.case.seed) else left
 
-    def run_and_check(self, layer: Layer) -> tuple[list[Finding], GradientSummary | None]:
+    def run_and_check(self, layer: ScenarioLayer) -> tuple[list[Finding], GradientSummary | None]:
         """The documented run and, where the scenario asks for it, the gradient check.
 
         Gradients that the backend refuses in the first are what the second finds: a broken contract.
@@ -204,7 +201,7 @@ class Run:
         gradient = self.check(layer)
         return [*found, *judge(gradient, self.expect)], gradient
 
-    def run_layer(self, layer: Layer) -> list[Finding]:
+    def run_layer(self, layer: ScenarioLayer) -> list[Finding]:
         """Call the layer once as its users do, take gradients if there are any, and look at what that gives."""
         gradients: dict[str, Any] = {}
         with self.expected_exception() as found:
@@ -217,7 +214,7 @@ class Run:
         grads = [
             Finding(Status.FAIL, f"gradient of {name}: {text}")
             for name, expected in self.expect.grads.items()
-            if (text := difference(gradients[name], expected, self.scenario.rtol, self.to_numpy))
+            if (text := mismatch(gradients[name], expected, self.scenario.rtol, self.to_numpy))
         ]
         return [*grads, *self.check_values(), *self.check_calls()]
 
@@ -233,7 +230,7 @@ class Run:
                 raise
             names = {cls.__name__ for cls in type(error).__mro__}
             phase = phase_of(error)
-            where = told(described(error), error, self.scenario.path)
+            where = with_place(described(error), error, self.scenario.path)
             if expected.type not in names:
                 found.append(Finding(Status.FAIL, f"expected {expected.type}, but the code raised {where}"))
             elif expected.phase not in ("any", phase):
@@ -260,7 +257,7 @@ class Run:
             )
             got = eval(code, self.namespace)
             try:
-                text = difference(got, value, rtol, self.to_numpy)
+                text = mismatch(got, value, rtol, self.to_numpy)
             except Exception as error:  # it asks the value, which is the scenario's, for its shape, its elements, …
                 found.append(Finding(Status.ERROR, f"{expression} cannot be compared: {described(error)}"))
                 continue
@@ -301,7 +298,7 @@ class Run:
         return value.get() if hasattr(value, "get") else value
 
     # ----------------------------------------------------------------- the gradient
-    def check(self, layer: Layer) -> GradientSummary:
+    def check(self, layer: ScenarioLayer) -> GradientSummary:
         """The gradient check; of second order too where the scenario or the run asks for it and the first is right."""
         case, wanted = self.case, self.expect.gradient
         if self.backend.name == "paddle" and not isinstance(layer, StaticLayer):

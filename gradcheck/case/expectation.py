@@ -29,10 +29,10 @@ AGREES = "expected a backward that is not the derivative, but here it is"
 
 LARGER = 64
 """How much larger the second cotangent is that is passed through: a backward that clips shows at some size."""
-NEAR, FAR = 2.0**-20, 2.0**-14
+SMALL_MOVE, LARGE_MOVE = 2.0**-20, 2.0**-14
 """Two small moves, relative to an input's element, by which steps are told from slopes."""
 FLAT = 2.0**-36
-"""A change of an output, relative to the largest, between what rounding (2⁻⁵²) and a slope of 1 (`NEAR`) make."""
+"""A change of an output, relative to the largest, between what rounding (2⁻⁵²) and a slope of 1 (`SMALL_MOVE`) make."""
 
 
 def as_expected(function: TensorFunction, settings: Settings, expect: Expectation) -> GradientSummary:
@@ -114,7 +114,7 @@ def not_straight_through(problem: Problem, random: np.random.Generator) -> str:
                     f"the gradient of {element(name, place)} is {gradient[place]:.8g}, the cotangent {given[place]:g}"
                 )
                 return f"{expected} {values}"
-    place, steps = slope(problem, random)
+    place, steps = sloping_element(problem, random)
     if place is not None:
         name = problem.output_names[0]
         return (
@@ -144,7 +144,7 @@ def gradients(problem: Problem, cotangents: list[Array | None]) -> list[tuple[st
     return [(name, gradient, x) for name, gradient, x, needed in rows if needed]
 
 
-def slope(problem: Problem, random: np.random.Generator) -> tuple[tuple[int, ...] | None, bool]:
+def sloping_element(problem: Problem, random: np.random.Generator) -> tuple[tuple[int, ...] | None, bool]:
     """The first element of the output that follows its inputs other than one to one, and whether any is in steps.
 
     The outputs at two small moves, one 64 times the other, are held against those at the point. In steps they do not
@@ -152,7 +152,7 @@ def slope(problem: Problem, random: np.random.Generator) -> tuple[tuple[int, ...
     elsewhere is the identity, as a threshold that lets large values through, the cotangent is passed on rightly.
     """
     inputs = [wide(x) for x in problem.inputs]
-    moves = [moved(x, random) if need else x * 0 for x, need in zip(inputs, problem.differentiable, strict=True)]
+    moves = [random_move(x, random) if need else x * 0 for x, need in zip(inputs, problem.differentiable, strict=True)]
 
     def change(t: float) -> Array:
         there = [x + t * d if need else x for x, d, need in zip(inputs, moves, problem.differentiable, strict=True)]
@@ -160,16 +160,16 @@ def slope(problem: Problem, random: np.random.Generator) -> tuple[tuple[int, ...
 
     try:
         start = wide(problem.forward(inputs)[0])
-        near, far = change(NEAR), change(FAR)
+        near, far = change(SMALL_MOVE), change(LARGE_MOVE)
     except Exception:  # it takes its own dtype alone, in which a move so small may be none
         return None, True
-    same = sum(NEAR * d for d, need in zip(moves, problem.differentiable, strict=True) if need)
-    one_to_one = abs(near - same) <= NEAR * abs(same)
-    sloping = (abs(near * (FAR / NEAR) - far) <= abs(far) / 2) & (abs(near) > FLAT * abs(start).max())
+    same = sum(SMALL_MOVE * d for d, need in zip(moves, problem.differentiable, strict=True) if need)
+    one_to_one = abs(near - same) <= SMALL_MOVE * abs(same)
+    sloping = (abs(near * (LARGE_MOVE / SMALL_MOVE) - far) <= abs(far) / 2) & (abs(near) > FLAT * abs(start).max())
     return first(sloping & ~one_to_one, lambda a: a), not bool(one_to_one.all())
 
 
-def moved(x: Array, random: np.random.Generator) -> Array:
+def random_move(x: Array, random: np.random.Generator) -> Array:
     """A direction: every element of an input with a random sign, zeros as large as the largest."""
     size = np.where(x == 0, abs(x).max(initial=0.0) or 1.0, abs(x))
     return size * random.choice([-1.0, 1.0], x.shape)

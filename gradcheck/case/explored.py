@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from gradcheck.exploring.examples import Drawn, Example
 from gradcheck.exploring.scenario import input_text
-from gradcheck.exploring.search import NOT_INSTALLED, checked, search, told
+from gradcheck.exploring.search import NOT_INSTALLED, checked_examples, outcome_lines, search
 from gradcheck.result import Result, Status
 from gradcheck.spec.input_words import InputWord
 from gradcheck.spec.inputs import Aliased, Input
@@ -29,19 +29,20 @@ def explored(case: Case, run: Callable[[Case], Result]) -> Result:
     words = {name: word_of(name, one) for name, one in inputs.items() if not one.alias_of}
 
     def look(example: Example) -> tuple[Status, str]:
-        result = run(at(case, inputs, example).model_copy(update={"timeout": 0.0}))  # no time to name what is wrong
+        untimed = {"timeout": 0.0}  # no time to name what is wrong
+        result = run(case_of_example(case, inputs, example).model_copy(update=untimed))
         return result.status, result.message
 
     try:
         found = search(look, words, seconds=explore.seconds, examples=explore.examples, seed=case.seed)
     except ImportError:
         return case.result(Status.ERROR, NOT_INSTALLED)
-    said = tuple(told(found, words))
+    said = tuple(outcome_lines(found, words))
     if found.smallest is not None:
-        wrong = run(at(case, inputs, found.smallest))
+        wrong = run(case_of_example(case, inputs, found.smallest))
         there = [f"{name}: {input_text(one)}" for name, one in found.smallest.inputs.items() if is_drawn(inputs[name])]
         return wrong.model_copy(update={"details": (*wrong.details, *said, *there)})
-    if checked(found):
+    if checked_examples(found):
         return case.result(Status.PASS, "", details=said, seconds=perf_counter() - started)
     return case.result(Status.INCONCLUSIVE, "no example could be checked", details=said)
 
@@ -62,16 +63,16 @@ def word_of(name: str, spec: Input) -> InputWord:
     return InputWord(name, spec.shape or (), spec.dtype, spec.below, spec.stop_gradient, "split", low, high, value)
 
 
-def at(case: Case, inputs: dict[str, Input], example: Example) -> Case:
+def case_of_example(case: Case, inputs: dict[str, Input], example: Example) -> Case:
     """The case of an example."""
     scenario = case.scenario
-    drawn = {name: made(one, example.inputs[name]) for name, one in inputs.items() if not one.alias_of}
+    drawn = {name: drawn_input(one, example.inputs[name]) for name, one in inputs.items() if not one.alias_of}
     sizes = {**scenario.sizes, **example.sizes}
     update = {"explore": None, "sizes": sizes, "inputs": {**inputs, **drawn}}
     return case.model_copy(update={"scenario": scenario.model_copy(update=update)})
 
 
-def made(spec: Input, drawn: Drawn) -> Input:
+def drawn_input(spec: Input, drawn: Drawn) -> Input:
     """An input with the values of an example."""
     if not is_drawn(spec):
         return spec

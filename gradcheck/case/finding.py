@@ -11,6 +11,10 @@ if TYPE_CHECKING:
     from gradcheck.spec.expectations import Expect
 
 
+SEVERITY = (Status.ERROR, Status.FAIL, Status.INCONCLUSIVE, Status.KINK, Status.PASS)
+"""What a case with several findings, or several points, is reported as: the first of these among them."""
+
+
 class Finding(NamedTuple):
     """Something that was not as expected (or, a KINK, worth marking)."""
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcheck.backends.base import Array, Backend, Code, Recording, Tensor, flat_tensors, is_differentiable
+from gradcheck.backends.base import Array, Backend, Recording, Tensor, UserCode, flat_tensors, is_differentiable
 from gradcheck.case.no_gradient import NoGradient, misfit, nothing_claimed
 from gradcheck.case.observe import observed
 from gradcheck.case.settings import settings_of_its_own
@@ -126,7 +126,7 @@ class TensorFunction:
         arrays: Sequence[Array],
         lines: bool,
         change: Change | None,
-        numpy: Code,
+        numpy: UserCode,
     ) -> Recording | None:
         """The call at `arrays`, recorded, with the lines of the layer that its operations stand on if wanted."""
         tensors = self.bound(arrays, needed)
@@ -280,10 +280,10 @@ class Reruns:
     def __init__(
         self,
         backend: Backend,
-        code: Code,
+        code: UserCode,
         forward: Callable[[Sequence[Array]], list[Array]],
         vjp: Callable[[Sequence[Array], Sequence[Array | None]], list[Array | None]],
-        record: Callable[[Sequence[Array], bool, Change | None, Code], Recording | None] = lambda *_: None,
+        record: Callable[[Sequence[Array], bool, Change | None, UserCode], Recording | None] = lambda *_: None,
     ) -> None:
         self.backend, self.code, self.forward, self.vjp, self.record = backend, code, forward, vjp, record
         self.leaks: list[str] = []

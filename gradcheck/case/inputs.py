@@ -5,17 +5,18 @@ from __future__ import annotations
 import os
 import zipfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+from gradcheck.checking.arrays import NumpyArray
 
 if TYPE_CHECKING:
     from gradcheck.spec.inputs import Input
 
-Array = np.ndarray[Any, Any]
 
 HERE = Path()
-MOST_BYTES = 2**30
+MOST_INPUT_BYTES = 2**30
 """Of a file: as much as an input may take."""
 
 
@@ -23,7 +24,7 @@ class NoInputError(ValueError):
     """A file does not have the values of an input; the message says why."""
 
 
-def make_input(spec: Input, dtype: str, random: np.random.Generator, folder: Path = HERE) -> Array:
+def make_input(spec: Input, dtype: str, random: np.random.Generator, folder: Path = HERE) -> NumpyArray:
     """The values of an input of `dtype`, in float64, int64, bool or complex128: the backend casts them.
 
     `near` shifts the drawn values, scaled to 1e-3, to the given points in turn. Complex inputs draw both parts. The
@@ -51,7 +52,7 @@ def make_input(spec: Input, dtype: str, random: np.random.Generator, folder: Pat
     return values.astype({"f": np.float64, "c": np.complex128, "b": np.bool_}.get(kind, np.int64))
 
 
-def draw(spec: Input, random: np.random.Generator) -> Array:
+def draw(spec: Input, random: np.random.Generator) -> NumpyArray:
     """Values of the input's shape as its `init` says."""
     shape = tuple(int(size) for size in spec.shape or ())
     match spec.drawn:
@@ -95,7 +96,7 @@ def draw(spec: Input, random: np.random.Generator) -> Array:
     return values
 
 
-def loaded(folder: Path, name: str, key: str | None) -> Array:
+def loaded(folder: Path, name: str, key: str | None) -> NumpyArray:
     """The array in a file below the folder of a spec.
 
     Raises:
@@ -105,7 +106,7 @@ def loaded(folder: Path, name: str, key: str | None) -> Array:
     if not Path(os.path.realpath(file)).is_relative_to(os.path.realpath(folder)):
         raise NoInputError(f"{name} leads out of the spec's folder: copy the file there")
     try:
-        if file.stat().st_size > MOST_BYTES:
+        if file.stat().st_size > MOST_INPUT_BYTES:
             raise NoInputError(f"{name} has {file.stat().st_size / 2**30:.1f} GiB, at most 1 GiB is allowed")
         found = np.load(file, allow_pickle=False)
         if key is not None:

@@ -29,7 +29,7 @@ class WrongCotangent(Exception):  # noqa: N818 - a mistake in the scenario
     """The cotangent of a scenario does not fit the output of its layer."""
 
 
-def fitted(cotangent: Any, shape: Sequence[int]) -> np.ndarray[Any, Any]:
+def fitting_cotangent(cotangent: Any, shape: Sequence[int]) -> np.ndarray[Any, Any]:
     """The cotangent of an output of a shape. Raises WrongCotangent."""
     given = np.array(cotangent)
     if given.shape != tuple(shape):
@@ -37,7 +37,7 @@ def fitted(cotangent: Any, shape: Sequence[int]) -> np.ndarray[Any, Any]:
     return given
 
 
-class Layer(TensorFunction):
+class ScenarioLayer(TensorFunction):
     """A scenario's layer, its inputs and its call, on one backend."""
 
     default_call = ""
@@ -154,6 +154,6 @@ class Layer(TensorFunction):
             starts: list[Tensor | None] = [None] * len(ends)
             if cotangent is not None:
                 array = self.backend.array(ends[0])
-                starts[0] = self.backend.tensor(fitted(cotangent, array.shape), array.dtype.name, True)
+                starts[0] = self.backend.tensor(fitting_cotangent(cotangent, array.shape), array.dtype.name, True)
             self.backend.paddle.autograd.backward(ends, starts)
         return {name: tensor.grad for name, tensor in inputs.items()}

@@ -74,11 +74,11 @@ def raised_by_scenario(path: str, error: BaseException) -> bool:
     """
     if hasattr(error, "frames_of_rank"):
         return True
-    engine = any(package_of(frame) in ENGINES for frame, _ in traceback.walk_tb(error.__traceback__))
+    engine = any(package_of_frame(frame) in ENGINES for frame, _ in traceback.walk_tb(error.__traceback__))
     return engine or isinstance(error, ImportError) or is_in(frames_of(error), path)
 
 
-def package_of(frame: FrameType) -> str:
+def package_of_frame(frame: FrameType) -> str:
     """The top-level package whose code a frame runs."""
     return str(frame.f_globals.get("__name__", "")).partition(".")[0]
 
@@ -86,7 +86,7 @@ def package_of(frame: FrameType) -> str:
 def phase_of(error: BaseException) -> str:
     """``backward`` if the error was raised while gradients were taken, else ``forward``."""
     for frame, _ in traceback.walk_tb(error.__traceback__):
-        public = package_of(frame) in ENGINES and frame.f_code.co_name in GRADIENT_FUNCTIONS
+        public = package_of_frame(frame) in ENGINES and frame.f_code.co_name in GRADIENT_FUNCTIONS
         if public or frame.f_globals.get("__name__") == GRADIENT_MODULE:
             return "backward"
     return "forward"

@@ -8,13 +8,13 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-REFERENCE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
+LAYER_REFERENCE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 """A layer in a module: ``package.module:Layer``."""
 
 
 def is_file(spec: str) -> bool:
     """Whether a scenario stands in a file: one that ``gradcheck check`` makes up is called as its layer."""
-    return REFERENCE.fullmatch(Path(spec).name) is None
+    return LAYER_REFERENCE.fullmatch(Path(spec).name) is None
 
 
 def points(matrix: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:

@@ -8,12 +8,12 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple, Protocol
 
 from gradcheck.backends.base import Array, Backend, Tensor, is_differentiable
-from gradcheck.case.agreement import same
+from gradcheck.case.agreement import identical
 from gradcheck.case.no_gradient import NoGradient
 from gradcheck.checking.problem import Observation
 
 
-class Observed(Protocol):
+class Observable(Protocol):
     """What is observed: a function of named Tensors on a backend, at given arrays."""
 
     backend: Backend
@@ -34,7 +34,7 @@ class Observed(Protocol):
         """The gradients of `inputs`."""
 
 
-def observed(function: Observed, cotangents: Sequence[Array | None]) -> Observation:
+def observed(function: Observable, cotangents: Sequence[Array | None]) -> Observation:
     """Run forward and backward once and compare the memory of inputs and cotangents before and after.
 
     Raises:
@@ -53,7 +53,7 @@ def observed(function: Observed, cotangents: Sequence[Array | None]) -> Observat
             for out, c in zip(outputs, cotangents, strict=True)
             if c is not None and not out.stop_gradient
         ]
-        changed = {name for name, t in inputs.items() if not same(array(t), before[name][0])}
+        changed = {name for name, t in inputs.items() if not identical(array(t), before[name][0])}
         tracked = {name for name in changed if inputs[name].inplace_version != before[name][1]}
         wanted = [t for t in inputs.values() if not t.stop_gradient]
         if ends and wanted:
@@ -61,7 +61,7 @@ def observed(function: Observed, cotangents: Sequence[Array | None]) -> Observat
     if seen["integer"]:
         raise NoGradient(*seen["integer"])
     given = dict(zip((n for n, t in inputs.items() if not t.stop_gradient), found, strict=False))
-    late = {name for name, t in inputs.items() if name not in changed and not same(array(t), before[name][0])}
+    late = {name for name, t in inputs.items() if name not in changed and not identical(array(t), before[name][0])}
     by_backward = [*(n for n in function.arrays if n in late), *seen["changed_by_backward"]]
     return Observation(
         changed_by_forward=tuple(n for n in function.arrays if n in changed - tracked),
@@ -74,7 +74,7 @@ def observed(function: Observed, cotangents: Sequence[Array | None]) -> Observat
 
 
 @contextmanager
-def watched_layers(function: Observed, inputs: dict[str, Tensor], seen: dict[str, tuple[str, ...]]) -> Iterator[None]:
+def watched_layers(function: Observable, inputs: dict[str, Tensor], seen: dict[str, tuple[str, ...]]) -> Iterator[None]:
     """Have every PyLayer's backward note which of its cotangents it changes, and what it returns, or leaves out."""
     tensors_in, array, overlap = function.outputs, function.backend.array, function.backend.overlap
     asked: dict[int, tuple[Any, list[Slot]]] = {}
@@ -94,7 +94,7 @@ def watched_layers(function: Observed, inputs: dict[str, Tensor], seen: dict[str
             given = [t for c in cotangents for t in tensors_in(c)]
             copies = [array(t).copy() for t in given]
             returned = backward(ctx, *cotangents)
-            if not all(same(array(t), copy) for t, copy in zip(given, copies, strict=True)):
+            if not all(identical(array(t), copy) for t, copy in zip(given, copies, strict=True)):
                 seen["changed_by_backward"] = ("the incoming gradient",)
             gradients = tensors_in(returned)
             shared = tuple(n for n, t in inputs.items() if any(overlap(t, g) for g in gradients))
@@ -128,7 +128,7 @@ class Slot(NamedTuple):
     """For each Tensor, whether it needs a gradient."""
 
 
-def slot_of(value: Any, function: Observed) -> Slot | None:
+def slot_of(value: Any, function: Observable) -> Slot | None:
     """The slot of an argument; None if it holds no Tensor."""
     is_list = isinstance(value, (list, tuple))
     tensors = function.outputs([one for one in value if not isinstance(one, (list, tuple, dict))] if is_list else value)
@@ -143,10 +143,10 @@ def gives_less(returned: Any, slots: Sequence[Slot]) -> bool:
     flat = not any(isinstance(value, (list, tuple)) for value in values)
     if len(slots) == 1 and slots[0].is_list and isinstance(returned, list) and flat:
         values = [returned]
-    return len(values) < len(slots) or any(map(lacks, values, slots))
+    return len(values) < len(slots) or any(map(lacks_gradient, values, slots))
 
 
-def lacks(value: Any, slot: Slot) -> bool:
+def lacks_gradient(value: Any, slot: Slot) -> bool:
     """Whether None was returned where the gradient of a Tensor is needed."""
     given = value if isinstance(value, (list, tuple)) else [value] * len(slot.needed)
     return any(one is None and needed for one, needed in zip(given, slot.needed, strict=False))

@@ -46,11 +46,11 @@ def layer_of(backend: Backend, forward: Any, backward: Any) -> type:
             return tuple(map(tensor, found)) if isinstance(found, (tuple, list)) else tensor(found)
 
     OfArrays.__name__ = OfArrays.__qualname__ = str(getattr(forward, "__name__", "function"))
-    named(OfArrays.forward, forward)
+    take_parameters(OfArrays.forward, forward)
     return OfArrays
 
 
-def named(function: Any, like: Callable[..., Any]) -> None:
+def take_parameters(function: Any, like: Callable[..., Any]) -> None:
     """Give a forward the parameters of another function, after its context."""
     try:
         parameters = inspect.signature(like).parameters.values()

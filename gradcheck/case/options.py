@@ -11,7 +11,7 @@ from typing import Any, get_args
 from gradcheck.case.arguments import WorldOf
 from gradcheck.case.evaluation_points import DTYPES
 from gradcheck.case.expectation import Expectation
-from gradcheck.case.world import Declared, Standing
+from gradcheck.case.world import Declared, WorldArgument
 from gradcheck.causes.summary import Effort, Mode
 from gradcheck.checking.verdict import Precision
 from gradcheck.spec.world import MOST_RANKS, Axis
@@ -19,7 +19,7 @@ from gradcheck.spec.world import MOST_RANKS, Axis
 MOST_SEED = 2**32 - 1
 
 
-def validate(
+def validate_options(
     order: Any, mode: Any, seed: Any, rtol: Any, points: Any, dtypes: Any, expect: Any, effort: Any, precision: Any
 ) -> None:
     """Accept the options of `gradcheck.check`.
@@ -28,15 +28,15 @@ def validate(
         TypeError: one is of the wrong type, or `order` is neither 1 nor 2.
         ValueError: one has a value that it cannot have.
     """
-    if whole("order", order, "1 or 2") not in (1, 2):
+    if whole_number("order", order, "1 or 2") not in (1, 2):
         raise TypeError(f"order must be 1 or 2, not {order!r}")
     one_of("mode", mode, get_args(Mode))
     one_of("expect", expect, get_args(Expectation))
     one_of("effort", effort, get_args(Effort))
     one_of("precision", precision, get_args(Precision))
-    if not 0 <= whole("seed", seed, "a whole number from 0 to 2**32 − 1") <= MOST_SEED:
+    if not 0 <= whole_number("seed", seed, "a whole number from 0 to 2**32 − 1") <= MOST_SEED:
         raise ValueError(f"seed must be a whole number from 0 to 2**32 − 1, not {seed!r}")
-    if whole("points", points, "a whole number of at least 1") < 1:
+    if whole_number("points", points, "a whole number of at least 1") < 1:
         raise ValueError(f"points must be a whole number of at least 1, not {points!r}")
     if rtol is not None:
         tolerance(rtol)
@@ -60,7 +60,7 @@ def declared_world(world: Any, outputs: Any, random: Any, order: int, inputs: Se
         one_of("outputs", word, ("split", "replicated"))
     one_of("random", random, ("by-rank", "same"))
     if world is None:
-        marked = any(isinstance(value, Standing) for value in inputs)
+        marked = any(isinstance(value, WorldArgument) for value in inputs)
         if marked or outputs != "split" or random != "by-rank":
             raise TypeError(
                 "replicated, partial, outputs and random are for a world of ranks: give world=4, for example"
@@ -71,7 +71,7 @@ def declared_world(world: Any, outputs: Any, random: Any, order: int, inputs: Se
         one_of("each axis of world", axis, get_args(Axis))
     sizes = list(degrees.values()) if degrees else [world]
     for size in sizes:
-        if not 1 <= whole("world", size, "a number of ranks, or of ranks by axis") <= MOST_RANKS:
+        if not 1 <= whole_number("world", size, "a number of ranks, or of ranks by axis") <= MOST_RANKS:
             raise ValueError(f"world must be 1 to {MOST_RANKS} ranks, not {size!r}")
     if prod(sizes) > MOST_RANKS:
         raise ValueError(f"world must be 1 to {MOST_RANKS} ranks, not {prod(sizes)}")
@@ -80,7 +80,7 @@ def declared_world(world: Any, outputs: Any, random: Any, order: int, inputs: Se
     return lambda stands: Declared(prod(sizes), stands, tuple(words), degrees, random == "same")
 
 
-def whole(name: str, value: Any, allowed: str) -> int:
+def whole_number(name: str, value: Any, allowed: str) -> int:
     """A whole number that is no boolean. Raises TypeError."""
     try:
         if not isinstance(value, bool):

@@ -16,7 +16,7 @@ Frame = tuple[str, int]
 
 LIBRARIES = frozenset({"cupy", "decorator", "numpy", "paddle", "scipy"})
 """Installed packages in which nobody looks for a mistake in a layer; Paddle wrapped its functions by `decorator`."""
-MOST_SHOWN = 5
+MOST_CALLS = 5
 """Calls that are shown of a chain, from the innermost."""
 
 
@@ -46,14 +46,14 @@ def frames_of(error: BaseException) -> list[Frame]:
     return [*here, *getattr(error, "frames_of_rank", ())]
 
 
-def place(frames: Iterable[Frame], spec: str) -> str:
+def place_of_frames(frames: Iterable[Frame], spec: str) -> str:
     """The user's frames among `frames`, which come outermost first: ``line 3 of layers.py, called from line 7 of …``.
 
     Of the frames in the file `spec` only the innermost is told, if there is such a file. Empty if none is the user's.
     """
     own = [(file, line) for file, line in frames if (is_file(spec) if file == spec else is_users(file))]
     last = max((at for at, (file, _) in enumerate(own) if file == spec), default=0)
-    chain = own[last:][::-1][:MOST_SHOWN]
+    chain = own[last:][::-1][:MOST_CALLS]
     return ", called from ".join(f"line {line} of {_shown(file, spec)}" for file, line in chain)
 
 
@@ -64,10 +64,10 @@ def _shown(file: str, spec: str) -> str:
     return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else file
 
 
-def told(what: str, error: BaseException, spec: str, otherwise: int = 0) -> str:
+def with_place(what: str, error: BaseException, spec: str, otherwise: int = 0) -> str:
     """`what` an error says, and in parentheses where it came from; line `otherwise` of the spec if that is unknown."""
     unknown = f"line {otherwise} of the spec" if otherwise and is_file(spec) else ""
-    where = place(frames_of(error), spec) or unknown
+    where = place_of_frames(frames_of(error), spec) or unknown
     return f"{what} ({where})" if where else what
 
 

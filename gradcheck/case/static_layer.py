@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradcheck.backends.base import Array, flat_tensors, is_differentiable
-from gradcheck.case.layer import Layer, fitted
+from gradcheck.case.layer import ScenarioLayer, fitting_cotangent
 from gradcheck.checking.problem import Problem
 
-Signature = tuple[tuple[tuple[int, ...], str], ...]
+InputTypes = tuple[tuple[tuple[int, ...], str], ...]
 """Shapes and dtypes of the inputs."""
 
 
@@ -25,7 +25,7 @@ class Program(NamedTuple):
     fetches: list[Any]
 
 
-class StaticLayer(Layer):
+class StaticLayer(ScenarioLayer):
     """The layer in static mode. Its gradients are those that ``paddle.static.gradients`` gives, run by an Executor."""
 
     default_call = "paddle.static.nn.static_pylayer(forward_fn, [{inputs}], backward_fn)"
@@ -38,7 +38,7 @@ class StaticLayer(Layer):
         """One for all runs: it keeps what it compiled."""
 
     # ----------------------------------------------------------------- building
-    def build(self, signature: Signature, order: int, active: tuple[bool, ...] | None) -> Program:
+    def build(self, signature: InputTypes, order: int, active: tuple[bool, ...] | None) -> Program:
         """The program of a derivative: 0 for the outputs, 1 for the gradients, 2 for the gradients of those.
 
         `active` says which outputs take part; None for all that claim a gradient.
@@ -52,7 +52,7 @@ class StaticLayer(Layer):
             self.programs[key] = Program(main, feeds, fetches)
         return self.programs[key]
 
-    def built(self, signature: Signature, order: int, active: tuple[bool, ...] | None) -> tuple[list[str], list[Any]]:
+    def built(self, signature: InputTypes, order: int, active: tuple[bool, ...] | None) -> tuple[list[str], list[Any]]:
         """Names to feed and Variables to fetch of the program that is being built."""
         paddle = self.backend.paddle
         inputs = {}
@@ -109,7 +109,7 @@ class StaticLayer(Layer):
         if not starts or not needed:
             return dict.fromkeys(self.inputs)
         if cotangent is not None:
-            starts[0] = fitted(cotangent, starts[0].shape).astype(starts[0].dtype)
+            starts[0] = fitting_cotangent(cotangent, starts[0].shape).astype(starts[0].dtype)
         found = self.run(self.build(self.signature(arrays), 1, None), [*arrays, *starts])
         return {**dict.fromkeys(self.inputs), **dict(zip(needed, found, strict=True))}
 
@@ -121,7 +121,7 @@ class StaticLayer(Layer):
         """Whether an input takes a gradient."""
         return not self.inputs[name].stop_gradient and is_differentiable(array)
 
-    def signature(self, arrays: Sequence[Array]) -> Signature:
+    def signature(self, arrays: Sequence[Array]) -> InputTypes:
         """Shapes and dtypes."""
         return tuple((tuple(a.shape), a.dtype.name) for a in arrays)
 

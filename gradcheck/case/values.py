@@ -13,11 +13,11 @@ import numpy as np
 
 from gradcheck.result import Value
 
-MOST = 4096
+MOST_ELEMENTS = 4096
 """Elements of a Tensor that travel; of a larger one as many, evenly spaced."""
-NAME = re.compile(r"[a-z][a-z0-9_]{2,20}")
+DTYPE_NAME = re.compile(r"[a-z][a-z0-9_]{2,20}")
 """The name of a dtype."""
-RTOL = {
+ROUNDING_RTOL = {
     np.dtype("float64"): 1e-12,
     np.dtype("complex128"): 1e-12,
     np.dtype("float32"): 16 * 2.0**-23,
@@ -37,8 +37,8 @@ def value_of(name: str, array: Any) -> Value:
     if array is None:
         return Value(name=name)
     flat = np.asarray(array).reshape(-1)
-    if flat.size > MOST:
-        flat = flat[np.linspace(0, flat.size - 1, MOST).astype(int)]
+    if flat.size > MOST_ELEMENTS:
+        flat = flat[np.linspace(0, flat.size - 1, MOST_ELEMENTS).astype(int)]
     data = base64.b64encode(np.ascontiguousarray(flat).tobytes()).decode()
     return Value(name=name, dtype=np.asarray(array).dtype.name, shape=np.asarray(array).shape, data=data)
 
@@ -53,14 +53,14 @@ def is_whole(value: Value) -> bool:
     """Whether its data are those of an array of its shape and dtype, as `value_of` makes them; or there is no array."""
     if not value.dtype:
         return not value.shape and not value.data
-    if not NAME.fullmatch(value.dtype):  # NumPy reads some texts as whole structures
+    if not DTYPE_NAME.fullmatch(value.dtype):  # NumPy reads some texts as whole structures
         return False
     try:
         found = elements(value)
     except (TypeError, ValueError):
         return False
     numbers = found.dtype.kind in "biufc" or value.dtype in ml_dtypes.__all__
-    return numbers and found.dtype.name == value.dtype and found.size == min(math.prod(value.shape), MOST)
+    return numbers and found.dtype.name == value.dtype and found.size == min(math.prod(value.shape), MOST_ELEMENTS)
 
 
 def kind(value: Value) -> str:
@@ -85,7 +85,7 @@ def difference(name: str, one: Mapping[str, Value], other: Mapping[str, Value], 
     if a.data == b.data:
         return ""
     x, y = elements(a), elements(b)
-    rtol = RTOL.get(x.dtype, 0.0)
+    rtol = ROUNDING_RTOL.get(x.dtype, 0.0)
     wide = np.complex128 if x.dtype.kind == "c" else np.float64
     x, y = x.astype(wide), y.astype(wide)
     with np.errstate(all="ignore"):

@@ -43,9 +43,9 @@ def gradient_summary(function: TensorFunction, settings: Settings) -> GradientSu
         problem = function.problem()
         if function.unchecked:
             return GradientSummary(verdict=Status.INCONCLUSIVE, why=f"nothing was checked: {function.unchecked}")
-        summary = checked(problem, settings)
+        summary = checked_problem(problem, settings)
         if settings.order == 2 and summary.verdict in (Status.PASS, Status.KINK):
-            summary = checked(function.second_order(), settings).second()
+            summary = checked_problem(function.second_order(), settings).second()
     except Exception as error:
         found = refused(error)
         if found is None:
@@ -55,7 +55,7 @@ def gradient_summary(function: TensorFunction, settings: Settings) -> GradientSu
     return function.told(summary)
 
 
-def checked(problem: Problem, settings: Settings) -> GradientSummary:
+def checked_problem(problem: Problem, settings: Settings) -> GradientSummary:
     """The gradient check of one problem."""
     options = {field.name: getattr(settings, field.name) for field in fields(settings) if field.name != "order"}
     return check_gradient(problem, **options)

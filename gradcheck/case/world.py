@@ -20,7 +20,7 @@ import numpy as np
 from gradcheck.backends.base import Array, Backend, Tensor, flat_tensors, is_differentiable
 from gradcheck.case.function import TensorFunction
 from gradcheck.case.no_gradient import Broken
-from gradcheck.causes.between_ranks import Claim, backward_of, between_ranks
+from gradcheck.causes.between_ranks import WorldGradient, backward_of, between_ranks
 from gradcheck.causes.summary import check_gradient
 from gradcheck.checking.contracts import same
 from gradcheck.checking.tape import Tape
@@ -31,23 +31,23 @@ from gradcheck.spec.world import Stands
 Call = Callable[[dict[str, Tensor]], Any]
 
 
-class Standing(NamedTuple):
+class WorldArgument(NamedTuple):
     """An argument, and what it stands for in a world."""
 
     value: Any
     stands: Stands
 
 
-def replicated(value: Any) -> Standing:
+def replicated(value: Any) -> WorldArgument:
     """An argument of a check in a world that all ranks have: it is moved on all of them at once, and its gradient,
     complete, is claimed by every rank alike."""
-    return Standing(value, "replicated")
+    return WorldArgument(value, "replicated")
 
 
-def partial(value: Any) -> Standing:
+def partial(value: Any) -> WorldArgument:
     """An argument of a check in a world that all ranks have, and whose gradients add up to the derivative: that of a
     weight which the trainer sums over the ranks later."""
-    return Standing(value, "partial")
+    return WorldArgument(value, "partial")
 
 
 @dataclass(frozen=True)
@@ -376,7 +376,7 @@ class WorldCall:
         what = "the gradient of " if code == "GC162" else ""
         self.broken[code, name] = Diagnosis.of(
             code,
-            f"ranks disagree on {what}{name}, which is replicated: {apart(name, ranks[0], ranks[other], other)}",
+            f"ranks disagree on {what}{name}, which is replicated: {where_apart(name, ranks[0], ranks[other], other)}",
             (name,) if code == "GC162" else (),
         )
         if code == "GC161":  # of what is not one thing there is no derivative
@@ -406,7 +406,7 @@ class WorldCall:
         return f"{name}[rank {index[0]}]", index[1:]
 
 
-class InWorld(TensorFunction):
+class FunctionOfWorld(TensorFunction):
     """A function of the inputs of a world, its call."""
 
     world: WorldCall
@@ -424,7 +424,7 @@ class InWorld(TensorFunction):
         return told_of(self, summary)
 
 
-class WorldFunction(InWorld):
+class WorldFunction(FunctionOfWorld):
     """One of a layer or function from Python.
 
     Args:
@@ -445,14 +445,14 @@ class WorldFunction(InWorld):
         self.sources = [source]
 
 
-def told_of(function: InWorld, summary: GradientSummary) -> GradientSummary:
+def told_of(function: FunctionOfWorld, summary: GradientSummary) -> GradientSummary:
     """A summary with the ranks named, the contracts that they were seen to break, and causes that lie between them:
     where there are such, they say more than those of one layer by itself."""
-    whole = told(function.world, summary)
+    whole = told_by_rank(function.world, summary)
     if whole.verdict is not Status.FAIL or function.world.declared.size == 1:
         return whole
     named = any(is_cause(d.code) for d in whole.diagnosis)
-    between, where = causes(function, named)
+    between, where = causes_between_ranks(function, named)
     kept = [
         d.model_copy(update=where) if is_cause(d.code) and not d.line else d
         for d in whole.diagnosis
@@ -461,7 +461,7 @@ def told_of(function: InWorld, summary: GradientSummary) -> GradientSummary:
     return whole.model_copy(update={"diagnosis": (*kept, *between, *right_if(function))})
 
 
-def causes(function: InWorld, named: bool) -> tuple[list[Diagnosis], dict[str, Any]]:
+def causes_between_ranks(function: FunctionOfWorld, named: bool) -> tuple[list[Diagnosis], dict[str, Any]]:
     """What goes wrong between ranks, as far as it is found on the tape, and where the layer's backward stands, as parts
     of a diagnosis. `named`: whether another cause is."""
     world = function.world
@@ -476,7 +476,7 @@ def causes(function: InWorld, named: bool) -> tuple[list[Diagnosis], dict[str, A
         ]
         found = problem.vjp(list(problem.inputs), cotangents)
         claims = [
-            Claim(name, world.declared.of_input(name), g, world.by_rank[name]) if g is not None else None
+            WorldGradient(name, world.declared.of_input(name), g, world.by_rank[name]) if g is not None else None
             for name, g in zip(problem.names, found, strict=True)
         ]
         graph = Tape(recording)
@@ -484,9 +484,9 @@ def causes(function: InWorld, named: bool) -> tuple[list[Diagnosis], dict[str, A
     return [], {}
 
 
-def right_if(function: InWorld) -> list[Diagnosis]:
+def right_if(function: FunctionOfWorld) -> list[Diagnosis]:
     """The declarations, different in one word, under which the same gradient is right."""
-    if isinstance(function.twin, InWorld):
+    if isinstance(function.twin, FunctionOfWorld):
         return right_if(function.twin)
     world = function.world
     declared, arrays, right = world.declared, function.arrays, list[str]()
@@ -526,11 +526,11 @@ def others(declared: Declared, names: Sequence[str], outputs: int) -> Iterator[t
             yield replace(declared, inputs={**declared.inputs, name: other}), f"{name} is {other}", name
 
 
-def told(world: WorldCall, summary: GradientSummary) -> GradientSummary:
+def told_by_rank(world: WorldCall, summary: GradientSummary) -> GradientSummary:
     """A summary with the ranks named, and the contracts that they were seen to break."""
-    changed: dict[str, Any] = {"wrong": tuple(entry_of(world, entry) for entry in summary.wrong)}
+    changed: dict[str, Any] = {"wrong": tuple(entry_by_rank(world, entry) for entry in summary.wrong)}
     if summary.scan is not None:
-        changed["scan"] = entry_of(world, summary.scan)
+        changed["scan"] = entry_by_rank(world, summary.scan)
     changed["patterns"] = tuple(pattern_of(world, text) for text in summary.patterns)
     broken = tuple(world.broken.values())
     if broken:
@@ -539,10 +539,10 @@ def told(world: WorldCall, summary: GradientSummary) -> GradientSummary:
     return summary.model_copy(update=changed)
 
 
-Entry = TypeVar("Entry", WrongEntry, StepScan)
+AnyEntry = TypeVar("AnyEntry", WrongEntry, StepScan)
 
 
-def entry_of(world: WorldCall, entry: Entry) -> Entry:
+def entry_by_rank(world: WorldCall, entry: AnyEntry) -> AnyEntry:
     """An entry of the Jacobian with the ranks named."""
     (name, index), (output, output_index) = (
         world.named(entry.input, entry.index),
@@ -560,7 +560,7 @@ def pattern_of(world: WorldCall, text: str) -> str:
     return f"all of {found[1]}[rank {found[2]}]" + ("" if set(found[3]) <= set(": ,") else f"[{found[3]}]")
 
 
-def apart(name: str, first: Array, other: Array, rank: int) -> str:
+def where_apart(name: str, first: Array, other: Array, rank: int) -> str:
     """Where two ranks differ most, in words."""
     if first.shape != other.shape:
         return f"its shape is {list(first.shape)} on rank 0 and {list(other.shape)} on rank {rank}"

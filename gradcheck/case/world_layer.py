@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gradcheck.backends.base import Array, Tensor
-from gradcheck.case.layer import Layer
+from gradcheck.case.layer import ScenarioLayer
 from gradcheck.case.reference import import_reference
-from gradcheck.case.world import Declared, InWorld, WorldCall
+from gradcheck.case.world import Declared, FunctionOfWorld, WorldCall
 from gradcheck.spec.containers import in_variables
 from gradcheck.spec.model import LayerRef
 from gradcheck.spec.world import World, size_of
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from gradcheck.spec.model import Scenario
 
 
-class WorldLayer(InWorld, Layer):
+class WorldLayer(FunctionOfWorld, ScenarioLayer):
     """The layer as a function of the inputs of all ranks.
 
     The namespace of the scenario, in which its expressions are evaluated, has the inputs and the output of the world.
@@ -63,7 +63,7 @@ class WorldLayer(InWorld, Layer):
 class OnNamespace:
     """The call of a layer in a namespace of its own."""
 
-    def __init__(self, layer: Layer) -> None:
+    def __init__(self, layer: ScenarioLayer) -> None:
         self.layer, self.namespace = layer, dict(layer.namespace)
 
     def begin(self) -> None:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradcheck.backends.base import Array, Step
-from gradcheck.causes.lines import place_of
+from gradcheck.causes.lines import source_place
 from gradcheck.checking.arrays import wide
 from gradcheck.checking.graph import Graph, dead_steps
 from gradcheck.checking.tape import Tape
@@ -43,7 +43,7 @@ SENT_BACK = {"reduce_scatter": "gathered from", "all_to_all": "sent back to"}
 """What has to be done to the cotangents of a collective, if it is not to sum them over the ranks."""
 
 
-class Mistake(NamedTuple):
+class RankMistake(NamedTuple):
     """One mistake at one collective: a code, what it is in words, and the wrong vjp."""
 
     code: str
@@ -51,20 +51,20 @@ class Mistake(NamedTuple):
     pull: Pull
 
 
-def mistakes(step: Step) -> Iterator[Mistake]:
+def mistakes(step: Step) -> Iterator[RankMistake]:
     """Those that a collective invites."""
     count = max(len(step.edges), len(step.values))
     done = SENT_BACK.get(step.name, "summed over")
-    yield Mistake("GC152", f"the gradient is not {done} the ranks: each keeps its own part", OWN[step.name])
-    yield Mistake(
+    yield RankMistake("GC152", f"the gradient is not {done} the ranks: each keeps its own part", OWN[step.name])
+    yield RankMistake(
         "GC151",
         f"the gradient is {count} times what it should be, counted once for each rank",
         lambda k, g, r: r * count,
     )
-    yield Mistake("GC151", f"the gradient is divided by the number of ranks, {count}", lambda k, g, r: r / count)
+    yield RankMistake("GC151", f"the gradient is divided by the number of ranks, {count}", lambda k, g, r: r / count)
 
 
-class Claim(NamedTuple):
+class WorldGradient(NamedTuple):
     """What backward gives for one input of a world."""
 
     name: str
@@ -76,7 +76,7 @@ class Claim(NamedTuple):
 
 
 def between_ranks(
-    graph: Tape, cotangents: Sequence[Array | None], claims: Sequence[Claim | None], size: int, named: bool
+    graph: Tape, cotangents: Sequence[Array | None], claims: Sequence[WorldGradient | None], size: int, named: bool
 ) -> list[Diagnosis]:
     """The causes that reproduce what backward gives, of those that lie between ranks.
 
@@ -89,14 +89,14 @@ def between_ranks(
     """
     right = graph.gradient(cotangents)
     close = graph.coarsest**0.5 or 1e-8
-    wrong = [k for k, c in enumerate(claims) if c is not None and not alike(wide(c.whole), right[k], close)]
+    wrong = [k for k, c in enumerate(claims) if c is not None and not same_gradient(wide(c.whole), right[k], close)]
     if not wrong:
         return []
     some: list[Diagnosis] = []
     written = Graph(graph.recording, dead_steps(graph, cotangents))
     at_lines = () if named else summed_at_lines(written, cotangents, size)
     for found, tell in chain(at_collectives(written, cotangents), at_lines):
-        same = {k for k, c in enumerate(claims) if c is not None and alike(wide(c.whole), found[k], close)}
+        same = {k for k, c in enumerate(claims) if c is not None and same_gradient(wide(c.whole), found[k], close)}
         if not same.issuperset(wrong):
             continue
         diagnosis = tell(graph, [c if k in wrong else None for k, c in enumerate(claims)])
@@ -108,7 +108,7 @@ def between_ranks(
     return [one for k in wrong for one in whole_cause(graph, claims[k], right[k], size, close)]  # type: ignore[arg-type]
 
 
-Tell = Callable[[Tape, Sequence["Claim | None"]], Diagnosis]
+Tell = Callable[[Tape, Sequence["WorldGradient | None"]], Diagnosis]
 """Makes a diagnosis, given the recording and the claims that are wrong."""
 
 
@@ -116,7 +116,7 @@ def at_collectives(graph: Graph, cotangents: Sequence[Array | None]) -> Iterator
     """The gradients with one mistake at one collective."""
     for steps in lines_of(graph):
         for mistake in mistakes(steps[0]):
-            yield mistaken(graph, cotangents, steps, mistake.pull), partial(told, mistake, steps[0])
+            yield with_wrong_vjps(graph, cotangents, steps, mistake.pull), partial(diagnosed, mistake, steps[0])
 
 
 def summed_at_lines(graph: Graph, cotangents: Sequence[Array | None], size: int) -> Iterator[tuple[list[Array], Tell]]:
@@ -132,8 +132,8 @@ def summed_at_lines(graph: Graph, cotangents: Sequence[Array | None], size: int)
             total = sum(own[1:], own[0])
             if all(step.edges[position] < graph.recording.inputs for step in steps):
                 continue  # that of an input is told as such
-            found = mistaken(graph, cotangents, steps, lambda k, g, r, p=position, t=total: t if k == p else r)  # type: ignore[misc]
-            yield found, partial(told, Mistake("GC151", SUMMED, lambda k, g, r: r), steps[0])
+            found = with_wrong_vjps(graph, cotangents, steps, lambda k, g, r, p=position, t=total: t if k == p else r)  # type: ignore[misc]
+            yield found, partial(diagnosed, RankMistake("GC151", SUMMED, lambda k, g, r: r), steps[0])
 
 
 SUMMED = "the gradient is summed over the ranks, where each has its own"
@@ -149,7 +149,7 @@ def lines_of(graph: Graph) -> list[list[Step]]:
     return [*found.values(), *([step] for steps in found.values() if len(steps) > 1 for step in steps)]
 
 
-def mistaken(graph: Graph, cotangents: Sequence[Array | None], steps: Sequence[Step], pull: Pull) -> list[Array]:
+def with_wrong_vjps(graph: Graph, cotangents: Sequence[Array | None], steps: Sequence[Step], pull: Pull) -> list[Array]:
     """The gradient if the vjps of some collectives were others."""
     pending = graph.starts(cotangents)
     for step, given, pulled in graph.walk(pending):
@@ -161,33 +161,33 @@ def mistaken(graph: Graph, cotangents: Sequence[Array | None], steps: Sequence[S
     return graph.filled(pending)
 
 
-def whole_cause(graph: Tape, claim: Claim, right: Array, size: int, close: float) -> list[Diagnosis]:
+def whole_cause(graph: Tape, claim: WorldGradient, right: Array, size: int, close: float) -> list[Diagnosis]:
     """Why the gradient of one input is wrong as a whole."""
     where = backward_of(graph)
     total = sum(map(wide, claim.ranks[1:]), wide(claim.ranks[0]))
-    if claim.stands == "replicated" and alike(total, right, close):
+    if claim.stands == "replicated" and same_gradient(total, right, close):
         text = (
             f"{claim.name}: each rank returns its own part of the gradient; their sum is right. All ranks "
             f"use {claim.name}, so all-reduce its gradient in backward (or declare it partial, if the trainer sums it "
             f"later)"
         )
         return [Diagnosis(code="GC152", text=text, inputs=(claim.name,), **where)]
-    if claim.stands == "split" and alike(wide(claim.whole), right * 0 + right.sum(0), close):
+    if claim.stands == "split" and same_gradient(wide(claim.whole), right * 0 + right.sum(0), close):
         text = f"{claim.name}: {SUMMED}"
         return [Diagnosis(code="GC151", text=text, inputs=(claim.name,), **where)]
     for c, says in (
         (size, f"{size} times what it should be, counted once for each rank"),
         (1 / size, f"divided by the number of ranks, {size}"),
     ):
-        if size > 1 and alike(wide(claim.whole), right * c, close):
+        if size > 1 and same_gradient(wide(claim.whole), right * c, close):
             text = f"{claim.name}: the gradient is {says}"
             return [Diagnosis(code="GC151", text=text, inputs=(claim.name,), **where)]
     return []
 
 
-def told(mistake: Mistake, step: Step, graph: Tape, claims: Sequence[Claim | None]) -> Diagnosis:
+def diagnosed(mistake: RankMistake, step: Step, graph: Tape, claims: Sequence[WorldGradient | None]) -> Diagnosis:
     """A mistake at a collective, with its line in forward; or in backward, where forward has none for it."""
-    place = place_of(step.spot)
+    place = source_place(step.spot)
     if place.file:
         code = place.source[place.column : place.end_column] or step.name
         return Diagnosis(
@@ -232,7 +232,7 @@ def backward_of(graph: Tape) -> dict[str, Any]:
     }
 
 
-def alike(a: Array, b: Array, close: float) -> bool:
+def same_gradient(a: Array, b: Array, close: float) -> bool:
     """Whether two gradients are the same, relative to their largest element."""
     if a.shape != b.shape:
         return False

@@ -39,14 +39,14 @@ class Candidate(NamedTuple):
 Family = Callable[[Edge], Iterator[Candidate]]
 
 
-def tried(edge: Edge) -> Iterator[Candidate]:
+def all_candidates(edge: Edge) -> Iterator[Candidate]:
     """All candidates of an edge, in the same order for every cotangent; not all fit."""
     found: list[Iterator[Candidate]] = [factor_forgotten(edge)] if edge.position == Edge.WHOLE else []
     if edge.alone and edge.y.shape == edge.right.shape and (edge.read or not edge.right.any()):
         found.append(elementwise(edge))  # else the derivative is the same at all points
     if edge.position >= 0:
         rows = (Candidate(*row[1:4], partial(row[4], edge)) for row in ROWS if edge.step.name in row[0])
-        families = (*FAMILIES.get(edge.step.name, ()), sisters, substituted, rearranged)
+        families = (*FAMILIES.get(edge.step.name, ()), sisters, substituted, reordered)
         found += [rows, *(family(edge) for family in families)]
     if edge.position >= 0 or edge.position == Edge.INCOMING:
         found.append(incoming_forgotten(edge))
@@ -150,14 +150,14 @@ def products_of_matrices(edge: Edge) -> Iterator[Candidate]:
 
 def softmax(edge: Edge) -> Iterator[Candidate]:
     """Their own rules along another axis."""
-    axis, g, y = along(edge), edge.g, edge.y
+    axis, g, y = softmax_axis(edge), edge.g, edge.y
     for k in (k for k in range(y.ndim) if k != axis):
         right = y * (g - (y * g).sum(k, keepdims=True)), g - np.exp(y) * g.sum(k, keepdims=True)
         says = f"sums over axis {k} in place of axis {axis} in {{op}}"
         yield Candidate("GC119", 2, says, right[edge.step.name == "log_softmax"])
 
 
-def bounded(edge: Edge) -> Iterator[Candidate]:
+def clip_mask(edge: Edge) -> Iterator[Candidate]:
     """A part of the mask of a clip."""
     for bound, inside in (("min", np.greater_equal), ("max", np.less_equal)):
         if edge.step.operands().get(bound) is not None:
@@ -218,7 +218,7 @@ def orders(value: Array) -> Iterator[tuple[str, Callable[[], Array]]]:
             yield f"rolled by {by} along axis {axis}", partial(np.roll, value, by, axis)
 
 
-def rearranged(edge: Edge) -> Iterator[Candidate]:
+def reordered(edge: Edge) -> Iterator[Candidate]:
     """The right cotangent in another order."""
     for words, value in orders(edge.right):
         yield Candidate("GC104", 3, f"hands on the gradient of {{own}} in {{op}} {words}", value)
@@ -256,12 +256,12 @@ def least_for_largest(edge: Edge) -> Array:
 
 
 MASKS = ("where", "clip", "maximum", "minimum", "fmax", "fmin", "hardtanh", "tril", "triu", "relu", "leaky_relu")
-MOVES = ("transpose", "flip", "roll")
+REORDERING = ("transpose", "flip", "roll")
 ROWS: tuple[tuple[Sequence[str], str, float, str, Callable[[Edge], Any]], ...] = (
     (MASKS, "GC123", 0.5, "ignores the mask of {op}", lambda e: e.fit(e.g)),
     (MASKS, "GC123", 2, "takes the opposite of the mask of {op}", lambda e: e.fit(e.g) - e.right),
-    (MOVES, "GC104", 2, "applies {op} itself, not its inverse, to the gradient", lambda e: e.step.again(e.g)),
-    (MOVES, "GC104", 2, "hands on the gradient of {op} as it is, without its inverse",
+    (REORDERING, "GC104", 2, "applies {op} itself, not its inverse, to the gradient", lambda e: e.step.again(e.g)),
+    (REORDERING, "GC104", 2, "hands on the gradient of {op} as it is, without its inverse",
      lambda e: e.g.reshape(e.right.shape)),
     (("cumsum",), "GC104", 2, "applies {op} itself, not a sum from the other end, to the gradient",
      lambda e: e.step.again(e.g)),
@@ -271,19 +271,19 @@ ROWS: tuple[tuple[Sequence[str], str, float, str, Callable[[Edge], Any]], ...] =
     (("matmul", "bmm"), "GC116", 2, FORGETS, lambda e: e.g),
     (("max", "amax"), "GC123", 2, "hands the gradient of {op} to the smallest element", least_for_largest),
     (("min", "amin"), "GC123", 2, "hands the gradient of {op} to the largest element", least_for_largest),
-    (("softmax",), "GC119", 2, "takes the row sum of g, not of y g, in {op}", lambda e: e.y * (e.g - row(e, e.g))),
+    (("softmax",), "GC119", 2, "takes the row sum of g, not of y g, in {op}", lambda e: e.y * (e.g - sum_of(e, e.g))),
     (("softmax",), "GC119", 2, "takes the row mean of y g, not its sum, in {op}",
-     lambda e: e.y * (e.g - row(e, e.y * e.g) / row(e, 0 * e.g + 1))),
-    (("softmax",), "GC119", 2, "leaves out the factor y in {op}", lambda e: e.g - row(e, e.y * e.g)),
+     lambda e: e.y * (e.g - sum_of(e, e.y * e.g) / sum_of(e, 0 * e.g + 1))),
+    (("softmax",), "GC119", 2, "leaves out the factor y in {op}", lambda e: e.g - sum_of(e, e.y * e.g)),
     (("softmax",), "GC119", 2, "subtracts the row sum without the factor y in {op}",
-     lambda e: e.y * e.g - row(e, e.y * e.g)),
-    (("log_softmax",), "GC119", 2, "subtracts the row sum without the softmax in {op}", lambda e: e.g - row(e, e.g)),
+     lambda e: e.y * e.g - sum_of(e, e.y * e.g)),
+    (("log_softmax",), "GC119", 2, "subtracts the row sum without the softmax in {op}", lambda e: e.g - sum_of(e, e.g)),
     (("log_softmax",), "GC119", 2, "takes the row mean of g, not its sum, in {op}",
-     lambda e: e.g - np.exp(e.y) * row(e, e.g) / row(e, 0 * e.g + 1)),
+     lambda e: e.g - np.exp(e.y) * sum_of(e, e.g) / sum_of(e, 0 * e.g + 1)),
     (("log_softmax",), "GC119", 2, "leaves out the row sum of g in {op}", lambda e: e.g - np.exp(e.y) * e.g),
-    (("log_softmax",), "GC119", 2, "leaves out g in {op}", lambda e: -np.exp(e.y) * row(e, e.g)),
+    (("log_softmax",), "GC119", 2, "leaves out g in {op}", lambda e: -np.exp(e.y) * sum_of(e, e.g)),
     (("log_softmax",), "GC119", 2, "multiplies by the logarithm in place of the softmax in {op}",
-     lambda e: e.g - e.y * row(e, e.g)),
+     lambda e: e.g - e.y * sum_of(e, e.g)),
 )  # fmt: skip
 """By operations: code, cost, what backward does, and what it hands on; None where it cannot be."""
 
@@ -292,17 +292,17 @@ FAMILIES: Mapping[str, Sequence[Family]] = {
     **dict.fromkeys(("add", "subtract", "broadcast_to", "broadcast_view"), (unsummed,)),
     **dict.fromkeys(("matmul", "bmm"), (products_of_matrices,)),
     **dict.fromkeys(("softmax", "log_softmax"), (softmax,)),
-    **dict.fromkeys(("clip", "hardtanh"), (bounded,)),
+    **dict.fromkeys(("clip", "hardtanh"), (clip_mask,)),
     **dict.fromkeys(("sum", "mean", "max", "min", "norm", "logsumexp"), (spread_out,)),
 }
 """The mistakes that belong to an operation, of which there are more or fewer."""
 
 
-def along(edge: Edge) -> int:
+def softmax_axis(edge: Edge) -> int:
     """The axis of a softmax."""
     return int(edge.step.operands().get("axis", -1) % max(edge.y.ndim, 1))
 
 
-def row(edge: Edge, values: Array) -> Array:
+def sum_of(edge: Edge, values: Array) -> Array:
     """The sums over its rows."""
-    return values.sum(along(edge), keepdims=True)
+    return values.sum(softmax_axis(edge), keepdims=True)

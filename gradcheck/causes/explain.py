@@ -12,8 +12,8 @@ import numpy as np
 
 from gradcheck.backends.base import Array, Spot, Step
 from gradcheck.causes.edges import EXACT_TO, Cause, Edge, Mistake, Unexplained, summed
-from gradcheck.causes.hypotheses import shown
-from gradcheck.causes.lines import NOWHERE, Place, place_of
+from gradcheck.causes.hypotheses import factor_text
+from gradcheck.causes.lines import NOWHERE, SourcePlace, source_place
 from gradcheck.causes.search import SCREEN, found_causes
 from gradcheck.checking.arrays import SMALLEST, wide
 from gradcheck.checking.graph import Graph, dead_steps
@@ -28,11 +28,11 @@ explained: any share fits one number, and of a million pairs of candidates one f
 ASSIGNED = re.compile(r"\s*([A-Za-z_]\w*(?:\s*,\s*[A-Za-z_]\w*)*)\s*=(?!=)\s*")
 """The beginning of a line that gives values names."""
 
-LONGEST = 40
+LONGEST_QUOTE = 40
 """Characters of an expression that a sentence quotes."""
 
 
-def explain(
+def explain_from_tape(
     tape: Tape,
     reruns: Reruns | None,
     claims: Sequence[tuple[Sequence[Array | None], Sequence[Array | None]]],
@@ -105,15 +105,15 @@ def said(tape: Tape, cause: Cause, alike: Sequence[Cause], names: Sequence[str])
     """A cause as reports print it; of a pair, both."""
     for k, (mistake, factor) in enumerate(cause.mistakes):
         edge, step = mistake.edge, mistake.edge.step
-        place, *same = (place_of(c.mistakes[k][0].edge.step.spot) for c in (cause, *alike))
+        place, *same = (source_place(c.mistakes[k][0].edge.step.spot) for c in (cause, *alike))
         code, says, detail = sentence(mistake, factor)
         says = says.format(
-            out=called(tape, step.first, names),
+            out=name_of_value(tape, step.first, names),
             op=quoted_step(tape, step),
-            own=called(tape, edge.number, names, step.spot),
+            own=name_of_value(tape, edge.number, names, step.spot),
             other=other_operand(tape, edge, names),
         )
-        says = re.sub(r"#(\d+)", lambda m: called(tape, int(m[1]), names), says) + mistake.when
+        says = re.sub(r"#(\d+)", lambda m: name_of_value(tape, int(m[1]), names), says) + mistake.when
         lines = sorted({other.line for other in same} - {place.line, NOWHERE.line})
         proof = [f"reproduces backward to {max(cause.residual, 1e-16):.0e}"]
         proof += [f"the same as line {', '.join(map(str, lines[:3]))}"] if lines else []
@@ -133,7 +133,7 @@ def said(tape: Tape, cause: Cause, alike: Sequence[Cause], names: Sequence[str])
 
 def sentence(mistake: Mistake, factor: float) -> tuple[str, str, str]:
     """Code, what backward does, and what to say below the line."""
-    edge, times = mistake.edge, shown(factor, 1000).replace("-", "−")
+    edge, times = mistake.edge, factor_text(factor, 1000).replace("-", "−")
     if mistake.ordinal is not None:
         return mistake.code, mistake.says + f", times {times}" * (factor != 1), f"the rule of {edge.step.name} is wrong"
     several = edge.position >= 0 and not edge.alone and sum(e >= 0 for e in edge.step.edges) > 1
@@ -153,7 +153,7 @@ def sentence(mistake: Mistake, factor: float) -> tuple[str, str, str]:
     return "GC118", says, detail
 
 
-def called(tape: Tape, value: int, names: Sequence[str], within: Spot | None = None) -> str:
+def name_of_value(tape: Tape, value: int, names: Sequence[str], within: Spot | None = None) -> str:
     """What the user's code calls a value: the name of an input, of a variable, or the expression.
 
     A value that the operation at `within` makes of its operand on the way, such as a transpose, goes by the operand.
@@ -164,8 +164,8 @@ def called(tape: Tape, value: int, names: Sequence[str], within: Spot | None = N
     if step is None or step.spot is None:
         return "a value on the way"
     if step.spot == within and len(step.edges) == 1:
-        return called(tape, step.edges[0], names, within) + ".T" * (step.name == "transpose")
-    place = place_of(step.spot)
+        return name_of_value(tape, step.edges[0], names, within) + ".T" * (step.name == "transpose")
+    place = source_place(step.spot)
     if composite(tape, step) and any(value in s.edges and s.spot == step.spot for s in tape.recording.steps):
         return quoted_step(tape, step)
     assigned = ASSIGNED.match(place.source)
@@ -180,7 +180,7 @@ def other_operand(tape: Tape, edge: Edge, names: Sequence[str]) -> str:
     """What the user's code calls the other one of two operands."""
     others = [e for k, e in enumerate(edge.step.edges) if k != edge.position and e >= 0]
     if others:
-        return called(tape, others[0], names, edge.step.spot)
+        return name_of_value(tape, others[0], names, edge.step.spot)
     constant = edge.other if edge.position >= 0 else None
     if constant is None:
         return "that is constant"
@@ -200,12 +200,12 @@ def composite(tape: Tape, step: Step) -> bool:
 
 def quoted_step(tape: Tape, step: Step) -> str:
     """The expression that an operation computes, or that it takes part in."""
-    text = quoted(place_of(step.spot), step.name)
+    text = quoted(source_place(step.spot), step.name)
     return f"the {step.name} inside {text}" if composite(tape, step) else text
 
 
-def quoted(place: Place, name: str) -> str:
+def quoted(place: SourcePlace, name: str) -> str:
     """An expression of the source, shortened if it is too long, or the name of the operation where it is not known."""
     text = place.source[place.column : place.end_column]
-    whole = len(text) <= LONGEST and not text.endswith(("(", ","))
-    return f"`{text if whole else text[:LONGEST] + '…'}`" if text else name
+    whole = len(text) <= LONGEST_QUOTE and not text.endswith(("(", ","))
+    return f"`{text if whole else text[:LONGEST_QUOTE] + '…'}`" if text else name

@@ -18,9 +18,9 @@ import numpy as np
 
 from gradcheck.causes.candidates import FORMULAS, products
 from gradcheck.checking.arrays import SMALLEST, Array, module_of, wide
-from gradcheck.checking.outputs import Outputs
+from gradcheck.checking.outputs import FlatOutputs
 
-LEAST_DIGITS = 6.0
+LEAST_KNOWN_DIGITS = 6.0
 """Digits of the right gradient that have to be known for a formula with a free factor: of 200 tried, one fits four of
 them by chance once in 50 times, six once in 5,000."""
 LEAST_LENGTH = 5
@@ -28,13 +28,13 @@ LEAST_LENGTH = 5
 LEAST_SIGNS = 16
 """Elements from which a function that has one size throughout, such as the sign, is tried: any signs of n elements are
 those of one of 30 functions once in 2^(n − 6)."""
-FEW = 1000
+FIRST_ELEMENTS = 1000
 """Elements, about, on which a factor is tried before all are."""
 SIMPLE = 12
 """Factors that are fractions of numbers up to this are simple."""
 
 
-class Row(NamedTuple):
+class Hypothesis(NamedTuple):
     """One hypothesis."""
 
     says: str | Callable[[float], str]
@@ -45,14 +45,14 @@ class Row(NamedTuple):
 
 
 @dataclass
-class Subject:
+class Evidence:
     """What hypotheses about one input are made from; one gradient of all inputs per cotangent, one right gradient of
     this input, and how far what is right may be off it."""
 
     number: int
     names: Sequence[str]
     inputs: Sequence[Array]
-    outputs: Outputs
+    outputs: FlatOutputs
     cotangents: Sequence[Array]
     claimed: Sequence[Sequence[Array]]
     truth: Sequence[Array]
@@ -81,7 +81,7 @@ class Subject:
         factor fits that."""
         xp = module_of(values)
         digits = xp.log10(xp.maximum(abs(values) / xp.maximum(self.bars[0], SMALLEST["float64"]), 1.0))
-        return float(digits.sum() - digits.max()) >= LEAST_DIGITS
+        return float(digits.sum() - digits.max()) >= LEAST_KNOWN_DIGITS
 
     def factor(self, candidates: Sequence[Array], rests: Sequence[Array] = ()) -> float | None:
         """The simple factor c for which c · candidate (plus rest) is right; None if there is none."""
@@ -101,12 +101,12 @@ class Subject:
             flat = ([v.reshape(-1)[::step] for v in four] for four in arrays)
             return all(bool((abs(c * a + r - t) <= b).all()) for a, r, t, b in flat)
 
-        return c if fits(1 + self.x.size // FEW) and fits(1) else None
+        return c if fits(1 + self.x.size // FIRST_ELEMENTS) and fits(1) else None
 
 
-def likely(s: Subject) -> tuple[str, str] | None:
+def likely(s: Evidence) -> tuple[str, str] | None:
     """The code of the first hypothesis that holds, and what it says."""
-    for row in itertools.chain.from_iterable(family(s) for family in FAMILIES):
+    for row in itertools.chain.from_iterable(family(s) for family in HYPOTHESES):
         if isinstance(row.says, str):
             says = row.says if s.holds(row.values) else ""
         else:
@@ -119,65 +119,65 @@ def likely(s: Subject) -> tuple[str, str] | None:
 
 
 # --------------------------------------------------------------------------- nothing but the gradient
-def plain(s: Subject) -> Iterator[Row]:
+def trivial_gradients(s: Evidence) -> Iterator[Hypothesis]:
     """The cotangent passed on where the derivative is 0, all zeros, the same for every cotangent."""
     first, second = s.gradients
     alike = s.out is not None and s.out.shape == s.x.shape
     if alike and all(bool((g == u).all()) for g, u in zip(s.gradients, s.of_out, strict=True)):
         says = "GC122 the derivative is 0 here and backward passes the cotangent on (straight-through)"
-        yield Row(says, [0 * t for t in s.truth])
+        yield Hypothesis(says, [0 * t for t in s.truth])
     if not bool((first != 0).any() or (second != 0).any()):
-        yield Row("GC108 backward gives 0 everywhere, but the derivative is not 0", s.truth)
+        yield Hypothesis("GC108 backward gives 0 everywhere, but the derivative is not 0", s.truth)
     if bool((first == second).all()):
-        yield Row("GC109 backward gives the same whatever the incoming gradient is", s.truth)
+        yield Hypothesis("GC109 backward gives the same whatever the incoming gradient is", s.truth)
 
 
-def factors(s: Subject) -> Iterator[Row]:
+def constant_factor(s: Evidence) -> Iterator[Hypothesis]:
     """A constant factor; −1 and the numbers of elements have names of their own."""
 
     def said(c: float) -> str:
         if c == -1:
             return "GC102 numeric = −analytic: the sign is wrong"
-        if abs(c - 1) <= 1e-6 or (s.x.size < 2 and shown(c) == f"{c:.6g}" and c != int(c)):
+        if abs(c - 1) <= 1e-6 or (s.x.size < 2 and factor_text(c) == f"{c:.6g}" and c != int(c)):
             return ""  # of one number any factor can be found
         for what, n in sizes(s):
             if n >= LEAST_LENGTH and min(abs(abs(c) / n - 1), abs(abs(c) * n - 1)) <= 1e-9:
-                times = f"{shown(c)} · analytic" if abs(c) > 1 else f"analytic / {shown(1 / c)}"
+                times = f"{factor_text(c)} · analytic" if abs(c) > 1 else f"analytic / {factor_text(1 / c)}"
                 return f"GC112 numeric = {times}, and {n} is {what}"
-        return f"GC101 numeric = {shown(c)} · analytic, for all entries"
+        return f"GC101 numeric = {factor_text(c)} · analytic, for all entries"
 
-    yield Row(said, s.gradients)
+    yield Hypothesis(said, s.gradients)
 
 
-def sizes(s: Subject) -> Iterator[tuple[str, int]]:
+def sizes(s: Evidence) -> Iterator[tuple[str, int]]:
     """The numbers of elements that a factor may be."""
     for name, array in ((s.name, s.x), *(("the output", s.outputs.arrays[k]) for k in s.outputs.active)):
         yield f"the number of elements of {name}", array.size
         yield from ((f"the length of axis {axis} of {name}", n) for axis, n in enumerate(array.shape))
 
 
-def parts(s: Subject) -> Iterator[Row]:
+def parts(s: Evidence) -> Iterator[Hypothesis]:
     """Without its conjugate; zero at some elements, right at all others."""
     if s.x.dtype.kind == "c":
-        yield Row("GC115 numeric = conj(analytic)", [g.conj() for g in s.gradients])
+        yield Hypothesis("GC115 numeric = conj(analytic)", [g.conj() for g in s.gradients])
     mask = sum(abs(g - t) > b for g, t, b in zip(s.gradients, s.truth, s.bars, strict=True)) > 0
     count = int(mask.sum())
     if 0 < count < s.x.size:
         where = f"{s.name}{np.argwhere(np.asarray(mask.tolist()))[0].tolist() or ''}"
         says = f"GC107 {count} of {s.x.size} elements get 0 where it is not ({where} …), all others are right"
         put = module_of(mask).where
-        yield Row(says, [put(mask & (g == 0), t, g) for g, t in zip(s.gradients, s.truth, strict=True)])
+        yield Hypothesis(says, [put(mask & (g == 0), t, g) for g, t in zip(s.gradients, s.truth, strict=True)])
 
 
 # --------------------------------------------------------------------------- the gradient rearranged
-def rearranged(s: Subject) -> Iterator[Row]:
+def rearranged(s: Evidence) -> Iterator[Hypothesis]:
     """That of another input, which is wrong as well; transposed, its axes permuted, rolled by one, flipped; what
     backward gives for the cotangent summed over some axes."""
     xp, shape = module_of(s.x), s.x.shape
     for other in s.wrong:
         if other != s.number and s.inputs[other].shape == shape:
             says = f"GC105 numeric = the gradient that backward gives for {s.names[other]}"
-            yield Row(says, [gradients[other] for gradients in s.claimed])
+            yield Hypothesis(says, [gradients[other] for gradients in s.claimed])
     axes = range(len(shape))
     moves: list[tuple[str, Callable[[Array], Array]]] = []
     for order in itertools.islice(itertools.permutations(axes), 1, 24):
@@ -189,17 +189,17 @@ def rearranged(s: Subject) -> Iterator[Row]:
         for step in (1, -1):
             moves.append((f"{beginning} rolled by {step} along axis {k}", partial(xp.roll, shift=step, axis=k)))
         moves.append((f"{beginning} flipped along axis {k}", partial(xp.flip, axis=k)))
-    yield from (Row(says, [move(g) for g in s.gradients]) for says, move in moves)
+    yield from (Hypothesis(says, [move(g) for g in s.gradients]) for says, move in moves)
     if s.out is None or s.out.ndim > 4 or s.outputs.complex:
         return
     for summed in (some for n in range(s.out.ndim) for some in itertools.combinations(range(s.out.ndim), n + 1)):
         sums = [(u.sum(axis=summed, keepdims=True) + 0 * u).reshape(-1) for u in s.of_out]
         says = f"GC106 the cotangent must be summed over axis {', '.join(map(str, summed))}"
-        yield Row(says, [s.vjp(u)[s.number] for u in sums])
+        yield Hypothesis(says, [s.vjp(u)[s.number] for u in sums])
 
 
 # --------------------------------------------------------------------------- an operand, a factor or a term
-def operands(s: Subject) -> Iterator[Row]:
+def operands(s: Evidence) -> Iterator[Hypothesis]:
     """A product of the cotangent with another input, each perhaps transposed, where backward gives another of them."""
     if s.x.ndim != 2 or s.out is None or s.out.ndim != 2:
         return
@@ -208,10 +208,10 @@ def operands(s: Subject) -> Iterator[Row]:
     fitting = {name: [f[name] for f in found] for name, value in found[0].items() if value.shape == s.x.shape}
     claimed = replace(s, truth=s.gradients)
     if any(claimed.holds(values) for values in fitting.values()):
-        yield from (Row(f"GC116 numeric = {name}", values) for name, values in fitting.items())
+        yield from (Hypothesis(f"GC116 numeric = {name}", values) for name, values in fitting.items())
 
 
-def functions(s: Subject) -> Iterator[tuple[str, Array]]:
+def functions(s: Evidence) -> Iterator[tuple[str, Array]]:
     """Simple functions of input, output and the other inputs, elementwise, of the input's shape."""
     several = len(s.outputs.active) > 1
     outputs = [(f"out[{k}]" if several else "out", wide(s.outputs.arrays[k])) for k in s.outputs.active]
@@ -232,19 +232,19 @@ def usable(values: Array) -> bool:
     return 0 < largest < float("inf") and (values.size >= LEAST_SIGNS or bool((abs(values) != largest).any()))
 
 
-def ratios(s: Subject) -> Iterator[Row]:
+def ratios(s: Evidence) -> Iterator[Hypothesis]:
     """Analytic times or over a simple function."""
     if s.x.dtype.kind == "c" or not s.known(s.truth[0]):
         return
     for name, f in functions(s):
         for text, values in ((f"analytic · {name}", f), (f"analytic / {name}", 1 / f)):
             if usable(values):
-                yield Row(partial(ratio, text), [g * values for g in s.gradients])
+                yield Hypothesis(partial(ratio, text), [g * values for g in s.gradients])
 
 
 def ratio(text: str, c: float) -> str:
     """What a constant times a ratio says, and what that most often means."""
-    said = f"GC111 numeric = {'' if c == 1 else f'{shown(c)} · '}{text}"
+    said = f"GC111 numeric = {'' if c == 1 else f'{factor_text(c)} · '}{text}"
     found = re.fullmatch(r"analytic ([·/]) \(1 \+ ([^²]+)\)", text)
     if not found:
         return said
@@ -252,7 +252,7 @@ def ratio(text: str, c: float) -> str:
     return f"{said}: a factor {there} that should be {wanted}"
 
 
-def terms(s: Subject) -> Iterator[Row]:
+def terms(s: Evidence) -> Iterator[Hypothesis]:
     """Analytic plus the cotangent times a simple function."""
     out = s.out
     if s.x.dtype.kind == "c" or out is None or out.size != s.x.size or s.outputs.complex:
@@ -262,18 +262,18 @@ def terms(s: Subject) -> Iterator[Row]:
 
     for name, f in (("", s.x * 0 + 1), *functions(s)):
         if usable(f) or not name:
-            yield Row(
+            yield Hypothesis(
                 partial(term, f"dy{name and f' · {name}'}"), [u.reshape(s.x.shape) * f for u in s.of_out], s.gradients
             )
 
 
 def term(text: str, c: float) -> str:
     """What a constant times a term says."""
-    number = "" if abs(c) == 1 else f"{shown(abs(c))} · "
+    number = "" if abs(c) == 1 else f"{factor_text(abs(c))} · "
     return f"GC114 numeric = analytic {'−' if c < 0 else '+'} {number}{text}"
 
 
-FAMILIES = (plain, factors, parts, rearranged, operands, ratios, terms)
+HYPOTHESES = (trivial_gradients, constant_factor, parts, rearranged, operands, ratios, terms)
 """In the order in which they are tried: the simplest first."""
 
 
@@ -286,7 +286,7 @@ def nice(value: float, bar: float) -> float:
     return value
 
 
-def shown(value: float, simple: int = SIMPLE) -> str:
+def factor_text(value: float, simple: int = SIMPLE) -> str:
     """A factor as a person would write it: 2, 1/3, 0.1234."""
     fraction = Fraction(value).limit_denominator(simple)
     return str(fraction) if abs(float(fraction) - value) <= 1e-9 * abs(value) else f"{value:.6g}"

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from gradcheck.backends.base import Array
-from gradcheck.causes.explain import explain
-from gradcheck.causes.hypotheses import Subject, likely
+from gradcheck.causes.explain import explain_from_tape
+from gradcheck.causes.hypotheses import Evidence, likely
 from gradcheck.checking.arrays import module_of
 from gradcheck.checking.point import Point
 from gradcheck.checking.probe import ROUNDING, Probe, Prober
@@ -25,7 +25,7 @@ COTANGENTS = 2
 """Random ones that a hypothesis has to hold for: with one, any number can be explained."""
 
 
-def causes(
+def likely_causes(
     prober: Prober,
     wrong: Sequence[int],
     probe: Probe,
@@ -57,7 +57,7 @@ def causes(
             truth = [gradient(*jacobians[number], u, point.x[number].shape) for u in cotangents]
         else:
             continue
-        subject = Subject(
+        subject = Evidence(
             number=number,
             names=[point.problem.names[k] for k in point.moved],
             inputs=point.x,
@@ -100,4 +100,4 @@ def explained_by_tape(
         return [found.get(k) for k in range(len(point.inputs))]
 
     pairs = [(point.outputs.split(u), of_all(gradients)) for u, gradients in claims]
-    return explain(tape, point.problem.reruns, pairs, point.problem.names, of_all(rounding), walks)
+    return explain_from_tape(tape, point.problem.reruns, pairs, point.problem.names, of_all(rounding), walks)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from gradcheck.backends.base import Spot
 
 
-class Place(NamedTuple):
+class SourcePlace(NamedTuple):
     """A piece of a line of source: its file, the line from 1, and the columns from 0, the last not included."""
 
     file: str
@@ -22,25 +22,25 @@ class Place(NamedTuple):
     """The line as it stands in the file; empty if that cannot be read."""
 
 
-NOWHERE = Place("", 0, 0, 0, "")
+NOWHERE = SourcePlace("", 0, 0, 0, "")
 """That of an operation that no code of the user's stands behind."""
 
 
-def place_of(spot: Spot | None) -> Place:
+def source_place(spot: Spot | None) -> SourcePlace:
     """Where an instruction stands. An expression over several lines is cut at the end of its first."""
     return NOWHERE if spot is None else place_in(spot[0].co_filename, *spot)
 
 
 @functools.lru_cache(maxsize=4096)
-def place_in(file: str, code: CodeType, offset: int) -> Place:
+def place_in(file: str, code: CodeType, offset: int) -> SourcePlace:
     """Where an instruction stands. The same code in another file is equal to it, so that the file is asked for too."""
     positions = list(code.co_positions())
     line, end_line, column, end_column = positions[offset // 2]
     if line is None:
-        return Place(file, code.co_firstlineno, 0, 0, "")
+        return SourcePlace(file, code.co_firstlineno, 0, 0, "")
     source = linecache.getline(file, line).rstrip("\n")
     if column is None or end_column is None or not source:
-        return Place(file, line, 0, 0, source)
+        return SourcePlace(file, line, 0, 0, source)
     # The columns are of the source as it was compiled, which in a spec is indented further; where the code begins on
     # the line tells by how much. They count bytes. What the interpreter does on entry stands at no column, 0 to 0.
     starts = (start for at, _, start, end in positions if at == line and start is not None and end)
@@ -48,7 +48,7 @@ def place_in(file: str, code: CodeType, offset: int) -> Place:
     encoded = source.encode()
     start = len(encoded[: column + shift].decode(errors="ignore"))
     end = len(encoded[: end_column + shift].decode(errors="ignore")) if end_line == line else len(source)
-    return Place(file, line, start, end, source)
+    return SourcePlace(file, line, start, end, source)
 
 
 def begins(source: str) -> int:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradcheck.backends.base import Array, Step
-from gradcheck.causes.candidates import tried
+from gradcheck.causes.candidates import all_candidates
 from gradcheck.causes.edges import EXACT_TO, Cause, Edge, Mistake, Unexplained, edges_of, factors, incoming, whole
 from gradcheck.checking.arrays import EPSILON, inner, wide
 from gradcheck.checking.graph import Graph
@@ -34,7 +34,7 @@ values are rounded to float32. A projection on the tape adds up a few values, ea
 MOST_CONFIRMED = 40
 """Candidates that are pulled back, the least far-fetched first."""
 
-LARGEST, MOST_RULED = 10_000_000, 1_000_000
+MOST_TAPE_NUMBERS, MOST_RULED = 10_000_000, 1_000_000
 """Numbers on a tape on which causes are sought, and on which those are that are not plain shares. Tangents hold them
 `DIRECTIONS` times; the search takes about 0.3 µs a number for shares and 2 µs for all (LayerNorm of 256 × 1024)."""
 
@@ -68,7 +68,7 @@ def found_causes(graph: Graph, reruns: Reruns, claim: Unexplained, walks: float)
         steps > most - graph.walks
     ):  # rules that read each other's values are steps² candidates, as many as so many walks
         ruled -= {step for run in graph.runs for step in run[:-1]}
-    groups = [] if size > LARGEST else [claim.wrong, *([k] for k in claim.wrong if len(claim.wrong) > 1)]
+    groups = [] if size > MOST_TAPE_NUMBERS else [claim.wrong, *([k] for k in claim.wrong if len(claim.wrong) > 1)]
 
     def unexplained(group: Sequence[int]) -> bool:
         return graph.walks < most and not any(k in cause.explains for cause in found for k in group)
@@ -151,7 +151,7 @@ def projected(graph: Graph, claim: Unexplained, tangents: Sequence[Array], ruled
         chained = edge.position == Edge.WHOLE or (edge.position == Edge.INCOMING and len(cotangents) == 1)
         if not chained:  # else as a share it is that of an operation of its own
             found.append(Mistake(edge, right, right, steps))
-        for ordinal, candidate in enumerate(tried(edge) if edge.step in ruled else ()):
+        for ordinal, candidate in enumerate(all_candidates(edge) if edge.step in ruled else ()):
             if (value := candidate.fitting(edge)) is not None:
                 along = np.real(adjoint @ wide(value).reshape(-1))
                 found.append(Mistake(edge, along, right, steps, ordinal, *candidate[:3]))
@@ -308,6 +308,6 @@ def mistaken(graph: Graph, cotangents: Sequence[Array | None], cause: Cause) -> 
 
 def handed_on(mistake: Mistake, edge: Edge) -> Array:
     """What a mistake hands on in place of the right cotangent of an edge."""
-    found = () if mistake.ordinal is None else itertools.islice(tried(edge), mistake.ordinal, None)
+    found = () if mistake.ordinal is None else itertools.islice(all_candidates(edge), mistake.ordinal, None)
     value = next((candidate.fitting(edge) for candidate in found), None)
     return edge.right if value is None else value

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from gradcheck.causes.step_scan import steps_of
-from gradcheck.causes.wrong_entries import Named, everything, name_wrong
+from gradcheck.causes.wrong_entries import Named, all_wrong_entries, name_wrong
 from gradcheck.checking.found import Found
 from gradcheck.checking.point import Entry
 from gradcheck.checking.problem import Problem
@@ -76,7 +76,7 @@ def entry_by_entry(check: Check, found: Found) -> Found:
     """FAIL if some entry of some Jacobian is wrong."""
     if found.verdict is Status.KINK:
         return found
-    wrong = everything(check.prober)
+    wrong = all_wrong_entries(check.prober)
     if wrong is None:
         return found
     check.certified = not wrong
@@ -86,7 +86,7 @@ def entry_by_entry(check: Check, found: Found) -> Found:
 def summarised(check: Check, found: Found, listed: int, effort: Effort, deadline: float) -> GradientSummary:
     """The summary of a verdict; after FAIL with the wrong entries and why."""
     if found.probe is None or found.verdict is not Status.FAIL:
-        return summary(check, found, listed, Named(exhaustive=found.exhaustive))
+        return summarized(check, found, listed, Named(exhaustive=found.exhaustive))
     prober = found.prober or check.prober
     prober.point.spent.deadline = deadline
     named = name_wrong(prober, found.probe, listed, effort == "full")
@@ -94,12 +94,12 @@ def summarised(check: Check, found: Found, listed: int, effort: Effort, deadline
     if named.unfinished:
         found = replace(found, marks=(*found.marks, UNFINISHED))
     wrong = named.entries or found.wrong
-    whole = summary(check, replace(found, wrong=wrong, diagnosis=(*found.diagnosis, *named.causes)), listed, named)
+    whole = summarized(check, replace(found, wrong=wrong, diagnosis=(*found.diagnosis, *named.causes)), listed, named)
     scan = steps_of(prober, wrong[0]) if wrong else None
     return whole if scan is None else whole.model_copy(update={"scan": scan})
 
 
-def summary(check: Check, found: Found, listed: int, named: Named) -> GradientSummary:
+def summarized(check: Check, found: Found, listed: int, named: Named) -> GradientSummary:
     """The result, with everything that was counted so far."""
     point, wrong = check.point, found.wrong
     elements = Counter(number for number, _ in {(entry.input, entry.index) for entry in wrong})

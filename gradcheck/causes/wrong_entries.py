@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from gradcheck.causes.likely import causes
+from gradcheck.causes.likely import likely_causes
 from gradcheck.checking.arrays import Array, module_of, only
-from gradcheck.checking.decide import Decision
+from gradcheck.checking.decide import Ruling
 from gradcheck.checking.derivative import QUICK, quick
 from gradcheck.checking.line import Scan
 from gradcheck.checking.point import SUM_OF_OUTPUTS, Entry, OutOfTimeError, Point
 from gradcheck.checking.probe import ROUNDING, Probe, Prober
-from gradcheck.checking.tape_comparison import compare
-from gradcheck.result import Diagnosis, distance
+from gradcheck.checking.tape_comparison import tape_diff
+from gradcheck.result import Diagnosis, absolute_error
 
 LEAST_BUDGET = 300
 """Evaluations and vjps that naming may take in any case: some hundredths of a second."""
@@ -27,14 +27,14 @@ MOST_LOCATED = 5
 """Wrong elements whose output is searched for by halving: as many as reports show."""
 MOST_ROWS_BY_TAPE = 32
 """Outputs up to which all rows of the Jacobian are compared to list every wrong entry."""
-MOST_CONFIRMED = 8
+MOST_COLUMNS = 8
 """Wrong columns that a whole scan confirms; then the quick derivative has proved itself for this function."""
 FAR_OFF = 2.0**-20
 """An entry that is off by this share of the largest of its row is listed as it is, as its element is known to be wrong:
 rounding is as much only where 32 bits of the row cancel."""
 TAPED = 2.0**-48
 """The rounding of an entry of the tape that is a product of few numbers, relative to itself."""
-MOST_ENTRIES = 2**25
+MOST_JACOBIAN_ENTRIES = 2**25
 """Entries of a Jacobian that mode ``full`` computes at most."""
 
 
@@ -64,10 +64,10 @@ def name_wrong(prober: Prober, probe: Probe, listed: int, thorough: bool) -> Nam
     named = Named()
     try:
         named = by_tape(prober, probe, listed) if probe.wrong is not None else by_columns(prober, probe, budget)
-        named.entries.sort(key=lambda e: -distance(e.analytic, e.numeric))
+        named.entries.sort(key=lambda e: -absolute_error(e.analytic, e.numeric))
         named.patterns = tuple(patterns(point, named))
         named.causes = tuple(
-            causes(prober, list(named.wrong), probe, named.jacobians, budget - (point.spent.runs - spent))
+            likely_causes(prober, list(named.wrong), probe, named.jacobians, budget - (point.spent.runs - spent))
         )
     except OutOfTimeError:
         named.unfinished = True
@@ -99,7 +99,7 @@ def by_tape(prober: Prober, probe: Probe, listed: int) -> Named:
         named.entries = list(rows_by_tape(prober, said.wrong, listed))
     if not named.entries:
         worst.sort(key=lambda wrong: -abs(wrong[0]))
-        entries = [located(point, probe.cotangent, *wrong) for wrong in worst[:MOST_LOCATED]]
+        entries = [entry_by_halving(point, probe.cotangent, *wrong) for wrong in worst[:MOST_LOCATED]]
         named.entries = [entry for entry in entries if entry.analytic != entry.numeric]
     return named
 
@@ -116,7 +116,7 @@ def rows_by_tape(prober: Prober, masks: Sequence[Array] | None, listed: float) -
             taped = point.by_tape(one)
             rejected = [m & far_off(c, t) for c, t, m in zip(claimed, taped, masks, strict=True)]
         else:
-            found = compare(point, one, claimed, None, prober.rtol)
+            found = tape_diff(point, one, claimed, None, prober.rtol)
             taped, rejected = list(found.taped), list(found.wrong or ())
         for number, mask in enumerate(rejected):
             for i in module_of(one).flatnonzero(mask.reshape(-1)).tolist():
@@ -140,7 +140,7 @@ def entry_of(
     return Entry(number, index, point.outputs.element(output), *value, TAPED * abs(t))
 
 
-def located(point: Point, cotangent: Array, error: complex, number: int, index: int) -> Entry:
+def entry_by_halving(point: Point, cotangent: Array, error: complex, number: int, index: int) -> Entry:
     """For an element of an input, with its error for a cotangent, the entry that carries most of it, by halving the
     outputs."""
     start, stop = 0, cotangent.size
@@ -156,10 +156,10 @@ def located(point: Point, cotangent: Array, error: complex, number: int, index: 
     return entry_of(point, number, index, start, point.vjp(one), point.by_tape(one))
 
 
-def everything(prober: Prober) -> list[Entry] | None:
+def all_wrong_entries(prober: Prober) -> list[Entry] | None:
     """Every wrong entry of every Jacobian, for mode ``full``; None where it is too large or complex."""
     point = prober.point
-    if point.complex or sum(x.size for x in point.x) * point.outputs.size > MOST_ENTRIES:
+    if point.complex or sum(x.size for x in point.x) * point.outputs.size > MOST_JACOBIAN_ENTRIES:
         return None
     if point.witnessed:
         return list(rows_by_tape(prober, None, np.inf))
@@ -219,7 +219,7 @@ def by_columns(prober: Prober, probe: Probe, budget: float) -> Named:
             continue
         everywhere = module_of(probe.cotangent).ones(x.shape, bool)
         alone = prober.probe(only(number, everywhere, point.x), whole=True)
-        if alone.decision is Decision.PASS:
+        if alone.decision is Ruling.PASS:
             named.right.add(number)
             continue
         found, before = list[Entry](), point.spent.runs
@@ -227,7 +227,7 @@ def by_columns(prober: Prober, probe: Probe, budget: float) -> Named:
         if 1 < x.size == point.outputs.vector.size and (claimed := claimed_diagonal(prober, alone, number)) is not None:
             known = diagonal_by(alone, prober.probe(only(number, everywhere, point.x), whole=True), number)
         if known is not None:
-            found = entries(prober, number, claimed, *known)
+            found = beyond_bound(prober, number, claimed, *known)
         elif point.by_rows and 4 * x.size <= budget:
             known = columns(prober, number, alone)
             if not point.complex and point.outputs.size + 4 * x.size <= budget:
@@ -236,7 +236,7 @@ def by_columns(prober: Prober, probe: Probe, budget: float) -> Named:
             named.jacobians[number] = known
         budget -= point.spent.runs - before
         if not found:
-            found = searched(prober, alone, number)
+            found = entries_by_search(prober, alone, number)
             named.exhaustive = False
         named.entries += found
         if found:
@@ -274,14 +274,14 @@ def of_columns(prober: Prober, number: int, like: Probe, value: Array, bar: Arra
     point, rows = prober.point, range(prober.point.outputs.vector.size)
     claimed = module_of(value).stack([point.vjp(point.outputs.unit(k))[number].reshape(-1) for k in rows])
     scales = point.scales[number].reshape(-1)
-    for index in sorted({e.index for e in entries(prober, number, claimed, value, bar)})[:MOST_CONFIRMED]:
+    for index in sorted({e.index for e in beyond_bound(prober, number, claimed, value, bar)})[:MOST_COLUMNS]:
         line, size = point.line(unit(prober, number, index, float(scales[index]))), float(scales[index])
         found = prober.scanned(Scan(line), like.derivative.noise, True).both
         value[:, index], bar[:, index] = found.value / size, found.bar / size
-    return entries(prober, number, claimed, value, bar)
+    return beyond_bound(prober, number, claimed, value, bar)
 
 
-def entries(prober: Prober, number: int, claimed: Array, value: Array, bar: Array) -> list[Entry]:
+def beyond_bound(prober: Prober, number: int, claimed: Array, value: Array, bar: Array) -> list[Entry]:
     """The entries of a Jacobian, or of its diagonal, in which backward and the differences differ by more than the
     bound."""
     xp = module_of(value)
@@ -291,7 +291,7 @@ def entries(prober: Prober, number: int, claimed: Array, value: Array, bar: Arra
     return [Entry(number, i, k, *three) for k, i, *three in zip(at[0].tolist(), at[-1].tolist(), *numbers, strict=True)]
 
 
-def searched(prober: Prober, probe: Probe, number: int) -> list[Entry]:
+def entries_by_search(prober: Prober, probe: Probe, number: int) -> list[Entry]:
     """Some wrong elements of one input, by halving it: the derivative of the weighted outputs along each is wrong."""
     point, d = prober.point, probe.direction[number]
     assert d is not None
@@ -302,7 +302,7 @@ def searched(prober: Prober, probe: Probe, number: int) -> list[Entry]:
         return prober.along(part, probe, whole=bool(mask.sum() == 1))
 
     found = []
-    for index in halved(xp, whole.size, lambda mask: along(mask).decision is Decision.FAIL, MOST_LOCATED):
+    for index in halved(xp, whole.size, lambda mask: along(mask).decision is Ruling.FAIL, MOST_LOCATED):
         one = xp.zeros(whole.size)
         one[index] = 1
         there, step = along(one), float(abs(whole[index])) * (1.0 if whole[index].real >= 0 else -1.0)

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-Array = Any
-"""An array of the backend at hand (NumPy, CuPy); its own module computes with it."""
+from gradcheck.backends.base import Array as Array
+
+NumpyArray = np.ndarray[Any, Any]
 
 EPS = 2.0**-52
 """The spacing of float64 at 1."""
@@ -67,13 +68,18 @@ def only(number: int, value: Array, arrays: Sequence[Array]) -> list[Array | Non
     return [value if k == number else None for k in range(len(arrays))]
 
 
+def finite(a: Array | None) -> bool:
+    """Whether all elements are finite; None has none."""
+    return a is None or bool((abs(a) < np.inf).all())
+
+
 def flat(arrays: Sequence[Array]) -> Array:
     """All elements of `arrays` in one vector; complex if one of them is."""
     xp = module_of(arrays[0])
     return xp.concatenate([a.reshape(-1) for a in arrays]) if len(arrays) > 1 else arrays[0].reshape(-1)
 
 
-def place_in(arrays: Sequence[Array], position: int) -> tuple[int, int]:
+def array_and_element(arrays: Sequence[Array], position: int) -> tuple[int, int]:
     """Which of the arrays, and which element of it, stands at a position of their flat vector."""
     for number, array in enumerate(arrays):
         if position < array.size:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcheck.checking.arrays import CLEAR, FEW, FLOAT32, SMALLEST, Array, module_of, spacing
+from gradcheck.checking.arrays import CLEAR, FEW, FLOAT32, SMALLEST, Array, finite, module_of, spacing
 from gradcheck.checking.cotangents import even_weights
 from gradcheck.checking.own_precision import opaque_bound
 from gradcheck.checking.point import Point
@@ -157,11 +157,6 @@ class Contracts:
             ("GC135", seen.aliased, "backward returns the memory of"),
         ]
         return [Diagnosis.of(code, f"{text} {', '.join(names)}", names) for code, names, text in rows if names]
-
-
-def finite(a: Array | None) -> bool:
-    """Whether all elements are finite; None has none."""
-    return a is None or bool((abs(a) < np.inf).all())
 
 
 def same(a: Array | None, b: Array | None) -> bool:

@@ -9,8 +9,8 @@
 | no power | agrees | BY_TAPE: PASS, marked |
 | no power | not heard | UNSEEN |
 
-Far is off by `FAR` bars: without power that shows as well. A tape that the differences exclude is no witness against a
-claim that they hold: at a kink an operation's rule is one of many.
+Far is off by `FAR_BARS` bars: without power that shows as well. A tape that the differences exclude is no witness
+against a claim that they hold: at a kink an operation's rule is one of many.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from enum import Enum, auto
 
 POWER = 1e-2
 """The differences have power if an error of 1 % of the claim would have shown."""
-FAR = 4.0
+FAR_BARS = 4.0
 """Bars are estimates: by so many nothing is off that is right. Without power a claim that is off by more is excluded
 all the same, as what it is off by has shown; one-sided slopes that are farther apart are a kink."""
 
 
-class Decision(Enum):
+class Ruling(Enum):
     """What follows for one look; see the module."""
 
     PASS = auto()
@@ -83,7 +83,7 @@ class Heard:
     """The same of the claim's value."""
 
 
-def decide(claim: Claim, seen: Seen, heard: Heard | None) -> Decision:
+def decide(claim: Claim, seen: Seen, heard: Heard | None) -> Ruling:
     """The decision on one look, by the table of the module."""
     size = max(abs(seen.value), seen.scale, min(claim.size, claim.root))
     known = math.isfinite(seen.bar) and math.isfinite(seen.value)
@@ -91,11 +91,11 @@ def decide(claim: Claim, seen: Seen, heard: Heard | None) -> Decision:
     if heard is not None and not math.isfinite(heard.value):
         heard = None
     if heard is not None and heard.rejects and not (power and not seen.holds(heard.value)):
-        return Decision.FAIL
+        return Ruling.FAIL
     apart = abs(claim.value - seen.value)
-    if known and seen.excludes(claim.value) and (power or not apart <= FAR * seen.bar + seen.allowed):
+    if known and seen.excludes(claim.value) and (power or not apart <= FAR_BARS * seen.bar + seen.allowed):
         agrees = heard is not None and not heard.rejects and not seen.holds(heard.value, heard.bar)
-        return Decision.CONTRADICTION if agrees else Decision.FAIL
+        return Ruling.CONTRADICTION if agrees else Ruling.FAIL
     if power and seen.holds(claim.value):
-        return Decision.PASS
-    return Decision.BY_TAPE if heard is not None and not heard.rejects else Decision.UNSEEN
+        return Ruling.PASS
+    return Ruling.BY_TAPE if heard is not None and not heard.rejects else Ruling.UNSEEN

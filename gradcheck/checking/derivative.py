@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gradcheck.checking.arrays import EPS, FEW, Array, module_of
-from gradcheck.checking.decide import FAR
+from gradcheck.checking.decide import FAR_BARS
 from gradcheck.checking.line import RATIO, Line, Scan
 
 BRIEF = range(-9, -4)
@@ -66,9 +66,9 @@ def derivative_of(scan: Scan, noise: Array) -> Derivative:
     for side, outside in ((right, behind), (left, ahead)):  # at the edge of the domain there is one side
         edge = np.isnan(outside).all(axis=0)
         both = Interval(xp.where(edge, side.value, both.value), xp.where(edge, side.bar, both.bar))
-    kinked = (abs(right.value - left.value) > FAR * (right.bar + left.bar)) | jumped
+    kinked = (abs(right.value - left.value) > FAR_BARS * (right.bar + left.bar)) | jumped
     changes = xp.maximum(abs(ahead), abs(behind))
-    slopes = (changes - FAR * noises) / h
+    slopes = (changes - FAR_BARS * noises) / h
     nearby = xp.where(slopes > 0, slopes, 0.0)[[k in range(BRIEF[0], BRIEF[-1] + 1) for k in steps]].max(axis=0)
     largest, step = changes.max(axis=0), xp.asarray(steps)[chosen]
     return Derivative(both, gap, kinked, nearby, largest, noise, step)
@@ -119,7 +119,7 @@ def leaps(values: Array, noises: Array) -> Array:
         return noises[0] < 0
     weights = module_of(values).asarray(TO_ZERO)
     nearer, farther = weights @ values[:3], weights @ values[1:4]
-    return abs(nearer) > FAR * (abs(weights) @ noises[:3]) + abs(farther - nearer)
+    return abs(nearer) > FAR_BARS * (abs(weights) @ noises[:3]) + abs(farther - nearer)
 
 
 def balanced(values: Array, bars: Array) -> tuple[Interval, Array]:

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import numpy as np
-
-from gradcheck.backends.base import Array
-from gradcheck.checking.arrays import wide
+from gradcheck.checking.arrays import finite
 from gradcheck.checking.problem import Problem
 
 POSITIVE, WITHIN_ONE = (0.1, 3.0), (-0.9, 0.9)
@@ -39,8 +36,3 @@ def advice(problem: Problem) -> str:
                 f"a spec, ~{low:g}..{high:g} on the command line"
             )
     return otherwise
-
-
-def finite(array: Array) -> bool:
-    """Whether all elements are."""
-    return bool(np.isfinite(abs(wide(array)).max(initial=0.0)))

@@ -12,7 +12,7 @@ from gradcheck.checking.point import SUM_OF_OUTPUTS, Entry
 from gradcheck.checking.probe import SMALL, Prober
 from gradcheck.result import Diagnosis, Status
 
-STEPS = USUAL[: len(USUAL) // 2 + 1]
+SMALL_STEPS = USUAL[: len(USUAL) // 2 + 1]
 """The smaller half: the shape of a function at an element that is 0 shows there, whatever the size of the others."""
 GROWS = 0.9
 """The slope grows without bound if from step to step it grows by no less than this times what it grew before. With
@@ -64,10 +64,10 @@ def slopes(prober: Prober, number: int, index: int, cotangent: Array) -> dict[st
     direction = module_of(scale).zeros(scale.size)
     direction[index] = size = float(scale.reshape(-1)[index])
     scan = Scan(point.line(only(number, direction.reshape(scale.shape), point.x), cotangent))
-    scan.extend(STEPS)
+    scan.extend(SMALL_STEPS)
     found = {}
     for name, side, sign in (("left", 1, -1.0), ("right", 0, 1.0)):
-        values = np.array([sign * float(scan.samples[k][side].change[0]) / (size * RATIO**k) for k in STEPS])
+        values = np.array([sign * float(scan.samples[k][side].change[0]) / (size * RATIO**k) for k in SMALL_STEPS])
         growth = values[:-1] - values[1:]
         unbounded = bool((growth[:-1] / growth[1:] >= GROWS).all())
         slope = float(np.copysign(np.inf, growth[0])) if unbounded else float(values[0]) + 0.0  # no −0

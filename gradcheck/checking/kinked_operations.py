@@ -38,7 +38,7 @@ class Arguments(NamedTuple):
         return None if axis is None or axis == [] else tuple(np.atleast_1d(axis).tolist())
 
 
-Rule = Callable[[Arguments], Sequence[Any]]
+KinkRule = Callable[[Arguments], Sequence[Any]]
 """Gives, per argument, which of its elements are at a kink; None for none of them."""
 
 
@@ -80,7 +80,7 @@ def among(a: Arguments) -> Sequence[Any]:
     )
 
 
-KINKED: dict[str, Rule] = {
+KINKED: dict[str, KinkRule] = {
     **dict.fromkeys(("relu", "leaky_relu", "elu", "abs", "sign", "sqrt"), lambda a: a.near(0)),
     **dict.fromkeys(("bool", "nonzero", "count_nonzero", "any", "all"), lambda a: a.near(0)),
     **dict.fromkeys(("floor", "ceil", "trunc", "cast to integers"), lambda a: a.near(np.round(a.values[0]))),

@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from gradcheck.checking.arrays import CLEAR, Array, flat, inner, module_of, place_in, real
-from gradcheck.checking.decide import Decision
+from gradcheck.checking.arrays import CLEAR, Array, array_and_element, flat, inner, module_of, real
+from gradcheck.checking.decide import Ruling
 from gradcheck.checking.found import MOST_NAMED, listed
 from gradcheck.checking.line import Line
-from gradcheck.checking.noise import by_perturbation, from_close_values
+from gradcheck.checking.noise import from_close_values, noise_by_perturbation
 from gradcheck.checking.point import Entry, Point
 from gradcheck.checking.probe import Probe, Prober
 from gradcheck.checking.tape_comparison import Masks
@@ -26,7 +26,7 @@ from gradcheck.checking.tape_comparison import Masks
 Direction = Sequence[Array | None]
 """One array per moved input; None for one that stays."""
 
-DIRECTIONS = 8
+KINK_DIRECTIONS = 8
 """Along which a gradient has to be between the slopes: one that is outside for half of the directions, as where both of
 two tied maxima take all, passes all of them once in 2^8. One more has one sign: along it the shares of tied elements
 add up, so that a gradient which gives all of it to each is outside whatever is drawn."""
@@ -175,7 +175,7 @@ def kinked_by_tape(point: Point) -> list[Array] | None:
     return masks if any(bool(m.any()) for m in masks) else None
 
 
-def judged(prober: Prober, masks: Masks | None) -> Kinks:
+def judge_kinks(prober: Prober, masks: Masks | None) -> Kinks:
     """Hold the gradient against the slopes at points nearby, over the elements in `masks`."""
     point, random = prober.point, prober.random
     xp = module_of(point.outputs.vector)
@@ -186,9 +186,9 @@ def judged(prober: Prober, masks: Masks | None) -> Kinks:
     which = xp.flatnonzero(affected).tolist()
     if len(which) > MOST_LOOKED_AT:
         which = sorted(random.choice(np.asarray(which), MOST_LOOKED_AT, replace=False).tolist())
-    directions = [point.direction(random, masks) for _ in range(DIRECTIONS)]
+    directions = [point.direction(random, masks) for _ in range(KINK_DIRECTIONS)]
     directions.append([d if d is None else abs(d) for d in directions[0]])
-    found = (by_tape if point.tape is not None else by_differences)(prober, directions, which)
+    found = (slopes_by_tape if point.tape is not None else by_differences)(prober, directions, which)
     wrong, places, kinked = list[Entry](), list[str](), affected.copy()
     unknown = EDGE.format(point.raised) if len(found) < len(which) else ""
     for output, pieces in found.items():
@@ -204,7 +204,7 @@ def judged(prober: Prober, masks: Masks | None) -> Kinks:
                 continue
             if point.tape is not None:
                 further = [point.direction(random, masks) for _ in range(FURTHER)]
-                pieces = by_tape(prober, directions, [output], further).get(output, pieces)
+                pieces = slopes_by_tape(prober, directions, [output], further).get(output, pieces)
                 outside = pieces.outside(claims)
         low, high = pieces.ranges()
         if outside:
@@ -220,7 +220,7 @@ def judged(prober: Prober, masks: Masks | None) -> Kinks:
                 entry_outside(point, directions[i], gradients, (float(low[i]), float(high[i])), output, claims[i])
             )
         elif not pieces.smooth and len(places) < MOST_NAMED:
-            places.append(named(point, directions, pieces))
+            places.append(kink_text(point, directions, pieces))
     if wrong or not (places or unknown):
         return Kinks(wrong, [], kinked)
     return Kinks([], places, kinked, unknown, beside_is_wrong(prober, masks))
@@ -254,7 +254,7 @@ def offsets(point: Point, directions: Sequence[Direction], at_zero: float, near:
     return points
 
 
-def by_tape(
+def slopes_by_tape(
     prober: Prober, directions: Sequence[Direction], outputs: Sequence[int], further: Sequence[Direction] = ()
 ) -> dict[int, Pieces]:
     """The slopes of some outputs from the tapes at the points, along `further` directions as well."""
@@ -265,7 +265,7 @@ def by_tape(
             break
     tapes = [point.recorded(point.at(x)) for x in offsets(point, [*directions, *further], at_zero, NEAR)]
     values = [real(flat([tape.outputs[k] for k in point.outputs.active])) for tape in tapes if tape is not None]
-    noise, _ = by_perturbation(point, directions[0], NEAR, prober.random)
+    noise, _ = noise_by_perturbation(point, directions[0], NEAR, prober.random)
     around = abs(point.line(directions[0]).at(NEAR).change) / NEAR  # beside it slopes at elements that are 0 are small
     moved = [x[d != 0] for x, d in zip(point.x, directions[0], strict=True) if d is not None]
     reach = NEAR if any(bool((x != 0).any()) for x in moved) else at_zero
@@ -286,7 +286,7 @@ def by_differences(prober: Prober, directions: Sequence[Direction], outputs: Seq
     if point.opaque:
         noise = from_close_values(point.line(directions[0]), True)
     else:
-        noise, _ = by_perturbation(point, directions[0], NEAR, prober.random)
+        noise, _ = noise_by_perturbation(point, directions[0], NEAR, prober.random)
     points = offsets(point, directions, NEAR_BY_DIFFERENCES, NEAR_BY_DIFFERENCES)
     values = [point.vector(x) for x in points]
     slopes = [[slope(point, x, direction) for x in points] for direction in directions]
@@ -329,7 +329,7 @@ def entry_outside(
     return Entry(number, index, point.outputs.element(output), own, value, abs(high - low) / abs(step) / 2)
 
 
-def named(point: Point, directions: Sequence[Direction], pieces: Pieces) -> str:
+def kink_text(point: Point, directions: Sequence[Direction], pieces: Pieces) -> str:
     """The input element that has most of a kink, and the derivatives on both its sides."""
     jump = ", with a jump" if pieces.jumps else ""
     if pieces.rows is None:
@@ -340,7 +340,7 @@ def named(point: Point, directions: Sequence[Direction], pieces: Pieces) -> str:
     moving = (steps != 0).any(axis=0)
     index = int(np.where(moving, np.ptp(rows, axis=0), -1.0).argmax())
     left, right = (median(rows[steps[:, index] * sign > 0, index]) for sign in (-1, 1))
-    number, own = place_in(point.x, index)
+    number, own = array_and_element(point.x, index)
     return f"{point.place(Entry(number, own, 0, 0.0, 0.0, 0.0))} (left {left:.6g}, right {right:.6g}{jump})"
 
 
@@ -357,9 +357,9 @@ def beside_is_wrong(prober: Prober, masks: Masks | None) -> tuple[Prober, Probe]
         try:
             there = beside(prober, direction, sign)
             probe = there.probe()
-            if probe.decision is Decision.FAIL:
+            if probe.decision is Ruling.FAIL:
                 probe = there.probe(whole=True)
-                if probe.decision is Decision.FAIL:
+                if probe.decision is Ruling.FAIL:
                     return there, probe
         except Exception:  # it is not asked to work elsewhere
             return None

@@ -14,7 +14,7 @@ from gradcheck.checking.point import Point
 from gradcheck.checking.precision import Change, Measured
 
 
-def by_perturbation(
+def noise_by_perturbation(
     point: Point, direction: Sequence[Array | None], reach: float, random: np.random.Generator
 ) -> tuple[Array, list[Sequence[Array]]]:
     """η of the change of every flat real output between the point and up to `reach` along a direction, and the outputs
@@ -53,7 +53,7 @@ ONE_SIDED = 16.0
 pairs from the same noise 0.1 % (near) and 0.7 % (far) do."""
 COARSEST = FEW * EPSILON["bfloat16"]
 """Rounding is no larger share of the values: what is, is the function's structure."""
-NEAR, FAR = RATIO ** USUAL[0], RATIO ** BRIEF[0]
+NEAR_SPACING, FAR_SPACING = RATIO ** USUAL[0], RATIO ** BRIEF[0]
 """How far apart values are, relative to the scale of the inputs: as the smallest steps (2^-34) and the first that are
 taken (2^-18). So near smooth functions are straight lines, and x + t·d is rounded: numbers as large as x are usual on
 the way, so that error counts. Farther, up to 2^-15 of the scale, sixth differences still do not see functions of that
@@ -83,10 +83,10 @@ def from_close_values(line: Line, thoroughly: bool) -> Array:
     inputs' scale counting as rounding too."""
     xp = module_of(line.outputs)
     if not thoroughly:
-        return xp.maximum(EPS * line.sizes, of_values(line, close_values(line, NEAR, 1.0)))
-    near, far = ([close_values(line, spacing, sign) for sign in (1.0, -1.0)] for spacing in (NEAR, FAR))
+        return xp.maximum(EPS * line.sizes, of_values(line, close_values(line, NEAR_SPACING, 1.0)))
+    near, far = ([close_values(line, spacing, sign) for sign in (1.0, -1.0)] for spacing in (NEAR_SPACING, FAR_SPACING))
     noise = xp.maximum(EPS * line.sizes, of_both([of_values(line, table) for table in near]))
-    hidden = of_both([DEVIATIONS * deviation(table) for table in far])
+    hidden = of_both([DEVIATIONS * standard_deviation(table) for table in far])
     reach = xp.maximum(*(abs(table).max(axis=0) for table in far))
     size = xp.maximum(line.sizes, xp.where(xp.isfinite(reach), reach, 0.0))
     noise = xp.where((hidden > noise) & (hidden <= COARSEST * size), hidden, noise)
@@ -104,11 +104,11 @@ def of_values(line: Line, table: Array) -> Array:
     size 1 that may hide it (1 + x at 1e-17)."""
     xp = module_of(table)
     level = (table[1:] == table[:-1]).mean(axis=0) > 0.5
-    found = xp.where(level, EPS * xp.maximum(line.sizes, 1.0), DEVIATIONS * deviation(table))
+    found = xp.where(level, EPS * xp.maximum(line.sizes, 1.0), DEVIATIONS * standard_deviation(table))
     return xp.where(xp.isfinite(found), found, xp.inf)
 
 
-def deviation(table: Array) -> Array:
+def standard_deviation(table: Array) -> Array:
     """The standard deviation of the errors in every column of values."""
     xp, unit = module_of(table), abs(table).max(axis=0)
     unit = xp.where(unit > 0, unit, 1.0)  # squares of small numbers underflow

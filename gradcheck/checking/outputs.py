@@ -8,11 +8,11 @@ from functools import cached_property
 import numpy as np
 
 from gradcheck.backends.base import is_differentiable
-from gradcheck.checking.arrays import Array, flat, module_of, place_in, real, wide
+from gradcheck.checking.arrays import Array, array_and_element, flat, module_of, real, wide
 
 
 @dataclass
-class Outputs:
+class FlatOutputs:
     """The outputs at the point; those that have a derivative one after the other in a flat vector of float64.
 
     If one of them is complex, all are: real and imaginary parts in turn.
@@ -22,7 +22,7 @@ class Outputs:
     active: list[int]
 
     @classmethod
-    def of(cls, arrays: list[Array]) -> Outputs:
+    def of(cls, arrays: list[Array]) -> FlatOutputs:
         """Those of floating or complex dtype are active."""
         return cls(arrays, [k for k, a in enumerate(arrays) if is_differentiable(a)])
 
@@ -73,7 +73,7 @@ class Outputs:
 
     def locate(self, position: int) -> tuple[int, tuple[int, ...]]:
         """Which output, and which element of it, an element of the flat outputs is."""
-        number, own = place_in([self.arrays[k] for k in self.active], position)
+        number, own = array_and_element([self.arrays[k] for k in self.active], position)
         k = self.active[number]
         return k, tuple(int(i) for i in np.unravel_index(own, self.arrays[k].shape))
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from gradcheck.checking.arrays import EPSILON, FEW, MANY, Array, distance, module_of
 from gradcheck.checking.cotangents import even_weights
-from gradcheck.checking.outputs import Outputs
+from gradcheck.checking.outputs import FlatOutputs
 from gradcheck.checking.point import SUM_OF_OUTPUTS, Entry, Point
 from gradcheck.checking.tape import Tape
 
@@ -29,7 +29,7 @@ def wrong_in_own_precision(point: Point, random: np.random.Generator, rtol: floa
         return [], ""
     problem, inputs = point.problem, list(point.problem.inputs)
     tape = point.recorded(inputs, own=True) if point.reruns is not None else None
-    outputs = Outputs(
+    outputs = FlatOutputs(
         problem.forward(inputs) if problem.outputs is None else list(problem.outputs), point.outputs.active
     )
     epsilon = max(EPSILON[name] for name in (*point.casts, *(inputs[k].dtype.name for k in point.moved)))
@@ -90,7 +90,7 @@ def opaque_bound(x: Array, terms: Array, gradient: Array, epsilon: float) -> flo
     return epsilon * (MANY * float(abs(gradient).max(initial=0.0)) + 2 * natural)
 
 
-def told(point: Point, entries: Sequence[Entry], name: str) -> str:
+def lost_digits(point: Point, entries: Sequence[Entry], name: str) -> str:
     """How many decimal digits are lost in the worst of some entries, of how many that a dtype has."""
     errors = [abs(e.analytic - e.numeric) / abs(e.numeric) for e in entries if e.numeric]
     left_out = point.reruns.left_out if point.reruns is not None else set[str]()

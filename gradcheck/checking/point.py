@@ -11,7 +11,7 @@ import numpy as np
 
 from gradcheck.checking.arrays import EPS, Array, distance, flat, real, spacing, wide
 from gradcheck.checking.line import MOST_ROWS, Line, random_direction, scale_of
-from gradcheck.checking.outputs import Outputs
+from gradcheck.checking.outputs import FlatOutputs
 from gradcheck.checking.precision import Change, Measured, noting
 from gradcheck.checking.problem import Problem
 from gradcheck.checking.tape import Tape, perturbed_gradient
@@ -85,7 +85,7 @@ class Point:
         self.held: Sequence[Array] = ()
         """Masks of the elements that stay as they are, one per moved input; none if all move."""
         self.inputs = [wide(x) for x in problem.inputs]
-        self.outputs = Outputs.of(self.first_outputs())
+        self.outputs = FlatOutputs.of(self.first_outputs())
         self.casts = frozenset(() if self.reruns is None else self.reruns.left_out_last)
         """The dtypes of the casts that forward makes."""
         self.x = [self.inputs[k] for k in self.moved]

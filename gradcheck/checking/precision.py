@@ -20,10 +20,10 @@ from gradcheck.checking.arrays import EPS, EPSILON, FEW, FLOAT32, MANY, SMALLEST
 Change = Callable[[str, Array, int], None]
 """Changes the fresh output of an operation in place, given its name, the output, and its number on the tape or −1."""
 
-SIZES = {EPS: 2.0**-34, FLOAT32: 2.0**-13, EPSILON["float16"]: 2.0**-6, EPSILON["bfloat16"]: 2.0**-4}
+PERTURBATION_SIZES = {EPS: 2.0**-34, FLOAT32: 2.0**-13, EPSILON["float16"]: 2.0**-6, EPSILON["bfloat16"]: 2.0**-4}
 """By the epsilon of the coarsest dtype of a computation, how large perturbations are: far above epsilon, so that
 rounding does not show beside them, and far below 1, so that a result responds in proportion."""
-LOST = {epsilon: size ** (1 / 3) for epsilon, size in SIZES.items()}
+LOST = {epsilon: size ** (1 / 3) for epsilon, size in PERTURBATION_SIZES.items()}
 """An entry that moves by more than this share of itself (0.04 % in float64) has lost two thirds of the digits that were
 not perturbed: it is perturbed by no more than `MANY` epsilons as well, as its response may not be in proportion."""
 UNKNOWN = 1 / 8
@@ -41,7 +41,7 @@ EXACT = {
 }  # fmt: skip
 """Operations that move, select or copy values, or change them without rounding, as do their vjps. The rules of those
 that select ask where the result is one of the values (`put_reduced`: an extreme; its products round by epsilons)."""
-STEPS = {"floor", "ceil", "trunc", "round", "sign"}
+STEP_FUNCTIONS = {"floor", "ceil", "trunc", "round", "sign"}
 """Operations whose floating results are choices."""
 RINGS = {"add", "subtract", "multiply", "sum", "scale", "add_n", "matmul", "cumsum", "all_reduce", "reduce_scatter"}
 """Operations that are exact where the result is a whole number, or nearly always so."""
@@ -53,7 +53,7 @@ as large; of products a structural zero may move as well, as what follows is lin
 
 def chooses(name: str, out: Array) -> bool:
     """Whether an output is a choice: a truth, an integer, a step."""
-    return out.dtype.kind in "biu" or name in STEPS
+    return out.dtype.kind in "biu" or name in STEP_FUNCTIONS
 
 
 def is_exact(name: str, out: Array) -> bool:
@@ -135,7 +135,7 @@ class Measured:
     def draw(self) -> None:
         """Perturb once more. Entries that respond out of proportion, as they hold fewer digits than are perturbed, are
         perturbed by less."""
-        self.responses = self.perturbed(SIZES[self.epsilon], self.responses)
+        self.responses = self.perturbed(PERTURBATION_SIZES[self.epsilon], self.responses)
         if any(bool(lost.any()) for lost in self.lost()):
             self.finer = self.perturbed(MANY * self.epsilon, self.finer)
 
@@ -155,8 +155,8 @@ class Measured:
         xp, size = module_of(plain), abs(plain)
         size = xp.where(np.isfinite(size), size, 0.0)
         if plain.ndim and plain.shape[-1] > 1:
-            response = np.maximum(response, size * usual(response, size))
-        bound = MANY * self.epsilon / SIZES[self.epsilon] * response
+            response = np.maximum(response, size * median_response(response, size))
+        bound = MANY * self.epsilon / PERTURBATION_SIZES[self.epsilon] * response
         if bool(lost.any()):
             odd = finer > UNKNOWN * response
             nothing = odd | (finer > UNKNOWN * (size + SMALLEST["float64"]))
@@ -170,7 +170,7 @@ class Measured:
         return [r > LOST[self.epsilon] * abs(p) for p, r in zip(self.plain, self.responses, strict=True)]
 
 
-def usual(response: Array, size: Array) -> Array:
+def median_response(response: Array, size: Array) -> Array:
     """Per row the median of the relative responses, those of lost entries left out; 0 where all are."""
     xp = module_of(response)
     relative = xp.sort(xp.where(response <= UNKNOWN * size, response / xp.where(size > 0, size, 1.0), np.inf), axis=-1)

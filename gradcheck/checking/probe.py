@@ -20,12 +20,12 @@ from gradcheck.checking.arrays import (
     shares,
 )
 from gradcheck.checking.cotangents import equal_weights, even_weights
-from gradcheck.checking.decide import POWER, Claim, Decision, Heard, Seen, decide
+from gradcheck.checking.decide import POWER, Claim, Heard, Ruling, Seen, decide
 from gradcheck.checking.derivative import BRIEF, Derivative, derivative_of
 from gradcheck.checking.line import RATIO, USUAL, Scan
-from gradcheck.checking.noise import by_perturbation, from_close_values
+from gradcheck.checking.noise import from_close_values, noise_by_perturbation
 from gradcheck.checking.point import Point
-from gradcheck.checking.tape_comparison import Comparison, Masks, compare
+from gradcheck.checking.tape_comparison import Comparison, Masks, tape_diff
 
 OTHERS, SLOPE_STEP = 2, RATIO ** BRIEF[-1]
 """Directions along which the outputs' sizes are seen, by one step each: of 1,000 outputs none is then small by chance
@@ -77,11 +77,11 @@ class Probe:
     @property
     def by_tape(self) -> bool:
         """Whether the tape says what the gradient is here."""
-        tells = {Decision.BY_TAPE, Decision.PASS if self.wrong is None else Decision.FAIL}
+        tells = {Ruling.BY_TAPE, Ruling.PASS if self.wrong is None else Ruling.FAIL}
         return self.heard is not None and self.decision in tells
 
     @property
-    def decision(self) -> Decision:
+    def decision(self) -> Ruling:
         """See `decide`."""
         return decide(self.claim, self.seen, self.heard)
 
@@ -180,7 +180,7 @@ class Prober:
         line, point = scan.line, self.point
         noise = None
         if point.tape is not None or not point.opaque:
-            noise, ends = by_perturbation(point, line.direction, RATIO ** PERTURBED_STEPS[-1], self.random)
+            noise, ends = noise_by_perturbation(point, line.direction, RATIO ** PERTURBED_STEPS[-1], self.random)
             scan.take(PERTURBED_STEPS[-1], *ends)
         if noise is None or point.opaque:
             return from_close_values(line, whole)
@@ -223,7 +223,7 @@ class Prober:
         seen = self.seen(derivative, u, claim)
         probe = Probe(direction, derivative, cotangent, gradients, claim, seen, by_rows)
         if self.point.witnessed:
-            probe.comparison = compare(self.point, cotangent, gradients, masks, self.rtol)
+            probe.comparison = tape_diff(self.point, cotangent, gradients, masks, self.rtol)
             probe.heard = probe.comparison.heard(direction)
             if probe.heard is not None and not probe.heard.rejects and probe.heard.of_claim < np.inf:
                 probe.seen = replace(seen, allowed=seen.allowed + probe.heard.of_claim)

@@ -66,7 +66,7 @@ def apart(point: Point, claimed: Array, taped: Array, rtol: float) -> Array:
     return ~(distance(claimed, taped) <= granted)
 
 
-def compare(point: Point, cotangent: Array, claimed: Sequence[Array], masks: Masks | None, rtol: float) -> Comparison:
+def tape_diff(point: Point, cotangent: Array, claimed: Sequence[Array], masks: Masks | None, rtol: float) -> Comparison:
     """The gradients `claimed` for a cotangent beside the tape's; entries in `masks` alone can be wrong."""
     taped = point.by_tape(cotangent)
     doubted = [apart(point, c, t, rtol) for c, t in zip(claimed, taped, strict=True)]

@@ -10,16 +10,16 @@ import numpy as np
 
 from gradcheck.checking.arrays import EPS, SMALLEST, Array, module_of, only
 from gradcheck.checking.contracts import Contracts
-from gradcheck.checking.decide import FAR, POWER, Decision
+from gradcheck.checking.decide import FAR_BARS, POWER, Ruling
 from gradcheck.checking.domains import advice
 from gradcheck.checking.found import Found, undecided, with_kink
 from gradcheck.checking.infinite_slopes import infinite
-from gradcheck.checking.kinks import EDGE, judged, kinked_by_tape
-from gradcheck.checking.own_precision import digits, told, wrong_in_own_precision
+from gradcheck.checking.kinks import EDGE, judge_kinks, kinked_by_tape
+from gradcheck.checking.own_precision import digits, lost_digits, wrong_in_own_precision
 from gradcheck.checking.point import Point
 from gradcheck.checking.probe import LOW_PRECISION, Probe, Prober
 from gradcheck.checking.problem import Problem
-from gradcheck.checking.tape_comparison import Masks, compare
+from gradcheck.checking.tape_comparison import Masks, tape_diff
 from gradcheck.result import Diagnosis, Status
 
 Precision = Literal["strict", "loose"]
@@ -103,14 +103,14 @@ class Check:
 
     def with_kinks(self, found: Found, masks: Masks | None) -> Found:
         """`found`, and what the kinks over the elements in `masks` add to it."""
-        kinks = judged(self.prober, masks)
+        kinks = judge_kinks(self.prober, masks)
         if kinks.wrong:
             element = self.point.place(kinks.wrong[0])
             text = f"the gradient is not between the one-sided derivatives at {element}"
             return Found(Status.FAIL, wrong=kinks.wrong, diagnosis=(Diagnosis.of("GC120", text),))
         if not bool(kinks.kinked.all()):
             smooth = self.twice(lambda: self.prober.probe(masks, without=kinks.kinked))
-            if smooth.decision is Decision.FAIL:
+            if smooth.decision is Ruling.FAIL:
                 return self.wrong(smooth)
         if kinks.wrong_beside is not None:
             prober, probe = kinks.wrong_beside
@@ -126,7 +126,7 @@ class Check:
     def smooth_part(self, masks: Masks | None) -> Found:
         """The gradient over the elements in `masks`, where the function has a derivative."""
         probe = first = self.prober.probe(masks)
-        if probe.decision is not (Decision.PASS if probe.wrong is None else Decision.FAIL):
+        if probe.decision is not (Ruling.PASS if probe.wrong is None else Ruling.FAIL):
             probe = self.whole(masks, probe)
         self.worst = probe.error
         if probe.kinked and not probe.by_tape:
@@ -134,11 +134,11 @@ class Check:
             if found.verdict is not Status.PASS or self.point.tape is None:
                 return found
         match probe.decision:
-            case Decision.FAIL:
+            case Ruling.FAIL:
                 return self.failed(probe)
-            case Decision.CONTRADICTION:
+            case Ruling.CONTRADICTION:
                 return self.contradicted(probe)
-            case Decision.UNSEEN:
+            case Ruling.UNSEEN:
                 return self.unseen(probe, first)
         return self.further(probe, masks)
 
@@ -146,8 +146,8 @@ class Check:
         """A probe over all steps. FAIL is not believed once: more directions follow until one of them sees anything."""
         probe = self.prober.probe(masks, whole=True, by_rows=first.by_rows or first.kinked)
         for _ in range(MOST_PROBES - 1):
-            settled = probe.decision in (Decision.PASS, Decision.BY_TAPE) or probe.wrong is not None or probe.kinked
-            if settled or (probe.decision is Decision.UNSEEN and self.point.tape is not None):
+            settled = probe.decision in (Ruling.PASS, Ruling.BY_TAPE) or probe.wrong is not None or probe.kinked
+            if settled or (probe.decision is Ruling.UNSEEN and self.point.tape is not None):
                 break
             again = self.prober.probe(masks, whole=True, by_rows=first.by_rows)
             if again.decision is probe.decision:
@@ -158,7 +158,7 @@ class Check:
     def twice(self, probe: Callable[[], Probe]) -> Probe:
         """A probe; where it says FAIL another one, along another direction: one may be off by chance."""
         first = probe()
-        return probe() if first.decision is Decision.FAIL and first.wrong is None else first
+        return probe() if first.decision is Ruling.FAIL and first.wrong is None else first
 
     def failed(self, probe: Probe) -> Found:
         """FAIL for what a probe shows, if the function has a derivative."""
@@ -179,18 +179,18 @@ class Check:
         first = probe.derivative.both
         second, third = (self.prober.along(d, probe, True).derivative.both for d in (other, total))
         apart = abs(first.value + second.value - third.value)
-        return not bool((apart > FAR * (first.bar + second.bar + third.bar)).any())
+        return not bool((apart > FAR_BARS * (first.bar + second.bar + third.bar)).any())
 
     def further(self, probe: Probe, masks: Masks | None) -> Found:
         """What one projection cannot show: another cotangent, and without a tape every input and output alone."""
-        marks = ("by the tape",) if probe.decision is Decision.BY_TAPE else ()
+        marks = ("by the tape",) if probe.decision is Ruling.BY_TAPE else ()
         comparison = probe.comparison
         if comparison is not None:
             if comparison.wrong is not None:  # an operation's own rule underflows where the gradient does not
                 return Found(Status.PASS, marks=("the differences against an operation's own rule",), probe=probe)
             if comparison.unsure is not None:
                 alone = self.alone(comparison.unsure, probe)
-                if alone.decision is Decision.FAIL and not alone.kinked:
+                if alone.decision is Ruling.FAIL and not alone.kinked:
                     return self.failed(alone)
                 if marks and comparison.blank:
                     return self.unseen(probe, probe)
@@ -198,23 +198,23 @@ class Check:
             if not self.certify or masks is not None:
                 return Found(Status.PASS, marks=marks, probe=probe)
             cotangent, gradients = self.prober.claimed()
-            second = compare(self.point, cotangent, gradients, masks, self.rtol)
+            second = tape_diff(self.point, cotangent, gradients, masks, self.rtol)
             if second.wrong is not None:
                 again = replace(probe, cotangent=cotangent, gradients=gradients, comparison=second)
                 return self.failed(again)
             self.certified = comparison.unsure is None and second.unsure is None
             return Found(Status.PASS, marks=marks, probe=probe)
         second_probe = self.prober.probe(masks, like=probe if probe.by_rows else None)
-        if second_probe.decision is not Decision.PASS:
+        if second_probe.decision is not Ruling.PASS:
             second_probe = self.prober.probe(masks, whole=True)
-        if second_probe.decision is Decision.FAIL and not second_probe.kinked:
+        if second_probe.decision is Ruling.FAIL and not second_probe.kinked:
             return self.failed(second_probe)
         unseen = list[str]()
         for name, mask, others in self.parts(masks, probe, second_probe):
             alone = self.alone(mask, probe, others)
-            if alone.decision is Decision.FAIL and not alone.kinked:
+            if alone.decision is Ruling.FAIL and not alone.kinked:
                 return self.failed(alone)
-            if alone.decision is not Decision.PASS and (alone.claim.size or bool(alone.derivative.largest.any())):
+            if alone.decision is not Ruling.PASS and (alone.claim.size or bool(alone.derivative.largest.any())):
                 if others is not None and not bool((alone.derivative.both.bar[~others] < np.inf).all()):
                     return undecided(EDGE.format(self.point.raised))
                 unseen.append(name)
@@ -251,7 +251,7 @@ class Check:
         over all steps."""
         known = like if like.by_rows and without is None else None
         probe = self.prober.probe(masks, by_rows=True, like=known, without=without)
-        if probe.decision is Decision.PASS:
+        if probe.decision is Ruling.PASS:
             return probe
         return self.twice(lambda: self.prober.probe(masks, whole=True, by_rows=True, without=without))
 
@@ -261,7 +261,7 @@ class Check:
         the first ones (on a step of floor), though outputs in proportion to the inputs would have shown there."""
         found = probe.derivative
         sizes = abs(self.point.outputs.vector)
-        rounding = FAR * found.noise
+        rounding = FAR_BARS * found.noise
         if self.point.opaque:  # a noise that is guessed is no proof
             rounding = EPS * (sizes if probe.by_rows else (abs(probe.cotangent) * sizes).sum())
         elif not bool((found.noise <= POWER * float(sizes.sum()) + SMALLEST["float64"]).all()):  # all is rounding
@@ -299,7 +299,7 @@ class Check:
         if not wrong:
             return found
         names = tuple(self.problem.names[self.point.moved[n]] for n in sorted({entry.input for entry in wrong}))
-        text = told(self.point, wrong, name)
+        text = lost_digits(self.point, wrong, name)
         if self.precision == "loose":
             return replace(found, marks=(*found.marks, text))
         return Found(Status.FAIL, wrong=wrong, diagnosis=(Diagnosis.of("GC113", text, names),))

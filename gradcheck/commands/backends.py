@@ -7,8 +7,17 @@ from collections.abc import Iterator, Mapping
 import click
 
 from gradcheck.backends.base import BACKENDS, version_of
-from gradcheck.backends.environments import NotMadeError, Place, check_name, folder, folder_of, made, make, place_of
-from gradcheck.backends.environments import remove as remove_environment
+from gradcheck.backends.environments import (
+    BackendPlace,
+    NotMadeError,
+    folder,
+    folder_of,
+    made_environments,
+    make,
+    name_problem,
+    place_of_backend,
+    remove_environment,
+)
 from gradcheck.commands.choose import check_backend, environments_of, untrusted
 from gradcheck.commands.specs import fail
 from gradcheck.commands.trust import allow_code_option, leave_of
@@ -37,7 +46,7 @@ def backends(context: click.Context, allow_code: bool) -> None:
         leave = leave_of(load_project(), allow_code)
     except ConfigError as error:
         raise fail(str(error)) from None
-    rows = list(listed(leave.project.config, environments_of(leave)))
+    rows = list(backend_rows(leave.project.config, environments_of(leave)))
     widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
     for name, version, state in rows:
         click.echo(safe(f"{name:{widths[0]}}  {version:{widths[1]}}  {state}"))
@@ -51,7 +60,7 @@ def add(names: tuple[str, ...]) -> None:
     for name in names:
         release(name)
     for name in names:
-        place = place_of(name, {})
+        place = place_of_backend(name, {})
         if not place.problem:
             click.echo(f"{name} is there: {safe(place.interpreter)}")
             continue
@@ -78,10 +87,10 @@ def remove(names: tuple[str, ...]) -> None:
         click.echo(f"{name}: {safe(str(folder_of(name)))} is removed")
 
 
-def listed(config: Config, environments: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
+def backend_rows(config: Config, environments: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
     """Per backend: its name, its version, and where it is or why it cannot run."""
-    for name in dict.fromkeys([*BACKENDS, *config.environments, *made()]):
-        place = place_of(name, environments)
+    for name in dict.fromkeys([*BACKENDS, *config.environments, *made_environments()]):
+        place = place_of_backend(name, environments)
         python = f" (Python {place.python})" if place.python else ""
         state = f"{place.interpreter or 'here'}{python}"
         if place.problem:
@@ -96,11 +105,11 @@ def release(name: str) -> None:
         SystemExit: it is not.
     """
     check_backend(name)
-    if "@" not in name or check_name(name):
+    if "@" not in name or name_problem(name):
         raise fail(f"{name}: write a release, such as paddle@3.0.0")
 
 
-def tried(place: Place) -> str:
+def tried(place: BackendPlace) -> str:
     """What goes wrong with a first case on a backend; empty if nothing does."""
     case = warm_up_case(place.backend).model_copy(update={"interpreter": place.interpreter})
     try:

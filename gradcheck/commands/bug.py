@@ -23,13 +23,13 @@ def stop_for(error: Exception) -> NoReturn:
     Raises:
         SystemExit: always.
     """
-    if isinstance(error, ModuleNotFoundError) and not is_ours(error.name):
+    if isinstance(error, ModuleNotFoundError) and not is_own_module(error.name):
         click.echo(f"gradcheck: the package {error.name} is missing: pip install {error.name}", err=True)
         sys.exit(USAGE)
     stop_for_bug("".join(traceback.format_exception(error)))
 
 
-def is_ours(module: str | None) -> bool:
+def is_own_module(module: str | None) -> bool:
     """Whether a module belongs to gradcheck, so that its absence is a bug."""
     return (module or "gradcheck").partition(".")[0] in ("gradcheck", "pylayer")
 

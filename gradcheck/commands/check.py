@@ -46,7 +46,7 @@ from gradcheck.spec.read import read_bytes
 )
 @world_options
 @click.option(
-    "-b", "--backend", "backends", multiple=True, metavar="NAME", shell_complete=completion.backends,
+    "-b", "--backend", "backends", multiple=True, metavar="NAME", shell_complete=completion.complete_backends,
     help=f"{', '.join(BACKENDS)}; repeatable.",
 )  # fmt: skip
 @click.option("--order", type=click.IntRange(1, 2), default=1, help="2: the derivative of the gradient as well.")

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from gradcheck.backends.base import BACKENDS, kind_of
-from gradcheck.backends.environments import Place, check_name, place_of, places
+from gradcheck.backends.environments import BackendPlace, name_problem, place_of_backend, places
 from gradcheck.commands.specs import fail
 from gradcheck.commands.trust import Leave
 from gradcheck.config import Config
@@ -21,7 +21,7 @@ def environments_of(leave: Leave) -> Mapping[str, str]:
 
 def chosen_backends(
     names: Sequence[str], ids: Sequence[str], config: Config, environments: Mapping[str, str], required: bool
-) -> dict[str, Place]:
+) -> dict[str, BackendPlace]:
     """Those of ``-b``, or of the case names among `ids`, or of the configuration, or numpy; commas separate as well.
 
     Raises:
@@ -49,7 +49,7 @@ def check_backend(name: str) -> None:
     Raises:
         SystemExit: it is none.
     """
-    if problem := check_name(name):
+    if problem := name_problem(name):
         raise fail(problem)
 
 
@@ -59,14 +59,14 @@ def untrusted(name: str, config: Config, environments: Mapping[str, str]) -> str
     return "; the project names an interpreter, which counts once `gradcheck trust` says so" if named else ""
 
 
-def place_again(name: str, environments: Mapping[str, str]) -> dict[str, Place]:
+def place_again(name: str, environments: Mapping[str, str]) -> dict[str, BackendPlace]:
     """Where the backend of a case that ran before runs now.
 
     Raises:
         SystemExit: it cannot run, or is no backend.
     """
     check_backend(name)
-    place = place_of(name, environments)
+    place = place_of_backend(name, environments)
     if place.problem:
         raise fail(f"backend {name}: {place.problem}")
     return {name: place}

@@ -15,7 +15,7 @@ from gradcheck.support.bounded import UnfitFileError, read_bounded
 from gradcheck.support.display_paths import count
 from gradcheck.support.escape import one_line
 
-MOST_BYTES = 250_000_000
+MOST_REPORT_BYTES = 250_000_000
 """Some 100,000 results; read, they take ten times as much memory."""
 
 
@@ -47,7 +47,7 @@ def by_name(path: str) -> dict[str, Result]:
         SystemExit: the file cannot be read, or is no report.
     """
     try:
-        report = Report.model_validate(json.loads(read_bounded(Path(path), MOST_BYTES, plain=False)))
+        report = Report.model_validate(json.loads(read_bounded(Path(path), MOST_REPORT_BYTES, plain=False)))
         if "format" not in report.model_fields_set:
             raise ValueError("every field of a report has a default, but it says what it is")
     except OSError as error:

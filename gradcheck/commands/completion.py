@@ -42,13 +42,13 @@ def codes_and_scenarios(context: click.Context, parameter: click.Parameter, type
     return found or scenarios(context, parameter, typed)
 
 
-def backends(context: click.Context, parameter: click.Parameter, typed: str) -> list[CompletionItem]:
+def complete_backends(context: click.Context, parameter: click.Parameter, typed: str) -> list[CompletionItem]:
     """Backends, and releases that have an environment; the last of those that commas separate."""
     from gradcheck.backends.base import BACKENDS
-    from gradcheck.backends.environments import made
+    from gradcheck.backends.environments import made_environments
 
     before = typed[: typed.rfind(",") + 1]
-    return begun((before + name for name in [*BACKENDS, *made()]), typed)
+    return begun((before + name for name in [*BACKENDS, *made_environments()]), typed)
 
 
 def reports(context: click.Context, parameter: click.Parameter, typed: str) -> list[CompletionItem]:

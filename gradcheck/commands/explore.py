@@ -18,9 +18,9 @@ from gradcheck.commands.run_options import color_option
 from gradcheck.commands.screen import make_screen
 from gradcheck.commands.specs import fail
 from gradcheck.config import Config
-from gradcheck.exploring.examples import Example, usual
+from gradcheck.exploring.examples import Example, plainest_example
 from gradcheck.exploring.scenario import scenario_text
-from gradcheck.exploring.search import NOT_INSTALLED, Search, checked, search, told
+from gradcheck.exploring.search import NOT_INSTALLED, Search, checked_examples, outcome_lines, search
 from gradcheck.result import Status
 from gradcheck.run.plan import plan
 from gradcheck.run.supervisor import ExecutorError
@@ -88,14 +88,14 @@ def explore(
     places = chosen_backends((backend,), [], Config.model_construct(), {}, True)
 
     def case_of(example: Example) -> Case:
-        spec = read_bytes(text_of(signature, example, call).encode(), str(Path.cwd() / reference))
+        spec = read_bytes(example_text(signature, example, call).encode(), str(Path.cwd() / reference))
         scenario = spec.scenarios[0].model_copy(update={"line": signature.line, "column": 1})
         spec = spec.model_copy(update={"scenarios": (scenario,)})
         return plan([spec], [backend], seed=seed, default_timeout=TIMEOUT, places=places)[0]
 
     try:
         with make_pool("local", 1, True) as pool:
-            case_of(usual(words))  # what no example can make right is said at once
+            case_of(plainest_example(words))  # what no example can make right is said at once
 
             def look(example: Example) -> tuple[Status, str]:
                 try:
@@ -106,9 +106,9 @@ def explore(
                 return result.status, result.message
 
             found = searched(words, look, seconds, examples, seed, dtypes)
-        click.echo(safe("\n".join(told(found, words))))
+        click.echo(safe("\n".join(outcome_lines(found, words))))
         if found.smallest is None:
-            raise SystemExit(0 if checked(found) else NOTHING_SELECTED)
+            raise SystemExit(0 if checked_examples(found) else NOTHING_SELECTED)
         again = shlex.join(["gradcheck", *sys.argv[1:]])
         screen = make_screen("auto", color, False, False, again)
         results, interrupted = run_all([case_of(found.smallest)], make_pool("local", 1, True), screen)
@@ -117,7 +117,7 @@ def explore(
     except SpecError as error:
         said = "; ".join("; ".join(filter(None, [one.message, one.help])) for one in error.diagnostics)
         raise fail(f"{reference}: {said}") from None
-    text = text_of(signature, found.smallest, call, f"Found by gradcheck explore, seed {seed}: {found.smallest}")
+    text = example_text(signature, found.smallest, call, f"Found by gradcheck explore, seed {seed}: {found.smallest}")
     if save is None:
         click.echo(safe(text), nl=False)
     else:
@@ -173,7 +173,7 @@ def progress(search: Search) -> str:
     return f"explore: {count(search.tried, 'example')}, {failing}, {max(search.left, 0):.0f} s left"
 
 
-def text_of(signature: Signature, example: Example, call: str, title: str = "") -> str:
+def example_text(signature: Signature, example: Example, call: str, title: str = "") -> str:
     """An example as a spec file."""
     name = re.sub("-+", "-", f"{identity_of(signature.reference)}-explored")
     return scenario_text(example, signature.reference, name, call, title)

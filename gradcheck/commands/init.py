@@ -9,12 +9,12 @@ import click
 
 from gradcheck.commands.specs import fail
 from gradcheck.support.bounded import read_bounded
-from gradcheck.support.pyproject import MOST_BYTES, ConfigError, content_of, parsed
+from gradcheck.support.pyproject import MOST_PYPROJECT_BYTES, ConfigError, content_of, parse_toml
 from gradcheck.support.resources import schema_text
 from gradcheck.support.whole_file import replace
 
-SCHEMA = "gradcheck.schema.json"
-MODELINE = f"# yaml-language-server: $schema=./{SCHEMA}\n"
+SCHEMA_FILE = "gradcheck.schema.json"
+MODELINE = f"# yaml-language-server: $schema=./{SCHEMA_FILE}\n"
 """Tells editors what a spec file may hold."""
 EXAMPLE = """\
 schema: gradcheck/v1
@@ -66,7 +66,7 @@ def init(github: bool) -> None:
     """
     files = {
         Path("specs/example.grad.yaml"): MODELINE + EXAMPLE,
-        Path("specs", SCHEMA): schema_text("spec"),
+        Path("specs", SCHEMA_FILE): schema_text("spec"),
         **({Path(".github/workflows/gradcheck.yml"): WORKFLOW} if github else {}),
     }
     project = Path("pyproject.toml")
@@ -123,9 +123,9 @@ def settings(path: Path) -> str | None:
         tool = content_of(path).get("tool", {})
         if isinstance(tool, dict) and "gradcheck" in tool:
             return None
-        text = read_bounded(path, MOST_BYTES).decode()
+        text = read_bounded(path, MOST_PYPROJECT_BYTES).decode()
         with_settings = text.rstrip("\n") + "\n\n" * bool(text) + SETTINGS
-        if "gradcheck" not in parsed(with_settings)["tool"]:
+        if "gradcheck" not in parse_toml(with_settings)["tool"]:
             raise ConfigError(f"{path}: tool must be a table")
     except ConfigError as error:
         raise fail(f"{error}; it stays as it is") from None

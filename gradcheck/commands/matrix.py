@@ -14,7 +14,7 @@ import click
 
 from gradcheck import __version__
 from gradcheck.backends.base import missing
-from gradcheck.backends.environments import made, place_of
+from gradcheck.backends.environments import made_environments, place_of_backend
 from gradcheck.case.case import Case
 from gradcheck.commands import completion
 from gradcheck.commands.choose import check_backend, chosen_backends, environments_of
@@ -24,9 +24,9 @@ from gradcheck.commands.specs import fail, read_bundled
 from gradcheck.commands.trust import leave_of
 from gradcheck.config import load_project
 from gradcheck.matrix.catalogue import catalogue
-from gradcheck.matrix.report import WIDTH, as_html, as_json, as_markdown, as_text, badges
+from gradcheck.matrix.report import TEXT_WIDTH, as_html, as_json, as_markdown, as_text, badges
 from gradcheck.matrix.reproduce import NoProgramError, reproducer
-from gradcheck.matrix.table import Matrix, assumed, matrix_of
+from gradcheck.matrix.table import RuleMatrix, assumed, matrix_of
 from gradcheck.report.plain import PlainScreen
 from gradcheck.result import Result
 from gradcheck.run.plan import plan
@@ -45,7 +45,7 @@ class Aside(PlainScreen):
 
 @click.command()
 @click.option(
-    "-b", "--backend", "backends", multiple=True, metavar="NAME", shell_complete=completion.backends,
+    "-b", "--backend", "backends", multiple=True, metavar="NAME", shell_complete=completion.complete_backends,
     help="The columns, as of `gradcheck run`; by default the engine and every release of Paddle that is here.",
 )  # fmt: skip
 @click.option("--pinned", is_flag=True, help="Run nothing: show what the bundled scenarios pin, of any release.")
@@ -81,10 +81,10 @@ def matrix(backends: tuple[str, ...], pinned: bool, layout: str, reports: tuple[
     else:
         places = chosen_backends(chosen, (), project.config, environments_of(leave_of(project, False)), True)
         cases = plan(specs, list(places), places=places)
-        results, status = run(cases, number_of_jobs(jobs))
+        results, status = run_whole(cases, number_of_jobs(jobs))
         made = f"Run on {date.today()} with gradcheck {__version__}, Python {python_version()}, {system()} {machine()}."
     found = matrix_of(catalogue(), cases, results, made)
-    width = shutil.get_terminal_size((WIDTH, 0)).columns if sys.stdout.isatty() else WIDTH
+    width = shutil.get_terminal_size((TEXT_WIDTH, 0)).columns if sys.stdout.isatty() else TEXT_WIDTH
     if layout == "markdown":
         text = as_markdown(found, programs_of_the_worst(found, cases))
     else:
@@ -95,8 +95,8 @@ def matrix(backends: tuple[str, ...], pinned: bool, layout: str, reports: tuple[
     raise SystemExit(status)
 
 
-Writer = Callable[[Matrix, Sequence[Case]], None]
-FILES: dict[str, Callable[[Matrix, Sequence[Case]], str]] = {
+Writer = Callable[[RuleMatrix, Sequence[Case]], None]
+FILES: dict[str, Callable[[RuleMatrix, Sequence[Case]], str]] = {
     "html": lambda matrix, cases: as_html(matrix, programs(matrix, cases)),
     "markdown": lambda matrix, cases: as_markdown(matrix, programs_of_the_worst(matrix, cases)),
     "json": lambda matrix, cases: as_json(matrix),
@@ -117,7 +117,7 @@ def writer_of(text: str) -> Writer:
     if not (Path(path) if name == "badges" else Path(path).absolute().parent).is_dir():
         raise fail(f"--report {text}: there is no folder {path if name == 'badges' else Path(path).parent}: make it")
 
-    def write(matrix: Matrix, cases: Sequence[Case]) -> None:
+    def write(matrix: RuleMatrix, cases: Sequence[Case]) -> None:
         files = {path: FILES[name](matrix, cases)} if name in FILES else badges(matrix)
         for file, content in files.items():
             try:
@@ -128,7 +128,7 @@ def writer_of(text: str) -> Writer:
     return write
 
 
-def programs(matrix: Matrix, cases: Sequence[Case]) -> dict[str, str]:
+def programs(matrix: RuleMatrix, cases: Sequence[Case]) -> dict[str, str]:
     """The programs that show what is done otherwise, by scenario, for those that have one."""
     by_scenario = {case.scenario.id: case for case in reversed(cases)}  # the first point of its matrix
     found = {}
@@ -138,14 +138,14 @@ def programs(matrix: Matrix, cases: Sequence[Case]) -> dict[str, str]:
     return found
 
 
-def programs_of_the_worst(matrix: Matrix, cases: Sequence[Case]) -> dict[str, str]:
+def programs_of_the_worst(matrix: RuleMatrix, cases: Sequence[Case]) -> dict[str, str]:
     """For each of the worst findings the program of its first scenario that has one, by that scenario's id."""
     there = programs(matrix, cases)
     first = [next((id for id in finding.note.scenarios if id in there), None) for finding in matrix.grave]
     return {id: there[id] for id in first if id is not None}
 
 
-def run(cases: Sequence[Case], jobs: int) -> tuple[Sequence[Result], int]:
+def run_whole(cases: Sequence[Case], jobs: int) -> tuple[Sequence[Result], int]:
     """The results of all cases, and what the run exits with.
 
     Raises:
@@ -160,5 +160,5 @@ def run(cases: Sequence[Case], jobs: int) -> tuple[Sequence[Result], int]:
 
 def all_here() -> list[str]:
     """The engine, and every release of Paddle that can be run here."""
-    releases = [name for name in made() if not place_of(name, {}).problem]
+    releases = [name for name in made_environments() if not place_of_backend(name, {}).problem]
     return ["numpy", *(releases or ["paddle"] * (not missing("paddle")))]

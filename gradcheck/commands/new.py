@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from gradcheck.commands.init import MODELINE, SCHEMA
+from gradcheck.commands.init import MODELINE, SCHEMA_FILE
 from gradcheck.commands.specs import fail
 from gradcheck.commands.world_options import world_options
 from gradcheck.spec.draft import DraftError, InWorld, draft, signature_of
@@ -35,7 +35,7 @@ def new(reference: str, inputs: tuple[str, ...], call: str, world: InWorld, outp
         raise fail(f"-o {output}: spec files are named <topic>.grad.yaml: write {stem}.grad.yaml")
     if not Path(output).absolute().parent.is_dir():
         raise fail(f"-o {output}: there is no folder {Path(output).parent}: make it first")
-    if Path(output).with_name(SCHEMA).is_file():
+    if Path(output).with_name(SCHEMA_FILE).is_file():
         text = MODELINE + text
     try:
         with Path(output).open("x", encoding="utf-8") as file:

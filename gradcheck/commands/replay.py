@@ -43,7 +43,7 @@ def replay(name: str | None, seed: int | None, allow_code: bool) -> None:
     """
     try:
         leave = leave_of(load_project(), allow_code)
-        last = journal.read()
+        last = journal.read_journal()
         if last.passed_over:
             click.echo(f"gradcheck: {journal.passed_over(last)}", err=True)
         record = chosen_record(last.records, name)
@@ -55,7 +55,7 @@ def replay(name: str | None, seed: int | None, allow_code: bool) -> None:
     screen = make_screen("plain", "auto", True, False, f"--seed {case.seed}" + " --allow-code" * allow_code)
     results, interrupted = run_all([case], Pool(1), screen, believed=leave.believed())
     for result in results:
-        for line in everything(result):
+        for line in uncut_lines(result):
             click.echo(line)
     raise SystemExit(exit_code(results, interrupted))
 
@@ -106,7 +106,7 @@ def case_of(record: journal.Record, seed: int | None, environments: Mapping[str,
     return specs[0], found
 
 
-def everything(result: Result) -> list[str]:
+def uncut_lines(result: Result) -> list[str]:
     """All wrong entries and all that is kept of what the case printed: reports cut both short."""
     lines = []
     if result.gradient is not None and result.gradient.wrong:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from gradcheck.commands.specs import fail, read_bundled
-from gradcheck.matrix.catalogue import Document, Rule, catalogue, citing, rules_of
+from gradcheck.matrix.catalogue import Document, Rule, all_rules, catalogue, citing
 from gradcheck.support.display_paths import count
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def rules(names: tuple[str, ...], uncovered: bool) -> None:
     With names, those rules in full: statement, quote, what was decided, and the scenarios. `gradcheck run --bundled
     -t RULE` runs them. With --uncovered the exit status is 1 if there is anything to print.
     """
-    known = {rule.id: (rule, document) for rule, document in rules_of(catalogue())}
+    known = {rule.id: (rule, document) for rule, document in all_rules(catalogue())}
     specs = read_bundled()
     scenarios = [scenario for spec in specs for scenario in spec.scenarios]
     for name in names:

@@ -45,7 +45,7 @@ from gradcheck.support.pyproject import ConfigError
 @click.command()
 @click.argument("names", nargs=-1, metavar="[PATH|ID]...", shell_complete=completion.scenarios)
 @click.option(
-    "-b", "--backend", "backends", multiple=True, metavar="NAME", shell_complete=completion.backends,
+    "-b", "--backend", "backends", multiple=True, metavar="NAME", shell_complete=completion.complete_backends,
     help=f"{', '.join(BACKENDS)}, or a release such as paddle@3.0.0 (see `gradcheck backends`); repeatable.",
 )  # fmt: skip
 @bundled_option
@@ -152,7 +152,7 @@ def run(
         known_failures = Baseline.read(Path(baseline), new=baseline_update) if baseline else None
         project = load_project()
         config, leave = project.config, leave_of(project, allow_code)
-        last = journal.read() if lf or resume else journal.NOTHING
+        last = journal.read_journal() if lf or resume else journal.NOTHING
         red = [one.result for one in last.records if not one.result.status.green]
         failed = {name: result.path for result in red for name in result.cases}
         if lf and not bundled and not any(map(is_path, names)):

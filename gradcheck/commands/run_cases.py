@@ -23,7 +23,7 @@ from gradcheck.commands.bug import stop_for_bug
 from gradcheck.commands.exits import INTERRUPTED, NOTHING_SELECTED, USAGE
 from gradcheck.commands.screen import Screen, header
 from gradcheck.commands.specs import fail
-from gradcheck.report.files import written
+from gradcheck.report.files import rendered
 from gradcheck.report.record import Report
 from gradcheck.result import NOT_RUN, Result
 from gradcheck.run import journal
@@ -41,7 +41,7 @@ SHOW_CURSOR = b"\x1b[?25h\n"
 """What makes a terminal show its cursor (DECTCEM)."""
 
 
-class Pool(Executor, AbstractContextManager[Any], Protocol):
+class ClosingExecutor(Executor, AbstractContextManager[Any], Protocol):
     """An executor that is to be closed."""
 
 
@@ -55,7 +55,7 @@ def check_executor(executor: str) -> None:
         raise fail(f"--executor {executor}: write local, or dask:ADDRESS such as dask:tcp://10.0.0.1:8786")
 
 
-def make_pool(executor: str, jobs: int, limited: bool) -> Pool:
+def make_pool(executor: str, jobs: int, limited: bool) -> ClosingExecutor:
     """What runs the cases: `jobs` processes here, or a cluster, on which `jobs` counts only if it is a limit.
 
     Raises:
@@ -77,7 +77,7 @@ def make_pool(executor: str, jobs: int, limited: bool) -> Pool:
 
 def run_all(
     cases: Sequence[Case],
-    pool: Pool,
+    pool: ClosingExecutor,
     screen: Screen,
     *,
     believed: str = "",
@@ -222,18 +222,18 @@ def write_reports(
 
 def write_report(name: str, path: Path, report: Report) -> None:
     """Write a report in the format `name`."""
-    write_whole(path, written(name, report))
+    write_whole(path, rendered(name, report))
 
 
 def tell_github(report: Report) -> None:
     """On GitHub Actions: annotations into the log, which nothing else that is printed can be, and a step's summary."""
     log, page = sys.__stdout__, os.environ.get("GITHUB_STEP_SUMMARY")
     if log is not None:
-        log.write(written("github", report))
+        log.write(rendered("github", report))
         log.flush()
     if page:
         with suppress(OSError), open(page, "a", encoding="utf-8", errors="backslashreplace") as file:
-            file.write(written("markdown", report))
+            file.write(rendered("markdown", report))
 
 
 def exit_code(results: Sequence[Result], interrupted: bool) -> int:

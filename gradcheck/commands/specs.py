@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gradcheck.case.naming import REFERENCE
+from gradcheck.case.naming import LAYER_REFERENCE
 from gradcheck.commands.exits import NOTHING_SELECTED, USAGE
 from gradcheck.spec.diagnostic import Diagnostic, SpecError
 from gradcheck.spec.folders import find
@@ -48,7 +48,7 @@ def read_specs(
         SystemExit: a file has mistakes, and all are shown, exit status 2; or there is no file, exit status 5.
     """
     for name in names:
-        if REFERENCE.fullmatch(name):
+        if LAYER_REFERENCE.fullmatch(name):
             raise fail(f"{name} is no spec file or id; `gradcheck check {name}` checks that layer")
         if name.endswith(".py") and Path(name).is_file():
             module = ".".join(Path(name).with_suffix("").parts)
@@ -60,7 +60,7 @@ def read_specs(
     files, mistakes = find_specs(list(dict.fromkeys(paths)), project, bundled=bundled, trusted=trusted)
     if not files and not mistakes and not ids:
         raise nothing_found(command)
-    specs = read_all(files, mistakes)
+    specs = read_or_exit(files, mistakes)
     ids += [id_at(file, at, specs) for file, at in places]
     known = {scenario.id for spec in specs for scenario in spec.scenarios}
     for name in ids:
@@ -91,7 +91,7 @@ def id_at(file: str, at: str, specs: Sequence[SpecFile]) -> str:
     if not at.isdigit():
         if scenario_of(at) not in {one.id for one in scenarios}:
             ids = [one.id for one in scenarios]
-            raise fail(f"{file} has no scenario {at!r}; {hint(at, ids, f'it has {listed(ids)}')}")
+            raise fail(f"{file} has no scenario {at!r}; {hint(at, ids, f'it has {first_names(ids)}')}")
         return at
     before = [one for one in scenarios if one.begins <= int(at)]
     if not before:
@@ -102,17 +102,17 @@ def id_at(file: str, at: str, specs: Sequence[SpecFile]) -> str:
     return next(one.id for one in before if one.begins == last)
 
 
-def listed(names: Sequence[str]) -> str:
+def first_names(names: Sequence[str]) -> str:
     """Some of many names."""
     return ", ".join(names[:5]) + (", …" if len(names) > 5 else "")
 
 
 def read_bundled() -> list[SpecFile]:
     """The spec files that come with gradcheck."""
-    return read_all(bundled_files(), ())
+    return read_or_exit(bundled_files(), ())
 
 
-def read_all(files: Sequence[Path], mistakes: Sequence[Diagnostic]) -> list[SpecFile]:
+def read_or_exit(files: Sequence[Path], mistakes: Sequence[Diagnostic]) -> list[SpecFile]:
     """The spec files.
 
     Raises:

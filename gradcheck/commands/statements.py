@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 
 from gradcheck.codes import CODES
 from gradcheck.commands.rules import full
-from gradcheck.commands.specs import fail, find_specs, id_at, place_in_file, read_all, read_bundled, scenario_of
-from gradcheck.matrix.catalogue import catalogue, rules_of
+from gradcheck.commands.specs import fail, find_specs, id_at, place_in_file, read_bundled, read_or_exit, scenario_of
+from gradcheck.matrix.catalogue import all_rules, catalogue
 from gradcheck.spec.expectations import Expect, Raises, Regex, Tolerance, Warns
 from gradcheck.spec.model import Scenario
 from gradcheck.support.display_paths import count, shown_path
@@ -35,14 +35,14 @@ def explain_all(names: Sequence[str]) -> dict[str, str]:
     except ConfigError as error:
         raise fail(str(error)) from None
     bundled = [scenario for spec in read_bundled() for scenario in spec.scenarios]
-    own = [scenario for spec in read_all(*found) for scenario in spec.scenarios]
+    own = [scenario for spec in read_or_exit(*found) for scenario in spec.scenarios]
     scenarios = {scenario.id: scenario for scenario in [*bundled, *own]}
-    rules = {rule.id: (rule, document) for rule, document in rules_of(catalogue())}
+    rules = {rule.id: (rule, document) for rule, document in all_rules(catalogue())}
     texts = {}
     for name in names:
         id = scenario_of(name)
         if (place := place_in_file(name)) is not None:
-            specs = read_all(*find_specs([place[0]]))
+            specs = read_or_exit(*find_specs([place[0]]))
             id = scenario_of(id_at(*place, specs))
             scenarios |= {scenario.id: scenario for spec in specs for scenario in spec.scenarios}
         if name in rules:

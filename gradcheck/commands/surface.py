@@ -27,7 +27,7 @@ def surface(context: click.Context, targets: tuple[str, ...]) -> None:
     from gradcheck.support.display_paths import count
     from gradcheck.support.escape import escape
     from gradcheck.support.missing_members import members_lacking
-    from gradcheck.support.missing_names import MOST_BYTES, files_of, in_order, missing_in, near_to, parsed, reader_of
+    from gradcheck.support.missing_names import MOST_CODE, files_of, in_order, missing_in, near_to, parsed, reader_of
 
     files = []
     for target in targets:
@@ -40,7 +40,7 @@ def surface(context: click.Context, targets: tuple[str, ...]) -> None:
     for file in dict.fromkeys(files):
         shown = escape(str(file))
         try:
-            text = read_bounded(file, MOST_BYTES).decode("utf-8-sig")
+            text = read_bounded(file, MOST_CODE).decode("utf-8-sig")
             with garbage.kept():
                 tree = parsed(text, str(file))
                 reader = reader_of(tree)

@@ -21,7 +21,7 @@ REFUSALS = NO_ROOM | {
 """Errors that do not come of what we ask for, but of what is there: rights, room, limits."""
 
 
-MOST_SHOWN = 200
+LONGEST_FILE_NAME = 200
 """Characters of a file's name that a message shows: what the system refuses may be its length."""
 
 
@@ -48,7 +48,7 @@ def refusal(error: OSError) -> Refused | None:
     if error.errno not in REFUSALS:
         return None
     if error.filename is not None:
-        return Refused(f"{ascii(error.filename)[:MOST_SHOWN]}: {reason}")
+        return Refused(f"{ascii(error.filename)[:LONGEST_FILE_NAME]}: {reason}")
     return Refused(f"the output could not be written: {reason}" if error.errno in NO_ROOM else reason)
 
 

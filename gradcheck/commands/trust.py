@@ -21,7 +21,7 @@ from gradcheck.support import trusted
 from gradcheck.support.bounded import read_bounded
 from gradcheck.support.display_paths import count, shown_path
 from gradcheck.support.escape import one_line, safe
-from gradcheck.support.pyproject import MOST_BYTES, ConfigError, nearest_file
+from gradcheck.support.pyproject import MOST_PYPROJECT_BYTES, ConfigError, nearest_file
 from gradcheck.support.resources import bundled_specs
 from gradcheck.support.trusted import Standing
 
@@ -69,7 +69,7 @@ def trust(path: Path, listed: bool, revoke: bool) -> None:
 
 def show_trusted() -> None:
     """A line for each trusted project: where it is, and whether that still holds."""
-    known = trusted.entries()
+    known = trusted.trusted_digests()
     for root in sorted(known):
         click.echo(f"{safe(root)}: {one_line(state_of(root, known))}")
     if not known:
@@ -120,7 +120,7 @@ def give_trust(path: Path) -> None:
     if not project.asks:
         what = f"{SECTION} asks for nothing that needs trust; write `allow-code = true` there first"
         raise fail(f"{shown_path(str(project.file))}: {what}")
-    trusted.trust(project)
+    trusted.trust_project(project)
     if project.config.allow_code:
         click.echo(asking(project))
     for name, interpreter in project.config.environments.items():
@@ -185,7 +185,7 @@ def asking(project: Project) -> str:
     """The place and the text of the line in which a project asks for leave."""
     number = 1
     with suppress(OSError, ValueError):
-        lines = read_bounded(project.file or Path(), MOST_BYTES).decode("utf-8").splitlines()
+        lines = read_bounded(project.file or Path(), MOST_PYPROJECT_BYTES).decode("utf-8").splitlines()
         number = next((at for at, line in enumerate(lines, 1) if re.match(r"[^#]*\ballow-code\b", line)), 1)
     return f"{shown_path(str(project.file))}:{number}: allow-code = true"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
-from gradcheck.exploring.examples import KINDS, Recipe, made
+from gradcheck.exploring.examples import KINDS_OF_VALUES, Recipe, build
 from gradcheck.spec.input_words import InputWord
 from gradcheck.spec.inputs import Layout
 
@@ -39,13 +39,13 @@ def drawn(words: Mapping[str, InputWord], dtypes: Sequence[str], layouts: Sequen
         sizes = {letter: draw(st.sampled_from(SIZES)) for letter in letters}
         dtype = draw(st.sampled_from(list(dtypes)))
         kinds = {
-            name: draw(st.sampled_from(list(KINDS)))
+            name: draw(st.sampled_from(list(KINDS_OF_VALUES)))
             for name, word in words.items()
             if word.is_floating and word.low is None and word.value is None
         }
         laid = {name: draw(st.sampled_from(list(layouts))) for name, word in words.items() if len(word.sizes or ()) > 1}
         alike = aliases(words) if len(layouts) > 1 else {}
         shared = {name: other for name, other in alike.items() if draw(st.integers(0, 7)) == 0}
-        return made(words, Recipe(sizes, dtype, kinds, laid, draw(st.integers(0, 2**16)), shared))
+        return build(words, Recipe(sizes, dtype, kinds, laid, draw(st.integers(0, 2**16)), shared))
 
     return example()

@@ -8,17 +8,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gradcheck.checking.arrays import NumpyArray
 from gradcheck.spec.input_words import InputWord
 
-Array = np.ndarray[Any, Any]
-Random = np.random.Generator
+RandomGenerator = np.random.Generator
 
 
 class Drawn(NamedTuple):
     """An input with its values."""
 
     word: InputWord
-    values: Array
+    values: NumpyArray
     """In float64, complex128, int64 or bool."""
     dtype: str
     layout: str
@@ -71,23 +71,25 @@ class Example(NamedTuple):
         return ", ".join(filter(None, [sizes, *how, *layouts, *kinds, *aliases]))
 
 
-def plain(shape: tuple[int, ...], random: Random) -> Array:
+def normal(shape: tuple[int, ...], random: RandomGenerator) -> NumpyArray:
     """Normally distributed."""
     return random.standard_normal(shape)
 
 
-def rows_of(values: Array) -> Array:
+def as_rows(values: NumpyArray) -> NumpyArray:
     """The values as rows: all axes but the last are one. They have an element."""
     return values.reshape(-1, values.shape[-1] if values.ndim else 1)
 
 
-def with_row(change: Callable[[Array, Random], Any]) -> Callable[[tuple[int, ...], Random], Array]:
+def with_row(
+    change: Callable[[NumpyArray, RandomGenerator], Any],
+) -> Callable[[tuple[int, ...], RandomGenerator], NumpyArray]:
     """Normally distributed, with one row changed."""
 
-    def draw(shape: tuple[int, ...], random: Random) -> Array:
+    def draw(shape: tuple[int, ...], random: RandomGenerator) -> NumpyArray:
         values = np.array(random.standard_normal(shape))
         if values.size:
-            rows = rows_of(values)
+            rows = as_rows(values)
             at = int(random.integers(len(rows)))
             rows[at] = change(rows[at], random)
         return values
@@ -95,17 +97,17 @@ def with_row(change: Callable[[Array, Random], Any]) -> Callable[[tuple[int, ...
     return draw
 
 
-def equal_rows(shape: tuple[int, ...], random: Random) -> Array:
+def equal_rows(shape: tuple[int, ...], random: RandomGenerator) -> NumpyArray:
     """All rows are the first."""
     values = np.array(random.standard_normal(shape))
     if values.size:
-        rows = rows_of(values)
+        rows = as_rows(values)
         rows[:] = rows[:1]
     return values
 
 
-KINDS: Mapping[str, Callable[[tuple[int, ...], Random], Array]] = {
-    "normal": plain,
+KINDS_OF_VALUES: Mapping[str, Callable[[tuple[int, ...], RandomGenerator], NumpyArray]] = {
+    "normal": normal,
     "positive": lambda shape, random: random.uniform(0.1, 3.0, shape),
     "negative": lambda shape, random: -random.uniform(0.1, 3.0, shape),
     "whole": lambda shape, random: random.integers(-3, 4, shape).astype(np.float64),
@@ -114,18 +116,18 @@ KINDS: Mapping[str, Callable[[tuple[int, ...], Random], Array]] = {
     "with a row of zeros": with_row(lambda row, random: 0.0),
     "with an extreme row": with_row(lambda row, random: 1e3 * row),
     "with a large element": lambda shape, random: (
-        plain(shape, random) * np.where(random.random(shape) < 0.2, 30.0, 1.0)
+        normal(shape, random) * np.where(random.random(shape) < 0.2, 30.0, 1.0)
     ),
-    "large": lambda shape, random: 20.0 * plain(shape, random),
-    "small": lambda shape, random: 1e-3 * plain(shape, random),
-    "far from 0": lambda shape, random: 100.0 + plain(shape, random),
+    "large": lambda shape, random: 20.0 * normal(shape, random),
+    "small": lambda shape, random: 1e-3 * normal(shape, random),
+    "far from 0": lambda shape, random: 100.0 + normal(shape, random),
     "zeros": lambda shape, random: np.zeros(shape),
-    "subnormal": lambda shape, random: 1e-310 * plain(shape, random),
+    "subnormal": lambda shape, random: 1e-310 * normal(shape, random),
 }
 """What floating values may be like, the plainest first."""
 
 
-def values_of(word: InputWord, shape: tuple[int, ...], kind: str, random: Random) -> Array:
+def values_of(word: InputWord, shape: tuple[int, ...], kind: str, random: RandomGenerator) -> NumpyArray:
     """Values of an input: of a kind, in its range, or what its word says."""
     if word.value is not None:
         return np.full(shape, word.value)
@@ -137,15 +139,15 @@ def values_of(word: InputWord, shape: tuple[int, ...], kind: str, random: Random
         return random.integers(0, 10, shape)
     if word.low is not None and word.high is not None:
         return random.uniform(word.low, word.high, shape)
-    values = KINDS[kind](shape, random)
-    return values + 1j * KINDS[kind](shape, random) if word.dtype.startswith("complex") else values
+    values = KINDS_OF_VALUES[kind](shape, random)
+    return values + 1j * KINDS_OF_VALUES[kind](shape, random) if word.dtype.startswith("complex") else values
 
 
 MOST_NUMBERS = 4096
 """Of one input: larger examples are made smaller."""
 
 
-def made(words: Mapping[str, InputWord], recipe: Recipe) -> Example:
+def build(words: Mapping[str, InputWord], recipe: Recipe) -> Example:
     """The example of a recipe. Sizes are halved until every input has few enough numbers."""
     at = dict(recipe.sizes)
 
@@ -169,7 +171,7 @@ def made(words: Mapping[str, InputWord], recipe: Recipe) -> Example:
     return Example(recipe._replace(sizes=at), inputs)
 
 
-def usual(words: Mapping[str, InputWord]) -> Example:
+def plainest_example(words: Mapping[str, InputWord]) -> Example:
     """An example of the plainest kind: every free size is 2."""
     letters = {letter: 2 for word in words.values() for letter in word.letters}
-    return made(words, Recipe(letters, "float64", {}, {}, 0))
+    return build(words, Recipe(letters, "float64", {}, {}, 0))

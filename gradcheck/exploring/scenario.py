@@ -30,7 +30,7 @@ def input_text(one: Drawn) -> str:
     if one.alias_of:
         parts.append(f"layout: {{aliased: {one.alias_of}}}")
     else:
-        parts.append(f"values: {written(one.values)}" if one.values.size else f"shape: {list(one.values.shape)}")
+        parts.append(f"values: {yaml_list(one.values)}" if one.values.size else f"shape: {list(one.values.shape)}")
         if one.dtype != "float64":
             parts.append(f"dtype: {one.dtype}")
         if one.layout != "contiguous" and one.values.ndim:
@@ -40,17 +40,17 @@ def input_text(one: Drawn) -> str:
     return f"{{{', '.join(parts)}}}"
 
 
-def written(values: Any) -> str:
+def yaml_list(values: Any) -> str:
     """Nested lists of numbers that read back as they are."""
     array = np.asarray(values)
     if array.dtype.kind == "b":
         return json.dumps(array.tolist())
     if array.dtype.kind == "f":
-        return "[" + ", ".join(map(written, array)) + "]" if array.ndim else number(float(array))
+        return "[" + ", ".join(map(yaml_list, array)) + "]" if array.ndim else yaml_number(float(array))
     return json.dumps(array.tolist())
 
 
-def number(value: float) -> str:
+def yaml_number(value: float) -> str:
     """A number in as few digits as say it, with a point, as YAML wants one before an exponent."""
     text = repr(value)
     mantissa, e, exponent = text.partition("e")

@@ -10,8 +10,9 @@ from typing import Any, get_args
 
 import numpy as np
 
+from gradcheck.checking.arrays import NumpyArray
 from gradcheck.exploring.drawing import drawn
-from gradcheck.exploring.examples import KINDS, Array, Example, Recipe, made
+from gradcheck.exploring.examples import KINDS_OF_VALUES, Example, Recipe, build
 from gradcheck.result import Status
 from gradcheck.spec.input_words import InputWord
 from gradcheck.spec.inputs import Layout
@@ -79,7 +80,7 @@ class Search:
 
 def weight(example: Example) -> tuple[Any, ...]:
     """What is small: few numbers, small sizes, nothing out of the usual, few digits."""
-    recipe, kinds = example.recipe, list(KINDS)
+    recipe, kinds = example.recipe, list(KINDS_OF_VALUES)
     values = [np.asarray(one.values, np.complex128) for one in example.inputs.values()]
     return (
         sum(a.size for a in values),
@@ -146,12 +147,12 @@ def search(
     return found
 
 
-def checked(search: Search) -> int:
+def checked_examples(search: Search) -> int:
     """How many examples had a verdict."""
     return sum(search.counts[status] for status in (Status.PASS, Status.KINK, Status.FAIL))
 
 
-def told(search: Search, words: Mapping[str, InputWord]) -> list[str]:
+def outcome_lines(search: Search, words: Mapping[str, InputWord]) -> list[str]:
     """What was tried, and what came of it."""
     names = {Status.KINK: "beside a kink", Status.INCONCLUSIVE: "undecided", Status.UNSUPPORTED: "unsupported"}
     parts = [f"{search.counts[Status.PASS]} right"]
@@ -172,7 +173,7 @@ def told(search: Search, words: Mapping[str, InputWord]) -> list[str]:
 # --------------------------------------------------------------------------- making a failure small
 def make_small(found: Search, words: Mapping[str, InputWord]) -> None:
     """Make the smallest failure smaller, as long as it fails: sizes, what is unusual about it, then its numbers."""
-    while found.smallest is not None and any(found.fails(made(words, one)) for one in plainer(found.smallest.recipe)):
+    while found.smallest is not None and any(found.fails(build(words, one)) for one in plainer(found.smallest.recipe)):
         pass
     for places in (0, 1, 2, 3):
         for name in [*words]:
@@ -194,7 +195,7 @@ def plainer(recipe: Recipe) -> Iterator[Recipe]:
             yield recipe._replace(layouts={**recipe.layouts, name: "contiguous"})
     for name in recipe.aliases:
         yield recipe._replace(aliases={other: of for other, of in recipe.aliases.items() if other != name})
-    kinds = list(KINDS)
+    kinds = list(KINDS_OF_VALUES)
     for name, kind in recipe.kinds.items():
         for other in kinds[: kinds.index(kind)]:
             yield recipe._replace(kinds={**recipe.kinds, name: other})
@@ -221,12 +222,12 @@ def set_each(found: Search, name: str, value: float) -> None:
         one = example.inputs[name]
         values, expanded = one.values, one.layout == "expanded"
         if values.dtype.kind == "f" and abs(values[at]) not in (0.0, 1.0, 2.0) and not one.alias_of:
-            changed: Array = values.copy()
+            changed: NumpyArray = values.copy()
             changed[(slice(None), *at[1:]) if expanded else at] = value
             found.fails(with_values(example, name, changed))
 
 
-def with_values(example: Example, name: str, values: Array) -> Example:
+def with_values(example: Example, name: str, values: NumpyArray) -> Example:
     """The example with other values of one input, and of those in its memory."""
     changed = {
         key: one._replace(values=values) if name in (key, one.alias_of) else one for key, one in example.inputs.items()

@@ -18,11 +18,11 @@ from gradcheck.spec.model import Scenario
 from gradcheck.support.resources import bundled_specs
 
 
-class _Entry(BaseModel):
+class _Strict(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
 
-class Rule(_Entry):
+class Rule(_Strict):
     """One statement of a document, or one observation."""
 
     id: TagName
@@ -36,7 +36,7 @@ class Rule(_Entry):
     """What holds where documents contradict one another, or the engine and the release differ."""
 
 
-class Document(_Entry):
+class Document(_Strict):
     """A file of the catalogue: the rules of one document."""
 
     document: str
@@ -58,16 +58,16 @@ def catalogue() -> list[Document]:
         pydantic.ValidationError: a file is not as the model says.
     """
     files = sorted((bundled_specs() / "rules").glob("*.yaml"))
-    return [read(file) for file in files]
+    return [read_document(file) for file in files]
 
 
-def read(file: Path) -> Document:
+def read_document(file: Path) -> Document:
     """One file of a catalogue. Raises pydantic.ValidationError."""
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast, where PyYAML was built with it
     return Document.model_validate(yaml.load(file.read_text(encoding="utf-8"), Loader=loader))
 
 
-def rules_of(documents: Iterable[Document]) -> Iterator[tuple[Rule, Document]]:
+def all_rules(documents: Iterable[Document]) -> Iterator[tuple[Rule, Document]]:
     """All rules, each with its document."""
     for document in documents:
         for rule in document.rules:

@@ -14,12 +14,12 @@ from gradcheck.matrix.table import (
     MEANING,
     NO_FAILURE,
     Cell,
-    Change,
     Does,
-    Finding,
-    Matrix,
+    GraveFinding,
     Note,
+    ReleaseChange,
     Row,
+    RuleMatrix,
     span,
     title,
 )
@@ -27,7 +27,7 @@ from gradcheck.report.markdown import text as escaped
 from gradcheck.report.page import templates
 from gradcheck.support.escape import one_line
 
-WIDTH = 120
+TEXT_WIDTH = 120
 """Columns of the text where no terminal says otherwise."""
 WORST = "Crashes and other gradients"
 HEADING = "What each release of Paddle does with each rule of the documents"
@@ -44,20 +44,20 @@ FOOT = (
 )
 
 
-def note_line(note: Note, matrix: Matrix) -> str:
+def note_line(note: Note, matrix: RuleMatrix) -> str:
     """``3.0.0 to 3.2.2: crash: why it does; mended in 3.3.1``, without the scenarios."""
     mended = f"; mended in {note.mended_in}" if note.mended_in else ""
     tracked = f"; {note.issue}" if note.issue else ""
     return f"{span(note.backends, matrix.backends)}: {note.does}: {one_line(note.reason)}{mended}{tracked}"
 
 
-def legend(matrix: Matrix) -> list[tuple[Does, str]]:
+def legend(matrix: RuleMatrix) -> list[tuple[Does, str]]:
     """The words that there are, and what they mean."""
     used = {cell.does for row in matrix.rows for cell in row.cells.values()}
     return [(does, meaning) for does, meaning in MEANING.items() if does in used]
 
 
-def as_text(matrix: Matrix, width: int = WIDTH) -> str:
+def as_text(matrix: RuleMatrix, width: int = TEXT_WIDTH) -> str:
     """A table for a terminal: the rules, a column for each backend, below each rule what is done otherwise."""
     names = [title(backend) for backend in matrix.backends]
     columns = [
@@ -97,12 +97,12 @@ def as_text(matrix: Matrix, width: int = WIDTH) -> str:
     return "\n".join([*lines, "", matrix.made] if matrix.made else lines) + "\n"
 
 
-def changed(change: Change) -> list[tuple[str, tuple[Row, ...]]]:
+def changed(change: ReleaseChange) -> list[tuple[str, tuple[Row, ...]]]:
     """What differs between two releases, in three parts."""
     return [("mended", change.mended), ("broken", change.broken), ("broken otherwise", change.otherwise)]
 
 
-def as_json(matrix: Matrix) -> str:
+def as_json(matrix: RuleMatrix) -> str:
     """An object for programs: for each rule its statement, cells and notes; each scenario; what changed."""
     rows = [
         {
@@ -148,7 +148,7 @@ def note_object(note: Note) -> dict[str, Any]:
     }
 
 
-def badges(matrix: Matrix) -> dict[str, str]:
+def badges(matrix: RuleMatrix) -> dict[str, str]:
     """For each backend a badge of shields.io (an endpoint): how many of the documents' rules it keeps.
 
     Keys are names of files, such as ``paddle-3.3.1.json``.
@@ -170,7 +170,7 @@ def badges(matrix: Matrix) -> dict[str, str]:
 
 
 # --------------------------------------------------------------------------- Markdown
-def as_markdown(matrix: Matrix, programs: Mapping[str, str] | None = None) -> str:
+def as_markdown(matrix: RuleMatrix, programs: Mapping[str, str] | None = None) -> str:
     """A page: counts, releases, two tables with notes in the last column, an index, and `programs` by scenario."""
     programs = programs or {}
     names = [title(backend) for backend in matrix.backends]
@@ -219,7 +219,7 @@ def links(rows: Iterable[Row]) -> str:
     return ", ".join(f"[{row.rule.id}](#{row.rule.id})" for row in rows)
 
 
-def index(matrix: Matrix) -> Iterator[str]:
+def index(matrix: RuleMatrix) -> Iterator[str]:
     """The sentences of each document, in its order, with their rules and who does otherwise: for its authors."""
     rows = [row for row in matrix.rows if not row.document.is_observation]
     if rows:
@@ -233,7 +233,7 @@ def index(matrix: Matrix) -> Iterator[str]:
         yield markdown_table(["section", "sentence", "rule", "otherwise in"], lines)
 
 
-def otherwise(row: Row, matrix: Matrix) -> str:
+def otherwise(row: Row, matrix: RuleMatrix) -> str:
     """The backends that do not keep a rule; the sign of those that do where there are none."""
     return span([one for one in matrix.backends if row.cells[one].fails], matrix.backends) or str(Does.HOLDS)
 
@@ -243,7 +243,7 @@ def markdown_table(head: list[str], rows: list[list[str]]) -> str:
     return "\n".join(f"| {' | '.join(cells)} |" for cells in [head, ["---"] * len(head), *rows])
 
 
-def words(cells: Mapping[str, Cell], matrix: Matrix) -> list[str]:
+def cell_texts(cells: Mapping[str, Cell], matrix: RuleMatrix) -> list[str]:
     """What each backend does; what is a failure stands out."""
     return [emphasized(cells[one].does, str(cells[one])) for one in matrix.backends]
 
@@ -253,7 +253,7 @@ def emphasized(does: Does, text: str) -> str:
     return text if does in NO_FAILURE else f"**{text}**"
 
 
-def finding_row(finding: Finding, matrix: Matrix) -> list[str]:
+def finding_row(finding: GraveFinding, matrix: RuleMatrix) -> list[str]:
     """What happens, and where."""
     done = [finding.cells[one] for one in matrix.backends]
     return [escaped(finding.note.reason), *(emphasized(does, does) for does in done)]
@@ -265,13 +265,13 @@ def program_of(note: Note, programs: Mapping[str, str]) -> str:
     return f"[{shown}](#{shown})" if shown else f"`gradcheck run {note.scenarios[0]}`"
 
 
-def markdown_row(row: Row, matrix: Matrix) -> list[str]:
+def markdown_row(row: Row, matrix: RuleMatrix) -> list[str]:
     """The cells of one row of a table."""
     notes = "<br>".join(markdown_note(note, matrix) for note in row.notes)
-    return [f"{anchor(row)}{escaped(row.rule.says)} (`{row.rule.id}`)", *words(row.cells, matrix), notes]
+    return [f"{anchor(row)}{escaped(row.rule.says)} (`{row.rule.id}`)", *cell_texts(row.cells, matrix), notes]
 
 
-def markdown_note(note: Note, matrix: Matrix) -> str:
+def markdown_note(note: Note, matrix: RuleMatrix) -> str:
     """``**3.0.0 to 3.2.2**, crash: why it does (`scenario`); mended in 3.3.1``."""
     scenarios = ", ".join(f"`{scenario}`" for scenario in note.scenarios)
     mended = f"; mended in {note.mended_in}" if note.mended_in else ""
@@ -281,12 +281,12 @@ def markdown_note(note: Note, matrix: Matrix) -> str:
 
 
 # --------------------------------------------------------------------------- HTML
-def as_html(matrix: Matrix, programs: Mapping[str, str] | None = None) -> str:
+def as_html(matrix: RuleMatrix, programs: Mapping[str, str] | None = None) -> str:
     """A page by itself, readable without a network and without JavaScript, with `programs` by scenario."""
     return templates().get_template("matrix.html.jinja").render(heading=HEADING, **shown(matrix, programs))
 
 
-def shown(matrix: Matrix, programs: Mapping[str, str] | None = None) -> dict[str, Any]:
+def shown(matrix: RuleMatrix, programs: Mapping[str, str] | None = None) -> dict[str, Any]:
     """What the part of a page that is a matrix is made of."""
     return {
         "grave": WORST,

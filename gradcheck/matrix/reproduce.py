@@ -25,7 +25,7 @@ HEADER = {"np": "import numpy as np", "paddle": "import paddle", "PyLayer": "fro
 """What a scenario's code finds without importing it, and how a program does."""
 MOST_WRITTEN = 40
 """Elements of an input that are written out; a larger one is drawn."""
-WIDTH = 100
+COMMENT_WIDTH = 100
 
 
 class NoProgramError(ValueError):
@@ -51,7 +51,7 @@ def reproducer(case: Case) -> str:
         said += comment(f"Paddle {entry.versions or 'in every release'}: {entry.why}")
     title = scenario.title or scenario.id
     said += comment(f"Asked for: {title[0].lower()}{title[1:]}")
-    code = "\n".join(made(case, entries))
+    code = "\n".join(program_lines(case, entries))
     needed = [line for name, line in HEADER.items() if re.search(rf"\b{name}\b", code) and line not in code]
     return "\n".join([*said, *needed, "", code.strip("\n"), ""])
 
@@ -66,10 +66,10 @@ def shows(documented: Expect, entry: BackendExpectation) -> bool:
 
 def comment(text: str) -> list[str]:
     """A comment of a program, folded."""
-    return textwrap.wrap(text, WIDTH, initial_indent="# ", subsequent_indent="#   ", break_on_hyphens=False)
+    return textwrap.wrap(text, COMMENT_WIDTH, initial_indent="# ", subsequent_indent="#   ", break_on_hyphens=False)
 
 
-def made(case: Case, entries: list[BackendExpectation]) -> Iterator[str]:
+def program_lines(case: Case, entries: list[BackendExpectation]) -> Iterator[str]:
     """The lines of a program made from the scenario."""
     scenario, expect = case.scenario, case.scenario.expect
     in_world = scenario.world_at(case.parameters) is not None
@@ -79,8 +79,8 @@ def made(case: Case, entries: list[BackendExpectation]) -> Iterator[str]:
         body = [*parameters, *prepared, *scenario.script.rstrip().split("\n")]
     elif isinstance(scenario.layer, str) and "forward_fn" not in scenario.layer and not in_world:
         yield from [*parameters, *scenario.layer.rstrip().split("\n"), ""]
-        yield from inputs(case)
-        body = list(applied(scenario))
+        yield from input_lines(case)
+        body = list(apply_lines(scenario))
     else:
         raise NoProgramError(f"{scenario.id}: `gradcheck run {scenario.id}` alone shows it")
     checks = list(asserted(expect))
@@ -101,7 +101,7 @@ def made(case: Case, entries: list[BackendExpectation]) -> Iterator[str]:
     yield from checks
 
 
-def inputs(case: Case) -> Iterator[str]:
+def input_lines(case: Case) -> Iterator[str]:
     """The inputs as Tensors, with the values that the scenario has."""
     random = np.random.default_rng(case.seed)
     for name, written in case.scenario.inputs.items():
@@ -117,7 +117,7 @@ def inputs(case: Case) -> Iterator[str]:
         yield f"{name} = paddle.to_tensor({values}, dtype={dtype!r}, {stopped})"
 
 
-def applied(scenario: Scenario) -> Iterator[str]:
+def apply_lines(scenario: Scenario) -> Iterator[str]:
     """The call of a layer, and backward from all its outputs."""
     classes = re.findall(r"^class (\w+)\(", str(scenario.layer), re.MULTILINE)
     arguments = ", ".join(scenario.inputs)

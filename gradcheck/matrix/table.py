@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from gradcheck.backends.base import kind_of, version_of
 from gradcheck.case.case import Case
-from gradcheck.matrix.catalogue import Document, Rule, rules_of
+from gradcheck.matrix.catalogue import Document, Rule, all_rules
 from gradcheck.result import NOT_RUN, Result, Status
 from gradcheck.spec.expectations import BackendExpectation, Expect
 
@@ -93,7 +93,7 @@ class Row(NamedTuple):
     """Those that assert it."""
 
 
-class Finding(NamedTuple):
+class GraveFinding(NamedTuple):
     """What is `GRAVE`, once for all rules and backends of which the same is said."""
 
     note: Note
@@ -101,7 +101,7 @@ class Finding(NamedTuple):
     """What each backend does with the first scenario of the note."""
 
 
-class Change(NamedTuple):
+class ReleaseChange(NamedTuple):
     """What differs between a release and the next."""
 
     older: str
@@ -112,12 +112,12 @@ class Change(NamedTuple):
     """Rules that neither keeps, each in its own way."""
 
 
-class Matrix(NamedTuple):
+class RuleMatrix(NamedTuple):
     """All rules on some backends."""
 
     backends: tuple[str, ...]
     rows: tuple[Row, ...]
-    grave: tuple[Finding, ...]
+    grave: tuple[GraveFinding, ...]
     """The worst first, and of these what is still so on the last backend."""
     scenarios: Mapping[str, Mapping[str, Does]] = {}
     """By scenario and backend, the worst of its cases."""
@@ -140,7 +140,7 @@ class Matrix(NamedTuple):
         """The rules that a backend does not keep, the worst first."""
         return sorted((row for row in self.rows if row.cells[backend].fails), key=severity)
 
-    def changes(self) -> list[Change]:
+    def changes(self) -> list[ReleaseChange]:
         """What changed from each release to the next."""
         found = []
         for older, newer in pairwise(self.releases):
@@ -148,7 +148,7 @@ class Matrix(NamedTuple):
             mended = tuple(row for row, old, new in both if old.fails and new.does in (Does.HOLDS, Does.POLICY))
             broken = tuple(row for row, old, new in both if new.fails and old.does in (Does.HOLDS, Does.POLICY))
             otherwise = tuple(row for row, old, new in both if old.fails and new.fails and old != new)
-            found.append(Change(older, newer, mended, broken, otherwise))
+            found.append(ReleaseChange(older, newer, mended, broken, otherwise))
         return found
 
     def counts(self, rows: Sequence[Row]) -> list[tuple[Does, list[int]]]:
@@ -197,7 +197,7 @@ Told = tuple[Case, Does, str]
 
 def matrix_of(
     documents: Iterable[Document], cases: Sequence[Case], results: Iterable[Result], made: str | None = None
-) -> Matrix:
+) -> RuleMatrix:
     """The matrix of the rules of some documents, from the results of the cases by which backends are held to them.
 
     Rules that no case is about are left out. `made` says when and where it was run; None if nothing was.
@@ -212,12 +212,12 @@ def matrix_of(
         for tag in case.scenario.tags:
             told.setdefault(tag, []).append(everything[-1])
     rows = tuple(
-        Row(rule, document, cells(told[rule.id], backends), notes(told[rule.id], backends), scenarios_of(told[rule.id]))
-        for rule, document in rules_of(documents)
+        Row(rule, document, cells(told[rule.id], backends), notes(told[rule.id], backends), scenario_ids(told[rule.id]))
+        for rule, document in all_rules(documents)
         if rule.id in told
     )
-    by_scenario = {id: words(some) for id, some in grouped(everything).items()}
-    matrix = Matrix(backends, rows, findings(everything, backends), by_scenario)
+    by_scenario = {id: worst_of(some) for id, some in grouped(everything).items()}
+    matrix = RuleMatrix(backends, rows, findings(everything, backends), by_scenario)
     return matrix if made is None else matrix._replace(made=made)
 
 
@@ -229,12 +229,12 @@ def grouped(told: Iterable[Told]) -> dict[str, list[Told]]:
     return found
 
 
-def scenarios_of(told: Iterable[Told]) -> tuple[str, ...]:
+def scenario_ids(told: Iterable[Told]) -> tuple[str, ...]:
     """The scenarios that something is told of, each once."""
     return tuple(grouped(told))
 
 
-def words(told: Iterable[Told]) -> dict[str, Does]:
+def worst_of(told: Iterable[Told]) -> dict[str, Does]:
     """By backend, the worst that is told."""
     found: dict[str, Does] = {}
     for case, does, _ in told:
@@ -242,11 +242,11 @@ def words(told: Iterable[Told]) -> dict[str, Does]:
     return found
 
 
-def findings(told: Sequence[Told], backends: Sequence[str]) -> tuple[Finding, ...]:
+def findings(told: Sequence[Told], backends: Sequence[str]) -> tuple[GraveFinding, ...]:
     """What is `GRAVE` among everything that is told."""
     by_scenario = grouped(told)
     found = [
-        Finding(note, {**dict.fromkeys(backends, Does.NOT_RUN), **words(by_scenario[note.scenarios[0]])})
+        GraveFinding(note, {**dict.fromkeys(backends, Does.NOT_RUN), **worst_of(by_scenario[note.scenarios[0]])})
         for note in notes([one for one in told if one[1] in GRAVE], backends)
     ]
     return tuple(sorted(found, key=lambda one: (ORDER.index(one.note.does), backends[-1] not in one.note.backends)))
@@ -294,7 +294,7 @@ def in_place(documented: Expect, entry: BackendExpectation | None) -> Does:
 
 def cells(told: Sequence[Told], backends: Sequence[str]) -> dict[str, Cell]:
     """What each backend does."""
-    by_scenario = [words(some) for some in grouped(told).values()]
+    by_scenario = [worst_of(some) for some in grouped(told).values()]
     found = {}
     for backend in backends:
         ran = [one[backend] for one in by_scenario if one.get(backend, Does.NOT_RUN) is not Does.NOT_RUN]
@@ -315,7 +315,7 @@ def notes(told: Sequence[Told], backends: Sequence[str]) -> tuple[Note, ...]:
     for (does, reason, issue, scenario), where in by_scenario.items():
         key = does, reason, issue, tuple(sorted(where, key=backends.index))
         together.setdefault(key, []).append(scenario)
-    results = {id: words(some) for id, some in grouped(told).items()}
+    results = {id: worst_of(some) for id, some in grouped(told).items()}
     found = [
         Note(does, where, reason, tuple(ids), issue, *life(where, ids, results, backends))
         for (does, reason, issue, where), ids in together.items()

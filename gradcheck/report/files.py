@@ -19,7 +19,7 @@ FORMATS = {
 """Name of a format → the function that writes it, imported when it is asked for."""
 
 
-def written(name: str, report: Report) -> str:
+def rendered(name: str, report: Report) -> str:
     """The report in the format of that name."""
     module, _, function = FORMATS[name].partition(":")
     write: Callable[[Report], str] = getattr(import_module(module), function)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from gradcheck.result import Diagnosis, Result, Status
 from gradcheck.support.escape import one_line
 
-MOST_NAMED = 1_000
+LONGEST_LINE = 1_000
 """Characters of the line that names them where no screen sets its width: GitHub takes 65,536 for all of a page."""
 
 
@@ -45,4 +45,4 @@ def others_line(others: Sequence[Result], width: int | None = None) -> str:
     """``and 29 more with this cause: id, id, …``, cut between names to `width`; empty if there are none."""
     names = ", ".join(one_line(one.name) for one in others)
     said = f"and {len(others)} more with this cause: {names}"
-    return textwrap.shorten(said, width or MOST_NAMED, placeholder=" …", break_on_hyphens=False) if others else ""
+    return textwrap.shorten(said, width or LONGEST_LINE, placeholder=" …", break_on_hyphens=False) if others else ""

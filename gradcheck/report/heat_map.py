@@ -18,7 +18,7 @@ LETTER = 7
 """Pixels of a letter of a label, at most."""
 
 
-class Cell(NamedTuple):
+class HeatMapCell(NamedTuple):
     """An entry at its column and row from 0."""
 
     x: int
@@ -37,7 +37,7 @@ class HeatMap(NamedTuple):
     output: str
     columns: list[str]
     rows: list[str]
-    cells: list[Cell]
+    cells: list[HeatMapCell]
 
     @property
     def left(self) -> int:
@@ -66,7 +66,7 @@ def heat_map(gradient: GradientSummary, input: str, output: str, entries: list[W
     columns, rows = side({entry.index for entry in entries}, total), side({entry.output_index for entry in entries}, 0)
     found = {(entry.index, entry.output_index): entry for entry in reversed(entries)}
 
-    def cells() -> Iterator[Cell]:
+    def cells() -> Iterator[HeatMapCell]:
         for (x, column), (y, row) in itertools.product(enumerate(columns), enumerate(rows)):
             entry, right = found.get((column, row)), whole and column not in listed
             if entry is not None:
@@ -74,7 +74,7 @@ def heat_map(gradient: GradientSummary, input: str, output: str, entries: list[W
             else:
                 said = "right" if right else "not among the wrong ones that are listed"
             what = f"d {element(output, row)} / d {element(input, column)}: {said}"
-            yield Cell(x, y, shade(entry), right, what)
+            yield HeatMapCell(x, y, shade(entry), right, what)
 
     across, down = ([",".join(map(str, index)) for index in indices] for indices in (columns, rows))
     return HeatMap(input, output, across, down, list(cells()))

@@ -14,7 +14,7 @@ from gradcheck.matrix.table import matrix_of
 from gradcheck.report.groups import by_cause, cause_with_line
 from gradcheck.report.heat_map import CELL, heat_maps
 from gradcheck.report.page import templates
-from gradcheck.report.plot import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, plot
+from gradcheck.report.plot import BOTTOM, LEFT, PLOT_HEIGHT, PLOT_WIDTH, RIGHT, TOP, plot
 from gradcheck.report.record import Report
 from gradcheck.report.text import (
     ENTRIES_SHOWN,
@@ -39,7 +39,7 @@ SOURCE_SHOWN = 400
 """Characters of a line of source: longer ones are cut around what is marked."""
 
 
-class Cause(NamedTuple):
+class ShownCause(NamedTuple):
     """A cause as the page shows it: the line of the forward with the operation marked in it."""
 
     label: str
@@ -60,12 +60,12 @@ def as_html(report: Report) -> str:
         element=element,
         shown_path=shown_path,
         cell=CELL,
-        width=WIDTH,
-        height=HEIGHT,
+        width=PLOT_WIDTH,
+        height=PLOT_HEIGHT,
         left=LEFT,
-        right=WIDTH - RIGHT,
+        right=PLOT_WIDTH - RIGHT,
         top=TOP,
-        bottom=HEIGHT - BOTTOM,
+        bottom=PLOT_HEIGHT - BOTTOM,
         entries_shown=ENTRIES_SHOWN,
     )
     cases = {case.name: case for case in report.cases}
@@ -124,7 +124,7 @@ def card(result: Result, options: str, case: Case | None) -> dict[str, Any]:
     wrong = worst_first(gradient.wrong) if gradient is not None else []
     return found | {
         "where": heading(result)[1],
-        "causes": list(causes(result, said)),
+        "causes": list(shown_causes(result, said)),
         "further": safe("\n".join([*result.details, *further_lines(result, said)])),
         "wrong": wrong,
         "maps": heat_maps(gradient) if gradient is not None else [],
@@ -133,12 +133,12 @@ def card(result: Result, options: str, case: Case | None) -> dict[str, Any]:
     }
 
 
-def causes(result: Result, said: list[str]) -> Iterator[Cause]:
+def shown_causes(result: Result, said: list[str]) -> Iterator[ShownCause]:
     """What a failure is put down to."""
     for label, found in told_causes(result.gradient, said) if result.gradient is not None else ():
         if label or found.line:
             where = shown_line(found) if found.line else ""
-            yield Cause(label, one_line(found.text), where, marked(found), one_line(found.detail))
+            yield ShownCause(label, one_line(found.text), where, marked(found), one_line(found.detail))
 
 
 def marked(found: Diagnosis) -> tuple[str, str, str]:

@@ -18,7 +18,7 @@ _SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+\-.!|~&$:@])")
 
 def as_markdown(report: Report) -> str:
     """The summary, a table of counts by file, and each cause of failures as it is on the screen."""
-    parts = [f"## gradcheck: {summary(report.results, report.seconds, report.not_run)}", table(report)]
+    parts = [f"## gradcheck: {summary(report.results, report.seconds, report.not_run)}", status_table(report)]
     parts += [block(first, report.again, others) for first, *others in by_cause(report.results)]
     known = [one for one in report.results if one.status.green and one.message]
     if known:
@@ -29,7 +29,7 @@ def as_markdown(report: Report) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def table(report: Report) -> str:
+def status_table(report: Report) -> str:
     """A row for each spec file, a column for each status that there is."""
     found = list(counts_of(report.results))
     rows = [["file", *found], ["---", *("--:" for _ in found)]]

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from gradcheck.report.text import number
-from gradcheck.result import StepScan, distance, element
+from gradcheck.result import StepScan, absolute_error, element
 
-WIDTH, HEIGHT = 480, 260
+PLOT_WIDTH, PLOT_HEIGHT = 480, 260
 LEFT, RIGHT, TOP, BOTTOM = 64, 12, 12, 40
 """Pixels around the axes."""
 MOST_TICKS = 6
@@ -40,7 +40,7 @@ class Plot(NamedTuple):
     said: str
 
 
-class Axis:
+class LogAxis:
     """A logarithmic axis: the decades of `values` laid out from pixel `start` to pixel `end`."""
 
     def __init__(self, values: Iterable[float], start: float, end: float) -> None:
@@ -68,14 +68,14 @@ def decade(value: float) -> float:
 def plot(scan: StepScan) -> Plot:
     """The plot of a scan, for the template to draw."""
     rows = [
-        (step, distance(difference, scan.value), rounding)
+        (step, absolute_error(difference, scan.value), rounding)
         for step, difference, rounding in zip(scan.steps, scan.differences, scan.rounding, strict=True)
     ]
     rows = [row for row in rows if all(map(math.isfinite, row))]
-    off = distance(scan.analytic, scan.value)
+    off = absolute_error(scan.analytic, scan.value)
     shown = [error for _, error, _ in rows if error > 0] + [one for one in (scan.bar, off) if 0 < one < math.inf]
-    x = Axis(scan.steps, LEFT, WIDTH - RIGHT)
-    y = Axis(shown or [1.0], HEIGHT - BOTTOM, TOP)
+    x = LogAxis(scan.steps, LEFT, PLOT_WIDTH - RIGHT)
+    y = LogAxis(shown or [1.0], PLOT_HEIGHT - BOTTOM, TOP)
     entry = f"d {element(scan.output, scan.output_index)} / d {element(scan.input, scan.index)}"
     return Plot(
         entry,

@@ -56,14 +56,14 @@ def versions() -> dict[str, str]:
     return found
 
 
-def schema() -> dict[str, Any]:
+def report_schema() -> dict[str, Any]:
     """The JSON Schema of a report as `gradcheck.report.json` writes it."""
     found: dict[str, Any] = _with_texts(Report.model_json_schema(mode="serialization"))
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **found, "title": "A report of gradcheck"}
 
 
 def _with_texts(schema: Any) -> Any:
-    """`schema` with the texts that stand for numbers that JSON does not have."""
+    """`report_schema` with the texts that stand for numbers that JSON does not have."""
     if isinstance(schema, list):
         return [_with_texts(item) for item in schema]
     if not isinstance(schema, dict):

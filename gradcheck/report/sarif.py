@@ -16,7 +16,7 @@ from gradcheck.result import Diagnosis, Result
 from gradcheck.support.display_paths import shown_path
 from gradcheck.support.escape import safe
 
-SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/os/schemas/sarif-schema-2.1.0.json"
+SARIF_SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/os/schemas/sarif-schema-2.1.0.json"
 NO_CODE = "gradcheck"
 """The rule of a failure that has no diagnosis: an error, a crash, an unexplained difference."""
 
@@ -25,7 +25,7 @@ def as_sarif(report: Report) -> str:
     """A result for each cause of failures, with the code of the cause as the rule, at the line of the layer that it
     names; the scenario's is a related place. Without such a line it is at the scenario's."""
     groups = by_cause(report.results)
-    used = sorted({rule_of(first) for first, *_ in groups})
+    used = sorted({code_of_result(first) for first, *_ in groups})
     driver = {"name": "gradcheck", "version": report.gradcheck, "rules": [rule(code) for code in used]}
     run = {
         "tool": {"driver": driver},
@@ -33,10 +33,10 @@ def as_sarif(report: Report) -> str:
         "invocations": [{"executionSuccessful": not report.not_run, "arguments": [*map(safe, report.command)]}],
         "results": [result(group, used, report.again) for group in groups],
     }
-    return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=1) + "\n"
+    return json.dumps({"$schema": SARIF_SCHEMA, "version": "2.1.0", "runs": [run]}, indent=1) + "\n"
 
 
-def rule_of(result: Result) -> str:
+def code_of_result(result: Result) -> str:
     """The code of the first thing that is said to be wrong."""
     found = result.gradient.diagnosis if result.gradient is not None else ()
     return found[0].code if found else NO_CODE
@@ -59,12 +59,12 @@ def result(group: list[Result], rules: list[str], again: str) -> dict[str, Any]:
     """A failure, and how many have its cause."""
     found, *others = group
     causes = found.gradient.diagnosis if found.gradient is not None else ()
-    lines = [place for cause in causes if (place := line_of(cause))]
+    lines = [place for cause in causes if (place := related_line(cause))]
     scenario = {**location(found.path, found.line, found.column), "message": {"text": "the scenario"}}
     main, *related = [*lines, scenario]
     return {
-        "ruleId": rule_of(found),
-        "ruleIndex": rules.index(rule_of(found)),
+        "ruleId": code_of_result(found),
+        "ruleIndex": rules.index(code_of_result(found)),
         "level": "error",
         "kind": "fail",
         "message": {"text": "\n".join(failure_block(found, again, others=others))},
@@ -75,7 +75,7 @@ def result(group: list[Result], rules: list[str], again: str) -> dict[str, Any]:
     }
 
 
-def line_of(cause: Diagnosis) -> dict[str, Any]:
+def related_line(cause: Diagnosis) -> dict[str, Any]:
     """The line of the forward that a cause names; empty if it names none."""
     file, _, line = cause.line.rpartition(":")
     if not file or not re.fullmatch("[0-9]{1,9}", line):

@@ -22,13 +22,13 @@ MOST_SAID = 2
 """Lines of a failure's message below its row; the panel has it whole."""
 GAP = 2
 """Columns between columns."""
-NARROW = 80
+NARROW_SCREEN = 80
 """Columns below which the head of the table is brief."""
 LEAST_NAME = 16
 """Columns that names have at least, where the screen has them."""
 
 
-class Row(NamedTuple):
+class TableRow(NamedTuple):
     """A row: what stands in its columns, and below it."""
 
     name: Text
@@ -51,8 +51,8 @@ def style(status: Status) -> str:
 def table(results: Sequence[Result], width: int, *, verbose: bool = False) -> Iterator[Text]:
     """The lines: a row per spec file with its counts; below it one for each result that did not simply pass, or all."""
     rows = list(rows_of(results, verbose))
-    ratio = "worst error / bar" if width >= NARROW else "error / bar"
-    head = Row(Text("scenario"), Text("status"), ratio, "seconds")
+    ratio = "worst error / bar" if width >= NARROW_SCREEN else "error / bar"
+    head = TableRow(Text("scenario"), Text("status"), ratio, "seconds")
     numbers = max(len(ratio), *(len(row.ratio) for row in rows)), max(len(row.seconds) for row in (head, *rows))
     room = width - sum(numbers) - 3 * GAP  # of name and status
     longest = max(row.name.cell_len for row in rows)
@@ -66,7 +66,7 @@ def table(results: Sequence[Result], width: int, *, verbose: bool = False) -> It
         yield from laid_out(row, (name, status, *numbers), width, "bold" if not number else "")
 
 
-def rows_of(results: Sequence[Result], verbose: bool) -> Iterator[Row]:
+def rows_of(results: Sequence[Result], verbose: bool) -> Iterator[TableRow]:
     """The rows, in the order of the results."""
     for path, group in groupby(results, key=lambda result: result.path):
         members = list(group)
@@ -74,7 +74,7 @@ def rows_of(results: Sequence[Result], verbose: bool) -> Iterator[Row]:
         right = [r.gradient for r in members if r.gradient is not None and r.gradient.verdict is Status.PASS]
         ratios = [gradient.worst_error for gradient in right]  # not of backwards that are rightly found to differ
         total = sum(result.seconds for result in members)
-        yield Row(
+        yield TableRow(
             Text(shown_path(path), "bold"),
             Text(", ").join(words),
             error_ratio(max(ratios, default=None)),
@@ -86,12 +86,12 @@ def rows_of(results: Sequence[Result], verbose: bool) -> Iterator[Row]:
                 yield row(result)
 
 
-def row(result: Result) -> Row:
+def row(result: Result) -> TableRow:
     """One result; its message whole where no panel follows."""
     most = None if result.status.green else MOST_SAID
     ratio = result.gradient.worst_error if result.gradient is not None else None
     status = Text(" ".join([str(result.status), *marks(result.gradient)]), style(result.status))
-    return Row(
+    return TableRow(
         Text(f"  {one_line(result.name)}"),
         status,
         error_ratio(ratio),
@@ -101,7 +101,7 @@ def row(result: Result) -> Row:
     )
 
 
-def laid_out(row: Row, widths: tuple[int, int, int, int], width: int, style: str) -> Iterator[Text]:
+def laid_out(row: TableRow, widths: tuple[int, int, int, int], width: int, style: str) -> Iterator[Text]:
     """A row in lines of at most `width`, unless its name is wider: the console goes on with that in the next line."""
     name, status, ratio, seconds = widths
     beside = row.status.cell_len <= status

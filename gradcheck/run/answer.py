@@ -28,7 +28,7 @@ SUPERVISED = (Status.CRASH, Status.TIMEOUT)
 """What only those can say who see a process from outside."""
 VERDICTS = (Status.PASS, Status.FAIL, Status.KINK, Status.INCONCLUSIVE)
 """What a gradient check can find."""
-KNOWN = ("scenario", "backend", "path", "line", "column", "beside")
+KNOWN_FIELDS = ("scenario", "backend", "path", "line", "column", "beside")
 """What is known of a result without the case's process; its name has to be right."""
 OUR_FRAME = re.compile(r'^  File ".*[/\\]gradcheck[/\\].*\.py", line \d+, in ', re.MULTILINE)
 """A line of a traceback that passed through our own code."""
@@ -72,10 +72,10 @@ def result_in(case: Case, text: str) -> Result:
         raise AnswerError("it is no JSON") from None
     if not isinstance(data, dict):
         raise AnswerError("it is no object of JSON")
-    return fitted(case, data)
+    return result_from_answer(case, data)
 
 
-def fitted(case: Case, data: dict[str, Any]) -> Result:
+def result_from_answer(case: Case, data: dict[str, Any]) -> Result:
     """The result of `case` that has the fields `data`, bounded.
 
     Raises:
@@ -84,7 +84,7 @@ def fitted(case: Case, data: dict[str, Any]) -> Result:
     data, known = bounded(data), case.result(Status.PASS, "")
     if data.get("name") != known.name:
         raise AnswerError("name: this is not the case that was run")
-    data |= {name: getattr(known, name) for name in KNOWN}
+    data |= {name: getattr(known, name) for name in KNOWN_FIELDS}
     try:
         result = Result.model_validate(data)
     except ValidationError as error:
@@ -107,7 +107,7 @@ def fitted(case: Case, data: dict[str, Any]) -> Result:
     return result
 
 
-def line_of(result: Result) -> bytes:
+def answer_line(result: Result) -> bytes:
     """The line that a case's process answers with."""
     return to_json(bounded(result.model_dump(exclude_defaults=True)), inf_nan_mode="constants") + b"\n"
 

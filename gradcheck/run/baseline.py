@@ -11,7 +11,7 @@ from gradcheck.support.bounded import UnfitFileError, read_bounded
 from gradcheck.support.whole_file import write_whole
 
 FORMAT = "gradcheck-baseline/1"
-MOST_BYTES = 10_000_000
+MOST_BASELINE_BYTES = 10_000_000
 """Some 100,000 failures."""
 
 
@@ -37,7 +37,7 @@ class Baseline:
         if new and not path.exists():
             return cls(path, {})
         try:
-            content = json.loads(read_bounded(path, MOST_BYTES, plain=False))
+            content = json.loads(read_bounded(path, MOST_BASELINE_BYTES, plain=False))
             failures = content["failures"] if content["format"] == FORMAT else None
         except OSError as error:
             hint = "" if path.exists() else "; --baseline-update writes one"

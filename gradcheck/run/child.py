@@ -13,7 +13,8 @@ from contextlib import suppress
 from typing import NamedTuple, NoReturn
 
 from gradcheck.run.limits import Used, kill_children, used_below
-from gradcheck.run.namespaces import Namespaces, prctl
+from gradcheck.run.namespaces import Namespaces
+from gradcheck.support.linux import PR_SET_PDEATHSIG, prctl
 
 OUTPUT_KEPT = 16_000
 """Bytes of what a case prints that are kept, from the end."""
@@ -29,8 +30,6 @@ TWO_ANSWERS = "more than one line"
 ABORT_GRACE = 1.0
 """Seconds that a process whose time is up has to print where it is."""
 
-PR_SET_PDEATHSIG = 1
-PR_SET_CHILD_SUBREAPER = 36
 RESET = ("SIGINT", "SIGQUIT", "SIGHUP", "SIGTERM")
 """Signals that whoever starts the command may have it ignore, as a shell does in the background. No result must depend
 on that, so in the process of a case they do what they do by default."""

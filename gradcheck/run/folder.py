@@ -12,12 +12,12 @@ import stat
 from contextlib import suppress
 from pathlib import Path
 
-from gradcheck.support.user_dirs import is_ours
+from gradcheck.support.user_dirs import is_this_users
 
-PATH = Path(".gradcheck")
+FOLDER_PATH = Path(".gradcheck")
 """Where it is, below the current folder."""
 
-HELD = os.open in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW")
+CAN_HOLD_FOLDER = os.open in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW")
 """Whether the system opens files in an open folder. Where not (Windows), links are looked for before each opening."""
 NO_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 """Opens no link; and on Windows bytes as they are. What ``os.open`` opens is not open in programs that are started."""
@@ -37,7 +37,7 @@ class Folder:
         FileNotFoundError: it is not there, and not to be made (`create`).
     """
 
-    def __init__(self, path: Path = PATH, *, create: bool = False) -> None:
+    def __init__(self, path: Path = FOLDER_PATH, *, create: bool = False) -> None:
         self.path = path
         self.fd: int | None = None
         try:
@@ -46,14 +46,14 @@ class Folder:
                     path.mkdir()
             if path.is_symlink():
                 raise FolderError(f"{path} is a link, which is not followed: remove it")
-            if HELD:
+            if CAN_HOLD_FOLDER:
                 self.fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | NO_LINK)
             status = path.lstat() if self.fd is None else os.fstat(self.fd)
         except FileNotFoundError:
             raise
         except OSError as error:
             raise FolderError(f"{path}: {error.strerror or error}") from None
-        if not is_ours(status):
+        if not is_this_users(status):
             self.__exit__()
             raise FolderError(f"{path} belongs to another user: remove it")
 
@@ -86,7 +86,7 @@ class Folder:
             what = " is a link, which is not followed: remove it" if is_link else f": {error.strerror or error}"
             raise FolderError(f"{self.path / name}{what}") from None
         status = os.fstat(fd)
-        if not stat.S_ISREG(status.st_mode) or not is_ours(status) or status.st_nlink > 1:
+        if not stat.S_ISREG(status.st_mode) or not is_this_users(status) or status.st_nlink > 1:
             os.close(fd)
             raise FolderError(f"{self.path / name} is not a plain file of your own with one name: remove it")
         return fd

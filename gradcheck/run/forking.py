@@ -19,12 +19,12 @@ from gradcheck.result import Result, Status
 from gradcheck.run.channel import pair
 from gradcheck.run.child import MOST_ANSWER, Outcome
 from gradcheck.run.limits import kill_marked
-from gradcheck.run.namespaces import PR_SET_DUMPABLE
 from gradcheck.run.outcome import how_it_ended, result_of
 from gradcheck.run.reaper import PATIENCE
 from gradcheck.run.spawn import environment, python
 from gradcheck.run.start import START_LIMIT, StartError, started
 from gradcheck.run.supervisor import ExecutorError
+from gradcheck.support.linux import PR_SET_DUMPABLE
 
 MARK = "GRADCHECK_WORKER"
 """Environment variable that tells which worker a process descends from."""
@@ -41,13 +41,13 @@ LACKING = (
 )
 
 
-READY = TypeAdapter(tuple[int, bool])
+GREETING = TypeAdapter(tuple[int, bool])
 """What a worker sends first: its process, and whether its cases have namespaces of their own."""
 ANSWER = TypeAdapter(tuple[str, Outcome])
 """What it sends for a request: the word of that, and what became of the case."""
 
 
-class AnswerError(Exception):
+class ReplyError(Exception):
     """What came from a worker is no answer to the request."""
 
 
@@ -90,7 +90,7 @@ class Process:
             TimeoutError: it neither came nor did the process end.
         """
         try:
-            self.pid, own = READY.validate_json(self.channel.receive(MOST_MESSAGE, START_LIMIT))
+            self.pid, own = GREETING.validate_json(self.channel.receive(MOST_MESSAGE, START_LIMIT))
         except (ConnectionError, ValueError):
             return False
         self.lacking = "" if own else LACKING
@@ -111,9 +111,9 @@ class Process:
         try:
             said, outcome = ANSWER.validate_json(self.channel.receive(MOST_MESSAGE, seconds))
         except ValueError as error:
-            raise AnswerError from error
+            raise ReplyError from error
         if said != word or not self.channel.quiet():
-            raise AnswerError
+            raise ReplyError
         return outcome
 
     def close(self) -> None:
@@ -181,7 +181,7 @@ class ForkingWorker:
         except TimeoutError:
             status, message = Status.TIMEOUT, "the worker process had come to a stop, and was ended"
             process.kill()
-        except AnswerError:
+        except ReplyError:
             status, message = Status.CRASH, "the worker process sent something that is no answer, and was ended"
             process.kill()
         except OSError:

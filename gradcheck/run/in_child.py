@@ -12,12 +12,12 @@ from typing import NoReturn, TextIO
 
 from gradcheck.case.case import Case
 from gradcheck.case.namespace import raised_by_scenario
-from gradcheck.case.source_positions import told
+from gradcheck.case.source_positions import with_place
 from gradcheck.result import Result, Status
-from gradcheck.run.answer import line_of
+from gradcheck.run.answer import answer_line
 from gradcheck.run.limits import limit_data, shown_size
 from gradcheck.run.tamper_check import Judges
-from gradcheck.support.foreign import kind_of, text_of
+from gradcheck.support.foreign import text_of, type_name
 from gradcheck.support.whole_file import write_all
 
 _exit = os._exit  # what a case does to the name must not keep its process from ending
@@ -33,12 +33,12 @@ def answer_and_leave(case: Case, execute: Execute, judges: Judges, answer_fd: in
     status, pid = 1, os.getpid()
     try:
         sys.stdout, sys.stderr = line_writer(1), line_writer(2)
-        result = judged(case, execute, judges, data)
+        result = run_judged(case, execute, judges, data)
         if os.getpid() != pid:  # the case forked, and this is the copy
             _exit(0)
         with suppress(Exception):
             sys.stdout.flush()
-        write_all(answer_fd, line_of(result))
+        write_all(answer_fd, answer_line(result))
         status = 0
     except BaseException:
         traceback.print_exc()
@@ -48,7 +48,7 @@ def answer_and_leave(case: Case, execute: Execute, judges: Judges, answer_fd: in
         _exit(status)
 
 
-def judged(case: Case, execute: Execute, judges: Judges, data: int | None) -> Result:
+def run_judged(case: Case, execute: Execute, judges: Judges, data: int | None) -> Result:
     """Run `case` within its memory limit, and see that it leaves what gradcheck computes with as it was."""
     seed_everything(case.seed)
     if case.backend != "cupy":  # CUDA reserves far more than it uses; what it uses is looked at all the same
@@ -91,11 +91,11 @@ def run_here(execute: Execute, case: Case) -> Result:
     except RecursionError as error:
         what = f"recurses too deeply: {text_of(error)}"
     except BaseException as error:
-        what = f"{kind_of(error)}: {text_of(error)}"
+        what = f"{type_name(error)}: {text_of(error)}"
         if not raised_by_scenario(case.scenario.path, error):
             report = "".join(traceback.format_exception(error))
             return case.result(Status.ERROR, f"bug in gradcheck: {what}", internal_error=report)
-        what = told(what, error, case.scenario.path)
+        what = with_place(what, error, case.scenario.path)
     return case.result(Status.ERROR, what)
 
 

@@ -22,14 +22,14 @@ from gradcheck import __version__
 from gradcheck.case.case import Case
 from gradcheck.result import Result
 from gradcheck.run import folder
-from gradcheck.run.answer import AnswerError, fitted
+from gradcheck.run.answer import AnswerError, result_from_answer
 from gradcheck.run.child import MOST_ANSWER
 from gradcheck.run.folder import Folder, FolderError
 from gradcheck.run.journal_hmac import Seal, SealError
 from gradcheck.run.limits import shown_size
 from gradcheck.support.whole_file import write_all
 
-PATH = folder.PATH / "last.jsonl"
+JOURNAL_PATH = folder.FOLDER_PATH / "last.jsonl"
 """Where the record is, below the current folder."""
 
 
@@ -48,7 +48,7 @@ class Record(BaseModel):
     result: Result
 
 
-class Recorded(NamedTuple):
+class JournalContents(NamedTuple):
     """What is to be believed of the file."""
 
     run: str
@@ -59,13 +59,13 @@ class Recorded(NamedTuple):
     """How many lines are not whole, or not of that run."""
 
 
-MOST = 1 << 30
+MOST_JOURNAL_BYTES = 1 << 30
 """Bytes of the file that are read: a million results, or ten thousand with the values of large Tensors."""
 MOST_STRANGE = 100_000
 """Lines that may be no records of the run; where more are, something else writes the file."""
 MOST_LINE = 2 * MOST_ANSWER
 """Bytes of a line: an answer, and what stands around it."""
-NOTHING = Recorded("", [], 0)
+NOTHING = JournalContents("", [], 0)
 """What a run begins with that does not go on with an earlier one."""
 
 
@@ -78,7 +78,7 @@ def key(case: Case) -> str:
     return hashlib.sha256(f"{__version__}\n{case.model_dump_json()}".encode()).hexdigest()[:32]
 
 
-def read(path: Path = PATH) -> Recorded:
+def read_journal(path: Path = JOURNAL_PATH) -> JournalContents:
     """What the file has of the run that began it.
 
     A line that is no record of it is passed over, such as one that was being written when the machine stopped, or one
@@ -90,7 +90,7 @@ def read(path: Path = PATH) -> Recorded:
     try:
         seal = Seal()
         with Folder(path.parent) as where, open(where.open(path.name, os.O_RDONLY), "rb") as file:
-            return recorded(file, seal)
+            return contents_of(file, seal)
     except FileNotFoundError:
         raise JournalError(f"no last run is recorded in this folder ({path}): `gradcheck run` records one") from None
     except (FolderError, SealError) as error:
@@ -99,41 +99,41 @@ def read(path: Path = PATH) -> Recorded:
         raise JournalError(f"{path}: {error.strerror or error}") from None
 
 
-def recorded(file: BinaryIO, seal: Seal) -> Recorded:
+def contents_of(file: BinaryIO, seal: Seal) -> JournalContents:
     """What is to be believed of an open file, of which no more is held than a line and the last record of each case.
 
     Raises:
-        JournalError: it is larger than `MOST`, or next to nothing in it is a record.
+        JournalError: it is larger than `MOST_JOURNAL_BYTES`, or next to nothing in it is a record.
     """
     records: dict[str, Record] = {}
     run, strange = "", 0
-    if os.fstat(file.fileno()).st_size > MOST:
-        raise JournalError(f"{PATH} is larger than {shown_size(MOST)}: remove it")
+    if os.fstat(file.fileno()).st_size > MOST_JOURNAL_BYTES:
+        raise JournalError(f"{JOURNAL_PATH} is larger than {shown_size(MOST_JOURNAL_BYTES)}: remove it")
     while line := file.readline(MOST_LINE):  # one that is longer comes in pieces, none of which is a record
         record = record_in(line, seal)
         run = run or (record.run if record else "")
         if record is None or record.run != run:
             strange += 1
             if strange > MOST_STRANGE:
-                raise JournalError(f"{PATH} is no record of a run: remove it")
+                raise JournalError(f"{JOURNAL_PATH} is no record of a run: remove it")
             continue
         records.pop(record.result.name, None)
         records[record.result.name] = record
-    return Recorded(run, list(records.values()), strange)
+    return JournalContents(run, list(records.values()), strange)
 
 
-def passed_over(recorded: Recorded) -> str:
+def passed_over(recorded: JournalContents) -> str:
     """A word about the lines that are not believed."""
     count = recorded.passed_over
     lines, they = (f"{count} lines", "they are") if count > 1 else ("a line", "it is")
-    return f"{PATH}: {lines} not written by this user's run, or not whole: {they} passed over"
+    return f"{JOURNAL_PATH}: {lines} not written by this user's run, or not whole: {they} passed over"
 
 
 BEFORE, BETWEEN, AFTER = b'{"seal":"', b'","record":', b"}"
 DIGITS = 64
 
 
-def line_of(record: Record, seal: Seal) -> bytes:
+def record_line(record: Record, seal: Seal) -> bytes:
     """A line of the file: JSON, with the digest of the record's own bytes."""
     text = record.model_dump_json().encode()
     return b"".join((BEFORE, seal.digest(text), BETWEEN, text, AFTER, b"\n"))
@@ -164,7 +164,7 @@ def known_results(cases: Iterable[Case], records: Iterable[Record]) -> dict[str,
     for case in cases:
         if (result := recorded.get(key(case))) is not None:
             with suppress(AnswerError):  # it is none of this case, whoever has written it
-                found[case.name] = fitted(case, result.model_dump(exclude_defaults=True))
+                found[case.name] = result_from_answer(case, result.model_dump(exclude_defaults=True))
     return found
 
 
@@ -174,7 +174,7 @@ class Journal:
     What cannot be written safely costs the record, not the run: `problem` says so.
     """
 
-    def __init__(self, run: str = "", path: Path = PATH) -> None:
+    def __init__(self, run: str = "", path: Path = JOURNAL_PATH) -> None:
         self.run, self.path = run or os.urandom(8).hex(), path
         self.problem = ""
         self.fd: int | None = None
@@ -206,7 +206,7 @@ class Journal:
             run=self.run, key=key(case), seed=case.seed, timeout=case.timeout, memory=case.memory, result=result
         )
         try:
-            write_all(self.fd, line_of(record, self.seal))
+            write_all(self.fd, record_line(record, self.seal))
         except OSError as error:
             self.problem = f"{self.path}: {error.strerror or error}; results from here on are not recorded"
             self.close()

@@ -11,7 +11,7 @@ import os
 from pathlib import Path
 
 from gradcheck.run.folder import NO_LINK
-from gradcheck.support.user_dirs import is_ours, state_folder
+from gradcheck.support.user_dirs import is_this_users, state_folder
 
 SIZE = 32
 """Bytes of the key: as many as SHA-256 gives; RFC 2104 advises against fewer."""
@@ -55,7 +55,7 @@ def read_key(path: Path) -> bytes:
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | NO_LINK, 0o600)
     try:
         status = os.fstat(fd)
-        if not is_ours(status) or (os.name == "posix" and status.st_mode & 0o077):
+        if not is_this_users(status) or (os.name == "posix" and status.st_mode & 0o077):
             raise SealError(f"{path} is open to other users: remove it, and a new one is made")
         if status.st_size < SIZE:  # of several runs that append at the same time, all read what the first one wrote
             os.write(fd, os.urandom(SIZE))

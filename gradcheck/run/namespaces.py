@@ -9,22 +9,20 @@ from __future__ import annotations
 
 import ctypes
 import os
-import sys
 from contextlib import suppress
 from pathlib import Path
+
+from gradcheck.support.linux import PR_SET_DUMPABLE, PR_SET_NO_NEW_PRIVS, libc, prctl
 
 SHARED = "/dev/shm"
 
 CLONE_NEWNS, CLONE_NEWIPC, CLONE_NEWUSER = 0x20000, 0x8000000, 0x10000000
 MS_NOSUID, MS_NODEV, MS_REC, MS_PRIVATE = 0x2, 0x4, 0x4000, 0x40000
 MNT_DETACH = 0x2
-PR_SET_DUMPABLE, PR_SET_NO_NEW_PRIVS = 4, 38
 CAPABILITY_VERSION = 0x20080522
 ON_FILES = sum(1 << number for number in (0, 1, 2, 3, 4, 6, 7))
 """CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, CAP_FOWNER, CAP_FSETID, CAP_SETGID, CAP_SETUID: what root needs to
 work with the files of other users, and as them. A process of root without the others cannot look into one with them."""
-
-_libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
 
 
 class Namespaces:
@@ -36,11 +34,11 @@ class Namespaces:
         self.own = False
         """Whether each case has its own ``/dev/shm`` and its own System V objects."""
         self.kept = ON_FILES if os.name == "posix" and os.geteuid() == 0 else 0
-        if _libc is None:
+        if libc is None:
             return
         with suppress(OSError):  # the system does not permit it
             self.user = enter_namespaces()
-            checked(_libc.mount(b"none", b"/", None, MS_REC | MS_PRIVATE, None))  # else others would see our mounts
+            raise_for(libc.mount(b"none", b"/", None, MS_REC | MS_PRIVATE, None))  # else others would see our mounts
             mount_shared()
             self.own = True
         prctl(PR_SET_DUMPABLE, 0)
@@ -51,9 +49,9 @@ class Namespaces:
         Raises:
             OSError: the system permits no more of them.
         """
-        if self.own and _libc is not None:
-            checked(_libc.unshare(CLONE_NEWNS | CLONE_NEWIPC))
-            checked(_libc.umount2(SHARED.encode(), MNT_DETACH))
+        if self.own and libc is not None:
+            raise_for(libc.unshare(CLONE_NEWNS | CLONE_NEWIPC))
+            raise_for(libc.umount2(SHARED.encode(), MNT_DETACH))
             mount_shared()
 
     def give_up_rights(self) -> None:
@@ -62,13 +60,13 @@ class Namespaces:
         Raises:
             OSError: the system does not do it.
         """
-        if _libc is None:
+        if libc is None:
             return
         header, sets = (ctypes.c_uint32 * 2)(CAPABILITY_VERSION, 0), (ctypes.c_uint32 * 6)()
-        checked(_libc.capget(header, sets))
+        raise_for(libc.capget(header, sets))
         for at, kept in enumerate((self.kept & 0xFFFFFFFF,) * 3 + (self.kept >> 32,) * 3):
             sets[at] &= kept
-        checked(_libc.capset(header, sets))
+        raise_for(libc.capset(header, sets))
         prctl(PR_SET_NO_NEW_PRIVS, 1)
         if self.user:
             prctl(PR_SET_DUMPABLE, 1)  # cases of other workers are shut out all the same
@@ -80,14 +78,14 @@ def enter_namespaces() -> bool:
     Raises:
         OSError: the system does not permit it.
     """
-    assert _libc is not None
+    assert libc is not None
     user, group = os.getuid(), os.getgid()
     wanted = CLONE_NEWNS | CLONE_NEWIPC
-    if _libc.unshare(wanted) == 0:
+    if libc.unshare(wanted) == 0:
         return False
     if user == 0:  # in a namespace of users it would lose its rights on the files of others
         raise PermissionError
-    checked(_libc.unshare(wanted | CLONE_NEWUSER))
+    raise_for(libc.unshare(wanted | CLONE_NEWUSER))
     prctl(PR_SET_DUMPABLE, 1)  # else the files below would be root's
     with suppress(OSError):
         Path("/proc/self/setgroups").write_text("deny")
@@ -102,11 +100,11 @@ def mount_shared() -> None:
     Raises:
         OSError: the system does not permit it.
     """
-    assert _libc is not None
-    checked(_libc.mount(b"tmpfs", SHARED.encode(), b"tmpfs", MS_NOSUID | MS_NODEV, b"mode=1777"))
+    assert libc is not None
+    raise_for(libc.mount(b"tmpfs", SHARED.encode(), b"tmpfs", MS_NOSUID | MS_NODEV, b"mode=1777"))
 
 
-def checked(status: int) -> None:
+def raise_for(status: int) -> None:
     """Raise the error of a call of the system's that has failed.
 
     Raises:
@@ -115,9 +113,3 @@ def checked(status: int) -> None:
     if status != 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))
-
-
-def prctl(option: int, value: int) -> None:
-    """Set an attribute of this process, on Linux; elsewhere nothing."""
-    if _libc is not None:
-        _libc.prctl(option, ctypes.c_ulong(value), 0, 0, 0)

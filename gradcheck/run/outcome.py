@@ -7,7 +7,7 @@ import signal as signals
 from pathlib import Path
 
 from gradcheck.case.case import Case
-from gradcheck.case.source_positions import place
+from gradcheck.case.source_positions import place_of_frames
 from gradcheck.result import Result, Status
 from gradcheck.run.answer import AnswerError, answer_of
 from gradcheck.run.child import TWO_ANSWERS, Outcome
@@ -53,7 +53,7 @@ def cut_trace(printed: str, path: str) -> tuple[str, str]:
         trace = re.sub(rf"^{ours}\n?", "", trace, flags=re.MULTILINE)
     shown_path = path.encode("ascii", "backslashreplace").decode()  # as faulthandler writes it
     frames = re.findall(r'^  File "(.*)", line (\d+) in ', trace, re.MULTILINE)[::-1]
-    at = place([(file, int(line)) for file, line in frames], shown_path)
+    at = place_of_frames([(file, int(line)) for file, line in frames], shown_path)
     return "".join(before) + trace.rstrip("\n"), at
 
 

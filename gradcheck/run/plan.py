@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
-from gradcheck.backends.environments import Place
+from gradcheck.backends.environments import BackendPlace
 from gradcheck.case.case import MEMORY, TIMEOUT, Case
 from gradcheck.case.naming import points
 from gradcheck.spec.model import Scenario, SpecFile
@@ -23,14 +23,14 @@ def plan(
     timeout: float | None = None,
     default_timeout: float = TIMEOUT,
     memory: int = MEMORY,
-    places: Mapping[str, Place] = {},
+    places: Mapping[str, BackendPlace] = {},
 ) -> list[Case]:
     """All cases in order: file, scenario, matrix point, backend.
 
     `seed` and `timeout` (seconds), if given, go before the scenarios' own; `default_timeout` is for those without.
     `memory` is the limit of each in bytes. Backends that are not in `places` run with this interpreter.
     """
-    at = {backend: places.get(backend) or Place(backend) for backend in backends}
+    at = {backend: places.get(backend) or BackendPlace(backend) for backend in backends}
     fields = set(Case.model_fields)
     return [
         Case.model_construct(

@@ -13,9 +13,9 @@ from contextlib import suppress
 from typing import NoReturn
 
 from gradcheck.run.channel import Channel
-from gradcheck.run.child import PR_SET_CHILD_SUBREAPER, PR_SET_PDEATHSIG, end_of
+from gradcheck.run.child import end_of
 from gradcheck.run.limits import kill_children
-from gradcheck.run.namespaces import PR_SET_DUMPABLE, prctl
+from gradcheck.support.linux import PR_SET_CHILD_SUBREAPER, PR_SET_DUMPABLE, PR_SET_PDEATHSIG, prctl
 
 PATIENCE = 5.0
 """Seconds that a worker has to end by itself once nobody asks it any more."""

@@ -78,7 +78,7 @@ def environment(interpreter: str = "") -> dict[str, str]:
     return {**threads, "PYTHONHASHSEED": "0", **(without_our_paths() if interpreter else os.environ)}
 
 
-class Reader(threading.Thread):
+class PipeReader(threading.Thread):
     """Reads a pipe to its end and keeps at most `most` bytes, the first or the last."""
 
     def __init__(self, pipe: IO[bytes], most: int, *, last: bool) -> None:
@@ -114,8 +114,8 @@ class Interpreter:
         assert self.process.stdout
         assert self.process.stderr
         self.case = self.process.stdin
-        self.answer = Reader(self.process.stdout, MOST_ANSWER, last=False)
-        self.output = Reader(self.process.stderr, OUTPUT_KEPT, last=True)
+        self.answer = PipeReader(self.process.stdout, MOST_ANSWER, last=False)
+        self.output = PipeReader(self.process.stderr, OUTPUT_KEPT, last=True)
 
     def wait_until_ready(self) -> bool:
         """Wait until it has imported everything; False if it ended before.

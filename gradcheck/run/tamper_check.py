@@ -6,8 +6,10 @@ import itertools
 import sys
 from collections.abc import Iterator, Mapping
 from operator import is_not
-from types import CodeType, FunctionType, ModuleType
+from types import FunctionType, ModuleType
 from typing import Any, NamedTuple
+
+from gradcheck.case.arguments import names_in
 
 OURS = tuple(f"gradcheck.{room}" for room in ("backends", "case", "causes", "checking", "result"))
 LIBRARY = ("numpy", "numpy.linalg", "numpy.random")
@@ -15,7 +17,7 @@ LIBRARY = ("numpy", "numpy.linalg", "numpy.random")
 long as running a case: a forked process must copy each page of memory before it can look at what is on it."""
 
 
-class Namespace(NamedTuple):
+class WatchedNames(NamedTuple):
     """A module or a class, and what some of its names stood for."""
 
     label: str
@@ -42,12 +44,12 @@ class Judges:
                 if isinstance(value, type) and value.__module__ == module.__name__
             ]
         self.namespaces = [
-            Namespace(label, vars(owner), {name: value for name, value in vars(owner).items() if is_code(value)})
+            WatchedNames(label, vars(owner), {name: value for name, value in vars(owner).items() if is_code(value)})
             for label, owner in owners
         ]
-        used = {name for one in self.namespaces for value in one.before.values() for name in names_in(value)}
+        used = {name for one in self.namespaces for value in one.before.values() for name in names_used(value)}
         self.namespaces += [
-            Namespace(name, vars(library), {one: value for one, value in vars(library).items() if one in used})
+            WatchedNames(name, vars(library), {one: value for one, value in vars(library).items() if one in used})
             for name in LIBRARY
             if (library := sys.modules.get(name))
         ]
@@ -62,11 +64,7 @@ def is_code(value: Any) -> bool:
     return callable(value) or isinstance(value, (ModuleType, staticmethod, classmethod, property))
 
 
-def names_in(value: Any) -> Iterator[str]:
-    """The names that a function uses, and those inside it."""
+def names_used(value: Any) -> Iterator[str]:
+    """The names that a function, a method or a property uses; none for others."""
     function = getattr(value, "__func__", getattr(value, "fget", value))
-    waiting = [function.__code__] if isinstance(function, FunctionType) else []
-    while waiting:
-        code = waiting.pop()
-        yield from code.co_names
-        waiting += [constant for constant in code.co_consts if isinstance(constant, CodeType)]
+    return names_in(function.__code__) if isinstance(function, FunctionType) else iter(())

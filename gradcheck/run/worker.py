@@ -21,12 +21,13 @@ from typing import NoReturn
 from gradcheck.backends.base import BACKENDS, kind_of
 from gradcheck.case.case import Case
 from gradcheck.run.channel import Channel
-from gradcheck.run.child import ABORT_GRACE, PR_SET_CHILD_SUBREAPER, Child, MemoryExceededError, Outcome
+from gradcheck.run.child import ABORT_GRACE, Child, MemoryExceededError, Outcome
 from gradcheck.run.in_child import Execute, answer_and_leave, run_here, warm_up_case
 from gradcheck.run.limits import no_core_files, used
-from gradcheck.run.namespaces import Namespaces, prctl
+from gradcheck.run.namespaces import Namespaces
 from gradcheck.run.reaper import below_a_reaper
 from gradcheck.run.tamper_check import Judges
+from gradcheck.support.linux import PR_SET_CHILD_SUBREAPER, prctl
 
 MOST_REQUEST = 1 << 30
 """Bytes that a request may have. A spec file has 10 MB at most, so none comes near."""

@@ -6,7 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from gradcheck.spec.diagnostic import listing
-from gradcheck.spec.python import Code, Mode, TooLargeError
+from gradcheck.spec.python import CompileMode, PythonCode, TooLargeError
 
 if TYPE_CHECKING:  # a worker has no need of what reads YAML
     from gradcheck.spec.text import SpecText
@@ -25,7 +25,7 @@ def first_line(node: Node) -> tuple[int, int]:
     return node.line, node.column + len(node.style)
 
 
-def check_python(node: Node, text: SpecText, what: str, mode: Mode) -> Code | None:
+def check_python(node: Node, text: SpecText, what: str, mode: CompileMode) -> PythonCode | None:
     """The Python in the scalar `node`; None if it is none, which is reported at the exact place.
 
     `mode` is that of `compile`: ``exec`` for a program, ``eval`` for an expression.
@@ -35,7 +35,7 @@ def check_python(node: Node, text: SpecText, what: str, mode: Mode) -> Code | No
     return text.compiled[id(node)]
 
 
-def _code(node: Node, text: SpecText, what: str, mode: Mode) -> Code | None:
+def _code(node: Node, text: SpecText, what: str, mode: CompileMode) -> PythonCode | None:
     if node.kind != "scalar" or not isinstance(node.value, str):
         return None  # reported as something that must be text
     source = node.value
@@ -54,7 +54,7 @@ def _code(node: Node, text: SpecText, what: str, mode: Mode) -> Code | None:
         return None
     # eval() ignores spaces before an expression, compile() does not.
     leading = len(source) - len(source.lstrip(" \t")) if mode == "eval" else 0
-    code = Code(source[leading:], mode)
+    code = PythonCode(source[leading:], mode)
     try:
         code.check()
     except SyntaxError as error:
@@ -93,7 +93,7 @@ def position(node: Node, text: SpecText, line: int, column: int) -> tuple[int, i
     return node.line, node.column  # escapes, or a text folded from several lines: columns no longer agree
 
 
-def check_default_call(layer: Node, code: Code, text: SpecText) -> None:
+def check_default_call(layer: Node, code: PythonCode, text: SpecText) -> None:
     """Report a layer's source, which is `code`, that leaves open which class to apply without ``call``."""
     tree = code.tree
     assert isinstance(tree, ast.Module)

@@ -38,7 +38,7 @@ def last_line(node: yaml.Node) -> int:
     return int(end.line) - (end.column == 0 and is_block(node))
 
 
-def find(lines: list[str], root: yaml.Node) -> dict[int, Comment]:
+def find_comments(lines: list[str], root: yaml.Node) -> dict[int, Comment]:
     """Line → the comment in it, for `lines`, of which `root` is the tree."""
     covered: dict[int, list[tuple[int, int]]] = {}
     for node in _scalars(root):

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-_PLACE = re.compile(r"\[(\d+)\]|\['([^']+)'\]")
+_INDEX = re.compile(r"\[(\d+)\]|\['([^']+)'\]")
 
 
 def inside(name: str, place: int | str) -> str:
@@ -32,7 +32,7 @@ def in_variables(values: Mapping[str, Any]) -> dict[str, Any]:
     """What belongs to inputs, in the variables that these are in: lists and dicts where they are in such."""
     whole = Container()
     for name, value in values.items():
-        places = [int(number) if number else key for number, key in _PLACE.findall(name)]
+        places = [int(number) if number else key for number, key in _INDEX.findall(name)]
         *outer, last = [variable(name), *places]
         into = whole
         for place in outer:
@@ -49,18 +49,18 @@ def built(value: Any) -> Any:
     return [*parts.values()] if all(isinstance(place, int) for place in parts) else parts
 
 
-def flat(name: str, value: Any) -> dict[str, Any]:
+def flat_names(name: str, value: Any) -> dict[str, Any]:
     """What is in nested lists, tuples and dicts under a name, by names of its own."""
     places = (
         value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, (list, tuple)) else None
     )
     if places is None:
         return {name: value}
-    return {key: one for place, part in places for key, one in flat(inside(name, place), part).items()}
+    return {key: one for place, part in places for key, one in flat_names(inside(name, place), part).items()}
 
 
 def filled(name: str, value: Any, found: Mapping[str, Any]) -> Any:
-    """Nested lists, tuples and dicts, with what is `found` under the names that `flat` gives in its place."""
+    """Nested lists, tuples and dicts, with what is `found` under the names that `flat_names` gives in its place."""
     if isinstance(value, dict):
         return {key: filled(inside(name, key), one, found) for key, one in value.items()}
     if isinstance(value, (list, tuple)):

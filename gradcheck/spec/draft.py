@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import NamedTuple, get_args
 
-from gradcheck.case.naming import REFERENCE
+from gradcheck.case.naming import LAYER_REFERENCE
 from gradcheck.case.reference import roots
 from gradcheck.spec.input_words import InputWord
 from gradcheck.spec.world import OutputStands
@@ -113,7 +113,7 @@ def signature_of(reference: str) -> Signature:
     Raises:
         DraftError: there is no such file, or nothing of that name in it.
     """
-    if not REFERENCE.fullmatch(reference) or reference.partition(":")[0].endswith(".py"):
+    if not LAYER_REFERENCE.fullmatch(reference) or reference.partition(":")[0].endswith(".py"):
         if reference.endswith((".yaml", ".yml")) or re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)+", reference):
             raise DraftError(f"{reference!r} names no layer: `gradcheck run {reference}` runs scenarios")
         meant = in_module(reference) or meant_by(reference) or "package.module:Layer, such as mypkg.layers:OwnTanh"
@@ -154,7 +154,7 @@ def meant_by(text: str) -> str:
     """The reference that a path of a file, or a name with a dot for the colon, stands for; empty if none does."""
     place, _, name = text.removeprefix("./").rpartition(":" if ":" in text else ".")
     meant = f"{place.removesuffix('.py').replace('/', '.').replace(os.sep, '.')}:{name}"
-    return meant if REFERENCE.fullmatch(meant) and name != "py" else ""
+    return meant if LAYER_REFERENCE.fullmatch(meant) and name != "py" else ""
 
 
 def _found(reference: str, file: Path, tree: ast.Module, names: Sequence[str]) -> Signature:

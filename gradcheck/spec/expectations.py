@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Discriminator, Field, Tag
 
 from gradcheck.codes import CODES
-from gradcheck.spec.format import LAX, NAME, REASON, Format, Numbers, Reason, Value
+from gradcheck.spec.format import LAX, NAME, REASON, Format, Numbers, Reason, YamlValue
 
 BackendName = Literal["numpy", "cupy", "paddle"]
 Verdict = Literal["matches", "differs", "straight-through", "zero", "unchecked"]
@@ -62,7 +62,7 @@ class Calls(Format):
 class Tolerance(Format):
     """An expected value with a tolerance of its own."""
 
-    value: Value = Field(description="The expected value.")
+    value: YamlValue = Field(description="The expected value.")
     rtol: float | None = Field(
         default=None,
         ge=0,
@@ -76,7 +76,7 @@ def _expected_kind(value: object) -> str:
 
 
 Expected = Annotated[
-    Annotated[Value, Tag("(value)")] | Annotated[Tolerance, Tag("(tolerance)")], Discriminator(_expected_kind)
+    Annotated[YamlValue, Tag("(value)")] | Annotated[Tolerance, Tag("(tolerance)")], Discriminator(_expected_kind)
 ]
 
 

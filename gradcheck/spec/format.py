@@ -14,7 +14,7 @@ LAX = Strict(False)  # a list may stand for a tuple; what is in it stays strict
 Number = Annotated[float | int, Field(description="A number; .inf and .nan are allowed.")]
 Numbers = TypeAliasType("Numbers", "Annotated[tuple[Numbers, ...], LAX] | bool | int | float")
 """A number (or a boolean) or nested lists of them."""
-Value = TypeAliasType("Value", "Annotated[tuple[Value, ...], LAX] | bool | int | float | str | None")
+YamlValue = TypeAliasType("YamlValue", "Annotated[tuple[YamlValue, ...], LAX] | bool | int | float | str | None")
 """What an expression may be expected to give: null, a boolean, a number, text, or nested lists of these."""
 
 TagName = Annotated[str, Field(pattern=KEBAB, max_length=60)]

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from gradcheck.spec.comments import Comment, find, is_block, last_line, pairs
+from gradcheck.spec.comments import Comment, find_comments, is_block, last_line, pairs
 from gradcheck.spec.text import decode
 from gradcheck.spec.tree import parse
 
@@ -63,7 +63,7 @@ def _read(raw: bytes, path: str) -> tuple[str, list[str], yaml.Node, dict[int, C
     assert tree is not None
     root = yaml.compose(text.content, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     assert root is not None
-    return repr(tree.data()), text.lines, root, find(text.lines, root)
+    return repr(tree.data()), text.lines, root, find_comments(text.lines, root)
 
 
 class _Entry(NamedTuple):

@@ -59,7 +59,7 @@ def check_name(key: Node, what: str, text: SpecText) -> None:
         text.report(key.line, key.column, key.width, message, "choose another name, such as x")
 
 
-def is_differentiable(input: Node, dtypes: list[str]) -> bool:
+def has_gradient(input: Node, dtypes: list[str]) -> bool:
     """Whether the input has a gradient for one of `dtypes`."""
     stopped = input.get("stop_gradient")
     return not (stopped and stopped.value is True) and any(dtype not in _INTEGER_RANGE for dtype in dtypes)

@@ -103,7 +103,7 @@ def input_word(text: str, letters: bool = False) -> InputWord:
     word = InputWord(**found)  # type: ignore[arg-type]
     if "below" in found and "dtype" not in found:
         word = word._replace(dtype="int64")
-    check(text, word, bool(tilde), bool(at))
+    check_word(text, word, bool(tilde), bool(at))
     return word
 
 
@@ -165,7 +165,7 @@ def given_of(text: str, given: str) -> dict[str, object]:
     return {"file": file, "key": key}
 
 
-def check(text: str, word: InputWord, ranged: bool, given: bool) -> None:
+def check_word(text: str, word: InputWord, ranged: bool, given: bool) -> None:
     """See that what a word says goes together. Raises InputWordError."""
     problem = ""
     if word.sizes is None and not word.file:

@@ -45,7 +45,7 @@ KINDS: dict[str, tuple[type[BaseModel], str]] = {
     "(op)": (model.LayerOp, "layer"),
 }
 # Path of a mapping -> keys that it lacks, or that an unknown one of it was likely meant to be.
-_Keys = dict[tuple[str | int, ...], set[str]]
+_KeysByPath = dict[tuple[str | int, ...], set[str]]
 NAMED = ("scenarios", "cases", "inputs", "backends", "values")
 # What has keys that are often written a level too high -> how they are written where they belong.
 _HOMES = {
@@ -92,9 +92,9 @@ _NUMERIC = re.compile(r"[-+]?(\.?[0-9][0-9_]*\.?[0-9_]*([eE][-+]?[0-9]+)?|0[xo][
 
 def report_errors(errors: Sequence[ErrorDetails], root: Node, text: SpecText) -> None:
     """Report each of pydantic's `errors` on `root`'s data, but for follow-ups of what is reported already."""
-    renamed: _Keys = {}
-    lacking: _Keys = {}
-    unknown: _Keys = {}
+    renamed: _KeysByPath = {}
+    lacking: _KeysByPath = {}
+    unknown: _KeysByPath = {}
     for error in errors:
         keys = {"missing": lacking, "extra_forbidden": unknown}.get(error["type"])
         if keys is not None:
@@ -125,7 +125,7 @@ def report_unknown_key(
     key: Node | None,
     path: list[str | int],
     text: SpecText,
-    renamed: _Keys | None = None,
+    renamed: _KeysByPath | None = None,
     lacking: Iterable[str] = (),
 ) -> None:
     """Report `key` (whose value is `node`) as unknown in the mapping at `path`, which lacks the keys `lacking`."""
@@ -199,7 +199,7 @@ def _label(path: list[str | int]) -> str:
     return str(path[-1]) if path else "the file"
 
 
-def _report_missing(node: Node, key: str, path: list[str | int], text: SpecText, renamed: _Keys) -> None:
+def _report_missing(node: Node, key: str, path: list[str | int], text: SpecText, renamed: _KeysByPath) -> None:
     if node.incomplete or key in renamed.get(tuple(path), ()):
         return
     kind, noun = _kind(path)

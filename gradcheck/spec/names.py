@@ -11,7 +11,7 @@ from gradcheck.spec.code import check_python
 from gradcheck.spec.containers import variables
 from gradcheck.spec.diagnostic import listing, quote
 from gradcheck.spec.input_rules import sizes_named
-from gradcheck.spec.python import Code, Mode, nodes
+from gradcheck.spec.python import CompileMode, PythonCode, nodes
 from gradcheck.spec.size_rules import parameters_of
 from gradcheck.spec.text import SpecText
 from gradcheck.spec.tree import Node
@@ -56,7 +56,7 @@ def read_and_bound(expression: ast.AST) -> tuple[list[str], set[str]]:
     return read, bound
 
 
-def check_call(scenario: Node, call: Node, code: Code | None, layer: Code | None, text: SpecText) -> None:
+def check_call(scenario: Node, call: Node, code: PythonCode | None, layer: PythonCode | None, text: SpecText) -> None:
     """Report the first name in ``call`` that neither the inputs, the matrix nor the layer's source give.
 
     `code` is what is compiled of ``call``, `layer` of the layer.
@@ -84,7 +84,7 @@ def words_of(scenario: Node, text: SpecText) -> set[str] | None:
     if layer is not None and layer.get("ref"):
         return None
     found = set[str]()
-    sources: list[tuple[Node, str, Mode]] = [
+    sources: list[tuple[Node, str, CompileMode]] = [
         *((one, "the layer", "exec") for one in (layer, script) if one is not None and isinstance(one.value, str)),
         *((one, "call", "eval") for one in (call,) if one is not None),
     ]

@@ -18,12 +18,12 @@ class Operation(NamedTuple):
     """Whether its output has the shape to which its inputs broadcast, of one input that one's own."""
 
 
-def _read(line: str) -> tuple[str, Operation]:
+def _operation(line: str) -> tuple[str, Operation]:
     name, least, most, *shape = line.split()
     return name, Operation(int(least), inf if most == "*" else int(most), bool(shape))
 
 
-OPERATIONS = dict(map(_read, Path(__file__).with_name("operations.txt").read_text(encoding="utf-8").splitlines()))
+OPERATIONS = dict(map(_operation, Path(__file__).with_name("operations.txt").read_text(encoding="utf-8").splitlines()))
 """By their names under ``paddle``, the same on every backend.
 
 They compute Tensors from Tensors, sizes and numbers, and change nothing else; no other thing that the module

@@ -16,17 +16,17 @@ MAX_COMPILED = 100_000
 
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 
-Mode = Literal["exec", "eval"]
+CompileMode = Literal["exec", "eval"]
 
 
 class TooLargeError(Exception):
     """What Python would make of some code is too large."""
 
 
-class Code:
+class PythonCode:
     """Python, as far as `check_python` has seen; `mode` is that of `compile`."""
 
-    def __init__(self, source: str, mode: Mode) -> None:
+    def __init__(self, source: str, mode: CompileMode) -> None:
         self.source, self.mode = source, mode
 
     @cached_property

@@ -110,7 +110,7 @@ def _interpret(text: SpecText) -> SpecFile:
     root = resolve(root, text)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a doubtful escape in a documented program is not ours to judge
-        rules.check(root, text)
+        rules.check_scenarios(root, text)
     spec = _build(root, text)
     text.fail_if_any()
     with warnings.catch_warnings():

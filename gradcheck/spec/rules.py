@@ -21,8 +21,8 @@ from gradcheck.spec.input_rules import (
     check_name,
     check_numbers,
     check_value,
+    has_gradient,
     input_shape,
-    is_differentiable,
 )
 from gradcheck.spec.messages import report_unknown_key
 from gradcheck.spec.names import check_call, check_exception, check_parameters, words_of
@@ -43,7 +43,7 @@ _OF_ALL_INPUTS = {"dtype": _DTYPES, "layout": get_args(inputs.Layout)}
 _NULL_ALLOWED = ("values", "grads")  # below these keys null is a value like any other
 _CASE_NAME_PART = re.compile(r"[A-Za-z0-9._+-]+")
 _OF_SCENARIOS = ["path", "line", "column", "begins", "positions"]
-_OF_INPUTS = ["dtype_written", "layout_written", "from_"]
+_RESERVED_IN_INPUTS = ["dtype_written", "layout_written", "from_"]
 _OPERATORS = ("and", "or", "not")
 
 
@@ -57,7 +57,7 @@ def prepare(root: Node, text: SpecText) -> None:
         for one in (scenario, *(cases.items if cases else ())):
             _take_reserved(one, _OF_SCENARIOS, ["scenarios", index], text)
             for name, (key, input) in one.mapping("inputs").entries.items():
-                _take_reserved(input, _OF_INPUTS, ["scenarios", index, "inputs", name], text)
+                _take_reserved(input, _RESERVED_IN_INPUTS, ["scenarios", index, "inputs", name], text)
                 if input.kind == "sequence" and not is_several(input):
                     long = Node("mapping", input.line, input.column, input.end_line, input.end_column)
                     long.entries["shape"] = (input, input)
@@ -82,7 +82,7 @@ def _take_reserved(node: Node, reserved: list[str], path: list[str | int], text:
             report_unknown_key(entry[1], entry[0], path, text)
 
 
-def check(root: Node, text: SpecText) -> None:
+def check_scenarios(root: Node, text: SpecText) -> None:
     """Report what is wrong with the scenarios of the resolved tree `root`, as far as the model alone cannot tell."""
     scenarios = root.get("scenarios")
     if scenarios and scenarios.kind == "sequence" and not scenarios.items:
@@ -123,7 +123,7 @@ def default_verdict(scenario: Node, defaults: Node) -> str:
 def _takes_gradient(scenario: Node, name: str, defaults: Node) -> bool:
     """Whether an input has a gradient, for one of its dtypes."""
     input = scenario.mapping("inputs").entries[name][1]
-    return is_differentiable(input, _dtypes(scenario, input, defaults))
+    return has_gradient(input, _dtypes(scenario, input, defaults))
 
 
 def _dtypes(scenario: Node, input: Node, defaults: Node) -> list[str]:

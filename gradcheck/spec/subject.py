@@ -25,7 +25,7 @@ from gradcheck.spec.world_rules import world_key
 
 Place = tuple[int, int, int]
 """Line, column and width."""
-Report = tuple[Place, str, str]
+Remark = tuple[Place, str, str]
 """Where, what is wrong, and what to do."""
 HOLDING = ("values", "raises", "warns", "calls", "grads")
 """Keys of an expectation that something is held against, beside the gradient check."""
@@ -90,7 +90,7 @@ def in_layer(subject: Subject, statement: ast.stmt, text: SpecText) -> Place:
 
 
 # --------------------------------------------------------------------------- what is called
-def arguments(subject: Subject, text: SpecText) -> Iterator[Report]:
+def arguments(subject: Subject, text: SpecText) -> Iterator[Remark]:
     """A layer that is called with all inputs in order and takes more, or fewer."""
     if subject.call is not None or "raises" in subject.expect.entries:
         return
@@ -111,7 +111,7 @@ def arguments(subject: Subject, text: SpecText) -> Iterator[Report]:
         yield place, f"{what} takes {takes} argument{'s' * (takes != '1')}, but {given}", help
 
 
-def missing_methods(subject: Subject, text: SpecText) -> Iterator[Report]:
+def missing_methods(subject: Subject, text: SpecText) -> Iterator[Remark]:
     """A layer whose gradient is asked for, and that has no backward; or one without a forward."""
     if "raises" in subject.expect.entries:
         return
@@ -129,7 +129,7 @@ def missing_methods(subject: Subject, text: SpecText) -> Iterator[Report]:
             yield place, "there is no backward_fn, and the gradient of forward_fn is asked for", help
 
 
-def unused(subject: Subject, text: SpecText) -> Iterator[Report]:
+def unused(subject: Subject, text: SpecText) -> Iterator[Remark]:
     """A call that leaves out the layer, or an input that nothing uses."""
     scenario, call = subject.scenario, subject.scenario.get("call")
     if call is None or subject.call is None:
@@ -151,7 +151,7 @@ def unused(subject: Subject, text: SpecText) -> Iterator[Report]:
 
 
 # --------------------------------------------------------------------------- what is held against it
-def without_an_element(subject: Subject, text: SpecText) -> Iterator[Report]:
+def without_an_element(subject: Subject, text: SpecText) -> Iterator[Remark]:
     """Gradients of Tensors that have no element."""
     shapes = [input_shape(subject.inputs[name][1]) for name in subject.differentiable]
     if shapes and subject.asks_for_gradients and all(shape is not None and 0 in shape for shape in shapes):
@@ -160,7 +160,7 @@ def without_an_element(subject: Subject, text: SpecText) -> Iterator[Report]:
         yield at(key), "no input that takes a gradient has an element", help
 
 
-def nothing_asked(subject: Subject, text: SpecText) -> Iterator[Report]:
+def nothing_asked(subject: Subject, text: SpecText) -> Iterator[Remark]:
     """A layer of which nothing is expected, and no gradient can be."""
     said = [one for one in all_expectations(subject.scenario) if one is not None]
     holds = any("gradient" in one.entries or any(holding(one, key) for key in HOLDING) for one in said)
@@ -179,7 +179,7 @@ def holding(expect: Node, key: str) -> bool:
     return value is not None and bool(value.entries)
 
 
-def cotangents(subject: Subject) -> Iterator[Report]:
+def cotangents(subject: Subject) -> Iterator[Remark]:
     """Cotangents of another shape than the output has, where that is known."""
     known = output_shape(subject)
     for expect in all_expectations(subject.scenario):

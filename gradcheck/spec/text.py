@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 
 from gradcheck.spec.diagnostic import Diagnostic, SpecError
-from gradcheck.spec.python import Code
+from gradcheck.spec.python import PythonCode
 from gradcheck.support.suggest import nearest
 
 MAX_BYTES = 10_000_000
@@ -36,7 +36,7 @@ class SpecText:
     """Per 1-based line: (column from which on, characters to add) leads from repaired to original columns."""
     nodes: int = 0
     """How many values the file holds, set when it has been parsed."""
-    compiled: dict[int, Code | None] = field(default_factory=dict)
+    compiled: dict[int, PythonCode | None] = field(default_factory=dict)
     """Identity of a node of code -> that code, None if it is no Python: what many inherit is compiled once."""
     code: int = 0
     """How many characters of code have been compiled."""

@@ -54,9 +54,9 @@ def _outputs_kind(value: object) -> str | None:
     return "(output)" if isinstance(value, (dict, Output)) else None
 
 
-Several = Annotated[tuple[Output, ...], LAX, Field(json_schema_extra={"minItems": 1})]
+SeveralOutputs = Annotated[tuple[Output, ...], LAX, Field(json_schema_extra={"minItems": 1})]
 Outputs = Annotated[
-    Annotated[Output, Tag("(output)")] | Annotated[Several, Tag("(outputs)")], Discriminator(_outputs_kind)
+    Annotated[Output, Tag("(output)")] | Annotated[SeveralOutputs, Tag("(outputs)")], Discriminator(_outputs_kind)
 ]
 """What all outputs are, or each of them."""
 

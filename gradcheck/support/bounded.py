@@ -6,7 +6,7 @@ import os
 import stat
 from pathlib import Path
 
-from gradcheck.support.user_dirs import is_ours
+from gradcheck.support.user_dirs import is_this_users
 
 _FLAGS = (
     os.O_RDONLY
@@ -33,7 +33,7 @@ def read_bounded(path: Path, most: int, *, own: bool = False, plain: bool = True
         status = os.fstat(file.fileno())
         if plain and not stat.S_ISREG(status.st_mode):
             raise UnfitFileError("this is no plain file")
-        if own and not is_ours(status):
+        if own and not is_this_users(status):
             raise UnfitFileError("it belongs to another user")
         raw = file.read(most + 1)
     if len(raw) > most:

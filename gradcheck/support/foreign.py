@@ -11,7 +11,7 @@ def text_of(value: Any, how: Callable[[Any], str] = str) -> str:
     try:
         return str.__str__(how(value))
     except Exception:
-        return f"({kind_of(value)} that cannot be printed)"
+        return f"({type_name(value)} that cannot be printed)"
 
 
 def repr_of(value: Any) -> str:
@@ -19,7 +19,7 @@ def repr_of(value: Any) -> str:
     return text_of(value, repr)
 
 
-def kind_of(value: Any) -> str:
+def type_name(value: Any) -> str:
     """The name of the type that `value` really has, whatever its ``__class__`` or metaclass says."""
     return str(type.__dict__["__name__"].__get__(type(value)))
 
@@ -28,4 +28,4 @@ def described(error: BaseException) -> str:
     """An error in one line: its type and message, and its notes, as far as it has such."""
     notes = getattr(error, "__notes__", ())
     notes = [text_of(note) for note in notes] if isinstance(notes, (list, tuple)) else []
-    return " · ".join([f"{kind_of(error)}: {text_of(error)}".strip(), *notes])
+    return " · ".join([f"{type_name(error)}: {text_of(error)}".strip(), *notes])

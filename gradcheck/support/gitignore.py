@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 from gradcheck.support.bounded import UnfitFileError, read_bounded
 
-NAME = ".gitignore"
-MOST_BYTES = 100_000
+GITIGNORE = ".gitignore"
+MOST_GITIGNORE_BYTES = 100_000
 MOST_RULES = 2_000
 """Of a file; what stands behind them does not count."""
 
@@ -25,7 +25,7 @@ Fits = Callable[[str], object]
 """Whether the name of a file or folder fits a part of a pattern."""
 
 
-class Rule(NamedTuple):
+class IgnoreRule(NamedTuple):
     """A line of a ``.gitignore``."""
 
     parts: tuple[Fits | None, ...]
@@ -57,7 +57,7 @@ class Rule(NamedTuple):
 class Ignored:
     """The rules of the ``.gitignore`` files from some folder down to another: the later a rule, the more it counts."""
 
-    def __init__(self, files: tuple[tuple[int, tuple[Rule, ...]], ...] = (), depth: int = 0) -> None:
+    def __init__(self, files: tuple[tuple[int, tuple[IgnoreRule, ...]], ...] = (), depth: int = 0) -> None:
         self._files = files
         """For each file how many folders it lies below the first, and its rules; the lowest first."""
         self._depth = depth
@@ -76,16 +76,16 @@ class Ignored:
         return False
 
 
-def rules_of(folder: Path) -> tuple[Rule, ...]:
+def rules_of(folder: Path) -> tuple[IgnoreRule, ...]:
     """The rules of the ``.gitignore`` in a folder; none where there is none that can be read."""
     try:
-        text = read_bounded(folder / NAME, MOST_BYTES).decode("utf-8", "surrogateescape")
+        text = read_bounded(folder / GITIGNORE, MOST_GITIGNORE_BYTES).decode("utf-8", "surrogateescape")
     except (OSError, UnfitFileError):
         return ()
     return tuple(filter(None, map(rule_of, text.split("\n")[:MOST_RULES])))
 
 
-def rule_of(line: str) -> Rule | None:
+def rule_of(line: str) -> IgnoreRule | None:
     """The rule that a line is; None if it is empty or a comment."""
     line = re.sub(r"(?<!\\) +$", "", line.removesuffix("\r"))
     if not line or line.startswith("#"):
@@ -97,7 +97,7 @@ def rule_of(line: str) -> Rule | None:
         names = ["**", *names]  # in any folder
     if names[-1] == "**":
         names.append("*")  # all that is in a folder, but not the folder
-    return Rule(tuple(None if name == "**" else _fitting(name) for name in names), folders, keeps)
+    return IgnoreRule(tuple(None if name == "**" else _fitting(name) for name in names), folders, keeps)
 
 
 def _fitting(pattern: str) -> Fits:

@@ -23,7 +23,7 @@ TENSORS = ("Tensor", "Array", "tuple[Any, ...] | None")
 """What functions of the facade say that they return, of which all parts are Tensors."""
 
 
-class Value(NamedTuple):
+class ExpressionValue(NamedTuple):
     """What an expression gives: a Tensor, or a context; `sure` unless it is an argument that may be something else."""
 
     kind: str
@@ -36,7 +36,7 @@ def members_lacking(facade: ModuleType, reader: Reader, tree: ast.Module) -> lis
     return Members(reader, facade, frozenset(lacking)).read(tree)
 
 
-Scope = dict[str, Value | None]
+Scope = dict[str, ExpressionValue | None]
 
 
 @dataclass
@@ -81,8 +81,8 @@ class Members:
         if isinstance(function, ast.FunctionDef) and owner is not None and LAYERS & {last_name(b) for b in owner.bases}:
             given = [*function.args.posonlyargs, *function.args.args]
             if function.name in ("forward", "backward") and given:
-                found = {argument.arg: Value(TENSOR, function.name == "backward") for argument in given[1:]}
-                found[given[0].arg] = Value(CONTEXT)
+                found = {argument.arg: ExpressionValue(TENSOR, function.name == "backward") for argument in given[1:]}
+                found[given[0].arg] = ExpressionValue(CONTEXT)
         values: dict[ast.AST, ast.AST] = {}
         for node in nodes:
             if isinstance(node, ast.Assign):
@@ -95,7 +95,7 @@ class Members:
             found[name.id] = kind if found.get(name.id, kind) == kind else None
         return found
 
-    def value(self, expression: ast.AST, scope: Scope) -> Value | None:
+    def value(self, expression: ast.AST, scope: Scope) -> ExpressionValue | None:
         """What an expression gives, if that is told by the functions that it calls."""
         steps: list[Any] = []
         while isinstance(expression, ast.Call | ast.Attribute):
@@ -109,7 +109,7 @@ class Members:
             if isinstance(step, ast.Attribute):  # a method, if it is called
                 step = steps.pop() if steps and isinstance(steps[-1], ast.Call) else None
             function = None if step is None else self.function(step.func, found)
-            found = Value(TENSOR) if returned(function) in TENSORS else None
+            found = ExpressionValue(TENSOR) if returned(function) in TENSORS else None
         return found
 
     def path(self, node: ast.AST) -> Dotted | None:
@@ -121,12 +121,12 @@ class Members:
             begin = begin.value
         return None
 
-    def function(self, node: ast.AST, of: Value | None) -> Any:
+    def function(self, node: ast.AST, of: ExpressionValue | None) -> Any:
         """What a call calls: a function of Paddle's, or a method of a Tensor; None if it is neither."""
         if path := self.path(node):
-            return at(self.facade, ".".join(path))
+            return facade_member(self.facade, ".".join(path))
         if of is not None and isinstance(node, ast.Attribute):
-            return getattr(at(self.facade, of.kind), node.attr, None)
+            return getattr(facade_member(self.facade, of.kind), node.attr, None)
         return None
 
     # ----------------------------------------------------------------- what is lacking
@@ -139,14 +139,14 @@ class Members:
             named = isinstance(node.value, ast.Name) and self.path(node) is None
             if named and node.attr in self.lacking and (of is not None or node.attr.startswith("_")):
                 self.use(f"{TENSOR}.{node.attr}", node)
-        elif not hasattr(at(self.facade, of.kind), node.attr):
+        elif not hasattr(facade_member(self.facade, of.kind), node.attr):
             self.use(f"{of.kind}.{node.attr}", node)
 
     def keywords(self, node: ast.Call, scope: Scope) -> None:
         """Note the keyword arguments that a function of Paddle's takes not."""
         of = self.value(node.func.value, scope) if isinstance(node.func, ast.Attribute) else None
         function = self.function(node.func, of)
-        taken = arguments(function)
+        taken = keyword_arguments(function)
         if taken is None:
             return
         name = ".".join(self.path(node.func) or (TENSOR, last_name(node.func)))
@@ -174,7 +174,7 @@ def last_name(node: ast.AST) -> str:
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 
-def at(found: Any, path: str) -> Any:
+def facade_member(found: Any, path: str) -> Any:
     """What stands at a path below the facade; None if there is none."""
     for part in path.split("."):
         found = vars(found).get(part) if isinstance(found, ModuleType) else getattr(found, part, None)
@@ -187,7 +187,7 @@ def returned(function: Any) -> Any:
 
 
 @functools.cache
-def arguments(function: Any) -> set[str] | None:
+def keyword_arguments(function: Any) -> set[str] | None:
     """The keyword arguments that a function of the facade takes; None if it does not say."""
     if not callable(function):
         return None

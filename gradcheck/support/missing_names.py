@@ -16,7 +16,7 @@ from typing import Any
 from pylayer.release import release_modules
 from pylayer.stand_in import StandIn, hands_on
 
-MOST_BYTES = 2_000_000
+MOST_CODE = 2_000_000
 """Of a file: Python's parser takes about 1 s for it, and some 500 MB."""
 LONGEST_NAME = 100
 MOST_PARTS = 10
@@ -70,9 +70,9 @@ class Reader:
             root, *path = alias.name.split(".")
             if root != "paddle":
                 continue
-            self.bound[alias.asname or root] = bounded(path) if alias.asname else ()
+            self.bound[alias.asname or root] = bounded_name(path) if alias.asname else ()
             if path:
-                self.use(bounded(path), node)
+                self.use(bounded_name(path), node)
 
     def imports_from(self, node: ast.ImportFrom) -> None:
         """``from paddle.nn import functional as F``; of a star, the module."""
@@ -80,7 +80,7 @@ class Reader:
         if root != "paddle" or node.level:
             return
         for alias in node.names:
-            full = bounded(path if alias.name == "*" else [*path, alias.name])
+            full = bounded_name(path if alias.name == "*" else [*path, alias.name])
             if full:
                 self.use(full, node)
             if alias.name != "*":
@@ -96,7 +96,7 @@ class Reader:
     def path(self, begin: ast.AST, names: list[str]) -> Dotted | None:
         """What a chain of names stands for within Paddle; None if for nothing there."""
         before = self.bound.get(begin.id) if isinstance(begin, ast.Name) else None
-        return None if before is None else bounded([*before, *names])
+        return None if before is None else bounded_name([*before, *names])
 
 
 def telling(tree: ast.AST) -> list[Telling]:
@@ -126,7 +126,7 @@ def chain(node: ast.AST) -> tuple[ast.AST, list[str]]:
     return node, names[::-1]
 
 
-def bounded(names: Iterable[str]) -> Dotted:
+def bounded_name(names: Iterable[str]) -> Dotted:
     """The first parts of a dotted name, none of them long: what has more is no name of Paddle's in any case."""
     return tuple(name[:LONGEST_NAME] for name in names)[:MOST_PARTS]
 
@@ -194,7 +194,7 @@ def files_of(argument: str, roots: Iterable[str] | None = None) -> list[Path]:
     """
     path = Path(argument)
     if os.path.isdir(path):
-        return _below(path)
+        return _python_files(path)
     if os.path.exists(path):
         return [path]
     if all(part.isidentifier() for part in argument.split(".")):
@@ -203,9 +203,9 @@ def files_of(argument: str, roots: Iterable[str] | None = None) -> list[Path]:
             if base.with_suffix(".py").is_file():
                 return [base.with_suffix(".py")]
             if (base / "__init__.py").is_file():
-                return _below(base)
+                return _python_files(base)
     raise FileNotFoundError(f"{argument}: there is no such file, folder or module")
 
 
-def _below(folder: Path) -> list[Path]:
+def _python_files(folder: Path) -> list[Path]:
     return sorted(Path(place, name) for place, _, names in os.walk(folder) for name in names if name.endswith(".py"))

@@ -14,12 +14,12 @@ from typing import Any
 
 from gradcheck.support.bounded import UnfitFileError, read_bounded
 
-MOST_BYTES = 1_000_000
+MOST_PYPROJECT_BYTES = 1_000_000
 MOST_LEVELS = 40
 """Brackets within brackets, parts of a dotted key, and levels of ``[tool.gradcheck]``: as many as in a spec file."""
 MOST_CHARACTERS = 1_000
 """Of a bare key or a number: Python takes time with the square of a number's digits, and refuses 4,301."""
-MOST_SHOWN = 300
+LONGEST_MESSAGE = 300
 """Characters of a parser's message, which may quote a whole key."""
 
 _STRING = re.compile(
@@ -97,7 +97,7 @@ def content_of(file: Path) -> dict[str, Any]:
         ConfigError: it is unreadable, too large, or no TOML.
     """
     try:
-        return parsed(read_bounded(file, MOST_BYTES).decode("utf-8"))
+        return parse_toml(read_bounded(file, MOST_PYPROJECT_BYTES).decode("utf-8"))
     except (UnfitFileError, UnicodeDecodeError, OSError) as error:
         raise ConfigError(
             f"{file}: {error.strerror or error}" if isinstance(error, OSError) else f"{file}: {error}"
@@ -106,7 +106,7 @@ def content_of(file: Path) -> dict[str, Any]:
         raise ConfigError(f"{file}: {error}") from None
 
 
-def parsed(text: str) -> dict[str, Any]:
+def parse_toml(text: str) -> dict[str, Any]:
     """What a text in TOML says.
 
     Raises:
@@ -126,7 +126,7 @@ def parsed(text: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # a date such as 2020-13-01 is a ValueError of its own
-        raise ConfigError(cut(str(error))) from None
+        raise ConfigError(shortened(str(error))) from None
 
 
 def too_deep(table: Mapping[str, Any]) -> bool:
@@ -142,6 +142,6 @@ def too_deep(table: Mapping[str, Any]) -> bool:
     return bool(level)
 
 
-def cut(text: str) -> str:
+def shortened(text: str) -> str:
     """`text` for a message: its beginning, where it is long."""
-    return text if len(text) <= MOST_SHOWN else text[:MOST_SHOWN] + "…"
+    return text if len(text) <= LONGEST_MESSAGE else text[:LONGEST_MESSAGE] + "…"

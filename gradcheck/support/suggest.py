@@ -8,7 +8,7 @@ from itertools import takewhile
 BEGIN = 0.2
 """What it is worth to begin alike, where to be the same altogether is worth 1: gelou is gelu before it is elu."""
 
-LONGEST = 60
+LONGEST_SOUGHT = 60
 """Characters of a name that is looked for: no longer one is a slip of the pen."""
 
 
@@ -26,7 +26,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
     """
     import difflib
 
-    if len(name) > LONGEST:
+    if len(name) > LONGEST_SOUGHT:
         return ""
     name, folded = name.lower(), {one.lower(): one for one in known}
     swapped = [one for one in folded if sorted(one) == sorted(name)]

@@ -16,12 +16,12 @@ from typing import Any
 
 from gradcheck.config import Project
 from gradcheck.support.bounded import UnfitFileError, read_bounded
-from gradcheck.support.pyproject import ConfigError, cut
+from gradcheck.support.pyproject import ConfigError, shortened
 from gradcheck.support.user_dirs import config_folder
 from gradcheck.support.whole_file import replace
 
-NAME = "trusted.json"
-MOST_BYTES = 1_000_000
+TRUSTED_FILE = "trusted.json"
+MOST_LIST_BYTES = 1_000_000
 """Some 5,000 projects."""
 
 
@@ -44,14 +44,14 @@ def standing(project: Project, known: Mapping[str, str] | None = None) -> Standi
     Raises:
         ConfigError: the user's list cannot be read.
     """
-    known = entries() if known is None else known
+    known = trusted_digests() if known is None else known
     recorded = known.get(str(project.file.parent)) if project.file else None
     if recorded is None:
         return Standing.UNKNOWN
     return Standing.TRUSTED if recorded == digest(project.table) else Standing.CHANGED
 
 
-def entries() -> dict[str, str]:
+def trusted_digests() -> dict[str, str]:
     """Root → digest, of all projects that the user trusts.
 
     Raises:
@@ -59,13 +59,13 @@ def entries() -> dict[str, str]:
     """
     file = _file()
     try:
-        content = json.loads(read_bounded(file, MOST_BYTES, own=True))
+        content = json.loads(read_bounded(file, MOST_LIST_BYTES, own=True))
     except FileNotFoundError:
         return {}
     except OSError as error:
         raise ConfigError(f"{file}: {error.strerror or error}; mend it or remove it") from None
     except (UnfitFileError, ValueError, RecursionError) as error:
-        raise ConfigError(f"{file}: {cut(str(error))}; mend it or remove it") from None
+        raise ConfigError(f"{file}: {shortened(str(error))}; mend it or remove it") from None
     if not isinstance(content, dict) or not all(map(_is_entry, content.items())):
         raise ConfigError(f"{file}: must be a table of folders and digests; remove it, and trust your projects anew")
     return content
@@ -77,7 +77,7 @@ def _is_entry(entry: tuple[str, Any]) -> bool:
     return isinstance(recorded, str) and os.path.isabs(root) and "\0" not in root
 
 
-def trust(project: Project) -> None:
+def trust_project(project: Project) -> None:
     """Trust the project as it is now.
 
     Raises:
@@ -86,7 +86,7 @@ def trust(project: Project) -> None:
     """
     if project.file is None:
         raise ValueError("there is nothing to trust")
-    _write({**entries(), str(project.file.parent): digest(project.table)})
+    _write({**trusted_digests(), str(project.file.parent): digest(project.table)})
 
 
 def revoke(root: Path) -> bool:
@@ -95,7 +95,7 @@ def revoke(root: Path) -> bool:
     Raises:
         ConfigError: the user's list cannot be read or written.
     """
-    known = entries()
+    known = trusted_digests()
     was_there = known.pop(str(root), None) is not None
     if was_there:
         _write(known)
@@ -104,7 +104,7 @@ def revoke(root: Path) -> bool:
 
 def _file() -> Path:
     try:
-        return config_folder() / NAME
+        return config_folder() / TRUSTED_FILE
     except OSError as error:
         raise ConfigError(str(error)) from None
 

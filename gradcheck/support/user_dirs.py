@@ -28,7 +28,7 @@ def state_folder() -> Path:
     return _folder("XDG_STATE_HOME", ".local/state")
 
 
-def is_ours(status: os.stat_result) -> bool:
+def is_this_users(status: os.stat_result) -> bool:
     """Whether a file belongs to the user of this process, as far as the system can tell."""
     return not hasattr(os, "geteuid") or status.st_uid == os.geteuid()
 

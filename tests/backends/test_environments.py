@@ -10,7 +10,15 @@ from releases import make_environment
 
 from gradcheck.backends import environments
 from gradcheck.backends.base import version_of
-from gradcheck.backends.environments import NotMadeError, Place, check_name, made, make, place_of, requirements
+from gradcheck.backends.environments import (
+    BackendPlace,
+    NotMadeError,
+    made_environments,
+    make,
+    name_problem,
+    place_of_backend,
+    requirements,
+)
 
 
 @pytest.mark.parametrize(
@@ -29,7 +37,7 @@ from gradcheck.backends.environments import NotMadeError, Place, check_name, mad
     ],
 )
 def test_a_name_is_a_backend_s_perhaps_with_an_exact_release(name, problem):
-    assert check_name(name) == problem
+    assert name_problem(name) == problem
 
 
 def test_the_version_of_a_backend_is_in_its_name_or_that_of_what_is_installed():
@@ -40,47 +48,52 @@ def test_the_version_of_a_backend_is_in_its_name_or_that_of_what_is_installed():
 
 
 def test_the_bundled_engine_runs_here():
-    assert place_of("numpy", {}) == Place("numpy")
+    assert place_of_backend("numpy", {}) == BackendPlace("numpy")
 
 
 def test_a_release_without_an_environment_says_how_to_get_one(cache):
-    assert place_of("paddle@3.0.0", {}).problem == (
+    assert place_of_backend("paddle@3.0.0", {}).problem == (
         "it has no environment: `gradcheck backends add paddle@3.0.0` makes it"
     )
     make_environment(cache / "paddle@3.0.0", "3.0.0")  # as a `gradcheck backends add` leaves it that was killed
-    assert place_of("paddle@3.0.0", {}).problem.startswith("its environment was not finished: `gradcheck backends add")
+    assert place_of_backend("paddle@3.0.0", {}).problem.startswith(
+        "its environment was not finished: `gradcheck backends add"
+    )
 
 
 def test_a_finished_environment_is_one_whose_interpreter_has_the_release(cache):
     python = make_environment(cache / "paddle@9.1.0", "9.1.0")
     (cache / "paddle@9.1.0" / environments.COMPLETE).write_text("")
     version = ".".join(map(str, sys.version_info[:3]))
-    assert place_of("paddle@9.1.0", {}) == Place("paddle@9.1.0", str(python), "", version)
+    assert place_of_backend("paddle@9.1.0", {}) == BackendPlace("paddle@9.1.0", str(python), "", version)
 
 
 def test_a_named_interpreter_must_have_the_release_and_what_workers_need(tmp_path):
     python = str(make_environment(tmp_path / "nine", "9.0.0+cpu"))
-    assert place_of("paddle@9.0.0", {"paddle@9.0.0": python}).problem == ""
-    assert place_of("paddle@9.1.0", {"paddle@9.1.0": python}).problem == f"{python} has paddle 9.0.0+cpu, not 9.1.0"
+    assert place_of_backend("paddle@9.0.0", {"paddle@9.0.0": python}).problem == ""
+    assert (
+        place_of_backend("paddle@9.1.0", {"paddle@9.1.0": python}).problem
+        == f"{python} has paddle 9.0.0+cpu, not 9.1.0"
+    )
     bare = str(make_environment(tmp_path / "bare", "9.0.0", packages=False))
     lacks = f"{bare} has not installed: greenlet, ml_dtypes, numpy, packaging, pydantic"
-    assert place_of("paddle@9.0.0", {"paddle@9.0.0": bare}).problem == lacks
+    assert place_of_backend("paddle@9.0.0", {"paddle@9.0.0": bare}).problem == lacks
 
 
 def test_an_interpreter_that_is_none_is_told(tmp_path):
     absent = str(tmp_path / "python")
-    place = place_of("paddle@9.0.0", {"paddle@9.0.0": absent})
+    place = place_of_backend("paddle@9.0.0", {"paddle@9.0.0": absent})
     assert place.problem == f"{absent} cannot be started: No such file or directory"
     other = tmp_path / "other"
     other.write_text("#!/bin/sh\necho what is that >&2\nexit 1\n")
     other.chmod(0o755)
-    problem = place_of("paddle@9.0.0", {"paddle@9.0.0": str(other)}).problem
+    problem = place_of_backend("paddle@9.0.0", {"paddle@9.0.0": str(other)}).problem
     assert problem == f"{other} is no Python that can be used (3.11 or later is): what is that"
 
 
 def test_what_is_installed_is_asked_without_importing_it(tmp_path):
     python = str(make_environment(tmp_path / "loud", "9.0.0", "raise SystemExit('imported')"))
-    assert place_of("paddle@9.0.0", {"paddle@9.0.0": python}).problem == ""
+    assert place_of_backend("paddle@9.0.0", {"paddle@9.0.0": python}).problem == ""
 
 
 # ------------------------------------------------------------------------------------ making one
@@ -99,18 +112,18 @@ def test_an_environment_is_made_with_uv_if_it_is_there_else_with_venv_and_pip(ca
         if "venv" in command:
             make_environment(cache / backend, "9.0.0")
 
-    monkeypatch.setattr(environments, "run", run)
+    monkeypatch.setattr(environments, "run_printing", run)
     monkeypatch.setattr(environments.shutil, "which", lambda name: uv or None)
     said: list[str] = []
-    tried: list[Place] = []
+    tried: list[BackendPlace] = []
     place = make("paddle@9.0.0", said.append, lambda place: tried.append(place) or "")
     assert (place.problem, place.interpreter) == ("", str(environments.python_in(cache / "paddle@9.0.0")))
     assert commands[0][0] == (uv or sys.executable)
     assert commands[1][0] == (uv or place.interpreter)
     assert commands[1][-len(requirements("paddle@9.0.0")) :] == requirements("paddle@9.0.0")
     assert said == [" ".join(command) for command in commands]
-    assert made() == ["paddle@9.0.0"]
-    assert tried == [place] == [place_of("paddle@9.0.0", {})]
+    assert made_environments() == ["paddle@9.0.0"]
+    assert tried == [place] == [place_of_backend("paddle@9.0.0", {})]
 
 
 def test_what_was_installed_and_does_not_run_leaves_nothing(cache, monkeypatch):
@@ -118,7 +131,7 @@ def test_what_was_installed_and_does_not_run_leaves_nothing(cache, monkeypatch):
         if "venv" in command:
             make_environment(cache / backend, "9.0.0")
 
-    monkeypatch.setattr(environments, "run", run)
+    monkeypatch.setattr(environments, "run_printing", run)
     with pytest.raises(NotMadeError, match=r"paddle@9\.0\.0 was installed, but does not run, .*: it is broken"):
         make("paddle@9.0.0", lambda command: None, lambda place: "it is broken")
     assert not (cache / "paddle@9.0.0").exists()
@@ -134,7 +147,7 @@ def test_what_could_not_be_installed_leaves_nothing(cache, monkeypatch):
 def test_environments_are_listed_by_version(cache):
     for name in ("paddle@10.0.0", "paddle@9.0.0", "paddle@9.0.0rc1", "something else", "paddle"):
         (cache / name).mkdir(parents=True)
-    assert made() == ["paddle@9.0.0rc1", "paddle@9.0.0", "paddle@10.0.0"]
+    assert made_environments() == ["paddle@9.0.0rc1", "paddle@9.0.0", "paddle@10.0.0"]
 
 
 def test_a_worker_imports_nothing_beside_what_environments_get():

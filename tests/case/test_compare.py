@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gradcheck.case.compare import difference, message_matches
+from gradcheck.case.compare import message_matches, mismatch
 from gradcheck.spec.expectations import Regex
 
 
@@ -33,7 +33,7 @@ def identity(value: Any) -> Any:
     ],
 )
 def test_equal(got: Any, expected: Any) -> None:
-    assert difference(got, expected, None, identity) == ""
+    assert mismatch(got, expected, None, identity) == ""
 
 
 @pytest.mark.parametrize(
@@ -55,12 +55,12 @@ def test_equal(got: Any, expected: Any) -> None:
     ],
 )
 def test_different(got: Any, expected: Any, said: str) -> None:
-    assert said in difference(got, expected, None, identity)
+    assert said in mismatch(got, expected, None, identity)
 
 
 def test_the_tolerance_is_relative_and_of_the_dtype() -> None:
-    assert difference(np.float32(1e-20) * np.float32(1.000001), 1e-20, None, identity) == ""
-    assert difference(1.001, 1.0, 1e-2, identity) == ""
+    assert mismatch(np.float32(1e-20) * np.float32(1.000001), 1e-20, None, identity) == ""
+    assert mismatch(1.001, 1.0, 1e-2, identity) == ""
 
 
 def test_messages_match_by_substring_and_regular_expressions_only_where_asked() -> None:

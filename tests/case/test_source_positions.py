@@ -10,7 +10,7 @@ import pytest
 
 import pylayer
 from gradcheck.case import execute
-from gradcheck.case.source_positions import is_users, place
+from gradcheck.case.source_positions import is_users, place_of_frames
 
 SPEC = "a.grad.yaml"
 
@@ -39,14 +39,14 @@ def test_files_of_others_are_the_user_s(file: str) -> None:
     ],
 )
 def test_the_innermost_line_is_told_and_who_called(frames: list[tuple[str, int]], told: str) -> None:
-    assert place(frames, SPEC) == told
+    assert place_of_frames(frames, SPEC) == told
 
 
 def test_what_a_command_makes_up_is_no_place() -> None:
-    assert place([("/m/mine:Own", 4), ("/m/layers.py", 3)], "/m/mine:Own") == "line 3 of /m/layers.py"
-    assert place([("/m/mine:Own", 4)], "/m/mine:Own") == ""
+    assert place_of_frames([("/m/mine:Own", 4), ("/m/layers.py", 3)], "/m/mine:Own") == "line 3 of /m/layers.py"
+    assert place_of_frames([("/m/mine:Own", 4)], "/m/mine:Own") == ""
 
 
 def test_a_file_below_the_current_folder_is_named_from_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert place([(str(tmp_path / "own" / "layers.py"), 3)], SPEC) == "line 3 of own/layers.py"
+    assert place_of_frames([(str(tmp_path / "own" / "layers.py"), 3)], SPEC) == "line 3 of own/layers.py"

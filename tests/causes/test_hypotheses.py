@@ -10,7 +10,7 @@ from claims import numpy_layer
 from layers import problem
 
 import gradcheck
-from gradcheck.causes.hypotheses import nice, shown
+from gradcheck.causes.hypotheses import factor_text, nice
 from gradcheck.causes.summary import check_gradient
 from gradcheck.codes import CODES
 from gradcheck.result import GradientSummary, Status
@@ -92,7 +92,7 @@ def test_what_no_hypothesis_explains_gets_no_cause() -> None:
     ("value", "text"), [(2.0, "2"), (1 / 3, "1/3"), (-0.5, "-1/2"), (np.pi, "3.14159"), (16.0, "16")]
 )
 def test_factors_are_written_as_people_do(value: float, text: str) -> None:
-    assert shown(nice(value, 1e-12)) == text
+    assert factor_text(nice(value, 1e-12)) == text
 
 
 def test_every_code_has_a_complete_text() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gradcheck.causes.lines import place_of
+from gradcheck.causes.lines import source_place
 
 BLOCK = """
 class Layer:
@@ -26,6 +26,6 @@ def test_the_columns_of_a_product_are_its_own(name: str, indent: int, tmp_path: 
     exec(compile(BLOCK, str(path), "exec"), names)
     code = vars(names["Layer"])[name].__code__
     (offset,) = (step.offset for step in dis.get_instructions(code) if step.opname == "BINARY_OP")
-    place = place_of((code, offset))
+    place = source_place((code, offset))
     assert place.source[place.column : place.end_column] == "x * 2"
     assert place.file == str(path)

@@ -16,7 +16,7 @@ from layers import problem
 
 import gradcheck
 import pylayer.paddle as paddle
-from gradcheck.checking.decide import Decision
+from gradcheck.checking.decide import Ruling
 from gradcheck.checking.tape_comparison import Comparison
 from gradcheck.checking.verdict import Check
 from gradcheck.result import Status
@@ -191,12 +191,12 @@ def of_two_inputs(share: float, factor: float) -> Any:
 
 
 @pytest.mark.clause(id="V16")
-@pytest.mark.parametrize("second", [Decision.FAIL, Decision.PASS])
-def test_the_differences_are_asked_twice_before_a_fail(second: Decision) -> None:
+@pytest.mark.parametrize("second", [Ruling.FAIL, Ruling.PASS])
+def test_the_differences_are_asked_twice_before_a_fail(second: Ruling) -> None:
     check = Check(problem(np.square, lambda x, y, g: 2 * x * g, X), 0, 0.0, True, "strict")
     looks = [replace(check.prober.probe(), comparison=None, heard=None) for _ in range(2)]
-    for look, decision in zip(looks, (Decision.FAIL, second), strict=True):
-        look.claim = replace(look.claim, value=look.seen.value + (1.0 if decision is Decision.FAIL else 0.0))
+    for look, decision in zip(looks, (Ruling.FAIL, second), strict=True):
+        look.claim = replace(look.claim, value=look.seen.value + (1.0 if decision is Ruling.FAIL else 0.0))
     waiting = iter(looks)
     assert check.twice(lambda: next(waiting)).decision is second
     assert list(waiting) == []

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gradcheck.checking.decide import Claim, Decision, Heard, Seen, decide
+from gradcheck.checking.decide import Claim, Heard, Ruling, Seen, decide
 
 NOT_HEARD = None
 SHARP = Seen(2.0, 1e-6, 2.0, gap=1e-6)
@@ -40,44 +40,44 @@ def unsure(value: float, bar: float) -> Heard:
     return Heard(value, rejects=False, bar=bar)
 
 
-TABLE: list[tuple[str, Claim, Seen, Heard | None, Decision]] = [
-    ("inside, with power; agrees", claim(2.0), SHARP, agrees(2.0), Decision.PASS),
-    ("inside, with power; not heard", claim(2.0), SHARP, NOT_HEARD, Decision.PASS),
-    ("the tape inside; rejects", claim(3.0), SHARP, rejects(2.0), Decision.FAIL),
-    ("the tape inside, with little power; rejects", claim(3.0), COARSE, rejects(2.0), Decision.FAIL),
-    ("both inside, with little power; rejects", claim(2.1), COARSE, rejects(2.0), Decision.FAIL),
-    ("both inside, an entry that the sum hides; rejects", claim(2.0), SHARP, rejects(2.0), Decision.FAIL),
-    ("outside, with power; rejects", claim(3.0), SHARP, rejects(2.0), Decision.FAIL),
-    ("outside, with power, the tape too; rejects", claim(3.0), SHARP, rejects(5.0), Decision.FAIL),
-    ("outside, with power; not heard", claim(3.0), SHARP, NOT_HEARD, Decision.FAIL),
-    ("outside, with power; agrees", claim(3.0), SHARP, agrees(3.0), Decision.CONTRADICTION),
-    ("outside, with power, the tape inside; cannot reject", claim(3.0), SHARP, agrees(2.0), Decision.FAIL),
-    ("outside, with power, the tape unsure; cannot reject", claim(3.0), SHARP, unsure(2.5, 1.0), Decision.FAIL),
-    ("no power; agrees", claim(2.0), FAINT, agrees(2.0), Decision.BY_TAPE),
-    ("little power, inside; agrees", claim(2.1), COARSE, agrees(2.1), Decision.BY_TAPE),
-    ("little power, a little outside; agrees", claim(3.1), COARSE, agrees(3.1), Decision.BY_TAPE),
-    ("nothing known; agrees", claim(2.0), NOTHING, agrees(2.0), Decision.BY_TAPE),
-    ("no power; not heard", claim(2.0), FAINT, NOT_HEARD, Decision.UNSEEN),
-    ("little power, inside; not heard", claim(2.1), COARSE, NOT_HEARD, Decision.UNSEEN),
-    ("nothing known; not heard", claim(2.0), NOTHING, NOT_HEARD, Decision.UNSEEN),
+TABLE: list[tuple[str, Claim, Seen, Heard | None, Ruling]] = [
+    ("inside, with power; agrees", claim(2.0), SHARP, agrees(2.0), Ruling.PASS),
+    ("inside, with power; not heard", claim(2.0), SHARP, NOT_HEARD, Ruling.PASS),
+    ("the tape inside; rejects", claim(3.0), SHARP, rejects(2.0), Ruling.FAIL),
+    ("the tape inside, with little power; rejects", claim(3.0), COARSE, rejects(2.0), Ruling.FAIL),
+    ("both inside, with little power; rejects", claim(2.1), COARSE, rejects(2.0), Ruling.FAIL),
+    ("both inside, an entry that the sum hides; rejects", claim(2.0), SHARP, rejects(2.0), Ruling.FAIL),
+    ("outside, with power; rejects", claim(3.0), SHARP, rejects(2.0), Ruling.FAIL),
+    ("outside, with power, the tape too; rejects", claim(3.0), SHARP, rejects(5.0), Ruling.FAIL),
+    ("outside, with power; not heard", claim(3.0), SHARP, NOT_HEARD, Ruling.FAIL),
+    ("outside, with power; agrees", claim(3.0), SHARP, agrees(3.0), Ruling.CONTRADICTION),
+    ("outside, with power, the tape inside; cannot reject", claim(3.0), SHARP, agrees(2.0), Ruling.FAIL),
+    ("outside, with power, the tape unsure; cannot reject", claim(3.0), SHARP, unsure(2.5, 1.0), Ruling.FAIL),
+    ("no power; agrees", claim(2.0), FAINT, agrees(2.0), Ruling.BY_TAPE),
+    ("little power, inside; agrees", claim(2.1), COARSE, agrees(2.1), Ruling.BY_TAPE),
+    ("little power, a little outside; agrees", claim(3.1), COARSE, agrees(3.1), Ruling.BY_TAPE),
+    ("nothing known; agrees", claim(2.0), NOTHING, agrees(2.0), Ruling.BY_TAPE),
+    ("no power; not heard", claim(2.0), FAINT, NOT_HEARD, Ruling.UNSEEN),
+    ("little power, inside; not heard", claim(2.1), COARSE, NOT_HEARD, Ruling.UNSEEN),
+    ("nothing known; not heard", claim(2.0), NOTHING, NOT_HEARD, Ruling.UNSEEN),
     # a tape that the differences exclude is no witness against a claim that they hold
-    ("inside, with power, the tape outside; rejects", claim(2.0), SHARP, rejects(5.0), Decision.PASS),
-    ("nothing known; rejects", claim(3.0), NOTHING, rejects(2.0), Decision.FAIL),
+    ("inside, with power, the tape outside; rejects", claim(2.0), SHARP, rejects(5.0), Ruling.PASS),
+    ("nothing known; rejects", claim(3.0), NOTHING, rejects(2.0), Ruling.FAIL),
     # a kink that would not show
-    ("off by less than the sides; not heard", claim(0.2), KINK, NOT_HEARD, Decision.UNSEEN),
-    ("off by less than the sides; agrees", claim(0.2), KINK, agrees(0.2), Decision.BY_TAPE),
-    ("off by more than the sides; not heard", claim(1.6), KINK, NOT_HEARD, Decision.FAIL),
+    ("off by less than the sides; not heard", claim(0.2), KINK, NOT_HEARD, Ruling.UNSEEN),
+    ("off by less than the sides; agrees", claim(0.2), KINK, agrees(0.2), Ruling.BY_TAPE),
+    ("off by more than the sides; not heard", claim(1.6), KINK, NOT_HEARD, Ruling.FAIL),
     # what is off by many bars has shown, whatever the power
-    ("far outside, with little power; not heard", claim(50.0), COARSE, NOT_HEARD, Decision.FAIL),
-    ("far outside, with little power; agrees", claim(50.0), COARSE, agrees(50.0), Decision.CONTRADICTION),
-    ("a little outside, with little power; not heard", claim(3.1), COARSE, NOT_HEARD, Decision.UNSEEN),
+    ("far outside, with little power; not heard", claim(50.0), COARSE, NOT_HEARD, Ruling.FAIL),
+    ("far outside, with little power; agrees", claim(50.0), COARSE, agrees(50.0), Ruling.CONTRADICTION),
+    ("a little outside, with little power; not heard", claim(3.1), COARSE, NOT_HEARD, Ruling.UNSEEN),
     # what is not a number
-    ("NaN, with power; not heard", Claim(math.nan, math.nan), SHARP, NOT_HEARD, Decision.FAIL),
-    ("inf, with power; not heard", Claim(math.inf, math.inf), SHARP, NOT_HEARD, Decision.FAIL),
-    ("inf, with power; rejects", Claim(math.inf, math.inf), SHARP, rejects(2.0), Decision.FAIL),
-    ("inside, with power; NaN", claim(2.0), SHARP, rejects(math.nan), Decision.PASS),
-    ("outside, with power; NaN", claim(3.0), SHARP, agrees(math.nan), Decision.FAIL),
-    ("no power; NaN", claim(2.0), FAINT, agrees(math.inf), Decision.UNSEEN),
+    ("NaN, with power; not heard", Claim(math.nan, math.nan), SHARP, NOT_HEARD, Ruling.FAIL),
+    ("inf, with power; not heard", Claim(math.inf, math.inf), SHARP, NOT_HEARD, Ruling.FAIL),
+    ("inf, with power; rejects", Claim(math.inf, math.inf), SHARP, rejects(2.0), Ruling.FAIL),
+    ("inside, with power; NaN", claim(2.0), SHARP, rejects(math.nan), Ruling.PASS),
+    ("outside, with power; NaN", claim(3.0), SHARP, agrees(math.nan), Ruling.FAIL),
+    ("no power; NaN", claim(2.0), FAINT, agrees(math.inf), Ruling.UNSEEN),
 ]  # fmt: skip
 """The differences; the tape. The claim, what both say, and what follows."""
 
@@ -86,15 +86,15 @@ TABLE: list[tuple[str, Claim, Seen, Heard | None, Decision]] = [
 @pytest.mark.parametrize(("said", "heard", "seen", "decision"), [
     pytest.param(said, heard, seen, decision, id=name) for name, said, seen, heard, decision in TABLE
 ])  # fmt: skip
-def test_the_table(said: Claim, seen: Seen, heard: Heard | None, decision: Decision) -> None:
+def test_the_table(said: Claim, seen: Seen, heard: Heard | None, decision: Ruling) -> None:
     assert decide(said, seen, heard) is decision
 
 
 def test_a_stationary_point_is_seen_beside_the_slopes_nearby() -> None:
     zero = Seen(0.0, 1e-6, 1.0, gap=1e-6)
-    assert decide(claim(0.0), zero, NOT_HEARD) is Decision.PASS
-    assert decide(claim(0.1), zero, NOT_HEARD) is Decision.FAIL
-    assert decide(claim(0.0), replace(zero, scale=0.0), NOT_HEARD) is Decision.UNSEEN
+    assert decide(claim(0.0), zero, NOT_HEARD) is Ruling.PASS
+    assert decide(claim(0.1), zero, NOT_HEARD) is Ruling.FAIL
+    assert decide(claim(0.0), replace(zero, scale=0.0), NOT_HEARD) is Ruling.UNSEEN
 
 
 # --------------------------------------------------------------------------- what holds for every look
@@ -116,8 +116,8 @@ def looks(draw: st.DrawFn) -> tuple[Claim, Seen, Heard | None]:
 def test_what_the_differences_say_never_fails_but_by_the_tape(look: tuple[Claim, Seen, Heard | None]) -> None:
     said, seen, heard = look
     found = decide(replace(said, value=seen.value), seen, heard)
-    assert found is not Decision.CONTRADICTION
-    assert found is not Decision.FAIL or (heard is not None and heard.rejects)
+    assert found is not Ruling.CONTRADICTION
+    assert found is not Ruling.FAIL or (heard is not None and heard.rejects)
 
 
 @given(looks())
@@ -125,9 +125,9 @@ def test_where_nothing_is_known_only_the_tape_decides(look: tuple[Claim, Seen, H
     said, seen, heard = look
     found = decide(said, replace(seen, bar=math.inf), heard)
     if heard is None or not math.isfinite(heard.value):
-        assert found is Decision.UNSEEN
+        assert found is Ruling.UNSEEN
     else:
-        assert found is (Decision.FAIL if heard.rejects else Decision.BY_TAPE)
+        assert found is (Ruling.FAIL if heard.rejects else Ruling.BY_TAPE)
 
 
 @given(looks(), st.floats(-1, 1))
@@ -136,7 +136,7 @@ def test_a_claim_within_the_bar_never_fails_but_by_the_tape(
 ) -> None:
     said, seen, heard = look
     said = replace(said, value=seen.value + share * min(seen.bar, 1e9))
-    if seen.holds(said.value) and decide(said, seen, heard) is Decision.FAIL:
+    if seen.holds(said.value) and decide(said, seen, heard) is Ruling.FAIL:
         assert heard is not None
         assert heard.rejects
         assert seen.holds(heard.value)
@@ -145,13 +145,13 @@ def test_a_claim_within_the_bar_never_fails_but_by_the_tape(
 @given(looks())
 def test_a_claim_that_the_tape_agrees_with_never_fails(look: tuple[Claim, Seen, Heard | None]) -> None:
     said, seen, _ = look
-    assert decide(said, seen, agrees(said.value)) in (Decision.PASS, Decision.BY_TAPE, Decision.CONTRADICTION)
+    assert decide(said, seen, agrees(said.value)) in (Ruling.PASS, Ruling.BY_TAPE, Ruling.CONTRADICTION)
 
 
 @given(looks())
 def test_a_claim_that_is_not_held_never_passes_by_the_differences(look: tuple[Claim, Seen, Heard | None]) -> None:
     said, seen, heard = look
-    if decide(said, seen, heard) is Decision.PASS:
+    if decide(said, seen, heard) is Ruling.PASS:
         assert seen.holds(said.value)
 
 
@@ -159,7 +159,7 @@ def test_a_claim_that_is_not_held_never_passes_by_the_differences(look: tuple[Cl
 def test_a_wider_bar_fails_nothing_more(look: tuple[Claim, Seen, Heard | None], factor: float) -> None:
     said, seen, _ = look
     wide = replace(seen, bar=seen.bar * factor)
-    assert decide(said, wide, NOT_HEARD) is not Decision.FAIL or decide(said, seen, NOT_HEARD) is Decision.FAIL
+    assert decide(said, wide, NOT_HEARD) is not Ruling.FAIL or decide(said, seen, NOT_HEARD) is Ruling.FAIL
 
 
 @given(looks(), st.floats(0, 1e6))
@@ -168,8 +168,8 @@ def test_what_is_allowed_beside_the_bar_fails_nothing_more_and_is_no_lack_of_pow
 ) -> None:
     said, seen, _ = look
     before, after = (decide(said, s, NOT_HEARD) for s in (seen, replace(seen, allowed=allowed)))
-    assert after is not Decision.FAIL or before is Decision.FAIL
-    assert before is not Decision.PASS or after is Decision.PASS
+    assert after is not Ruling.FAIL or before is Ruling.FAIL
+    assert before is not Ruling.PASS or after is Ruling.PASS
 
 
 @given(looks(), st.integers(-40, 40), st.sampled_from([1, -1]))

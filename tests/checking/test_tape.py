@@ -10,7 +10,7 @@ import pytest
 from taped import layer, problem_of, tape_of
 
 import pylayer.paddle as paddle
-from gradcheck.causes.lines import place_of
+from gradcheck.causes.lines import source_place
 from gradcheck.checking.point import Point
 
 X = np.array([0.3, -1.2, 2.5])
@@ -212,7 +212,7 @@ def test_every_operation_knows_the_users_line() -> None:
         return paddle.nn.functional.gelu(c)
 
     spots = [step.spot for step in tape_of(layer(normed), X, lines=True).recording.steps]
-    places = [place_of(spot) for spot in spots if spot is not None]
+    places = [source_place(spot) for spot in spots if spot is not None]
     assert len(places) == len(spots)
     first = normed.__code__.co_firstlineno
     assert places[0].line == first + 1

@@ -11,7 +11,7 @@ from taped import layer, problem_of
 
 import pylayer.paddle as paddle
 from gradcheck.checking.point import Point
-from gradcheck.checking.tape_comparison import Comparison, compare
+from gradcheck.checking.tape_comparison import Comparison, tape_diff
 
 F = paddle.nn.functional
 
@@ -64,7 +64,7 @@ def at(forward: Callable[..., Any], backward: Callable[..., Any], *arrays: np.nd
 
 def compared(point: Point, masks: Any = None, rtol: float = 0.0) -> Comparison:
     cotangent = np.random.default_rng(1).standard_normal(point.outputs.vector.size)
-    return compare(point, cotangent, point.vjp(cotangent), masks, rtol)
+    return tape_diff(point, cotangent, point.vjp(cotangent), masks, rtol)
 
 
 @pytest.mark.parametrize(("forward", "backward", "x"), RIGHT)
@@ -143,7 +143,7 @@ def test_nothing_is_measured_where_both_agree_at_once() -> None:
     claimed = point.vjp(cotangent)
     assert point.tape is not None
     before = point.spent.runs
-    found = compare(point, cotangent, claimed, None, 0.0)
+    found = tape_diff(point, cotangent, claimed, None, 0.0)
     assert point.spent.runs == before
     assert not found.bounds
     assert found.wrong is None

@@ -13,7 +13,7 @@ FOLDER = Path(__file__).parents[2] / "gradcheck" / "schemas"
 
 def texts() -> dict[str, str]:
     """The content of each file, by its name."""
-    found = {"spec": model.json_schema(), "report": record.schema()}
+    found = {"spec": model.json_schema(), "report": record.report_schema()}
     return {name: json.dumps(schema, indent=2, ensure_ascii=False) + "\n" for name, schema in found.items()}
 
 

@@ -223,7 +223,7 @@ def test_add_tries_a_first_case_and_leaves_what_is_there(gradcheck, cache, monke
         if "venv" in command:
             make_environment(cache / backend, "9.0.0")
 
-    monkeypatch.setattr(environments, "run", run)
+    monkeypatch.setattr(environments, "run_printing", run)
     ready = f"{environments.python_in(cache / 'paddle@9.0.0')}\n"
     done = gradcheck("backends", "add", "paddle@9.0.0")
     assert (done.code, done.out) == (0, f"paddle@9.0.0 is ready: {ready}"), done
@@ -237,7 +237,7 @@ def test_add_tells_what_does_not_run(gradcheck, cache, monkeypatch):
         if "venv" in command:
             make_environment(cache / backend, "9.0.0", "raise ImportError('libcuda.so is missing')")
 
-    monkeypatch.setattr(environments, "run", run)
+    monkeypatch.setattr(environments, "run_printing", run)
     done = gradcheck("backends", "add", "paddle@9.0.0")
     assert (done.code, done.out) == (2, "")
     assert "gradcheck: paddle@9.0.0 was installed, but does not run, and is removed again: " in done.err

@@ -11,10 +11,10 @@ from taped import recorded
 
 import gradcheck
 import pylayer.paddle as engine
-from gradcheck.backends.base import load
+from gradcheck.backends.base import load_backend
 from gradcheck.case.arguments import tensor_function
 from gradcheck.case.engine_twin import twin_of
-from gradcheck.causes.lines import place_of
+from gradcheck.causes.lines import source_place
 from gradcheck.result import Status
 
 X = np.random.default_rng(0).standard_normal((3, 4))
@@ -48,7 +48,7 @@ def norm(real: Any) -> Any:
 
 def same(real: Any, function: Any, *inputs: Any) -> None:
     """The call and its twin have the same outputs and gradients."""
-    theirs = tensor_function(load("paddle"), function, inputs)
+    theirs = tensor_function(load_backend("paddle"), function, inputs)
     ours = twin_of(theirs, function, inputs)
     assert ours is not None
     assert type(ours.call(ours.tensors())) is engine.Tensor
@@ -124,12 +124,12 @@ def test_what_has_no_twin(real: Any) -> None:
     hooked.register_forward_post_hook(lambda layer, x, y: y * 2)
     lacking = [hooked, real.nn.functional.dropout, lambda x: real.gammaincc(x, x)]
     for function in lacking:
-        assert twin_of(tensor_function(load("paddle"), function, inputs), function, inputs) is None
+        assert twin_of(tensor_function(load_backend("paddle"), function, inputs), function, inputs) is None
 
 
 def test_a_layer_of_paddle_has_the_tape_of_its_twin(real: Any, norm: Any) -> None:
     inputs = [X, np.ones(4), 1e-6]
-    function = tensor_function(load("paddle"), norm, inputs)
+    function = tensor_function(load_backend("paddle"), norm, inputs)
     function.twin = twin_of(function, norm, inputs)
     problem = function.problem()
     tape = recorded(problem, lines=True)
@@ -137,7 +137,7 @@ def test_a_layer_of_paddle_has_the_tape_of_its_twin(real: Any, norm: Any) -> Non
     cotangent = np.cos(X)
     for found, expected in zip(tape.gradient([cotangent]), problem.vjp(problem.inputs, [cotangent]), strict=False):
         np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-14)
-    assert any(step.spot and "real.rsqrt" in place_of(step.spot).source for step in tape.recording.steps)
+    assert any(step.spot and "real.rsqrt" in source_place(step.spot).source for step in tape.recording.steps)
 
 
 def test_a_layer_that_computes_in_a_coarser_dtype_has_one_too(real: Any) -> None:
@@ -145,7 +145,7 @@ def test_a_layer_that_computes_in_a_coarser_dtype_has_one_too(real: Any) -> None
         h = x.astype("float32")
         return (h * real.rsqrt((h * h).mean(-1, keepdim=True) + 1e-6)).astype(x.dtype)
 
-    function = tensor_function(load("paddle"), scaled, [X])
+    function = tensor_function(load_backend("paddle"), scaled, [X])
     function.twin = twin_of(function, scaled, [X])
     assert not recorded(function.problem()).incomplete
 
@@ -154,7 +154,7 @@ def test_a_twin_that_gives_other_values_has_no_say(real: Any) -> None:
     def perturbed(x: Any) -> Any:
         return real.tanh(x) * (1 if isinstance(x, real.Tensor) and hasattr(x, "data_ptr") else 1 + 1e-4)
 
-    assert twin_of(tensor_function(load("paddle"), perturbed, [X]), perturbed, [X]) is None
+    assert twin_of(tensor_function(load_backend("paddle"), perturbed, [X]), perturbed, [X]) is None
 
 
 def tanh_of(real: Any, forward: Any, factor: float) -> Any:

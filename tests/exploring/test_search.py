@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import gradcheck
-from gradcheck.exploring.examples import KINDS, Recipe, made, usual
+from gradcheck.exploring.examples import KINDS_OF_VALUES, Recipe, build, plainest_example
 from gradcheck.exploring.search import search
 from gradcheck.result import Status
-from gradcheck.strategies import words_of
+from gradcheck.strategies import words_by_input
 from pylayer.paddle import nn, ones_like, tanh
 from pylayer.paddle.autograd import PyLayer
 
@@ -76,7 +76,7 @@ def test_no_example_begins_when_the_time_is_up_and_the_smallest_failure_so_far_i
         return Status.FAIL if example.sizes["N"] > 1 else Status.PASS, "wrong"
 
     began = time.monotonic()
-    found = search(slow, words_of({"x": "N"}), seconds=0.3, examples=10_000, seed=0)
+    found = search(slow, words_by_input({"x": "N"}), seconds=0.3, examples=10_000, seed=0)
     assert found.smallest is not None
     assert max(calls) - began < 1.0
 
@@ -85,36 +85,36 @@ def test_what_a_layer_raises_is_told_and_is_no_failure():
     def check(example):
         return (Status.ERROR, "no rows") if example.sizes["B"] == 0 else (Status.PASS, "")
 
-    found = search(check, words_of({"x": "B C"}), seconds=20, examples=200, seed=0)
+    found = search(check, words_by_input({"x": "B C"}), seconds=20, examples=200, seed=0)
     assert found.smallest is None
     assert list(found.refused) == ["no rows"]
 
 
 def test_letters_are_the_same_size_in_all_inputs():
-    example = made(words_of({"x": "B C", "w": "C D"}), Recipe({"B": 2, "C": 5, "D": 0}, "float32", {}, {}, 1))
+    example = build(words_by_input({"x": "B C", "w": "C D"}), Recipe({"B": 2, "C": 5, "D": 0}, "float32", {}, {}, 1))
     assert example.inputs["x"].values.shape == (2, 5)
     assert example.inputs["w"].values.shape == (5, 0)
     assert example.inputs["w"].dtype == "float32"
 
 
 def test_large_sizes_are_halved_until_the_inputs_are_small_enough():
-    example = made(words_of({"x": "A B C"}), Recipe({"A": 33, "B": 33, "C": 33}, "float64", {}, {}, 1))
+    example = build(words_by_input({"x": "A B C"}), Recipe({"A": 33, "B": 33, "C": 33}, "float64", {}, {}, 1))
     assert 0 < example.inputs["x"].values.size <= 4096
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", KINDS_OF_VALUES)
 @pytest.mark.parametrize("shape", ["", "B", "B C", "B 0"])
 def test_every_kind_of_values_is_there_for_every_shape(kind, shape):
-    words = words_of({"x": shape})
+    words = words_by_input({"x": shape})
     sizes = dict.fromkeys(words["x"].letters, 3)
-    values = made(words, Recipe(sizes, "float64", {"x": kind}, {}, 7)).inputs["x"].values
+    values = build(words, Recipe(sizes, "float64", {"x": kind}, {}, 7)).inputs["x"].values
     assert values.shape == tuple(3 if one.isalpha() else int(one) for one in shape.split())
     assert np.isfinite(values).all()
 
 
 def test_whole_numbers_stay_below_their_limit_and_floating_ones_in_their_range():
-    words = words_of({"i": "50:int64:below=3", "p": "50~0.1..3", "c": "4@2"})
-    inputs = usual(words).inputs
+    words = words_by_input({"i": "50:int64:below=3", "p": "50~0.1..3", "c": "4@2"})
+    inputs = plainest_example(words).inputs
     assert set(np.unique(inputs["i"].values)) <= {0, 1, 2}
     assert 0.1 <= inputs["p"].values.min() <= inputs["p"].values.max() <= 3
     assert (inputs["c"].values == 2).all()

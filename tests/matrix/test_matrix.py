@@ -16,8 +16,8 @@ from gradcheck.backends.base import version_of
 from gradcheck.commands import main
 from gradcheck.matrix.catalogue import catalogue
 from gradcheck.matrix.report import as_html, as_markdown
-from gradcheck.matrix.table import ORDER, Does, Matrix, assumed, matrix_of
-from gradcheck.report.files import written
+from gradcheck.matrix.table import ORDER, Does, RuleMatrix, assumed, matrix_of
+from gradcheck.report.files import rendered
 from gradcheck.report.record import Report
 from gradcheck.run.plan import plan
 from gradcheck.spec.read import load, read_bytes
@@ -124,7 +124,7 @@ def test_the_page_of_a_run_over_several_backends_has_the_matrix_as_a_part_of_its
     backends = ["numpy", "paddle@3.2.2"]
     cases = plan(specs, backends)
     results = [assumed(case) for case in cases]
-    page = parsed(written("html", Report(results=tuple(results), cases=tuple(cases))))
+    page = parsed(rendered("html", Report(results=tuple(results), cases=tuple(cases))))
     alone = parsed(as_html(matrix_of(catalogue(), cases, results, "")))
     [part], [whole] = (one.findall(".//div[@class='matrix']") for one in (page, alone))
     assert "".join(part.itertext()).split() == "".join(whole.itertext()).split()
@@ -134,7 +134,7 @@ def test_the_page_of_a_run_over_several_backends_has_the_matrix_as_a_part_of_its
     assert links == {"results", "matrix"}
     assert links <= {one.get("id") for one in page.iter() if one.get("id")}
     assert not any(one.get("hidden") is not None for one in page.findall(".//section"))  # nothing waits for a script
-    assert "cases" not in json.loads(written("json", Report(results=tuple(results[:1]), cases=tuple(cases))))
+    assert "cases" not in json.loads(rendered("json", Report(results=tuple(results[:1]), cases=tuple(cases))))
 
 
 def test_the_page_of_a_run_on_one_backend_or_about_no_rule_has_no_matrix() -> None:
@@ -143,7 +143,7 @@ def test_the_page_of_a_run_on_one_backend_or_about_no_rule_has_no_matrix() -> No
     spec = b"schema: gradcheck/v1\nscenarios:\n  - {id: own, layer: {op: tanh}, inputs: {x: [2]}}\n"
     own = plan([read_bytes(spec, "a.grad.yaml")], ["numpy", "paddle@3.2.2"])
     for report in (one, Report(results=tuple(map(assumed, own)), cases=tuple(own))):
-        page = parsed(written("html", report))
+        page = parsed(rendered("html", report))
         assert page.findall(".//div[@class='matrix']") == page.findall(".//nav") == []
 
 
@@ -195,7 +195,7 @@ def test_policy_of_releases_is_no_failure_of_theirs() -> None:
 
 
 @pytest.fixture(scope="module")
-def everything() -> Matrix:
+def everything() -> RuleMatrix:
     """All releases, as they are pinned."""
     backends = COLUMNS.split(",")
     cases = plan(load([bundled_specs()]), backends)
@@ -203,7 +203,7 @@ def everything() -> Matrix:
 
 
 @pytest.fixture(scope="module")
-def page(everything: Matrix) -> Any:
+def page(everything: RuleMatrix) -> Any:
     programs = {note.scenarios[0]: "print(1)" for row in everything.rows for note in row.notes}
     return parsed(as_html(everything, programs))
 
@@ -211,7 +211,7 @@ def page(everything: Matrix) -> Any:
 class TestWhatAMaintainerAsks:
     """Each answer is on the page, at most two clicks away: a link of it, a part that opens, or a choice in a list."""
 
-    def test_which_rules_does_a_release_break(self, page: Any, everything: Matrix) -> None:
+    def test_which_rules_does_a_release_break(self, page: Any, everything: RuleMatrix) -> None:
         [part] = [one for one in page.findall(".//details") if text_of(one.find("summary")).startswith("3.2.2 breaks")]
         links = [one.get("href").removeprefix("#") for one in part.findall(".//a")]
         assert links == [row.rule.id for row in everything.broken_by("paddle@3.2.2")]
@@ -229,18 +229,18 @@ class TestWhatAMaintainerAsks:
             one.get("id") == link.removeprefix("#") and one.find("pre") is not None for one in page.iter("details")
         )
 
-    def test_is_it_tracked(self, everything: Matrix) -> None:
+    def test_is_it_tracked(self, everything: RuleMatrix) -> None:
         row = next(row for row in everything.rows if row.notes)
         tracked = row._replace(notes=(row.notes[0]._replace(issue="https://example.org/1"),))
         page = as_html(everything._replace(rows=(tracked,)))
         assert '<a href="https://example.org/1">tracked</a>' in page
 
-    def test_which_sentence_says_so(self, page: Any, everything: Matrix) -> None:
+    def test_which_sentence_says_so(self, page: Any, everything: RuleMatrix) -> None:
         for row in everything.rows:
             shown = next(one for one in page.iter("tr") if one.get("id") == row.rule.id)
             assert " ".join(row.rule.quote.split()) in " ".join(text_of(shown.find(".//blockquote")).split())
 
-    def test_the_results_of_each_scenario_are_below_their_rule(self, page: Any, everything: Matrix) -> None:
+    def test_the_results_of_each_scenario_are_below_their_rule(self, page: Any, everything: RuleMatrix) -> None:
         row = next(one for one in everything.rows if one.rule.id == "observed-79")
         shown = next(one for one in page.iter("tr") if one.get("id") == row.rule.id)
         inner = {text_of(line.find("td")): line for line in shown.findall(".//table/tbody/tr")}
@@ -254,7 +254,7 @@ def text_of(part: Any) -> str:
     return "".join(part.itertext()).strip()
 
 
-def test_a_cell_counts_the_scenarios_that_are_as_documented(everything: Matrix) -> None:
+def test_a_cell_counts_the_scenarios_that_are_as_documented(everything: RuleMatrix) -> None:
     row = next(row for row in everything.rows if row.rule.id == "observed-79")
     cell = row.cells["paddle@3.2.2"]
     broken = [id for id in row.scenarios if everything.scenarios[id]["paddle@3.2.2"] is not Does.HOLDS]
@@ -262,25 +262,25 @@ def test_a_cell_counts_the_scenarios_that_are_as_documented(everything: Matrix) 
     assert str(cell) == f"crash {cell.holds}/{cell.of}"
 
 
-def test_documents_and_observations_are_two_tables(everything: Matrix) -> None:
+def test_documents_and_observations_are_two_tables(everything: RuleMatrix) -> None:
     sections = dict(everything.sections())
     assert all(row.document.url for row in sections["The rules of the documents"])
     assert not any(row.document.url for row in sections["Observations where documents are silent"])
 
 
-def test_what_is_worst_comes_first(everything: Matrix) -> None:
+def test_what_is_worst_comes_first(everything: RuleMatrix) -> None:
     for heading, members in everything.sections()[:2]:
         worst = [min(ORDER.index(cell.does) for cell in row.cells.values()) for row in members]
         assert worst == sorted(worst), heading
 
 
-def test_changes_are_those_between_each_release_and_the_next(everything: Matrix) -> None:
+def test_changes_are_those_between_each_release_and_the_next(everything: RuleMatrix) -> None:
     for change in everything.changes():
         assert all(row.cells[change.older].fails and not row.cells[change.newer].fails for row in change.mended)
         assert all(row.cells[change.newer].fails and not row.cells[change.older].fails for row in change.broken)
 
 
-def test_the_index_has_every_sentence_of_the_documents_in_their_order(everything: Matrix) -> None:
+def test_the_index_has_every_sentence_of_the_documents_in_their_order(everything: RuleMatrix) -> None:
     _, _, part = as_markdown(everything).partition("## Index by page and section")
     part, _, _ = part.partition("\n`gradcheck rules RULE`")
     listed = re.findall(r"\| \[([\w-]+)\]\(#\1\) \|", part)

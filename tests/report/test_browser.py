@@ -13,7 +13,7 @@ from gradcheck.matrix.catalogue import catalogue
 from gradcheck.matrix.report import as_html
 from gradcheck.matrix.table import assumed, matrix_of
 from gradcheck.report.check_result import CheckResult
-from gradcheck.report.files import written
+from gradcheck.report.files import rendered
 from gradcheck.report.record import Report
 from gradcheck.result import Status
 from gradcheck.run.plan import plan
@@ -44,7 +44,7 @@ def show(browser: Any) -> Iterator[Callable[..., Any]]:
     contexts = []
 
     def page_of(report: Report | str, width: int = 1280, height: int = 800, fragment: str = "", **options: Any) -> Any:
-        text = report if isinstance(report, str) else written("html", report)
+        text = report if isinstance(report, str) else rendered("html", report)
         context = browser.new_context(viewport={"width": width, "height": height}, **options)
         contexts.append(context)
         page = context.new_page()
@@ -117,7 +117,7 @@ def test_the_matrix_of_releases_fits_a_phone_too(show) -> None:
         load([bundled_specs() / "documents" / "backward-rules.grad.yaml"]), ["numpy", "paddle@2.6.2", "paddle@3.2.2"]
     )
     report = Report(results=tuple(map(assumed, cases)), cases=tuple(cases))
-    for text in (written("html", report), as_html(matrix_of(catalogue(), cases, report.results))):
+    for text in (rendered("html", report), as_html(matrix_of(catalogue(), cases, report.results))):
         page = show(text, 360, 740)
         page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
         assert page.locator(".matrix td").count() > 50

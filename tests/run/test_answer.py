@@ -8,7 +8,7 @@ import pytest
 
 from gradcheck.case.values import value_of
 from gradcheck.result import Diagnosis, GradientSummary, Result, Status, StepScan
-from gradcheck.run.answer import MOST_ALTOGETHER, MOST_TEXT, AnswerError, answer_of, bounded, line_of, relayed
+from gradcheck.run.answer import MOST_ALTOGETHER, MOST_TEXT, AnswerError, answer_line, answer_of, bounded, relayed
 
 SCAN = StepScan(
     input="x", index=(0,), output="out", output_index=(0,), analytic=2.0, steps=(1e-8, 1e-4), differences=(3.0, 3.0),
@@ -89,7 +89,7 @@ def test_a_line_that_is_no_object_is_no_answer(case, line):
 def test_a_bug_of_ours_is_believed_with_the_traceback_that_shows_it(case):
     one = case("pass")
     long = TRACEBACK + "x" * 100_000 + "\nOverflowError: the end\n"
-    result = answer_of(one, line_of(one.result(Status.ERROR, "bug", internal_error=long)).decode(), 0.5)
+    result = answer_of(one, answer_line(one.result(Status.ERROR, "bug", internal_error=long)).decode(), 0.5)
     assert result.internal_error.startswith(TRACEBACK)
     assert result.internal_error.endswith("OverflowError: the end\n")
     assert len(result.internal_error) <= MOST_TEXT
@@ -107,7 +107,7 @@ def test_what_is_cut_already_stays_as_it_is(case):
     whole = case("pass").result(Status.FAIL, "é" * 9_000, details=("d" * 3_000,) * 50, gradient=GRADIENT)
     once = bounded(whole.model_dump())
     assert bounded(once) == once
-    assert answer_of(case("pass"), line_of(whole).decode(), 0.5).message == once["message"]
+    assert answer_of(case("pass"), answer_line(whole).decode(), 0.5).message == once["message"]
 
 
 def test_values_are_taken_where_they_are_compared_and_whole(case):

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from gradcheck.result import GradientSummary, Status, WrongEntry
-from gradcheck.run.journal import Journal, JournalError, key, known_results, passed_over, read
+from gradcheck.run.journal import Journal, JournalError, key, known_results, passed_over, read_journal
 from gradcheck.support.user_dirs import config_folder, state_folder
 
 WRONG = WrongEntry(
@@ -28,7 +28,7 @@ def test_a_result_is_in_the_file_as_soon_as_it_is_appended(case, path):
     journal = Journal(path=path)
     result = case("pass").result(Status.PASS, "a line\nand another", seconds=0.25)
     journal.append(case("pass"), result)
-    (record,) = read(path).records
+    (record,) = read_journal(path).records
     assert (record.result, record.seed, record.timeout) == (result, 0, 60.0)
 
 
@@ -36,7 +36,7 @@ def test_numbers_that_json_lacks_come_back(case, path):
     gradient = GradientSummary(verdict=Status.FAIL, wrong=(WRONG,), wrong_counts={"x": (1, 2)})
     journal = Journal(path=path)
     journal.append(case("pass"), case("pass").result(Status.FAIL, "wrong", gradient=gradient))
-    assert repr(read(path).records[0].result.gradient) == repr(gradient)
+    assert repr(read_journal(path).records[0].result.gradient) == repr(gradient)
 
 
 def test_a_new_run_begins_a_new_file_and_leaves_the_old_run_its_own(case, path):
@@ -45,7 +45,7 @@ def test_a_new_run_begins_a_new_file_and_leaves_the_old_run_its_own(case, path):
     new = Journal(path=path)
     old.append(case("pass", "b"), case("pass", "b").result(Status.PASS, ""))
     new.append(case("pass", "c"), case("pass", "c").result(Status.PASS, ""))
-    assert [record.result.scenario for record in read(path).records] == ["c"]
+    assert [record.result.scenario for record in read_journal(path).records] == ["c"]
     assert sorted(file.name for file in path.parent.iterdir()) == [".gitignore", "last.jsonl"]
 
 
@@ -53,7 +53,7 @@ def test_of_two_results_of_a_case_the_later_counts(case, path):
     journal = Journal(path=path)
     for scenario, status in [("a", Status.FAIL), ("b", Status.PASS), ("a", Status.PASS)]:
         journal.append(case("pass", scenario), case("pass", scenario).result(status, ""))
-    assert [(record.result.scenario, record.result.status) for record in read(path).records] == [
+    assert [(record.result.scenario, record.result.status) for record in read_journal(path).records] == [
         ("b", "PASS"),
         ("a", "PASS"),
     ]
@@ -71,10 +71,10 @@ def test_wherever_the_file_ends_whole_lines_count_and_new_ones_can_follow(case, 
     kept = max(0, len(content) - lost)
     os.truncate(path, kept)
     ends = [found.start() for found in re.finditer(b"\n", content)]  # a line whose end of line is lost is whole
-    whole = [record.result.scenario for record in read(path).records]
+    whole = [record.result.scenario for record in read_journal(path).records]
     assert whole == [name for name, end in zip("abc", ends, strict=True) if end <= kept]
-    Journal(read(path).run, path).append(case("pass", "d"), case("pass", "d").result(Status.PASS, ""))
-    assert [record.result.scenario for record in read(path).records] == [*whole, "d"]
+    Journal(read_journal(path).run, path).append(case("pass", "d"), case("pass", "d").result(Status.PASS, ""))
+    assert [record.result.scenario for record in read_journal(path).records] == [*whole, "d"]
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=100, deadline=None)
@@ -82,7 +82,7 @@ def test_wherever_the_file_ends_whole_lines_count_and_new_ones_can_follow(case, 
 def test_a_file_with_anything_in_it_can_be_read(path, content):
     path.parent.mkdir(exist_ok=True)
     path.write_bytes(content)
-    assert read(path).records == []
+    assert read_journal(path).records == []
 
 
 @pytest.mark.parametrize(
@@ -92,9 +92,9 @@ def test_a_file_with_anything_in_it_can_be_read(path, content):
 def test_a_result_is_known_only_for_the_very_same_case(case, path, change):
     journal, one = Journal(path=path), case("pass")
     journal.append(one, one.result(Status.PASS, ""))
-    assert list(known_results([one], read(path).records)) == ["one@numpy"]
-    assert known_results([one.model_copy(update=change)], read(path).records) == {}
-    assert known_results([case("pass  # changed")], read(path).records) == {}
+    assert list(known_results([one], read_journal(path).records)) == ["one@numpy"]
+    assert known_results([one.model_copy(update=change)], read_journal(path).records) == {}
+    assert known_results([case("pass  # changed")], read_journal(path).records) == {}
 
 
 def test_keys_depend_on_nothing_but_the_case(case):
@@ -103,7 +103,7 @@ def test_keys_depend_on_nothing_but_the_case(case):
 
 def test_without_a_file_it_is_said_where_it_should_be(path):
     with pytest.raises(JournalError, match=r"no last run is recorded in this folder \(.*last\.jsonl\)"):
-        read(path)
+        read_journal(path)
 
 
 def test_where_nothing_can_be_written_the_problem_is_told_and_no_more(case, tmp_path):
@@ -138,7 +138,7 @@ def test_a_line_that_a_case_appends_is_not_believed(case, path):
     bare = json.dumps(json.loads(forged)["record"]) + "\n"
     with path.open("a") as file:
         file.write(forged + bare)
-    last = read(path)
+    last = read_journal(path)
     assert [(one.result.scenario, one.result.status) for one in last.records] == [("a", "FAIL")]
     assert last.passed_over == 2
     assert passed_over(last).endswith("2 lines not written by this user's run, or not whole: they are passed over")
@@ -154,7 +154,7 @@ def test_no_changed_byte_of_a_line_is_believed(case, path, data):
     at = data.draw(st.integers(0, len(second) - 2))
     byte = data.draw(st.integers(0, 255).filter(lambda byte: byte not in (second[at], 10)))
     path.write_bytes(first + second[:at] + bytes([byte]) + second[at + 1 :])
-    assert [one.result.scenario for one in read(path).records] == ["a"]
+    assert [one.result.scenario for one in read_journal(path).records] == ["a"]
 
 
 def test_a_line_of_an_earlier_run_is_not_believed_in_this_one(case, path):
@@ -163,19 +163,19 @@ def test_a_line_of_an_earlier_run_is_not_believed_in_this_one(case, path):
     recorded(case, path, "b")
     with path.open("ab") as file:
         file.write(earlier)
-    assert [one.result.scenario for one in read(path).records] == ["b"]
+    assert [one.result.scenario for one in read_journal(path).records] == ["b"]
 
 
 def test_a_record_that_came_with_the_folder_is_not_believed(case, path, monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "somebody else"))
     recorded(case, path, "a")
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "me"))
-    assert read(path) == ("", [], 1)
+    assert read_journal(path) == ("", [], 1)
 
 
 def test_a_run_that_goes_on_keeps_its_name(case, path):
     journal = recorded(case, path, "a")
-    resumed = Journal(read(path).run, path)
+    resumed = Journal(read_journal(path).run, path)
     assert resumed.run == journal.run != recorded(case, path).run
 
 
@@ -199,7 +199,7 @@ def test_a_linked_folder_is_refused_and_nothing_is_written_where_it_leads(case, 
     assert journal.problem == f"{path.parent} is a link, which is not followed: remove it; this run is not recorded"
     assert list((tmp_path / "elsewhere").iterdir()) == []
     with pytest.raises(JournalError, match="is a link"):
-        read(path)
+        read_journal(path)
 
 
 def test_a_new_run_replaces_a_link_and_leaves_alone_what_it_leads_to(case, path, tmp_path):
@@ -208,7 +208,7 @@ def test_a_new_run_replaces_a_link_and_leaves_alone_what_it_leads_to(case, path,
     plant(path.with_name(".gitignore"), tmp_path / "nothing yet")
     assert recorded(case, path, "a").problem == ""
     assert not path.is_symlink()
-    assert [one.result.scenario for one in read(path).records] == ["a"]
+    assert [one.result.scenario for one in read_journal(path).records] == ["a"]
     assert (tmp_path / "precious").read_text() == "mine"
     assert not (tmp_path / "nothing yet").exists()
 
@@ -230,7 +230,7 @@ def test_a_run_goes_on_with_nothing_but_a_plain_file(case, path, tmp_path, kind)
     else:
         path.mkdir()
     with pytest.raises(JournalError, match=r"remove it|directory"):
-        read(path)
+        read_journal(path)
     journal = Journal("a run", path)
     journal.append(case("pass"), case("pass").result(Status.PASS, ""))
     assert journal.problem.endswith("; this run is not recorded")
@@ -245,18 +245,18 @@ def test_a_folder_of_another_user_is_refused(case, path, monkeypatch):
     monkeypatch.setattr("gradcheck.run.journal.Seal", lambda: None)
     assert Journal(path=path).problem == f"{path.parent} belongs to another user: remove it; this run is not recorded"
     with pytest.raises(JournalError, match="belongs to another user"):
-        read(path)
+        read_journal(path)
 
 
 def test_without_open_folders_as_on_windows_links_are_refused_too(case, path, tmp_path, monkeypatch):
-    monkeypatch.setattr("gradcheck.run.folder.HELD", False)
+    monkeypatch.setattr("gradcheck.run.folder.CAN_HOLD_FOLDER", False)
     monkeypatch.setattr("gradcheck.run.folder.NO_LINK", 0)
     recorded(case, path, "a")
     os.replace(path, tmp_path / "precious")
     path.symlink_to(tmp_path / "precious")
     assert "is a link" in Journal("a run", path).problem
     assert recorded(case, path, "b").problem == ""
-    assert [one.result.scenario for one in read(path).records] == ["b"]
+    assert [one.result.scenario for one in read_journal(path).records] == ["b"]
 
 
 # ------------------------------------------------------------------------------------------ the key
@@ -269,7 +269,7 @@ def test_the_key_is_this_users_alone_and_outside_the_project(case, path, monkeyp
     problem = f"{key_file} is open to other users: remove it, and a new one is made"
     assert Journal(path=path).problem == f"{problem}; this run is not recorded"
     with pytest.raises(JournalError, match="is open to other users"):
-        read(path)
+        read_journal(path)
 
 
 @pytest.mark.parametrize("left", [b"", b"x" * 31])
@@ -280,7 +280,7 @@ def test_a_key_that_was_not_finished_is_finished(case, path, monkeypatch, tmp_pa
     key_file.write_bytes(left)
     key_file.chmod(0o600)
     recorded(case, path, "a")
-    assert len(read(path).records) == 1
+    assert len(read_journal(path).records) == 1
     assert key_file.stat().st_size >= 32
 
 
@@ -304,14 +304,14 @@ def test_a_record_of_three_gigabytes_is_refused_before_it_is_read(path):
     Journal(path=path).close()
     os.truncate(path, 3 << 30)
     with pytest.raises(JournalError, match=r"last\.jsonl is larger than 1G: remove it"):
-        read(path)
+        read_journal(path)
 
 
 def test_a_file_in_which_next_to_nothing_is_a_record_is_refused(path):
     Journal(path=path).close()
     path.write_bytes(b"\n" * 200_000)
     with pytest.raises(JournalError, match="is no record of a run: remove it"):
-        read(path)
+        read_journal(path)
 
 
 def test_a_line_that_is_longer_than_an_answer_is_none_and_those_after_it_are_read(case, path, monkeypatch):
@@ -319,7 +319,7 @@ def test_a_line_that_is_longer_than_an_answer_is_none_and_those_after_it_are_rea
     journal = Journal(path=path)
     journal.append(case("pass", "a"), case("pass", "a").result(Status.PASS, "x" * 9_000))
     journal.append(case("pass", "b"), case("pass", "b").result(Status.PASS, ""))
-    found = read(path)
+    found = read_journal(path)
     assert [record.result.scenario for record in found.records] == ["b"]
     assert found.passed_over == 3
 
@@ -328,4 +328,4 @@ def test_a_recorded_result_of_another_case_is_not_taken_over(case, path):
     one, other = case("pass", "a"), case("pass", "b")
     journal = Journal(path=path)
     journal.append(one, other.result(Status.PASS, ""))
-    assert known_results([one, other], read(path).records) == {}
+    assert known_results([one, other], read_journal(path).records) == {}

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gradcheck.spec.containers import filled, flat, in_variables, variables
+from gradcheck.spec.containers import filled, flat_names, in_variables, variables
 from gradcheck.spec.inputs import Input
 from gradcheck.spec.resolve import OF_INPUT
 
@@ -24,7 +24,7 @@ NESTED = st.recursive(
 
 @given(NESTED)
 def test_what_is_made_flat_comes_together_again(value):
-    parts = flat("x", value)
+    parts = flat_names("x", value)
     assert in_variables(parts) == {"x": value}
     assert (
         filled("x", value, {name: -one for name, one in parts.items()})
@@ -34,7 +34,7 @@ def test_what_is_made_flat_comes_together_again(value):
 
 def test_names_are_those_that_python_reads():
     value = {"a": [1, {"b": 2}]}
-    assert all(eval(name, {"x": value}) == one for name, one in flat("x", value).items())
+    assert all(eval(name, {"x": value}) == one for name, one in flat_names("x", value).items())
 
 
 def test_a_container_stays_what_it_is():

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gradcheck.case.execute import execute
-from gradcheck.matrix.catalogue import catalogue, rules_of
+from gradcheck.matrix.catalogue import all_rules, catalogue
 from gradcheck.result import Status
 from gradcheck.run.plan import plan
 from gradcheck.spec.formatter import formatted
@@ -46,7 +46,7 @@ DOCUMENTED_EXAMPLES = 21
 
 
 README = (bundled_specs() / "README.md").read_text(encoding="utf-8")
-KINDS = {rule.id: document.is_observation for rule, document in rules_of(catalogue())}
+KINDS = {rule.id: document.is_observation for rule, document in all_rules(catalogue())}
 """By rule, whether it is an observation."""
 
 

@@ -94,5 +94,5 @@ def test_a_file_that_is_none_says_nothing(tmp_path: Path, monkeypatch: pytest.Mo
     (tmp_path / ".gitignore").rmdir()
     (tmp_path / ".gitignore").write_bytes(b"\xff\xfe\n*.yaml\n")
     assert Ignored().entering(tmp_path).ignores(("a.grad.yaml",), False)
-    monkeypatch.setattr(gitignore, "MOST_BYTES", 3)
+    monkeypatch.setattr(gitignore, "MOST_GITIGNORE_BYTES", 3)
     assert not Ignored().entering(tmp_path).ignores(("a.grad.yaml",), False)
