@@ -1,8 +1,8 @@
 """Layers that nobody has tuned a checker by, in all dtypes and precisions: how often the verdict is right.
 
     python tests/bench/fresh.py [--style numpy|paddle] [--dtype float64|float32|float16|bfloat16] [--what right|wrong]
-                                [--mixed inside|backward|half|sums] [--public] [--only NAME] [--first N --count M]
-                                [--seconds S] [--verify]
+                                [--mixed inside|backward|half|sums] [--public|--later] [--only NAME]
+                                [--first N --count M] [--seconds S] [--verify]
 
 ``--verify`` judges the rows without the checker: right backwards by central differences, and that every mistake
 changes an entry of a gradient by 1 % (10 % in half dtypes).
@@ -30,6 +30,7 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "engine")]
 
+from fresh_later import LATER  # noqa: E402
 from fresh_layers import FRESH, Fresh, Mistake  # noqa: E402
 from fresh_public import PUBLIC  # noqa: E402
 
@@ -547,6 +548,7 @@ def main() -> None:
     arguments.add_argument("--what", choices=["right", "wrong"])
     arguments.add_argument("--mixed", choices=MIXED, default="")
     arguments.add_argument("--public", action="store_true", help="the small layers in NumPy alone")
+    arguments.add_argument("--later", action="store_true", help="those that were written later, in their place")
     arguments.add_argument("--only", default="")
     arguments.add_argument("--first", type=int, default=0)
     arguments.add_argument("--count", type=int)
@@ -555,6 +557,8 @@ def main() -> None:
     arguments.add_argument("--verify", action="store_true")
     chosen = arguments.parse_args()
     np.seterr(all="ignore")
+    if chosen.later:
+        chosen.public, PUBLIC[:] = True, LATER
     if chosen.verify:
         verify(chosen)
         return
