@@ -96,12 +96,14 @@ def monomials(edge: Edge) -> Iterator[Candidate]:
     """The cotangent times other powers of both inputs."""
     _, *right = MONOMIALS[edge.step.name, edge.position]
     forgets = "forgets to divide by {other}" if (edge.step.name, edge.position) == ("divide", 0) else FORGETS
-    for a, b in itertools.product(range(-2, 3), repeat=2) if edge.other is not None else ():
-        if [a, b] != right:
+    for a, b in itertools.product(range(-2, 3), repeat=2):
+        if [a, b] != right and (edge.other is not None or b == right[1]):
             further = 0 if (a, b) == (right[1], right[0]) else 1  # one operand for the other is a slip
             cost = 1 + further + abs(a - right[0]) + abs(b - right[1]) if a or b else 1
+            cost = 2 if (a, b) == (right[0], -right[1]) else cost  # so is times for divided by
             says = f"multiplies by {product(a, b)} in place of {product(*right)}" if a or b else forgets
-            yield Candidate("GC116", cost, says, edge.fit(powers(edge, a, b)))
+            known = edge.right * edge.x ** (a - right[0]) if b == right[1] else edge.fit(powers(edge, a, b))
+            yield Candidate("GC116", cost, says, known)
 
 
 def product(a: int, b: int) -> str:
@@ -260,7 +262,8 @@ REORDERING = ("transpose", "flip", "roll")
 ROWS: tuple[tuple[Sequence[str], str, float, str, Callable[[Edge], Any]], ...] = (
     (MASKS, "GC123", 0.5, "ignores the mask of {op}", lambda e: e.fit(e.g)),
     (MASKS, "GC123", 2, "takes the opposite of the mask of {op}", lambda e: e.fit(e.g) - e.right),
-    (REORDERING, "GC104", 2, "applies {op} itself, not its inverse, to the gradient", lambda e: e.step.again(e.g)),
+    ((*REORDERING, "getitem"), "GC104", 2, "applies {op} itself, not its inverse, to the gradient",
+     lambda e: e.step.again(e.g)),
     (REORDERING, "GC104", 2, "hands on the gradient of {op} as it is, without its inverse",
      lambda e: e.g.reshape(e.right.shape)),
     (("cumsum",), "GC104", 2, "applies {op} itself, not a sum from the other end, to the gradient",

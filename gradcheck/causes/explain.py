@@ -68,10 +68,12 @@ def wrong_of(
     cotangents, gradients = zip(*claims, strict=True)
     truth = [np.stack(rights) for rights in zip(*map(graph.gradient, cotangents), strict=True)]
     draws = min(len(claims), sum(np.size(u) for u in cotangents[0] if u is not None))
-    claim = Unexplained(cotangents, [], [], [], [], [])
+    claim = Unexplained(cotangents, [], [], [], [], [], [])
     for k, (right, given, round_off) in enumerate(zip(truth, zip(*gradients, strict=True), rounding, strict=True)):
         gradient = np.stack([0 * right[0] if g is None else wide(g) for g in given])
-        error, rounded = gradient - right, 0.0 if round_off is None else float(round_off.max(initial=0))
+        bounds = 0 * abs(right[0]) if round_off is None else round_off
+        known = np.isfinite(bounds)
+        error, rounded = (gradient - right) * known, float(bounds[known].max(initial=0))
         bar = rounded + EXACT_TO * float(abs(error).max(initial=0)) or SMALLEST["float64"]
         digits = float(np.log10(np.maximum(abs(error[:draws]) / bar, 1.0)).sum())
         wrong = error[:draws].size >= LEAST_NUMBERS and LEAST_DIGITS <= digits < np.inf
@@ -82,6 +84,7 @@ def wrong_of(
         claim.gradients.append(gradient)
         claim.errors.append(error[0])
         claim.bars.append(bar)
+        claim.known.append(known)
         claim.wrong.extend([k] * wrong)
         claim.scaled.extend([k] * scaled)
     return claim

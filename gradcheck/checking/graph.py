@@ -12,7 +12,10 @@ import numpy as np
 from gradcheck.backends.base import Array, Recording, Step
 from gradcheck.checking.arrays import EPSILON, MANY, wide
 
-SUMMING = {"add", "subtract", "all_reduce", "broadcast_ranks"}
+SUMMING = {
+    "add", "subtract", "all_reduce", "broadcast_ranks", "broadcast_to", "broadcast_view", "tile", "getitem", "gather",
+    "index_select", "take_along_axis",
+}  # fmt: skip
 """Operations whose vjp adds cotangents up, so that they may cancel within it."""
 
 Passed = tuple[Step, list[Array | None], list[tuple[int, int, Array]]]

@@ -330,3 +330,37 @@ def test_what_is_otherwise_is_named(
     result = gradcheck.check(layer(forward, backward), *arrays)
     (found,) = [d for d in result.diagnosis if d.line]
     assert (found.code, words in found.text, line in found.source_line) == (code, True, True), found
+
+
+def test_entries_of_which_nothing_is_known_keep_no_cause_from_being_found() -> None:
+    """The last key of a causal mask has a score of −1e9 everywhere but once: its gradient has no digit."""
+
+    def attention(q: Any, k: Any, v: Any) -> Any:
+        score = paddle.matmul(q, k, transpose_y=True) + paddle.triu(paddle.full([5, 5], -1e9, "float64"), 1)
+        return paddle.matmul(F.softmax(score, -1), v)
+
+    def backward(q: Any, k: Any, v: Any, g: Any) -> Any:
+        score = paddle.matmul(q, k, transpose_y=True) + paddle.triu(paddle.full([5, 5], -1e9, "float64"), 1)
+        p = F.softmax(score, -1)
+        dp = paddle.matmul(g, v, transpose_y=True)
+        ds = p * (dp - (p * dp).sum(-1, keepdim=True))
+        return paddle.matmul(ds, k), paddle.matmul(ds, q), paddle.matmul(p, g, transpose_x=True)
+
+    (found,) = causes(attention, backward, random(5, 3), random(5, 3, seed=1), random(5, 2, seed=2))
+    assert (found.code, found.inputs) == ("GC116", ("x1",))
+    assert "paddle.matmul(q, k" in found.source_line
+
+
+def test_the_largest_of_a_segment_cancels() -> None:
+    def softmax_of_segments(s: Any) -> Any:
+        at = paddle.to_tensor([0, 1, 0, 1, 0])
+        top = paddle.stack([paddle.max(s[::2]), paddle.max(s[1::2])])
+        e = paddle.exp(s - top[at])
+        z = paddle.stack([e[::2].sum(), e[1::2].sum()])
+        return e / z[at]
+
+    def backward(s: Any, g: Any) -> Any:
+        return g * softmax_of_segments(s)  # as if the sums were constants
+
+    (found,) = causes(softmax_of_segments, backward, random(5))
+    assert (found.code, "/ z[at]" in found.source_line or "z = " in found.source_line) == ("GC117", True)

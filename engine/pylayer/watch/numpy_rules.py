@@ -392,6 +392,12 @@ def _concatenate(arrays: Any, axis: Any = 0, out: None = None, *, dtype: Any = N
 
 
 # --------------------------------------------------------------------------- linear algebra
+def _roll(a: Any, shift: Any, axis: Any = None) -> Any:
+    if axis is not None and np.size(shift) != np.size(axis):
+        raise Unruled
+    return shapes.roll(a._tensor(), shift, axis)
+
+
 def of_tensors(function: Callable[..., Any]) -> Rule:
     """A rule on arrays as one on Tensors, all of the common dtype."""
 
@@ -469,7 +475,7 @@ FUNCTIONS |= {
     np.vdot: lambda a, b: np.dot(np.conj(np.ravel(a)), np.ravel(b)), np.convolve: _convolve,
     np.correlate: _correlate, np.bincount: _bincount, np.concatenate: _concatenate,
     np.round: _round, np.around: _round,
-    np.copy: lambda a, order="K", subok=False: shapes.clone(a._tensor()),
+    np.copy: lambda a, order="K", subok=False: shapes.clone(a._tensor()), np.roll: _roll,
     np.trace: lambda a, offset=0, axis1=0, axis2=1, dtype=None, out=None: np.sum(
         np.diagonal(a, offset, axis1, axis2), -1, dtype
     ),
