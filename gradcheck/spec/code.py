@@ -103,7 +103,7 @@ def check_default_call(layer: Node, code: PythonCode, text: SpecText) -> None:
     line, column = layer.line, layer.column
     for statement in tree.body:
         if isinstance(statement, ast.ClassDef):
-            bases = {_last_name(base) for base in statement.bases}
+            bases = {last_name(base) for base in statement.bases}
             if bases & {"PyLayer", *classes}:
                 classes.append(statement.name)
                 line, column = position(layer, text, statement.lineno, 1)
@@ -129,7 +129,7 @@ def _defines_forward(tree: ast.Module) -> bool:
     return any(isinstance(one, ast.FunctionDef) and one.name == "forward_fn" for one in tree.body)
 
 
-def _last_name(expression: ast.expr) -> str:
+def last_name(expression: ast.expr) -> str:
     """``PyLayer`` of ``PyLayer`` and of ``paddle.autograd.PyLayer``; empty for what is no name."""
     if isinstance(expression, ast.Attribute):
         return expression.attr

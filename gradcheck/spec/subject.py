@@ -12,7 +12,7 @@ from math import inf
 from typing import NamedTuple
 
 from gradcheck.spec.backend_rules import all_expectations
-from gradcheck.spec.code import check_python, position
+from gradcheck.spec.code import check_python, last_name, position
 from gradcheck.spec.containers import variable, variables
 from gradcheck.spec.diagnostic import listing, quote
 from gradcheck.spec.input_rules import input_shape
@@ -252,7 +252,7 @@ def applied(subject: Subject) -> list[ast.ClassDef]:
         return []
     layers: dict[str, ast.ClassDef] = {}
     for node in subject.tree.body:
-        if isinstance(node, ast.ClassDef) and any(last(base) in ("PyLayer", *layers) for base in node.bases):
+        if isinstance(node, ast.ClassDef) and any(last_name(base) in ("PyLayer", *layers) for base in node.bases):
             layers[node.name] = node
     if subject.call is not None:
         read, _ = read_and_bound(subject.call)
@@ -267,7 +267,7 @@ def lacks(subject: Subject, cls: ast.ClassDef, method: str) -> bool:
     waiting, family = [cls], list[ast.ClassDef]()
     while waiting:
         one = waiting.pop()
-        bases = {last(base) for base in one.bases} - {"PyLayer"}
+        bases = {last_name(base) for base in one.bases} - {"PyLayer"}
         if one.decorator_list or one.keywords or not bases <= set(classes):  # it may get methods from elsewhere
             return False
         family.append(one)
@@ -299,7 +299,7 @@ def called(subject: Subject) -> ast.FunctionDef | None:
 
 def arity(function: ast.FunctionDef) -> tuple[int, float]:
     """The least and the most positional arguments of a forward, besides its context."""
-    if [last(one) for one in function.decorator_list] not in ([], ["staticmethod"]):
+    if [last_name(one) for one in function.decorator_list] not in ([], ["staticmethod"]):
         return 0, inf
     first = int(function.name == "forward")
     given = function.args
@@ -307,10 +307,3 @@ def arity(function: ast.FunctionDef) -> tuple[int, float]:
     if given.vararg is not None:
         return max(count - len(given.defaults) - first, 0), inf
     return max(count - len(given.defaults) - first, 0), count - first
-
-
-def last(expression: ast.expr) -> str:
-    """``PyLayer`` of ``PyLayer`` and of ``paddle.autograd.PyLayer``; empty for what is no name."""
-    if isinstance(expression, ast.Attribute):
-        return expression.attr
-    return expression.id if isinstance(expression, ast.Name) else ""
