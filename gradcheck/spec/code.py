@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from gradcheck.spec.diagnostic import listing
 from gradcheck.spec.python import CompileMode, PythonCode, TooLargeError
+from gradcheck.support.syntax_tree import last_name
 
 if TYPE_CHECKING:  # a worker has no need of what reads YAML
     from gradcheck.spec.text import SpecText
@@ -127,10 +128,3 @@ def is_static(layer: object) -> bool:
 
 def _defines_forward(tree: ast.Module) -> bool:
     return any(isinstance(one, ast.FunctionDef) and one.name == "forward_fn" for one in tree.body)
-
-
-def last_name(expression: ast.expr) -> str:
-    """``PyLayer`` of ``PyLayer`` and of ``paddle.autograd.PyLayer``; empty for what is no name."""
-    if isinstance(expression, ast.Attribute):
-        return expression.attr
-    return expression.id if isinstance(expression, ast.Name) else ""

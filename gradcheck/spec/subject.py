@@ -12,7 +12,7 @@ from math import inf
 from typing import NamedTuple
 
 from gradcheck.spec.backend_rules import all_expectations
-from gradcheck.spec.code import check_python, last_name, position
+from gradcheck.spec.code import check_python, position
 from gradcheck.spec.containers import variable, variables
 from gradcheck.spec.diagnostic import listing, quote
 from gradcheck.spec.input_rules import input_shape
@@ -22,6 +22,7 @@ from gradcheck.spec.python import nodes
 from gradcheck.spec.text import SpecText
 from gradcheck.spec.tree import Node
 from gradcheck.spec.world_rules import world_key
+from gradcheck.support.syntax_tree import last_name
 
 Place = tuple[int, int, int]
 """Line, column and width."""
