@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from gradcheck.api import GradientMismatch, assert_gradients, check, explore
     from gradcheck.case.reference import engine
-    from gradcheck.case.world import partial, replicated
+    from gradcheck.case.world_call import partial, replicated
 
 __all__ = [
     "GradientMismatch", "__version__", "assert_gradients", "check", "engine", "explore", "partial", "replicated",

@@ -12,16 +12,16 @@ from gradcheck.case.arguments import backend_of, tensor_function
 from gradcheck.case.engine_twin import twin_of
 from gradcheck.case.evaluation_points import in_float32_if_it_must, looks, worst
 from gradcheck.case.expectation import Expectation, as_expected
+from gradcheck.case.gradient_check import Settings
 from gradcheck.case.of_arrays import layer_of
 from gradcheck.case.options import declared_world, validate_options
 from gradcheck.case.reference import engine, import_reference
-from gradcheck.case.verdict import Settings
-from gradcheck.case.world import partial as partial
-from gradcheck.case.world import replicated as replicated
+from gradcheck.case.world_call import partial as partial
+from gradcheck.case.world_call import replicated as replicated
 from gradcheck.causes.summary import Effort, Mode
 from gradcheck.checking.verdict import Precision
+from gradcheck.exploring.example_search import Search, search
 from gradcheck.exploring.examples import Example
-from gradcheck.exploring.search import Search, search
 from gradcheck.report.check_result import CheckResult
 from gradcheck.result import Status
 from gradcheck.strategies import arrays_of, words_by_input

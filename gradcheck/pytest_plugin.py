@@ -132,7 +132,7 @@ class CaseItem(pytest.Item):
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> str | TerminalRepr:
         """The panel that the command shows. Its first line goes into pytest's summary, behind the test's name."""
         if isinstance(excinfo.value, ScenarioFailed):
-            from gradcheck.report.text import failure_block, place
+            from gradcheck.report.result_text import failure_block, place
             from gradcheck.result import Status
 
             result = excinfo.value.result

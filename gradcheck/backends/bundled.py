@@ -12,7 +12,7 @@ import numpy as np
 
 import pylayer
 from gradcheck.backends.base import Mover
-from gradcheck.backends.between_ranks import code_between_ranks, rank_unwaited
+from gradcheck.backends.rank_errors import code_between_ranks, rank_unwaited
 from gradcheck.backends.recording import NOT_THE_USERS, Moving, Recorded, recorded
 from pylayer.array import XP, Array, default_module, set_device
 from pylayer.autograd import gradients_of

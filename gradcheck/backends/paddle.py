@@ -13,8 +13,8 @@ import ml_dtypes
 import numpy as np
 
 from gradcheck.backends.base import Array, Mover, Tensor, UserCode
-from gradcheck.backends.between_ranks import code_between_ranks, rank_unwaited
 from gradcheck.backends.paddle_ranks import RanksOfProcesses
+from gradcheck.backends.rank_errors import code_between_ranks, rank_unwaited
 
 
 class PaddleBackend:

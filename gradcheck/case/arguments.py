@@ -16,7 +16,7 @@ import numpy as np
 from gradcheck.backends.base import Backend, Tensor, is_differentiable, load_backend, package_of
 from gradcheck.backends.bundled import BundledBackend
 from gradcheck.case.function import TensorFunction
-from gradcheck.case.world import Declared, WorldArgument, WorldCall, WorldFunction
+from gradcheck.case.world_call import Declared, WorldArgument, WorldCall, WorldFunction
 from gradcheck.spec.containers import filled, flat_names
 from gradcheck.spec.world import Stands
 

@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradcheck.backends.base import Backend, load_backend
-from gradcheck.case.compare import message_matches, mismatch
 from gradcheck.case.engine_twin import Translation, builtins_of, speaking_for
 from gradcheck.case.expectation import Expectation, as_expected
 from gradcheck.case.explored import explored
 from gradcheck.case.finding import SEVERITY, Finding, judge
-from gradcheck.case.inputs import NoInputError
+from gradcheck.case.gradient_check import Settings
+from gradcheck.case.input_arrays import NoInputError
 from gradcheck.case.layer import ScenarioLayer, WrongCotangent
 from gradcheck.case.leftover_values import has_drawn, left_by
+from gradcheck.case.mismatch import message_matches, mismatch
 from gradcheck.case.namespace import (
     Namespace,
     compile_expression,
@@ -34,7 +35,6 @@ from gradcheck.case.settings import settings_of_its_own
 from gradcheck.case.source_positions import with_place
 from gradcheck.case.static_layer import StaticLayer
 from gradcheck.case.values import value_of
-from gradcheck.case.verdict import Settings
 from gradcheck.case.world_layer import WorldLayer
 from gradcheck.result import GradientSummary, Result, Status, Value
 from gradcheck.spec.code import is_static

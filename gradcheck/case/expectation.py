@@ -9,8 +9,8 @@ import numpy as np
 
 from gradcheck.backends.base import is_differentiable
 from gradcheck.case.function import TensorFunction
+from gradcheck.case.gradient_check import GAVE_LESS, Settings, gradient_summary
 from gradcheck.case.no_gradient import refused
-from gradcheck.case.verdict import GAVE_LESS, Settings, gradient_summary
 from gradcheck.checking.arrays import Array, wide
 from gradcheck.checking.problem import Problem
 from gradcheck.codes import is_contract

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import TYPE_CHECKING
 
+from gradcheck.exploring.example_search import NOT_INSTALLED, checked_examples, outcome_lines, search
 from gradcheck.exploring.examples import Drawn, Example
 from gradcheck.exploring.scenario import input_text
-from gradcheck.exploring.search import NOT_INSTALLED, checked_examples, outcome_lines, search
 from gradcheck.result import Result, Status
 from gradcheck.spec.input_words import InputWord
 from gradcheck.spec.inputs import Aliased, Input

@@ -13,7 +13,7 @@ import numpy as np
 
 from gradcheck.backends.base import Array, Backend, Tensor
 from gradcheck.case.function import TensorFunction
-from gradcheck.case.inputs import make_input
+from gradcheck.case.input_arrays import make_input
 from gradcheck.case.namespace import Namespace, compile_expression, run_source
 from gradcheck.case.reference import import_reference
 from gradcheck.spec.containers import in_variables, variables

@@ -11,7 +11,7 @@ from typing import Any, get_args
 from gradcheck.case.arguments import WorldOf
 from gradcheck.case.evaluation_points import DTYPES
 from gradcheck.case.expectation import Expectation
-from gradcheck.case.world import Declared, WorldArgument
+from gradcheck.case.world_call import Declared, WorldArgument
 from gradcheck.causes.summary import Effort, Mode
 from gradcheck.checking.verdict import Precision
 from gradcheck.spec.world import MOST_RANKS, Axis

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from gradcheck.backends.base import Array, Tensor
 from gradcheck.case.layer import ScenarioLayer
 from gradcheck.case.reference import import_reference
-from gradcheck.case.world import Declared, FunctionOfWorld, WorldCall
+from gradcheck.case.world_call import Declared, FunctionOfWorld, WorldCall
 from gradcheck.spec.containers import in_variables
 from gradcheck.spec.model import LayerRef
 from gradcheck.spec.world import World, size_of

@@ -274,19 +274,20 @@ ROWS: tuple[tuple[Sequence[str], str, float, str, Callable[[Edge], Any]], ...] =
     (("matmul", "bmm"), "GC116", 2, FORGETS, lambda e: e.g),
     (("max", "amax"), "GC123", 2, "hands the gradient of {op} to the smallest element", least_for_largest),
     (("min", "amin"), "GC123", 2, "hands the gradient of {op} to the largest element", least_for_largest),
-    (("softmax",), "GC119", 2, "takes the row sum of g, not of y g, in {op}", lambda e: e.y * (e.g - sum_of(e, e.g))),
+    (("softmax",), "GC119", 2, "takes the row sum of g, not of y g, in {op}", lambda e: e.y * (e.g - row_sums(e, e.g))),
     (("softmax",), "GC119", 2, "takes the row mean of y g, not its sum, in {op}",
-     lambda e: e.y * (e.g - sum_of(e, e.y * e.g) / sum_of(e, 0 * e.g + 1))),
-    (("softmax",), "GC119", 2, "leaves out the factor y in {op}", lambda e: e.g - sum_of(e, e.y * e.g)),
+     lambda e: e.y * (e.g - row_sums(e, e.y * e.g) / row_sums(e, 0 * e.g + 1))),
+    (("softmax",), "GC119", 2, "leaves out the factor y in {op}", lambda e: e.g - row_sums(e, e.y * e.g)),
     (("softmax",), "GC119", 2, "subtracts the row sum without the factor y in {op}",
-     lambda e: e.y * e.g - sum_of(e, e.y * e.g)),
-    (("log_softmax",), "GC119", 2, "subtracts the row sum without the softmax in {op}", lambda e: e.g - sum_of(e, e.g)),
+     lambda e: e.y * e.g - row_sums(e, e.y * e.g)),
+    (("log_softmax",), "GC119", 2, "subtracts the row sum without the softmax in {op}",
+     lambda e: e.g - row_sums(e, e.g)),
     (("log_softmax",), "GC119", 2, "takes the row mean of g, not its sum, in {op}",
-     lambda e: e.g - np.exp(e.y) * sum_of(e, e.g) / sum_of(e, 0 * e.g + 1)),
+     lambda e: e.g - np.exp(e.y) * row_sums(e, e.g) / row_sums(e, 0 * e.g + 1)),
     (("log_softmax",), "GC119", 2, "leaves out the row sum of g in {op}", lambda e: e.g - np.exp(e.y) * e.g),
-    (("log_softmax",), "GC119", 2, "leaves out g in {op}", lambda e: -np.exp(e.y) * sum_of(e, e.g)),
+    (("log_softmax",), "GC119", 2, "leaves out g in {op}", lambda e: -np.exp(e.y) * row_sums(e, e.g)),
     (("log_softmax",), "GC119", 2, "multiplies by the logarithm in place of the softmax in {op}",
-     lambda e: e.g - e.y * sum_of(e, e.g)),
+     lambda e: e.g - e.y * row_sums(e, e.g)),
 )  # fmt: skip
 """By operations: code, cost, what backward does, and what it hands on; None where it cannot be."""
 
@@ -306,6 +307,6 @@ def softmax_axis(edge: Edge) -> int:
     return int(edge.step.operands().get("axis", -1) % max(edge.y.ndim, 1))
 
 
-def sum_of(edge: Edge, values: Array) -> Array:
+def row_sums(edge: Edge, values: Array) -> Array:
     """The sums over its rows."""
     return values.sum(softmax_axis(edge), keepdims=True)

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from gradcheck.backends.base import Array
-from gradcheck.causes.explain import explain_from_tape
+from gradcheck.causes.from_tape import explain_from_tape
 from gradcheck.causes.hypotheses import Evidence, likely
 from gradcheck.checking.arrays import module_of
 from gradcheck.checking.point import Point

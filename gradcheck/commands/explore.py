@@ -18,9 +18,9 @@ from gradcheck.commands.run_options import color_option
 from gradcheck.commands.screen import make_screen
 from gradcheck.commands.specs import fail
 from gradcheck.config import Config
+from gradcheck.exploring.example_search import NOT_INSTALLED, Search, checked_examples, outcome_lines, search
 from gradcheck.exploring.examples import Example, plainest_example
 from gradcheck.exploring.scenario import scenario_text
-from gradcheck.exploring.search import NOT_INSTALLED, Search, checked_examples, outcome_lines, search
 from gradcheck.result import Status
 from gradcheck.run.plan import plan
 from gradcheck.run.supervisor import ExecutorError

@@ -17,7 +17,7 @@ from gradcheck.commands.show import source
 from gradcheck.commands.specs import fail, place_in_file, read_specs
 from gradcheck.commands.trust import allow_code_option, leave_of, require_trust
 from gradcheck.config import load_project
-from gradcheck.report.text import number
+from gradcheck.report.result_text import number
 from gradcheck.result import Result
 from gradcheck.run import journal
 from gradcheck.run.plan import plan

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 from typing import TYPE_CHECKING
 
-from gradcheck.report.text import gradient_lines, marks
+from gradcheck.report.result_text import gradient_lines, marks
 from gradcheck.result import GradientSummary, Status
 from gradcheck.support.escape import one_line, safe
 

@@ -1,6 +1,7 @@
 """The report for a terminal: progress while it runs, then a table, a panel per cause of failures, and the summary.
 
-All text from specs and layers goes into ``rich.text.Text``, which reads no markup, after `report.text` has escaped it.
+All text from specs and layers goes into ``rich.text.Text``, which reads no markup, after `report.result_text` has
+escaped it.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ from rich.table import Column
 from rich.text import Text
 
 from gradcheck.report.groups import by_cause
-from gradcheck.report.table import style, table, wrapped
-from gradcheck.report.text import ALL_ENTRIES, ENTRIES_SHOWN, failure_block, marks, place, summary
+from gradcheck.report.result_table import style, table, wrapped
+from gradcheck.report.result_text import ALL_ENTRIES, ENTRIES_SHOWN, failure_block, marks, place, summary
 from gradcheck.result import Result, Status
 from gradcheck.support.escape import one_line
 

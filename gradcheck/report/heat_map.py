@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from gradcheck.report.text import number, worst_first
+from gradcheck.report.result_text import number, worst_first
 from gradcheck.result import GradientSummary, Index, WrongEntry, element
 
 MOST_CELLS = 40

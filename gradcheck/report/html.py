@@ -16,7 +16,7 @@ from gradcheck.report.heat_map import CELL, heat_maps
 from gradcheck.report.page import templates
 from gradcheck.report.plot import BOTTOM, LEFT, PLOT_HEIGHT, PLOT_WIDTH, RIGHT, TOP, plot
 from gradcheck.report.record import Report
-from gradcheck.report.text import (
+from gradcheck.report.result_text import (
     ENTRIES_SHOWN,
     again,
     counts_of,

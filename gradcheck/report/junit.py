@@ -6,7 +6,7 @@ from itertools import groupby
 from xml.etree import ElementTree
 
 from gradcheck.report.record import Report
-from gradcheck.report.text import failure_block
+from gradcheck.report.result_text import failure_block
 from gradcheck.result import Result, Status
 from gradcheck.support.display_paths import shown_path
 from gradcheck.support.escape import one_line, safe

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from gradcheck.report.text import number
+from gradcheck.report.result_text import number
 from gradcheck.result import StepScan, absolute_error, element
 
 PLOT_WIDTH, PLOT_HEIGHT = 480, 260

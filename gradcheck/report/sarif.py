@@ -11,7 +11,7 @@ from urllib.parse import quote
 from gradcheck.codes import CODES
 from gradcheck.report.groups import by_cause
 from gradcheck.report.record import Report
-from gradcheck.report.text import failure_block
+from gradcheck.report.result_text import failure_block
 from gradcheck.result import Diagnosis, Result
 from gradcheck.support.display_paths import shown_path
 from gradcheck.support.escape import safe

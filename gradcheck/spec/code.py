@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from gradcheck.spec.diagnostic import listing
 from gradcheck.spec.python import CompileMode, PythonCode, TooLargeError
+from gradcheck.support.syntax_tree import last_name
 
 if TYPE_CHECKING:  # a worker has no need of what reads YAML
     from gradcheck.spec.text import SpecText
@@ -103,7 +104,7 @@ def check_default_call(layer: Node, code: PythonCode, text: SpecText) -> None:
     line, column = layer.line, layer.column
     for statement in tree.body:
         if isinstance(statement, ast.ClassDef):
-            bases = {_last_name(base) for base in statement.bases}
+            bases = {last_name(base) for base in statement.bases}
             if bases & {"PyLayer", *classes}:
                 classes.append(statement.name)
                 line, column = position(layer, text, statement.lineno, 1)
@@ -127,10 +128,3 @@ def is_static(layer: object) -> bool:
 
 def _defines_forward(tree: ast.Module) -> bool:
     return any(isinstance(one, ast.FunctionDef) and one.name == "forward_fn" for one in tree.body)
-
-
-def _last_name(expression: ast.expr) -> str:
-    """``PyLayer`` of ``PyLayer`` and of ``paddle.autograd.PyLayer``; empty for what is no name."""
-    if isinstance(expression, ast.Attribute):
-        return expression.attr
-    return expression.id if isinstance(expression, ast.Name) else ""

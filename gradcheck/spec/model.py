@@ -2,7 +2,7 @@
 
 Objects are frozen and survive ``model_dump_json`` / ``model_validate_json``, positions included. Numbers are
 strict: no text passes for a number, no number for a boolean. What takes more than one field to judge is in
-`gradcheck.spec.rules`.
+`gradcheck.spec.scenario_rules`.
 """
 
 from __future__ import annotations

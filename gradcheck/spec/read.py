@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from gradcheck.spec import rules
+from gradcheck.spec import scenario_rules
 from gradcheck.spec.code import first_line
 from gradcheck.spec.diagnostic import Diagnostic, SpecError
 from gradcheck.spec.folders import find
@@ -106,16 +106,16 @@ def _interpret(text: SpecText) -> SpecFile:
         text.fail_if_any()
     if not complete:
         _keep_what_is_whole(root)
-    rules.prepare(root, text)
+    scenario_rules.prepare(root, text)
     root = resolve(root, text)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a doubtful escape in a documented program is not ours to judge
-        rules.check_scenarios(root, text)
+        scenario_rules.check_scenarios(root, text)
     spec = _build(root, text)
     text.fail_if_any()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        rules.check_subjects(root, text)
+        scenario_rules.check_subjects(root, text)
     text.fail_if_any()
     assert spec is not None
     return spec
@@ -160,8 +160,8 @@ def _complete(scenario: dict[str, Any], node: Node, defaults: Node, path: str) -
         if input.kind == "mapping":
             values = scenario["inputs"][name]
             values["dtype_written"], values["layout_written"] = "dtype" in values, "layout" in values
-            values.setdefault("dtype", rules.default_dtype(defaults))
-    verdict = rules.default_verdict(node, defaults)
+            values.setdefault("dtype", scenario_rules.default_dtype(defaults))
+    verdict = scenario_rules.default_verdict(node, defaults)
     expectations = [(scenario.setdefault("expect", {}), verdict)]
     for backend in node.mapping("backends").entries:
         entries = scenario["backends"][backend]

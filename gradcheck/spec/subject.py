@@ -22,6 +22,7 @@ from gradcheck.spec.python import nodes
 from gradcheck.spec.text import SpecText
 from gradcheck.spec.tree import Node
 from gradcheck.spec.world_rules import world_key
+from gradcheck.support.syntax_tree import last_name
 
 Place = tuple[int, int, int]
 """Line, column and width."""
@@ -252,7 +253,7 @@ def applied(subject: Subject) -> list[ast.ClassDef]:
         return []
     layers: dict[str, ast.ClassDef] = {}
     for node in subject.tree.body:
-        if isinstance(node, ast.ClassDef) and any(last(base) in ("PyLayer", *layers) for base in node.bases):
+        if isinstance(node, ast.ClassDef) and any(last_name(base) in ("PyLayer", *layers) for base in node.bases):
             layers[node.name] = node
     if subject.call is not None:
         read, _ = read_and_bound(subject.call)
@@ -267,7 +268,7 @@ def lacks(subject: Subject, cls: ast.ClassDef, method: str) -> bool:
     waiting, family = [cls], list[ast.ClassDef]()
     while waiting:
         one = waiting.pop()
-        bases = {last(base) for base in one.bases} - {"PyLayer"}
+        bases = {last_name(base) for base in one.bases} - {"PyLayer"}
         if one.decorator_list or one.keywords or not bases <= set(classes):  # it may get methods from elsewhere
             return False
         family.append(one)
@@ -299,7 +300,7 @@ def called(subject: Subject) -> ast.FunctionDef | None:
 
 def arity(function: ast.FunctionDef) -> tuple[int, float]:
     """The least and the most positional arguments of a forward, besides its context."""
-    if [last(one) for one in function.decorator_list] not in ([], ["staticmethod"]):
+    if [last_name(one) for one in function.decorator_list] not in ([], ["staticmethod"]):
         return 0, inf
     first = int(function.name == "forward")
     given = function.args
@@ -307,10 +308,3 @@ def arity(function: ast.FunctionDef) -> tuple[int, float]:
     if given.vararg is not None:
         return max(count - len(given.defaults) - first, 0), inf
     return max(count - len(given.defaults) - first, 0), count - first
-
-
-def last(expression: ast.expr) -> str:
-    """``PyLayer`` of ``PyLayer`` and of ``paddle.autograd.PyLayer``; empty for what is no name."""
-    if isinstance(expression, ast.Attribute):
-        return expression.attr
-    return expression.id if isinstance(expression, ast.Name) else ""

@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from gradcheck.support.missing_names import Dotted, Reader, Use, chain
+from gradcheck.support.syntax_tree import last_name
 from pylayer.ops.spellings import SPELLINGS
 from pylayer.release import release_names
 
@@ -167,11 +168,6 @@ def body(function: ast.AST) -> Iterator[ast.AST]:
         yield node
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             todo += ast.iter_child_nodes(node)
-
-
-def last_name(node: ast.AST) -> str:
-    """The last part of a dotted name."""
-    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 
 def facade_member(found: Any, path: str) -> Any:

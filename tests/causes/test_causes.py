@@ -15,7 +15,7 @@ from taped import drawn, layer, problem_of, rounding_of
 import pylayer.paddle as paddle
 from gradcheck.causes.likely import explained_by_tape
 from gradcheck.checking.point import Point
-from gradcheck.report.text import gradient_lines
+from gradcheck.report.result_text import gradient_lines
 from gradcheck.result import Diagnosis, GradientSummary, Status
 
 F = paddle.nn.functional

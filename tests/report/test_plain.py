@@ -9,7 +9,7 @@ import pytest
 
 from gradcheck.report import plain
 from gradcheck.report.plain import PlainScreen, result_line
-from gradcheck.report.text import again, failure_block, folded, gradient_lines, summary, worst_first
+from gradcheck.report.result_text import again, failure_block, folded, gradient_lines, summary, worst_first
 from gradcheck.result import Diagnosis, GradientSummary, Result, Status, StepScan, WrongEntry
 from gradcheck.support.display_paths import shown_path
 from gradcheck.support.resources import bundled_specs

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import gradcheck.case.execute  # what runs in a worker
-from gradcheck.case import verdict
+from gradcheck.case import gradient_check
 from gradcheck.checking.point import Point
 from gradcheck.run.tamper_check import Judges
 
@@ -20,7 +20,7 @@ def test_nothing_is_changed_where_nothing_was() -> None:
     [
         (np, "isfinite", "numpy.isfinite"),
         (np.random, "default_rng", "numpy.random.default_rng"),
-        (verdict, "check_gradient", "gradcheck.case.verdict.check_gradient"),
+        (gradient_check, "check_gradient", "gradcheck.case.gradient_check.check_gradient"),
         (Point, "__init__", "gradcheck.checking.point.Point.__init__"),
         (gradcheck.case.execute, "judge", "gradcheck.case.execute.judge"),
     ],

@@ -11,7 +11,7 @@ from typing import get_args
 from gradcheck.codes import CODES
 from gradcheck.spec import inputs, model
 from gradcheck.spec.backend_rules import all_expectations, check_backends
-from gradcheck.spec.catalogue import check_citations
+from gradcheck.spec.citations import check_citations
 from gradcheck.spec.code import check_default_call, check_python
 from gradcheck.spec.containers import variables
 from gradcheck.spec.diagnostic import listing, quote

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from rich.text import Text
 
 from gradcheck.report.plain import color_of
-from gradcheck.report.text import counts_of, marks
+from gradcheck.report.result_text import counts_of, marks
 from gradcheck.result import Result, Status
 from gradcheck.support.display_paths import shown_path
 from gradcheck.support.escape import one_line

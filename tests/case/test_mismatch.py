@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gradcheck.case.compare import message_matches, mismatch
+from gradcheck.case.mismatch import message_matches, mismatch
 from gradcheck.spec.expectations import Regex
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import gradcheck
+from gradcheck.exploring.example_search import search
 from gradcheck.exploring.examples import KINDS_OF_VALUES, Recipe, build, plainest_example
-from gradcheck.exploring.search import search
 from gradcheck.result import Status
 from gradcheck.strategies import words_by_input
 from pylayer.paddle import nn, ones_like, tanh

@@ -1,0 +1,10 @@
+"""Questions about a syntax tree of Python."""
+
+from __future__ import annotations
+
+import ast
+
+
+def last_name(node: ast.AST) -> str:
+    """``PyLayer`` of ``PyLayer`` and of ``paddle.autograd.PyLayer``; empty for what is no name."""
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
