@@ -18,7 +18,7 @@ from gradcheck.backends.bundled import BundledBackend
 from gradcheck.case.function import TensorFunction
 from gradcheck.case.world import Declared, Standing, WorldCall, WorldFunction
 from gradcheck.spec.containers import filled, flat
-from gradcheck.spec.world import Stands
+from gradcheck.spec.literals import Stands
 
 WorldOf = Callable[[Mapping[str, Stands]], Declared]
 

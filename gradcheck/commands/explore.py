@@ -27,7 +27,7 @@ from gradcheck.run.supervisor import ExecutorError
 from gradcheck.spec.diagnostic import SpecError
 from gradcheck.spec.draft import DraftError, Signature, identity_of, signature_of
 from gradcheck.spec.input_words import FORM, InputWord, InputWordError, input_words
-from gradcheck.spec.inputs import DType
+from gradcheck.spec.literals import DType
 from gradcheck.spec.read import read_bytes
 from gradcheck.support.display_paths import count
 from gradcheck.support.escape import safe

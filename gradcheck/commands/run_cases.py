@@ -31,6 +31,7 @@ from gradcheck.run.baseline import Baseline
 from gradcheck.run.result_store import Results
 from gradcheck.run.side_by_side import SideBySide
 from gradcheck.run.supervisor import Executor, ExecutorError, Supervisor
+from gradcheck.run.worker_process import WorkerProcess
 from gradcheck.support.display_paths import count
 from gradcheck.support.escape import safe
 from gradcheck.support.whole_file import write_whole
@@ -55,18 +56,20 @@ def check_executor(executor: str) -> None:
         raise fail(f"--executor {executor}: write local, or dask:ADDRESS such as dask:tcp://10.0.0.1:8786")
 
 
-def make_pool(executor: str, jobs: int, limited: bool) -> Pool:
+def make_pool(executor: str, jobs: int, limited: bool, ahead: WorkerProcess | None = None) -> Pool:
     """What runs the cases: `jobs` processes here, or a cluster, on which `jobs` counts only if it is a limit.
+
+    `ahead` is a process for cases here that has been started already.
 
     Raises:
         SystemExit: the cluster cannot be reached.
     """
     if executor == "local":
-        from gradcheck.run import pool
+        from gradcheck.run import interpreter, pool
 
-        if pool.START not in pool.WORKERS:
-            raise fail(f"GRADCHECK_START={pool.START}: write {' or '.join(pool.WORKERS)}, or remove it")
-        return pool.Pool(jobs)
+        if interpreter.START not in pool.WORKERS:
+            raise fail(f"GRADCHECK_START={interpreter.START}: write {' or '.join(pool.WORKERS)}, or remove it")
+        return pool.Pool(jobs, ahead=ahead)
     from gradcheck.run.dask import DaskPool
 
     try:
