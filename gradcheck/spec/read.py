@@ -118,6 +118,7 @@ def _keep_what_is_whole(root: Node) -> None:
 def _build(root: Node, text: SpecText) -> SpecFile | None:
     data: dict[str, Any] = root.data()
     data["path"] = text.path
+    data.setdefault("defaults", {})  # else pydantic would build a validator of Defaults alone, and all that is in it
     scenarios = root.get("scenarios")
     nodes = scenarios.items if scenarios and scenarios.kind == "sequence" else []
     for node, scenario in zip(nodes, data["scenarios"] if nodes else (), strict=True):
