@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 import sys
 import threading
@@ -44,16 +43,6 @@ SHOW_CURSOR = b"\x1b[?25h\n"
 
 class Pool(Executor, AbstractContextManager[Any], Protocol):
     """An executor that is to be closed."""
-
-
-def check_executor(executor: str) -> None:
-    """See that there is such an executor.
-
-    Raises:
-        SystemExit: there is none.
-    """
-    if executor != "local" and not re.fullmatch("dask:.+", executor):
-        raise fail(f"--executor {executor}: write local, or dask:ADDRESS such as dask:tcp://10.0.0.1:8786")
 
 
 def make_pool(executor: str, jobs: int, limited: bool, ahead: WorkerProcess | None = None) -> Pool:
