@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 
 from gradcheck.result import Status
-from gradcheck.run import start, worker_process
+from gradcheck.run import interpreter, start, worker_process
 from gradcheck.run.forking import ForkingWorker
 from gradcheck.run.supervisor import ExecutorError
+from gradcheck.run.worker_process import started_ahead
 
 EXECUTE = "fake_execute:execute"
 WRONG = """
@@ -168,6 +169,40 @@ def test_one_that_is_stopped_while_it_starts_is_not_waited_for(worker, case, mon
     monkeypatch.setattr(worker_process, "python", lambda module, interpreter: [sys.executable, "-c", stops])
     with pytest.raises(ExecutorError, match="the worker process was not ready after"):
         worker.run(case("pass"))
+
+
+# ----------------------------------------------------------------------------------------- started ahead
+ahead_here = pytest.mark.skipif(interpreter.START != "fork", reason="none is started ahead")
+
+
+@ahead_here
+def test_a_worker_started_ahead_runs_the_first_case_of_its_backend(make_pool, case):
+    with started_ahead(EXECUTE, "numpy") as ahead, make_pool(ahead=ahead) as pool:
+        reaper = ahead.popen.pid
+        assert pool.run(case("import os\nsaid = open(f'/proc/{os.getppid()}/stat').read()")).message.split()[3] == str(
+            reaper
+        )
+    assert ahead.ended
+
+
+@ahead_here
+def test_one_that_nobody_asks_ends_with_the_block(gone):
+    with pytest.raises(KeyError), started_ahead(EXECUTE, "numpy") as ahead:
+        raise KeyError
+    assert gone(ahead.popen.pid)
+
+
+@ahead_here
+def test_one_that_dies_as_it_starts_is_started_again(make_pool, case, monkeypatch):
+    first_is(monkeypatch, DIES)
+    with started_ahead(EXECUTE, "numpy") as ahead, make_pool(ahead=ahead) as pool:
+        assert pool.run(case("said = 'fine'")).message == "fine"
+
+
+@pytest.mark.parametrize("backend", ["", "paddle@3.0.0", "no such thing"])
+def test_none_is_started_ahead_for_what_is_no_backend_of_this_interpreter(backend):
+    with started_ahead(EXECUTE, backend) as ahead:
+        assert ahead is None
 
 
 # ----------------------------------------------------------------------------------------- the user's own processes
