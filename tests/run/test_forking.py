@@ -178,10 +178,8 @@ ahead_here = pytest.mark.skipif(interpreter.START != "fork", reason="none is sta
 @ahead_here
 def test_a_worker_started_ahead_runs_the_first_case_of_its_backend(make_pool, case):
     with started_ahead(EXECUTE, "numpy") as ahead, make_pool(ahead=ahead) as pool:
-        reaper = ahead.popen.pid
-        assert pool.run(case("import os\nsaid = open(f'/proc/{os.getppid()}/stat').read()")).message.split()[3] == str(
-            reaper
-        )
+        above_its_worker = "import os\nsaid = open(f'/proc/{os.getppid()}/stat').read().split()[3]"
+        assert pool.run(case(above_its_worker)).message == str(ahead.popen.pid)
     assert ahead.ended
 
 
