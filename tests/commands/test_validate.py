@@ -149,7 +149,7 @@ def test_nothing_of_a_spec_is_imported_or_run_and_no_backend_is_loaded(folder):
     program = (
         "import sys\n"
         "from gradcheck.commands.validate import validate\n"
-        "validate(['.'], standalone_mode=False)\n"
+        "validate(['--no-cache', '.'], standalone_mode=False)\n"
         "print(sorted({'numpy', 'pylayer', 'paddle', 'cupy', 'rich', 'trap', 'ml_dtypes'} & set(sys.modules)))\n"
     )
     root = str(Path(__file__).parents[2])
