@@ -6,7 +6,6 @@ import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from types import CodeType, ModuleType
 from typing import Any, NamedTuple, Protocol, runtime_checkable
@@ -250,6 +249,8 @@ def version_of(name: str) -> str:
 
 @functools.cache
 def _installed_version(kind: str) -> str:
+    from importlib.metadata import PackageNotFoundError, version  # here: it takes as long as all else that this loads
+
     for distribution in BACKENDS[kind].distributions:
         try:
             return version(distribution)

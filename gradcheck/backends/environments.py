@@ -1,7 +1,7 @@
 """Releases of a backend in environments of their own: other interpreters, with which their workers are started.
 
 ``paddle@3.0.0`` is one of them. ``gradcheck backends add`` makes it in the user's cache folder; a project may name
-interpreters that exist already. Nothing of gradcheck is installed there: workers find it by path (`run.spawn`).
+interpreters that exist already. Nothing of gradcheck is installed there: workers find it by path (`run.interpreter`).
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from gradcheck.backends.bundled import BundledBackend
 from gradcheck.case.function import TensorFunction
 from gradcheck.case.world_call import Declared, WorldArgument, WorldCall, WorldFunction
 from gradcheck.spec.containers import filled, flat_names
-from gradcheck.spec.world import Stands
+from gradcheck.spec.literals import Stands
 
 WorldOf = Callable[[Mapping[str, Stands]], Declared]
 

@@ -7,15 +7,11 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict
 
 from gradcheck.backends.base import kind_of, missing, unsupported, version_of
+from gradcheck.case.limits import MEMORY, TIMEOUT
 from gradcheck.case.naming import case_name
 from gradcheck.result import Result, Status
 from gradcheck.spec.expectations import BackendExpectation, Expect
 from gradcheck.spec.model import Scenario
-
-TIMEOUT = 60.0
-"""Seconds that a case may take where nobody says otherwise."""
-MEMORY = 4 << 30
-"""Bytes that a case may take where nobody says otherwise."""
 
 
 class Case(BaseModel):

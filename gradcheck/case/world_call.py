@@ -26,7 +26,7 @@ from gradcheck.checking.contracts import same
 from gradcheck.checking.tape import Tape
 from gradcheck.codes import is_cause, is_contract
 from gradcheck.result import Diagnosis, GradientSummary, Status, StepScan, WrongEntry, element
-from gradcheck.spec.world import Stands
+from gradcheck.spec.literals import Stands
 
 Call = Callable[[dict[str, Tensor]], Any]
 

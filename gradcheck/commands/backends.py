@@ -19,8 +19,9 @@ from gradcheck.backends.environments import (
     remove_environment,
 )
 from gradcheck.commands.choose import check_backend, environments_of, untrusted
+from gradcheck.commands.run_options import allow_code_option
 from gradcheck.commands.specs import fail
-from gradcheck.commands.trust import allow_code_option, leave_of
+from gradcheck.commands.trust import leave_of
 from gradcheck.config import Config, load_project
 from gradcheck.result import Result
 from gradcheck.run.in_child import warm_up_case

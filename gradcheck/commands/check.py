@@ -2,37 +2,27 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
 import click
 
 from gradcheck.backends.base import BACKENDS
-from gradcheck.case.case import TIMEOUT
 from gradcheck.commands import completion
-from gradcheck.commands.choose import chosen_backends
-from gradcheck.commands.run_cases import exit_code, make_pool, run_all, write_reports
 from gradcheck.commands.run_options import (
     color_option,
     layout_option,
     quiet_option,
-    report_file,
     report_option,
     verbose_option,
 )
-from gradcheck.commands.screen import make_screen
 from gradcheck.commands.specs import fail
 from gradcheck.commands.world_options import world_options
-from gradcheck.config import Config
-from gradcheck.run.plan import plan
-from gradcheck.run.supervisor import ExecutorError
-from gradcheck.spec.diagnostic import SpecError
+from gradcheck.run.interpreter import EXECUTE
+from gradcheck.run.worker_process import started_ahead
 from gradcheck.spec.draft import DraftError, InWorld, draft, signature_of
 from gradcheck.spec.input_words import FORM, InputWordError, input_words
-from gradcheck.spec.read import read_bytes
+from gradcheck.support import gc_pause as garbage
 
 
 @click.command()
@@ -107,25 +97,13 @@ def check(
             if word.file and not Path(word.file).is_file():
                 raise InputWordError(f"--input {word.name}=@{word.file}: there is no such file")
         text = draft(signature, words, call=call, order=order, comments=False, world=world)
-        spec = read_bytes(text.encode(), str(Path.cwd() / reference))  # modules are looked for from its folder
     except (DraftError, InputWordError) as error:
         raise fail(str(error)) from None
-    except SpecError as error:
-        said = "; ".join("; ".join(filter(None, [one.message, one.help])) for one in error.diagnostics)
-        raise fail(f"{reference}: {said}") from None
-    places = chosen_backends(backends, [], Config.model_construct(), {}, True)
-    scenario = spec.scenarios[0].model_copy(update={"line": signature.line, "column": 1})
-    spec = spec.model_copy(update={"scenarios": (scenario,)})
-    cases = plan(
-        [spec], list(places), seed=seed, mode=mode, effort=effort,
-        timeout=timeout, default_timeout=TIMEOUT, places=places,
-    )  # fmt: skip
-    files = [report_file(report) for report in reports]
-    again = shlex.join(["gradcheck", *sys.argv[1:]])
-    screen, began = make_screen(layout, color, verbose, quiet, again), datetime.now(UTC)
-    try:
-        results, interrupted = run_all(cases, make_pool("local", 1, True), screen)
-    except ExecutorError as error:
-        raise fail(str(error)) from None
-    write_reports(files, cases, results, began, again)
-    raise SystemExit(exit_code(results, interrupted))
+    with started_ahead(EXECUTE, backends[0] if backends else "numpy") as ahead:
+        with garbage.kept():
+            from gradcheck.commands.check_drafted import check_drafted  # here: while the worker gets ready
+        code = check_drafted(
+            text, signature, ahead, backends=backends, mode=mode, effort=effort, seed=seed, timeout=timeout,
+            reports=reports, screen=(layout, color, verbose, quiet),
+        )  # fmt: skip
+    raise SystemExit(code)

@@ -10,7 +10,8 @@ from typing import get_args
 
 import click
 
-from gradcheck.case.case import TIMEOUT, Case
+from gradcheck.case.case import Case
+from gradcheck.case.limits import TIMEOUT
 from gradcheck.commands.choose import chosen_backends
 from gradcheck.commands.exits import NOTHING_SELECTED
 from gradcheck.commands.run_cases import exit_code, make_pool, run_all
@@ -27,7 +28,7 @@ from gradcheck.run.supervisor import ExecutorError
 from gradcheck.spec.diagnostic import SpecError
 from gradcheck.spec.draft import DraftError, Signature, identity_of, signature_of
 from gradcheck.spec.input_words import FORM, InputWord, InputWordError, input_words
-from gradcheck.spec.inputs import DType
+from gradcheck.spec.literals import DType
 from gradcheck.spec.read import read_bytes
 from gradcheck.support.display_paths import count
 from gradcheck.support.escape import safe

@@ -12,10 +12,11 @@ from gradcheck.case.case import Case
 from gradcheck.commands import completion
 from gradcheck.commands.choose import environments_of, place_again
 from gradcheck.commands.run_cases import exit_code, run_all
+from gradcheck.commands.run_options import allow_code_option
 from gradcheck.commands.screen import make_screen
 from gradcheck.commands.show import source
 from gradcheck.commands.specs import fail, place_in_file, read_specs
-from gradcheck.commands.trust import allow_code_option, leave_of, require_trust
+from gradcheck.commands.trust import leave_of, require_trust
 from gradcheck.config import load_project
 from gradcheck.report.result_text import number
 from gradcheck.result import Result

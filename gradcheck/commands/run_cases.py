@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 import sys
 import threading
@@ -31,6 +30,7 @@ from gradcheck.run.baseline import Baseline
 from gradcheck.run.result_store import Results
 from gradcheck.run.side_by_side import SideBySide
 from gradcheck.run.supervisor import Executor, ExecutorError, Supervisor
+from gradcheck.run.worker_process import WorkerProcess
 from gradcheck.support.display_paths import count
 from gradcheck.support.escape import safe
 from gradcheck.support.whole_file import write_whole
@@ -45,28 +45,20 @@ class ClosingExecutor(Executor, AbstractContextManager[Any], Protocol):
     """An executor that is to be closed."""
 
 
-def check_executor(executor: str) -> None:
-    """See that there is such an executor.
-
-    Raises:
-        SystemExit: there is none.
-    """
-    if executor != "local" and not re.fullmatch("dask:.+", executor):
-        raise fail(f"--executor {executor}: write local, or dask:ADDRESS such as dask:tcp://10.0.0.1:8786")
-
-
-def make_pool(executor: str, jobs: int, limited: bool) -> ClosingExecutor:
+def make_pool(executor: str, jobs: int, limited: bool, ahead: WorkerProcess | None = None) -> ClosingExecutor:
     """What runs the cases: `jobs` processes here, or a cluster, on which `jobs` counts only if it is a limit.
+
+    `ahead` is a process for cases here that has been started already.
 
     Raises:
         SystemExit: the cluster cannot be reached.
     """
     if executor == "local":
-        from gradcheck.run import pool
+        from gradcheck.run import interpreter, pool
 
-        if pool.START not in pool.WORKERS:
-            raise fail(f"GRADCHECK_START={pool.START}: write {' or '.join(pool.WORKERS)}, or remove it")
-        return pool.Pool(jobs)
+        if interpreter.START not in pool.WORKERS:
+            raise fail(f"GRADCHECK_START={interpreter.START}: write {' or '.join(pool.WORKERS)}, or remove it")
+        return pool.Pool(jobs, ahead=ahead)
     from gradcheck.run.dask import DaskPool
 
     try:

@@ -39,7 +39,25 @@ layout_option = click.option(
 verbose_option = click.option(
     "-v", "--verbose", is_flag=True, help="Show every result, and the details of those that passed."
 )
+VARIABLE = "GRADCHECK_ALLOW_CODE"
+allow_code_option = click.option(
+    "--allow-code",
+    is_flag=True,
+    envvar=VARIABLE,
+    show_envvar=True,
+    help="Run code in spec files that are not bundled with gradcheck.",
+)
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="Show only failures and the summary.")
+
+
+def check_executor(executor: str) -> None:
+    """See that there is such an executor.
+
+    Raises:
+        SystemExit: there is none.
+    """
+    if executor != "local" and not re.fullmatch("dask:.+", executor):
+        raise fail(f"--executor {executor}: write local, or dask:ADDRESS such as dask:tcp://10.0.0.1:8786")
 
 
 def report_file(text: str) -> tuple[str, Path]:

@@ -15,6 +15,7 @@ import click
 from click.core import ParameterSource
 
 from gradcheck.case.case import Case
+from gradcheck.commands.run_options import VARIABLE
 from gradcheck.commands.specs import fail
 from gradcheck.config import Project, load_project
 from gradcheck.support import trusted
@@ -29,16 +30,7 @@ if TYPE_CHECKING:
     from gradcheck.spec.model import Scenario
 
 REFUSALS_SHOWN = 20
-VARIABLE = "GRADCHECK_ALLOW_CODE"
 SECTION = "[tool.gradcheck]"
-
-allow_code_option = click.option(
-    "--allow-code",
-    is_flag=True,
-    envvar=VARIABLE,
-    show_envvar=True,
-    help="Run code in spec files that are not bundled with gradcheck.",
-)
 
 
 # ------------------------------------------------------------------------------------- the command

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import sys
 from dataclasses import asdict
+from pathlib import Path
 
 import click
 
 from gradcheck.commands.specs import bundled_option, fail, find_specs, nothing_found
 from gradcheck.spec.diagnostic import Diagnostic, SpecError
-from gradcheck.spec.read import read, read_bytes, shared_ids
-from gradcheck.spec.text import MAX_BYTES
+from gradcheck.spec.shared_ids import Given, shared_ids
+from gradcheck.spec.text import MAX_BYTES, SpecText, decode, read_text
+from gradcheck.spec.validated import Validated
 from gradcheck.support import gc_pause as garbage
 from gradcheck.support.display_paths import count
 from gradcheck.support.escape import WithoutCommands, escape
@@ -26,8 +28,9 @@ _MOST_SHOWN = 100
     "--format", "layout", type=click.Choice(["text", "json", "github"]), default="text",
     help="How mistakes are printed: for a reader, for programs, or as annotations on GitHub.",
 )  # fmt: skip
+@click.option("--no-cache", is_flag=True, help="Look at every file, also at those that were valid before.")
 @click.pass_context
-def validate(context: click.Context, paths: tuple[str, ...], bundled: bool, layout: str) -> None:
+def validate(context: click.Context, paths: tuple[str, ...], bundled: bool, layout: str, no_cache: bool) -> None:
     """Check spec files, or all *.grad.yaml files below folders, without running anything; ``-`` reads one from stdin.
 
     Without a PATH those of the project are checked: what [tool.gradcheck] names, or else all below its root. Exits with
@@ -40,21 +43,41 @@ def validate(context: click.Context, paths: tuple[str, ...], bundled: bool, layo
         raise fail(str(error)) from None
     if not files and not unfit and not paths:
         raise nothing_found("validate")
-    good = []
+    given: dict[str, list[Given]] = {}
+    before = None if no_cache else Validated()
     results: dict[str, list[Diagnostic]] = {one.path: [one] for one in unfit}
     for name in [*map(str, files), *("-" for path in paths if path == "-")]:
         results[name] = []
         try:
-            with garbage.kept():
-                good.append(read(name) if name != "-" else read_bytes(sys.stdin.buffer.read(MAX_BYTES + 1), "-"))
+            text = read_text(Path(name), name) if name != "-" else decode(sys.stdin.buffer.read(MAX_BYTES + 1), "-")
+            given[name] = ids_in(text, before)
         except SpecError as error:
             results[name] = error.diagnostics
-    for shared in shared_ids(good):
+    if before is not None:
+        before.write()
+    for shared in shared_ids(one for ids in given.values() for one in ids):
         results[shared.path].append(shared)
-    counts = {spec.path: len(spec.scenarios) for spec in good}
+    counts = {path: len(ids) for path, ids in given.items()}
     show = {"text": show_text, "json": show_json, "github": show_github}[layout]
     show(results, counts, context)
     context.exit(2 if any(results.values()) else 0)
+
+
+def ids_in(text: SpecText, before: Validated | None) -> list[Given]:
+    """Where the ids of a file are given, if it is valid: as was found before, or by reading it now.
+
+    Raises:
+        SpecError: it has mistakes.
+    """
+    if before is not None and (known := before.get(text)) is not None:
+        return known
+    with garbage.kept():
+        from gradcheck.spec.read import given_in, interpret  # here: it loads the model
+
+        ids = given_in(interpret(text))
+    if before is not None:
+        before.add(text, ids)
+    return ids
 
 
 def show_text(results: dict[str, list[Diagnostic]], counts: dict[str, int], context: click.Context) -> None:

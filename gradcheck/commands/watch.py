@@ -15,7 +15,7 @@ import click
 from gradcheck.commands.exits import INTERRUPTED
 from gradcheck.commands.specs import fail, is_path, project_root
 from gradcheck.config import load_project
-from gradcheck.run.spawn import python
+from gradcheck.run.interpreter import python
 from gradcheck.support.display_paths import shown_path
 from gradcheck.support.escape import safe
 from gradcheck.support.pyproject import ConfigError

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
+from typing import TYPE_CHECKING
 
-from gradcheck.report.record import Report
+if TYPE_CHECKING:
+    from gradcheck.report.record import Report
 
 FORMATS = {
     "json": "gradcheck.report.json:as_json",

@@ -199,3 +199,22 @@ def end_of(pid: int) -> int | None:
         with suppress(OSError):
             return os.pidfd_open(pid)
     return None
+
+
+def how_it_ended(exit_code: int | None) -> str:
+    """What became of a process: `exit_code` is negative for a signal."""
+    name = signal_of(exit_code)
+    if not name:
+        return f"the process exited with status {exit_code} before the case was done"
+    cause = " (the system does that when memory runs out)" if name == "SIGKILL" else ""
+    return f"the process was killed by {name}{cause}"
+
+
+def signal_of(exit_code: int | None) -> str:
+    """The name of the signal that killed a process; empty if it ended otherwise."""
+    if exit_code is None or exit_code >= 0:
+        return ""
+    try:
+        return signal.Signals(-exit_code).name
+    except ValueError:
+        return f"signal {-exit_code}"

@@ -19,8 +19,9 @@ from gradcheck import __version__
 from gradcheck.case.case import Case
 from gradcheck.result import Result, Status
 from gradcheck.run.answer import relayed
+from gradcheck.run.interpreter import EXECUTE, START
 from gradcheck.run.observed import settled
-from gradcheck.run.pool import EXECUTE, START, WORKERS, Worker
+from gradcheck.run.pool import WORKERS, Worker
 from gradcheck.run.supervisor import ExecutorError
 
 CONNECT = 10.0

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-import signal as signals
 from pathlib import Path
 
 from gradcheck.case.case import Case
 from gradcheck.case.source_positions import place_of_frames
 from gradcheck.result import Result, Status
 from gradcheck.run.answer import AnswerError, answer_of
-from gradcheck.run.child import TWO_ANSWERS, Outcome
+from gradcheck.run.child import TWO_ANSWERS, Outcome, how_it_ended, signal_of
 from gradcheck.run.limits import shown_size
 
 OUTPUT_SHOWN = 4_000
@@ -55,22 +54,3 @@ def cut_trace(printed: str, path: str) -> tuple[str, str]:
     frames = re.findall(r'^  File "(.*)", line (\d+) in ', trace, re.MULTILINE)[::-1]
     at = place_of_frames([(file, int(line)) for file, line in frames], shown_path)
     return "".join(before) + trace.rstrip("\n"), at
-
-
-def how_it_ended(exit_code: int | None) -> str:
-    """What became of a process: `exit_code` is negative for a signal."""
-    name = signal_of(exit_code)
-    if not name:
-        return f"the process exited with status {exit_code} before the case was done"
-    cause = " (the system does that when memory runs out)" if name == "SIGKILL" else ""
-    return f"the process was killed by {name}{cause}"
-
-
-def signal_of(exit_code: int | None) -> str:
-    """The name of the signal that killed a process; empty if it ended otherwise."""
-    if exit_code is None or exit_code >= 0:
-        return ""
-    try:
-        return signals.Signals(-exit_code).name
-    except ValueError:
-        return f"signal {-exit_code}"

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 from gradcheck.backends.environments import BackendPlace
-from gradcheck.case.case import MEMORY, TIMEOUT, Case
+from gradcheck.case.case import Case
+from gradcheck.case.limits import MEMORY, TIMEOUT
 from gradcheck.case.naming import points
 from gradcheck.spec.model import Scenario, SpecFile
 

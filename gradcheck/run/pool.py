@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 from types import TracebackType
@@ -12,18 +10,11 @@ from typing import Protocol
 from gradcheck.case.case import Case
 from gradcheck.result import Result
 from gradcheck.run.forking import ForkingWorker
+from gradcheck.run.interpreter import EXECUTE, START
 from gradcheck.run.observed import settled
 from gradcheck.run.spawn import SpawningWorker
 from gradcheck.run.supervisor import ExecutorError
-
-EXECUTE = "gradcheck.case.execute:execute"
-"""The function that runs a case, as ``module:function``."""
-
-START = os.environ.get("GRADCHECK_START") or ("fork" if sys.platform == "linux" else "spawn")
-"""How the process of a case is made: forked from a worker that has imported everything, or a new interpreter.
-
-Windows cannot fork, and on macOS a process that has used the system's libraries must not go on after a fork.
-"""
+from gradcheck.run.worker_process import WorkerProcess
 
 
 class Worker(Protocol):
@@ -57,11 +48,13 @@ WORKERS: dict[str, type[ForkingWorker] | type[SpawningWorker]] = {"fork": Forkin
 class Pool:
     """Up to `jobs` workers. Use it in a ``with`` block: leaving it ends them, also in the middle of a case.
 
-    `start` is ``fork`` or ``spawn``, see `START`.
+    `start` is ``fork`` or ``spawn``, see `START`. `ahead` is a worker process that has been started already.
     """
 
-    def __init__(self, jobs: int, execute: str = EXECUTE, start: str = START) -> None:
-        self.slots, self.execute, self.start = jobs, execute, start
+    def __init__(
+        self, jobs: int, execute: str = EXECUTE, start: str = START, ahead: WorkerProcess | None = None
+    ) -> None:
+        self.slots, self.execute, self.start, self.ahead = jobs, execute, start, ahead
         Case.model_rebuild()  # before the threads use it: pydantic 2.11 does not keep them from building it at once
         self.threads = ThreadPoolExecutor(jobs, thread_name_prefix="gradcheck")
         self.idle: list[Worker] = []
@@ -108,6 +101,8 @@ class Pool:
                 self.idle.remove(worker)
             else:
                 worker = WORKERS[self.start](self.execute, case.backend, case.interpreter)
+                if isinstance(worker, ForkingWorker) and self.ahead and self.ahead.started_as == worker.started_as:
+                    worker.ahead, self.ahead = self.ahead, None
                 self.workers.append(worker)
         try:
             result = worker.run(case)

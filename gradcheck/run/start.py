@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol, TypeVar
 
-from gradcheck.run.outcome import how_it_ended
+from gradcheck.run.child import how_it_ended
 from gradcheck.run.supervisor import ExecutorError
 
 START_LIMIT = 300.0

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import queue
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-from gradcheck.case.case import Case
-from gradcheck.result import Result
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+    from gradcheck.case.case import Case
+    from gradcheck.result import Result
 
 
 class ExecutorError(Exception):
@@ -30,7 +32,7 @@ class Executor(Protocol):
         """A future that will hold the result of `case`."""
 
 
-OnDone = Callable[[Case, Result, bool], None]
+OnDone: TypeAlias = "Callable[[Case, Result, bool], None]"
 """Called with each result as it comes, in any order; the flag says whether it was known before."""
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple, get_args
 from gradcheck.case.naming import LAYER_REFERENCE
 from gradcheck.case.reference import roots
 from gradcheck.spec.input_words import InputWord
-from gradcheck.spec.world import OutputStands
+from gradcheck.spec.literals import OutputStands
 from gradcheck.support.suggest import hint
 
 USUAL_SHAPE = "[2, 3]"

@@ -9,7 +9,7 @@ from math import inf, prod
 
 from gradcheck.spec import inputs
 from gradcheck.spec.diagnostic import listing, quote
-from gradcheck.spec.inputs import MAX_DIMENSIONS
+from gradcheck.spec.literals import MAX_DIMENSIONS
 from gradcheck.spec.messages import misspelt, number_help
 from gradcheck.spec.resolve import DRAWING
 from gradcheck.spec.text import SpecText

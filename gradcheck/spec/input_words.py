@@ -12,8 +12,7 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple, get_args
 
-from gradcheck.spec.inputs import MAX_DIMENSIONS, DType
-from gradcheck.spec.world import Stands
+from gradcheck.spec.literals import MAX_DIMENSIONS, DType, Stands
 from gradcheck.support.suggest import hint
 
 FORM = "NAME=[SHAPE][:DTYPE][:below=N][:stopped][:replicated][~LOW..HIGH][@NUMBER|@FILE[#KEY]]"

@@ -11,12 +11,8 @@ from pydantic.json_schema import SkipJsonSchema
 from typing_extensions import TypeAliasType
 
 from gradcheck.spec.format import LAX, NAME, Format, Number, Numbers
-from gradcheck.spec.world import Stands
+from gradcheck.spec.literals import MAX_DIMENSIONS, DType, Stands
 
-DType = Literal[
-    "float16", "float32", "float64", "bfloat16", "int8", "int16", "int32", "int64", "uint8", "bool",
-    "complex64", "complex128",
-]  # fmt: skip
 Layout = Literal["contiguous", "transposed", "strided", "expanded"]
 
 
@@ -33,8 +29,6 @@ def _layout_kind(value: object) -> str:
 AnyLayout = Annotated[
     Annotated[Layout, Tag("(layout)")] | Annotated[Aliased, Tag("(aliased)")], Discriminator(_layout_kind)
 ]
-
-MAX_DIMENSIONS = 8
 
 ITEM_BYTES: dict[str, int] = {
     "float16": 2, "float32": 4, "float64": 8, "bfloat16": 2, "int8": 1, "int16": 2, "int32": 4, "int64": 8,

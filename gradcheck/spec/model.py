@@ -17,10 +17,11 @@ from typing_extensions import TypeAliasType
 
 from gradcheck.spec.expectations import BackendExpectation, Backends, Expect
 from gradcheck.spec.format import KEBAB, LAX, NAME, Format, TagName
-from gradcheck.spec.inputs import DType, Input, InputEntry
+from gradcheck.spec.inputs import Input, InputEntry
+from gradcheck.spec.literals import DType, OutputStands
 from gradcheck.spec.operations import OPERATIONS
 from gradcheck.spec.versions import within
-from gradcheck.spec.world import Outputs, OutputStands, Random, World, size_of
+from gradcheck.spec.world import Outputs, Random, World, size_of
 
 Seed = Annotated[int, Field(ge=0, lt=2**32)]
 Timeout = Annotated[float, Field(gt=0, le=3600)]

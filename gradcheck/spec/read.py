@@ -15,8 +15,9 @@ from gradcheck.spec.code import first_line
 from gradcheck.spec.diagnostic import Diagnostic, SpecError
 from gradcheck.spec.folders import find
 from gradcheck.spec.messages import report_errors
-from gradcheck.spec.model import Scenario, SpecFile
+from gradcheck.spec.model import SpecFile
 from gradcheck.spec.resolve import resolve
+from gradcheck.spec.shared_ids import Given, shared_ids
 from gradcheck.spec.text import SpecText, decode, read_text
 from gradcheck.spec.tree import Node, describe, parse
 
@@ -31,12 +32,12 @@ def read(path: str | os.PathLike[str]) -> SpecFile:
     larger than 10 MB, not UTF-8, deeper than 40 levels, of more than 50,000 values, not of the format, or with
     code in it that is not Python.
     """
-    return _interpret(read_text(Path(path), os.fspath(path)))
+    return interpret(read_text(Path(path), os.fspath(path)))
 
 
 def read_bytes(raw: bytes, path: str) -> SpecFile:
     """As `read`, for the content `raw` of a file called `path`."""
-    return _interpret(decode(raw, path))
+    return interpret(decode(raw, path))
 
 
 def load(paths: Iterable[str | os.PathLike[str]]) -> list[SpecFile]:
@@ -59,39 +60,19 @@ def read_all(files: Iterable[Path], mistakes: Iterable[Diagnostic] = ()) -> list
             specs.append(read(file))
         except SpecError as error:
             mistakes += error.diagnostics
-    mistakes += shared_ids(specs)
+    mistakes += shared_ids(given for spec in specs for given in given_in(spec))
     if mistakes:
         raise SpecError(mistakes)
     return specs
 
 
-def shared_ids(specs: Iterable[SpecFile]) -> list[Diagnostic]:
-    """A diagnostic at each place where an id is given that another of the files gives too."""
-    places: dict[str, list[Scenario]] = {}
-    for spec in specs:
-        for scenario in spec.scenarios:
-            places.setdefault(scenario.id, []).append(scenario)
-    mistakes = []
-    for id, scenarios in places.items():
-        for one in scenarios if len(scenarios) > 1 else ():
-            other = next(scenario for scenario in scenarios if scenario is not one)
-            line, column = one.positions["id"]
-            message = f"id '{id}' is also used in {other.path}:{other.positions['id'][0]}"
-            source = _source_line(one.path, line)
-            help = "ids are unique in a run: rename one"
-            mistakes.append(Diagnostic(one.path, line, column, len("id"), message, help, source))
-    return mistakes
+def given_in(spec: SpecFile) -> list[Given]:
+    """Where the ids of a file are given."""
+    return [Given(spec.path, one.id, *one.positions["id"]) for one in spec.scenarios]
 
 
-def _source_line(path: str, line: int) -> str:
-    try:
-        lines = read_text(Path(path), path).original
-    except SpecError:  # gone since it was read
-        return ""
-    return lines[line - 1] if line <= len(lines) else ""
-
-
-def _interpret(text: SpecText) -> SpecFile:
+def interpret(text: SpecText) -> SpecFile:
+    """As `read`, for a text that has been read."""
     root, complete = parse(text)
     if root is None or (root.kind == "scalar" and root.value is None):
         if not text.found:
@@ -137,6 +118,7 @@ def _keep_what_is_whole(root: Node) -> None:
 def _build(root: Node, text: SpecText) -> SpecFile | None:
     data: dict[str, Any] = root.data()
     data["path"] = text.path
+    data.setdefault("defaults", {})  # else pydantic would build a validator of Defaults alone, and all that is in it
     scenarios = root.get("scenarios")
     nodes = scenarios.items if scenarios and scenarios.kind == "sequence" else []
     for node, scenario in zip(nodes, data["scenarios"] if nodes else (), strict=True):

@@ -24,6 +24,7 @@ from gradcheck.spec.input_rules import (
     has_gradient,
     input_shape,
 )
+from gradcheck.spec.literals import DType
 from gradcheck.spec.messages import report_unknown_key
 from gradcheck.spec.names import check_call, check_exception, check_parameters, words_of
 from gradcheck.spec.pattern import check_pattern
@@ -37,7 +38,7 @@ from gradcheck.spec.world_rules import check_world, is_size, ranks_of
 
 MAX_COMBINATIONS = 256
 
-_DTYPES = get_args(inputs.DType)
+_DTYPES = get_args(DType)
 # Parameters of a matrix that hold for every input -> their values.
 _OF_ALL_INPUTS = {"dtype": _DTYPES, "layout": get_args(inputs.Layout)}
 _NULL_ALLOWED = ("values", "grads")  # below these keys null is a value like any other

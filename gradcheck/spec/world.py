@@ -9,12 +9,10 @@ from pydantic import Discriminator, Field, Tag
 from typing_extensions import TypeAliasType
 
 from gradcheck.spec.format import LAX, Format
+from gradcheck.spec.literals import OutputStands
 
 Axis = Literal["dp", "pp", "sharding", "sep", "mp"]
 """The axes of fleet's topology."""
-Stands = Literal["split", "replicated", "partial"]
-"""What an input stands for; an output is never partial."""
-OutputStands = Literal["split", "replicated"]
 Random = Literal["by-rank", "same"]
 """Whether each rank draws random numbers of its own."""
 

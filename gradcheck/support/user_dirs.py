@@ -28,6 +28,15 @@ def state_folder() -> Path:
     return _folder("XDG_STATE_HOME", ".local/state")
 
 
+def cache_folder() -> Path:
+    """What can be made anew at any time: ``$XDG_CACHE_HOME/gradcheck``, or ``~/.cache/gradcheck``.
+
+    Raises:
+        OSError: there is no home folder.
+    """
+    return _folder("XDG_CACHE_HOME", ".cache")
+
+
 def is_this_users(status: os.stat_result) -> bool:
     """Whether a file belongs to the user of this process, as far as the system can tell."""
     return not hasattr(os, "geteuid") or status.st_uid == os.geteuid()

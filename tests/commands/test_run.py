@@ -299,7 +299,7 @@ def test_a_shard_without_cases_says_so(spec, gradcheck):
 
 def test_a_way_to_start_cases_that_there_is_not(spec, gradcheck, monkeypatch):
     spec(GOOD)
-    monkeypatch.setattr("gradcheck.run.pool.START", "spwan")
+    monkeypatch.setattr("gradcheck.run.interpreter.START", "spwan")
     done = gradcheck("run", "a.grad.yaml", "--allow-code")
     assert (done.code, done.err) == (2, "gradcheck: GRADCHECK_START=spwan: write fork or spawn, or remove it\n")
 
@@ -395,7 +395,7 @@ def test_a_run_says_once_what_the_system_lacks(spec, gradcheck, monkeypatch):
 
     spec(OP, OP.replace("id: ", "id: second-"))
     assert gradcheck("run", "a.grad.yaml").code == 0
-    monkeypatch.setattr(pool.Pool.__init__, "__defaults__", (pool.EXECUTE, "spawn"))
+    monkeypatch.setattr(pool.Pool.__init__, "__defaults__", (pool.EXECUTE, "spawn", None))
     done = gradcheck("run", "a.grad.yaml")
     said = "gradcheck: processes are not forked here: memory and what a case leaves in it have no limit"
     assert (done.code, done.err) == (0, f"{said} (SECURITY.md, What a case can break)\n")

@@ -14,8 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from gradcheck.case.case import Case
-from gradcheck.commands import main, replay
-from gradcheck.commands import run as run_command
+from gradcheck.commands import main, replay, run_scenarios
 from gradcheck.result import Result, Status
 from gradcheck.run.plan import plan
 from gradcheck.spec.read import read_bytes
@@ -57,7 +56,7 @@ class Quick:
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The current folder, with a spec file, where nothing is really run."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(run_command, "make_pool", Quick)
+    monkeypatch.setattr(run_scenarios, "make_pool", Quick)
     monkeypatch.setattr(replay, "Pool", Quick)
     (tmp_path / "a.grad.yaml").write_bytes(SPEC)
     (tmp_path / ".gradcheck").mkdir()

@@ -26,8 +26,8 @@ PROGRAM = f"""
 import sys
 sys.path[:0] = {[str(ROOT), str(ROOT / "engine")]}
 from gradcheck.__main__ import main
-from gradcheck.run import forking
-forking.GRACE = 2.0  # seconds that the two cases which stop their worker are waited for, in place of 5
+from gradcheck.run import worker_process
+worker_process.GRACE = 2.0  # seconds that the two cases which stop their worker are waited for, in place of 5
 main()
 """
 """The command, less patient; those 2 s are more than the 1 s that a worker gives a case after its time."""

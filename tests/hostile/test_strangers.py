@@ -127,7 +127,7 @@ def test_a_pyproject_that_is_no_plain_file_says_nothing(folder: Path, kind: str)
 
 
 def test_jobs_of_a_project_are_no_more_than_there_are_cores(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def counted(jobs: int) -> None:
+    def counted(jobs: int, ahead: object) -> None:
         asked.append(jobs)
         raise SystemExit(0)
 

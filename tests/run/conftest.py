@@ -82,7 +82,7 @@ def appears() -> Callable[[Path], str]:
 def make_pool() -> Iterator[Callable[..., Pool]]:
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(Path(__file__).parent))
-        yield lambda jobs=1, start="fork": Pool(jobs, "fake_execute:execute", start)
+        yield lambda jobs=1, start="fork", ahead=None: Pool(jobs, "fake_execute:execute", start, ahead)
 
 
 @pytest.fixture(scope="module")

@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 
 from gradcheck.result import Status
-from gradcheck.run import forking, start
+from gradcheck.run import interpreter, start, worker_process
 from gradcheck.run.forking import ForkingWorker
 from gradcheck.run.supervisor import ExecutorError
+from gradcheck.run.worker_process import started_ahead
 
 EXECUTE = "fake_execute:execute"
 WRONG = """
@@ -59,7 +60,7 @@ def worker(monkeypatch):
 
 def first_is(monkeypatch, program: str) -> None:
     """Have the first process that is started run `program`, and the others what they should."""
-    real, programs = forking.python, [program]
+    real, programs = worker_process.python, [program]
 
     def python(module: str, interpreter: str = "") -> list[str]:
         if programs:
@@ -67,7 +68,7 @@ def first_is(monkeypatch, program: str) -> None:
             return [sys.executable, "-c", path + programs.pop()]
         return real(module, interpreter)
 
-    monkeypatch.setattr(forking, "python", python)
+    monkeypatch.setattr(worker_process, "python", python)
 
 
 @pytest.mark.parametrize("misdeed", MISDEEDS)
@@ -90,7 +91,7 @@ def test_after_such_a_process_the_next_case_has_a_new_one(worker, case, monkeypa
 @pytest.mark.parametrize("half", [20, 0])
 @pytest.mark.parametrize("then", ["time.sleep(1000)", "os.kill(os.getpid(), signal.SIGSTOP)"])
 def test_an_answer_that_does_not_come_to_its_end_is_not_waited_for(worker, case, monkeypatch, half, then):
-    monkeypatch.setattr(forking, "GRACE", 0.3)
+    monkeypatch.setattr(worker_process, "GRACE", 0.3)
     first_is(monkeypatch, WRONG.format(do=f"channel.sendall(message(answer)[:{half}])\n{then}"))
     result = worker.run(case("pass", timeout=0.1))
     assert (result.status, result.message) == (
@@ -113,7 +114,7 @@ def test_what_came_between_two_cases_costs_neither(worker, case, monkeypatch):
 @pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
 def test_the_word_of_a_request_is_never_in_the_process_of_its_case(worker, case, monkeypatch):
     words = iter(range(10, 99))
-    monkeypatch.setattr(forking.secrets, "token_hex", lambda size: f"the-word-{next(words)}-of-the-request")
+    monkeypatch.setattr(worker_process.secrets, "token_hex", lambda size: f"the-word-{next(words)}-of-the-request")
     look = (
         "import re\nfound = set()\n"
         "memory = open('/proc/self/mem', 'rb', buffering=0)\n"
@@ -144,7 +145,7 @@ def test_one_that_is_killed_whenever_it_starts_costs_its_case_if_it_ever_started
     os.kill(worker.pid, signal.SIGKILL)
     worker.process.popen.wait(30)
     with monkeypatch.context() as patch:
-        patch.setattr(forking, "python", lambda module, interpreter: [sys.executable, "-c", DIES])
+        patch.setattr(worker_process, "python", lambda module, interpreter: [sys.executable, "-c", DIES])
         result = worker.run(case("pass"))
     assert result.status is Status.CRASH
     assert result.message == (
@@ -156,18 +157,50 @@ def test_one_that_is_killed_whenever_it_starts_costs_its_case_if_it_ever_started
 
 def test_one_that_has_never_started_and_is_killed_whenever_it_does_ends_the_run(worker, case, monkeypatch):
     monkeypatch.setattr(start, "_started", set())
-    monkeypatch.setattr(forking, "python", lambda module, interpreter: [sys.executable, "-c", DIES])
+    monkeypatch.setattr(worker_process, "python", lambda module, interpreter: [sys.executable, "-c", DIES])
     with pytest.raises(ExecutorError, match=r"was killed by SIGKILL .* while it started, 3 times"):
         worker.run(case("pass"))
 
 
 def test_one_that_is_stopped_while_it_starts_is_not_waited_for(worker, case, monkeypatch):
-    monkeypatch.setattr(forking, "START_LIMIT", 0.5)
+    monkeypatch.setattr(worker_process, "START_LIMIT", 0.5)
     stops = "import os, signal; os.kill(os.getpid(), signal.SIGSTOP)"
     monkeypatch.setattr(start, "_started", set())
-    monkeypatch.setattr(forking, "python", lambda module, interpreter: [sys.executable, "-c", stops])
+    monkeypatch.setattr(worker_process, "python", lambda module, interpreter: [sys.executable, "-c", stops])
     with pytest.raises(ExecutorError, match="the worker process was not ready after"):
         worker.run(case("pass"))
+
+
+# ----------------------------------------------------------------------------------------- started ahead
+ahead_here = pytest.mark.skipif(interpreter.START != "fork", reason="none is started ahead")
+
+
+@ahead_here
+def test_a_worker_started_ahead_runs_the_first_case_of_its_backend(make_pool, case):
+    with started_ahead(EXECUTE, "numpy") as ahead, make_pool(ahead=ahead) as pool:
+        above_its_worker = "import os\nsaid = open(f'/proc/{os.getppid()}/stat').read().split()[3]"
+        assert pool.run(case(above_its_worker)).message == str(ahead.popen.pid)
+    assert ahead.ended
+
+
+@ahead_here
+def test_one_that_nobody_asks_ends_with_the_block(gone):
+    with pytest.raises(KeyError), started_ahead(EXECUTE, "numpy") as ahead:
+        raise KeyError
+    assert gone(ahead.popen.pid)
+
+
+@ahead_here
+def test_one_that_dies_as_it_starts_is_started_again(make_pool, case, monkeypatch):
+    first_is(monkeypatch, DIES)
+    with started_ahead(EXECUTE, "numpy") as ahead, make_pool(ahead=ahead) as pool:
+        assert pool.run(case("said = 'fine'")).message == "fine"
+
+
+@pytest.mark.parametrize("backend", ["", "paddle@3.0.0", "no such thing"])
+def test_none_is_started_ahead_for_what_is_no_backend_of_this_interpreter(backend):
+    with started_ahead(EXECUTE, backend) as ahead:
+        assert ahead is None
 
 
 # ----------------------------------------------------------------------------------------- the user's own processes

@@ -1,0 +1,63 @@
+"""How a Python process of ours is started: its command and its environment. Loads nothing that takes long."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib.util import find_spec
+
+from gradcheck.backends.environments import without_our_paths
+
+EXECUTE = "gradcheck.case.execute:execute"
+"""The function that runs a case, as ``module:function``."""
+START = os.environ.get("GRADCHECK_START") or ("fork" if sys.platform == "linux" else "spawn")
+"""How the process of a case is made: forked from a worker that has imported everything, or a new interpreter.
+
+Windows cannot fork, and on macOS a process that has used the system's libraries must not go on after a fork.
+"""
+
+
+def python(module: str, interpreter: str = "") -> list[str]:
+    """The command that runs ``main`` of a module with this interpreter, finding modules where this process does.
+
+    Another `interpreter` has packages of its own. It is shown gradcheck and the engine where they lie, and the user's
+    folders, but none in which packages of this one are installed.
+    """
+    if not interpreter:
+        program = f"import sys; sys.path[:] = {sys.path!r}; from {module} import main; main()"
+        return [sys.executable, "-P", "-c", program]
+    program = f"import sys\nsys.path += {users_folders()!r}\nours = {our_packages()!r}\n{_OURS}"
+    return [interpreter, "-P", "-c", f"{program}from {module} import main; main()"]
+
+
+_OURS = """
+from importlib.util import module_from_spec, spec_from_file_location
+for name, folder in ours.items():
+    spec = spec_from_file_location(name, folder + "/__init__.py", submodule_search_locations=[folder])
+    sys.modules[name] = module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+"""
+
+
+def our_packages() -> dict[str, str]:
+    """The folders of gradcheck and of the engine, by name."""
+    found = {name: find_spec(name) for name in ("gradcheck", "pylayer")}
+    return {name: os.path.dirname(spec.origin) for name, spec in found.items() if spec and spec.origin}
+
+
+def users_folders() -> list[str]:
+    """The folders in which this process finds modules, without those of its installation."""
+    installed = (sys.prefix, sys.base_prefix, sys.exec_prefix)
+    real = [os.path.realpath(path or os.curdir) for path in sys.path]
+    return [
+        path
+        for path in dict.fromkeys(real)
+        if not path.endswith(("site-packages", "dist-packages"))
+        and not any(path.startswith(os.path.realpath(prefix) + os.sep) for prefix in installed)
+    ]
+
+
+def environment(interpreter: str = "") -> dict[str, str]:
+    """The environment of a worker: this one's, with one thread per case and the same hashes in every run."""
+    threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+    return {**threads, "PYTHONHASHSEED": "0", **(without_our_paths() if interpreter else os.environ)}
