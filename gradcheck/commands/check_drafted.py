@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
-from gradcheck.case.limits import TIMEOUT
+from gradcheck.case.default_limits import TIMEOUT
 from gradcheck.commands.choose import chosen_backends
 from gradcheck.commands.run_cases import exit_code, make_pool, run_all, write_reports
 from gradcheck.commands.run_options import report_file

@@ -11,7 +11,7 @@ from typing import get_args
 import click
 
 from gradcheck.case.case import Case
-from gradcheck.case.limits import TIMEOUT
+from gradcheck.case.default_limits import TIMEOUT
 from gradcheck.commands.choose import chosen_backends
 from gradcheck.commands.exits import NOTHING_SELECTED
 from gradcheck.commands.run_cases import exit_code, make_pool, run_all

@@ -18,9 +18,9 @@ from gradcheck.run.channel import pair
 from gradcheck.run.child import MOST_ANSWER, Outcome
 from gradcheck.run.interpreter import START, environment, python
 from gradcheck.run.limits import kill_marked
-from gradcheck.support.linux import PR_SET_DUMPABLE
 from gradcheck.run.reaper import PATIENCE
 from gradcheck.run.start import START_LIMIT
+from gradcheck.support.linux import PR_SET_DUMPABLE
 
 if TYPE_CHECKING:
     from gradcheck.case.case import Case
