@@ -521,7 +521,7 @@ def right_if(function: InWorld) -> list[Diagnosis]:
 
 
 def is_right(problem: Problem) -> bool:
-    """Whether a gradient check passes: most do not, which shows before the contracts, half of the work, are looked at."""
+    """Whether a gradient check passes: most do not, which shows before half of the work, the contracts, is done."""
     options = 0, 0.0, False, "strict"
     with np.errstate(all="ignore"):
         with suppress(Exception):

@@ -85,4 +85,5 @@ class Problem:
     reruns: Reruns | None = None
     """None where no results can be changed on the way: code that nothing sees."""
     causes: Callable[[], Sequence[Diagnosis]] | None = None
-    """Looks for causes of a wrong gradient that this kind of function invites; where it finds any, no others are sought."""
+    """Looks for the causes of a wrong gradient that this kind of function invites. Where it finds any, no others are
+    sought."""
