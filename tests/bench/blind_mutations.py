@@ -16,9 +16,9 @@ from typing import NamedTuple
 import yaml
 
 FILES = (
-    "autograd.py", "grad_arguments.py", "grad_mode.py", "graph.py", "hooks.py", "op_node.py", "parameter.py",
-    "py_layer.py", "py_layer_context.py", "py_layer_node.py", "recompute.py", "saved.py", "slots.py", "versions.py",
-    "static/backward.py", "static/pylayer_op.py", "static/structure.py", "static/values.py",
+    "autograd.py", "fast/walk.py", "grad_arguments.py", "grad_mode.py", "graph.py", "hooks.py", "op_node.py",
+    "parameter.py", "py_layer.py", "py_layer_context.py", "py_layer_node.py", "recompute.py", "saved.py", "slots.py",
+    "versions.py", "static/backward.py", "static/pylayer_op.py", "static/structure.py", "static/values.py",
 )  # fmt: skip
 """What a PyLayer, a static_pylayer and the taking of gradients consist of."""
 
@@ -44,6 +44,11 @@ class Blind(NamedTuple):
     new: str
     equivalent: str = ""
     breaks: tuple[str, ...] = ()
+
+    @property
+    def plain(self) -> bool:
+        """Whether it is one of the definitions, not of a shorter way to what they define."""
+        return not self.file.startswith("fast/")
 
     def applied(self, folder: Path) -> tuple[Path, str]:
         """The file of the engine in `folder` that it changes, and its text then."""
