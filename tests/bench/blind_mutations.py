@@ -23,7 +23,7 @@ FILES = (
 """What a PyLayer, a static_pylayer and the taking of gradients consist of."""
 
 EQUIVALENTS = Path(__file__).with_name("blind_equivalents.yaml")
-"""By id, or by its beginning, the mutations that change nothing which a scenario could see, with the reason."""
+"""By id, or by its beginning (but the number of a change), mutations that no scenario could see, with the reason."""
 
 OPERATORS: dict[type[ast.AST], type[ast.AST]] = {
     ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Add, ast.Div: ast.Mult, ast.FloorDiv: ast.Mult, ast.Mod: ast.Mult,
@@ -81,7 +81,8 @@ def blind_mutations(folder: Path) -> list[Blind]:
             counts[name] += 1
             name += f" #{counts[name]}" if counts[name] > 1 else ""
             new = f"({ast.unparse(other)})" if isinstance(other, ast.expr) else ast.unparse(other)
-            reason = next((reasons[key] for key in reasons if name.startswith(key)), "")
+            named = (key for key in reasons if name.startswith(key) and not name.startswith(f"{key} #"))
+            reason = next((reasons[key] for key in named), "")
             found.append(Blind(name, file, start, end, new, reason))
     return found
 
