@@ -76,7 +76,11 @@ class WorldGradient(NamedTuple):
 
 
 def between_ranks(
-    graph: Tape, cotangents: Sequence[Array | None], claims: Sequence[WorldGradient | None], size: int, named: bool
+    graph: Tape,
+    cotangents: Sequence[Array | None],
+    claims: Sequence[WorldGradient | None],
+    size: int,
+    named: bool | None,
 ) -> list[Diagnosis]:
     """The causes that reproduce what backward gives, of those that lie between ranks.
 
@@ -85,7 +89,8 @@ def between_ranks(
         claims: one per input of the world; None for an input without a gradient.
         size: how many ranks there are.
         named: whether a cause that has nothing to do with ranks is known. It goes before sums at lines: a mask that is
-            forgotten where each rank has its part is such a sum as well.
+            forgotten where each rank has its part is such a sum as well. None if nothing was sought yet: then only a
+            mistake at a collective counts that explains every wrong gradient.
     """
     right = graph.gradient(cotangents)
     close = graph.coarsest**0.5 or 1e-8
@@ -94,7 +99,7 @@ def between_ranks(
         return []
     some: list[Diagnosis] = []
     written = Graph(graph.recording, dead_steps(graph, cotangents))
-    at_lines = () if named else summed_at_lines(written, cotangents, size)
+    at_lines = summed_at_lines(written, cotangents, size) if named is False else ()
     for found, tell in chain(at_collectives(written, cotangents), at_lines):
         same = {k for k, c in enumerate(claims) if c is not None and same_gradient(wide(c.whole), found[k], close)}
         if not same.issuperset(wrong):
@@ -103,8 +108,8 @@ def between_ranks(
         if all(c is None or k in same for k, c in enumerate(claims)):
             return [diagnosis]
         some.append(diagnosis)  # made for some of the inputs alone
-    if some:
-        return some[:1]
+    if some or named is None:
+        return [] if named is None else some[:1]
     return [one for k in wrong for one in whole_cause(graph, claims[k], right[k], size, close)]  # type: ignore[arg-type]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -66,8 +67,9 @@ def name_wrong(prober: Prober, probe: Probe, listed: int, thorough: bool) -> Nam
         named = by_tape(prober, probe, listed) if probe.wrong is not None else by_columns(prober, probe, budget)
         named.entries.sort(key=lambda e: -absolute_error(e.analytic, e.numeric))
         named.patterns = tuple(patterns(point, named))
+        own = point.problem.causes() if point.problem.causes else ()
         named.causes = tuple(
-            likely_causes(prober, list(named.wrong), probe, named.jacobians, budget - (point.spent.runs - spent))
+            own or likely_causes(prober, list(named.wrong), probe, named.jacobians, budget - (point.spent.runs - spent))
         )
     except OutOfTimeError:
         named.unfinished = True
@@ -82,6 +84,14 @@ def by_tape(prober: Prober, probe: Probe, listed: int) -> Named:
     assert said.wrong is not None
     named.exhaustive = said.unsure is None
     worst = []
+
+    @functools.cache
+    def error_of(start: int, stop: int) -> list[Array]:
+        """What is wrong of the gradients for some of the outputs: the halves are the same for many elements."""
+        part = probe.cotangent * 0
+        part[start:stop] = probe.cotangent[start:stop]
+        return [c - t for c, t in zip(point.vjp(part), point.by_tape(part), strict=True)]
+
     for number, (g, t, mask) in enumerate(zip(said.claimed, said.taped, said.wrong, strict=True)):
         if not bool(mask.any()):
             named.right.add(number)
@@ -99,7 +109,7 @@ def by_tape(prober: Prober, probe: Probe, listed: int) -> Named:
         named.entries = list(rows_by_tape(prober, said.wrong, listed))
     if not named.entries:
         worst.sort(key=lambda wrong: -abs(wrong[0]))
-        entries = [entry_by_halving(point, probe.cotangent, *wrong) for wrong in worst[:MOST_LOCATED]]
+        entries = [entry_by_halving(point, error_of, *wrong) for wrong in worst[:MOST_LOCATED]]
         named.entries = [entry for entry in entries if entry.analytic != entry.numeric]
     return named
 
@@ -140,14 +150,15 @@ def entry_of(
     return Entry(number, index, point.outputs.element(output), *value, TAPED * abs(t))
 
 
-def entry_by_halving(point: Point, cotangent: Array, error: complex, number: int, index: int) -> Entry:
+def entry_by_halving(
+    point: Point, error_of: Callable[[int, int], list[Array]], error: complex, number: int, index: int
+) -> Entry:
     """For an element of an input, with its error for a cotangent, the entry that carries most of it, by halving the
-    outputs."""
-    start, stop = 0, cotangent.size
+    outputs: `error_of` gives what is wrong of the gradients for those from one to another."""
+    start, stop = 0, point.outputs.vector.size
     while stop - start > 1:
-        middle, part = (start + stop) // 2, cotangent * 0
-        part[start:middle] = cotangent[start:middle]
-        half = complex((point.vjp(part)[number] - point.by_tape(part)[number]).reshape(-1)[index])
+        middle = (start + stop) // 2
+        half = complex(error_of(start, middle)[number].reshape(-1)[index])
         if 2 * abs(half) >= abs(error):
             stop, error = middle, half
         else:

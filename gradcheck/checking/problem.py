@@ -8,6 +8,7 @@ from typing import Protocol
 
 from gradcheck.backends.base import Array, Recording
 from gradcheck.checking.precision import Change
+from gradcheck.result import Diagnosis
 
 
 @dataclass(frozen=True)
@@ -83,3 +84,6 @@ class Problem:
     """What forward gives for `inputs`, if that is known."""
     reruns: Reruns | None = None
     """None where no results can be changed on the way: code that nothing sees."""
+    causes: Callable[[], Sequence[Diagnosis]] | None = None
+    """Looks for the causes of a wrong gradient that this kind of function invites. Where it finds any, no others are
+    sought."""

@@ -21,7 +21,7 @@ from gradcheck.support.resources import PACKAGE, bundled_specs
 from gradcheck.support.user_dirs import cache_folder
 from gradcheck.support.whole_file import replace
 
-NAME = "validated.json"
+CACHE_FILE = "validated.json"
 MOST_BYTES = 10_000_000
 MOST_FILES = 1_000
 """Files that are remembered: the last ones."""
@@ -31,39 +31,40 @@ class Validated:
     """The files that were valid: by the digest of each the ids in it, which must not be those of another file."""
 
     def __init__(self) -> None:
-        self.rules, self.new = rules(), False
+        self.rules, self.new = deciding_code(), False
         self.files: dict[str, Any] = {}
         with suppress(OSError, UnfitFileError, ValueError, RecursionError):
-            match json.loads(read_bounded(cache_folder() / NAME, MOST_BYTES, own=True)):
+            match json.loads(read_bounded(cache_folder() / CACHE_FILE, MOST_BYTES, own=True)):
                 case {"rules": self.rules, "files": dict(files)}:
                     self.files = files
 
     def get(self, text: SpecText) -> list[Given] | None:
         """Where its ids are given; None if it is not known to be valid."""
         with suppress(KeyError, TypeError, ValueError):  # somebody has written something else there
-            return [Given(text.path, str(id), int(line), int(column)) for id, line, column in self.files[digest(text)]]
+            given = self.files[file_digest(text)]
+            return [Given(text.path, str(id), int(line), int(column)) for id, line, column in given]
         return None
 
     def add(self, text: SpecText, ids: list[Given]) -> None:
         """Remember a file that is valid, and where its ids are given."""
-        self.files[digest(text)], self.new = [(one.id, one.line, one.column) for one in ids], True
+        self.files[file_digest(text)], self.new = [(one.id, one.line, one.column) for one in ids], True
 
     def write(self) -> None:
         """Keep what is new for the next time, if that can be."""
         with suppress(OSError):
             if self.new:
-                place = cache_folder() / NAME
+                place = cache_folder() / CACHE_FILE
                 place.parent.mkdir(parents=True, exist_ok=True)
                 kept = dict([*self.files.items()][-MOST_FILES:])
                 replace(place, json.dumps({"rules": self.rules, "files": kept}).encode(), 0o600)
 
 
-def digest(text: SpecText) -> str:
+def file_digest(text: SpecText) -> str:
     """A digest of a file as it stands."""
     return hashlib.sha256("\n".join(text.original).encode()).hexdigest()
 
 
-def rules() -> str:
+def deciding_code() -> str:
     """What decides whether a file is valid: gradcheck, of which a checkout changes without its version, and Python."""
     folders = (PACKAGE, PACKAGE / "spec", PACKAGE / "support", bundled_specs() / "rules")
     files = sorted((one.path, one.stat()) for place in folders for one in os.scandir(place) if one.is_file())

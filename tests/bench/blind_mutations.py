@@ -16,14 +16,14 @@ from typing import NamedTuple
 import yaml
 
 FILES = (
-    "autograd.py", "grad_arguments.py", "grad_mode.py", "graph.py", "hooks.py", "op_node.py", "parameter.py",
-    "py_layer.py", "py_layer_context.py", "py_layer_node.py", "recompute.py", "saved.py", "slots.py", "versions.py",
-    "static/backward.py", "static/pylayer_op.py", "static/structure.py", "static/values.py",
+    "autograd.py", "fast/walk.py", "grad_arguments.py", "grad_mode.py", "graph.py", "hooks.py", "op_node.py",
+    "parameter.py", "py_layer.py", "py_layer_context.py", "py_layer_node.py", "recompute.py", "saved.py", "slots.py",
+    "versions.py", "static/backward.py", "static/pylayer_op.py", "static/structure.py", "static/values.py",
 )  # fmt: skip
 """What a PyLayer, a static_pylayer and the taking of gradients consist of."""
 
 EQUIVALENTS = Path(__file__).with_name("blind_equivalents.yaml")
-"""By id, or by its beginning, the mutations that change nothing which a scenario could see, with the reason."""
+"""By id, or by its beginning (but the number of a change), mutations that no scenario could see, with the reason."""
 
 OPERATORS: dict[type[ast.AST], type[ast.AST]] = {
     ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Add, ast.Div: ast.Mult, ast.FloorDiv: ast.Mult, ast.Mod: ast.Mult,
@@ -44,6 +44,11 @@ class Blind(NamedTuple):
     new: str
     equivalent: str = ""
     breaks: tuple[str, ...] = ()
+
+    @property
+    def plain(self) -> bool:
+        """Whether it is one of the definitions, not of a shorter way to what they define."""
+        return not self.file.startswith("fast/")
 
     def applied(self, folder: Path) -> tuple[Path, str]:
         """The file of the engine in `folder` that it changes, and its text then."""
@@ -76,7 +81,8 @@ def blind_mutations(folder: Path) -> list[Blind]:
             counts[name] += 1
             name += f" #{counts[name]}" if counts[name] > 1 else ""
             new = f"({ast.unparse(other)})" if isinstance(other, ast.expr) else ast.unparse(other)
-            reason = next((reasons[key] for key in reasons if name.startswith(key)), "")
+            named = (key for key in reasons if name.startswith(key) and not name.startswith(f"{key} #"))
+            reason = next((reasons[key] for key in named), "")
             found.append(Blind(name, file, start, end, new, reason))
     return found
 

@@ -14,7 +14,9 @@ why no scenario can tell a mutation from the engine: it is listed, not run. Exit
 survives; 2 if the engine itself is not as the scenarios expect, for then every mutant would seem to be caught.
 
 With ``--random`` the mutations are blind: drawn from all places of the engine's trees at which one of a few changes can
-be made (`blind_mutations`). Some of those survive in any suite; what is printed is the rate.
+be made (`blind_mutations`). Some of those survive in any suite; what is printed is the rate. The scenarios run on the
+engine as it is defined (``PYLAYER_PLAIN=1``), for else the lines for which `pylayer.fast` has shorter ways do not run;
+where such a way is what is mutated, it is taken.
 """
 
 from __future__ import annotations
@@ -79,6 +81,8 @@ class Mutation(NamedTuple):
         path = next(path for path, text in texts.items() if self.old in text)
         return path, texts[path].replace(self.old, self.new)
 
+    plain = False
+
     def lines(self, folder: Path) -> tuple[str, range]:
         """The file, and the numbers of the lines, that it changes."""
         path, _ = self.applied(folder)
@@ -111,9 +115,9 @@ def mutations() -> list[Mutation]:
 
 
 CASES: list[Case] = []
-REACHES: dict[str, Reach] = {}
-"""By name of a case what it runs of the engine as it is."""
-IMPORTED: set[tuple[str, int]] = set()
+REACHES: dict[bool, dict[str, Reach]] = {}
+"""By name of a case what it runs of the engine as it is, without the shorter ways and with them."""
+IMPORTED: dict[bool, set[tuple[str, int]]] = {}
 """The lines that run when the engine is imported; none if nothing was traced."""
 
 
@@ -121,9 +125,10 @@ def ordered(mutation: Mutation | Blind) -> list[Case]:
     """The cases that come to the lines of a mutation: those that cite a rule that it breaks, then the quickest."""
     file, numbers = mutation.lines(ENGINE)
     lines = {(file, number) for number in numbers}
-    everywhere = not IMPORTED or lines & IMPORTED
-    cases = [case for case in CASES if everywhere or lines & REACHES[case.name].lines]
-    return sorted(cases, key=lambda case: (not cites(case, mutation), REACHES[case.name].seconds))
+    reaches, imported = REACHES[mutation.plain], IMPORTED[mutation.plain]
+    everywhere = not imported or lines & imported
+    cases = [case for case in CASES if everywhere or lines & reaches[case.name].lines]
+    return sorted(cases, key=lambda case: (not cites(case, mutation), reaches[case.name].seconds))
 
 
 def cites(case: Case, mutation: Mutation | Blind) -> bool:
@@ -132,8 +137,10 @@ def cites(case: Case, mutation: Mutation | Blind) -> bool:
 
 
 @contextlib.contextmanager
-def copied_engine() -> Iterator[Path]:
-    """A copy of the engine that goes before the checkout's; compiled files are kept, so that it starts as fast."""
+def copied_engine(plain: bool) -> Iterator[Path]:
+    """A copy of the engine that goes before the checkout's, with its shorter ways or without; compiled files are kept,
+    so that it starts as fast."""
+    os.environ["PYLAYER_PLAIN"] = str(int(plain))
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder) / "pylayer"
         shutil.copytree(ENGINE, place)
@@ -141,11 +148,11 @@ def copied_engine() -> Iterator[Path]:
         yield place
 
 
-def looked_at(tracing: bool) -> tuple[dict[str, Reach], set[tuple[str, int]], str]:
+def looked_at(tracing: bool, plain: bool) -> tuple[dict[str, Reach], set[tuple[str, int]], str]:
     """Run the suite on the engine as it is, in this process: what each case runs, what an import runs, what fails."""
     reaches: dict[str, Reach] = {}
     failed = ""
-    with copied_engine() as place, quiet():
+    with copied_engine(plain) as place, quiet():
         traced = Traced(place if tracing else None)
         with traced.block():
             import_module("pylayer")
@@ -183,7 +190,7 @@ def tried(mutation: Mutation | Blind) -> Outcome:
     signal.signal(signal.SIGPROF, stop)
     signal.setitimer(signal.ITIMER_PROF, LONGEST)
     current = "import"
-    with copied_engine() as place, quiet():
+    with copied_engine(mutation.plain) as place, quiet():
         path, text = mutation.applied(place)
         path.write_text(text, encoding="utf-8")
         try:
@@ -235,13 +242,12 @@ def main() -> int:
     wanted = selected(arguments)
     outcomes: list[Outcome] = []
     fork = multiprocessing.get_context("fork")
-    with fork.Pool(1, maxtasksperchild=1) as pool:
-        reaches, imported, failed = pool.apply(looked_at, [len(wanted) > FEW])
-    if failed:
-        print(f"the engine itself fails {failed}")
-        return 2
-    REACHES.update(reaches)
-    IMPORTED.update(imported)
+    for plain in {mutation.plain for mutation in wanted}:
+        with fork.Pool(1, maxtasksperchild=1) as pool:
+            REACHES[plain], IMPORTED[plain], failed = pool.apply(looked_at, [len(wanted) > FEW, plain])
+        if failed:
+            print(f"the engine itself fails {failed}")
+            return 2
     with fork.Pool(arguments.jobs, maxtasksperchild=1) as pool:
         for outcome in pool.imap(tried, [m for m in wanted if not m.equivalent], chunksize=1):
             outcomes.append(outcome)

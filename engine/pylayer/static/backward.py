@@ -31,7 +31,7 @@ def gradients(
         no_grad_set: Variables, or their names, through which no gradient flows.
 
     Raises:
-        RuntimeError: the mode is dynamic.
+        AssertionError: the mode is dynamic.
         TypeError: something is not a Variable.
         ValueError: the numbers or shapes of targets and their gradients differ, or a backward_fn breaks its rules.
     """

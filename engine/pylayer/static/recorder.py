@@ -153,7 +153,8 @@ def check_static(what: str) -> None:
     """Check that the mode is static.
 
     Raises:
-        RuntimeError: it is dynamic.
+        AssertionError: it is dynamic.
     """
     if in_dynamic_mode():
-        raise RuntimeError(f"{what} builds a static program. Call paddle.enable_static() first.")
+        name = what.rpartition(".")[2]
+        raise AssertionError(f"'{name}()' is only supported in static graph mode. Call paddle.enable_static() first.")
