@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import functools
-from importlib.resources import files
+import pkgutil
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 FACADE = "pylayer.paddle"
 
 
 @functools.cache
 def _table() -> dict[str, list[str]]:
-    lines = files(FACADE).joinpath("release-3.3.1.txt").read_text().splitlines()
+    lines = (Path(__file__).parent / "paddle/release-3.3.1.txt").read_text().splitlines()
     return {owner: names.split() for owner, names in (line.split(": ", 1) for line in lines)}
 
 
@@ -29,3 +33,20 @@ def release_modules() -> frozenset[str]:
 def paddles(module: str) -> str:
     """The name of a module of the facade as users import it."""
     return "paddle" + module.removeprefix(FACADE) if module.startswith(FACADE) else module
+
+
+def defined(source: str) -> dict[str, Any]:
+    """What a module of the engine has of the engine's own, its imports among it; of a package what is defined inside.
+
+    Modules are left out.
+    """
+    module = import_module(f"pylayer.{source}")
+    found = {
+        name: value
+        for name, value in vars(module).items()
+        if not isinstance(value, ModuleType) and getattr(value, "__module__", "").partition(".")[0] == "pylayer"
+    }
+    for inner in pkgutil.iter_modules(getattr(module, "__path__", ())):
+        names = defined(f"{source}.{inner.name}").items()
+        found |= {n: v for n, v in names if hasattr(v, "op") or v.__module__.startswith(f"pylayer.{source}.")}
+    return found

@@ -19,13 +19,6 @@ from pylayer.ops.logic import isinf, less_than, logical_and
 from pylayer.ops.shape import astype, cast
 from pylayer.tensor import Tensor
 
-METHODS = (
-    "angle", "bitwise_invert", "bitwise_left_shift", "bitwise_right_shift", "copysign", "deg2rad", "floor_mod", "frac",
-    "frexp", "gcd", "heaviside", "hypot", "isneginf", "isposinf", "isreal", "lcm", "ldexp", "less", "logaddexp",
-    "negative", "nextafter", "polar", "rad2deg", "sgn", "signbit", "sinc", "stanh",
-)  # fmt: skip
-"""The functions that are methods of Tensor as well."""
-
 floor_mod = remainder
 
 

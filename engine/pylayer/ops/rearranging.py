@@ -17,14 +17,6 @@ from pylayer.ops.shape import broadcast_shape, flip, moveaxis, reshape, swapaxes
 from pylayer.ops.sorting import sort
 from pylayer.tensor import Tensor
 
-METHODS = (
-    "argwhere", "atleast_1d", "atleast_2d", "atleast_3d", "dsplit", "hsplit", "msort", "multiplex", "narrow",
-    "permute", "ravel", "reduce_as", "reverse", "rot90", "slice", "strided_slice", "swapdims", "take_along_dim",
-    "unfold", "view_as", "vsplit",
-)  # fmt: skip
-"""The functions that are methods of Tensor as well."""
-
-
 cat, concatenate, row_stack, swapdims, take_along_dim = concat, concat, vstack, swapaxes, take_along_axis
 view_as_complex, view_as_real = as_complex, as_real
 

@@ -11,9 +11,6 @@ from pylayer.ops.scattering import put_reduced
 from pylayer.ops.shape import reshape
 from pylayer.tensor import Tensor
 
-METHODS: tuple[str, ...] = ()
-"""The functions that are methods of Tensor as well."""
-
 
 def _pooled(kind: str, x: Tensor, rows: Tensor, count: int) -> Tensor:
     """The rows of `x` of one number in `rows`, summed, averaged, or their extreme; zeros where there are none."""
