@@ -30,6 +30,19 @@ def release_modules() -> frozenset[str]:
     return frozenset(f"{owner}.{name[:-1]}" for owner, names in _table().items() for name in names if name[-1] == "/")
 
 
+OTHERS = frozenset({"paddle.softmax", "paddle.tensor.softmax", "paddle.Tensor.softmax"})
+"""Functions that do something else than those of the engine of that name: these take no ``axis``."""
+
+
+def shared_names(owner: str) -> list[str]:
+    """The names of a module or class of Paddle 3.3.1 under which the engine's objects stand there; none of modules."""
+    return [
+        name
+        for name in sorted(release_names().get(owner, ()))
+        if (path := f"{owner}.{name}") not in OTHERS and path not in release_modules()
+    ]
+
+
 def paddles(module: str) -> str:
     """The name of a module of the facade as users import it."""
     return "paddle" + module.removeprefix(FACADE) if module.startswith(FACADE) else module

@@ -32,7 +32,7 @@ from pylayer.ops.inplace import (
     sets_items,
     zero_,
 )
-from pylayer.release import defined, release_names
+from pylayer.release import defined, release_names, shared_names
 from pylayer.tensor import Tensor
 from pylayer.vjp import OPS
 from pylayer.watch import taken, watching
@@ -213,7 +213,7 @@ def attach() -> None:
         row = function.op
         compare = forward_operator(function.op.apply)
         setattr(Tensor, f"__{name}__", fast_binary(row, beside_number(row, compare)) if fast.ON else compare)
-    for name in sorted(release_names()["paddle.Tensor"] - vars(Tensor).keys()):
+    for name in [n for n in shared_names("paddle.Tensor") if n not in vars(Tensor)]:
         if name in FORMS_IN_PLACE:
             setattr(Tensor, name, FORMS_IN_PLACE[name])
         elif name in FUNCTIONS and not name.endswith("_"):

@@ -7,13 +7,14 @@ import functools
 import sys
 from collections.abc import Iterable
 from importlib import import_module
+from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
 from pylayer.ops.methods import FORMS_IN_PLACE
 from pylayer.ops.spellings import ALIASES, respelled
 from pylayer.paddle._modules import ALSO, MODULES
-from pylayer.release import FACADE, defined, paddles, release_modules, release_names
+from pylayer.release import FACADE, defined, paddles, release_modules, shared_names
 from pylayer.stand_in import StandIn, stand_in
 
 
@@ -49,7 +50,7 @@ def named(owner: str, sources: Iterable[str]) -> dict[str, Any]:
     Functions take Paddle's other words for their arguments, too.
     """
     found: dict[str, Any] = {}
-    wanted = [n for n in sorted(release_names().get(owner, ())) if f"{owner}.{n}" not in release_modules()]
+    wanted = shared_names(owner)
     for source in sources:
         renamed, _, place = source.rpartition("=")
         module, _, names = place.partition(":")
@@ -71,6 +72,7 @@ def fill() -> None:
         if path:
             module: ModuleType = Facade(name, f"`{paddles(name)}`.")
             sys.modules[name] = module
+            module.__file__, module.__spec__ = __file__, ModuleSpec(name, None, is_package=True)
             module.__path__ = []  # what is imported from it is looked for, if it lacks that
             vars(sys.modules[parent]).setdefault(last, module)  # two have the names of their functions, which go before
         else:
