@@ -41,16 +41,18 @@ def _adaptive_avg(name: str, ndim: int, x: Tensor, output_size: Any, data_format
     return channels_back(x, data_format)
 
 
-def max_of_spans(x: Tensor, spans: Sequence[Sequence[range]], return_mask: bool) -> Any:
-    """The largest element per window of `x`, [batch, channels, *space], and with `return_mask` its flat position.
+def _adaptive_max(name: str, ndim: int, x: Tensor, output_size: Any, return_mask: bool = False) -> Any:
+    """The largest elements of windows that cover each axis, and with `return_mask` their positions when flattened.
 
-    Args:
-        spans: per axis of space, where each window begins and ends.
+    There are `output_size` windows; a size of None keeps an axis.
     """
-    space, counts, ndim = x.shape[2:], [len(along) for along in spans], len(spans)
+    check_space(name, x, ndim)
+    space = x.shape[2:]
+    counts = _sizes(output_size, ndim, space)
     xp = XP[type(x.array)]
     flat: Any = 0
-    for k, along in enumerate(spans):  # made of one length: the last position is repeated where a span is shorter
+    for k, along in enumerate(map(_spans, space, counts)):
+        # made of one length: the last position is repeated where a span is shorter
         step, longest = math.prod(space[k + 1 :]), max(map(len, along))
         rows = xp.asarray([[span[min(j, len(span) - 1)] * step for j in range(longest)] for span in along])
         shape = [1] * (2 * ndim)
@@ -65,17 +67,6 @@ def max_of_spans(x: Tensor, spans: Sequence[Sequence[range]], return_mask: bool)
     rows = xp.arange(math.prod(counts))
     where = places[rows, chosen.array[..., 0]]
     return out, Tensor(where.reshape(out.shape).astype("int32"))
-
-
-def _adaptive_max(name: str, ndim: int, x: Tensor, output_size: Any, return_mask: bool = False) -> Any:
-    """The largest elements of windows that cover each axis, and with `return_mask` their positions.
-
-    There are `output_size` windows; a size of None keeps an axis.
-    """
-    check_space(name, x, ndim)
-    sizes = _sizes(output_size, ndim, x.shape[2:])
-    spans = [_spans(size, count) for size, count in zip(x.shape[2:], sizes, strict=True)]
-    return max_of_spans(x, spans, return_mask)
 
 
 _AVG, _MAX = "x output_size data_format", "x output_size return_mask"
