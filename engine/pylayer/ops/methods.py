@@ -188,7 +188,7 @@ IN_PLACE = sorted(
 """The other functions that the release has a form with an underscore of."""
 
 FORMS_IN_PLACE: dict[str, Callable[..., Any]] = {
-    **{f"{name}_": in_place(FUNCTIONS[name], changes=CHANGES.get(name, 1)) for name in IN_PLACE},
+    **{f"{name}_": in_place(FUNCTIONS[name], f"{name}_", CHANGES.get(name, 1)) for name in IN_PLACE},
     **{f"{name}_": in_place_anew(FUNCTIONS[name]) for name in IN_PLACE_ANEW},
     **OWN_FORMS,
 }

@@ -99,11 +99,7 @@ lgamma = unary("lgamma", lambda g, F, x: g * F.digamma(x), _lgamma, floating=Tru
 digamma = unary(
     "digamma", lambda g, F, x: g * F.polygamma(x, 1), lambda xp: lambda x: _wide(xp, _polygamma)(x, 0), floating=True
 )
-
-
-def gammaln(x: Tensor, name: str | None = None) -> Tensor:
-    """`lgamma` by its other name."""
-    return lgamma(x)  # type: ignore[no-any-return]
+gammaln = lgamma
 
 
 def multigammaln(x: Tensor, p: int, name: str | None = None) -> Tensor:
