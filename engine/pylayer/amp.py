@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from pylayer.builds import no
 from pylayer.tensor import Tensor
 
 
@@ -44,19 +45,7 @@ def decorate(
     return models if optimizers is None else (models, optimizers)
 
 
-def is_float16_supported(device: str | None = None) -> bool:
-    """False: nothing is cast by itself."""
-    return False
-
-
-def is_bfloat16_supported(device: str | None = None) -> bool:
-    """False: nothing is cast by itself."""
-    return False
-
-
-def is_autocast_enabled() -> bool:
-    """False: nothing is cast by itself."""
-    return False
+is_float16_supported = is_bfloat16_supported = is_autocast_enabled = no  # nothing is cast by itself
 
 
 class GradScaler:
@@ -95,13 +84,7 @@ class GradScaler:
     def update(self) -> None:
         """There is no scale to change."""
 
-    def is_enable(self) -> bool:
-        """False."""
-        return False
-
-    def is_use_dynamic_loss_scaling(self) -> bool:
-        """False."""
-        return False
+    is_enable = is_use_dynamic_loss_scaling = no
 
     def state_dict(self) -> dict[str, Any]:
         """Empty: there is no scale."""

@@ -96,3 +96,28 @@ def owner(array: Array) -> Array:
     while type(array.base) in XP:
         array = array.base
     return array
+
+
+def constructed(data: Any, *rest: Any) -> Array:
+    """The array of ``paddle.Tensor(data)``: of lists, and of sizes (zeros), always float32; of a Tensor, its own.
+
+    Raises:
+        TypeError: a size is a bool, or elements of lists are no numbers.
+        ValueError: it is something else, a size is negative, or lists are of different lengths.
+    """
+    if isinstance(data, (list, tuple)):
+        values = np.asarray(data)
+        if values.dtype.kind not in "biufc":
+            raise TypeError(f"paddle.Tensor(): the elements of lists must be numbers, but are {values.dtype}.")
+        return default_module().asarray((values.real if values.dtype.kind == "c" else values).astype(np.float32))
+    if isinstance(data, np.ndarray) or type(getattr(data, "array", None)) in XP:
+        return np.asarray(data) if isinstance(data, np.ndarray) else data.array
+    sizes = [data, *rest]
+    if any(isinstance(size, bool) for size in sizes):
+        raise TypeError("(InvalidType) empty(): argument (position 1) must be list of int, but got bool.")
+    if not all(isinstance(size, int) and size >= 0 for size in sizes):
+        raise ValueError(
+            f"(InvalidArgument) paddle.Tensor() takes sizes, lists, an array or a Tensor, but got "
+            f"{', '.join(map(repr, sizes))[:80]}. Make a Tensor of a number with paddle.to_tensor."
+        )
+    return default_module().zeros(sizes, np.float32)

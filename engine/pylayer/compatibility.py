@@ -7,6 +7,7 @@ import functools
 import itertools
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext as nullcontext
 from importlib import import_module
 from typing import Any
 
@@ -14,16 +15,6 @@ from pylayer.dtype import as_dtype
 from pylayer.static import variable as static
 from pylayer.static.recorder import disable_static, enable_static, in_dynamic_mode
 from pylayer.tensor import Tensor
-
-
-def no(*args: Any, **kwargs: Any) -> bool:
-    """False, whatever is asked: what Paddle is compiled with for other devices and compilers, the engine is not."""
-    return False
-
-
-def yes(*args: Any, **kwargs: Any) -> bool:
-    """True, whatever is asked."""
-    return True
 
 
 def in_dynamic_or_pir_mode() -> bool:
@@ -90,6 +81,9 @@ def wrap_decorator(decorator: Callable[..., Any]) -> Callable[..., Any]:
     return decorate
 
 
+in_dygraph_mode = enabled = in_dynamic_mode
+enable_dygraph, disable_dygraph = disable_static, enable_static
+_dygraph_guard, _dygraph_tracer = dygraph_guard, dygraph_tracer
 signature_safe_contextmanager = wrap_decorator(contextlib.contextmanager)
 
 _flags: dict[str, Any] = {}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pkgutil
 import sys
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
@@ -12,14 +11,6 @@ from typing import Any
 
 from pylayer.release import FACADE, paddles, release_names
 from pylayer.stand_in import StandIn, stand_in
-
-
-class Facade(ModuleType):
-    """A module of the facade, on which imports leave no stand-ins: none hides a function of its name."""
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if not isinstance(value, StandIn):
-            super().__setattr__(name, value)
 
 
 class StandInFinder(MetaPathFinder, Loader):
@@ -46,12 +37,6 @@ class StandInFinder(MetaPathFinder, Loader):
 _finder = StandInFinder()
 
 
-def _facade_modules() -> list[str]:
-    """The names of the facade's modules, all to be imported now: one found through its path would be a second copy."""
-    facade = import_module(FACADE)
-    return [FACADE, *(found.name for found in pkgutil.walk_packages(facade.__path__, FACADE + "."))]
-
-
 def install_paddle() -> None:
     """Make ``import paddle``, and everything below it, resolve to the facade, or to stand-ins for what it lacks.
 
@@ -68,10 +53,9 @@ def install_paddle() -> None:
             f"Call pylayer.install_paddle() before anything imports paddle, or in a process of its own."
         )
     if imported is None:
-        for name in _facade_modules():
-            module = sys.modules[paddles(name)] = import_module(name)
-            module.__class__ = Facade
-            module.__dict__.setdefault("__path__", [])  # what is imported from it is looked for, if it lacks that
+        import_module(FACADE)
+        for name in [name for name in sys.modules if name == FACADE or name.startswith(FACADE + ".")]:
+            sys.modules[paddles(name)] = sys.modules[name]
     if _finder not in sys.meta_path:
         sys.meta_path.append(_finder)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pylayer.array import XP, Array, place_of, to_numpy
+from pylayer.array import XP, Array, constructed, place_of, to_numpy
 from pylayer.device import Place
 from pylayer.dtype import BY_NUMPY, DType
 from pylayer.graph import Cotangent, Node
@@ -23,7 +23,8 @@ _names, _NOTHING = itertools.count(), np.empty(0, np.float32)
 class Tensor:
     """An array with a place in the graph.
 
-    `array` is the raw array, `node` the node that made it (None for a leaf). Use `paddle.to_tensor` to make one.
+    `array` is the raw array, `node` the node that made it (None for a leaf). Use `paddle.to_tensor` to make one; users'
+    own calls give what `constructed` says.
     """
 
     __slots__ = ("__dict__", "__weakref__", "_stop_gradient", "array", "node")
@@ -37,7 +38,10 @@ class Tensor:
     __array_priority__ = 1000  # so that ndarray + Tensor asks the Tensor
     __array_ufunc__ = None
 
-    def __init__(self, array: Array = _NOTHING, node: Node | Tensor | None = None, stop_gradient: bool = True) -> None:
+    def __init__(self, array: Any = _NOTHING, node: Any = None, stop_gradient: bool = True, *sizes: int) -> None:
+        if type(array) is not np.ndarray and type(array) not in XP:  # as users call it
+            rest = [given for given, default in ((node, None), (stop_gradient, True)) if given is not default]
+            array, node, stop_gradient = constructed(array, *rest, *sizes), None, True
         self.array = array
         self.node = node
         self._stop_gradient = stop_gradient

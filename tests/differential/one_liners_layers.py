@@ -105,7 +105,6 @@ def _name(made: str) -> str:
 PROGRAMS: dict[str, str] = {
     **{f"nn.{_name(made)}": _layer(made.rpartition(")")[0] + ")", inputs) for made, inputs in _LAYERS.items()},
     "nn.BatchNorm2D training": "l = paddle.nn.BatchNorm2D(4)\nh = l(img.astype('float32').detach())\nout = [h.shape, l._mean.shape, l.training]",
-    "nn.CTCLoss": "paddle.nn.CTCLoss(1, 'sum')(seq.transpose([2, 0, 1]), paddle.to_tensor([[2, 3], [0, 0]], 'int32'), paddle.to_tensor([7, 5]), paddle.to_tensor([2, 2]), norm_by_times=True)",
     "nn.LayerDict": "l = paddle.nn.LayerDict({'a': paddle.nn.Tanh()}); l['b'] = paddle.nn.ReLU(); out = [repr(l), len(l), list(l.keys()), 'a' in l, [k for k, _ in l.items()], type(l.pop('a')).__name__, len(l)]",
     "nn.ParameterDict": "l = paddle.nn.ParameterDict({'a': paddle.create_parameter([2], 'float32')}); out = [len(l), list(l), [n for n, _ in l.named_parameters()], list(l['a'].shape)]",
     "nn.Conv2D raises": "paddle.nn.Conv2D(3, 4, 3, groups=2)",

@@ -20,7 +20,7 @@ def _methods() -> dict[str, str]:
     return found
 
 
-_NO_METHODS = "lu_solve combinations concatenate pdist svdvals matrix_exp cholesky_inverse view_as_complex view_as_real randn_like rand_like histogram_bin_edges slice_scatter narrow positive crop matrix_rank svd eigh".split()
+_NO_METHODS = "lu_solve concatenate pdist svdvals matrix_exp cholesky_inverse randn_like rand_like slice_scatter narrow positive crop matrix_rank svd eigh".split()
 
 _PAIRS = "div eq ge greater gt le lt mul ne sub true_divide".split()
 
@@ -55,18 +55,22 @@ _SAME = {
     "base.default_startup_program": "static.default_startup_program", "base.program_guard": "static.program_guard", "base.Variable": "static.Variable", "base.scope_guard": "static.scope_guard", "base.name_scope": "static.name_scope",
     "base.device_guard": "static.device_guard", "base.global_scope": "static.global_scope", "base.cpu_places": "static.cpu_places", "base.get_flags": "get_flags", "base.set_flags": "set_flags", "framework.get_flags": "get_flags", "framework.set_flags": "set_flags",
     "base.framework.Variable": "static.Variable", "base.framework.get_flags": "get_flags", "base.framework.set_flags": "set_flags", "framework.Block": "base.framework.Block", "base.dygraph.base.guard": "base.dygraph.guard", "base.framework.convert_np_dtype_to_dtype_": "framework.convert_np_dtype_to_dtype_",
+    "base.dygraph.base.enabled": "base.dygraph.enabled", "base.dygraph.base.enable_dygraph": "base.dygraph.enable_dygraph", "base.dygraph.base.disable_dygraph": "base.dygraph.disable_dygraph", "base.dygraph.base.wrap_decorator": "base.wrapped_decorator.wrap_decorator",
+    "base.framework.wrap_decorator": "base.wrapped_decorator.wrap_decorator", "nn.spectral_norm": "nn.utils.spectral_norm", "nn.functional.pdist": "pdist", "eigvalsh": "linalg.eigvalsh", "cholesky": "linalg.cholesky",
 }  # fmt: skip
 
 _CALLED = (
     "base.in_dynamic_or_pir_mode base.in_pir_mode base.is_compiled_with_rocm base.is_compiled_with_cinn base.is_compiled_with_xpu base.core.is_compiled_with_rocm base.core.is_compiled_with_ipu "
-    "base.framework.in_dynamic_or_pir_mode base.framework.in_pir_mode framework.in_dynamic_or_pir_mode device.is_compiled_with_rocm device.is_compiled_with_cinn device.is_compiled_with_ipu device.is_compiled_with_xpu is_autocast_enabled base.dygraph.enabled"
+    "base.framework.in_dynamic_or_pir_mode base.framework.in_pir_mode framework.in_dynamic_or_pir_mode device.is_compiled_with_rocm device.is_compiled_with_cinn device.is_compiled_with_ipu device.is_compiled_with_xpu is_autocast_enabled base.dygraph.enabled is_compiled_with_cinn is_compiled_with_ipu base.framework.is_compiled_with_cinn base.framework.is_compiled_with_rocm base.framework.is_compiled_with_xpu"
 ).split()
 
-DEVICES = "base.core.is_compiled_with_cinn device.is_compiled_with_distribute base.framework.Program base.framework.program_guard base.framework.default_main_program base.framework.default_startup_program framework.Program base.core.Generator".split()
+DEVICES = "base.core.is_compiled_with_cinn device.is_compiled_with_distribute base.framework.Program base.framework.program_guard base.framework.default_main_program base.framework.default_startup_program framework.Program base.core.Generator is_compiled_with_distribute base.core.is_compiled_with_distribute base.framework.is_compiled_with_distribute base.framework.Operator Tensor.block_diag".split()
 
 PROGRAMS: dict[str, str] = {
     **_methods(), **_in_place(),
     # ------------------------------------------------------------------- methods whose function is called on something else
+    "autocast": "with paddle.autocast('cpu'): out = x * 1", "Tensor.increment": "t = paddle.to_tensor([1.5]); t.increment(2.0); out = t", "Tensor.cholesky_inverse": "paddle.linalg.cholesky(d).cholesky_inverse()",
+    "Tensor.fill_diagonal_tensor_": "t = m.detach() * 1; t.fill_diagonal_tensor_(v.detach()); out = t", "Tensor.householder_product": "m.detach().householder_product(v.detach()[:1])", "Tensor.histogram_bin_edges": "x.detach().histogram_bin_edges(4)", "Tensor.view_as_complex": "p.reshape([-1, 2]).view_as_complex()",
     "Tensor.lu": "m.lu()[0]", "Tensor.lu_unpack": "m.lu()[0].lu_unpack(m.lu()[1])", "Tensor.erfinv": "(x * 0.98).erfinv()", "Tensor.logit": "(p / 4).logit()", "Tensor.argwhere": "b.argwhere()", "Tensor.nextafter": "x.detach().nextafter(y.detach())", "Tensor.heaviside": "paddle.round(x).heaviside(y)",
     "Tensor.gcd": "(i * 6).gcd(i * 4 + 2)", "Tensor.lcm": "(i * 6).lcm(i * 4 + 2)", "Tensor.bitwise_right_shift": "(i * 100).bitwise_right_shift(i)", "Tensor.frexp": "(x.detach() * 20).frexp()", "Tensor.bincount": "i.reshape([-1]).bincount()",
     "Tensor.nansum": "paddle.where(b, x, x * float('nan')).nansum(1)", "Tensor.nanmean": "paddle.where(b, x, x * float('nan')).nanmean(1)", "Tensor.nanmedian": "x.nanmedian(1)", "Tensor.nanquantile": "x.nanquantile(0.3)", "Tensor.mode": "paddle.round(seq).mode()[0]",
@@ -89,7 +93,7 @@ PROGRAMS: dict[str, str] = {
     "set_rng_state": "s = paddle.get_rng_state(); a = paddle.randn([3]); paddle.set_rng_state(s); out = bool((a == paddle.randn([3])).all())", "nan": "str(paddle.nan)", "pi": "paddle.pi", "e": "paddle.e", "newaxis": "paddle.newaxis",
     "amp.is_bfloat16_supported": "paddle.amp.is_bfloat16_supported() in (True, False)", "base.Scope": "callable(paddle.base.Scope)", "base.core.Scope": "isinstance(paddle.base.core.Scope(), paddle.base.core._Scope if hasattr(paddle.base.core, '_Scope') else paddle.base.core.Scope)",
     "base.core.Place": "isinstance(paddle.base.core.Place, type)", "base.enable_dygraph": "paddle.base.enable_dygraph(); out = paddle.in_dynamic_mode()", "base.dygraph.enable_dygraph": "paddle.base.dygraph.enable_dygraph(); out = paddle.in_dynamic_mode()",
-    **{f"{base}.disable_dygraph": f"paddle.{base}.disable_dygraph(); out = paddle.in_dynamic_mode(); paddle.disable_static()" for base in ("base", "base.dygraph")}, "base.core.is_compiled_with_custom_device": "paddle.base.core.is_compiled_with_custom_device('a')", "device.is_compiled_with_custom_device": "paddle.device.is_compiled_with_custom_device('a')",
+    **{f"{base}.disable_dygraph": f"paddle.{base}.disable_dygraph(); out = paddle.in_dynamic_mode(); paddle.disable_static()" for base in ("base", "base.dygraph")}, "base.core.is_compiled_with_custom_device": "paddle.base.core.is_compiled_with_custom_device('a')", "is_compiled_with_custom_device": "paddle.is_compiled_with_custom_device('a')", "device.is_compiled_with_custom_device": "paddle.device.is_compiled_with_custom_device('a')",
     "base.core.is_compiled_with_dist": "callable(paddle.base.core.is_compiled_with_dist)", "base.core.is_float16_supported": "callable(paddle.base.core.is_float16_supported)", "base.core.is_bfloat16_supported": "callable(paddle.base.core.is_bfloat16_supported)",
     "base.framework.Block": "isinstance(paddle.base.framework.Block, type)", "base.framework.EagerParamBase": "isinstance(paddle.create_parameter([1], 'float32'), paddle.base.framework.EagerParamBase)", "base.framework.use_pir_api": "callable(paddle.base.framework.use_pir_api)", "framework.use_pir_api": "callable(paddle.framework.use_pir_api)",
     "framework.convert_np_dtype_to_dtype_": "callable(paddle.framework.convert_np_dtype_to_dtype_)", "base.unique_name.guard": "with paddle.base.unique_name.guard():\n    out = paddle.base.unique_name.generate('q')",

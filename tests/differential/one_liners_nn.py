@@ -4,17 +4,7 @@ from __future__ import annotations
 
 SINGLE = "Paddle computes positions in single precision."
 
-_CTC = "paddle.to_tensor([[1, 3, 3], [2, 1, 0]], 'int32'), paddle.to_tensor([7, 5]), paddle.to_tensor([3, 2])"
-
 PROGRAMS: dict[str, str] = {
-    # ------------------------------------------------------------------- sequences
-    "nn.functional.ctc_loss": f"F.ctc_loss(seq.transpose([2, 0, 1]), {_CTC})", "nn.functional.ctc_loss sum": f"F.ctc_loss(seq.transpose([2, 0, 1]) * 3, {_CTC}, reduction='sum')",
-    "nn.functional.ctc_loss blank": f"F.ctc_loss(seq.transpose([2, 0, 1]), {_CTC.replace('[1, 3, 3]', '[1, 0, 0]')}, 3, 'none')", "nn.functional.ctc_loss times": f"F.ctc_loss(seq.transpose([2, 0, 1]), {_CTC}, norm_by_times=True)",
-    "nn.functional.ctc_loss repeated": "F.ctc_loss(seq.transpose([2, 0, 1]), paddle.to_tensor([[1, 1, 1], [2, 2, 9]], 'int32'), paddle.to_tensor([7, 3]), paddle.to_tensor([3, 2]), reduction='none')",
-    "nn.functional.ctc_loss too long": "F.ctc_loss(seq.transpose([2, 0, 1]), paddle.to_tensor([[1, 1, 1], [2, 2, 0]], 'int32'), paddle.to_tensor([4, 2]), paddle.to_tensor([3, 2]), reduction='none', zero_infinity=True)",
-    "nn.functional.ctc_loss none": "F.ctc_loss(seq.transpose([2, 0, 1]), paddle.to_tensor([[2, 1], [1, 2]], 'int32'), paddle.to_tensor([7, 0]), paddle.to_tensor([0, 1]), reduction='none')",
-    "nn.functional.ctc_loss labels raises": "F.ctc_loss(seq.transpose([2, 0, 1]), paddle.to_tensor([[2], [1]]), paddle.to_tensor([7, 6]), paddle.to_tensor([1, 1]))", "nn.functional.ctc_loss lengths raises": "F.ctc_loss(seq.transpose([2, 0, 1]), paddle.to_tensor([[2], [1]], 'int32'), paddle.to_tensor([7, 6], 'int32'), paddle.to_tensor([1, 1], 'int32'))",
-    "nn.functional.ctc_loss blank raises": f"F.ctc_loss(seq.transpose([2, 0, 1]), {_CTC}, 4)", "nn.functional.ctc_loss reduction raises": f"F.ctc_loss(seq.transpose([2, 0, 1]), {_CTC}, reduction='other')", "nn.functional.ctc_loss axes raises": f"F.ctc_loss(x, {_CTC})",
     # ------------------------------------------------------------------- convolution
     "nn.functional.conv1d": "F.conv1d(seq, paddle.cos(seq[:1, :, :3]).tile([6, 1, 1]), v.tile([2]), padding=1)",
     "nn.functional.conv1d strided": "F.conv1d(seq, seq[:, :2, :3], stride=2, padding=[2, 1], groups=2)",

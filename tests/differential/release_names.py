@@ -14,21 +14,15 @@ import types
 from pathlib import Path
 from typing import Any
 
-FACADE = Path(__file__).parents[2] / "engine/pylayer/paddle"
-FILE = FACADE / "release-3.3.1.txt"
+from pylayer.paddle._modules import MODULES
+
+FILE = Path(__file__).parents[2] / "engine/pylayer/paddle/release-3.3.1.txt"
 OTHERS = (
     "_C_ops", "distribution", "incubate.nn", "incubate.nn.functional", "io", "metric", "quantization",
     "signal", "sparse", "sparse.nn", "version", "vision.ops", "vision.transforms",
 )  # fmt: skip
 """Modules that the facade has not, and of which it is known what is in them."""
 CLASSES = ("Tensor", "nn.Layer", "optimizer.Optimizer", "static.Program", "static.Executor")
-
-
-def facade_modules() -> list[str]:
-    """The modules of the facade by their names below ``paddle``."""
-    files = (file.relative_to(FACADE) for file in FACADE.rglob("*.py"))
-    parts = (file.with_suffix("").parts for file in files if file.name == "__init__.py" or file.name[0] != "_")
-    return [".".join(path).removesuffix("__init__").removesuffix(".") for path in parts]
 
 
 def names_of(owner: Any) -> list[str]:
@@ -52,7 +46,7 @@ def at(paddle: Any, path: str) -> Any:
 def release_names(paddle: Any) -> dict[str, list[str]]:
     """By module and class, their names."""
     found = {}
-    for module in sorted({*facade_modules(), *OTHERS}):
+    for module in sorted({*MODULES, *OTHERS}):
         found[f"paddle.{module}".removesuffix(".")] = names_of(at(paddle, module))
     for path in CLASSES:
         found[f"paddle.{path}"] = names_of(at(paddle, path))

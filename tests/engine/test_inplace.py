@@ -19,17 +19,19 @@ def leaf(*values: float) -> Any:
 
 
 F64 = np.array([0.5, 0.25])
-METHODS = [name for name in IN_PLACE if hasattr(paddle.Tensor, f"{name}_")]
+LOGICAL = [n for n in IN_PLACE if n.partition("_")[0] in ("equal", "greater", "less", "logical", "not")]
+"""Those whose form with an underscore makes the Tensor bool."""
+METHODS = [name for name in IN_PLACE if hasattr(paddle.Tensor, f"{name}_") and name not in LOGICAL]
 """The others have a form with an underscore among the functions alone."""
 ARGUMENTS: dict[str, tuple[Any, ...]] = {
     **{n: (t(F64),) for n in ("add", "subtract", "multiply", "divide", "remainder", "mod", "floor_divide")},
     **{n: (t(F64),) for n in ("copysign", "floor_mod", "gammainc", "gammaincc", "hypot")},
-    **{n: (t(F64),) for n in IN_PLACE_ANEW if n.partition("_")[0] in ("equal", "not", "less", "greater")},
+    **{n: (t(F64),) for n in LOGICAL if n != "logical_not"},
     "pow": (2,), "scale": (2.0, 1.0), "clip": (0.3, 0.6), "lerp": (t(F64), 0.5), "cumprod": (0,), "cast": ("float32",),
     "masked_fill": (t([True, False]), 5.0), "index_add": (t([0]), 0, t(np.array([5.0]))),
     "index_fill": (t([0]), 0, 5.0), "index_put": ((t([0]),), t(np.array([5.0]))),
     "scatter": (t([0]), t(np.array([5.0]))), "put_along_axis": (t([0]), 5.0, 0),
-    "logical_and": (t(F64),), "logical_or": (t(F64),), "logical_xor": (t(F64),),
+    "fill_diagonal_tensor": (t(F64),),
     "ldexp": (t([1, 2]),), "masked_scatter": (t([True, False]), t(F64)), "multigammaln": (1,), "polygamma": (1,),
     "renorm": (2.0, 0, 0.1), "scatter_add": (0, t([0, 1]), t(F64)),
     "reshape": ([2, 1],), "transpose": ([0],), "unsqueeze": (0,),
@@ -37,7 +39,8 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
 OTHER_INPUTS: dict[str, Any] = {
     **{n: t([6, 3]) for n in ("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "bitwise_invert")},
     **{n: t([6, 3]) for n in ("bitwise_left_shift", "bitwise_right_shift", "gcd", "lcm")},
-    "acosh": t(F64 + 1.5), "addmm": t(np.ones((2, 2))), "tril": t(np.ones((2, 2))), "triu": t(np.ones((2, 2))),
+    "acosh": t(F64 + 1.5), "fill_diagonal_tensor": t(np.ones((2, 2))), "addmm": t(np.ones((2, 2))),
+    "tril": t(np.ones((2, 2))), "triu": t(np.ones((2, 2))),
 }  # fmt: skip
 OTHER_ARGUMENTS: dict[str, tuple[Any, ...]] = {
     **{n: (t([3, 5]),) for n in ("bitwise_and", "bitwise_or", "bitwise_xor")},
@@ -51,7 +54,7 @@ def sample(name: str) -> tuple[Any, tuple[Any, ...]]:
 
 
 # --------------------------------------------------------------------------- values, memory
-@pytest.mark.parametrize("name", [*METHODS, *IN_PLACE_ANEW])
+@pytest.mark.parametrize("name", [*METHODS, *LOGICAL, *IN_PLACE_ANEW])
 def test_the_result_is_that_of_the_form_without_underscore(name: str) -> None:
     x, arguments = sample(name)
     paddle.seed(1)

@@ -22,8 +22,7 @@ DEFINED_IN = ("pylayer.fast.calls", "pylayer.op", "pylayer.ops.", "pylayer.nn.")
 """Where the engine defines operations. Devices, modes, dtypes, parameters and programs are elsewhere."""
 NOT_THE_SAME_TWICE = (
     "pylayer.ops.random", "pylayer.nn.initializer", "dropout", "dropout2d", "dropout3d", "alpha_dropout", "rrelu",
-    "gumbel_softmax", "rand_like", "randn_like", "empty", "empty_like", "fractional_max_pool2d",
-    "fractional_max_pool3d", "increment",
+    "gumbel_softmax", "rand_like", "randn_like", "empty", "empty_like", "increment",
 )  # fmt: skip
 """Modules and names."""
 

@@ -150,3 +150,8 @@ def init_parallel_env() -> Group:
 
 def destroy_process_group(group: Group | None = None) -> None:
     """Nothing needs to be cleared away."""
+
+
+def same_reduction(reduce_op: Any, *rest: Any) -> Any:
+    """The reduction itself: there is no other word for it."""
+    return reduce_op

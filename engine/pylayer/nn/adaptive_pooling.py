@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pylayer.array import XP
+from pylayer.nn.families import over_axes
 from pylayer.nn.spatial import channels_back, channels_first, check_space
 from pylayer.ops.gathering import take_along_axis
 from pylayer.ops.indexing import getitem
@@ -28,43 +29,30 @@ def _spans(size: int, count: int) -> list[range]:
     return [range(k * size // count, -(-(k + 1) * size // count)) for k in range(count)]
 
 
-def _adaptive_avg(name: str, ndim: int, x: Tensor, output_size: Any, data_format: str) -> Tensor:
-    """Means over windows, axis by axis: a product with a matrix that averages each span."""
+def _adaptive_avg(name: str, ndim: int, x: Tensor, output_size: Any, data_format: str = "") -> Tensor:
+    """The means of windows that cover each axis, `output_size` of them; a size of None keeps an axis."""
     check_space(name, x, ndim)
     x = channels_first(x, data_format)
     xp = XP[type(x.array)]
-    for axis, count in enumerate(_sizes(output_size, ndim, x.shape[2:]), start=2):
+    for axis, count in enumerate(_sizes(output_size, ndim, x.shape[2:]), start=2):  # by a matrix that averages spans
         size = x.shape[axis]
         rows = [[1 / len(span) if k in span else 0.0 for span in _spans(size, count)] for k in range(size)]
         x = moveaxis(matmul(moveaxis(x, axis, -1), Tensor(xp.asarray(rows, x.array.dtype))), -1, axis)
     return channels_back(x, data_format)
 
 
-def adaptive_avg_pool1d(x: Tensor, output_size: Any, name: str | None = None) -> Tensor:
-    """The means of `output_size` windows that cover the axis."""
-    return _adaptive_avg("adaptive_avg_pool1d", 1, x, output_size, "NCL")
+def _adaptive_max(name: str, ndim: int, x: Tensor, output_size: Any, return_mask: bool = False) -> Any:
+    """The largest elements of windows that cover each axis, and with `return_mask` their positions when flattened.
 
-
-def adaptive_avg_pool2d(x: Tensor, output_size: Any, data_format: str = "NCHW", name: str | None = None) -> Tensor:
-    """`adaptive_avg_pool1d` over two axes; a size of None keeps the axis."""
-    return _adaptive_avg("adaptive_avg_pool2d", 2, x, output_size, data_format)
-
-
-def adaptive_avg_pool3d(x: Tensor, output_size: Any, data_format: str = "NCDHW", name: str | None = None) -> Tensor:
-    """`adaptive_avg_pool1d` over three axes."""
-    return _adaptive_avg("adaptive_avg_pool3d", 3, x, output_size, data_format)
-
-
-def max_of_spans(x: Tensor, spans: Sequence[Sequence[range]], return_mask: bool) -> Any:
-    """The largest element per window of `x`, [batch, channels, *space], and with `return_mask` its flat position.
-
-    Args:
-        spans: per axis of space, where each window begins and ends.
+    There are `output_size` windows; a size of None keeps an axis.
     """
-    space, counts, ndim = x.shape[2:], [len(along) for along in spans], len(spans)
+    check_space(name, x, ndim)
+    space = x.shape[2:]
+    counts = _sizes(output_size, ndim, space)
     xp = XP[type(x.array)]
     flat: Any = 0
-    for k, along in enumerate(spans):  # made of one length: the last position is repeated where a span is shorter
+    for k, along in enumerate(map(_spans, space, counts)):
+        # made of one length: the last position is repeated where a span is shorter
         step, longest = math.prod(space[k + 1 :]), max(map(len, along))
         rows = xp.asarray([[span[min(j, len(span) - 1)] * step for j in range(longest)] for span in along])
         shape = [1] * (2 * ndim)
@@ -81,24 +69,11 @@ def max_of_spans(x: Tensor, spans: Sequence[Sequence[range]], return_mask: bool)
     return out, Tensor(where.reshape(out.shape).astype("int32"))
 
 
-def _adaptive_max(name: str, ndim: int, x: Tensor, output_size: Any, return_mask: bool) -> Any:
-    """The largest element of as many windows as are asked for."""
-    check_space(name, x, ndim)
-    sizes = _sizes(output_size, ndim, x.shape[2:])
-    spans = [_spans(size, count) for size, count in zip(x.shape[2:], sizes, strict=True)]
-    return max_of_spans(x, spans, return_mask)
+_AVG, _MAX = "x output_size data_format", "x output_size return_mask"
 
-
-def adaptive_max_pool1d(x: Tensor, output_size: Any, return_mask: bool = False, name: str | None = None) -> Any:
-    """The largest elements of `output_size` windows that cover the axis, and with `return_mask` their positions."""
-    return _adaptive_max("adaptive_max_pool1d", 1, x, output_size, return_mask)
-
-
-def adaptive_max_pool2d(x: Tensor, output_size: Any, return_mask: bool = False, name: str | None = None) -> Any:
-    """`adaptive_max_pool1d` over two axes."""
-    return _adaptive_max("adaptive_max_pool2d", 2, x, output_size, return_mask)
-
-
-def adaptive_max_pool3d(x: Tensor, output_size: Any, return_mask: bool = False, name: str | None = None) -> Any:
-    """`adaptive_max_pool1d` over three axes."""
-    return _adaptive_max("adaptive_max_pool3d", 3, x, output_size, return_mask)
+adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d = over_axes(
+    _adaptive_avg, "adaptive_avg_pool{}d", {1: "x output_size", 2: _AVG, 3: _AVG}
+)
+adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d = over_axes(
+    _adaptive_max, "adaptive_max_pool{}d", dict.fromkeys((1, 2, 3), _MAX)
+)

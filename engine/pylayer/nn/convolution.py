@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from pylayer.nn.families import over_axes
 from pylayer.nn.spatial import channels_back, channels_first, check_space, pads_of, per_axis
 from pylayer.ops.convolution import conv, conv_input
 from pylayer.ops.shape import reshape
@@ -15,19 +16,38 @@ def _biased(out: Tensor, bias: Tensor | None) -> Tensor:
     return out if bias is None else out + reshape(bias, [1, -1, *[1] * (out.ndim - 2)])
 
 
-def _plain(
+def _check_output(
+    name: str, space: Sequence[int], least: Sequence[int], strides: Sequence[int], dilations: Sequence[int], given: bool
+) -> None:
+    for n, low, s, d in zip(space, least, strides, dilations, strict=True):
+        if not low <= n < low + (s if given else max(s, d)):
+            raise ValueError(
+                f"(InvalidArgument) {name}(): output_size of Op({name}) should be in the range "
+                f"[{list(least)}, {[a + b for a, b in zip(least, strides, strict=True)]}), but is {list(space)}."
+            )
+
+
+def _conv(
     name: str,
     ndim: int,
     x: Tensor,
     weight: Tensor,
-    bias: Tensor | None,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
-    groups: int,
-    data_format: str,
+    bias: Tensor | None = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
+    data_format: str = "",
 ) -> Tensor:
-    """A convolution; ``SAME`` padding takes dilations for 1, as in Paddle."""
+    """Correlation of `x`, [batch, in, *space], with `weight`, [out, in / groups, *kernel], plus a bias per channel.
+
+    Args:
+        padding: see `pylayer.nn.spatial.pads_of`; ``SAME`` takes dilations for 1, as in Paddle.
+        data_format: where channels stand in `x`; the weight's shape stays.
+
+    Raises:
+        ValueError: shapes that do not fit.
+    """
     check_space(name, x, ndim)
     x = channels_first(x, data_format)
     strides, dilations = per_axis(stride, ndim, "stride"), per_axis(dilation, ndim, "dilation")
@@ -37,73 +57,28 @@ def _plain(
     return channels_back(_biased(conv(x, weight, strides, pads, dilations, groups), bias), data_format)
 
 
-def conv1d(
-    x: Tensor,
-    weight: Tensor,
-    bias: Tensor | None = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
-    groups: int = 1,
-    data_format: str = "NCL",
-    name: str | None = None,
-) -> Tensor:
-    """Correlation of `x`, [batch, in, length], with `weight`, [out, in / groups, kernel], plus a bias per channel.
-
-    Args:
-        padding: see `pylayer.nn.spatial.pads_of`.
-        data_format: NCL, or NLC: the weight's shape stays.
-
-    Raises:
-        ValueError: shapes that do not fit.
-    """
-    return _plain("conv1d", 1, x, weight, bias, stride, padding, dilation, groups, data_format)
-
-
-def conv2d(
-    x: Tensor,
-    weight: Tensor,
-    bias: Tensor | None = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
-    groups: int = 1,
-    data_format: str = "NCHW",
-    name: str | None = None,
-) -> Tensor:
-    """`conv1d` over two axes: `x` is [batch, in, height, width]."""
-    return _plain("conv2d", 2, x, weight, bias, stride, padding, dilation, groups, data_format)
-
-
-def conv3d(
-    x: Tensor,
-    weight: Tensor,
-    bias: Tensor | None = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
-    groups: int = 1,
-    data_format: str = "NCDHW",
-    name: str | None = None,
-) -> Tensor:
-    """`conv1d` over three axes: `x` is [batch, in, depth, height, width]."""
-    return _plain("conv3d", 3, x, weight, bias, stride, padding, dilation, groups, data_format)
-
-
-def _transposed(
+def _conv_transpose(
     name: str,
     ndim: int,
     x: Tensor,
     weight: Tensor,
-    bias: Tensor | None,
-    stride: Any,
-    padding: Any,
-    output_padding: Any,
-    dilation: Any,
-    groups: int,
-    output_size: Any,
-    data_format: str,
+    bias: Tensor | None = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    output_padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
+    output_size: Any = None,
+    data_format: str = "",
 ) -> Tensor:
+    """The adjoint of the convolution in its input, with `weight` of shape [in, out / groups, *kernel].
+
+    Several sizes of the output would be taken to that of `x`; `output_padding` is added to the least, or
+    `output_size` names it.
+
+    Raises:
+        ValueError: shapes that do not fit, or a size that is none of these.
+    """
     check_space(name, x, ndim)
     x = channels_first(x, data_format)
     strides, dilations = per_axis(stride, ndim, "stride"), per_axis(dilation, ndim, "dilation")
@@ -123,73 +98,12 @@ def _transposed(
     return channels_back(_biased(conv_input(x, weight, space, strides, pads, dilations, groups), bias), data_format)
 
 
-def _check_output(
-    name: str, space: Sequence[int], least: Sequence[int], strides: Sequence[int], dilations: Sequence[int], given: bool
-) -> None:
-    for n, low, s, d in zip(space, least, strides, dilations, strict=True):
-        if not low <= n < low + (s if given else max(s, d)):
-            raise ValueError(
-                f"(InvalidArgument) {name}(): output_size of Op({name}) should be in the range "
-                f"[{list(least)}, {[a + b for a, b in zip(least, strides, strict=True)]}), but is {list(space)}."
-            )
+_PLAIN = "x weight bias stride padding dilation groups data_format"
+_TRANSPOSED = "x weight bias stride padding output_padding {} output_size data_format"
 
-
-def conv1d_transpose(
-    x: Tensor,
-    weight: Tensor,
-    bias: Tensor | None = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    output_padding: Any = 0,
-    groups: int = 1,
-    dilation: Any = 1,
-    output_size: Any = None,
-    data_format: str = "NCL",
-    name: str | None = None,
-) -> Tensor:
-    """The adjoint of `conv1d` in its input, with `weight` of shape [in, out / groups, kernel].
-
-    Several lengths of the output would be taken to that of `x`; `output_padding` is added to the least, or
-    `output_size` names it.
-
-    Raises:
-        ValueError: shapes that do not fit, or a size that is none of these.
-    """
-    args = (stride, padding, output_padding, dilation, groups, output_size, data_format)
-    return _transposed("conv1d_transpose", 1, x, weight, bias, *args)
-
-
-def conv2d_transpose(
-    x: Tensor,
-    weight: Tensor,
-    bias: Tensor | None = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    output_padding: Any = 0,
-    dilation: Any = 1,
-    groups: int = 1,
-    output_size: Any = None,
-    data_format: str = "NCHW",
-    name: str | None = None,
-) -> Tensor:
-    """`conv1d_transpose` over two axes."""
-    args = (stride, padding, output_padding, dilation, groups, output_size, data_format)
-    return _transposed("conv2d_transpose", 2, x, weight, bias, *args)
-
-
-def conv3d_transpose(
-    x: Tensor,
-    weight: Tensor,
-    bias: Tensor | None = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    output_padding: Any = 0,
-    groups: int = 1,
-    dilation: Any = 1,
-    output_size: Any = None,
-    data_format: str = "NCDHW",
-    name: str | None = None,
-) -> Tensor:
-    """`conv1d_transpose` over three axes."""
-    args = (stride, padding, output_padding, dilation, groups, output_size, data_format)
-    return _transposed("conv3d_transpose", 3, x, weight, bias, *args)
+conv1d, conv2d, conv3d = over_axes(_conv, "conv{}d", dict.fromkeys((1, 2, 3), _PLAIN))
+conv1d_transpose, conv2d_transpose, conv3d_transpose = over_axes(
+    _conv_transpose,
+    "conv{}d_transpose",
+    {ndim: _TRANSPOSED.format("dilation groups" if ndim == 2 else "groups dilation") for ndim in (1, 2, 3)},
+)

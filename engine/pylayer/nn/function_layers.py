@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from pylayer.nn import activations, common_losses, functional, losses
-from pylayer.nn.ctc import ctc_loss
 from pylayer.nn.initializer import Constant
 from pylayer.nn.layer import Layer
 from pylayer.nn.layers import REQUIRED, function_layer
-from pylayer.nn.transducer import rnnt_loss
 from pylayer.ops import activation
 from pylayer.tensor import Tensor
 
@@ -72,27 +70,6 @@ MultiLabelSoftMarginLoss = function_layer(
 MultiMarginLoss = function_layer(
     "MultiMarginLoss", losses.multi_margin_loss, False, p=1, margin=1.0, weight=None, reduction="mean"
 )
-RNNTLoss = function_layer("RNNTLoss", rnnt_loss, False, blank=0, fastemit_lambda=0.001, reduction="mean")
-
-
-class CTCLoss(Layer):
-    """`nn.functional.ctc_loss`."""
-
-    def __init__(self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False) -> None:
-        super().__init__()
-        self.blank, self.reduction, self.zero_infinity = blank, reduction, zero_infinity
-
-    def forward(
-        self,
-        log_probs: Tensor,
-        labels: Tensor,
-        input_lengths: Tensor,
-        label_lengths: Tensor,
-        norm_by_times: bool = False,
-    ) -> Tensor:
-        """The loss."""
-        options = (self.blank, self.reduction, norm_by_times, self.zero_infinity)
-        return ctc_loss(log_probs, labels, input_lengths, label_lengths, *options)
 
 
 class Softmax2D(Layer):

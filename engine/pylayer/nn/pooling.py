@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pylayer.array import XP
+from pylayer.nn.families import over_axes
 from pylayer.nn.spatial import channels_back, channels_first, check_space, pads_of, per_axis
 from pylayer.ops.activation import relu
 from pylayer.ops.creation import zeros
@@ -45,23 +46,60 @@ def _wider(pads: list[tuple[int, int]], beyond: Space) -> list[tuple[int, int]]:
     return [(before, after + extra) for (before, after), extra in zip(pads, beyond, strict=True)]
 
 
-def _max_pool(name: str, ndim: int, x: Tensor, *arguments: Any, return_mask: bool) -> Any:
-    """The largest element of every window, and with `return_mask` its position in the flattened space."""
-    data_format = arguments[-1]
-    x, kernel, strides, pads, beyond = _window(name, ndim, x, *arguments)
+def _max_pool(
+    name: str,
+    ndim: int,
+    x: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    return_mask: bool = False,
+    ceil_mode: bool = False,
+    data_format: str = "",
+) -> Any:
+    """The largest element of every window of `x`, [batch, channels, *space]; of equal ones the first has the gradient.
+
+    Args:
+        stride: the kernel's size unless given.
+        padding: elements that are never the largest; see `pylayer.nn.spatial.pads_of`.
+        return_mask: a pair is returned, the second int32 positions in the flattened space, which `max_unpool` takes.
+        ceil_mode: windows may reach beyond the end.
+
+    Raises:
+        ValueError: shapes that do not fit.
+    """
+    x, kernel, strides, pads, beyond = _window(name, ndim, x, kernel_size, stride, padding, ceil_mode, data_format)
     found = window_argmax(x, kernel, strides, _wider(pads, beyond))
     flat = take_along_axis(reshape(x, [*x.shape[:2], -1]), reshape(found, [*x.shape[:2], -1]), 2)
     out = channels_back(reshape(flat, found.shape), data_format)
     return (out, channels_back(found.astype("int32"), data_format)) if return_mask else out
 
 
-def _avg_pool(name: str, ndim: int, x: Tensor, *arguments: Any, exclusive: bool, divisor: Any = None) -> Tensor:
-    """The mean of every window, over the elements that are there (`exclusive`) or over padding, too."""
-    data_format = arguments[-1]
-    x, kernel, strides, pads, beyond = _window(name, ndim, x, *arguments)
+def _avg_pool(
+    name: str,
+    ndim: int,
+    x: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    ceil_mode: bool = False,
+    exclusive: bool = True,
+    divisor_override: float | None = None,
+    data_format: str = "",
+) -> Tensor:
+    """The mean of every window of `x`, [batch, channels, *space].
+
+    Args:
+        exclusive: padding does not count.
+        divisor_override: takes the place of the number of elements.
+
+    Raises:
+        ValueError: shapes that do not fit.
+    """
+    x, kernel, strides, pads, beyond = _window(name, ndim, x, kernel_size, stride, padding, ceil_mode, data_format)
     total = window_sum(x, kernel, strides, _wider(pads, beyond))
-    if divisor is not None:  # Paddle's mean, times the size of the window, by the divisor
-        total = total * (math.prod(kernel) / divisor)
+    if divisor_override is not None:  # Paddle's mean, times the size of the window, by the divisor
+        total = total * (math.prod(kernel) / divisor_override)
     if not any(n for pair in pads for n in pair) and not any(beyond):
         return channels_back(total / float(math.prod(kernel)), data_format)
     xp = XP[type(x.array)]
@@ -71,150 +109,41 @@ def _avg_pool(name: str, ndim: int, x: Tensor, *arguments: Any, exclusive: bool,
     return channels_back(total / window_sum(ones, kernel, strides, around), data_format)
 
 
-def max_pool1d(
-    x: Tensor,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    return_mask: bool = False,
-    ceil_mode: bool = False,
-    name: str | None = None,
-) -> Any:
-    """The largest element of every window of `x`, [batch, channels, length]; of equal ones the first has the gradient.
-
-    Args:
-        stride: the kernel's size unless given.
-        padding: elements that are never the largest; see `pylayer.nn.spatial.pads_of`.
-        return_mask: a pair is returned, the second int32 positions, which `max_unpool1d` takes.
-        ceil_mode: windows may reach beyond the end.
-
-    Raises:
-        ValueError: shapes that do not fit.
-    """
-    return _max_pool("max_pool1d", 1, x, kernel_size, stride, padding, ceil_mode, "NCL", return_mask=return_mask)
-
-
-def max_pool2d(
-    x: Tensor,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    return_mask: bool = False,
-    ceil_mode: bool = False,
-    data_format: str = "NCHW",
-    name: str | None = None,
-) -> Any:
-    """`max_pool1d` over two axes."""
-    return _max_pool("max_pool2d", 2, x, kernel_size, stride, padding, ceil_mode, data_format, return_mask=return_mask)
-
-
-def max_pool3d(
-    x: Tensor,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    return_mask: bool = False,
-    ceil_mode: bool = False,
-    data_format: str = "NCDHW",
-    name: str | None = None,
-) -> Any:
-    """`max_pool1d` over three axes."""
-    return _max_pool("max_pool3d", 3, x, kernel_size, stride, padding, ceil_mode, data_format, return_mask=return_mask)
-
-
-def avg_pool1d(
-    x: Tensor,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    exclusive: bool = True,
-    ceil_mode: bool = False,
-    name: str | None = None,
-) -> Tensor:
-    """The mean of every window of `x`, [batch, channels, length].
-
-    Args:
-        exclusive: padding does not count.
-
-    Raises:
-        ValueError: shapes that do not fit.
-    """
-    return _avg_pool("avg_pool1d", 1, x, kernel_size, stride, padding, ceil_mode, "NCL", exclusive=exclusive)
-
-
-def avg_pool2d(
-    x: Tensor,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    ceil_mode: bool = False,
-    exclusive: bool = True,
-    divisor_override: float | None = None,
-    data_format: str = "NCHW",
-    name: str | None = None,
-) -> Tensor:
-    """`avg_pool1d` over two axes; `divisor_override` takes the place of the number of elements."""
-    arguments = (kernel_size, stride, padding, ceil_mode, data_format)
-    return _avg_pool("avg_pool2d", 2, x, *arguments, exclusive=exclusive, divisor=divisor_override)
-
-
-def avg_pool3d(
-    x: Tensor,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    ceil_mode: bool = False,
-    exclusive: bool = True,
-    divisor_override: float | None = None,
-    data_format: str = "NCDHW",
-    name: str | None = None,
-) -> Tensor:
-    """`avg_pool2d` over three axes."""
-    arguments = (kernel_size, stride, padding, ceil_mode, data_format)
-    return _avg_pool("avg_pool3d", 3, x, *arguments, exclusive=exclusive, divisor=divisor_override)
-
-
-def _lp_pool(name: str, ndim: int, x: Tensor, p: float, *arguments: Any) -> Tensor:
-    """The p-norm of every window, without absolute values, as in Paddle."""
-    data_format = arguments[-1]
-    x, kernel, strides, pads, beyond = _window(name, ndim, x, *arguments)
-    if p == math.inf:
-        return _max_pool(name, ndim, x, *arguments, return_mask=False)  # type: ignore[no-any-return]
-    total = window_sum(pow(x, float(p)), kernel, strides, _wider(pads, beyond))
-    return channels_back(pow(sign(total) * relu(absolute(total)), 1.0 / p), data_format)
-
-
-def lp_pool1d(
+def _lp_pool(
+    name: str,
+    ndim: int,
     x: Tensor,
     norm_type: float,
     kernel_size: Any,
     stride: Any = None,
     padding: Any = 0,
     ceil_mode: bool = False,
-    data_format: str = "NCL",
-    name: str | None = None,
+    data_format: str = "",
 ) -> Tensor:
-    """The root of the sum of powers of every window; the largest element for a `norm_type` of infinity."""
-    return _lp_pool("lp_pool1d", 1, x, norm_type, kernel_size, stride, padding, ceil_mode, data_format)
+    """The root of the sum of powers of every window, without absolute values, as in Paddle.
 
-
-def lp_pool2d(
-    x: Tensor,
-    norm_type: float,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    ceil_mode: bool = False,
-    data_format: str = "NCHW",
-    name: str | None = None,
-) -> Tensor:
-    """`lp_pool1d` over two axes."""
-    return _lp_pool("lp_pool2d", 2, x, norm_type, kernel_size, stride, padding, ceil_mode, data_format)
+    For a `norm_type` of infinity it is the largest element.
+    """
+    window = (kernel_size, stride, padding)
+    x, kernel, strides, pads, beyond = _window(name, ndim, x, *window, ceil_mode, data_format)
+    if norm_type == math.inf:
+        return _max_pool(name, ndim, x, *window, False, ceil_mode, data_format)  # type: ignore[no-any-return]
+    total = window_sum(pow(x, float(norm_type)), kernel, strides, _wider(pads, beyond))
+    return channels_back(pow(sign(total) * relu(absolute(total)), 1.0 / norm_type), data_format)
 
 
 def _max_unpool(
-    name: str, ndim: int, x: Tensor, indices: Tensor, kernel_size: Any, stride: Any, padding: Any, output_size: Any
+    name: str,
+    ndim: int,
+    x: Tensor,
+    indices: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    data_format: str = "",
+    output_size: Any = None,
 ) -> Tensor:
+    """Zeros with the elements of `x` at `indices`, the mask of `max_pool`."""
     check_space(name, x, ndim)
     kernel = per_axis(kernel_size, ndim, "kernel_size")
     strides = kernel if stride is None else per_axis(stride, ndim, "stride")
@@ -231,43 +160,18 @@ def _max_unpool(
     return reshape(setitem(empty, (row, places), rows), [batch, channels, *space])  # type: ignore[no-any-return]
 
 
-def max_unpool1d(
-    x: Tensor,
-    indices: Tensor,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    data_format: str = "NCL",
-    output_size: Any = None,
-    name: str | None = None,
-) -> Tensor:
-    """Zeros with the elements of `x` at `indices`, the mask of `max_pool1d`."""
-    return _max_unpool("max_unpool1d", 1, x, indices, kernel_size, stride, padding, output_size)
+# --------------------------------------------------------------------------- over one, two and three axes
+_WINDOW = "kernel_size stride padding"
+_MAX = f"x {_WINDOW} return_mask ceil_mode"
+_AVG = f"x {_WINDOW} ceil_mode exclusive divisor_override data_format"
+_LP = f"x norm_type {_WINDOW} ceil_mode data_format"
+_UNPOOL = f"x indices {_WINDOW} data_format output_size"
 
-
-def max_unpool2d(
-    x: Tensor,
-    indices: Tensor,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    data_format: str = "NCHW",
-    output_size: Any = None,
-    name: str | None = None,
-) -> Tensor:
-    """`max_unpool1d` over two axes."""
-    return _max_unpool("max_unpool2d", 2, x, indices, kernel_size, stride, padding, output_size)
-
-
-def max_unpool3d(
-    x: Tensor,
-    indices: Tensor,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    data_format: str = "NCDHW",
-    output_size: Any = None,
-    name: str | None = None,
-) -> Tensor:
-    """`max_unpool1d` over three axes."""
-    return _max_unpool("max_unpool3d", 3, x, indices, kernel_size, stride, padding, output_size)
+max_pool1d, max_pool2d, max_pool3d = over_axes(
+    _max_pool, "max_pool{}d", {1: _MAX, 2: f"{_MAX} data_format", 3: f"{_MAX} data_format"}
+)
+avg_pool1d, avg_pool2d, avg_pool3d = over_axes(
+    _avg_pool, "avg_pool{}d", {1: f"x {_WINDOW} exclusive ceil_mode", 2: _AVG, 3: _AVG}
+)
+lp_pool1d, lp_pool2d = over_axes(_lp_pool, "lp_pool{}d", {1: _LP, 2: _LP})
+max_unpool1d, max_unpool2d, max_unpool3d = over_axes(_max_unpool, "max_unpool{}d", dict.fromkeys((1, 2, 3), _UNPOOL))

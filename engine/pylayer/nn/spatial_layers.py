@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pylayer.nn import adaptive_pooling, fractional_pooling, interpolation, pooling, vision
+from pylayer.nn import adaptive_pooling, interpolation, pooling, vision
 from pylayer.nn.layer import Layer
 from pylayer.nn.layers import REQUIRED, function_layer
 from pylayer.nn.normalization import local_response_norm
@@ -52,13 +52,6 @@ AdaptiveAvgPool1D, AdaptiveAvgPool2D, AdaptiveAvgPool3D = (
 AdaptiveMaxPool1D, AdaptiveMaxPool2D, AdaptiveMaxPool3D = (
     _pools("AdaptiveMaxPool", n, output_size=REQUIRED, return_mask=False) for n in (1, 2, 3)
 )
-FractionalMaxPool2D, FractionalMaxPool3D = (
-    function_layer(
-        f"FractionalMaxPool{n}D", getattr(fractional_pooling, f"fractional_max_pool{n}d"), "output_size return_mask",
-        output_size=REQUIRED, kernel_size=None, random_u=None, return_mask=False,
-    )
-    for n in (2, 3)
-)  # fmt: skip
 LocalResponseNorm = function_layer(
     "LocalResponseNorm", local_response_norm, "size alpha beta k", size=REQUIRED, alpha=1e-4, beta=0.75, k=1.0,
     data_format="NCHW",

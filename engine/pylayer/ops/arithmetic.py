@@ -13,20 +13,13 @@ from pylayer.ops.complexes import imag as imag_part
 from pylayer.ops.complexes import real as real_part
 from pylayer.ops.creation import ones_like, to_tensor
 from pylayer.ops.elementwise import abs as absolute
-from pylayer.ops.elementwise import atan2, cos, multiply, pow, remainder, sign, sin, tanh, trunc
+from pylayer.ops.elementwise import atan2, cos, multiply, neg, pow, remainder, sign, sin, tanh, trunc
 from pylayer.ops.indexing import where_
 from pylayer.ops.logic import isinf, less_than, logical_and
 from pylayer.ops.shape import astype, cast
 from pylayer.tensor import Tensor
 
-METHODS = (
-    "angle", "bitwise_invert", "bitwise_left_shift", "bitwise_right_shift", "copysign", "deg2rad", "floor_mod", "frac",
-    "frexp", "gcd", "heaviside", "hypot", "isneginf", "isposinf", "isreal", "lcm", "ldexp", "less", "logaddexp",
-    "negative", "nextafter", "polar", "rad2deg", "sgn", "signbit", "sinc", "stanh",
-)  # fmt: skip
-"""The functions that are methods of Tensor as well."""
-
-floor_mod = remainder
+floor_mod, negative = remainder, neg
 
 
 # --------------------------------------------------------------------------- of floating-point numbers
@@ -67,11 +60,6 @@ def positive(x: Tensor) -> Tensor:
     if x.dtype.name == "bool":
         raise TypeError("The `+` operator, on a bool tensor is not supported.")
     return x
-
-
-def negative(x: Tensor, name: str | None = None) -> Tensor:
-    """-x."""
-    return -x
 
 
 def _floating(x: Tensor) -> Tensor:

@@ -10,9 +10,6 @@ from pylayer.ops.indexing import getitem
 from pylayer.ops.joining import stack
 from pylayer.tensor import Tensor
 
-METHODS = ("as_complex", "as_real", "conj", "imag", "real")
-"""The functions that are methods of Tensor as well."""
-
 
 def _real_parts(real: Array, imag: Array) -> None:
     if real.dtype != imag.dtype or real.dtype.kind != "f" or real.dtype.itemsize < 4:

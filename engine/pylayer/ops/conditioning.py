@@ -21,9 +21,6 @@ from pylayer.ops.shape import cast, reshape, unsqueeze
 from pylayer.ops.solving import inv, triangular_solve
 from pylayer.tensor import Tensor
 
-METHODS = ("cholesky_solve", "cond", "lstsq", "pinv")
-"""The functions that are methods of Tensor as well."""
-
 
 def pinv(x: Tensor, rcond: Any = 1e-15, hermitian: bool = False, name: str | None = None) -> Tensor:
     """The pseudo-inverse: singular values up to `rcond` times the largest count as 0."""

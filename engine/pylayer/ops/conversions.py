@@ -138,8 +138,6 @@ def rand_like(x: Tensor, dtype: Any = None, name: str | None = None, **options: 
 ATTRIBUTES: dict[str, Any] = {
     **{name: _in_dtype(name, dtype) for name, dtype in DTYPE_METHODS.items()},
     **{f"new_{make.__name__}": _new(f"new_{make.__name__}", make) for make in (zeros, ones, empty, full)},
-    "apply": apply,
-    "apply_": apply_,
     "data": property(Tensor.detach, _set_data),
     "requires_grad": property(lambda x: not x.stop_gradient, _set_requires_grad),
     "requires_grad_": requires_grad_,
@@ -147,7 +145,6 @@ ATTRIBUTES: dict[str, Any] = {
     "strides": property(strides),
     "get_strides": strides,
     "is_cuda": property(lambda x: x.place.is_gpu_place()),
-    "pin_memory": pin_memory,
     "is_same": lambda x, other: x is other,  # of Values in static mode
     "_is_shared_buffer_with": shares_memory,
     "_share_buffer_to": share_buffer_to,

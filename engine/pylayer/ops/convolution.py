@@ -129,8 +129,7 @@ def conv_weight(
     # The last windows may not reach as far as `x` does.
     view = view[(..., *(slice(n) for n in g.shape[2:]))]
     flat = xp.ascontiguousarray(g).reshape(batch, groups, outs, -1)
-    total = xp.zeros((groups, outs, x.shape[1] // groups * math.prod(kernel)), g.dtype)
-    for block in _blocks(xp, batch, view[:1].size * x.dtype.itemsize):
-        columns = _columns(xp, view, block, groups)
-        total += xp.matmul(flat[block], columns.swapaxes(-1, -2)).sum(0)
-    return total.reshape(g.shape[1], x.shape[1] // groups, *kernel)
+    total = xp.zeros((groups, x.shape[1] // groups * math.prod(kernel), outs), g.dtype)
+    for block in _blocks(xp, batch, view[:1].size * x.dtype.itemsize):  # the larger factor as it lies: half the time
+        total += xp.matmul(_columns(xp, view, block, groups), flat[block].swapaxes(-1, -2)).sum(0)
+    return xp.ascontiguousarray(total.swapaxes(1, 2)).reshape(g.shape[1], x.shape[1] // groups, *kernel)

@@ -12,11 +12,6 @@ from pylayer.ops.logic import logical_not
 from pylayer.tensor import Tensor
 from pylayer.watch import tell_left, watching
 
-METHODS = (
-    "bincount", "histogram", "isin", "unique_consecutive",
-)  # fmt: skip
-"""The functions that are methods of Tensor as well."""
-
 
 @op()
 def bincount_(xp: ModuleType, x: Array, minlength: int) -> Array:

@@ -20,9 +20,6 @@ from pylayer.vjp import OPS
 from pylayer.watch import records_all, taken, watching
 from pylayer.watch.casts import leaves_out
 
-METHODS = ("numel",)
-"""The functions that are methods of Tensor as well."""
-
 DTypeLike = DType | str | type | None
 
 

@@ -9,12 +9,6 @@ from pylayer.ops.creation import full
 from pylayer.ops.shape import astype, cast
 from pylayer.tensor import Tensor
 
-METHODS = (
-    "cpu", "cuda", "dim", "element_size", "is_complex", "is_empty", "is_floating_point", "is_integer", "ndimension",
-    "to",
-)  # fmt: skip
-"""The functions that are methods of Tensor as well."""
-
 
 def dim(x: Tensor) -> int:
     """The number of dimensions."""

@@ -16,9 +16,6 @@ from pylayer.ops.reduction import sum
 from pylayer.ops.shape import moveaxis, reshape
 from pylayer.tensor import Tensor
 
-METHODS = ("as_strided", "diag", "diag_embed", "diagonal", "trace")
-"""The functions that are methods of Tensor as well."""
-
 
 def _diagonal(offset: int, rows: int, columns: int) -> tuple[Any, ...]:
     """The index of a diagonal of the last two axes."""

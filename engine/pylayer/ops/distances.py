@@ -18,9 +18,6 @@ from pylayer.ops.reduction import sum as total
 from pylayer.ops.shape import reshape, transpose, unsqueeze
 from pylayer.tensor import Tensor
 
-METHODS = ("cdist", "cross", "dist", "renorm", "tensordot", "vander")
-"""The functions that are methods of Tensor as well."""
-
 
 def cross(x: Tensor, y: Tensor, axis: int = 9, name: str | None = None) -> Tensor:
     """The vector product along `axis`; unless given, the first axis of size 3.

@@ -15,9 +15,6 @@ from pylayer.ops.fourier import _complex
 from pylayer.ops.linalg import _adjoint
 from pylayer.tensor import Tensor
 
-METHODS = ("eig", "eigvals", "eigvalsh")
-"""The functions that are methods of Tensor as well."""
-
 
 def _eigh_vjp(g: Any, F: Any, out: Any) -> Any:
     """V (diag(gw) + Vᴴ gV over the gaps) Vᴴ, made symmetric as the input is (Giles, 2008, section 3.1)."""

@@ -17,14 +17,6 @@ from pylayer.promotion import as_floating
 from pylayer.tensor import Tensor
 from pylayer.vjp import Derivative
 
-METHODS = (
-    "abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atan2", "atanh", "ceil", "clip", "cos", "cosh", "divide",
-    "erf", "exp", "expm1", "floor", "floor_divide", "fmax", "fmin", "lerp", "log", "log10", "log1p", "log2", "maximum",
-    "minimum", "mod", "multiply", "nan_to_num", "neg", "pow", "reciprocal", "remainder", "round", "rsqrt", "scale",
-    "sigmoid", "sign", "sin", "sinh", "sqrt", "square", "subtract", "tan", "tanh", "trunc",
-)  # fmt: skip
-"""The functions that are methods of Tensor as well."""
-
 TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
 
 # --------------------------------------------------------------------------- arithmetic

@@ -18,9 +18,6 @@ from pylayer.ops.shape import broadcast_shape, broadcast_to, tril, triu, unsquee
 from pylayer.ops.solving import triangular_solve
 from pylayer.tensor import Tensor
 
-METHODS = ("lu", "lu_unpack")
-"""The functions that are methods of Tensor as well."""
-
 
 def _eliminated(xp: ModuleType, x: Array, pivots: Array | None) -> Array:
     """L below the diagonal and U from it on, in one array; rows are exchanged, and noted from 1, if `pivots` is given.

@@ -17,9 +17,6 @@ from pylayer.ops.linalg import _adjoint, _swapped, matmul
 from pylayer.ops.shape import broadcast_to, tril
 from pylayer.tensor import Tensor
 
-METHODS = ("qr",)
-"""The functions that are methods of Tensor as well."""
-
 
 @op()
 def diagonal_ones(xp: ModuleType, x: Array) -> Array:

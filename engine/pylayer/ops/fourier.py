@@ -22,9 +22,6 @@ from pylayer.ops.padding import pad_
 from pylayer.ops.shape import cast, roll
 from pylayer.tensor import Tensor
 
-METHODS: tuple[str, ...] = ()
-"""The functions that are methods of Tensor as well."""
-
 
 @op(x=lambda g, F, axis, inverse: F.fourier(g, axis, not inverse))
 def fourier(xp: ModuleType, x: Array, axis: int, inverse: bool) -> Array:

@@ -16,12 +16,6 @@ from pylayer.ops.indexing import getitem
 from pylayer.ops.shape import broadcast_shape, broadcast_to, reshape
 from pylayer.tensor import Tensor
 
-METHODS = (
-    "gather", "gather_nd", "index_sample", "index_select", "masked_select", "repeat_interleave", "take",
-    "take_along_axis",
-)  # fmt: skip
-"""The functions that are methods of Tensor as well."""
-
 
 def _at(x: Tensor, index: Any, axis: Any) -> tuple[Any, ...]:
     """The index of the slices `index` along `axis`."""

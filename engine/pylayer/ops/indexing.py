@@ -20,9 +20,6 @@ from pylayer.ops.shape import astype, reshape
 from pylayer.promotion import common_dtype
 from pylayer.tensor import Tensor
 
-METHODS = ("nonzero", "where")
-"""The functions that are methods of Tensor as well."""
-
 
 # --------------------------------------------------------------------------- an index
 class Index(NamedTuple):

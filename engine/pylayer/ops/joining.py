@@ -14,9 +14,6 @@ from pylayer.ops.arguments import as_ints, normal_axis
 from pylayer.ops.shape import reshape
 from pylayer.tensor import Tensor
 
-METHODS = ("chunk", "concat", "split", "stack", "tensor_split", "unbind", "unstack")
-"""The functions that are methods of Tensor as well."""
-
 
 # --------------------------------------------------------------------------- together
 def _between(ndim: int, axis: int, start: int, stop: int) -> tuple[slice, ...]:

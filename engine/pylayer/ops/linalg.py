@@ -14,9 +14,6 @@ from pylayer.ops.reduction import sum
 from pylayer.ops.shape import broadcast_shape, moveaxis, reshape, transpose
 from pylayer.tensor import Tensor
 
-METHODS = ("addmm", "bmm", "dot", "inner", "kron", "matmul", "mm", "mv", "outer", "t")
-"""The functions that are methods of Tensor as well."""
-
 
 def _adjoint(F: Any, x: Any) -> Any:
     """The conjugate of `x` with its last two axes swapped."""

@@ -13,13 +13,6 @@ from pylayer.symbol import named
 from pylayer.tensor import Tensor
 from pylayer.vjp import Function
 
-METHODS = (
-    "allclose", "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor", "equal", "equal_all", "greater_equal",
-    "greater_than", "isclose", "isfinite", "isinf", "isnan", "less_equal", "less_than", "logical_and", "logical_not",
-    "logical_or", "logical_xor", "not_equal",
-)  # fmt: skip
-"""The functions that are methods of Tensor as well."""
-
 equal = binary("equal", numbers=True)
 not_equal = binary("not_equal")
 less_than = binary("less_than", forward=lambda xp: xp.less)

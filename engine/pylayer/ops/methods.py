@@ -5,36 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import pylayer.ops.arithmetic as arithmetic
 import pylayer.ops.complexes as complexes
-import pylayer.ops.conditioning as conditioning
 import pylayer.ops.conversions as conversions
-import pylayer.ops.counting as counting
-import pylayer.ops.creation as creation
-import pylayer.ops.describing as describing
-import pylayer.ops.diagonal as diagonal
-import pylayer.ops.distances as distances
-import pylayer.ops.eigenvalues as eigenvalues
 import pylayer.ops.elementwise as elementwise
-import pylayer.ops.elimination as elimination
-import pylayer.ops.factors as factors
-import pylayer.ops.gathering as gathering
 import pylayer.ops.indexing as indexing
-import pylayer.ops.joining as joining
 import pylayer.ops.linalg as linalg
 import pylayer.ops.logic as logic
-import pylayer.ops.norms as norms
 import pylayer.ops.overwriting as overwriting
 import pylayer.ops.random as random
-import pylayer.ops.rearranging as rearranging
-import pylayer.ops.reduction as reduction
-import pylayer.ops.running as running
-import pylayer.ops.scattering as scattering
 import pylayer.ops.shape as shape
-import pylayer.ops.solving as solving
-import pylayer.ops.sorting as sorting
-import pylayer.ops.special as special
-import pylayer.ops.statistics as statistics
 from pylayer import fast
 from pylayer.array import XP
 from pylayer.autograd import backward_from
@@ -50,40 +29,19 @@ from pylayer.ops.inplace import (
     in_place,
     in_place_anew,
     set_,
-    set_value,
     sets_items,
     zero_,
 )
+from pylayer.release import defined, release_names, shared_names
 from pylayer.tensor import Tensor
 from pylayer.vjp import OPS
 from pylayer.watch import taken, watching
 
-FAMILIES: tuple[Any, ...] = (
-    arithmetic, complexes, conditioning, counting, creation, describing, diagonal, distances, eigenvalues, elementwise,
-    elimination, factors, gathering, indexing, joining, linalg, logic, norms, overwriting, random, rearranging,
-    reduction, running, scattering, shape, solving, sorting, special, statistics,
-)  # fmt: skip
-
-IN_PLACE = (
-    "abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atanh", "bitwise_and", "bitwise_invert",
-    "bitwise_left_shift", "bitwise_not", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "ceil", "copysign",
-    "cos", "cosh", "digamma", "divide", "erf", "erfinv", "exp", "expm1", "floor", "floor_divide", "floor_mod", "frac",
-    "gammainc", "gammaincc", "gammaln", "gcd", "hypot", "i0", "index_add", "index_fill", "index_put", "lcm", "ldexp",
-    "lerp", "lgamma", "log", "log10", "log1p", "log2", "logit", "masked_fill", "masked_scatter", "mod",
-    "multigammaln", "multiply", "nan_to_num", "neg", "polygamma", "pow", "put_along_axis", "reciprocal", "remainder",
-    "renorm", "round", "rsqrt", "scale", "scatter", "scatter_add", "sigmoid", "sin", "sinc", "sinh", "sqrt", "square",
-    "subtract", "tan", "tanh", "tril", "triu", "trunc",
-)  # fmt: skip
-"""The methods that have a form with an underscore."""
+FUNCTIONS = defined("ops")
+"""The functions of all families, by name; one that the release has as a method of Tensor is one."""
 
 CHANGES = {"hypot": 3, "ldexp": 2}
 """How often Paddle changes the Tensor, where that is not once: it counts as many versions."""
-
-IN_PLACE_LOGICAL = (
-    "equal", "greater_equal", "greater_than", "less", "less_equal", "less_than", "logical_and", "logical_not",
-    "logical_or", "logical_xor", "not_equal",
-)  # fmt: skip
-"""Those whose form with an underscore makes the Tensor bool."""
 
 IN_PLACE_ANEW = (
     "addmm", "cast", "cumprod", "cumsum", "flatten", "reshape", "squeeze", "transpose", "unsqueeze",
@@ -203,41 +161,40 @@ def transposed_in_place(x: Tensor, name: str | None = None) -> Tensor:
     return in_place_anew(linalg.t)(x) if x.ndim > 1 else x
 
 
-METHODS_ONLY = {
-    f"{name}_"
-    for name in (
-        "add", "ceil", "clip", "exp", "floor", "lerp", "put_along_axis", "reciprocal", "round", "rsqrt", "scale",
-        "sigmoid", "sqrt", "uniform", "exponential", "erfinv", "fill_diagonal",
-    )
-}  # fmt: skip
-"""The forms with an underscore that Paddle has no function for."""
-
-FUNCTIONS_ONLY = {"erf_", "expm1_"}
-"""Those that Paddle has no method for."""
-
-
-def _function(name: str) -> Callable[..., Any]:
-    return next(vars(family)[name] for family in FAMILIES if name in family.METHODS)  # type: ignore[no-any-return]
-
-
-FORMS_IN_PLACE: dict[str, Callable[..., Any]] = {
-    **{f"{name}_": in_place(_function(name), changes=CHANGES.get(name, 1)) for name in (*IN_PLACE, *IN_PLACE_LOGICAL)},
-    **{f"{name}_": in_place_anew(_function(name)) for name in IN_PLACE_ANEW},
+OWN_FORMS: dict[str, Callable[..., Any]] = {
+    "apply_": conversions.apply_,
     "clip_": in_place(clip_kept),
+    "copy_": copy_,
+    "detach_": detach_,
+    "fill_": fill_,
     "fill_diagonal_": in_place(overwriting.fill_diagonal),
+    "set_": set_,
     "t_": transposed_in_place,
     "where_": where_in_place,
+    "zero_": zero_,
     **{
         f"{name}_": fills_with(getattr(random, f"{name}_like"))
         for name in ("bernoulli", "exponential", "normal", "uniform")
     },
 }
-"""The forms with an underscore, by name."""
+"""The forms with an underscore that are not made of the one without."""
 
+IN_PLACE = sorted(
+    name
+    for name in FUNCTIONS
+    if f"{name}_" in (release_names()["paddle"] | release_names()["paddle.Tensor"]) - OWN_FORMS.keys()
+    and name not in IN_PLACE_ANEW
+)
+"""The other functions that the release has a form with an underscore of."""
 
-def functions_in_place() -> dict[str, Callable[..., Any]]:
-    """Those that are functions of Paddle as well."""
-    return {name: form for name, form in FORMS_IN_PLACE.items() if name not in METHODS_ONLY}
+FORMS_IN_PLACE: dict[str, Callable[..., Any]] = {
+    **{f"{name}_": in_place(FUNCTIONS[name], f"{name}_", CHANGES.get(name, 1)) for name in IN_PLACE},
+    **{f"{name}_": in_place_anew(FUNCTIONS[name]) for name in IN_PLACE_ANEW},
+    **OWN_FORMS,
+}
+"""The forms with an underscore, by name: methods of Tensor, functions, or both, as the release has them."""
+
+set_items = sets_items(indexing.setitem)
 
 
 def attach() -> None:
@@ -256,12 +213,11 @@ def attach() -> None:
         row = function.op
         compare = forward_operator(function.op.apply)
         setattr(Tensor, f"__{name}__", fast_binary(row, beside_number(row, compare)) if fast.ON else compare)
-    for family in FAMILIES:
-        for name in family.METHODS:
-            setattr(Tensor, name, getattr(family, name))
-    for name, form in FORMS_IN_PLACE.items():
-        if name not in FUNCTIONS_ONLY:
-            setattr(Tensor, name, form)
+    for name in [n for n in shared_names("paddle.Tensor") if n not in vars(Tensor)]:
+        if name in FORMS_IN_PLACE:
+            setattr(Tensor, name, FORMS_IN_PLACE[name])
+        elif name in FUNCTIONS and not name.endswith("_"):
+            setattr(Tensor, name, FUNCTIONS[name])
     attributes: dict[str, Any] = {
         "backward": backward_from,
         "register_hook": register_hook,
@@ -272,16 +228,10 @@ def attach() -> None:
         "__abs__": elementwise.abs,
         "__invert__": logic.bitwise_not,
         "__getitem__": indexing.getitem,
-        "__setitem__": sets_items(indexing.setitem),
+        "__setitem__": set_items,
         "T": property(lambda x: shape.transpose(x, list(range(x.ndim))[::-1]) if x.ndim != 1 else x),
         "mT": property(linalg._swapped),
         "conjugate": complexes.conj,
-        "copy_": copy_,
-        "detach_": detach_,
-        "set_": set_,
-        "set_value": set_value,
-        "fill_": fill_,
-        "zero_": zero_,
     }
     for name, value in {**conversions.ATTRIBUTES, **attributes}.items():
         setattr(Tensor, name, value)

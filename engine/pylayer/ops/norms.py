@@ -15,9 +15,6 @@ from pylayer.ops.reduction import max, min, norm_, sum
 from pylayer.ops.shape import cast, moveaxis, squeeze, unsqueeze
 from pylayer.tensor import Tensor
 
-METHODS = ("norm",)
-"""The functions that are methods of Tensor as well."""
-
 
 def norm(x: Tensor, p: Any = None, axis: Any = None, keepdim: bool = False, name: str | None = None) -> Tensor:
     """The norm of the vectors along `axis`, or of the matrices in two axes; of all elements without `axis`.

@@ -15,12 +15,6 @@ from pylayer.ops.scattering import put_along_axis
 from pylayer.ops.shape import broadcast_shape, broadcast_to, moveaxis, reshape
 from pylayer.tensor import Tensor
 
-METHODS = (
-    "diagflat", "diagonal_scatter", "fill_diagonal_tensor", "masked_scatter", "scatter_add", "scatter_reduce",
-    "select_scatter", "slice_scatter",
-)  # fmt: skip
-"""The functions that are methods of Tensor as well."""
-
 
 def select_scatter(x: Tensor, values: Tensor, axis: int, index: int, name: str | None = None) -> Tensor:
     """A copy of `x` with `values` as slice `index` along `axis`.

@@ -13,9 +13,6 @@ from pylayer.ops.gathering import index_select
 from pylayer.ops.indexing import getitem
 from pylayer.tensor import Tensor
 
-METHODS = ("pad",)
-"""The functions that are methods of Tensor as well."""
-
 
 @op(
     x=lambda g, F, x_shape, widths: F.getitem(

@@ -22,9 +22,6 @@ from pylayer.ops.shape import broadcast_shape
 from pylayer.symbol import draws
 from pylayer.tensor import Tensor
 
-METHODS = ("multinomial",)
-"""The functions that are methods of Tensor as well."""
-
 
 class Generator:
     """The random numbers of one device."""

@@ -17,16 +17,8 @@ from pylayer.ops.shape import broadcast_shape, flip, moveaxis, reshape, swapaxes
 from pylayer.ops.sorting import sort
 from pylayer.tensor import Tensor
 
-METHODS = (
-    "argwhere", "atleast_1d", "atleast_2d", "atleast_3d", "dsplit", "hsplit", "msort", "multiplex", "narrow",
-    "permute", "ravel", "reduce_as", "reverse", "rot90", "slice", "strided_slice", "swapdims", "take_along_dim",
-    "unfold", "view_as", "vsplit",
-)  # fmt: skip
-"""The functions that are methods of Tensor as well."""
-
-
 cat, concatenate, row_stack, swapdims, take_along_dim = concat, concat, vstack, swapaxes, take_along_axis
-view_as_complex, view_as_real = as_complex, as_real
+view_as_complex, view_as_real, reverse = as_complex, as_real, flip
 
 
 # --------------------------------------------------------------------------- together
@@ -104,39 +96,20 @@ atleast_3d = _at_least(3, lambda shape: {0: [1, 1, 1], 1: [1, *shape, 1]}.get(le
 
 
 # --------------------------------------------------------------------------- apart
-def _needs(x: Tensor, ndim: int) -> None:
-    if x.ndim < ndim:
-        raise ValueError(f"The input tensor's dimension must be greater than {ndim - 1}, but got {x.ndim}")
+def _split_along(letter: str, axis: int, least: int, which: str) -> Callable[..., list[Tensor]]:
+    def function(x: Tensor, num_or_indices: Any, name: str | None = None) -> list[Tensor]:
+        if x.ndim < least:
+            raise ValueError(f"The input tensor's dimension must be greater than {least - 1}, but got {x.ndim}")
+        return tensor_split(x, num_or_indices, builtins.min(axis, x.ndim - 1))
+
+    function.__name__ = function.__qualname__ = f"{letter}split"
+    function.__doc__ = f"Taken apart along the {which}.\n\nRaises:\n    ValueError: there are less than {least} axes."
+    return function
 
 
-def hsplit(x: Tensor, num_or_indices: Any, name: str | None = None) -> list[Tensor]:
-    """Taken apart along the second axis, or the only one.
-
-    Raises:
-        ValueError: there is no axis.
-    """
-    _needs(x, 1)
-    return tensor_split(x, num_or_indices, 1 if x.ndim > 1 else 0)
-
-
-def vsplit(x: Tensor, num_or_indices: Any, name: str | None = None) -> list[Tensor]:
-    """Taken apart along the first axis.
-
-    Raises:
-        ValueError: there are less than two axes.
-    """
-    _needs(x, 2)
-    return tensor_split(x, num_or_indices, 0)
-
-
-def dsplit(x: Tensor, num_or_indices: Any, name: str | None = None) -> list[Tensor]:
-    """Taken apart along the third axis.
-
-    Raises:
-        ValueError: there are less than three axes.
-    """
-    _needs(x, 3)
-    return tensor_split(x, num_or_indices, 2)
+hsplit = _split_along("h", 1, 1, "second axis, or the only one")
+vsplit = _split_along("v", 0, 2, "first axis")
+dsplit = _split_along("d", 2, 3, "third axis")
 
 
 def _slices(x: Tensor, axes: Any, starts: Any, ends: Any, strides: Any = None) -> tuple[Any, ...]:
@@ -197,11 +170,6 @@ def rot90(x: Tensor, k: int = 1, axes: Sequence[int] = (0, 1), name: str | None 
     if k % 4 == 2:
         return flip(x, [first, second])  # type: ignore[no-any-return]
     return swapaxes(flip(x, second), first, second) if k % 4 == 1 else flip(swapaxes(x, first, second), second)
-
-
-def reverse(x: Tensor, axis: Any, name: str | None = None) -> Tensor:
-    """`flip` by its other name."""
-    return flip(x, axis)  # type: ignore[no-any-return]
 
 
 def permute(input: Tensor, *dims: Any) -> Tensor:

@@ -16,12 +16,6 @@ from pylayer.ops.positions import of_graph
 from pylayer.ops.shape import cast, clone, reshape, transpose
 from pylayer.tensor import Tensor
 
-METHODS = (
-    "all", "amax", "amin", "any", "count_nonzero", "cumprod", "cumsum", "logsumexp", "max", "mean", "min",
-    "prod", "std", "sum", "var",
-)  # fmt: skip
-"""The functions that are methods of Tensor as well."""
-
 
 def _spread(g: Any, F: Any, x_shape: tuple[int, ...], axis: Any) -> Any:
     """The cotangent of a reduction, of the input's shape."""

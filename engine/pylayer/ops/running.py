@@ -18,9 +18,6 @@ from pylayer.ops.shape import astype, reshape
 from pylayer.ops.sorting import index_dtype
 from pylayer.tensor import Tensor
 
-METHODS = ("cummax", "cummin", "cumulative_trapezoid", "diff", "logcumsumexp", "trapezoid")
-"""The functions that are methods of Tensor as well."""
-
 
 @op()
 def extreme_positions(xp: ModuleType, x: Array, axis: int, largest: bool, dtype: Any) -> Array:

@@ -16,11 +16,6 @@ from pylayer.ops.indexing import add_at, parsed, setitem, where_
 from pylayer.ops.shape import broadcast_to, reshape
 from pylayer.tensor import Tensor
 
-METHODS = (
-    "index_add", "index_fill", "index_put", "masked_fill", "put_along_axis", "scatter", "scatter_nd_add",
-)  # fmt: skip
-"""The functions that are methods of Tensor as well."""
-
 
 def _same_dtype(name: str, x: Tensor, values: Any) -> None:
     if isinstance(values, Tensor) and values.dtype is not x.dtype:

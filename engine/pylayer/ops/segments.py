@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from pylayer.ops.arguments import as_int
@@ -10,9 +11,6 @@ from pylayer.ops.indexing import add_at, getitem, where_
 from pylayer.ops.scattering import put_reduced
 from pylayer.ops.shape import reshape
 from pylayer.tensor import Tensor
-
-METHODS: tuple[str, ...] = ()
-"""The functions that are methods of Tensor as well."""
 
 
 def _pooled(kind: str, x: Tensor, rows: Tensor, count: int) -> Tensor:
@@ -31,30 +29,18 @@ def _pooled(kind: str, x: Tensor, rows: Tensor, count: int) -> Tensor:
     return where_(counts == 0, nothing, found)  # type: ignore[no-any-return]
 
 
-def _segment(kind: str, data: Tensor, segment_ids: Tensor) -> Tensor:
-    count = as_int(segment_ids.array[-1]) + 1 if segment_ids.size else 0
-    return _pooled(kind, data, segment_ids, count)
+def _segment(kind: str, what: str) -> Callable[..., Tensor]:
+    def segment(data: Tensor, segment_ids: Tensor, name: str | None = None) -> Tensor:
+        count = as_int(segment_ids.array[-1]) + 1 if segment_ids.size else 0
+        return _pooled(kind, data, segment_ids, count)
+
+    segment.__name__ = segment.__qualname__ = f"segment_{kind}"
+    segment.__doc__ = f"The {what} of rows with equal ids, which rise; zeros where there are none."
+    return segment
 
 
-def segment_sum(data: Tensor, segment_ids: Tensor, name: str | None = None) -> Tensor:
-    """The sums of rows with equal ids; the ids rise."""
-    return _segment("sum", data, segment_ids)
-
-
-def segment_mean(data: Tensor, segment_ids: Tensor, name: str | None = None) -> Tensor:
-    """The means of rows with equal ids; zeros where there are none."""
-    return _segment("mean", data, segment_ids)
-
-
-def segment_min(data: Tensor, segment_ids: Tensor, name: str | None = None) -> Tensor:
-    """The smallest elements of rows with equal ids; zeros where there are none."""
-    return _segment("min", data, segment_ids)
-
-
-def segment_max(data: Tensor, segment_ids: Tensor, name: str | None = None) -> Tensor:
-    """The largest elements of rows with equal ids; zeros where there are none."""
-    return _segment("max", data, segment_ids)
-
+segment_sum, segment_mean = _segment("sum", "sums"), _segment("mean", "means")
+segment_min, segment_max = _segment("min", "smallest elements"), _segment("max", "largest elements")
 
 _MESSAGES = {
     "add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul": lambda a, b: a * b, "div": lambda a, b: a / b,

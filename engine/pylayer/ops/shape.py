@@ -22,13 +22,6 @@ from pylayer.tensor import Tensor
 from pylayer.vjp import OPS
 from pylayer.watch.casts import leaves_out
 
-METHODS = (
-    "astype", "broadcast_to", "cast", "clone", "contiguous", "expand", "expand_as", "flatten", "flip", "is_contiguous",
-    "moveaxis", "reshape", "roll", "squeeze", "swapaxes", "tile", "transpose", "tril", "triu", "type_as", "unflatten",
-    "unsqueeze", "view",
-)  # fmt: skip
-"""The functions that are methods of Tensor as well."""
-
 
 # --------------------------------------------------------------------------- dtype
 @op(x=lambda g, F, x_dtype: F.cast(g, x_dtype))

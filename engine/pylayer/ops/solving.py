@@ -16,9 +16,6 @@ from pylayer.ops.reduction import sum as total
 from pylayer.ops.shape import broadcast_to, flatten, reshape, tril, triu, unsqueeze
 from pylayer.tensor import Tensor
 
-METHODS = ("cholesky", "inverse", "matrix_power", "multi_dot", "slogdet", "solve")
-"""The functions that are methods of Tensor as well."""
-
 
 def _square(x: Array) -> Array:
     """`x`, if its last two axes are those of square matrices of floats.

@@ -16,9 +16,6 @@ from pylayer.ops.shape import cast, clone, reshape, squeeze
 from pylayer.tensor import Tensor
 from pylayer.watch import tell_left, watching
 
-METHODS = ("argmax", "argmin", "argsort", "bucketize", "kthvalue", "median", "sort", "topk", "unique")
-"""The functions that are methods of Tensor as well."""
-
 
 def index_dtype(dtype: Any) -> Any:
     """The NumPy dtype of positions.

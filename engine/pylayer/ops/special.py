@@ -17,12 +17,6 @@ from pylayer.ops.elementwise import clip, erf, log
 from pylayer.ops.shape import cast
 from pylayer.tensor import Tensor
 
-METHODS = (
-    "digamma", "erfinv", "gammainc", "gammaincc", "gammaln", "i0", "i0e", "i1", "i1e", "lgamma", "logit",
-    "multigammaln", "polygamma",
-)  # fmt: skip
-"""The functions that are methods of Tensor as well."""
-
 _BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)
 """B₂, B₄ … B₁₆: with arguments above `_FAR`, the terms of Stirling's series left out are below 1e-17."""
 _FAR = 16.0
@@ -105,11 +99,7 @@ lgamma = unary("lgamma", lambda g, F, x: g * F.digamma(x), _lgamma, floating=Tru
 digamma = unary(
     "digamma", lambda g, F, x: g * F.polygamma(x, 1), lambda xp: lambda x: _wide(xp, _polygamma)(x, 0), floating=True
 )
-
-
-def gammaln(x: Tensor, name: str | None = None) -> Tensor:
-    """`lgamma` by its other name."""
-    return lgamma(x)  # type: ignore[no-any-return]
+gammaln = lgamma
 
 
 def multigammaln(x: Tensor, p: int, name: str | None = None) -> Tensor:

@@ -22,11 +22,6 @@ from pylayer.ops.shape import astype, moveaxis, reshape, squeeze, transpose, uns
 from pylayer.ops.sorting import sort
 from pylayer.tensor import Tensor
 
-METHODS = (
-    "corrcoef", "cov", "mode", "nanmean", "nanmedian", "nanquantile", "nansum", "quantile",
-)  # fmt: skip
-"""The functions that are methods of Tensor as well."""
-
 
 # --------------------------------------------------------------------------- without NaN
 def nansum(x: Tensor, axis: Any = None, dtype: Any = None, keepdim: bool = False, name: str | None = None) -> Tensor:
