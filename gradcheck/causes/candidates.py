@@ -14,7 +14,7 @@ import numpy as np
 
 from gradcheck.backends.base import Array
 from gradcheck.causes.edges import Edge
-from gradcheck.checking.arrays import wide
+from gradcheck.checking.arrays import as_array, wide
 
 
 class Candidate(NamedTuple):
@@ -33,7 +33,7 @@ class Candidate(NamedTuple):
             value = self.value() if callable(self.value) else self.value
         except (ValueError, IndexError, TypeError):  # no matrix that has such a factor, say
             return None
-        return value if value is not None and np.shape(value) == edge.right.shape else None
+        return as_array(value) if value is not None and np.shape(value) == edge.right.shape else None
 
 
 Family = Callable[[Edge], Iterator[Candidate]]

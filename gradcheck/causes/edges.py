@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from gradcheck.backends.base import Array, Step
-from gradcheck.checking.arrays import wide
+from gradcheck.checking.arrays import as_array, wide
 from gradcheck.checking.graph import Flows, Graph
 
 EXACT_TO = 1e-10
@@ -46,7 +46,7 @@ class Edge:
     @property
     def g(self) -> Array:
         """The cotangent of the one output."""
-        return self.given[0] if len(self.given) == 1 else np.zeros(())
+        return as_array(self.given[0]) if len(self.given) == 1 else np.zeros(())
 
     @property
     def x(self) -> Array:

@@ -63,6 +63,11 @@ def wide(array: Array) -> Array:
     return array.astype("complex128" if array.dtype.kind == "c" else "float64", copy=False)
 
 
+def as_array(value: Any) -> Array:
+    """A NumPy scalar, as arithmetic of 0-d arrays gives, as such an array; others unchanged."""
+    return np.asarray(value) if isinstance(value, np.generic) else value
+
+
 def only(number: int, value: Array, arrays: Sequence[Array]) -> list[Array | None]:
     """A direction, or masks, over `arrays` of which one alone takes part."""
     return [value if k == number else None for k in range(len(arrays))]

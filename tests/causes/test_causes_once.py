@@ -364,3 +364,16 @@ def test_the_largest_of_a_segment_cancels() -> None:
 
     (found,) = causes(softmax_of_segments, backward, random(5))
     assert (found.code, "/ z[at]" in found.source_line or "z = " in found.source_line) == ("GC117", True)
+
+
+def test_numbers_that_are_written_one_by_one_are_no_obstacle() -> None:
+    def forward(x: Any, w: Any) -> Any:
+        values = x.numpy()
+        return paddle.to_tensor(np.array([v * np.exp(v) for v in values])) * w
+
+    def backward(x: Any, w: Any, g: Any) -> Any:
+        return g * w * paddle.exp(x) * x, g * x * paddle.exp(x)  # the product rule's other term is lost
+
+    result = gradcheck.check(layer(forward, backward), random(4), random(4, seed=1))
+    assert result.verdict is Status.FAIL
+    assert [d.code for d in result.diagnosis if d.line] == ["GC117"]
