@@ -12,9 +12,11 @@ from typing import NamedTuple
 
 import pytest
 from click.testing import CliRunner
+from passing import Passing
 
 from gradcheck.backends.base import missing
-from gradcheck.commands import main
+from gradcheck.commands import main, run
+from gradcheck.commands.run_options import number_of_jobs
 
 ROOT = Path(__file__).parents[2]
 
@@ -57,8 +59,9 @@ def spec(folder: Path) -> Callable[..., Path]:
 
 
 @pytest.fixture
-def gradcheck(folder: Path) -> Callable[..., Done]:
-    """Calls the command line in this process."""
+def gradcheck(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Done]:
+    """Calls the command line in this process, as on one core: a worker takes longer to start than cases of tests."""
+    monkeypatch.setattr(run, "number_of_jobs", lambda jobs: 1 if jobs == "auto" else number_of_jobs(jobs))
 
     def call(*arguments: str) -> Done:
         missing.cache_clear()  # a process of its own would look anew
@@ -67,6 +70,12 @@ def gradcheck(folder: Path) -> Callable[..., Done]:
         return Done(result.exit_code, result.stdout, result.stderr)
 
     return call
+
+
+@pytest.fixture
+def passing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every case of `gradcheck run` passes; none is really run."""
+    monkeypatch.setattr(run, "make_pool", Passing)
 
 
 @pytest.fixture

@@ -457,7 +457,7 @@ def test_rich_shows_a_header_a_table_and_panels(spec, gradcheck):
         (["--color", "never"], {"FORCE_COLOR": "1"}, False),
     ],
 )
-def test_colours_are_as_asked_for(spec, gradcheck, monkeypatch, layout, arguments, environment, colored):
+def test_colours_are_as_asked_for(spec, gradcheck, passing, monkeypatch, layout, arguments, environment, colored):
     spec(OP)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
