@@ -1,5 +1,5 @@
 """What every test gets: a home of its own, so that none reads or writes what the user has decided, and drawn inputs
-that are the same in every run, so that a failure is of the change at hand. To hunt with inputs drawn anew:
+that are the same in every run, so that a failure is of the change at hand. To hunt with many inputs, drawn anew:
 
     pytest --hypothesis-profile=hunt
 
@@ -25,7 +25,7 @@ from hypothesis import settings
 MadeOnce = Callable[[str, Callable[[], Any]], Any]
 
 settings.register_profile("suite", derandomize=True, database=None, deadline=None)
-settings.register_profile("hunt", deadline=None)
+settings.register_profile("hunt", max_examples=2000, deadline=None)
 settings.load_profile("suite")
 
 

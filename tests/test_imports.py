@@ -50,15 +50,17 @@ def test_a_circle_is_found() -> None:
     assert {*imported(ast.parse("def f():\n    from a import b, x\n    import a.c"), known)} == {"a", "a.b", "a.c"}
 
 
-@pytest.mark.parametrize("name", modules("pylayer"))
+ENGINE = modules("pylayer")
+
+
+@pytest.mark.parametrize("name", ENGINE)
 def test_no_module_of_the_engine_imports_another_inside_a_function(name: str) -> None:
-    known = set(modules("pylayer"))
     functions = (
         node
-        for node in ast.walk(ast.parse(modules("pylayer")[name].read_text()))
+        for node in ast.walk(ast.parse(ENGINE[name].read_text()))
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
     )
-    assert [found for function in functions for found in imported(function, known)] == []
+    assert [found for function in functions for found in imported(function, {*ENGINE})] == []
 
 
 def test_the_core_of_the_engine_is_small() -> None:

@@ -44,6 +44,8 @@ def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch):
     options = ["-p", "no:gradcheck", "-p", pytest_plugin.__name__, "-p", "no:cacheprovider"]
 
     def run_files(*arguments: str, **files: str) -> pytest.RunResult:
+        if "-n" not in arguments:  # other plugins that are installed take their time, and no part
+            monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
         for name, text in files.items():
             (pytester.path / name.replace("_yaml", ".grad.yaml").replace("_py", ".py")).write_text(text)
         return pytester.runpytest_subprocess(*options, *arguments)
@@ -97,11 +99,12 @@ BUILT_IN = [
 
 def test_a_tag_is_never_taken_for_a_marker_that_pytest_acts_on(run) -> None:
     spec = HEAD + "".join(LAYER.format(id=f"bad-{tag}", tag=tag, factor=3, more="") for tag in BUILT_IN)
-    run("--strict-markers", a_yaml=spec).assert_outcomes(failed=len(BUILT_IN))
-    run("-m", "tag_xfail or tag_xdist_group", "--strict-markers").assert_outcomes(
+    xdist = ("-p", "xdist.plugin")
+    run(*xdist, "--strict-markers", a_yaml=spec).assert_outcomes(failed=len(BUILT_IN))
+    run(*xdist, "-m", "tag_xfail or tag_xdist_group", "--strict-markers").assert_outcomes(
         failed=2, deselected=len(BUILT_IN) - 2
     )
-    run("-m", "xfail or xdist_group").assert_outcomes(deselected=len(BUILT_IN))
+    run(*xdist, "-m", "xfail or xdist_group").assert_outcomes(deselected=len(BUILT_IN))
 
 
 def test_a_tag_is_never_taken_for_a_marker_of_another_plugin(run) -> None:

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from gradcheck.backends.base import BACKENDS, missing, unsupported
@@ -68,17 +68,21 @@ class WorkerProcess:
         self.pid: int | None = None
         self.lacking, self.printed = "", ""
         self.log = tempfile.TemporaryFile()  # noqa: SIM115 - closed by end()
-        self.channel, theirs = pair()
-        self.popen = subprocess.Popen(
-            [*hidden(python("gradcheck.run.worker", interpreter)), execute, backend, str(theirs.fileno())],
-            stdin=subprocess.DEVNULL,
-            stdout=self.log,
-            stderr=self.log,
-            pass_fds=[theirs.fileno()],
-            env={**environment(interpreter), MARK: self.mark},
-            start_new_session=True,
-        )
-        theirs.close()
+        with ExitStack() as opened:
+            opened.callback(self.log.close)
+            self.channel, theirs = pair()
+            opened.callback(self.channel.close)
+            with closing(theirs):
+                self.popen = subprocess.Popen(
+                    [*hidden(python("gradcheck.run.worker", interpreter)), execute, backend, str(theirs.fileno())],
+                    stdin=subprocess.DEVNULL,
+                    stdout=self.log,
+                    stderr=self.log,
+                    pass_fds=[theirs.fileno()],
+                    env={**environment(interpreter), MARK: self.mark},
+                    start_new_session=True,
+                )
+            opened.pop_all()  # it has started: `end` closes them
 
     @property
     def ended(self) -> bool:
@@ -155,10 +159,12 @@ class WorkerProcess:
 def started_ahead(execute: str, backend: str) -> Iterator[WorkerProcess | None]:
     """A worker that gets ready while the command still reads what it is to run. It ends with the block at the latest.
 
-    None where cases are not forked, or the backend is none of this interpreter.
+    None where cases are not forked, the backend is none of this interpreter, or the system refuses it now.
     """
-    fits = START == "fork" and backend in BACKENDS and not (missing(backend) or unsupported(backend))
-    process = WorkerProcess(execute, backend, "") if fits else None
+    process = None
+    with suppress(OSError):
+        if START == "fork" and backend in BACKENDS and not (missing(backend) or unsupported(backend)):
+            process = WorkerProcess(execute, backend, "")
     try:
         yield process
     finally:

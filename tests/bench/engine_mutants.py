@@ -2,6 +2,7 @@
 
     python tests/bench/engine_mutants.py                 # every mutation of engine_mutations/*.yaml
     python tests/bench/engine_mutants.py --sample 12     # 12 of them, evenly spread
+    python tests/bench/engine_mutants.py --own           # on no scenario but those of a rule that one of them breaks
     python tests/bench/engine_mutants.py not-inplace     # those whose id or rules hold the text
     python tests/bench/engine_mutants.py --random 100 --seed 1 2      # 100 blind ones for each seed
     python tests/bench/engine_mutants.py --without world              # on all scenarios but those of worlds
@@ -24,6 +25,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import contextvars
+import functools
 import io
 import json
 import multiprocessing
@@ -75,7 +77,7 @@ class Mutation(NamedTuple):
         Raises:
             ValueError: the old text does not stand there once, so that the mutation has to be written anew.
         """
-        texts = {path: path.read_text(encoding="utf-8") for path in folder.rglob("*.py")}
+        texts = texts_of(folder)
         if (count := sum(text.count(self.old) for text in texts.values())) != 1:
             raise ValueError(f"{self.id}: the old text stands {count} times in the engine, not once: {self.old!r}")
         path = next(path for path, text in texts.items() if self.old in text)
@@ -89,6 +91,12 @@ class Mutation(NamedTuple):
         before, _, _ = path.read_text(encoding="utf-8").partition(self.old)
         first = before.count("\n") + 1
         return str(path.relative_to(folder)), range(first, first + self.old.count("\n") + 1)
+
+
+@functools.cache
+def texts_of(folder: Path) -> dict[Path, str]:
+    """The text of every module below a folder."""
+    return {path: path.read_text(encoding="utf-8") for path in folder.rglob("*.py")}
 
 
 class Outcome(NamedTuple):
@@ -232,6 +240,7 @@ def main() -> int:
     parser.add_argument("--random", type=int, default=0, metavar="N", help="N blind mutations in place of those")
     parser.add_argument("--seed", type=int, nargs="+", default=[0], metavar="S", help="of the blind ones: N for each")
     parser.add_argument("--without", default="-", metavar="TEXT", help="leave out scenarios whose ids begin with this")
+    parser.add_argument("--own", action="store_true", help="only scenarios of a rule that one of the mutations breaks")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), metavar="N", help="processes at a time")
     parser.add_argument("--survivors", action="store_true", help="print only what survives")
     parser.add_argument("--json", type=Path, help="also write the figures to this file")
@@ -240,6 +249,8 @@ def main() -> int:
     cases = plan(load([ROOT / "specs"]), ["numpy"])
     CASES.extend(case for case in cases if not case.name.startswith(arguments.without))
     wanted = selected(arguments)
+    if arguments.own:
+        CASES[:] = [case for case in CASES if any(cites(case, mutation) for mutation in wanted)]
     outcomes: list[Outcome] = []
     fork = multiprocessing.get_context("fork")
     for plain in {mutation.plain for mutation in wanted}:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from few import seeds
 from taped import drawn, layer, problem_of, rounding_of
 
 import pylayer.paddle as paddle
@@ -313,7 +314,7 @@ def test_a_right_backward_has_no_cause() -> None:
     assert causes(normed, normed_backward(), X) == []
 
 
-@pytest.mark.parametrize("seed", range(5))
+@seeds(5)
 def test_nonsense_is_not_explained(seed: int) -> None:
     noise = paddle.to_tensor(random(4, 6, seed=seed + 1))
     assert causes(normed, lambda x, g: (g * noise).cumsum(0) * paddle.sin(x), X) == []

@@ -9,6 +9,7 @@ import pytest
 from causes_layers import attention, gates, losses, masks, norms, products, recurrent
 from causes_layers.cases import Case
 from causes_layers.nonsense import SCALARS, nonsense
+from few import seeds
 
 import gradcheck
 from gradcheck.result import Status
@@ -63,7 +64,7 @@ def test_a_right_backward_has_no_cause(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", SCALARS, ids=lambda case: case.name)
-@pytest.mark.parametrize("seed", range(3))
+@seeds(3)
 def test_nonsense_has_no_cause(case: Case, seed: int) -> None:
     arrays = inputs(case, seed)
     result = gradcheck.check(nonsense(case, arrays, seed), *arrays)

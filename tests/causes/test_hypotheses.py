@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from claims import numpy_layer
+from few import seeds
 from layers import problem
 
 import gradcheck
@@ -125,7 +126,7 @@ def taken_out(forward: Any) -> Any:
     return lambda *arrays: forward(*(np.array(v.tolist(), v.dtype) for v in arrays))
 
 
-@pytest.mark.parametrize("seed", range(3))
+@seeds(3)
 def test_the_cause_is_told_in_the_precision_of_the_layer(seed: int) -> None:
     r = np.random.default_rng(seed)
     layer = numpy_layer(taken_out(lambda x, w: cast_norm(x) * w), cast_norm_vjp)
@@ -134,7 +135,7 @@ def test_the_cause_is_told_in_the_precision_of_the_layer(seed: int) -> None:
     assert all("the sign is wrong" in d.text for d in found.diagnosis)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@seeds(3)
 @pytest.mark.parametrize(
     ("forward", "backward", "inputs", "text"),
     [
@@ -154,7 +155,7 @@ def test_the_cause_is_told_at_the_scale_of_the_layer(
     assert unseen.verdict is Status.INCONCLUSIVE
 
 
-@pytest.mark.parametrize("seed", range(6))
+@seeds(6)
 @pytest.mark.parametrize(
     ("forward", "slope", "inputs"),
     [

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from claims import FAIL, GREEN, NOT_GREEN, Claim, factor, in_both, in_numpy, in_paddle, judging, normal
+from few import seeds
 
 import gradcheck
 import pylayer.paddle as paddle
@@ -254,7 +255,7 @@ KINDS = (LOW, TAILS, CANCELLATION)
 test_a_right_backward_is_green, test_a_wrong_backward_is_not = judging(*KINDS)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@seeds(4)
 @pytest.mark.parametrize("approximate", [False, True])
 def test_the_engines_own_gelu_is_green_and_fails_where_a_factor_is_detached(approximate: bool, seed: int) -> None:
     x = 3 * np.random.default_rng(seed).standard_normal((32, 64))

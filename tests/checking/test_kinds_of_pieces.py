@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from claims import GREEN, Claim, factor, in_both, in_numpy, in_paddle, judging, normal, numpy_layer
+from few import seeds
 from layers import problem
 
 import gradcheck
@@ -273,7 +274,7 @@ def median_vjp(x: Any, y: Any, g: Any) -> Any:
     return g * (np.arange(x.size) == np.argsort(x, kind="stable")[x.size // 2])
 
 
-@pytest.mark.parametrize("seed", range(3))
+@seeds(3)
 @pytest.mark.parametrize(
     ("forward", "backward", "x"),
     [
@@ -293,7 +294,7 @@ def test_in_code_that_nothing_sees_a_piece_that_was_not_seen_is_no_finding(
     assert check_gradient(far, seed=seed).verdict is Status.FAIL
 
 
-@pytest.mark.parametrize("seed", range(6))
+@seeds(6)
 def test_a_gradient_that_is_wrong_on_one_side_of_a_kink_fails(seed: int) -> None:
     def forward(x: Any) -> Any:
         return np.clip(x.sum(), 0, 6)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from claims import numpy_layer
+from few import seeds
 from layers import problem
 
 import gradcheck
@@ -114,7 +115,7 @@ def test_a_gradient_of_zero_passes_where_nothing_changes(forward: Any, backward:
     assert (summary.verdict, summary.why) == (Status.PASS, "")
 
 
-@pytest.mark.parametrize("seed", range(6))
+@seeds(6)
 def test_a_gradient_of_zero_does_not_pass_where_larger_steps_see_a_derivative(seed: int) -> None:
     def nearly_1(x: Any) -> Any:
         return np.sqrt(np.sqrt(1 + np.log1p(x * x) ** 2))

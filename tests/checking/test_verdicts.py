@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from claims import numpy_layer, paddle_layer
+from few import seeds
 from layers import problem
 
 import gradcheck
@@ -92,7 +93,7 @@ def test_the_step_from_one_rounded_number_to_the_next_is_no_jump() -> None:
     assert recorded(forward, zero, x).verdict is Status.FAIL
 
 
-@pytest.mark.parametrize("seed", range(5))
+@seeds(5)
 def test_dead_outputs_do_not_hide_an_error_elsewhere(seed: int) -> None:
     random = np.random.default_rng(seed)
     w, x = random.standard_normal((16, 8)), random.standard_normal((8, 16))
@@ -114,7 +115,7 @@ def test_dead_outputs_do_not_hide_an_error_elsewhere(seed: int) -> None:
         assert (found.verdict, {entry.index for entry in found.wrong}) == (Status.FAIL, {(4, 13)})
 
 
-@pytest.mark.parametrize("seed", range(3))
+@seeds(3)
 def test_a_dense_layer_with_relu_is_certain_in_both_inputs(seed: int) -> None:
     random = np.random.default_rng(seed)
     x, w = random.standard_normal((64, 32)), random.standard_normal((32, 128))
@@ -132,7 +133,7 @@ def test_a_dense_layer_with_relu_is_certain_in_both_inputs(seed: int) -> None:
     assert check(dense, wrong, x, w, seed=seed).verdict is Status.FAIL
 
 
-@pytest.mark.parametrize("seed", range(5))
+@seeds(5)
 @pytest.mark.parametrize(
     ("forward", "slope"),
     [
@@ -234,7 +235,7 @@ def test_in_full_a_gradient_is_granted_the_rounding_that_it_is_granted_otherwise
     assert gradcheck.check(constant, x, np.ones(4, "float32"), mode=mode).verdict is Status.PASS
 
 
-@pytest.mark.parametrize("seed", range(4))
+@seeds(4)
 def test_beside_a_kink_what_is_wrong_elsewhere_is_all_that_is_listed(seed: int) -> None:
     leaky = numpy_layer(lambda x: np.maximum(x, 0), lambda x, y, g: g * np.where(x < 0, 0.1, x > 0))
     summary = gradcheck.check(leaky, np.array([0.0, 1, 2, -3]), seed=seed)

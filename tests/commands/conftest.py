@@ -6,15 +6,18 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from textwrap import dedent, indent
 from typing import NamedTuple
 
 import pytest
 from click.testing import CliRunner
+from passing import Passing
 
 from gradcheck.backends.base import missing
-from gradcheck.commands import main
+from gradcheck.commands import main, run, run_scenarios
+from gradcheck.commands.run_options import number_of_jobs
 
 ROOT = Path(__file__).parents[2]
 
@@ -57,8 +60,9 @@ def spec(folder: Path) -> Callable[..., Path]:
 
 
 @pytest.fixture
-def gradcheck(folder: Path) -> Callable[..., Done]:
-    """Calls the command line in this process."""
+def gradcheck(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Done]:
+    """Calls the command line in this process, as on one core: a worker takes longer to start than cases of tests."""
+    monkeypatch.setattr(run_scenarios, "number_of_jobs", lambda jobs: 1 if jobs == "auto" else number_of_jobs(jobs))
 
     def call(*arguments: str) -> Done:
         missing.cache_clear()  # a process of its own would look anew
@@ -67,6 +71,13 @@ def gradcheck(folder: Path) -> Callable[..., Done]:
         return Done(result.exit_code, result.stdout, result.stderr)
 
     return call
+
+
+@pytest.fixture
+def passing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every case of `gradcheck run` passes; none is really run."""
+    monkeypatch.setattr(run, "started_ahead", lambda *_: nullcontext())
+    monkeypatch.setattr(run_scenarios, "make_pool", Passing)
 
 
 @pytest.fixture

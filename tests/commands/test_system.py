@@ -61,6 +61,11 @@ def test_a_run_needs_no_stderr_unless_it_has_something_to_say_there(spec, folder
     code, out, err = shell(f"{CLI} run a.grad.yaml --format {format} {stream}")
     assert (code, err) == (0, "")
     assert re.search(r"^1 PASS in ", out, re.MULTILINE)
+    assert no_report(folder)
+
+
+@pytest.mark.parametrize("stream", ["2>&-", pytest.param("2>/dev/full", marks=full)])
+def test_what_cannot_be_said_for_want_of_a_stderr_is_told_by_the_exit_code(folder, stream):
     assert shell(f"{CLI} run nothing {stream}") == (2, "", "")
     assert shell(f"{CLI} --nonsense {stream}") == (2, "", "")
     assert no_report(folder)

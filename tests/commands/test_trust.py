@@ -107,7 +107,7 @@ def test_replay_asks_as_run_does(project, gradcheck):
 
 # -------------------------------------------------------------------------------- what is believed
 @pytest.mark.parametrize("layout", ["plain", "rich"])
-def test_a_run_says_what_it_believes(project, gradcheck, layout):
+def test_a_run_says_what_it_believes(project, gradcheck, passing, layout):
     def said(*arguments: str) -> str:
         done = gradcheck("run", "a.grad.yaml", "--format", layout, *arguments)
         return " ".join((done.err if layout == "plain" else done.out).split())

@@ -50,7 +50,7 @@ def as_inputs(value: Any, draw: Any) -> Any:
 
 @pytest.mark.parametrize(("op", "sample"), ROWS, ids=lambda v: v.name if isinstance(v, Op) else str(v))
 def test_no_operation_warns(op: Op, sample: int) -> None:
-    @settings(max_examples=8)
+    @settings(max_examples=4)
     @given(data=st.data())
     def run(data: Any) -> None:
         arguments = [as_inputs(v, data.draw) for v in SAMPLES[op.name][sample]]

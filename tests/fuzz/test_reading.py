@@ -12,7 +12,7 @@ from tests.fuzz.documents import document
 from tests.fuzz.reading import check
 
 
-@settings(max_examples=1500, deadline=5000)
+@settings(deadline=5000)
 @given(st.integers(0, 2**63))
 def test_files_of_nearly_the_right_structure(seed):
     check(document(random.Random(seed)))

@@ -7,15 +7,14 @@ import random
 import time
 from collections import Counter
 from collections.abc import Callable
-from concurrent.futures import Future
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from passing import Passing
 
 from gradcheck.case.case import Case
 from gradcheck.commands import main, replay, run_scenarios
-from gradcheck.result import Result, Status
 from gradcheck.run.plan import plan
 from gradcheck.spec.read import read_bytes
 from tests.fuzz.records import baseline, journal, report
@@ -32,32 +31,12 @@ scenarios:
 """
 
 
-class Quick:
-    """An executor that runs nothing: every case passes."""
-
-    slots = 1
-
-    def __init__(self, *_: object) -> None:
-        pass
-
-    def __enter__(self) -> Quick:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
-    def submit(self, case: Case) -> Future[Result]:
-        future: Future[Result] = Future()
-        future.set_result(case.result(Status.PASS, ""))
-        return future
-
-
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The current folder, with a spec file, where nothing is really run."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(run_scenarios, "make_pool", Quick)
-    monkeypatch.setattr(replay, "Pool", Quick)
+    monkeypatch.setattr(run_scenarios, "make_pool", Passing)
+    monkeypatch.setattr(replay, "Pool", Passing)
     (tmp_path / "a.grad.yaml").write_bytes(SPEC)
     (tmp_path / ".gradcheck").mkdir()
     return tmp_path

@@ -7,7 +7,7 @@ from unittest.mock import patch
 
 import pytest
 import yaml
-from hypothesis import assume, example, given, settings
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from gradcheck.spec import formatter
@@ -229,7 +229,6 @@ class NoAliases(yaml.SafeDumper):
         return True
 
 
-@settings(max_examples=400, deadline=None)
 @given(
     DOCUMENTS,
     st.sampled_from([False, True, None]),

@@ -59,7 +59,7 @@ def check(raw: bytes) -> None:
             assert repr(Scenario.model_validate_json(scenario.model_dump_json())) == repr(scenario)
 
 
-QUICK = settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+QUICK = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 @QUICK

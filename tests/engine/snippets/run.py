@@ -8,6 +8,7 @@ believed but not the derivative; or ``CRASH``.
 
 from __future__ import annotations
 
+import functools
 import textwrap
 import warnings
 from collections.abc import Callable, Iterator
@@ -124,6 +125,7 @@ def real(values: Any) -> Any:
     )
 
 
+@functools.cache
 def told(code: str) -> tuple[str, str]:
     """How a snippet ends, and what there is to say of it."""
     names = prelude()
