@@ -8,11 +8,10 @@ believed but not the derivative; or ``CRASH``.
 
 from __future__ import annotations
 
-import functools
 import textwrap
 import warnings
 from collections.abc import Callable, Iterator
-from functools import lru_cache
+from functools import cache, lru_cache
 from types import SimpleNamespace
 from typing import Any
 
@@ -125,7 +124,7 @@ def real(values: Any) -> Any:
     )
 
 
-@functools.cache
+@cache
 def told(code: str) -> tuple[str, str]:
     """How a snippet ends, and what there is to say of it."""
     names = prelude()
