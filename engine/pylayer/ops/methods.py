@@ -179,12 +179,8 @@ OWN_FORMS: dict[str, Callable[..., Any]] = {
 }
 """The forms with an underscore that are not made of the one without."""
 
-IN_PLACE = sorted(
-    name
-    for name in FUNCTIONS
-    if f"{name}_" in (release_names()["paddle"] | release_names()["paddle.Tensor"]) - OWN_FORMS.keys()
-    and name not in IN_PLACE_ANEW
-)
+_UNDERSCORED = (release_names()["paddle"] | release_names()["paddle.Tensor"]) - OWN_FORMS.keys()
+IN_PLACE = sorted(name for name in FUNCTIONS if f"{name}_" in _UNDERSCORED and name not in IN_PLACE_ANEW)
 """The other functions that the release has a form with an underscore of."""
 
 FORMS_IN_PLACE: dict[str, Callable[..., Any]] = {
