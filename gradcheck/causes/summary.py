@@ -86,7 +86,7 @@ def entry_by_entry(check: Check, found: Found) -> Found:
 def summarised(check: Check, found: Found, listed: int, effort: Effort, deadline: float) -> GradientSummary:
     """The summary of a verdict; after FAIL with the wrong entries and why."""
     if found.probe is None or found.verdict is not Status.FAIL:
-        return summarized(check, found, listed, Named(exhaustive=found.exhaustive))
+        return summary_of(check, found, listed, Named(exhaustive=found.exhaustive))
     prober = found.prober or check.prober
     prober.point.spent.deadline = deadline
     named = name_wrong(prober, found.probe, listed, effort == "full")
@@ -94,12 +94,12 @@ def summarised(check: Check, found: Found, listed: int, effort: Effort, deadline
     if named.unfinished:
         found = replace(found, marks=(*found.marks, UNFINISHED))
     wrong = named.entries or found.wrong
-    whole = summarized(check, replace(found, wrong=wrong, diagnosis=(*found.diagnosis, *named.causes)), listed, named)
+    whole = summary_of(check, replace(found, wrong=wrong, diagnosis=(*found.diagnosis, *named.causes)), listed, named)
     scan = steps_of(prober, wrong[0]) if wrong else None
     return whole if scan is None else whole.model_copy(update={"scan": scan})
 
 
-def summarized(check: Check, found: Found, listed: int, named: Named) -> GradientSummary:
+def summary_of(check: Check, found: Found, listed: int, named: Named) -> GradientSummary:
     """The result, with everything that was counted so far."""
     point, wrong = check.point, found.wrong
     elements = Counter(number for number, _ in {(entry.input, entry.index) for entry in wrong})
