@@ -79,7 +79,7 @@ MONOMIALS = {
 def elementwise(edge: Edge) -> Iterator[Candidate]:
     """Another derivative, or none."""
     flat = not bool(edge.right.any())  # no derivative goes through a rounding
-    says = "passes the gradient straight through {op}" if flat else "passes the gradient through {op} without its derivative"
+    says = "passes the gradient " + ("straight through {op}" if flat else "through {op} without its derivative")
     yield Candidate("GC122" if flat else "GC119", 1, says, edge.g)
     for (name, formula), (letter, v) in itertools.product(DERIVATIVES.items(), (("y", edge.y), ("{own}", edge.x))):
         says = f"takes {name.format(letter)} for the derivative of y = {{op}}"
