@@ -108,8 +108,10 @@ def between_ranks(
         if all(c is None or k in same for k, c in enumerate(claims)):
             return [diagnosis]
         some.append(diagnosis)  # made for some of the inputs alone
-    if some or named is None:
-        return [] if named is None else some[:1]
+    if named is None:
+        return []
+    if some:
+        return some[:1]
     return [one for k in wrong for one in whole_cause(graph, claims[k], right[k], size, close)]  # type: ignore[arg-type]
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from gradcheck.backends.base import Array
 from gradcheck.causes.edges import Edge
-from gradcheck.checking.arrays import as_array, wide
+from gradcheck.checking.arrays import as_array, axes_of, wide
 
 
 class Candidate(NamedTuple):
@@ -83,7 +83,12 @@ def elementwise(edge: Edge) -> Iterator[Candidate]:
     yield Candidate("GC122" if flat else "GC119", 1, says, edge.g)
     for (name, formula), (letter, v) in itertools.product(DERIVATIVES.items(), (("y", edge.y), ("{own}", edge.x))):
         says = f"takes {name.format(letter)} for the derivative of y = {{op}}"
-        yield Candidate("GC119", 2, says, edge.g * formula(v))
+        yield Candidate("GC119", 2, says, partial(times, edge.g, formula, v))
+
+
+def times(g: Array, formula: Callable[[Array], Any], value: Array) -> Array:
+    """A cotangent times a function of a value."""
+    return g * formula(value)
 
 
 def powers(edge: Edge, a: int, b: int) -> Array:
@@ -98,12 +103,25 @@ def monomials(edge: Edge) -> Iterator[Candidate]:
     forgets = "forgets to divide by {other}" if (edge.step.name, edge.position) == ("divide", 0) else FORGETS
     for a, b in itertools.product(range(-2, 3), repeat=2):
         if [a, b] != right and (edge.other is not None or b == right[1]):
-            further = 0 if (a, b) == (right[1], right[0]) else 1  # one operand for the other is a slip
-            cost = 1 + further + abs(a - right[0]) + abs(b - right[1]) if a or b else 1
-            cost = 2 if (a, b) == (right[0], -right[1]) else cost  # so is times for divided by
             says = f"multiplies by {product(a, b)} in place of {product(*right)}" if a or b else forgets
-            known = edge.right * edge.x ** (a - right[0]) if b == right[1] else edge.fit(powers(edge, a, b))
-            yield Candidate("GC116", cost, says, known)
+            yield Candidate("GC116", cost_of((a, b), right), says, partial(monomial, edge, right, a, b))
+
+
+def cost_of(given: tuple[int, int], right: Sequence[int]) -> float:
+    """How far-fetched other powers than the right ones are: a factor forgotten, times for divided by, one operand for
+    the other are slips."""
+    if given == (0, 0):
+        return 1
+    if given == (right[0], -right[1]):
+        return 2
+    swapped = given == (right[1], right[0])
+    return 2 - swapped + sum(abs(n - m) for n, m in zip(given, right, strict=True))
+
+
+def monomial(edge: Edge, right: Sequence[int], a: int, b: int) -> Array:
+    """The cotangent of this input with other powers in it than the right ones; the other input need not be known where
+    its power is right."""
+    return edge.right * edge.x ** (a - right[0]) if b == right[1] else edge.fit(powers(edge, a, b))
 
 
 def product(a: int, b: int) -> str:
@@ -252,9 +270,9 @@ def reading(edge: Edge, name: str, value: Callable[[], Array]) -> Array:
 
 def least_for_largest(edge: Edge) -> Array:
     """The cotangent of an extreme handed to the elements that are the other one."""
-    other, axis = {"max": np.min, "amax": np.min}.get(edge.step.name, np.max), edge.step.operands().get("axis")
-    axes = None if axis is None or axis == [] else tuple(np.atleast_1d(axis).tolist())
-    return edge.step.replaced(edge.position, edge.given, {"out": np.reshape(other(edge.x, axes), edge.y.shape)})
+    other = np.min if edge.step.name in ("max", "amax") else np.max
+    out = other(edge.x, axes_of(edge.step.operands().get("axis")))
+    return edge.step.replaced(edge.position, edge.given, {"out": np.reshape(out, edge.y.shape)})
 
 
 MASKS = ("where", "clip", "maximum", "minimum", "fmax", "fmin", "hardtanh", "tril", "triu", "relu", "leaky_relu")

@@ -11,6 +11,7 @@ import numpy as np
 from gradcheck.backends.base import Array, Step
 from gradcheck.checking.arrays import as_array, wide
 from gradcheck.checking.graph import Flows, Graph
+from gradcheck.checking.precision import MOVES
 
 EXACT_TO = 1e-10
 """To what part of the largest error each element must be reproduced, beside the rounding."""
@@ -187,13 +188,8 @@ def broadcasts(shape: tuple[int, ...], into: tuple[int, ...]) -> bool:
     return len(shape) <= len(into) and all(n in (1, m) for n, m in zip(shape[::-1], into[::-1], strict=False))
 
 
-MOVES = {
-    "reshape", "transpose", "broadcast_view", "broadcast_to", "clone", "concat", "stack", "split", "unbind", "getitem",
-    "setitem", "cast", "gather", "take_along_axis", "index_select",
-}  # fmt: skip
-"""Operations that move values, whose derivative has no sign, nor a factor where they are as many as before."""
 NO_FACTOR = 3.0
-"""How much more far-fetched a factor is there than where the derivative has one."""
+"""How much more far-fetched a factor is where an operation only moves values."""
 
 
 def factors(mistake: Mistake) -> dict[float, float]:

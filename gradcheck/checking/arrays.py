@@ -68,6 +68,11 @@ def as_array(value: Any) -> Array:
     return np.asarray(value) if isinstance(value, np.generic) else value
 
 
+def axes_of(axis: Any) -> tuple[int, ...] | None:
+    """The axes that a reduction is given, of Paddle's ways to say so; None for all."""
+    return None if axis is None or axis == [] else tuple(np.atleast_1d(axis).tolist())
+
+
 def only(number: int, value: Array, arrays: Sequence[Array]) -> list[Array | None]:
     """A direction, or masks, over `arrays` of which one alone takes part."""
     return [value if k == number else None for k in range(len(arrays))]

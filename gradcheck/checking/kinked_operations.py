@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradcheck.backends.base import Array, Step
-from gradcheck.checking.arrays import EPSILON, FEW, wide
+from gradcheck.checking.arrays import EPSILON, FEW, axes_of, wide
 from gradcheck.checking.graph import Graph, dead_steps
 
 
@@ -34,8 +34,7 @@ class Arguments(NamedTuple):
 
     def axes(self) -> tuple[int, ...] | None:
         """The axes of a reduction; None for all."""
-        axis = self.named.get("axis")
-        return None if axis is None or axis == [] else tuple(np.atleast_1d(axis).tolist())
+        return axes_of(self.named.get("axis"))
 
 
 KinkRule = Callable[[Arguments], Sequence[Any]]

@@ -22,7 +22,8 @@ MOST_ROWS = 2**14
 a row: 8 MB of these."""
 DIRECTION_BITS = round(-np.log2(EPS * RATIO ** -USUAL[0])) - 2
 """A direction's elements are 1 to 2 times a power of two in steps of 2^-16, so that rounding cannot hide in multiples
-of the step; x + h·d is then exact in float64 for all steps."""
+of the step. So many bits are left of 52 below the smallest step, less one for d up to 2 and one for a carry: x + h·d
+is exact in float64 for all steps."""
 
 
 def moved(x: Sequence[Array], direction: Sequence[Array | None], t: float) -> list[Array]:

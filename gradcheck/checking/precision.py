@@ -32,12 +32,15 @@ response to these is a larger share of the usual one (in proportion: 2^-14 in fl
 has made of numbers that should be equal moves as much by either (1 / (a − b)), and may be off by `MANY` times as
 much."""
 
-EXACT = {
-    "reshape", "transpose", "broadcast_view", "broadcast_to", "clone", "tile", "flip", "roll", "tril", "triu", "concat",
-    "stack", "split", "unbind", "getitem", "setitem", "written", "where", "complex", "real", "imag", "conj", "neg",
-    "maximum", "minimum", "fmax", "fmin", "clip", "nan_to_num", "max", "min", "relu", "hardtanh", "pad", "as_strided",
-    "fill", "with_zeros", "cast", "sort", "gather", "take_along_axis", "index_select", "diagonal", "put_reduced",
-    "all_gather", "all_to_all", "broadcast_ranks",
+MOVES = {
+    "reshape", "transpose", "broadcast_view", "broadcast_to", "clone", "concat", "stack", "split", "unbind", "getitem",
+    "setitem", "cast", "gather", "take_along_axis", "index_select",
+}  # fmt: skip
+"""Operations that move values, whose derivative has no sign, nor a factor where they are as many as before."""
+EXACT = MOVES | {
+    "tile", "flip", "roll", "tril", "triu", "written", "where", "complex", "real", "imag", "conj", "neg", "maximum",
+    "minimum", "fmax", "fmin", "clip", "nan_to_num", "max", "min", "relu", "hardtanh", "pad", "as_strided", "fill",
+    "with_zeros", "sort", "diagonal", "put_reduced", "all_gather", "all_to_all", "broadcast_ranks",
 }  # fmt: skip
 """Operations that move, select or copy values, or change them without rounding, as do their vjps. The rules of those
 that select ask where the result is one of the values (`put_reduced`: an extreme; its products round by epsilons)."""
