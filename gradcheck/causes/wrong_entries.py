@@ -118,8 +118,10 @@ def rows_by_tape(prober: Prober, masks: Sequence[Array] | None, listed: float, r
     """Of some rows of the Jacobian the entries that the tape rejects; of each input at most so many. In `masks` of what
     is known to be wrong those that are far off: this needs no measuring of what rounding does."""
     point = prober.point
-    left = dict.fromkeys(range(len(point.x)), listed)
+    left = {number: listed for number in range(len(point.x)) if masks is None or bool(masks[number].any())}
     for output in rows:
+        if not any(left.values()):
+            return
         one = point.outputs.unit(output)
         claimed = point.vjp(one)
         if masks is not None:
@@ -130,7 +132,7 @@ def rows_by_tape(prober: Prober, masks: Sequence[Array] | None, listed: float, r
             taped, rejected = list(found.taped), list(found.wrong or ())
         for number, mask in enumerate(rejected):
             for i in module_of(one).flatnonzero(mask.reshape(-1)).tolist():
-                if left[number] > 0:
+                if left.get(number):
                     left[number] -= 1
                     yield entry_of(point, number, i, output, claimed, taped)
 
