@@ -292,18 +292,10 @@ def columns(prober: Prober, number: int, like: Probe) -> tuple[Array, Array]:
     value, bar = xp.zeros(shape, dtype), xp.zeros(shape)
     for index, size in enumerate(point.scales[number].reshape(-1).tolist()):
         for part in parts:
-            found = quick(point.line(unit(prober, number, index, part * size)), like.derivative.noise, step)
+            found = quick(point.line(point.along_element(number, index, part * size)), like.derivative.noise, step)
             value[:, index] += part * found.value / size
             bar[:, index] += found.bar / size
     return value, bar
-
-
-def unit(prober: Prober, number: int, index: int, size: complex) -> list[Array | None]:
-    """A direction along one element."""
-    x = prober.point.x[number]
-    d = module_of(x).zeros(x.size, x.dtype)
-    d[index] = size
-    return only(number, d.reshape(x.shape), prober.point.x)
 
 
 def of_columns(prober: Prober, number: int, like: Probe, value: Array, bar: Array) -> list[Entry]:
@@ -312,7 +304,8 @@ def of_columns(prober: Prober, number: int, like: Probe, value: Array, bar: Arra
     claimed = module_of(value).stack([point.vjp(point.outputs.unit(k))[number].reshape(-1) for k in rows])
     scales = point.scales[number].reshape(-1)
     for index in sorted({e.index for e in beyond_bound(prober, number, claimed, value, bar)})[:MOST_COLUMNS]:
-        line, size = point.line(unit(prober, number, index, float(scales[index]))), float(scales[index])
+        size = float(scales[index])
+        line = point.line(point.along_element(number, index, size))
         found = prober.scanned(Scan(line), like.derivative.noise, True).both
         value[:, index], bar[:, index] = found.value / size, found.bar / size
     return beyond_bound(prober, number, claimed, value, bar)
