@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -45,8 +46,7 @@ class Named:
 
     entries: list[Entry] = field(default_factory=list)
     wrong: dict[int, Array] = field(default_factory=dict)
-    """By input, a mask of its elements that are known to be wrong."""
-    right: set[int] = field(default_factory=set)
+    """By input, a mask of its elements that are known to be wrong; none of one that is right."""
     exhaustive: bool = True
     """Whether there are no more."""
     jacobians: dict[int, tuple[Array, Array]] = field(default_factory=dict)
@@ -55,6 +55,11 @@ class Named:
     patterns: tuple[str, ...] = ()
     unfinished: bool = False
     """Whether time was up before all was looked at."""
+
+    @property
+    def inputs(self) -> list[int]:
+        """Those in which something is wrong."""
+        return [number for number, mask in self.wrong.items() if bool(mask.any())]
 
 
 def name_wrong(prober: Prober, probe: Probe, listed: int, thorough: bool) -> Named:
@@ -69,7 +74,7 @@ def name_wrong(prober: Prober, probe: Probe, listed: int, thorough: bool) -> Nam
         named.patterns = tuple(patterns(point, named))
         own = point.problem.causes() if point.problem.causes else ()
         named.causes = tuple(
-            own or likely_causes(prober, list(named.wrong), probe, named.jacobians, budget - (point.spent.runs - spent))
+            own or likely_causes(prober, named.inputs, probe, named.jacobians, budget - (point.spent.runs - spent))
         )
     except OutOfTimeError:
         named.unfinished = True
@@ -93,9 +98,6 @@ def by_tape(prober: Prober, probe: Probe, listed: int) -> Named:
         return [c - t for c, t in zip(point.vjp(part), point.by_tape(part), strict=True)]
 
     for number, (g, t, mask) in enumerate(zip(said.claimed, said.taped, said.wrong, strict=True)):
-        if not bool(mask.any()):
-            named.right.add(number)
-            continue
         named.wrong[number] = mask
         errors, places = (g - t)[mask], module_of(mask).flatnonzero(mask)
         first = module_of(mask).argsort(-abs(errors))[:MOST_LOCATED].tolist()
@@ -263,13 +265,10 @@ def by_columns(prober: Prober, probe: Probe, budget: float) -> Named:
     """The wrong entries as differences find them: by columns where the budget allows, else by halving."""
     point, named = prober.point, Named()
     for number, x in enumerate(point.x):
-        if not x.size:
-            named.right.add(number)
-            continue
         everywhere = module_of(probe.cotangent).ones(x.shape, bool)
-        alone = prober.probe(only(number, everywhere, point.x), whole=True)
-        if alone.decision is Ruling.PASS:
-            named.right.add(number)
+        alone = prober.probe(only(number, everywhere, point.x), whole=True) if x.size else None
+        if alone is None or alone.decision is Ruling.PASS:
+            named.wrong[number] = ~everywhere
             continue
         found, before = list[Entry](), point.spent.runs
         known = claimed = None
@@ -287,7 +286,7 @@ def by_columns(prober: Prober, probe: Probe, budget: float) -> Named:
             named.jacobians[number] = known
         budget -= point.spent.runs - before
         if not found:
-            found = entries_by_search(prober, alone, number)
+            found = list(entries_by_search(prober, alone, number))
             named.exhaustive = False
         named.entries += found
         if found:
@@ -341,50 +340,42 @@ def beyond_bound(prober: Prober, number: int, claimed: Array, value: Array, bar:
     return [Entry(number, i, k, *three) for k, i, *three in zip(at[0].tolist(), at[-1].tolist(), *numbers, strict=True)]
 
 
-def entries_by_search(prober: Prober, probe: Probe, number: int) -> list[Entry]:
+def entries_by_search(prober: Prober, probe: Probe, number: int) -> Iterator[Entry]:
     """Some wrong elements of one input, by halving it: the derivative of the weighted outputs along each is wrong."""
     point, d = prober.point, probe.direction[number]
     assert d is not None
-    xp, whole = module_of(probe.cotangent), d.reshape(-1)
+    whole = d.reshape(-1)
 
-    def along(mask: Array) -> Probe:
-        part = only(number, (whole * mask).reshape(d.shape), point.x)
-        return prober.along(part, probe, whole=bool(mask.sum() == 1))
+    def along(places: range) -> Probe:
+        part = 0 * whole
+        part[places.start : places.stop] = whole[places.start : places.stop]
+        return prober.along(only(number, part.reshape(d.shape), point.x), probe, whole=len(places) == 1)
 
-    found = []
-    for index in halved(xp, whole.size, lambda mask: along(mask).decision is Ruling.FAIL, MOST_LOCATED):
-        one = xp.zeros(whole.size)
-        one[index] = 1
-        there, step = along(one), float(abs(whole[index])) * (1.0 if whole[index].real >= 0 else -1.0)
+    wrong = halved(range(whole.size), lambda places: along(places).decision is Ruling.FAIL)
+    for index in itertools.islice(wrong, MOST_LOCATED):
+        there, step = along(range(index, index + 1)), math.copysign(abs(whole[index]), whole[index].real)
         value, claim = there.seen.value / step, there.claim.value / step
-        found.append(Entry(number, index, SUM_OF_OUTPUTS, claim, value, there.seen.bar / abs(step)))
-    return found
+        yield Entry(number, index, SUM_OF_OUTPUTS, claim, value, there.seen.bar / abs(step))
 
 
-def halved(xp: Any, size: int, shows: Callable[[Array], bool], most: int) -> Iterator[int]:
-    """The single elements of a mask over `size` for which `shows` holds, found by halving; at most `most`."""
-    stack = [(0, size)]
-    found = 0
-    while stack and found < most:
-        start, stop = stack.pop()
-        mask = xp.zeros(size)
-        mask[start:stop] = 1
-        if not shows(mask):
-            continue
-        if stop - start == 1:
-            found += 1
-            yield start
-        else:
-            middle = (start + stop) // 2
-            stack += [(middle, stop), (start, middle)]
+def halved(places: range, shows: Callable[[range], bool]) -> Iterator[int]:
+    """The single places for which `shows` holds, found by halving."""
+    if not shows(places):
+        return
+    if len(places) == 1:
+        yield places[0]
+        return
+    middle = len(places) // 2
+    yield from halved(places[:middle], shows)
+    yield from halved(places[middle:], shows)
 
 
 # --------------------------------------------------------------------------- whole slices
 def patterns(point: Point, named: Named) -> Iterator[str]:
     """Per input whose wrong elements make up whole slices along one axis, and not all of it: ``all of x[:, 3]``. Only
     where all of them are known."""
-    for number, mask in named.wrong.items() if named.exhaustive else ():
-        wrong, name = np.asarray(mask.tolist()), point.problem.names[point.moved[number]]
+    for number in named.inputs if named.exhaustive else ():
+        wrong, name = np.asarray(named.wrong[number].tolist()), point.problem.names[point.moved[number]]
         found = (whole_slices(wrong, axis) for axis in range(wrong.ndim))
         yield from itertools.islice((f"all of {name}[{place}]" for place in found if place), 1)
 
