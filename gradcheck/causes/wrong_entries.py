@@ -203,12 +203,13 @@ def rows_in_doubt(prober: Prober) -> list[int]:
         return []  # each column is one entry
     bounds = flat([granted(point, c, t, prober.rtol) for c, t in zip(found.claimed, found.taped, strict=True)])
     bounds = np.fmax(bounds, flat(found.bounds)) if found.bounds else bounds
-    return [k for k in rows if hidden(flat(point.by_tape(point.outputs.unit(k))), bounds / abs(u[k]))]
+    terms = (u[k] * flat(point.by_tape(point.outputs.unit(k))) for k in rows)
+    return [k for k, row in enumerate(terms) if bool(hidden(row, bounds, EPS**0.5).any())]
 
 
-def hidden(row: Array, bounds: Array) -> bool:
-    """Whether some entry of a row is so small that an error of half of its digits is within a bound."""
-    return bool(((EPS**0.5 * abs(row) < bounds) & (row != 0)).any())
+def hidden(terms: Array, bounds: Array, share: float) -> Array:
+    """The terms of sums that are so small that an error of such a share of one is within the bound of its sum."""
+    return (share * abs(terms) < bounds) & (terms != 0)
 
 
 def columns_in_doubt(prober: Prober, probe: Probe, jacobians: Sequence[Array]) -> list[Array]:
@@ -219,7 +220,7 @@ def columns_in_doubt(prober: Prober, probe: Probe, jacobians: Sequence[Array]) -
     bars = xp.where(probe.derivative.kinked, np.inf, both.bar)
     bars = bars + (ROUNDING + prober.rtol) * sum(abs(t).sum(axis=1) for t in terms)
     agree = bool((abs(sum(t.sum(axis=1) for t in terms) - both.value) <= bars).all())
-    return [~(POWER * abs(t) >= bars[:, None] * (t != 0)).all(axis=0) | (not agree) for t in terms]
+    return [hidden(t, bars[:, None], POWER).any(axis=0) | (not agree) for t in terms]
 
 
 # --------------------------------------------------------------------------- a diagonal Jacobian
