@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -108,7 +108,8 @@ def by_tape(prober: Prober, probe: Probe, listed: int) -> Named:
         wrong = module_of(true).flatnonzero(said.wrong[0].reshape(-1)).tolist()
         named.entries = [Entry(0, i, i, float(diagonal[i]), float(true[i]), TAPED * abs(float(true[i]))) for i in wrong]
     elif point.outputs.vector.size <= MOST_ROWS_BY_TAPE:
-        named.entries = list(rows_by_tape(prober, said.wrong, listed, range(point.outputs.vector.size)))
+        rows = range(point.outputs.vector.size)
+        named.entries = list(rows_by_tape(prober, said.wrong, listed, rows, rows_at_once(point, probe)))
     if not named.entries:
         worst.sort(key=lambda wrong: -abs(wrong[0]))
         entries = [entry_by_halving(point, error_of, *wrong) for wrong in worst[:MOST_LOCATED]]
@@ -116,16 +117,54 @@ def by_tape(prober: Prober, probe: Probe, listed: int) -> Named:
     return named
 
 
-def rows_by_tape(prober: Prober, masks: Sequence[Array] | None, listed: float, rows: Sequence[int]) -> Iterator[Entry]:
+def rows_at_once(point: Point, probe: Probe) -> dict[int, list[Array]]:
+    """The rows that backward claims, all of which no two share a column at once (Curtis, Powell and Reid 1974).
+
+    None where every two share some, or where backward has others than the tape, as the rows then do not add up to what
+    it gives for the probe's cotangent.
+    """
+    rows = [[t != 0 for t in point.by_tape(point.outputs.unit(k))] for k in range(point.outputs.vector.size)]
+    groups = disjoint([flat(row) for row in rows])
+    found, total = dict[int, list[Array]](), [0 * g for g in probe.gradients]
+    for group in groups if len(groups) < len(rows) else ():
+        gradients = point.vjp(sum(point.outputs.unit(k) for k in group))
+        for k in group:
+            found[k] = [g * mask for g, mask in zip(gradients, rows[k], strict=True)]
+            total = [a + probe.cotangent[k] * g for a, g in zip(total, found[k], strict=True)]
+    differ = any(bool(far_off(a, g).any()) for a, g in zip(total, probe.gradients, strict=True))
+    return {} if differ else found
+
+
+def disjoint(masks: Sequence[Array]) -> list[list[int]]:
+    """Masks in groups of which no two have an element in common: each joins the first group that it can."""
+    groups, taken = list[list[int]](), list[Array]()
+    for k, mask in enumerate(masks):
+        first = next((i for i, one in enumerate(taken) if not bool((one & mask).any())), len(groups))
+        if first == len(groups):
+            groups.append([])
+            taken.append(mask)
+        groups[first].append(k)
+        taken[first] = taken[first] | mask
+    return groups
+
+
+def rows_by_tape(
+    prober: Prober,
+    masks: Sequence[Array] | None,
+    listed: float,
+    rows: Sequence[int],
+    known: Mapping[int, list[Array]] | None = None,
+) -> Iterator[Entry]:
     """Of some rows of the Jacobian the entries that the tape rejects; of each input at most so many. In `masks` of what
-    is known to be wrong those that are far off: this needs no measuring of what rounding does."""
+    is known to be wrong those that are far off: this needs no measuring of what rounding does. Rows that are `known`
+    are not asked for."""
     point = prober.point
     left = {number: listed for number in range(len(point.x)) if masks is None or bool(masks[number].any())}
     for output in rows:
         if not any(left.values()):
             return
         one = point.outputs.unit(output)
-        claimed = point.vjp(one)
+        claimed = known[output] if known else point.vjp(one)
         if masks is not None:
             taped = point.by_tape(one)
             rejected = [m & far_off(c, t) for c, t, m in zip(claimed, taped, masks, strict=True)]
@@ -204,10 +243,10 @@ def rows_in_doubt(prober: Prober) -> list[int]:
     bounds = flat([granted(point, c, t, prober.rtol) for c, t in zip(found.claimed, found.taped, strict=True)])
     bounds = np.fmax(bounds, flat(found.bounds)) if found.bounds else bounds
     terms = (u[k] * flat(point.by_tape(point.outputs.unit(k))) for k in rows)
-    return [k for k, row in enumerate(terms) if bool(hidden(row, bounds, EPS**0.5).any())]
+    return [k for k, row in enumerate(terms) if bool(hidden_terms(row, bounds, EPS**0.5).any())]
 
 
-def hidden(terms: Array, bounds: Array, share: float) -> Array:
+def hidden_terms(terms: Array, bounds: Array, share: float) -> Array:
     """The terms of sums that are so small that an error of such a share of one is within the bound of its sum."""
     return (share * abs(terms) < bounds) & (terms != 0)
 
@@ -220,7 +259,7 @@ def columns_in_doubt(prober: Prober, probe: Probe, jacobians: Sequence[Array]) -
     bars = xp.where(probe.derivative.kinked, np.inf, both.bar)
     bars = bars + (ROUNDING + prober.rtol) * sum(abs(t).sum(axis=1) for t in terms)
     agree = bool((abs(sum(t.sum(axis=1) for t in terms) - both.value) <= bars).all())
-    return [hidden(t, bars[:, None], POWER).any(axis=0) | (not agree) for t in terms]
+    return [hidden_terms(t, bars[:, None], POWER).any(axis=0) | (not agree) for t in terms]
 
 
 # --------------------------------------------------------------------------- a diagonal Jacobian
