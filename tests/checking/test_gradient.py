@@ -176,6 +176,13 @@ def test_a_right_gradient_has_no_scan() -> None:
     assert check(lambda x: x**3, lambda x, y, u: 3 * x**2 * u, np.array([1.0, 2.0])).scan is None
 
 
+def test_values_that_the_tape_gives_have_no_steps() -> None:
+    layer = numpy_layer(lambda x: x**3, lambda x, y, u: 2 * x**2 * u)
+    found = gradcheck.check(layer, np.array([1.0, 2.0]))
+    assert [(entry.numeric, entry.analytic) for entry in found.wrong] == [(12.0, 8.0), (3.0, 2.0)]
+    assert found.scan is None
+
+
 def test_the_same_seed_gives_the_same_summary() -> None:
     first, second, other = (check(np.tanh, tanh_vjp, NORMAL, seed=seed) for seed in (3, 3, 4))
     assert first == second
