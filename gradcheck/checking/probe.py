@@ -152,9 +152,7 @@ class Prober:
             derivative = self.scanned(scan, self.noise(scan, whole), whole)
             return self.compared(direction, derivative, cotangent, gradients, by_rows, masks)
         scan = Scan(point.line(direction))
-        noise = self.noise(scan, whole) if like is None or whole else like.derivative.noise
-        if like is not None:
-            noise = np.maximum(noise, like.derivative.noise)
+        noise = self.noise(scan, whole) if like is None else like.derivative.noise
         derivative = self.scanned(scan, noise, whole)
         cotangent = equal_weights(derivative.both, self.slopes(masks), self.random)
         if not bool(cotangent.any()):  # of no output is anything seen: a cotangent of 0 would have everyone agree
