@@ -210,6 +210,7 @@ def entry_by_halving(
     return entry_of(point, number, index, start, point.vjp(one), point.by_tape(one))
 
 
+# --------------------------------------------------------------------------- every entry, for mode full
 def all_wrong_entries(prober: Prober) -> list[Entry] | None:
     """Every wrong entry of every Jacobian, for mode ``full``; None where it is too large or complex."""
     point = prober.point
