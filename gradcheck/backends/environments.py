@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from packaging.version import InvalidVersion, Version
 
-from gradcheck.backends.base import BACKENDS, kind_of, missing, unsupported, version_of
+from gradcheck.backends.base import BACKENDS, kind_of, missing, version_of
 from gradcheck.support.suggest import hint
 
 DISTRIBUTIONS = {"paddle": ("paddlepaddle", "setuptools")}
@@ -81,7 +81,7 @@ class NotMadeError(Exception):
 def place_of_backend(backend: str, configured: Mapping[str, str]) -> BackendPlace:
     """Where a backend runs: here, in the interpreter that `configured` names, or in an environment that was made."""
     if "@" not in backend:
-        return BackendPlace(backend, problem=missing(backend) or unsupported(backend))
+        return BackendPlace(backend, problem=missing(backend))
     if backend in configured:
         return looked_at(backend, configured[backend])
     made = folder_of(backend)

@@ -36,7 +36,6 @@ class Step:
         self.spot = spot
 
     def pull(self, cotangents: Sequence[Array | None]) -> Iterator[tuple[int, int, Array]]:
-        """Per input that is no constant its position, its number, and its cotangent, in double precision."""
         given = self.given(cotangents)
         node, kind = self.node, type(self.values[0])
         for k, (vjp, edge, values, shape) in enumerate(zip(node.op.vjps, self.edges, self.saved, node.shapes)):  # noqa: B905
@@ -44,7 +43,6 @@ class Step:
                 yield k, edge, pulled(vjp, given, [widened(v) for v in values], kind, shape)
 
     def given(self, cotangents: Sequence[Array | None]) -> Any:
-        """The cotangents of the outputs as the rules take them: one, or a list."""
         if not isinstance(self.node, SeveralOutputs):
             return cotangents[0]
         return [
@@ -57,7 +55,6 @@ class Step:
         return self.node.values()
 
     def operands(self) -> dict[str, Any]:
-        """What the rules of the operation read, by the name of the argument (`out` for the output)."""
         found: dict[str, Any] = {}
         for vjp, values in zip(self.node.op.vjps, self.saved):  # noqa: B905 - the rule of a list is repeated
             found |= dict(zip(vjp.reads, map(widened, values), strict=False))
@@ -77,7 +74,6 @@ class Step:
         return pulled(vjp, self.given(cotangents), [read[name] for name in vjp.reads], kind, shape)
 
     def again(self, cotangent: Array) -> Array | None:
-        """The operation itself, with its other arguments, on a cotangent in place of its first input."""
         arguments = self.operands()
         try:
             rest = {name: arguments[name] for name in self.node.op.arguments[1:] if name in arguments}

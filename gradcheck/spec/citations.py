@@ -30,4 +30,4 @@ def check_citations(scenario: Node, text: SpecText) -> None:
                 help = (
                     text.suggest(name.value, rule_ids()) or "`gradcheck rules` lists them; words of your own are 'tags'"
                 )
-                text.report(name.line, name.column, name.width, f"there is no rule {quote(name.value)}", help)
+                text.report(*name.place, f"there is no rule {quote(name.value)}", help)

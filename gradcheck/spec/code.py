@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from gradcheck.spec.diagnostic import listing
@@ -41,7 +42,7 @@ def _code(node: Node, text: SpecText, what: str, mode: CompileMode) -> PythonCod
         return None  # reported as something that must be text
     source = node.value
     if not source.strip():
-        text.report(node.line, node.column, node.width, f"{what} is empty", "write the code, or remove the key")
+        text.report(*node.place, f"{what} is empty", "write the code, or remove the key")
         return None
     if len(source) > MAX_CHARACTERS:
         help = "move it into a module, and name that with 'layer: {ref: …}'"
@@ -122,8 +123,10 @@ def check_default_call(layer: Node, code: PythonCode, text: SpecText) -> None:
 
 
 def is_static(layer: object) -> bool:
-    """Whether a layer is source that defines ``forward_fn``: what ``static_pylayer`` takes."""
-    return isinstance(layer, str) and "forward_fn" in layer and _defines_forward(ast.parse(layer))
+    """Whether a layer is Python source that defines ``forward_fn``: what ``static_pylayer`` takes."""
+    with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+        return isinstance(layer, str) and "forward_fn" in layer and _defines_forward(ast.parse(layer))
+    return False
 
 
 def _defines_forward(tree: ast.Module) -> bool:

@@ -16,7 +16,7 @@ from pydantic_core import PydanticCustomError
 from typing_extensions import TypeAliasType
 
 from gradcheck.spec.expectations import BackendExpectation, Backends, Expect
-from gradcheck.spec.format import KEBAB, LAX, NAME, Format, TagName
+from gradcheck.spec.format import KEBAB, LAX, NAME, Format, TagName, told_by_type
 from gradcheck.spec.inputs import Input, InputEntry
 from gradcheck.spec.literals import DType, OutputStands
 from gradcheck.spec.operations import OPERATIONS
@@ -65,16 +65,12 @@ class LayerOp(Format):
     )
 
 
-def _citation_kind(value: object) -> str:
-    return "(passage)" if isinstance(value, dict) else "(rule)"
-
-
 Citation = Annotated[
     Annotated[str, Tag("(rule)"), Field(pattern=KEBAB, max_length=60)]
     | Annotated[
         dict[TagName, Annotated[str, Field(min_length=1)]], Tag("(passage)"), Field(min_length=1, max_length=1)
     ],
-    Discriminator(_citation_kind),
+    told_by_type(mapping="(passage)", otherwise="(rule)"),
 ]
 """A rule of the catalogue; or, under its name, the passage of the rule's document that is meant."""
 

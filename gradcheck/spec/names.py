@@ -74,7 +74,7 @@ def check_call(scenario: Node, call: Node, code: PythonCode | None, layer: Pytho
     for name in missing if "*" not in given else ():
         if name not in given:
             help = text.suggest(name, sorted(known | given)) or (f"the inputs are {listing(own, 'and')}" if own else "")
-            text.report(call.line, call.column, call.width, f"call: there is no {quote(name)}", help)
+            text.report(*call.place, f"call: there is no {quote(name)}", help)
             return
 
 
@@ -89,8 +89,7 @@ def words_of(scenario: Node, text: SpecText) -> set[str] | None:
         *((one, "call", "eval") for one in (call,) if one is not None),
     ]
     for expect in all_expectations(scenario):
-        keys = expect.mapping("values").entries.values() if expect is not None else ()
-        sources += [(key, "the expression", "eval") for key, _ in keys]
+        sources += [(key, "the expression", "eval") for key, _ in expect.mapping("values").entries.values()]
     for node, what, mode in sources:
         code = check_python(node, text, what, mode)
         if code is None:
@@ -115,8 +114,7 @@ def check_exception(expect: Node, section: str, code: Words, text: SpecText) -> 
 
     if near := difflib.get_close_matches(type.value, sorted(known), 1, MISSPELT):
         kind = "warning" if section == "warns" else "exception"
-        help = f"did you mean '{near[0]}'?"
-        text.report(type.line, type.column, type.width, f"there is no {kind} {quote(type.value)}", help)
+        text.report(*type.place, f"there is no {kind} {quote(type.value)}", f"did you mean '{near[0]}'?")
 
 
 def check_parameters(scenario: Node, code: Words, text: SpecText) -> None:
@@ -135,4 +133,4 @@ def check_parameters(scenario: Node, code: Words, text: SpecText) -> None:
         names, kind = code(), "size" if name in scenario.mapping("sizes").entries else "matrix parameter"
         if names is not None and name not in names:
             help = "use it in a shape, the layer, the call or an expression; 'dtype' and 'layout' work by themselves"
-            text.report(key.line, key.column, key.width, f"nothing uses the {kind} {quote(name)}", help)
+            text.report(*key.place, f"nothing uses the {kind} {quote(name)}", help)

@@ -121,8 +121,7 @@ def _extended(item: Node, by_id: dict[str, Node], text: SpecText) -> Node:
         if parent is None:
             if isinstance(name, str) and not chain[-1].incomplete:  # other types are the model's to report
                 help = text.suggest(name, list(by_id)) or "name a scenario of this file"
-                message = f"extends {quote(name)}, but this file has no scenario of that id"
-                text.report(target.line, target.column, target.width, message, help)
+                text.report(*target.place, f"extends {quote(name)}, but this file has no scenario of that id", help)
             chain[-1].incomplete = True
             break
         if parent in chain:
@@ -131,14 +130,14 @@ def _extended(item: Node, by_id: dict[str, Node], text: SpecText) -> Node:
             names = [node.string("id") or "?" for node in sorted(circle, key=lambda node: node.line)]
             one = "it extends itself" if len(names) == 1 else f"{listing(names, 'and')} extend each other"
             help = "remove 'extends' from one of them" if len(names) > 1 else "remove 'extends'"
-            text.report(first.line, first.column, first.width, f"extends goes in a circle: {one}", help)
+            text.report(*first.place, f"extends goes in a circle: {one}", help)
             for node in chain:
                 node.incomplete = True
             break
         if len(chain) == MAX_CHAIN:
             chain[-1].incomplete = True
             message = f"extends goes more than {MAX_CHAIN} scenarios deep"
-            text.report(target.line, target.column, target.width, message, "extend the first of them directly")
+            text.report(*target.place, message, "extend the first of them directly")
             break
         chain.append(parent)
     result = chain.pop()
@@ -157,8 +156,7 @@ def _cases(whole: Node, written: Node, text: SpecText) -> list[Node]:
         return [whole]
     if cases.kind != "sequence" or not cases.items:
         if cases.kind == "sequence":  # what is no list is the model's to report
-            help = "add one: '- {id: …, expect: …}', or remove 'cases'"
-            text.report(cases.line, cases.column, cases.width, "cases must not be empty", help)
+            text.report(*cases.place, "cases must not be empty", "add one: '- {id: …, expect: …}', or remove 'cases'")
         whole.incomplete = True
         return [whole]
     shared = copy(whole)
@@ -169,13 +167,13 @@ def _cases(whole: Node, written: Node, text: SpecText) -> list[Node]:
 def _case(shared: Node, own: Node, text: SpecText) -> Node:
     if own.kind != "mapping":
         message, help = f"a case must be a mapping, not {describe(own)}", "write {id: …, expect: …}"
-        text.report(own.line, own.column, own.width, message, help)
+        text.report(*own.place, message, help)
         return Node("unreadable", own.line, own.column)
     own = copy(own)
     for key in ("extends", "cases"):
         if entry := own.entries.pop(key, None):
             help = "write the case as a scenario, which can extend another"
-            text.report(entry[0].line, entry[0].column, entry[0].width, f"a case has no {quote(key)}", help)
+            text.report(*entry[0].place, f"a case has no {quote(key)}", help)
     case = merge(shared, own, _REPLACES_IN_CASE)
     case.begins = shared.line
     first, last = shared.get("id"), own.get("id")
@@ -209,12 +207,11 @@ def _with_layers(scenarios: list[Node], root: Node, text: SpecText) -> list[Node
                 if layers
                 else "write its source, or add it to 'layers:'"
             )
-            message = f"this file has no layer {quote(layer.value)}"
-            text.report(layer.line, layer.column, layer.width, message, help)
+            text.report(*layer.place, f"this file has no layer {quote(layer.value)}", help)
     for name, (key, _) in layers.items():
         if name not in used and not root.incomplete and not any(one.incomplete for one in scenarios):
             help = "name it in a scenario, 'layer: …', or remove it"
-            text.report(key.line, key.column, key.width, f"no scenario uses the layer {quote(name)}", help)
+            text.report(*key.place, f"no scenario uses the layer {quote(name)}", help)
     return scenarios
 
 
