@@ -43,12 +43,12 @@ def hypot(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
     for value in (x, y):
         if not isinstance(value, Tensor):
             raise TypeError(f"x and y must be tensor type, but got {type(value)}")
-    return hypot_(x, y)  # type: ignore[no-any-return]
+    return hypot_(x, y)
 
 
 def frac(x: Tensor, name: str | None = None) -> Tensor:
     """What comes after the point, with the sign of x."""
-    return x - trunc(x)  # type: ignore[no-any-return]
+    return x - trunc(x)
 
 
 def positive(x: Tensor) -> Tensor:
@@ -78,14 +78,14 @@ def rad2deg(x: Tensor, name: str | None = None) -> Tensor:
 
 def stanh(x: Tensor, scale_a: float = 0.67, scale_b: float = 1.7159, name: str | None = None) -> Tensor:
     """``scale_b · tanh(scale_a · x)``."""
-    return tanh(x * scale_a) * scale_b  # type: ignore[no-any-return]
+    return tanh(x * scale_a) * scale_b
 
 
 def sinc(x: Tensor, name: str | None = None) -> Tensor:
     """sin(πx) / (πx), and 1 at 0."""
-    zero = x == 0  # type: ignore[comparison-overlap]
+    zero = x == 0
     at = where_(zero, 1.0, x * math.pi)
-    return where_(zero, 1.0, sin(at) / at)  # type: ignore[no-any-return]
+    return where_(zero, 1.0, sin(at) / at)
 
 
 def ldexp(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
@@ -98,7 +98,7 @@ def ldexp(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
         if not isinstance(value, Tensor):
             raise TypeError(f"{letter} must be tensor type, but got {type(value)}")
     wide = "float64" if "float64" in (x.dtype.name, y.dtype.name) else "float32"
-    return multiply(astype(x, wide), pow(to_tensor(2, wide), astype(y, wide)))  # type: ignore[no-any-return]
+    return multiply(astype(x, wide), pow(to_tensor(2, wide), astype(y, wide)))
 
 
 @op()
@@ -152,7 +152,7 @@ def bitwise_right_shift(
     x: Tensor, y: Tensor, is_arithmetic: bool = True, out: Tensor | None = None, name: str | None = None
 ) -> Tensor:
     """The bits of x moved down by y, the sign coming in if `is_arithmetic`, else zeros."""
-    return right_shift(x, y) if is_arithmetic else logical_right_shift(x, y)  # type: ignore[no-any-return]
+    return right_shift(x, y) if is_arithmetic else logical_right_shift(x, y)
 
 
 def bitwise_invert(x: Tensor, out: Tensor | None = None, name: str | None = None) -> Tensor:
@@ -166,12 +166,12 @@ signbit = unary("signbit")
 
 def isposinf(x: Tensor, name: str | None = None) -> Tensor:
     """Whether elements are +∞."""
-    return logical_and(isinf(x), x > 0)  # type: ignore[no-any-return]
+    return logical_and(isinf(x), x > 0)
 
 
 def isneginf(x: Tensor, name: str | None = None) -> Tensor:
     """Whether elements are −∞."""
-    return logical_and(isinf(x), x < 0)  # type: ignore[no-any-return]
+    return logical_and(isinf(x), x < 0)
 
 
 def isreal(x: Tensor, name: str | None = None) -> Tensor:
@@ -181,7 +181,7 @@ def isreal(x: Tensor, name: str | None = None) -> Tensor:
 
 def less(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
     """`less_than` by its other name."""
-    return less_than(x, y)  # type: ignore[no-any-return]
+    return less_than(x, y)
 
 
 # --------------------------------------------------------------------------- angles
@@ -197,20 +197,20 @@ def sgn(x: Tensor, name: str | None = None) -> Tensor:
             f"but got {x.dtype}"
         )
     if not x.dtype.is_complex:
-        return sign(x)  # type: ignore[no-any-return]
+        return sign(x)
     size = absolute(x)
     zero = size == 0
-    return where_(zero, x * 0, x / where_(zero, 1.0, size))  # type: ignore[no-any-return]
+    return where_(zero, x * 0, x / where_(zero, 1.0, size))
 
 
 def angle(x: Tensor, name: str | None = None) -> Tensor:
     """The angle of complex numbers; of real ones 0, or π where they are negative."""
     if x.dtype.is_complex:
-        return atan2(imag_part(x), real_part(x))  # type: ignore[no-any-return]
+        return atan2(imag_part(x), real_part(x))
     x = _floating(x)
-    return where_(x < 0, x * 0 + math.pi, x * 0)  # type: ignore[no-any-return]
+    return where_(x < 0, x * 0 + math.pi, x * 0)
 
 
 def polar(abs: Tensor, angle: Tensor, name: str | None = None) -> Tensor:
     """The complex numbers of these sizes and angles."""
-    return complex_(abs * cos(angle), abs * sin(angle))  # type: ignore[no-any-return]
+    return complex_(abs * cos(angle), abs * sin(angle))

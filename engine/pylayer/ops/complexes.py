@@ -67,9 +67,9 @@ def as_complex(x: Tensor, name: str | None = None) -> Tensor:
         raise ValueError(
             f"(InvalidArgument) as_complex(): the last axis must be of size 2, but the shape is {x.shape}."
         )
-    return complex_(getitem(x, (..., 0)), getitem(x, (..., 1)))  # type: ignore[no-any-return]
+    return complex_(getitem(x, (..., 0)), getitem(x, (..., 1)))
 
 
 def as_real(x: Tensor, name: str | None = None) -> Tensor:
     """Real and imaginary parts along a new last axis."""
-    return stack([real(x), imag(x)], -1)  # type: ignore[no-any-return]
+    return stack([real(x), imag(x)], -1)

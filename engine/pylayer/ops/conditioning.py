@@ -53,7 +53,7 @@ def matrix_rank(
         tol = relative if atol is None else maximum(relative, relative * 0 + atol)
     elif isinstance(tol, Tensor) and tol.ndim:
         tol = unsqueeze(tol, -1)
-    return total(cast(values > tol, "int64"), -1)  # type: ignore[no-any-return]
+    return total(cast(values > tol, "int64"), -1)
 
 
 _ORDERS = ("fro", "nuc", 1, -1, 2, -2, math.inf, -math.inf)
@@ -70,11 +70,11 @@ def cond(x: Tensor, p: Any = None, name: str | None = None) -> Tensor:
     if p in (None, 2, -2):
         s = svdvals(x)
         ratio = largest_of(s, -1) / smallest_of(s, -1)
-        return 1 / ratio if p == -2 else ratio  # type: ignore[no-any-return]
+        return 1 / ratio if p == -2 else ratio
     if x.shape[-1] != x.shape[-2]:
         raise ValueError(f"only support p is none, 2 or -2 when the input is not square, but the shape is {x.shape}.")
     if p == "nuc":
-        return total(svdvals(x), -1) * total(svdvals(inv(x)), -1)  # type: ignore[no-any-return]
+        return total(svdvals(x), -1) * total(svdvals(inv(x)), -1)
     axes = [x.ndim - 2, x.ndim - 1]
     return norm(x, p, axes) * norm(inv(x), p, axes)
 

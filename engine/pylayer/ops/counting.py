@@ -36,7 +36,7 @@ def bincount(x: Tensor, weights: Tensor | None = None, minlength: int = 0, name:
         raise TypeError("Elements in Input(x) should all be integers")
     if x.size and int(x.array.min().item()) < 0:
         raise ValueError("(InvalidArgument) The elements in input tensor must be non-negative ints.")
-    return bincount_(x, minlength) if weights is None else bincount_weighted(x, weights, minlength)  # type: ignore[no-any-return]
+    return bincount_(x, minlength) if weights is None else bincount_weighted(x, weights, minlength)
 
 
 def _bounds(x: Tensor, low: float, high: float) -> tuple[float, float]:
@@ -85,7 +85,7 @@ def histogram(
         raise ValueError(
             f"(InvalidArgument) max must be larger or equal to min. But received max is {max}, min is {min}"
         )
-    return histogram_(input, bins, *_bounds(input, min, max), weight, density)  # type: ignore[no-any-return]
+    return histogram_(input, bins, *_bounds(input, min, max), weight, density)
 
 
 @op(inputs=("x", "test_x"))
@@ -99,7 +99,7 @@ def isin(
 ) -> Tensor:
     """Whether elements of `x` are in `test_x` (or are not, with `invert`)."""
     found = isin_(x, test_x)
-    return logical_not(found) if invert else found  # type: ignore[no-any-return]
+    return logical_not(found) if invert else found
 
 
 def unique_consecutive(

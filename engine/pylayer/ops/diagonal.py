@@ -27,7 +27,7 @@ def _diagonal(offset: int, rows: int, columns: int) -> tuple[Any, ...]:
 def diagonal(x: Tensor, offset: int = 0, axis1: int = 0, axis2: int = 1, name: str | None = None) -> Tensor:
     """A diagonal of two axes, as the last axis of a copy."""
     moved = moveaxis(x, [axis1, axis2], [-2, -1])
-    return getitem(moved, _diagonal(offset, *moved.shape[-2:]))  # type: ignore[no-any-return]
+    return getitem(moved, _diagonal(offset, *moved.shape[-2:]))
 
 
 def trace(x: Tensor, offset: int = 0, axis1: int = 0, axis2: int = 1, name: str | None = None) -> Tensor:
@@ -38,7 +38,7 @@ def trace(x: Tensor, offset: int = 0, axis1: int = 0, axis2: int = 1, name: str 
     """
     if x.ndim < 2:
         raise AxisError(f"(OutOfRange) trace(): the Tensor needs at least 2 dimensions, but has shape {x.shape}.")
-    return sum(diagonal(x, offset, axis1, axis2), -1)  # type: ignore[no-any-return]
+    return sum(diagonal(x, offset, axis1, axis2), -1)
 
 
 def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:

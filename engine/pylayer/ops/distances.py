@@ -32,7 +32,7 @@ def cross(x: Tensor, y: Tensor, axis: int = 9, name: str | None = None) -> Tenso
     at = normal_axis(axis, x.ndim)
 
     def turned(t: Tensor, order: list[int]) -> Tensor:
-        return getitem(t, (*(slice(None),) * at, order))  # type: ignore[no-any-return]
+        return getitem(t, (*(slice(None),) * at, order))
 
     first = turned(x, [1, 2, 0]) * turned(y, [2, 0, 1])
     return first - turned(x, [2, 0, 1]) * turned(y, [1, 2, 0])
@@ -69,7 +69,7 @@ def tensordot(x: Tensor, y: Tensor, axes: Any = 2, name: str | None = None) -> T
     outer = [[x.shape[k] for k in rows], [y.shape[k] for k in columns]]
     left = reshape(transpose(x, [*rows, *ours]), [math.prod(outer[0]), size])
     right = reshape(transpose(y, [*theirs, *columns]), [size, math.prod(outer[1])])
-    return reshape(matmul(left, right), [*outer[0], *outer[1]])  # type: ignore[no-any-return]
+    return reshape(matmul(left, right), [*outer[0], *outer[1]])
 
 
 def dist(x: Tensor, y: Tensor, p: float = 2, name: str | None = None) -> Tensor:
@@ -113,7 +113,7 @@ def renorm(x: Tensor, p: float, axis: int, max_norm: float) -> Tensor:
     at = normal_axis(axis, x.ndim)
     others = [k for k in range(x.ndim) if k != at]
     size = pow(total(pow(absolute(x), float(p)), others, None, True), 1.0 / p)
-    return where_(size > max_norm, x * (max_norm / (size + 1e-7)), x)  # type: ignore[no-any-return]
+    return where_(size > max_norm, x * (max_norm / (size + 1e-7)), x)
 
 
 def vander(x: Tensor, n: int | None = None, increasing: bool = False, name: str | None = None) -> Tensor:
@@ -131,4 +131,4 @@ def vander(x: Tensor, n: int | None = None, increasing: bool = False, name: str 
     for _ in range(count - 1):
         powers.append(powers[-1] * x)
     powers = powers[:count]
-    return stack(powers if increasing else powers[::-1], 1)  # type: ignore[no-any-return]
+    return stack(powers if increasing else powers[::-1], 1)

@@ -91,7 +91,7 @@ def clip(x: Tensor, min: Any = None, max: Any = None, name: str | None = None) -
         )
     if isinstance(low, float) or isinstance(high, float):
         x = as_floating(x)
-    return clip_(x, low, high)  # type: ignore[no-any-return]
+    return clip_(x, low, high)
 
 
 def _bound(bound: Any) -> Any:
@@ -178,7 +178,7 @@ def pow(x: Tensor, y: Any, name: str | None = None) -> Tensor:
         y = int(y)
     if not isinstance(y, (int, float, Tensor)):
         raise TypeError(f"pow(): y must be scalar or Tensor, but received: {type(y).__name__}.")
-    return power(x, y)  # type: ignore[no-any-return]
+    return power(x, y)
 
 
 # --------------------------------------------------------------------------- trigonometric and hyperbolic

@@ -43,14 +43,14 @@ def _checked(norm: str, n: int | None) -> None:
 def _complex(x: Tensor) -> Tensor:
     if x.dtype.is_complex:
         return x
-    return cast(x, "complex128" if x.dtype.name == "float64" else "complex64")  # type: ignore[no-any-return]
+    return cast(x, "complex128" if x.dtype.name == "float64" else "complex64")
 
 
 def _sized(x: Tensor, n: int, at: int) -> Tensor:
     """Cut off, or filled up with zeros, along an axis."""
     size = x.shape[at]
     if n < size:
-        return getitem(x, (*(slice(None),) * at, slice(n)))  # type: ignore[no-any-return]
+        return getitem(x, (*(slice(None),) * at, slice(n)))
     return x if n == size else pad_(x, [(0, n - size if k == at else 0) for k in range(x.ndim)], 0.0)
 
 
@@ -71,7 +71,7 @@ def _transform(x: Tensor, n: int | None, axis: int, norm: str, inverse: bool) ->
 
 def _half(x: Tensor, at: int) -> Tensor:
     """The frequencies that are not the mirror of others."""
-    return getitem(x, (*(slice(None),) * at, slice(x.shape[at] // 2 + 1)))  # type: ignore[no-any-return]
+    return getitem(x, (*(slice(None),) * at, slice(x.shape[at] // 2 + 1)))
 
 
 def _mirrored(x: Tensor, n: int, at: int) -> Tensor:
@@ -116,7 +116,7 @@ def irfft(x: Tensor, n: int | None = None, axis: int = -1, norm: str = "backward
     _checked(norm, n)
     at = normal_axis(axis, x.ndim)
     count = 2 * (x.shape[at] - 1) if n is None else n
-    return real(_transform(_mirrored(_complex(x), count, at), None, at, norm, True))  # type: ignore[no-any-return]
+    return real(_transform(_mirrored(_complex(x), count, at), None, at, norm, True))
 
 
 _OTHER = {"backward": "forward", "forward": "backward", "ortho": "ortho"}
@@ -131,7 +131,7 @@ def hfft(x: Tensor, n: int | None = None, axis: int = -1, norm: str = "backward"
 def ihfft(x: Tensor, n: int | None = None, axis: int = -1, norm: str = "backward", name: str | None = None) -> Tensor:
     """The inverse of `hfft`."""
     _checked(norm, n)
-    return conj(rfft(x, n, axis, _OTHER[norm]))  # type: ignore[no-any-return]
+    return conj(rfft(x, n, axis, _OTHER[norm]))
 
 
 # --------------------------------------------------------------------------- several axes
@@ -199,7 +199,7 @@ def rfftfreq(n: int, d: float = 1.0, dtype: Any = None, name: str | None = None)
 
 def _moved(x: Tensor, axes: Any, by: Callable[[int], int]) -> Tensor:
     named = list(range(x.ndim)) if axes is None else [normal_axis(k, x.ndim) for k in as_ints(axes)]
-    return roll(x, [by(x.shape[k]) for k in named], named)  # type: ignore[no-any-return]
+    return roll(x, [by(x.shape[k]) for k in named], named)
 
 
 def fftshift(x: Tensor, axes: Any = None, name: str | None = None) -> Tensor:

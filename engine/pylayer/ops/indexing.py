@@ -214,7 +214,7 @@ def setitem(x: Tensor, index: Any, value: Any) -> Tensor:
         extra = next((k for k, n in enumerate(value.shape) if n != 1), value.ndim)
         if extra:  # leading axes of size 1 that the place may not have
             value = reshape(value, value.shape[extra:])
-    return setitem_(x, index, value)  # type: ignore[no-any-return]
+    return setitem_(x, index, value)
 
 
 def where(condition: Tensor, x: Any = None, y: Any = None, name: str | None = None) -> Any:

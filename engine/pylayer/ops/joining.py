@@ -39,7 +39,7 @@ def concat(x: Sequence[Tensor], axis: Any = 0, name: str | None = None) -> Tenso
         ValueError: `x` is not a list of Tensors of one dtype, or their shapes differ elsewhere.
     """
     at = normal_axis(axis, _checked("concat", x))
-    return concat_(list(x), at, _bounds(x, at))  # type: ignore[no-any-return]
+    return concat_(list(x), at, _bounds(x, at))
 
 
 def _checked(name: str, x: Any) -> int:
@@ -94,7 +94,7 @@ def add_n(inputs: Tensor | Sequence[Tensor], name: str | None = None) -> Tensor:
     Raises:
         ValueError: they are not, or there is none.
     """
-    return add_n_([inputs] if isinstance(inputs, Tensor) else list(inputs))  # type: ignore[no-any-return]
+    return add_n_([inputs] if isinstance(inputs, Tensor) else list(inputs))
 
 
 # --------------------------------------------------------------------------- apart
@@ -134,7 +134,7 @@ def split(x: Tensor, num_or_sections: int | Sequence[Any], axis: Any = 0, name: 
                 f"(InvalidArgument) split(): Sum of Attr(num_or_sections) must be equal to the input's size along the "
                 f"split dimension. But received {as_ints(num_or_sections)} for {size} (shape {x.shape}, axis {at})."
             )
-    return split_(x, list(itertools.accumulate(sections))[:-1], at)  # type: ignore[no-any-return]
+    return split_(x, list(itertools.accumulate(sections))[:-1], at)  # type: ignore[return-value]
 
 
 def chunk(x: Tensor, chunks: int, axis: Any = 0, name: str | None = None) -> list[Tensor]:
@@ -153,7 +153,7 @@ def tensor_split(
         ends = [least * k + min(k, larger) for k in range(1, num_or_indices)]
     else:
         ends = as_ints(num_or_indices)
-    return split_(x, ends, at)  # type: ignore[no-any-return]
+    return split_(x, ends, at)  # type: ignore[return-value]
 
 
 @op(input=lambda g, F, axis: F.stack(list(g), axis))
@@ -174,4 +174,4 @@ def unstack(x: Tensor, axis: int = 0, num: int | None = None) -> list[Tensor]:
         raise ValueError(
             f"(InvalidArgument) unstack(): num is {num}, but the size along axis {axis} is {x.shape[axis]}."
         )
-    return unbind(x, axis)  # type: ignore[no-any-return]
+    return unbind(x, axis)  # type: ignore[return-value]

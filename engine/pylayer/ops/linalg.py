@@ -81,7 +81,7 @@ def matmul(
     check_same_dtype("matmul", (x, y))
     x = _swapped(x) if transpose_x and x.ndim > 1 else x
     y = _swapped(y) if transpose_y and y.ndim > 1 else y
-    return matmul_(x, y)  # type: ignore[no-any-return]
+    return matmul_(x, y)
 
 
 def _swapped(x: Tensor) -> Tensor:
@@ -89,7 +89,7 @@ def _swapped(x: Tensor) -> Tensor:
     if x.ndim < 2:
         raise ValueError(f"Tensor.ndim({x.ndim}) is required to be greater than or equal to 2.")
     axes = list(range(x.ndim))
-    return transpose(x, [*axes[:-2], axes[-1], axes[-2]])  # type: ignore[no-any-return]
+    return transpose(x, [*axes[:-2], axes[-1], axes[-2]])
 
 
 @op(x=_matmul_x, y=_matmul_y, zeros=("x", "y"))
@@ -115,7 +115,7 @@ def bmm(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
             f"(InvalidArgument) bmm(): the inputs must be 3-D and of the same batch size, but have the shapes "
             f"{x.shape} and {y.shape}."
         )
-    return bmm_(x, y)  # type: ignore[no-any-return]
+    return bmm_(x, y)
 
 
 def mv(x: Tensor, vec: Tensor, name: str | None = None) -> Tensor:
@@ -146,7 +146,7 @@ def dot(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
             f"(PreconditionNotMet) dot(): ShapeError: the inputs must be of the same 1-D or 2-D shape, but have the "
             f"shapes {x.shape} and {y.shape}."
         )
-    return sum(multiply(x, y), -1, None, False)  # type: ignore[no-any-return]
+    return sum(multiply(x, y), -1, None, False)
 
 
 def inner(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
@@ -158,7 +158,7 @@ def tensordot_last(x: Tensor, y: Tensor) -> Tensor:
     """x and y contracted over their last axes."""
     rows, columns = list(x.shape)[:-1], list(y.shape)[:-1]
     flat = matmul(reshape(x, [-1, x.shape[-1]]), reshape(y, [-1, y.shape[-1]]), transpose_y=True)
-    return reshape(flat, [*rows, *columns])  # type: ignore[no-any-return]
+    return reshape(flat, [*rows, *columns])
 
 
 def kron(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
@@ -167,12 +167,12 @@ def kron(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
     rows, columns = ([1] * (ndim - t.ndim) + list(t.shape) for t in (x, y))
     apart_x = reshape(x, [n for size in rows for n in (size, 1)])
     apart_y = reshape(y, [n for size in columns for n in (1, size)])
-    return reshape(apart_x * apart_y, [n * m for n, m in zip(rows, columns, strict=True)])  # type: ignore[no-any-return]
+    return reshape(apart_x * apart_y, [n * m for n, m in zip(rows, columns, strict=True)])
 
 
 def outer(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
     """All products of an element of x and one of y, both flattened."""
-    return multiply(reshape(x, [-1, 1]), reshape(y, [1, -1]))  # type: ignore[no-any-return]
+    return multiply(reshape(x, [-1, 1]), reshape(y, [1, -1]))
 
 
 def addmm(

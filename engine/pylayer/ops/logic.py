@@ -81,7 +81,7 @@ def isclose(
         ValueError: the dtypes differ.
     """
     check_same_dtype("isclose", (x, y))
-    return isclose_(x, y, float(rtol), float(atol), equal_nan)  # type: ignore[no-any-return]
+    return isclose_(x, y, float(rtol), float(atol), equal_nan)
 
 
 @op(inputs=("x", "y"))
@@ -101,7 +101,7 @@ def allclose(
     check_same_dtype("allclose", (x, y))
     if x.shape != y.shape:
         raise ValueError(f"(InvalidArgument) allclose(): the shapes {x.shape} and {y.shape} differ.")
-    return allclose_(x, y, float(rtol), float(atol), equal_nan)  # type: ignore[no-any-return]
+    return allclose_(x, y, float(rtol), float(atol), equal_nan)
 
 
 @op(inputs=("x", "y"))
@@ -119,4 +119,4 @@ def equal_all(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
     if isinstance(x, Tensor) and isinstance(y, Tensor) and x.shape != y.shape:
         return to_tensor(False)
     check_same_dtype("equal_all", (x, y))
-    return equal_all_(x, y)  # type: ignore[no-any-return]
+    return equal_all_(x, y)

@@ -69,7 +69,7 @@ def fill_diagonal(x: Tensor, value: float, offset: int = 0, wrap: bool = False, 
     places = [i + offset for i in range(0, last, step) if len(sizes) > 2 or 0 <= i % width + offset < width]
     mask = xp.zeros(x.size, bool)
     mask[places] = True
-    return where_(Tensor(mask.reshape(sizes)), float(value), x)  # type: ignore[no-any-return]
+    return where_(Tensor(mask.reshape(sizes)), float(value), x)
 
 
 def diagonal_scatter(

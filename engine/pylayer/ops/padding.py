@@ -76,7 +76,7 @@ def pad(
         x = getitem(x, kept)
         widths = [(max(b, 0), max(a, 0)) for b, a in widths]
     if mode == "constant":
-        return pad_(x, widths, value)  # type: ignore[no-any-return]
+        return pad_(x, widths, value)
     for axis, (before, after) in enumerate(widths):
         size = x.shape[axis]
         if mode == "reflect" and max(before, after) >= max(size, 1):

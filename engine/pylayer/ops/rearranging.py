@@ -54,7 +54,7 @@ def cartesian_prod(x: Sequence[Tensor], name: str | None = None) -> Tensor:
     """All ways to take one element of each 1-d Tensor, a row each."""
     if len(x) == 1:
         return x[0]
-    return stack([reshape(t, [-1]) for t in meshgrid(list(x))], 1)  # type: ignore[no-any-return]
+    return stack([reshape(t, [-1]) for t in meshgrid(list(x))], 1)
 
 
 def combinations(x: Tensor, r: int = 2, with_replacement: bool = False, name: str | None = None) -> Tensor:
@@ -76,7 +76,7 @@ def combinations(x: Tensor, r: int = 2, with_replacement: bool = False, name: st
 def multiplex(inputs: Sequence[Tensor], index: Tensor, name: str | None = None) -> Tensor:
     """Row k of the Tensor that `index` names for it."""
     rows = list(range(index.shape[0]))
-    return getitem(stack(list(inputs), 0), (reshape(index, [-1]), rows))  # type: ignore[no-any-return]
+    return getitem(stack(list(inputs), 0), (reshape(index, [-1]), rows))
 
 
 def _at_least(ndim: int, shape: Callable[[list[int]], list[int]]) -> Callable[..., Any]:
@@ -125,12 +125,12 @@ def _slices(x: Tensor, axes: Any, starts: Any, ends: Any, strides: Any = None) -
 
 def slice(input: Tensor, axes: Any, starts: Any, ends: Any) -> Tensor:
     """The elements from `starts` to `ends` along `axes`."""
-    return getitem(input, _slices(input, axes, starts, ends))  # type: ignore[no-any-return]
+    return getitem(input, _slices(input, axes, starts, ends))
 
 
 def strided_slice(x: Tensor, axes: Any, starts: Any, ends: Any, strides: Any, name: str | None = None) -> Tensor:
     """The elements from `starts` to `ends` along `axes`, in steps of `strides`."""
-    return getitem(x, _slices(x, axes, starts, ends, strides))  # type: ignore[no-any-return]
+    return getitem(x, _slices(x, axes, starts, ends, strides))
 
 
 def crop(x: Tensor, shape: Any = None, offsets: Any = None, name: str | None = None) -> Tensor:
@@ -138,14 +138,14 @@ def crop(x: Tensor, shape: Any = None, offsets: Any = None, name: str | None = N
     first = [0] * x.ndim if offsets is None else as_ints(offsets)
     sizes = list(x.shape) if shape is None else as_ints(shape)
     last = [n if wanted == -1 else f + wanted for n, f, wanted in zip(x.shape, first, sizes, strict=True)]
-    return getitem(x, tuple(builtins.slice(f, e) for f, e in zip(first, last, strict=True)))  # type: ignore[no-any-return]
+    return getitem(x, tuple(builtins.slice(f, e) for f, e in zip(first, last, strict=True)))
 
 
 def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
     """`length` slices along `dim`, from `start` on."""
     at = normal_axis(dim, input.ndim)
     first = int(start) + (input.shape[at] if int(start) < 0 else 0)
-    return getitem(input, (*(builtins.slice(None),) * at, builtins.slice(first, first + length)))  # type: ignore[no-any-return]
+    return getitem(input, (*(builtins.slice(None),) * at, builtins.slice(first, first + length)))
 
 
 def unfold(x: Tensor, axis: int, size: int, step: int, name: str | None = None) -> Tensor:
@@ -168,23 +168,23 @@ def rot90(x: Tensor, k: int = 1, axes: Sequence[int] = (0, 1), name: str | None 
     if k % 4 == 0:
         return x
     if k % 4 == 2:
-        return flip(x, [first, second])  # type: ignore[no-any-return]
+        return flip(x, [first, second])
     return swapaxes(flip(x, second), first, second) if k % 4 == 1 else flip(swapaxes(x, first, second), second)
 
 
 def permute(input: Tensor, *dims: Any) -> Tensor:
     """`transpose` by its other name; the axes may be separate arguments."""
-    return transpose(input, list(dims[0] if len(dims) == 1 and isinstance(dims[0], (list, tuple)) else dims))  # type: ignore[no-any-return]
+    return transpose(input, list(dims[0] if len(dims) == 1 and isinstance(dims[0], (list, tuple)) else dims))
 
 
 def ravel(input: Tensor) -> Tensor:
     """All elements along one axis."""
-    return reshape(input, [-1])  # type: ignore[no-any-return]
+    return reshape(input, [-1])
 
 
 def view_as(x: Tensor, other: Tensor, name: str | None = None) -> Tensor:
     """The same elements in the shape of `other`."""
-    return reshape(x, other.shape)  # type: ignore[no-any-return]
+    return reshape(x, other.shape)
 
 
 def msort(input: Tensor, *, out: Tensor | None = None) -> Tensor:

@@ -113,7 +113,7 @@ def _last(x: Tensor, axis: Any) -> Tensor:
     axes = axes_of(axis, x.ndim)
     rest = [k for k in range(x.ndim) if k not in axes]
     shape = [*(x.array.shape[k] for k in rest), math.prod(x.array.shape[k] for k in axes)]
-    return reshape(transpose(x, [*rest, *axes]), shape)  # type: ignore[no-any-return]
+    return reshape(transpose(x, [*rest, *axes]), shape)
 
 
 def prod(x: Tensor, axis: Any = None, keepdim: bool = False, dtype: Any = None, name: str | None = None) -> Tensor:
@@ -126,12 +126,12 @@ def prod(x: Tensor, axis: Any = None, keepdim: bool = False, dtype: Any = None, 
     while (n := flat.array.shape[-1]) != 1:
         if n == 0:
             empty = sum(flat, -1, x.dtype, False)  # not just ones: a gradient flows, of no elements
-            return reshape(empty, shape) + 1  # type: ignore[no-any-return]
+            return reshape(empty, shape) + 1
         rest = flat[..., n - 1 :] if n % 2 else None
         flat = flat[..., : n // 2] * flat[..., n // 2 : n - n % 2]
         if rest is not None:
             flat = concat([flat, rest], -1)
-    return reshape(flat, shape)  # type: ignore[no-any-return]
+    return reshape(flat, shape)
 
 
 def cumprod(x: Tensor, dim: int | None = None, dtype: Any = None, name: str | None = None) -> Tensor:
@@ -139,7 +139,7 @@ def cumprod(x: Tensor, dim: int | None = None, dtype: Any = None, name: str | No
     x = x if dtype is None else cast(x, dtype)
     x = reshape(x, [-1]) if dim is None else x
     if axes_of(dim, x.ndim) == ():
-        return clone(x)  # type: ignore[no-any-return]
+        return clone(x)
     k = normal_axis(dim or 0, x.ndim)
     before = (slice(None),) * k
     stride = 1
@@ -156,12 +156,12 @@ def var(x: Tensor, axis: Any = None, unbiased: bool = True, keepdim: bool = Fals
     centred = subtract(x, mean(x, axis, True))
     total = sum(square(centred), axis, None, keepdim)
     variance = total / (float(count - unbiased) if count > unbiased else float("nan"))
-    return variance if x.dtype.is_differentiable else cast(variance, x.dtype)  # type: ignore[no-any-return]
+    return variance if x.dtype.is_differentiable else cast(variance, x.dtype)
 
 
 def std(x: Tensor, axis: Any = None, unbiased: bool = True, keepdim: bool = False, name: str | None = None) -> Tensor:
     """The square root of `var`."""
-    return sqrt(var(x, axis, unbiased, keepdim))  # type: ignore[no-any-return]
+    return sqrt(var(x, axis, unbiased, keepdim))
 
 
 # --------------------------------------------------------------------------- not differentiable

@@ -82,10 +82,10 @@ def logcumsumexp(x: Tensor, axis: int | None = None, dtype: Any = None, name: st
     """log Σ exp of the elements so far along `axis`, or in the flat Tensor."""
     x = x if dtype is None else astype(x, dtype)
     if not x.ndim and axis in (0, -1):
-        return reshape(logcumsumexp(x), [])  # type: ignore[no-any-return]
+        return reshape(logcumsumexp(x), [])
     if axis is None:
         x, axis = reshape(x, [-1]), 0
-    return logcumsumexp_(x, normal_axis(axis, x.ndim))  # type: ignore[no-any-return]
+    return logcumsumexp_(x, normal_axis(axis, x.ndim))
 
 
 def diff(
@@ -140,7 +140,7 @@ def trapezoid(
         ValueError: both `x` and `dx` are given.
     """
     slabs, at = _slabs(y, x, dx, axis)
-    return total(slabs, at)  # type: ignore[no-any-return]
+    return total(slabs, at)
 
 
 def cumulative_trapezoid(
@@ -148,4 +148,4 @@ def cumulative_trapezoid(
 ) -> Tensor:
     """The integral from the start to each later point; see `trapezoid`."""
     slabs, at = _slabs(y, x, dx, axis)
-    return cumsum(slabs, at)  # type: ignore[no-any-return]
+    return cumsum(slabs, at)

@@ -24,9 +24,9 @@ def _pooled(kind: str, x: Tensor, rows: Tensor, count: int) -> Tensor:
     counts = add_at(zeros([count], x.dtype), rows, full([rows.size], 1, x.dtype))
     counts = reshape(counts, [-1, *[1] * (x.ndim - 1)])
     if kind == "mean":
-        return total / where_(counts == 0, counts + 1, counts)  # type: ignore[no-any-return]
+        return total / where_(counts == 0, counts + 1, counts)
     found = put_reduced(nothing, rows, x, {"min": "minimum", "max": "maximum"}[kind], False)
-    return where_(counts == 0, nothing, found)  # type: ignore[no-any-return]
+    return where_(counts == 0, nothing, found)
 
 
 def _segment(kind: str, what: str) -> Callable[..., Tensor]:

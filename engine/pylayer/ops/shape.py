@@ -63,7 +63,7 @@ def reshape(x: Tensor, shape: Ints, name: str | None = None) -> Tensor:
     """
     if isinstance(shape, (list, tuple)) and isinstance(x, Tensor) and x.array.shape == tuple(shape):
         return x
-    return reshape_(x, shape)  # type: ignore[no-any-return]
+    return reshape_(x, shape)
 
 
 def _inverse(perm: Sequence[Any], ndim: int) -> list[int]:
@@ -99,12 +99,12 @@ OPS["broadcast_view"].function = broadcast_to  # a recorded gradient is handed t
 
 def expand(x: Tensor, *shape: Any, **kwargs: Any) -> Tensor:
     """`broadcast_to` by its other name."""
-    return broadcast_to(x, *shape, **kwargs)  # type: ignore[no-any-return]
+    return broadcast_to(x, *shape, **kwargs)
 
 
 def expand_as(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
     """`x` expanded to the shape of `y`."""
-    return broadcast_to(x, y.shape)  # type: ignore[no-any-return]
+    return broadcast_to(x, y.shape)
 
 
 def broadcast_shape(x_shape: Sequence[int], y_shape: Sequence[int]) -> list[int]:
@@ -142,14 +142,14 @@ def view(x: Tensor, shape_or_dtype: Any, name: str | None = None) -> Tensor:
     """
     if isinstance(shape_or_dtype, (str, DType)):
         return x if as_dtype(shape_or_dtype) is x.dtype else view_dtype(x, shape_or_dtype)
-    return reshape(x, shape_or_dtype)  # type: ignore[no-any-return]
+    return reshape(x, shape_or_dtype)
 
 
 def squeeze(x: Tensor, axis: Ints | None = None, name: str | None = None) -> Tensor:
     """Without the axes of size 1, or without those among `axis` if any is named."""
     named = [] if axis is None else as_ints(axis)
     axes = [normal_axis(a, x.ndim or 1) for a in named] if named else range(x.ndim)
-    return reshape_(x, [n for k, n in enumerate(x.shape) if n != 1 or k not in axes])  # type: ignore[no-any-return]
+    return reshape_(x, [n for k, n in enumerate(x.shape) if n != 1 or k not in axes])
 
 
 def unsqueeze(x: Tensor, axis: Ints, name: str | None = None) -> Tensor:
@@ -157,7 +157,7 @@ def unsqueeze(x: Tensor, axis: Ints, name: str | None = None) -> Tensor:
     shape = list(x.shape)
     for a in as_ints(axis):
         shape.insert(normal_axis(a, len(shape) + 1), 1)
-    return reshape_(x, shape)  # type: ignore[no-any-return]
+    return reshape_(x, shape)
 
 
 def flatten(x: Tensor, start_axis: int = 0, stop_axis: int = -1, name: str | None = None) -> Tensor:
@@ -172,18 +172,18 @@ def flatten(x: Tensor, start_axis: int = 0, stop_axis: int = -1, name: str | Non
                 f"The start_axis and stop_axis should be 0 or -1 when the input tensor is a 0-D-Tensor, but are "
                 f"{start_axis} and {stop_axis}."
             )
-        return reshape_(x, [1])  # type: ignore[no-any-return]
+        return reshape_(x, [1])
     first, last = normal_axis(start_axis, x.ndim), normal_axis(stop_axis, x.ndim)
     if first > last:
         raise ValueError(f"(InvalidArgument) flatten(): start_axis {start_axis} comes after stop_axis {stop_axis}.")
     shape = x.shape
-    return reshape_(x, [*shape[:first], math.prod(shape[first : last + 1]), *shape[last + 1 :]])  # type: ignore[no-any-return]
+    return reshape_(x, [*shape[:first], math.prod(shape[first : last + 1]), *shape[last + 1 :]])
 
 
 def unflatten(x: Tensor, axis: int, shape: Ints, name: str | None = None) -> Tensor:
     """One axis made several."""
     at = normal_axis(axis, x.ndim)
-    return reshape(x, [*x.shape[:at], *as_ints(shape), *x.shape[at + 1 :]])  # type: ignore[no-any-return]
+    return reshape(x, [*x.shape[:at], *as_ints(shape), *x.shape[at + 1 :]])
 
 
 def moveaxis(x: Tensor, source: Ints, destination: Ints, name: str | None = None) -> Tensor:
@@ -200,7 +200,7 @@ def moveaxis(x: Tensor, source: Ints, destination: Ints, name: str | None = None
         for s, d in zip(as_ints(source), as_ints(destination), strict=True)
     }
     others = (k for k in range(x.ndim) if k not in moved.values())
-    return transpose(x, [moved[k] if k in moved else next(others) for k in range(x.ndim)])  # type: ignore[no-any-return]
+    return transpose(x, [moved[k] if k in moved else next(others) for k in range(x.ndim)])
 
 
 def swapaxes(x: Tensor, axis0: int, axis1: int, name: str | None = None) -> Tensor:

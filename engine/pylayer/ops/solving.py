@@ -75,7 +75,7 @@ def signdet(xp: ModuleType, x: Array) -> Array:
 
 def slogdet(x: Tensor, name: str | None = None) -> Tensor:
     """The signs of the determinants and the logarithms of their absolute values, along a new first axis."""
-    return stack([signdet(x), logabsdet(x)], 0)  # type: ignore[no-any-return]
+    return stack([signdet(x), logabsdet(x)], 0)
 
 
 def solve(x: Tensor, y: Tensor, left: bool = True, name: str | None = None) -> Tensor:
@@ -87,8 +87,8 @@ def solve(x: Tensor, y: Tensor, left: bool = True, name: str | None = None) -> T
     if not left:
         return _swapped(solve(_swapped(x), _swapped(y)))
     if y.ndim == 1:
-        return reshape(matmul_(inv(x), unsqueeze(y, -1)), [*x.shape[:-1]])  # type: ignore[no-any-return]
-    return matmul_(inv(x), y)  # type: ignore[no-any-return]
+        return reshape(matmul_(inv(x), unsqueeze(y, -1)), [*x.shape[:-1]])
+    return matmul_(inv(x), y)
 
 
 def triangular_solve(
@@ -156,7 +156,7 @@ def matrix_power(x: Tensor, n: int, name: str | None = None) -> Tensor:
             result = matmul(result, x)
         n //= 2
         x = matmul(x, x) if n else x
-    return result  # type: ignore[no-any-return]
+    return result
 
 
 def multi_dot(x: Sequence[Tensor], name: str | None = None) -> Tensor:
@@ -199,4 +199,4 @@ def matrix_transpose(x: Tensor, name: str | None = None) -> Tensor:
 
 def vecdot(x: Tensor, y: Tensor, axis: int = -1, name: str | None = None) -> Tensor:
     """The sums of products along `axis`, which broadcast otherwise; of complex x, of the conjugate."""
-    return total(x.conjugate() * y, axis)  # type: ignore[no-any-return]
+    return total(x.conjugate() * y, axis)

@@ -155,7 +155,7 @@ def searchsorted(
     Raises:
         ValueError: the sequence has several axes, and those before the last are not those of `values`.
     """
-    return searchsorted_(sorted_sequence, values, right, "int32" if out_int32 else "int64")  # type: ignore[no-any-return]
+    return searchsorted_(sorted_sequence, values, right, "int32" if out_int32 else "int64")
 
 
 def bucketize(
@@ -211,4 +211,4 @@ def one_hot(x: Tensor, num_classes: Any = -1, name: str | None = None) -> Tensor
         ValueError: a class is out of range.
     """
     classes = int(num_classes)
-    return one_hot_(x, x.array.max().item() + 1 if classes == -1 else classes)  # type: ignore[no-any-return]
+    return one_hot_(x, x.array.max().item() + 1 if classes == -1 else classes)

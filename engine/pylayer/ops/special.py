@@ -75,7 +75,7 @@ def polygamma(x: Tensor, n: int, name: str | None = None) -> Tensor:
         raise TypeError(f"The input of n must be int type, but received: {type(n)} ")
     if n < 0:
         raise ValueError(f"The input of n must be greater than or equal to 0. But received n = {n}")
-    return polygamma_(x, n)  # type: ignore[no-any-return]
+    return polygamma_(x, n)
 
 
 def _lgamma_of_one(x: float) -> float:
@@ -179,7 +179,7 @@ def gammaincc(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
     for letter, value in (("x", x), ("y", y)):
         if bool((value < 0).any()):
             raise ValueError(f"The input argument {letter} must be greater than or equal to 0.")
-    return gammaincc_(x, y)  # type: ignore[no-any-return]
+    return gammaincc_(x, y)
 
 
 def gammainc(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
@@ -299,4 +299,4 @@ def logit(x: Tensor, eps: float | None = None, name: str | None = None) -> Tenso
         x = cast(x, "float32")
     if eps:
         x = clip(x, eps, 1 - eps)
-    return log(x / (1 - x))  # type: ignore[no-any-return]
+    return log(x / (1 - x))

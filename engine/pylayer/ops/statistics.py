@@ -26,13 +26,13 @@ from pylayer.tensor import Tensor
 # --------------------------------------------------------------------------- without NaN
 def nansum(x: Tensor, axis: Any = None, dtype: Any = None, keepdim: bool = False, name: str | None = None) -> Tensor:
     """The sum of what is not NaN."""
-    return total(where_(isnan(x), full_like(x, 0), x), axis, dtype, keepdim)  # type: ignore[no-any-return]
+    return total(where_(isnan(x), full_like(x, 0), x), axis, dtype, keepdim)
 
 
 def nanmean(x: Tensor, axis: Any = None, keepdim: bool = False, name: str | None = None) -> Tensor:
     """The mean of what is not NaN."""
     counts = total(astype(logical_not(isnan(x)), x.dtype), axis, None, keepdim)
-    return divide(nansum(x, axis, None, keepdim), counts)  # type: ignore[no-any-return]
+    return divide(nansum(x, axis, None, keepdim), counts)
 
 
 # --------------------------------------------------------------------------- quantiles
@@ -88,7 +88,7 @@ def _quantile(x: Tensor, q: Any, axis: Any, keepdim: bool, interpolation: str, i
     for share in shares:
         at = clip(astype(valid - 1, x.dtype) * share, 0.0, float(max(count - 1, 0)))
         out.append(reshape(where_(undefined, math.nan, _between(ordered, at, interpolation)), shape))
-    return stack(out, 0) if several else out[0]  # type: ignore[no-any-return]
+    return stack(out, 0) if several else out[0]
 
 
 def quantile(
