@@ -34,7 +34,7 @@ logaddexp = binary(
 )
 
 
-def hypot(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
+def hypot(x: Tensor, y: Tensor) -> Tensor:
     """√(x² + y²), without overflow.
 
     Raises:
@@ -46,7 +46,7 @@ def hypot(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
     return hypot_(x, y)
 
 
-def frac(x: Tensor, name: str | None = None) -> Tensor:
+def frac(x: Tensor) -> Tensor:
     """What comes after the point, with the sign of x."""
     return x - trunc(x)
 
@@ -66,29 +66,29 @@ def _floating(x: Tensor) -> Tensor:
     return cast(x, "float32") if x.dtype.rank < 2 else x
 
 
-def deg2rad(x: Tensor, name: str | None = None) -> Tensor:
+def deg2rad(x: Tensor) -> Tensor:
     """x · π / 180."""
     return _floating(x) * (math.pi / 180.0)
 
 
-def rad2deg(x: Tensor, name: str | None = None) -> Tensor:
+def rad2deg(x: Tensor) -> Tensor:
     """x · 180 / π."""
     return _floating(x) * (180.0 / math.pi)
 
 
-def stanh(x: Tensor, scale_a: float = 0.67, scale_b: float = 1.7159, name: str | None = None) -> Tensor:
+def stanh(x: Tensor, scale_a: float = 0.67, scale_b: float = 1.7159) -> Tensor:
     """``scale_b · tanh(scale_a · x)``."""
     return tanh(x * scale_a) * scale_b
 
 
-def sinc(x: Tensor, name: str | None = None) -> Tensor:
+def sinc(x: Tensor) -> Tensor:
     """sin(πx) / (πx), and 1 at 0."""
     zero = x == 0
     at = where_(zero, 1.0, x * math.pi)
     return where_(zero, 1.0, sin(at) / at)
 
 
-def ldexp(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
+def ldexp(x: Tensor, y: Tensor) -> Tensor:
     """x · 2^y, in floating point.
 
     Raises:
@@ -108,7 +108,7 @@ def frexp_(xp: ModuleType, x: Array) -> list[Array]:
     return [mantissa, exponent.astype(x.dtype)]
 
 
-def frexp(x: Tensor, name: str | None = None) -> tuple[Tensor, Tensor]:
+def frexp(x: Tensor) -> tuple[Tensor, Tensor]:
     """Mantissas in [½, 1) and exponents of 2, both of the dtype of x."""
     mantissa, exponent = frexp_(x)
     return mantissa, exponent
@@ -134,9 +134,7 @@ gcd, lcm = _integers("gcd", False), _integers("lcm", False)
 left_shift, right_shift = _integers("left_shift", True), _integers("right_shift", True)
 
 
-def bitwise_left_shift(
-    x: Tensor, y: Tensor, is_arithmetic: bool = True, out: Tensor | None = None, name: str | None = None
-) -> Tensor:
+def bitwise_left_shift(x: Tensor, y: Tensor, is_arithmetic: bool = True, out: Tensor | None = None) -> Tensor:
     """x · 2^y, as bits."""
     return left_shift(x, y)  # type: ignore[no-any-return]
 
@@ -148,14 +146,12 @@ def logical_right_shift(xp: ModuleType, x: Array, y: Array) -> Array:
     return xp.right_shift(x.view(unsigned), y.view(unsigned)).view(x.dtype)
 
 
-def bitwise_right_shift(
-    x: Tensor, y: Tensor, is_arithmetic: bool = True, out: Tensor | None = None, name: str | None = None
-) -> Tensor:
+def bitwise_right_shift(x: Tensor, y: Tensor, is_arithmetic: bool = True, out: Tensor | None = None) -> Tensor:
     """The bits of x moved down by y, the sign coming in if `is_arithmetic`, else zeros."""
     return right_shift(x, y) if is_arithmetic else logical_right_shift(x, y)
 
 
-def bitwise_invert(x: Tensor, out: Tensor | None = None, name: str | None = None) -> Tensor:
+def bitwise_invert(x: Tensor, out: Tensor | None = None) -> Tensor:
     """`bitwise_not` by its other name."""
     return ~x
 
@@ -164,28 +160,28 @@ def bitwise_invert(x: Tensor, out: Tensor | None = None, name: str | None = None
 signbit = unary("signbit")
 
 
-def isposinf(x: Tensor, name: str | None = None) -> Tensor:
+def isposinf(x: Tensor) -> Tensor:
     """Whether elements are +∞."""
     return logical_and(isinf(x), x > 0)
 
 
-def isneginf(x: Tensor, name: str | None = None) -> Tensor:
+def isneginf(x: Tensor) -> Tensor:
     """Whether elements are −∞."""
     return logical_and(isinf(x), x < 0)
 
 
-def isreal(x: Tensor, name: str | None = None) -> Tensor:
+def isreal(x: Tensor) -> Tensor:
     """Whether elements have no imaginary part."""
     return imag_part(x) == 0 if x.dtype.is_complex else ones_like(x, "bool")
 
 
-def less(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
+def less(x: Tensor, y: Tensor) -> Tensor:
     """`less_than` by its other name."""
     return less_than(x, y)
 
 
 # --------------------------------------------------------------------------- angles
-def sgn(x: Tensor, name: str | None = None) -> Tensor:
+def sgn(x: Tensor) -> Tensor:
     """The sign; of a complex number z / |z|, and 0 for 0.
 
     Raises:
@@ -203,7 +199,7 @@ def sgn(x: Tensor, name: str | None = None) -> Tensor:
     return where_(zero, x * 0, x / where_(zero, 1.0, size))
 
 
-def angle(x: Tensor, name: str | None = None) -> Tensor:
+def angle(x: Tensor) -> Tensor:
     """The angle of complex numbers; of real ones 0, or π where they are negative."""
     if x.dtype.is_complex:
         return atan2(imag_part(x), real_part(x))
@@ -211,6 +207,6 @@ def angle(x: Tensor, name: str | None = None) -> Tensor:
     return where_(x < 0, x * 0 + math.pi, x * 0)
 
 
-def polar(abs: Tensor, angle: Tensor, name: str | None = None) -> Tensor:
+def polar(abs: Tensor, angle: Tensor) -> Tensor:
     """The complex numbers of these sizes and angles."""
     return complex_(abs * cos(angle), abs * sin(angle))

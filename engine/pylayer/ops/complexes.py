@@ -57,7 +57,7 @@ def conj(xp: ModuleType, x: Array) -> Array:
     return xp.conjugate(x)
 
 
-def as_complex(x: Tensor, name: str | None = None) -> Tensor:
+def as_complex(x: Tensor) -> Tensor:
     """The last axis, of size 2, read as real and imaginary parts.
 
     Raises:
@@ -70,6 +70,6 @@ def as_complex(x: Tensor, name: str | None = None) -> Tensor:
     return complex_(getitem(x, (..., 0)), getitem(x, (..., 1)))
 
 
-def as_real(x: Tensor, name: str | None = None) -> Tensor:
+def as_real(x: Tensor) -> Tensor:
     """Real and imaginary parts along a new last axis."""
     return stack([real(x), imag(x)], -1)

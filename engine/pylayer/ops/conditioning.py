@@ -22,7 +22,7 @@ from pylayer.ops.solving import inv, triangular_solve
 from pylayer.tensor import Tensor
 
 
-def pinv(x: Tensor, rcond: Any = 1e-15, hermitian: bool = False, name: str | None = None) -> Tensor:
+def pinv(x: Tensor, rcond: Any = 1e-15, hermitian: bool = False) -> Tensor:
     """The pseudo-inverse: singular values up to `rcond` times the largest count as 0."""
     u, s, vh = svd(x)
     limit = largest_of(s, -1, True) * rcond
@@ -31,14 +31,7 @@ def pinv(x: Tensor, rcond: Any = 1e-15, hermitian: bool = False, name: str | Non
     return matmul(_swapped(vh).conj() * unsqueeze(inverse, -2), _swapped(u).conj())
 
 
-def matrix_rank(
-    x: Tensor,
-    tol: Any = None,
-    hermitian: bool = False,
-    atol: Any = None,
-    rtol: Any = None,
-    name: str | None = None,
-) -> Tensor:
+def matrix_rank(x: Tensor, tol: Any = None, hermitian: bool = False, atol: Any = None, rtol: Any = None) -> Tensor:
     """How many singular values are above a tolerance.
 
     Args:
@@ -59,7 +52,7 @@ def matrix_rank(
 _ORDERS = ("fro", "nuc", 1, -1, 2, -2, math.inf, -math.inf)
 
 
-def cond(x: Tensor, p: Any = None, name: str | None = None) -> Tensor:
+def cond(x: Tensor, p: Any = None) -> Tensor:
     """The condition number: the norm times that of the inverse; for None, 2 and −2 the ratio of singular values.
 
     Raises:
@@ -79,9 +72,7 @@ def cond(x: Tensor, p: Any = None, name: str | None = None) -> Tensor:
     return norm(x, p, axes) * norm(inv(x), p, axes)
 
 
-def lstsq(
-    x: Tensor, y: Tensor, rcond: Any = None, driver: str | None = None, name: str | None = None
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def lstsq(x: Tensor, y: Tensor, rcond: Any = None, driver: str | None = None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The z of least ``|x z − y|``: with it the squared residuals, the rank of x and its singular values.
 
     Args:
@@ -105,19 +96,19 @@ def lstsq(
     return solution, residuals, rank, empty if driver in ("gels", "gelsy", None) else s
 
 
-def cholesky_solve(x: Tensor, y: Tensor, upper: bool = False, name: str | None = None) -> Tensor:
+def cholesky_solve(x: Tensor, y: Tensor, upper: bool = False) -> Tensor:
     """The z with ``A z = x``, given the triangular factor `y` of A."""
     if upper:
         return triangular_solve(y, triangular_solve(y, x, upper=True, transpose=True), upper=True)
     return triangular_solve(y, triangular_solve(y, x, upper=False), upper=False, transpose=True)
 
 
-def cholesky_inverse(x: Tensor, upper: bool = False, name: str | None = None) -> Tensor:
+def cholesky_inverse(x: Tensor, upper: bool = False) -> Tensor:
     """The inverse of A, given its triangular factor."""
     return cholesky_solve(eye(x.shape[-1], dtype=x.dtype), x, upper)
 
 
-def matrix_exp(x: Tensor, name: str | None = None) -> Tensor:
+def matrix_exp(x: Tensor) -> Tensor:
     """Σ xᵏ / k!: scaled to a norm of at most ½, summed to 18 terms (the rest is below 1e-21), and squared again."""
     size = float(XP[type(x.array)].abs(x.array).sum(-1).max().item()) if x.size else 0.0
     halvings = max(0, math.ceil(math.log2(size)) + 1) if 0.5 < size < math.inf else 0

@@ -125,12 +125,12 @@ def pin_memory(x: Tensor, blocking: bool = True) -> Tensor:
     return x
 
 
-def randn_like(x: Tensor, dtype: Any = None, name: str | None = None, **options: Any) -> Tensor:
+def randn_like(x: Tensor, dtype: Any = None, **options: Any) -> Tensor:
     """`randn` of the shape and, unless given, the dtype of `x`."""
     return randn(x.shape, x.dtype if dtype is None else dtype)
 
 
-def rand_like(x: Tensor, dtype: Any = None, name: str | None = None, **options: Any) -> Tensor:
+def rand_like(x: Tensor, dtype: Any = None, **options: Any) -> Tensor:
     """`rand` of the shape and, unless given, the dtype of `x`."""
     return uniform(x.shape, x.dtype if dtype is None else dtype)
 

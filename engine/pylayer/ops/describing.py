@@ -38,7 +38,7 @@ def is_integer(x: Tensor) -> bool:
     return x.dtype.rank == 1
 
 
-def is_empty(x: Tensor, name: str | None = None) -> Tensor:
+def is_empty(x: Tensor) -> Tensor:
     """Whether there are no elements, as a Tensor."""
     return full([], x.size == 0, "bool")
 

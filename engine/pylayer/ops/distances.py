@@ -19,7 +19,7 @@ from pylayer.ops.shape import reshape, transpose, unsqueeze
 from pylayer.tensor import Tensor
 
 
-def cross(x: Tensor, y: Tensor, axis: int = 9, name: str | None = None) -> Tensor:
+def cross(x: Tensor, y: Tensor, axis: int = 9) -> Tensor:
     """The vector product along `axis`; unless given, the first axis of size 3.
 
     Raises:
@@ -51,7 +51,7 @@ def _contracted(axes: Any, ndim: int) -> tuple[list[int], list[int]]:
     return ours + theirs[len(ours) : longest], theirs + ours[len(theirs) : longest]
 
 
-def tensordot(x: Tensor, y: Tensor, axes: Any = 2, name: str | None = None) -> Tensor:
+def tensordot(x: Tensor, y: Tensor, axes: Any = 2) -> Tensor:
     """x and y contracted: over the last `axes` of the one and the first of the other, or over the axes named.
 
     Args:
@@ -72,18 +72,12 @@ def tensordot(x: Tensor, y: Tensor, axes: Any = 2, name: str | None = None) -> T
     return reshape(matmul(left, right), [*outer[0], *outer[1]])
 
 
-def dist(x: Tensor, y: Tensor, p: float = 2, name: str | None = None) -> Tensor:
+def dist(x: Tensor, y: Tensor, p: float = 2) -> Tensor:
     """The p-norm of the difference, which broadcasts."""
     return norm(reshape(x - y, [-1]), float(p), 0)
 
 
-def cdist(
-    x: Tensor,
-    y: Tensor,
-    p: float = 2.0,
-    compute_mode: str = "use_mm_for_euclid_dist_if_necessary",
-    name: str | None = None,
-) -> Tensor:
+def cdist(x: Tensor, y: Tensor, p: float = 2.0, compute_mode: str = "use_mm_for_euclid_dist_if_necessary") -> Tensor:
     """The p-norms of the differences of all rows of x and y: [..., rows of x, rows of y].
 
     Raises:
@@ -98,7 +92,7 @@ def cdist(
     return norm(unsqueeze(x, -2) - unsqueeze(y, -3), float(p), -1)
 
 
-def pdist(x: Tensor, p: float = 2.0, name: str | None = None) -> Tensor:
+def pdist(x: Tensor, p: float = 2.0) -> Tensor:
     """The p-norms of the differences of each two rows of a matrix."""
     rows, columns = XP[type(x.array)].triu_indices(x.shape[0], 1)
     return norm(getitem(x, Tensor(rows)) - getitem(x, Tensor(columns)), float(p), -1)
@@ -116,7 +110,7 @@ def renorm(x: Tensor, p: float, axis: int, max_norm: float) -> Tensor:
     return where_(size > max_norm, x * (max_norm / (size + 1e-7)), x)
 
 
-def vander(x: Tensor, n: int | None = None, increasing: bool = False, name: str | None = None) -> Tensor:
+def vander(x: Tensor, n: int | None = None, increasing: bool = False) -> Tensor:
     """The powers of a 1-d Tensor as columns, the highest first unless `increasing`.
 
     Raises:

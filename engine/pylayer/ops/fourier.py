@@ -89,7 +89,7 @@ def _mirrored(x: Tensor, n: int, at: int) -> Tensor:
 
 
 # --------------------------------------------------------------------------- one axis
-def fft(x: Tensor, n: int | None = None, axis: int = -1, norm: str = "backward", name: str | None = None) -> Tensor:
+def fft(x: Tensor, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
     """The transform along `axis`, of `x` cut off or filled up to `n`.
 
     Args:
@@ -101,17 +101,17 @@ def fft(x: Tensor, n: int | None = None, axis: int = -1, norm: str = "backward",
     return _transform(x, n, axis, norm, False)
 
 
-def ifft(x: Tensor, n: int | None = None, axis: int = -1, norm: str = "backward", name: str | None = None) -> Tensor:
+def ifft(x: Tensor, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
     """The inverse of `fft`."""
     return _transform(x, n, axis, norm, True)
 
 
-def rfft(x: Tensor, n: int | None = None, axis: int = -1, norm: str = "backward", name: str | None = None) -> Tensor:
+def rfft(x: Tensor, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
     """The first n // 2 + 1 elements of the `fft` of real numbers: the others mirror them."""
     return _half(_transform(x, n, axis, norm, False), normal_axis(axis, x.ndim))
 
 
-def irfft(x: Tensor, n: int | None = None, axis: int = -1, norm: str = "backward", name: str | None = None) -> Tensor:
+def irfft(x: Tensor, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
     """The inverse of `rfft`: `n` real numbers, an even number unless given."""
     _checked(norm, n)
     at = normal_axis(axis, x.ndim)
@@ -122,13 +122,13 @@ def irfft(x: Tensor, n: int | None = None, axis: int = -1, norm: str = "backward
 _OTHER = {"backward": "forward", "forward": "backward", "ortho": "ortho"}
 
 
-def hfft(x: Tensor, n: int | None = None, axis: int = -1, norm: str = "backward", name: str | None = None) -> Tensor:
+def hfft(x: Tensor, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
     """The `fft`, real, of what mirrors itself, from the first half of it."""
     _checked(norm, n)
     return irfft(conj(_complex(x)), n, axis, _OTHER[norm])
 
 
-def ihfft(x: Tensor, n: int | None = None, axis: int = -1, norm: str = "backward", name: str | None = None) -> Tensor:
+def ihfft(x: Tensor, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
     """The inverse of `hfft`."""
     _checked(norm, n)
     return conj(rfft(x, n, axis, _OTHER[norm]))
@@ -163,12 +163,10 @@ def _over(x: Tensor, s: Any, axes: Any, norm: str, one: Callable[..., Tensor], l
 
 
 def _families(name: str, one: Callable[..., Tensor], last: Callable[..., Tensor]) -> tuple[Any, Any]:
-    def over_all(x: Tensor, s: Any = None, axes: Any = None, norm: str = "backward", name: str | None = None) -> Tensor:
+    def over_all(x: Tensor, s: Any = None, axes: Any = None, norm: str = "backward") -> Tensor:
         return _over(x, s, axes, norm, one, last)
 
-    def over_two(
-        x: Tensor, s: Any = None, axes: Any = (-2, -1), norm: str = "backward", name: str | None = None
-    ) -> Tensor:
+    def over_two(x: Tensor, s: Any = None, axes: Any = (-2, -1), norm: str = "backward") -> Tensor:
         return _over(x, s, axes, norm, one, last)
 
     over_all.__name__ = over_all.__qualname__ = f"{name}n"
@@ -187,12 +185,12 @@ ihfftn, ihfft2 = _families("ihfft", ifft, ihfft)
 
 
 # --------------------------------------------------------------------------- frequencies
-def fftfreq(n: int, d: float = 1.0, dtype: Any = None, name: str | None = None) -> Tensor:
+def fftfreq(n: int, d: float = 1.0, dtype: Any = None) -> Tensor:
     """The frequencies of `fft`, of samples `d` apart."""
     return Tensor((default_module().fft.fftfreq(n) / d).astype(_wanted(dtype)))
 
 
-def rfftfreq(n: int, d: float = 1.0, dtype: Any = None, name: str | None = None) -> Tensor:
+def rfftfreq(n: int, d: float = 1.0, dtype: Any = None) -> Tensor:
     """The frequencies of `rfft`, of samples `d` apart."""
     return Tensor((default_module().fft.rfftfreq(n) / d).astype(_wanted(dtype)))
 
@@ -202,11 +200,11 @@ def _moved(x: Tensor, axes: Any, by: Callable[[int], int]) -> Tensor:
     return roll(x, [by(x.shape[k]) for k in named], named)
 
 
-def fftshift(x: Tensor, axes: Any = None, name: str | None = None) -> Tensor:
+def fftshift(x: Tensor, axes: Any = None) -> Tensor:
     """The frequency 0 moved to the middle."""
     return _moved(x, axes, lambda n: n // 2)
 
 
-def ifftshift(x: Tensor, axes: Any = None, name: str | None = None) -> Tensor:
+def ifftshift(x: Tensor, axes: Any = None) -> Tensor:
     """The inverse of `fftshift`."""
     return _moved(x, axes, lambda n: -(n // 2))

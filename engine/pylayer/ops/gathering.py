@@ -28,7 +28,7 @@ def _columns(index: Tensor) -> tuple[Any, ...]:
 
 
 # --------------------------------------------------------------------------- reading
-def index_select(x: Tensor, index: Any, axis: int = 0, name: str | None = None) -> Tensor:
+def index_select(x: Tensor, index: Any, axis: int = 0) -> Tensor:
     """The slices `index` along `axis`.
 
     Raises:
@@ -38,7 +38,7 @@ def index_select(x: Tensor, index: Any, axis: int = 0, name: str | None = None) 
     return getitem(x, _at(x, index, axis))
 
 
-def gather(x: Tensor, index: Tensor, axis: Any = 0, name: str | None = None) -> Tensor:
+def gather(x: Tensor, index: Tensor, axis: Any = 0) -> Tensor:
     """The slices `index`, a 0-d or 1-d Tensor or one of shape [n, 1], along `axis`.
 
     Raises:
@@ -47,7 +47,7 @@ def gather(x: Tensor, index: Tensor, axis: Any = 0, name: str | None = None) -> 
     return index_select(x, reshape(index, [-1]) if index.ndim > 1 else index, 0 if axis is None else axis)
 
 
-def gather_nd(x: Tensor, index: Tensor, name: str | None = None) -> Tensor:
+def gather_nd(x: Tensor, index: Tensor) -> Tensor:
     """The elements or slices whose coordinates are in the last axis of `index`.
 
     Raises:
@@ -70,7 +70,7 @@ def index_sample(x: Tensor, index: Tensor) -> Tensor:
     return getitem(x, ([[k] for k in range(x.shape[0])], index))
 
 
-def take(x: Tensor, index: Tensor, mode: str = "raise", name: str | None = None) -> Tensor:
+def take(x: Tensor, index: Tensor, mode: str = "raise") -> Tensor:
     """The elements of the flat Tensor at `index`; beyond the ends as `mode` says: raise, wrap or clip.
 
     Raises:
@@ -92,7 +92,7 @@ def take(x: Tensor, index: Tensor, mode: str = "raise", name: str | None = None)
     return getitem(reshape(x, [-1]), positions)
 
 
-def masked_select(x: Tensor, mask: Tensor, name: str | None = None) -> Tensor:
+def masked_select(x: Tensor, mask: Tensor) -> Tensor:
     """The elements where `mask` holds, as a Tensor of one axis.
 
     Raises:
@@ -104,7 +104,7 @@ def masked_select(x: Tensor, mask: Tensor, name: str | None = None) -> Tensor:
     return getitem(broadcast_to(x, shape), broadcast_to(mask, shape))
 
 
-def repeat_interleave(x: Tensor, repeats: int | Tensor, axis: int | None = None, name: str | None = None) -> Tensor:
+def repeat_interleave(x: Tensor, repeats: int | Tensor, axis: int | None = None) -> Tensor:
     """Each slice along `axis`, or each element of the flat Tensor, repeated in place.
 
     Raises:

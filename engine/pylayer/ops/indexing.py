@@ -217,7 +217,7 @@ def setitem(x: Tensor, index: Any, value: Any) -> Tensor:
     return setitem_(x, index, value)
 
 
-def where(condition: Tensor, x: Any = None, y: Any = None, name: str | None = None) -> Any:
+def where(condition: Tensor, x: Any = None, y: Any = None) -> Any:
     """The elements of `x` where `condition` holds, else those of `y`; given the condition alone, `nonzero` as a tuple.
 
     A number is a Tensor of its kind's usual dtype, and 0-d Tensors count as any other for the dtype of the result.

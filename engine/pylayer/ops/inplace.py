@@ -279,7 +279,7 @@ def zero_(x: Tensor) -> Tensor:
     return fill_(x, 0)
 
 
-def increment(x: Tensor, value: float = 1.0, name: str | None = None) -> Tensor:
+def increment(x: Tensor, value: float = 1.0) -> Tensor:
     """Add `value` to the one element of `x`, in place; also of a leaf, as in Paddle: its gradient is what it was.
 
     Raises:

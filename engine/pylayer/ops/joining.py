@@ -32,7 +32,7 @@ def concat_(xp: ModuleType, x: Sequence[Array], axis: int, bounds: Sequence[int]
     return xp.concatenate(x, axis)
 
 
-def concat(x: Sequence[Tensor], axis: Any = 0, name: str | None = None) -> Tensor:
+def concat(x: Sequence[Tensor], axis: Any = 0) -> Tensor:
     """Joined along the existing axis `axis`.
 
     Raises:
@@ -69,12 +69,12 @@ def stack(xp: ModuleType, x: Sequence[Array], axis: int = 0) -> Array:
     return xp.stack(x, axis=normal_axis(axis, x[0].ndim + 1))
 
 
-def vstack(x: Sequence[Tensor], name: str | None = None) -> Tensor:
+def vstack(x: Sequence[Tensor]) -> Tensor:
     """Joined as rows."""
     return concat([reshape(t, [1, -1]) if t.ndim < 2 else t for t in x], 0)
 
 
-def hstack(x: Sequence[Tensor], name: str | None = None) -> Tensor:
+def hstack(x: Sequence[Tensor]) -> Tensor:
     """Joined along the second axis; along the first if there is one only."""
     parts = [reshape(t, [1]) if not t.ndim else t for t in x]
     return concat(parts, 0 if parts[0].ndim == 1 else 1)
@@ -88,7 +88,7 @@ def add_n_(xp: ModuleType, terms: Sequence[Array]) -> Array:
     return functools.reduce(xp.add, terms) if len(terms) > 1 else terms[0].copy()
 
 
-def add_n(inputs: Tensor | Sequence[Tensor], name: str | None = None) -> Tensor:
+def add_n(inputs: Tensor | Sequence[Tensor]) -> Tensor:
     """The sum of Tensors of one shape and dtype.
 
     Raises:
@@ -104,7 +104,7 @@ def split_(xp: ModuleType, x: Array, ends: Sequence[int], axis: int) -> list[Arr
     return [part.copy() for part in xp.split(x, list(ends), axis)]
 
 
-def split(x: Tensor, num_or_sections: int | Sequence[Any], axis: Any = 0, name: str | None = None) -> list[Tensor]:
+def split(x: Tensor, num_or_sections: int | Sequence[Any], axis: Any = 0) -> list[Tensor]:
     """Taken apart along `axis` into equal parts, or parts of the given sizes, one of which may be -1: what is left.
 
     Raises:
@@ -137,14 +137,12 @@ def split(x: Tensor, num_or_sections: int | Sequence[Any], axis: Any = 0, name: 
     return split_(x, list(itertools.accumulate(sections))[:-1], at)  # type: ignore[return-value]
 
 
-def chunk(x: Tensor, chunks: int, axis: Any = 0, name: str | None = None) -> list[Tensor]:
+def chunk(x: Tensor, chunks: int, axis: Any = 0) -> list[Tensor]:
     """`split` into equal parts."""
     return split(x, chunks, axis)
 
 
-def tensor_split(
-    x: Tensor, num_or_indices: int | Sequence[int], axis: Any = 0, name: str | None = None
-) -> list[Tensor]:
+def tensor_split(x: Tensor, num_or_indices: int | Sequence[int], axis: Any = 0) -> list[Tensor]:
     """Taken apart at the given indices, or into parts as equal as can be, the larger ones first."""
     at = normal_axis(axis, x.ndim)
     size = x.shape[at]

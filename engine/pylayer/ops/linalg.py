@@ -70,9 +70,7 @@ def matmul_(xp: ModuleType, x: Array, y: Array) -> Array:
     return _product(xp, x, y)
 
 
-def matmul(
-    x: Tensor, y: Tensor, transpose_x: bool = False, transpose_y: bool = False, name: str | None = None
-) -> Tensor:
+def matmul(x: Tensor, y: Tensor, transpose_x: bool = False, transpose_y: bool = False) -> Tensor:
     """The product of matrices, each transposed first if asked for.
 
     Raises:
@@ -98,12 +96,12 @@ def bmm_(xp: ModuleType, x: Array, y: Array) -> Array:
     return _product(xp, x, y)
 
 
-def mm(input: Tensor, mat2: Tensor, name: str | None = None) -> Tensor:
+def mm(input: Tensor, mat2: Tensor) -> Tensor:
     """The product of two matrices."""
     return matmul(input, mat2)
 
 
-def bmm(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
+def bmm(x: Tensor, y: Tensor) -> Tensor:
     """The products of two batches of matrices.
 
     Raises:
@@ -118,7 +116,7 @@ def bmm(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
     return bmm_(x, y)
 
 
-def mv(x: Tensor, vec: Tensor, name: str | None = None) -> Tensor:
+def mv(x: Tensor, vec: Tensor) -> Tensor:
     """A matrix times a vector.
 
     Raises:
@@ -133,7 +131,7 @@ def mv(x: Tensor, vec: Tensor, name: str | None = None) -> Tensor:
     return matmul(x, vec)
 
 
-def dot(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
+def dot(x: Tensor, y: Tensor) -> Tensor:
     """The sum of products over the last axis of two Tensors of one shape, 1-D or 2-D.
 
     Raises:
@@ -149,7 +147,7 @@ def dot(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
     return sum(multiply(x, y), -1, None, False)
 
 
-def inner(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
+def inner(x: Tensor, y: Tensor) -> Tensor:
     """The sums of products over the last axes of both."""
     return multiply(x, y) if not x.ndim or not y.ndim else tensordot_last(x, y)
 
@@ -161,7 +159,7 @@ def tensordot_last(x: Tensor, y: Tensor) -> Tensor:
     return reshape(flat, [*rows, *columns])
 
 
-def kron(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
+def kron(x: Tensor, y: Tensor) -> Tensor:
     """Kronecker's product: y times every element of x, side by side."""
     ndim = x.ndim if x.ndim > y.ndim else y.ndim
     rows, columns = ([1] * (ndim - t.ndim) + list(t.shape) for t in (x, y))
@@ -170,14 +168,12 @@ def kron(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
     return reshape(apart_x * apart_y, [n * m for n, m in zip(rows, columns, strict=True)])
 
 
-def outer(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
+def outer(x: Tensor, y: Tensor) -> Tensor:
     """All products of an element of x and one of y, both flattened."""
     return multiply(reshape(x, [-1, 1]), reshape(y, [1, -1]))
 
 
-def addmm(
-    input: Tensor, x: Tensor, y: Tensor, beta: float = 1.0, alpha: float = 1.0, name: str | None = None
-) -> Tensor:
+def addmm(input: Tensor, x: Tensor, y: Tensor, beta: float = 1.0, alpha: float = 1.0) -> Tensor:
     """``beta · input + alpha · x @ y`` for matrices x and y and an input that broadcasts to their product.
 
     Raises:
@@ -198,7 +194,7 @@ def addmm(
     return input * beta + product * alpha
 
 
-def t(input: Tensor, name: str | None = None) -> Tensor:
+def t(input: Tensor) -> Tensor:
     """The transpose of a Tensor of at most two dimensions.
 
     Raises:

@@ -72,9 +72,7 @@ def isclose_(xp: ModuleType, x: Array, y: Array, rtol: float, atol: float, equal
     return xp.isclose(x, y, rtol=rtol, atol=atol, equal_nan=equal_nan)
 
 
-def isclose(
-    x: Tensor, y: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False, name: str | None = None
-) -> Tensor:
+def isclose(x: Tensor, y: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Tensor:
     """``|x − y| ≤ atol + rtol·|y|``, element by element.
 
     Raises:
@@ -90,9 +88,7 @@ def allclose_(xp: ModuleType, x: Array, y: Array, rtol: float, atol: float, equa
     return xp.all(xp.isclose(x, y, rtol=rtol, atol=atol, equal_nan=equal_nan))
 
 
-def allclose(
-    x: Tensor, y: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False, name: str | None = None
-) -> Tensor:
+def allclose(x: Tensor, y: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Tensor:
     """Whether `isclose` holds for all elements: a bool of shape [].
 
     Raises:
@@ -110,7 +106,7 @@ def equal_all_(xp: ModuleType, x: Array, y: Array) -> Array:
     return xp.all(x == y) if x.shape == y.shape else xp.zeros((), bool)
 
 
-def equal_all(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
+def equal_all(x: Tensor, y: Tensor) -> Tensor:
     """Whether shapes and all elements are equal: a bool of shape [].
 
     Raises:

@@ -16,7 +16,7 @@ from pylayer.ops.shape import cast, moveaxis, squeeze, unsqueeze
 from pylayer.tensor import Tensor
 
 
-def norm(x: Tensor, p: Any = None, axis: Any = None, keepdim: bool = False, name: str | None = None) -> Tensor:
+def norm(x: Tensor, p: Any = None, axis: Any = None, keepdim: bool = False) -> Tensor:
     """The norm of the vectors along `axis`, or of the matrices in two axes; of all elements without `axis`.
 
     Args:

@@ -16,7 +16,7 @@ from pylayer.ops.shape import broadcast_shape, broadcast_to, moveaxis, reshape
 from pylayer.tensor import Tensor
 
 
-def select_scatter(x: Tensor, values: Tensor, axis: int, index: int, name: str | None = None) -> Tensor:
+def select_scatter(x: Tensor, values: Tensor, axis: int, index: int) -> Tensor:
     """A copy of `x` with `values` as slice `index` along `axis`.
 
     Raises:
@@ -31,23 +31,19 @@ def select_scatter(x: Tensor, values: Tensor, axis: int, index: int, name: str |
     return setitem(x, (*(builtins.slice(None),) * at, index), values)
 
 
-def slice_scatter(
-    x: Tensor, value: Tensor, axes: Any, starts: Any, ends: Any, strides: Any, name: str | None = None
-) -> Tensor:
+def slice_scatter(x: Tensor, value: Tensor, axes: Any, starts: Any, ends: Any, strides: Any) -> Tensor:
     """A copy of `x` with `value` at the places that `strided_slice` reads."""
     return setitem(x, _slices(x, axes, starts, ends, strides), value)
 
 
-def fill_diagonal_tensor(
-    x: Tensor, y: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1, name: str | None = None
-) -> Tensor:
+def fill_diagonal_tensor(x: Tensor, y: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """A copy of `x` with `y` along a diagonal of two axes."""
     moved = moveaxis(x, [dim1, dim2], [-2, -1])
     written = setitem(moved, _diagonal(offset, *moved.shape[-2:]), y)
     return moveaxis(written, [-2, -1], [normal_axis(dim1, x.ndim), normal_axis(dim2, x.ndim)])
 
 
-def fill_diagonal(x: Tensor, value: float, offset: int = 0, wrap: bool = False, name: str | None = None) -> Tensor:
+def fill_diagonal(x: Tensor, value: float, offset: int = 0, wrap: bool = False) -> Tensor:
     """A copy of `x` with the number `value` along the diagonal of all axes.
 
     Args:
@@ -72,19 +68,17 @@ def fill_diagonal(x: Tensor, value: float, offset: int = 0, wrap: bool = False, 
     return where_(Tensor(mask.reshape(sizes)), float(value), x)
 
 
-def diagonal_scatter(
-    x: Tensor, y: Tensor, offset: int = 0, axis1: int = 0, axis2: int = 1, name: str | None = None
-) -> Tensor:
+def diagonal_scatter(x: Tensor, y: Tensor, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
     """`fill_diagonal_tensor` by its other name."""
     return fill_diagonal_tensor(x, y, offset, axis1, axis2)
 
 
-def diagflat(x: Tensor, offset: int = 0, name: str | None = None) -> Tensor:
+def diagflat(x: Tensor, offset: int = 0) -> Tensor:
     """A matrix with the elements of `x` along a diagonal."""
     return diag(reshape(x, [-1]), offset)
 
 
-def masked_scatter(x: Tensor, mask: Tensor, value: Tensor, name: str | None = None) -> Tensor:
+def masked_scatter(x: Tensor, mask: Tensor, value: Tensor) -> Tensor:
     """A copy of `x` with the elements of `value`, in order, where `mask` holds.
 
     Raises:

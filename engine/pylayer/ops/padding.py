@@ -39,7 +39,6 @@ def pad(
     value: float = 0.0,
     data_format: str | None = None,
     pad_from_left_axis: bool = True,
-    name: str | None = None,
 ) -> Tensor:
     """Elements put around `x`, or taken away where a number is negative.
 

@@ -116,7 +116,7 @@ def _last(x: Tensor, axis: Any) -> Tensor:
     return reshape(transpose(x, [*rest, *axes]), shape)
 
 
-def prod(x: Tensor, axis: Any = None, keepdim: bool = False, dtype: Any = None, name: str | None = None) -> Tensor:
+def prod(x: Tensor, axis: Any = None, keepdim: bool = False, dtype: Any = None) -> Tensor:
     """The product over `axis`: halves times halves, so that zeros do no harm to any derivative."""
     x = x if dtype is None else cast(x, dtype)
     shape = (
@@ -134,7 +134,7 @@ def prod(x: Tensor, axis: Any = None, keepdim: bool = False, dtype: Any = None, 
     return reshape(flat, shape)
 
 
-def cumprod(x: Tensor, dim: int | None = None, dtype: Any = None, name: str | None = None) -> Tensor:
+def cumprod(x: Tensor, dim: int | None = None, dtype: Any = None) -> Tensor:
     """The running product along `dim`, by doubling strides: no division, so zeros do no harm."""
     x = x if dtype is None else cast(x, dtype)
     x = reshape(x, [-1]) if dim is None else x
@@ -150,7 +150,7 @@ def cumprod(x: Tensor, dim: int | None = None, dtype: Any = None, name: str | No
     return x
 
 
-def var(x: Tensor, axis: Any = None, unbiased: bool = True, keepdim: bool = False, name: str | None = None) -> Tensor:
+def var(x: Tensor, axis: Any = None, unbiased: bool = True, keepdim: bool = False) -> Tensor:
     """The variance over `axis`, with n − 1 in the denominator if `unbiased`."""
     count = math.prod(x.array.shape[k] for k in axes_of(axis, x.ndim))
     centred = subtract(x, mean(x, axis, True))
@@ -159,7 +159,7 @@ def var(x: Tensor, axis: Any = None, unbiased: bool = True, keepdim: bool = Fals
     return variance if x.dtype.is_differentiable else cast(variance, x.dtype)
 
 
-def std(x: Tensor, axis: Any = None, unbiased: bool = True, keepdim: bool = False, name: str | None = None) -> Tensor:
+def std(x: Tensor, axis: Any = None, unbiased: bool = True, keepdim: bool = False) -> Tensor:
     """The square root of `var`."""
     return sqrt(var(x, axis, unbiased, keepdim))
 
@@ -183,6 +183,6 @@ def count_nonzero_(xp: ModuleType, x: Array, axis: Any, keepdim: bool) -> Array:
     return xp.sum(x != 0, axis=axes_of(axis, x.ndim), keepdims=keepdim, dtype="int64")
 
 
-def count_nonzero(x: Tensor, axis: Any = None, keepdim: bool = False, name: str | None = None) -> Tensor:
+def count_nonzero(x: Tensor, axis: Any = None, keepdim: bool = False) -> Tensor:
     """How many elements over `axis` are not zero."""
     return of_graph(x, count_nonzero_(x, axis, keepdim))

@@ -45,12 +45,12 @@ def _extreme(x: Tensor, axis: int | None, dtype: Any, largest: bool) -> tuple[Te
     return take_along_axis(x, found, at), found
 
 
-def cummax(x: Tensor, axis: int | None = None, dtype: Any = "int64", name: str | None = None) -> tuple[Tensor, Tensor]:
+def cummax(x: Tensor, axis: int | None = None, dtype: Any = "int64") -> tuple[Tensor, Tensor]:
     """The largest element so far along `axis`, or in the flat Tensor, and its position, of equal ones the last."""
     return _extreme(x, axis, dtype, True)
 
 
-def cummin(x: Tensor, axis: int | None = None, dtype: Any = "int64", name: str | None = None) -> tuple[Tensor, Tensor]:
+def cummin(x: Tensor, axis: int | None = None, dtype: Any = "int64") -> tuple[Tensor, Tensor]:
     """The smallest element so far, and its position; see `cummax`."""
     return _extreme(x, axis, dtype, False)
 
@@ -78,7 +78,7 @@ def logcumsumexp_(xp: ModuleType, x: Array, axis: int) -> Array:
     return xp.moveaxis(out, -1, axis).copy()
 
 
-def logcumsumexp(x: Tensor, axis: int | None = None, dtype: Any = None, name: str | None = None) -> Tensor:
+def logcumsumexp(x: Tensor, axis: int | None = None, dtype: Any = None) -> Tensor:
     """log Σ exp of the elements so far along `axis`, or in the flat Tensor."""
     x = x if dtype is None else astype(x, dtype)
     if not x.ndim and axis in (0, -1):
@@ -88,14 +88,7 @@ def logcumsumexp(x: Tensor, axis: int | None = None, dtype: Any = None, name: st
     return logcumsumexp_(x, normal_axis(axis, x.ndim))
 
 
-def diff(
-    x: Tensor,
-    n: int = 1,
-    axis: int = -1,
-    prepend: Tensor | None = None,
-    append: Tensor | None = None,
-    name: str | None = None,
-) -> Tensor:
+def diff(x: Tensor, n: int = 1, axis: int = -1, prepend: Tensor | None = None, append: Tensor | None = None) -> Tensor:
     """Differences of neighbours along `axis`, `n` times over; bools give whether they differ.
 
     Raises:
@@ -131,9 +124,7 @@ def _slabs(y: Tensor, x: Tensor | None, dx: float | None, axis: int) -> tuple[Te
     return sums * steps / 2.0, at
 
 
-def trapezoid(
-    y: Tensor, x: Tensor | None = None, dx: float | None = None, axis: int = -1, name: str | None = None
-) -> Tensor:
+def trapezoid(y: Tensor, x: Tensor | None = None, dx: float | None = None, axis: int = -1) -> Tensor:
     """The integral of `y` along `axis`, by straight lines between the points `x`, or points `dx` apart, 1 unless given.
 
     Raises:
@@ -143,9 +134,7 @@ def trapezoid(
     return total(slabs, at)
 
 
-def cumulative_trapezoid(
-    y: Tensor, x: Tensor | None = None, dx: float | None = None, axis: int = -1, name: str | None = None
-) -> Tensor:
+def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, dx: float | None = None, axis: int = -1) -> Tensor:
     """The integral from the start to each later point; see `trapezoid`."""
     slabs, at = _slabs(y, x, dx, axis)
     return cumsum(slabs, at)

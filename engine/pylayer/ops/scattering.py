@@ -102,7 +102,7 @@ def put_along_axis(
     return total / counts
 
 
-def scatter(x: Tensor, index: Tensor, updates: Tensor, overwrite: bool = True, name: str | None = None) -> Tensor:
+def scatter(x: Tensor, index: Tensor, updates: Tensor, overwrite: bool = True) -> Tensor:
     """A copy of `x` with the rows `index` replaced by `updates`, of several for one row by the last; or by their sum.
 
     Raises:
@@ -133,7 +133,7 @@ def scatter(x: Tensor, index: Tensor, updates: Tensor, overwrite: bool = True, n
     return add_at(setitem(x, rows, 0), rows, updates)
 
 
-def scatter_nd_add(x: Tensor, index: Tensor, updates: Tensor, name: str | None = None) -> Tensor:
+def scatter_nd_add(x: Tensor, index: Tensor, updates: Tensor) -> Tensor:
     """A copy of `x` with `updates` added at the coordinates in the last axis of `index`.
 
     Raises:
@@ -154,31 +154,29 @@ def scatter_nd_add(x: Tensor, index: Tensor, updates: Tensor, name: str | None =
     return add_at(x, _columns(index), updates)
 
 
-def scatter_nd(index: Tensor, updates: Tensor, shape: Ints, name: str | None = None) -> Tensor:
+def scatter_nd(index: Tensor, updates: Tensor, shape: Ints) -> Tensor:
     """`scatter_nd_add` to zeros of `shape`."""
     return scatter_nd_add(zeros(shape, updates.dtype), index, updates)
 
 
-def index_add(x: Tensor, index: Tensor, axis: int, value: Tensor, alpha: float = 1, name: str | None = None) -> Tensor:
+def index_add(x: Tensor, index: Tensor, axis: int, value: Tensor, alpha: float = 1) -> Tensor:
     """A copy of `x` with `alpha` times `value` added to the slices `index` along `axis`."""
     _same_dtype("index_add", x, value)
     return add_at(x, _at(x, index, axis), value if alpha == 1 else value * alpha)
 
 
-def index_put(
-    x: Tensor, indices: Sequence[Tensor], value: Tensor, accumulate: bool = False, name: str | None = None
-) -> Tensor:
+def index_put(x: Tensor, indices: Sequence[Tensor], value: Tensor, accumulate: bool = False) -> Tensor:
     """A copy of `x` with `value` at, or added at, ``x[indices]``."""
     _same_dtype("index_put", x, value)
     return add_at(x, tuple(indices), value) if accumulate else setitem(x, tuple(indices), value)
 
 
-def index_fill(x: Tensor, index: Tensor, axis: int, value: Any, name: str | None = None) -> Tensor:
+def index_fill(x: Tensor, index: Tensor, axis: int, value: Any) -> Tensor:
     """A copy of `x` with the slices `index` along `axis` filled with `value`."""
     return setitem(x, _at(x, index, axis), value)
 
 
-def masked_fill(x: Tensor, mask: Tensor, value: Any, name: str | None = None) -> Tensor:
+def masked_fill(x: Tensor, mask: Tensor, value: Any) -> Tensor:
     """`value`, a number or a 0-d Tensor, where `mask` holds, else `x`.
 
     Raises:

@@ -52,7 +52,7 @@ def reshape_(xp: ModuleType, x: Array, shape: Ints) -> Array:
 
 
 @spread
-def reshape(x: Tensor, shape: Ints, name: str | None = None) -> Tensor:
+def reshape(x: Tensor, shape: Ints) -> Tensor:
     """The same elements in another shape: -1 stands for what is left, 0 for the size that `x` has there.
 
     Shares memory with `x`; it is `x` itself if that has the shape already.
@@ -102,7 +102,7 @@ def expand(x: Tensor, *shape: Any, **kwargs: Any) -> Tensor:
     return broadcast_to(x, *shape, **kwargs)
 
 
-def expand_as(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
+def expand_as(x: Tensor, y: Tensor) -> Tensor:
     """`x` expanded to the shape of `y`."""
     return broadcast_to(x, y.shape)
 
@@ -122,7 +122,7 @@ def broadcast_shape(x_shape: Sequence[int], y_shape: Sequence[int]) -> list[int]
     return sizes[::-1]
 
 
-def broadcast_tensors(input: Sequence[Tensor], name: str | None = None) -> list[Tensor]:
+def broadcast_tensors(input: Sequence[Tensor]) -> list[Tensor]:
     """All of them expanded to their common shape."""
     shape: list[int] = functools.reduce(broadcast_shape, (t.shape for t in input), Size())
     return [broadcast_to(t, shape) for t in input]
@@ -134,7 +134,7 @@ def view_dtype(xp: ModuleType, x: Array, dtype: Any) -> Array:
     return x.view(as_dtype(dtype).numpy)
 
 
-def view(x: Tensor, shape_or_dtype: Any, name: str | None = None) -> Tensor:
+def view(x: Tensor, shape_or_dtype: Any) -> Tensor:
     """`reshape`; or, given a dtype, the same memory read as numbers of that dtype, through which no gradient flows.
 
     Raises:
@@ -145,14 +145,14 @@ def view(x: Tensor, shape_or_dtype: Any, name: str | None = None) -> Tensor:
     return reshape(x, shape_or_dtype)
 
 
-def squeeze(x: Tensor, axis: Ints | None = None, name: str | None = None) -> Tensor:
+def squeeze(x: Tensor, axis: Ints | None = None) -> Tensor:
     """Without the axes of size 1, or without those among `axis` if any is named."""
     named = [] if axis is None else as_ints(axis)
     axes = [normal_axis(a, x.ndim or 1) for a in named] if named else range(x.ndim)
     return reshape_(x, [n for k, n in enumerate(x.shape) if n != 1 or k not in axes])
 
 
-def unsqueeze(x: Tensor, axis: Ints, name: str | None = None) -> Tensor:
+def unsqueeze(x: Tensor, axis: Ints) -> Tensor:
     """With new axes of size 1, each of `axis` counted when those before it are in."""
     shape = list(x.shape)
     for a in as_ints(axis):
@@ -160,7 +160,7 @@ def unsqueeze(x: Tensor, axis: Ints, name: str | None = None) -> Tensor:
     return reshape_(x, shape)
 
 
-def flatten(x: Tensor, start_axis: int = 0, stop_axis: int = -1, name: str | None = None) -> Tensor:
+def flatten(x: Tensor, start_axis: int = 0, stop_axis: int = -1) -> Tensor:
     """The axes from `start_axis` to `stop_axis`, inclusive, made one. A 0-d Tensor becomes one of shape [1].
 
     Raises:
@@ -180,13 +180,13 @@ def flatten(x: Tensor, start_axis: int = 0, stop_axis: int = -1, name: str | Non
     return reshape_(x, [*shape[:first], math.prod(shape[first : last + 1]), *shape[last + 1 :]])
 
 
-def unflatten(x: Tensor, axis: int, shape: Ints, name: str | None = None) -> Tensor:
+def unflatten(x: Tensor, axis: int, shape: Ints) -> Tensor:
     """One axis made several."""
     at = normal_axis(axis, x.ndim)
     return reshape(x, [*x.shape[:at], *as_ints(shape), *x.shape[at + 1 :]])
 
 
-def moveaxis(x: Tensor, source: Ints, destination: Ints, name: str | None = None) -> Tensor:
+def moveaxis(x: Tensor, source: Ints, destination: Ints) -> Tensor:
     """The axes `source` moved to `destination`, the others in their order.
 
     Raises:
@@ -203,7 +203,7 @@ def moveaxis(x: Tensor, source: Ints, destination: Ints, name: str | None = None
     return transpose(x, [moved[k] if k in moved else next(others) for k in range(x.ndim)])
 
 
-def swapaxes(x: Tensor, axis0: int, axis1: int, name: str | None = None) -> Tensor:
+def swapaxes(x: Tensor, axis0: int, axis1: int) -> Tensor:
     """Two axes exchanged."""
     return moveaxis(x, [axis0, axis1], [axis1, axis0])
 

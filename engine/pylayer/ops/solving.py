@@ -73,12 +73,12 @@ def signdet(xp: ModuleType, x: Array) -> Array:
     return xp.linalg.slogdet(_square(x))[0]
 
 
-def slogdet(x: Tensor, name: str | None = None) -> Tensor:
+def slogdet(x: Tensor) -> Tensor:
     """The signs of the determinants and the logarithms of their absolute values, along a new first axis."""
     return stack([signdet(x), logabsdet(x)], 0)
 
 
-def solve(x: Tensor, y: Tensor, left: bool = True, name: str | None = None) -> Tensor:
+def solve(x: Tensor, y: Tensor, left: bool = True) -> Tensor:
     """The z with ``x @ z == y``, or with ``z @ x == y`` if not `left`; `y` may be a vector.
 
     Raises:
@@ -92,12 +92,7 @@ def solve(x: Tensor, y: Tensor, left: bool = True, name: str | None = None) -> T
 
 
 def triangular_solve(
-    x: Tensor,
-    y: Tensor,
-    upper: bool = True,
-    transpose: bool = False,
-    unitriangular: bool = False,
-    name: str | None = None,
+    x: Tensor, y: Tensor, upper: bool = True, transpose: bool = False, unitriangular: bool = False
 ) -> Tensor:
     """`solve` for triangular matrices: what lies on the other side of the diagonal is not read.
 
@@ -131,7 +126,7 @@ def cholesky_(xp: ModuleType, x: Array) -> Array:
         raise ValueError(f"the input matrix is not positive definite ({error})") from None
 
 
-def cholesky(x: Tensor, upper: bool = False, name: str | None = None) -> Tensor:
+def cholesky(x: Tensor, upper: bool = False) -> Tensor:
     """The triangular factor of symmetric positive definite matrices: the lower one, or the upper.
 
     Raises:
@@ -141,7 +136,7 @@ def cholesky(x: Tensor, upper: bool = False, name: str | None = None) -> Tensor:
     return _swapped(factor) if upper else factor
 
 
-def matrix_power(x: Tensor, n: int, name: str | None = None) -> Tensor:
+def matrix_power(x: Tensor, n: int) -> Tensor:
     """The product of `n` times the matrix; of its inverse if `n` is negative.
 
     Raises:
@@ -159,7 +154,7 @@ def matrix_power(x: Tensor, n: int, name: str | None = None) -> Tensor:
     return result
 
 
-def multi_dot(x: Sequence[Tensor], name: str | None = None) -> Tensor:
+def multi_dot(x: Sequence[Tensor]) -> Tensor:
     """The product of at least two matrices, the first and last of which may be vectors; from left to right.
 
     Raises:
@@ -173,7 +168,7 @@ def multi_dot(x: Sequence[Tensor], name: str | None = None) -> Tensor:
     return product
 
 
-def vector_norm(x: Tensor, p: float = 2.0, axis: Any = None, keepdim: bool = False, name: str | None = None) -> Tensor:
+def vector_norm(x: Tensor, p: float = 2.0, axis: Any = None, keepdim: bool = False) -> Tensor:
     """The norm of the vectors along `axis`, or of all elements as one; see `norm`."""
     if axis is None:
         flat = norm(flatten(x), p, 0)
@@ -181,14 +176,12 @@ def vector_norm(x: Tensor, p: float = 2.0, axis: Any = None, keepdim: bool = Fal
     return norm(x, p, axis, keepdim)
 
 
-def matrix_norm(
-    x: Tensor, p: Any = "fro", axis: Sequence[int] = (-2, -1), keepdim: bool = False, name: str | None = None
-) -> Tensor:
+def matrix_norm(x: Tensor, p: Any = "fro", axis: Sequence[int] = (-2, -1), keepdim: bool = False) -> Tensor:
     """The norm of the matrices in two axes; see `norm`."""
     return norm(x, p, list(axis), keepdim)
 
 
-def matrix_transpose(x: Tensor, name: str | None = None) -> Tensor:
+def matrix_transpose(x: Tensor) -> Tensor:
     """The last two axes exchanged.
 
     Raises:
@@ -197,6 +190,6 @@ def matrix_transpose(x: Tensor, name: str | None = None) -> Tensor:
     return _swapped(x)
 
 
-def vecdot(x: Tensor, y: Tensor, axis: int = -1, name: str | None = None) -> Tensor:
+def vecdot(x: Tensor, y: Tensor, axis: int = -1) -> Tensor:
     """The sums of products along `axis`, which broadcast otherwise; of complex x, of the conjugate."""
     return total(x.conjugate() * y, axis)

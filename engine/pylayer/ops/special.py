@@ -64,7 +64,7 @@ def polygamma_(xp: ModuleType, x: Array, n: int) -> Array:
     return _wide(xp, _polygamma)(x, n)
 
 
-def polygamma(x: Tensor, n: int, name: str | None = None) -> Tensor:
+def polygamma(x: Tensor, n: int) -> Tensor:
     """The `n`-th derivative of `digamma`; NaN at poles, and below −1000, where it is not computed.
 
     Raises:
@@ -102,7 +102,7 @@ digamma = unary(
 gammaln = lgamma
 
 
-def multigammaln(x: Tensor, p: int, name: str | None = None) -> Tensor:
+def multigammaln(x: Tensor, p: int) -> Tensor:
     """The logarithm of the multivariate gamma function of dimension `p`.
 
     Raises:
@@ -170,7 +170,7 @@ def gammaincc_(xp: ModuleType, x: Array, y: Array) -> Array:
     return _gammaincc(xp, x.astype("float64"), y.astype("float64")).astype(xp.result_type(x, y))
 
 
-def gammaincc(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
+def gammaincc(x: Tensor, y: Tensor) -> Tensor:
     """Γ(x, y) / Γ(x), the regularised upper incomplete gamma function; `x` has no gradient, as in Paddle.
 
     Raises:
@@ -182,7 +182,7 @@ def gammaincc(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
     return gammaincc_(x, y)
 
 
-def gammainc(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
+def gammainc(x: Tensor, y: Tensor) -> Tensor:
     """1 − `gammaincc`, the regularised lower incomplete gamma function."""
     return 1 - gammaincc(x, y)
 
@@ -293,7 +293,7 @@ def _erfc(xp: ModuleType) -> Any:
 erfc = unary("erfc", lambda g, F, x: g * (-2 / math.sqrt(math.pi) * F.exp(-x * x)), _erfc, floating=True)
 
 
-def logit(x: Tensor, eps: float | None = None, name: str | None = None) -> Tensor:
+def logit(x: Tensor, eps: float | None = None) -> Tensor:
     """log(x / (1 − x)), x first held between `eps` and 1 − `eps`; without, NaN outside [0, 1]."""
     if x.dtype.rank < 2:
         x = cast(x, "float32")
