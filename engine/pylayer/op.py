@@ -207,6 +207,12 @@ def op(
     return make
 
 
+def composed(name: str, function: Function) -> Operation:
+    """A function of operations, which give it its derivatives, under its name."""
+    function.__name__ = function.__qualname__ = name
+    return function
+
+
 def as_function(call: Function, row: Op) -> Operation:
     """Give a public function its operation's name and make it the one that `F` offers on Tensors."""
     call.__name__ = call.__qualname__ = row.name

@@ -7,7 +7,7 @@ from types import ModuleType
 from typing import Any
 
 from pylayer.array import Array
-from pylayer.op import op, unary
+from pylayer.op import composed, op, unary
 from pylayer.ops.arguments import normal_axis
 from pylayer.ops.elementwise import abs as absolute
 from pylayer.ops.elementwise import erf, expm1, sigmoid, tanh
@@ -42,24 +42,11 @@ def elu(xp: ModuleType, x: Array, alpha: float = 1.0) -> Array:
     return xp.where(x > 0, x, alpha * xp.expm1(xp.where(x > 0, 0, x)))
 
 
-def celu(x: Tensor, alpha: float = 1.0) -> Tensor:
-    """x where it is positive, else alpha (exp(x / alpha) - 1) (Barron, 2017)."""
-    return where_(x > 0, x, alpha * expm1(where_(x > 0, 0.0, x / alpha)))
-
-
-def selu(x: Tensor, scale: float = 1.0507009873554805, alpha: float = 1.6732632423543772) -> Tensor:
-    """`scale` times `elu` (Klambauer et al., 2017)."""
-    return elu(x, alpha) * scale
-
-
-def relu6(x: Tensor) -> Tensor:
-    """x held between 0 and 6."""
-    return hardtanh(x, 0.0, 6.0)
-
-
-def hardsigmoid(x: Tensor, slope: float = 1 / 6, offset: float = 0.5) -> Tensor:
-    """slope · x + offset held between 0 and 1."""
-    return hardtanh(x * slope + offset, 0.0, 1.0)
+# Barron, 2017; Klambauer et al., 2017
+celu = composed("celu", lambda x, alpha=1.0: where_(x > 0, x, alpha * expm1(where_(x > 0, 0.0, x / alpha))))
+selu = composed("selu", lambda x, scale=1.0507009873554805, alpha=1.6732632423543772: elu(x, alpha) * scale)
+relu6 = composed("relu6", lambda x: hardtanh(x, 0.0, 6.0))
+hardsigmoid = composed("hardsigmoid", lambda x, slope=1 / 6, offset=0.5: hardtanh(x * slope + offset, 0.0, 1.0))
 
 
 def hardswish(x: Tensor) -> Tensor:
@@ -98,19 +85,9 @@ def log_sigmoid(x: Tensor) -> Tensor:
     return -softplus(-x, 1.0, math.inf)
 
 
-def silu(x: Tensor, inplace: bool = False) -> Tensor:
-    """x sigmoid(x); `inplace` is a hint that is not taken."""
-    return x * sigmoid(x)
-
-
-def swish(x: Tensor) -> Tensor:
-    """`silu` by its other name."""
-    return silu(x)
-
-
-def mish(x: Tensor) -> Tensor:
-    """x tanh(softplus(x)) (Misra, 2019)."""
-    return x * tanh(softplus(x))
+silu = composed("silu", lambda x, inplace=False: x * sigmoid(x))
+swish = composed("swish", lambda x: silu(x))
+mish = composed("mish", lambda x: x * tanh(softplus(x)))  # Misra, 2019
 
 
 def gelu(x: Tensor, approximate: bool | str = False) -> Tensor:
@@ -126,14 +103,8 @@ def gelu(x: Tensor, approximate: bool | str = False) -> Tensor:
     return 0.5 * x * (1 + erf(x * math.sqrt(0.5)))
 
 
-def softsign(x: Tensor) -> Tensor:
-    """x / (1 + |x|)."""
-    return x / (1 + absolute(x))
-
-
-def tanhshrink(x: Tensor) -> Tensor:
-    """x - tanh(x)."""
-    return x - tanh(x)
+softsign = composed("softsign", lambda x: x / (1 + absolute(x)))
+tanhshrink = composed("tanhshrink", lambda x: x - tanh(x))
 
 
 def glu(x: Tensor, axis: int = -1) -> Tensor:

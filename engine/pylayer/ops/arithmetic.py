@@ -7,7 +7,7 @@ from types import ModuleType
 from typing import Any
 
 from pylayer.array import Array
-from pylayer.op import binary, op, unary
+from pylayer.op import binary, composed, op, unary
 from pylayer.ops.complexes import complex_
 from pylayer.ops.complexes import imag as imag_part
 from pylayer.ops.complexes import real as real_part
@@ -46,9 +46,7 @@ def hypot(x: Tensor, y: Tensor) -> Tensor:
     return hypot_(x, y)
 
 
-def frac(x: Tensor) -> Tensor:
-    """What comes after the point, with the sign of x."""
-    return x - trunc(x)
+frac = composed("frac", lambda x: x - trunc(x))
 
 
 def positive(x: Tensor) -> Tensor:
@@ -66,19 +64,9 @@ def _floating(x: Tensor) -> Tensor:
     return cast(x, "float32") if x.dtype.rank < 2 else x
 
 
-def deg2rad(x: Tensor) -> Tensor:
-    """x · π / 180."""
-    return _floating(x) * (math.pi / 180.0)
-
-
-def rad2deg(x: Tensor) -> Tensor:
-    """x · 180 / π."""
-    return _floating(x) * (180.0 / math.pi)
-
-
-def stanh(x: Tensor, scale_a: float = 0.67, scale_b: float = 1.7159) -> Tensor:
-    """``scale_b · tanh(scale_a · x)``."""
-    return tanh(x * scale_a) * scale_b
+deg2rad = composed("deg2rad", lambda x: _floating(x) * (math.pi / 180.0))
+rad2deg = composed("rad2deg", lambda x: _floating(x) * (180.0 / math.pi))
+stanh = composed("stanh", lambda x, scale_a=0.67, scale_b=1.7159: tanh(x * scale_a) * scale_b)
 
 
 def sinc(x: Tensor) -> Tensor:
@@ -134,9 +122,7 @@ gcd, lcm = _integers("gcd", False), _integers("lcm", False)
 left_shift, right_shift = _integers("left_shift", True), _integers("right_shift", True)
 
 
-def bitwise_left_shift(x: Tensor, y: Tensor, is_arithmetic: bool = True, out: Tensor | None = None) -> Tensor:
-    """x · 2^y, as bits."""
-    return left_shift(x, y)  # type: ignore[no-any-return]
+bitwise_left_shift = composed("bitwise_left_shift", lambda x, y, is_arithmetic=True, out=None: left_shift(x, y))
 
 
 @op(inputs=("x", "y"))
@@ -151,33 +137,17 @@ def bitwise_right_shift(x: Tensor, y: Tensor, is_arithmetic: bool = True, out: T
     return right_shift(x, y) if is_arithmetic else logical_right_shift(x, y)
 
 
-def bitwise_invert(x: Tensor, out: Tensor | None = None) -> Tensor:
-    """`bitwise_not` by its other name."""
-    return ~x
+bitwise_invert = composed("bitwise_invert", lambda x, out=None: ~x)
 
 
 # --------------------------------------------------------------------------- signs and kinds of numbers
 signbit = unary("signbit")
 
 
-def isposinf(x: Tensor) -> Tensor:
-    """Whether elements are +∞."""
-    return logical_and(isinf(x), x > 0)
-
-
-def isneginf(x: Tensor) -> Tensor:
-    """Whether elements are −∞."""
-    return logical_and(isinf(x), x < 0)
-
-
-def isreal(x: Tensor) -> Tensor:
-    """Whether elements have no imaginary part."""
-    return imag_part(x) == 0 if x.dtype.is_complex else ones_like(x, "bool")
-
-
-def less(x: Tensor, y: Tensor) -> Tensor:
-    """`less_than` by its other name."""
-    return less_than(x, y)
+isposinf = composed("isposinf", lambda x: logical_and(isinf(x), x > 0))
+isneginf = composed("isneginf", lambda x: logical_and(isinf(x), x < 0))
+isreal = composed("isreal", lambda x: imag_part(x) == 0 if x.dtype.is_complex else ones_like(x, "bool"))
+less = composed("less", lambda x, y: less_than(x, y))
 
 
 # --------------------------------------------------------------------------- angles
@@ -207,6 +177,4 @@ def angle(x: Tensor) -> Tensor:
     return where_(x < 0, x * 0 + math.pi, x * 0)
 
 
-def polar(abs: Tensor, angle: Tensor) -> Tensor:
-    """The complex numbers of these sizes and angles."""
-    return complex_(abs * cos(angle), abs * sin(angle))
+polar = composed("polar", lambda abs, angle: complex_(abs * cos(angle), abs * sin(angle)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import ModuleType
 
 from pylayer.array import Array
-from pylayer.op import op
+from pylayer.op import composed, op
 from pylayer.ops.indexing import getitem
 from pylayer.ops.joining import stack
 from pylayer.tensor import Tensor
@@ -70,6 +70,4 @@ def as_complex(x: Tensor) -> Tensor:
     return complex_(getitem(x, (..., 0)), getitem(x, (..., 1)))
 
 
-def as_real(x: Tensor) -> Tensor:
-    """Real and imaginary parts along a new last axis."""
-    return stack([real(x), imag(x)], -1)
+as_real = composed("as_real", lambda x: stack([real(x), imag(x)], -1))

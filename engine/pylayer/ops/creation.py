@@ -11,7 +11,7 @@ import numpy as np
 from pylayer.array import XP, default_module, to_numpy
 from pylayer.device import check_place
 from pylayer.dtype import BY_NUMPY, DType, as_dtype, default_dtype
-from pylayer.op import unwrap
+from pylayer.op import composed, unwrap
 from pylayer.ops.arguments import Ints, as_ints
 from pylayer.ops.shape import broadcast_to, reshape
 from pylayer.symbol import creates, creates_like
@@ -289,16 +289,6 @@ def is_tensor(x: Any) -> bool:
     return isinstance(x, Tensor)
 
 
-def numel(x: Tensor) -> Tensor:
-    """The number of elements, as a 0-d int64 Tensor."""
-    return to_tensor(x.size)
-
-
-def shape(input: Tensor) -> Tensor:
-    """The shape as an int64 Tensor."""
-    return to_tensor(list(input.shape), "int64")
-
-
-def rank(input: Tensor) -> Tensor:
-    """The number of dimensions, as a 0-d int32 Tensor."""
-    return to_tensor(input.ndim, "int32")
+numel = composed("numel", lambda x: to_tensor(x.size))
+shape = composed("shape", lambda input: to_tensor(list(input.shape), "int64"))
+rank = composed("rank", lambda input: to_tensor(input.ndim, "int32"))

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from pylayer.array import XP
+from pylayer.op import composed
 from pylayer.ops.arguments import normal_axis
 from pylayer.ops.creation import full_like
 from pylayer.ops.elementwise import abs as absolute
@@ -72,9 +73,7 @@ def tensordot(x: Tensor, y: Tensor, axes: Any = 2) -> Tensor:
     return reshape(matmul(left, right), [*outer[0], *outer[1]])
 
 
-def dist(x: Tensor, y: Tensor, p: float = 2) -> Tensor:
-    """The p-norm of the difference, which broadcasts."""
-    return norm(reshape(x - y, [-1]), float(p), 0)
+dist = composed("dist", lambda x, y, p=2: norm(reshape(x - y, [-1]), float(p), 0))
 
 
 def cdist(x: Tensor, y: Tensor, p: float = 2.0, compute_mode: str = "use_mm_for_euclid_dist_if_necessary") -> Tensor:

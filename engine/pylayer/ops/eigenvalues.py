@@ -9,7 +9,7 @@ from types import ModuleType
 from typing import Any
 
 from pylayer.array import Array
-from pylayer.op import op
+from pylayer.op import composed, op
 from pylayer.ops.factors import over_gaps, row
 from pylayer.ops.fourier import _complex
 from pylayer.ops.linalg import _adjoint
@@ -49,9 +49,7 @@ def eigh(x: Tensor, UPLO: str = "L") -> tuple[Tensor, Tensor]:
     return w, v
 
 
-def eigvalsh(x: Tensor, UPLO: str = "L") -> Tensor:
-    """The eigenvalues of symmetric matrices; see `eigh`."""
-    return eigh(x, UPLO)[0]
+eigvalsh = composed("eigvalsh", lambda x, UPLO="L": eigh(x, UPLO)[0])
 
 
 def _eig_vjp(g: Any, F: Any, out: Any) -> Any:
@@ -91,6 +89,4 @@ def eig(x: Tensor) -> tuple[Tensor, Tensor]:
     return w, v
 
 
-def eigvals(x: Tensor) -> Tensor:
-    """The eigenvalues; see `eig`."""
-    return eig(x)[0]
+eigvals = composed("eigvals", lambda x: eig(x)[0])

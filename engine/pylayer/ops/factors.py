@@ -9,7 +9,7 @@ from types import ModuleType
 from typing import Any
 
 from pylayer.array import Array
-from pylayer.op import op
+from pylayer.op import composed, op
 from pylayer.ops.creation import eye
 from pylayer.ops.indexing import getitem
 from pylayer.ops.joining import concat
@@ -160,6 +160,4 @@ def svd(x: Tensor, full_matrices: bool = False, *, out: Any = None) -> tuple[Ten
     return u, s, vh
 
 
-def svdvals(x: Tensor) -> Tensor:
-    """The singular values, from the largest on."""
-    return svd(x)[1]
+svdvals = composed("svdvals", lambda x: svd(x)[1])

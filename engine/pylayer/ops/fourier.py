@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any
 
 from pylayer.array import Array, default_module
-from pylayer.op import op
+from pylayer.op import composed, op
 from pylayer.ops.arguments import as_ints, normal_axis
 from pylayer.ops.complexes import conj, real
 from pylayer.ops.creation import _wanted
@@ -101,9 +101,7 @@ def fft(x: Tensor, n: int | None = None, axis: int = -1, norm: str = "backward")
     return _transform(x, n, axis, norm, False)
 
 
-def ifft(x: Tensor, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
-    """The inverse of `fft`."""
-    return _transform(x, n, axis, norm, True)
+ifft = composed("ifft", lambda x, n=None, axis=-1, norm="backward": _transform(x, n, axis, norm, True))
 
 
 def rfft(x: Tensor, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
@@ -200,11 +198,5 @@ def _moved(x: Tensor, axes: Any, by: Callable[[int], int]) -> Tensor:
     return roll(x, [by(x.shape[k]) for k in named], named)
 
 
-def fftshift(x: Tensor, axes: Any = None) -> Tensor:
-    """The frequency 0 moved to the middle."""
-    return _moved(x, axes, lambda n: n // 2)
-
-
-def ifftshift(x: Tensor, axes: Any = None) -> Tensor:
-    """The inverse of `fftshift`."""
-    return _moved(x, axes, lambda n: -(n // 2))
+fftshift = composed("fftshift", lambda x, axes=None: _moved(x, axes, lambda n: n // 2))
+ifftshift = composed("ifftshift", lambda x, axes=None: _moved(x, axes, lambda n: -(n // 2)))

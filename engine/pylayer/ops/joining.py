@@ -9,7 +9,7 @@ from types import ModuleType
 from typing import Any
 
 from pylayer.array import Array
-from pylayer.op import op
+from pylayer.op import composed, op
 from pylayer.ops.arguments import as_ints, normal_axis
 from pylayer.ops.shape import reshape
 from pylayer.tensor import Tensor
@@ -69,9 +69,7 @@ def stack(xp: ModuleType, x: Sequence[Array], axis: int = 0) -> Array:
     return xp.stack(x, axis=normal_axis(axis, x[0].ndim + 1))
 
 
-def vstack(x: Sequence[Tensor]) -> Tensor:
-    """Joined as rows."""
-    return concat([reshape(t, [1, -1]) if t.ndim < 2 else t for t in x], 0)
+vstack = composed("vstack", lambda x: concat([reshape(t, [1, -1]) if t.ndim < 2 else t for t in x], 0))
 
 
 def hstack(x: Sequence[Tensor]) -> Tensor:
@@ -137,9 +135,7 @@ def split(x: Tensor, num_or_sections: int | Sequence[Any], axis: Any = 0) -> lis
     return split_(x, list(itertools.accumulate(sections))[:-1], at)  # type: ignore[return-value]
 
 
-def chunk(x: Tensor, chunks: int, axis: Any = 0) -> list[Tensor]:
-    """`split` into equal parts."""
-    return split(x, chunks, axis)
+chunk = composed("chunk", lambda x, chunks, axis=0: split(x, chunks, axis))
 
 
 def tensor_split(x: Tensor, num_or_indices: int | Sequence[int], axis: Any = 0) -> list[Tensor]:

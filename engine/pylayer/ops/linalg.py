@@ -6,7 +6,7 @@ from types import ModuleType
 from typing import Any
 
 from pylayer.array import Array
-from pylayer.op import op
+from pylayer.op import composed, op
 from pylayer.ops.diagonal import diag_embed, diagonal
 from pylayer.ops.elementwise import multiply
 from pylayer.ops.logic import check_same_dtype
@@ -96,9 +96,7 @@ def bmm_(xp: ModuleType, x: Array, y: Array) -> Array:
     return _product(xp, x, y)
 
 
-def mm(input: Tensor, mat2: Tensor) -> Tensor:
-    """The product of two matrices."""
-    return matmul(input, mat2)
+mm = composed("mm", lambda input, mat2: matmul(input, mat2))
 
 
 def bmm(x: Tensor, y: Tensor) -> Tensor:
@@ -147,9 +145,7 @@ def dot(x: Tensor, y: Tensor) -> Tensor:
     return sum(multiply(x, y), -1, None, False)
 
 
-def inner(x: Tensor, y: Tensor) -> Tensor:
-    """The sums of products over the last axes of both."""
-    return multiply(x, y) if not x.ndim or not y.ndim else tensordot_last(x, y)
+inner = composed("inner", lambda x, y: multiply(x, y) if not x.ndim or not y.ndim else tensordot_last(x, y))
 
 
 def tensordot_last(x: Tensor, y: Tensor) -> Tensor:
@@ -168,9 +164,7 @@ def kron(x: Tensor, y: Tensor) -> Tensor:
     return reshape(apart_x * apart_y, [n * m for n, m in zip(rows, columns, strict=True)])
 
 
-def outer(x: Tensor, y: Tensor) -> Tensor:
-    """All products of an element of x and one of y, both flattened."""
-    return multiply(reshape(x, [-1, 1]), reshape(y, [1, -1]))
+outer = composed("outer", lambda x, y: multiply(reshape(x, [-1, 1]), reshape(y, [1, -1])))
 
 
 def addmm(input: Tensor, x: Tensor, y: Tensor, beta: float = 1.0, alpha: float = 1.0) -> Tensor:

@@ -7,6 +7,7 @@ import math
 from typing import Any
 
 from pylayer.array import XP
+from pylayer.op import composed
 from pylayer.ops.arguments import normal_axis
 from pylayer.ops.diagonal import _diagonal, diag
 from pylayer.ops.indexing import getitem, setitem, where_
@@ -73,9 +74,7 @@ def diagonal_scatter(x: Tensor, y: Tensor, offset: int = 0, axis1: int = 0, axis
     return fill_diagonal_tensor(x, y, offset, axis1, axis2)
 
 
-def diagflat(x: Tensor, offset: int = 0) -> Tensor:
-    """A matrix with the elements of `x` along a diagonal."""
-    return diag(reshape(x, [-1]), offset)
+diagflat = composed("diagflat", lambda x, offset=0: diag(reshape(x, [-1]), offset))
 
 
 def masked_scatter(x: Tensor, mask: Tensor, value: Tensor) -> Tensor:
@@ -117,6 +116,4 @@ def scatter_reduce(
     return put_along_axis(input, index, src, dim, _REDUCTIONS[reduce], include_self, False)
 
 
-def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
-    """A copy of `input` with `src` added at the positions `index` along `dim`."""
-    return scatter_reduce(input, dim, index, src, "sum")
+scatter_add = composed("scatter_add", lambda input, dim, index, src: scatter_reduce(input, dim, index, src, "sum"))

@@ -15,7 +15,7 @@ import numpy as np
 
 from pylayer.array import XP, Array, default_module, get_device
 from pylayer.dtype import as_dtype, default_dtype
-from pylayer.op import unwrap
+from pylayer.op import composed, unwrap
 from pylayer.ops.arguments import Ints, as_ints
 from pylayer.ops.creation import DTypeLike
 from pylayer.ops.shape import broadcast_shape
@@ -142,9 +142,7 @@ def uniform(shape: Ints, dtype: DTypeLike = None, min: float = 0.0, max: float =
     return Tensor(default_module().asarray(min + (max - min) * values, _float(dtype)))  # a 0-d sum is a scalar
 
 
-def rand(shape: Ints, dtype: DTypeLike = None) -> Tensor:
-    """From [0, 1), evenly."""
-    return uniform(shape, dtype)
+rand = composed("rand", lambda shape, dtype=None: uniform(shape, dtype))
 
 
 @draws
@@ -153,9 +151,7 @@ def randn(shape: Ints, dtype: DTypeLike = None) -> Tensor:
     return Tensor(generator().source.standard_normal(_sizes(shape)).astype(_float(dtype)))
 
 
-def standard_normal(shape: Ints, dtype: DTypeLike = None) -> Tensor:
-    """`randn` by its other name."""
-    return randn(shape, dtype)
+standard_normal = composed("standard_normal", lambda shape, dtype=None: randn(shape, dtype))
 
 
 @draws

@@ -7,6 +7,7 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from pylayer.op import composed
 from pylayer.ops.arguments import as_ints, normal_axis
 from pylayer.ops.complexes import as_complex, as_real
 from pylayer.ops.creation import meshgrid, zeros
@@ -22,14 +23,7 @@ view_as_complex, view_as_real, reverse = as_complex, as_real, flip
 
 
 # --------------------------------------------------------------------------- together
-def dstack(x: Sequence[Tensor]) -> Tensor:
-    """Joined along the third axis."""
-    return concat([atleast_3d(t) for t in x], 2)
-
-
-def column_stack(x: Sequence[Tensor]) -> Tensor:
-    """Joined along the second axis, Tensors of one axis as columns."""
-    return hstack([reshape(t, [t.size, 1]) if t.ndim < 2 else t for t in x])
+column_stack = composed("column_stack", lambda x: hstack([reshape(t, [t.size, 1]) if t.ndim < 2 else t for t in x]))
 
 
 def block_diag(inputs: Sequence[Tensor]) -> Tensor:
@@ -93,6 +87,7 @@ def _at_least(ndim: int, shape: Callable[[list[int]], list[int]]) -> Callable[..
 atleast_1d = _at_least(1, lambda shape: [1])
 atleast_2d = _at_least(2, lambda shape: [1, *shape] if shape else [1, 1])
 atleast_3d = _at_least(3, lambda shape: {0: [1, 1, 1], 1: [1, *shape, 1]}.get(len(shape), [*shape, 1]))
+dstack = composed("dstack", lambda x: concat([atleast_3d(t) for t in x], 2))
 
 
 # --------------------------------------------------------------------------- apart
@@ -123,9 +118,7 @@ def _slices(x: Tensor, axes: Any, starts: Any, ends: Any, strides: Any = None) -
     return tuple(index)
 
 
-def slice(input: Tensor, axes: Any, starts: Any, ends: Any) -> Tensor:
-    """The elements from `starts` to `ends` along `axes`."""
-    return getitem(input, _slices(input, axes, starts, ends))
+slice = composed("slice", lambda input, axes, starts, ends: getitem(input, _slices(input, axes, starts, ends)))
 
 
 def strided_slice(x: Tensor, axes: Any, starts: Any, ends: Any, strides: Any) -> Tensor:
@@ -177,24 +170,10 @@ def permute(input: Tensor, *dims: Any) -> Tensor:
     return transpose(input, list(dims[0] if len(dims) == 1 and isinstance(dims[0], (list, tuple)) else dims))
 
 
-def ravel(input: Tensor) -> Tensor:
-    """All elements along one axis."""
-    return reshape(input, [-1])
-
-
-def view_as(x: Tensor, other: Tensor) -> Tensor:
-    """The same elements in the shape of `other`."""
-    return reshape(x, other.shape)
-
-
-def msort(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Sorted along the first axis."""
-    return sort(input, 0)
-
-
-def argwhere(input: Tensor) -> Tensor:
-    """The positions of the elements that are not zero, a row each."""
-    return nonzero(input)  # type: ignore[no-any-return]
+ravel = composed("ravel", lambda input: reshape(input, [-1]))
+view_as = composed("view_as", lambda x, other: reshape(x, other.shape))
+msort = composed("msort", lambda input, *, out=None: sort(input, 0))
+argwhere = composed("argwhere", lambda input: nonzero(input))
 
 
 def reduce_as(x: Tensor, target: Tensor) -> Tensor:

@@ -8,7 +8,7 @@ from typing import Any
 
 from pylayer.array import Array
 from pylayer.dtype import as_dtype
-from pylayer.op import op
+from pylayer.op import composed, op
 from pylayer.ops.arguments import axes_of, kept, normal_axis
 from pylayer.ops.elementwise import sqrt, square, subtract
 from pylayer.ops.joining import concat
@@ -159,9 +159,7 @@ def var(x: Tensor, axis: Any = None, unbiased: bool = True, keepdim: bool = Fals
     return variance if x.dtype.is_differentiable else cast(variance, x.dtype)
 
 
-def std(x: Tensor, axis: Any = None, unbiased: bool = True, keepdim: bool = False) -> Tensor:
-    """The square root of `var`."""
-    return sqrt(var(x, axis, unbiased, keepdim))
+std = composed("std", lambda x, axis=None, unbiased=True, keepdim=False: sqrt(var(x, axis, unbiased, keepdim)))
 
 
 # --------------------------------------------------------------------------- not differentiable

@@ -6,7 +6,7 @@ from types import ModuleType
 from typing import Any
 
 from pylayer.array import Array
-from pylayer.op import op
+from pylayer.op import composed, op
 from pylayer.ops.arguments import normal_axis
 from pylayer.ops.gathering import take_along_axis
 from pylayer.ops.indexing import getitem
@@ -45,14 +45,8 @@ def _extreme(x: Tensor, axis: int | None, dtype: Any, largest: bool) -> tuple[Te
     return take_along_axis(x, found, at), found
 
 
-def cummax(x: Tensor, axis: int | None = None, dtype: Any = "int64") -> tuple[Tensor, Tensor]:
-    """The largest element so far along `axis`, or in the flat Tensor, and its position, of equal ones the last."""
-    return _extreme(x, axis, dtype, True)
-
-
-def cummin(x: Tensor, axis: int | None = None, dtype: Any = "int64") -> tuple[Tensor, Tensor]:
-    """The smallest element so far, and its position; see `cummax`."""
-    return _extreme(x, axis, dtype, False)
+cummax = composed("cummax", lambda x, axis=None, dtype="int64": _extreme(x, axis, dtype, True))
+cummin = composed("cummin", lambda x, axis=None, dtype="int64": _extreme(x, axis, dtype, False))
 
 
 def _logcumsumexp_vjp(g: Any, F: Any, x: Any, out: Any, axis: int) -> Any:

@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import Any
 
 from pylayer.array import Array
-from pylayer.op import op
+from pylayer.op import composed, op
 from pylayer.ops.arguments import Ints, normal_axis
 from pylayer.ops.creation import full, full_like, ones_like, zeros
 from pylayer.ops.gathering import _along, _at, _columns
@@ -171,9 +171,7 @@ def index_put(x: Tensor, indices: Sequence[Tensor], value: Tensor, accumulate: b
     return add_at(x, tuple(indices), value) if accumulate else setitem(x, tuple(indices), value)
 
 
-def index_fill(x: Tensor, index: Tensor, axis: int, value: Any) -> Tensor:
-    """A copy of `x` with the slices `index` along `axis` filled with `value`."""
-    return setitem(x, _at(x, index, axis), value)
+index_fill = composed("index_fill", lambda x, index, axis, value: setitem(x, _at(x, index, axis), value))
 
 
 def masked_fill(x: Tensor, mask: Tensor, value: Any) -> Tensor:

@@ -15,7 +15,7 @@ from typing import Any
 
 from pylayer.array import Array
 from pylayer.dtype import DType, as_dtype
-from pylayer.op import op
+from pylayer.op import composed, op
 from pylayer.ops.arguments import Ints, as_ints, normal_axis, spread
 from pylayer.size import Size
 from pylayer.tensor import Tensor
@@ -38,9 +38,7 @@ def astype(x: Tensor, dtype: Any) -> Tensor:
     return x if x.dtype is as_dtype(dtype) else cast(x, dtype)
 
 
-def type_as(x: Tensor, tensor: Tensor) -> Tensor:
-    """`x` in the dtype of `tensor`."""
-    return astype(x, tensor.dtype)
+type_as = composed("type_as", lambda x, tensor: astype(x, tensor.dtype))
 
 
 # --------------------------------------------------------------------------- shape
@@ -97,14 +95,8 @@ def broadcast_to(xp: ModuleType, x: Array, shape: Ints) -> Array:
 OPS["broadcast_view"].function = broadcast_to  # a recorded gradient is handed to users, who may write to it
 
 
-def expand(x: Tensor, *shape: Any, **kwargs: Any) -> Tensor:
-    """`broadcast_to` by its other name."""
-    return broadcast_to(x, *shape, **kwargs)
-
-
-def expand_as(x: Tensor, y: Tensor) -> Tensor:
-    """`x` expanded to the shape of `y`."""
-    return broadcast_to(x, y.shape)
+expand = composed("expand", lambda x, *shape, **kwargs: broadcast_to(x, *shape, **kwargs))
+expand_as = composed("expand_as", lambda x, y: broadcast_to(x, y.shape))
 
 
 def broadcast_shape(x_shape: Sequence[int], y_shape: Sequence[int]) -> list[int]:
@@ -203,9 +195,7 @@ def moveaxis(x: Tensor, source: Ints, destination: Ints) -> Tensor:
     return transpose(x, [moved[k] if k in moved else next(others) for k in range(x.ndim)])
 
 
-def swapaxes(x: Tensor, axis0: int, axis1: int) -> Tensor:
-    """Two axes exchanged."""
-    return moveaxis(x, [axis0, axis1], [axis1, axis0])
+swapaxes = composed("swapaxes", lambda x, axis0, axis1: moveaxis(x, [axis0, axis1], [axis1, axis0]))
 
 
 # --------------------------------------------------------------------------- copies

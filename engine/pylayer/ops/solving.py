@@ -7,7 +7,7 @@ from types import ModuleType
 from typing import Any
 
 from pylayer.array import Array
-from pylayer.op import op
+from pylayer.op import composed, op
 from pylayer.ops.creation import eye
 from pylayer.ops.joining import stack
 from pylayer.ops.linalg import _adjoint, _swapped, matmul, matmul_
@@ -73,9 +73,7 @@ def signdet(xp: ModuleType, x: Array) -> Array:
     return xp.linalg.slogdet(_square(x))[0]
 
 
-def slogdet(x: Tensor) -> Tensor:
-    """The signs of the determinants and the logarithms of their absolute values, along a new first axis."""
-    return stack([signdet(x), logabsdet(x)], 0)
+slogdet = composed("slogdet", lambda x: stack([signdet(x), logabsdet(x)], 0))
 
 
 def solve(x: Tensor, y: Tensor, left: bool = True) -> Tensor:
@@ -176,9 +174,7 @@ def vector_norm(x: Tensor, p: float = 2.0, axis: Any = None, keepdim: bool = Fal
     return norm(x, p, axis, keepdim)
 
 
-def matrix_norm(x: Tensor, p: Any = "fro", axis: Sequence[int] = (-2, -1), keepdim: bool = False) -> Tensor:
-    """The norm of the matrices in two axes; see `norm`."""
-    return norm(x, p, list(axis), keepdim)
+matrix_norm = composed("matrix_norm", lambda x, p="fro", axis=(-2, -1), keepdim=False: norm(x, p, list(axis), keepdim))
 
 
 def matrix_transpose(x: Tensor) -> Tensor:
@@ -190,6 +186,4 @@ def matrix_transpose(x: Tensor) -> Tensor:
     return _swapped(x)
 
 
-def vecdot(x: Tensor, y: Tensor, axis: int = -1) -> Tensor:
-    """The sums of products along `axis`, which broadcast otherwise; of complex x, of the conjugate."""
-    return total(x.conjugate() * y, axis)
+vecdot = composed("vecdot", lambda x, y, axis=-1: total(x.conjugate() * y, axis))

@@ -12,7 +12,7 @@ from typing import Any
 
 from pylayer.array import Array
 from pylayer.dtype import float64
-from pylayer.op import op, unary
+from pylayer.op import composed, op, unary
 from pylayer.ops.elementwise import clip, erf, log
 from pylayer.ops.shape import cast
 from pylayer.tensor import Tensor
@@ -182,9 +182,7 @@ def gammaincc(x: Tensor, y: Tensor) -> Tensor:
     return gammaincc_(x, y)
 
 
-def gammainc(x: Tensor, y: Tensor) -> Tensor:
-    """1 − `gammaincc`, the regularised lower incomplete gamma function."""
-    return 1 - gammaincc(x, y)
+gammainc = composed("gammainc", lambda x, y: 1 - gammaincc(x, y))
 
 
 # --------------------------------------------------------------------------- Bessel functions
