@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
-from pylayer.builds import no
+from pylayer.device import no
 from pylayer.dtype import as_dtype, bfloat16, float16
 from pylayer.tensor import Tensor
 
