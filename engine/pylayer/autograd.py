@@ -21,8 +21,8 @@ from pylayer.grad_arguments import (
     wrong_shape,
 )
 from pylayer.grad_mode import grad_mode_set
-from pylayer.graph import Cotangent, Node, nodes_between
-from pylayer.hooks import final_hooks, run_leaf_hooks
+from pylayer.graph import Cotangent, Node, nodes_between, own
+from pylayer.hooks import final_hooks
 from pylayer.tensor import Tensor
 from pylayer.vjp import recorded_ops
 from pylayer.watch import tell_left, watching
@@ -81,10 +81,10 @@ def run_backward(outputs: Sequence[Tensor], cotangents: Sequence[Tensor | None],
     ]
     with grad_mode_set(False), np.errstate(all="ignore"):
         found = walk(roots, retain_graph=retain_graph)
-        for leaf, (is_sum, cotangent) in found.leaves.items():
-            final = run_leaf_hooks(leaf, cotangent)
-            array = final if is_sum and final is cotangent else final.copy()
-            leaf.accumulate(array)
+        for leaf, held in found.leaves.items():
+            for hook in tuple((leaf._hooks or {}).values()):
+                held[0] = hook(held[0])
+            leaf.accumulate(own(held))
     while final_hooks:
         final_hooks.pop(0)()
 
@@ -164,7 +164,7 @@ def gradients_of(
         cotangents: dict[Any, Cotangent] = {**found.nodes}
         for leaf in wanted:
             if leaf.is_leaf and leaf in found.leaves:
-                cotangents[leaf] = found.leaves[leaf][1]
+                cotangents[leaf] = found.leaves[leaf][0]
     results: list[Tensor | None] = []
     for k, tensor in enumerate(wanted):
         cotangent = cotangents.get(target_of(tensor))

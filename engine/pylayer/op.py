@@ -33,6 +33,9 @@ from pylayer.tensor import Tensor
 from pylayer.vjp import Function, Row, Rule
 from pylayer.watch import taken, tell_computed, watching
 
+Operation = Callable[..., Tensor]
+"""What users call: a list or a tuple of Tensors comes out where the forward gives one."""
+
 
 class Op(Row):
     """A row that can be called. What users call is the function that `unary`, `binary` or `op` makes of it."""
@@ -111,7 +114,7 @@ def unwrap(value: Any) -> Any:
 # --------------------------------------------------------------------------- making rows
 def unary(
     name: str, vjp: Rule | None = None, forward: Callable[[ModuleType], Function] | None = None, **flags: Any
-) -> Function:
+) -> Operation:
     """An elementwise operation of one Tensor; the forward is the array module's function of that name unless given."""
     row = Op(name, forward or (lambda xp: getattr(xp, name)), ("x",), {"x": vjp} if vjp else {}, **flags)
     return as_function(fast_unary(row, row.apply) if fast.ON else lambda x, name=None: row.apply(x), row)
@@ -126,7 +129,7 @@ def binary(
     promote: bool = True,
     numbers: bool = False,
     **flags: Any,
-) -> Function:
+) -> Operation:
     """An elementwise, broadcasting operation of two Tensors; `x` and `y` are the vjps.
 
     One of the two may be a number for the operator; for the function only with `numbers`.
@@ -167,10 +170,10 @@ def op(
     inputs: Sequence[str] = (),
     zeros: Sequence[str] = (),
     **vjps: Rule,
-) -> Callable[[Function], Function]:
+) -> Callable[[Function], Operation]:
     """Make an operation of a forward ``name(xp, x, …, axis=None)``; the keywords are the vjps by input name."""
 
-    def make(forward: Function) -> Function:
+    def make(forward: Function) -> Operation:
         signature = inspect.signature(forward)
         signature = signature.replace(parameters=list(signature.parameters.values())[1:])
         row = Op(
@@ -204,7 +207,13 @@ def op(
     return make
 
 
-def as_function(call: Function, row: Op) -> Function:
+def composed(name: str, function: Function) -> Operation:
+    """A function of operations, which give it its derivatives, under its name."""
+    function.__name__ = function.__qualname__ = name
+    return function
+
+
+def as_function(call: Function, row: Op) -> Operation:
     """Give a public function its operation's name and make it the one that `F` offers on Tensors."""
     call.__name__ = call.__qualname__ = row.name
     call.op = row  # type: ignore[attr-defined]

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import pylayer.paddle as paddle
 from pylayer.fast.node import ElementwiseNode, puller
+from pylayer.graph import own
 from pylayer.vjp import OPS
 
 VALUES, COPIES = 8, 8192
@@ -139,8 +140,44 @@ def test_a_cotangent_that_nobody_else_holds_may_be_overwritten_and_no_other() ->
     saved = np.full(n, 2.0), np.full(n, 3.0)
     ours = np.full(n, 5.0)
     view = ours[:1]
-    for held in ([False, ours], [False, view.base[:]]):
+    for held in ([ours], [view.base[:]]):
         gradients = [g for _, g in pull(held, node, saved)]
         assert [g[0] for g in gradients] == [10, 15]
         assert not any(np.shares_memory(g, ours) for g in gradients)
     assert (ours == 5).all()
+
+
+def test_an_array_that_nobody_else_holds_is_handed_on_and_any_other_copied() -> None:
+    held = [np.ones(3)]
+    assert own(held) is held[0]
+    also = held[0]
+    assert not np.shares_memory(own(held), also)
+    view = [np.ones(3)[:2]]
+    assert not np.shares_memory(own(view), view[0])
+
+
+KEPT = paddle.ones([2, 2], "float64")
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda x, y: x + y,
+        lambda x, y: x.transpose([1, 0]) + y,
+        lambda x, y: x.reshape([4]).reshape([2, 2]) - y.clone(),
+        lambda x, y: Keeps.apply(x) + Keeps.apply(y),
+        lambda x, y: x @ y,
+    ],
+)
+@pytest.mark.parametrize("hook", [None, lambda g: KEPT, lambda g: g.transpose([1, 0])])
+def test_the_gradient_of_a_leaf_is_memory_of_its_own(program: Callable[..., Any], hook: Any) -> None:
+    x, y = (paddle.to_tensor(np.ones((2, 2)), stop_gradient=False) for _ in range(2))
+    seed = paddle.to_tensor(np.ones((2, 2)))
+    handed = [seed, KEPT]
+    x.register_hook(handed.append)
+    if hook:
+        x.register_hook(hook)
+    Keeps.kept.clear()
+    program(x, y).backward(seed, retain_graph=True)
+    for gradient, others in ((x.grad, [y.grad]), (y.grad, [x.grad])):
+        assert not any(np.shares_memory(gradient.array, t.array) for t in (*others, *handed, *Keeps.kept))

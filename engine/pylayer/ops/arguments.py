@@ -50,11 +50,11 @@ def normal_axis(axis: Any, ndim: int) -> int:
     return at % ndim
 
 
-def spread(function: Callable[..., Any]) -> Callable[..., Any]:
+def spread(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """Let the list be given as separate ints as well: ``x.reshape(2, 3)``."""
 
     @functools.wraps(function)
-    def call(x: Tensor, *args: Any, **kwargs: Any) -> Any:
+    def call(x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         if len(args) > 1 and not isinstance(args[0], (list, tuple)) and args[1] is not None:
             args = (list(args),)
         return function(x, *args, **kwargs)

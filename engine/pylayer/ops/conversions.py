@@ -1,16 +1,16 @@
-"""What a Tensor can become: other dtypes, new Tensors like it, its attributes in other words."""
+"""What a Tensor is and can become: its dtype and place, other dtypes, new Tensors like it, attributes in other words."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-from pylayer.array import owner
+from pylayer.array import owner, set_device, to_numpy
 from pylayer.ops.arguments import as_ints
 from pylayer.ops.creation import empty, full, ones, zeros
 from pylayer.ops.inplace import in_place
 from pylayer.ops.random import randn, uniform
-from pylayer.ops.shape import astype
+from pylayer.ops.shape import astype, cast
 from pylayer.tensor import Tensor
 
 DTYPE_METHODS = {
@@ -125,14 +125,56 @@ def pin_memory(x: Tensor, blocking: bool = True) -> Tensor:
     return x
 
 
-def randn_like(x: Tensor, dtype: Any = None, name: str | None = None, **options: Any) -> Tensor:
+def randn_like(x: Tensor, dtype: Any = None, **options: Any) -> Tensor:
     """`randn` of the shape and, unless given, the dtype of `x`."""
     return randn(x.shape, x.dtype if dtype is None else dtype)
 
 
-def rand_like(x: Tensor, dtype: Any = None, name: str | None = None, **options: Any) -> Tensor:
+def rand_like(x: Tensor, dtype: Any = None, **options: Any) -> Tensor:
     """`rand` of the shape and, unless given, the dtype of `x`."""
     return uniform(x.shape, x.dtype if dtype is None else dtype)
+
+
+def is_floating_point(x: Tensor) -> bool:
+    """Whether the elements are real floating-point numbers."""
+    return x.dtype.is_floating
+
+
+def is_complex(x: Tensor) -> bool:
+    """Whether the elements are complex numbers."""
+    return x.dtype.is_complex
+
+
+def is_integer(x: Tensor) -> bool:
+    """Whether the elements are integers; bools are not."""
+    return x.dtype.rank == 1
+
+
+def is_empty(x: Tensor) -> Tensor:
+    """Whether there are no elements, as a Tensor."""
+    return full([], x.size == 0, "bool")
+
+
+def cpu(x: Tensor) -> Tensor:
+    """`x` itself if it is in host memory, else a copy there, outside the graph."""
+    return x if x.place.is_cpu_place() else Tensor(to_numpy(x.array), None, x.stop_gradient)
+
+
+def cuda(x: Tensor, device_id: int | None = None, blocking: bool = True) -> Tensor:
+    """`x` itself if it is on the current GPU.
+
+    Raises:
+        RuntimeError: it is in host memory. Tensors are made where they are used: see `set_device`.
+    """
+    if x.place.is_cpu_place():
+        set_device(f"gpu:{device_id or 0}")  # which says what is missing, if something is
+        raise RuntimeError("The Tensor is in host memory: make it after paddle.set_device('gpu').")
+    return x
+
+
+def to(x: Tensor, dtype: Any) -> Tensor:
+    """A copy of `x` in `dtype`; or, given a Tensor, `x` in the dtype of that."""
+    return astype(x, dtype.dtype) if isinstance(dtype, Tensor) else cast(x, dtype)
 
 
 ATTRIBUTES: dict[str, Any] = {
@@ -141,6 +183,9 @@ ATTRIBUTES: dict[str, Any] = {
     "data": property(Tensor.detach, _set_data),
     "requires_grad": property(lambda x: not x.stop_gradient, _set_requires_grad),
     "requires_grad_": requires_grad_,
+    "dim": lambda x: x.ndim,
+    "ndimension": lambda x: x.ndim,
+    "element_size": lambda x: x.dtype.itemsize,
     "itemsize": property(lambda x: x.array.dtype.itemsize),
     "strides": property(strides),
     "get_strides": strides,

@@ -24,13 +24,13 @@ def _diagonal(offset: int, rows: int, columns: int) -> tuple[Any, ...]:
     return ..., range(first, first + count), range(first + offset, first + offset + count)
 
 
-def diagonal(x: Tensor, offset: int = 0, axis1: int = 0, axis2: int = 1, name: str | None = None) -> Tensor:
+def diagonal(x: Tensor, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
     """A diagonal of two axes, as the last axis of a copy."""
     moved = moveaxis(x, [axis1, axis2], [-2, -1])
-    return getitem(moved, _diagonal(offset, *moved.shape[-2:]))  # type: ignore[no-any-return]
+    return getitem(moved, _diagonal(offset, *moved.shape[-2:]))
 
 
-def trace(x: Tensor, offset: int = 0, axis1: int = 0, axis2: int = 1, name: str | None = None) -> Tensor:
+def trace(x: Tensor, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
     """The sum of a diagonal of two axes.
 
     Raises:
@@ -38,7 +38,7 @@ def trace(x: Tensor, offset: int = 0, axis1: int = 0, axis2: int = 1, name: str 
     """
     if x.ndim < 2:
         raise AxisError(f"(OutOfRange) trace(): the Tensor needs at least 2 dimensions, but has shape {x.shape}.")
-    return sum(diagonal(x, offset, axis1, axis2), -1)  # type: ignore[no-any-return]
+    return sum(diagonal(x, offset, axis1, axis2), -1)
 
 
 def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
@@ -57,7 +57,7 @@ def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -
     return moveaxis(embedded, [-2, -1], [normal_axis(dim1, zeros.ndim), normal_axis(dim2, zeros.ndim)])
 
 
-def diag(x: Tensor, offset: int = 0, padding_value: Any = 0, name: str | None = None) -> Tensor:
+def diag(x: Tensor, offset: int = 0, padding_value: Any = 0) -> Tensor:
     """The diagonal of a matrix, or a matrix with the given diagonal and `padding_value` elsewhere.
 
     Raises:

@@ -9,7 +9,7 @@ from types import ModuleType
 from typing import Any
 
 from pylayer.array import Array
-from pylayer.op import op
+from pylayer.op import composed, op
 from pylayer.ops.factors import over_gaps, row
 from pylayer.ops.fourier import _complex
 from pylayer.ops.linalg import _adjoint
@@ -35,7 +35,7 @@ def _check_triangle(UPLO: str) -> None:
         raise ValueError(f"UPLO must be L or U. But received UPLO is: {UPLO}")
 
 
-def eigh(x: Tensor, UPLO: str = "L", name: str | None = None) -> tuple[Tensor, Tensor]:
+def eigh(x: Tensor, UPLO: str = "L") -> tuple[Tensor, Tensor]:
     """Eigenvalues, from the smallest on, and eigenvectors, as columns, of symmetric (or Hermitian) matrices.
 
     Args:
@@ -49,9 +49,7 @@ def eigh(x: Tensor, UPLO: str = "L", name: str | None = None) -> tuple[Tensor, T
     return w, v
 
 
-def eigvalsh(x: Tensor, UPLO: str = "L", name: str | None = None) -> Tensor:
-    """The eigenvalues of symmetric matrices; see `eigh`."""
-    return eigh(x, UPLO)[0]
+eigvalsh = composed("eigvalsh", lambda x, UPLO="L": eigh(x, UPLO)[0])
 
 
 def _eig_vjp(g: Any, F: Any, out: Any) -> Any:
@@ -85,12 +83,10 @@ def eig_(xp: ModuleType, x: Array) -> tuple[Array, ...]:
     return tuple(xp.linalg.eig(x))
 
 
-def eig(x: Tensor, name: str | None = None) -> tuple[Tensor, Tensor]:
+def eig(x: Tensor) -> tuple[Tensor, Tensor]:
     """The eigenvalues, complex and in no order, and the eigenvectors, as columns, of square matrices."""
     w, v = eig_(_complex(x))
     return w, v
 
 
-def eigvals(x: Tensor, name: str | None = None) -> Tensor:
-    """The eigenvalues; see `eig`."""
-    return eig(x)[0]
+eigvals = composed("eigvals", lambda x: eig(x)[0])

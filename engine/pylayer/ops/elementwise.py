@@ -75,7 +75,7 @@ def clip_(xp: ModuleType, x: Array, min: Any, max: Any) -> Array:
     return xp.clip(x, min, max).astype(x.dtype, copy=False) if min is not None or max is not None else x.copy()
 
 
-def clip(x: Tensor, min: Any = None, max: Any = None, name: str | None = None) -> Tensor:
+def clip(x: Tensor, min: Any = None, max: Any = None) -> Tensor:
     """x held between `min` and `max`, each a number, a Tensor of one element, or None; the gradient at a bound is 1.
 
     Integers with a bound that is a float become the default floating dtype.
@@ -91,7 +91,7 @@ def clip(x: Tensor, min: Any = None, max: Any = None, name: str | None = None) -
         )
     if isinstance(low, float) or isinstance(high, float):
         x = as_floating(x)
-    return clip_(x, low, high)  # type: ignore[no-any-return]
+    return clip_(x, low, high)
 
 
 def _bound(bound: Any) -> Any:
@@ -167,7 +167,7 @@ def _power(xp: ModuleType) -> Any:
 power = binary("pow", _pow_x, _pow_y, _power, numbers=True)
 
 
-def pow(x: Tensor, y: Any, name: str | None = None) -> Tensor:
+def pow(x: Tensor, y: Any) -> Tensor:
     """x to the power y, a number or a Tensor; of an integer Tensor to the integer part of a number.
 
     Raises:
@@ -178,7 +178,7 @@ def pow(x: Tensor, y: Any, name: str | None = None) -> Tensor:
         y = int(y)
     if not isinstance(y, (int, float, Tensor)):
         raise TypeError(f"pow(): y must be scalar or Tensor, but received: {type(y).__name__}.")
-    return power(x, y)  # type: ignore[no-any-return]
+    return power(x, y)
 
 
 # --------------------------------------------------------------------------- trigonometric and hyperbolic
@@ -254,12 +254,7 @@ def nan_to_num(
 
 # --------------------------------------------------------------------------- compositions
 def scale(
-    x: Tensor,
-    scale: Any = 1.0,
-    bias: float = 0.0,
-    bias_after_scale: bool = True,
-    act: str | None = None,
-    name: str | None = None,
+    x: Tensor, scale: Any = 1.0, bias: float = 0.0, bias_after_scale: bool = True, act: str | None = None
 ) -> Tensor:
     """``scale · x + bias``, or ``scale · (x + bias)``."""
     if x.dtype.rank < 2:  # an integer Tensor stays one, scaled by integers
@@ -271,7 +266,7 @@ def scale(
     return x * scale + bias if bias_after_scale else (x + bias) * scale  # type: ignore[no-any-return]
 
 
-def lerp(x: Tensor, y: Tensor, weight: Any, name: str | None = None) -> Tensor:
+def lerp(x: Tensor, y: Tensor, weight: Any) -> Tensor:
     """``x + weight · (y − x)``.
 
     Raises:

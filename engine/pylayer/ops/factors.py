@@ -9,7 +9,7 @@ from types import ModuleType
 from typing import Any
 
 from pylayer.array import Array
-from pylayer.op import op
+from pylayer.op import composed, op
 from pylayer.ops.creation import eye
 from pylayer.ops.indexing import getitem
 from pylayer.ops.joining import concat
@@ -62,7 +62,7 @@ def qr_complete(xp: ModuleType, x: Array) -> tuple[Array, ...]:
     return tuple(xp.linalg.qr(x, mode="complete"))
 
 
-def qr(x: Tensor, mode: str = "reduced", name: str | None = None) -> Any:
+def qr(x: Tensor, mode: str = "reduced") -> Any:
     """Q and R with Q R = x; R alone with mode ``r``. With mode ``complete`` Q is square, and there is no gradient.
 
     Raises:
@@ -81,7 +81,7 @@ def qr(x: Tensor, mode: str = "reduced", name: str | None = None) -> Any:
     return r if mode == "r" else (q, r)
 
 
-def householder_product(x: Tensor, tau: Tensor, name: str | None = None) -> Tensor:
+def householder_product(x: Tensor, tau: Tensor) -> Tensor:
     """The first n columns of H₁ H₂ … Hₖ with Hᵢ = I - τᵢ wᵢ wᵢᴴ, of x [..., m, n] and tau [..., k].
 
     The vector wᵢ has zeros above place i, 1 there, and column i of x below.
@@ -154,14 +154,10 @@ def svd_full(xp: ModuleType, x: Array) -> tuple[Array, ...]:
     return tuple(xp.linalg.svd(_finite(xp, x), full_matrices=True))
 
 
-def svd(
-    x: Tensor, full_matrices: bool = False, name: str | None = None, *, out: Any = None
-) -> tuple[Tensor, Tensor, Tensor]:
+def svd(x: Tensor, full_matrices: bool = False, *, out: Any = None) -> tuple[Tensor, Tensor, Tensor]:
     """U, S and Vᴴ with U · diag(S) · Vᴴ = x. With `full_matrices` U and V are square, and there is no gradient."""
     u, s, vh = svd_full(x) if full_matrices and x.shape[-1] != x.shape[-2] else svd_(x)
     return u, s, vh
 
 
-def svdvals(x: Tensor, name: str | None = None) -> Tensor:
-    """The singular values, from the largest on."""
-    return svd(x)[1]
+svdvals = composed("svdvals", lambda x: svd(x)[1])

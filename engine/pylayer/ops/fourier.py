@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any
 
 from pylayer.array import Array, default_module
-from pylayer.op import op
+from pylayer.op import composed, op
 from pylayer.ops.arguments import as_ints, normal_axis
 from pylayer.ops.complexes import conj, real
 from pylayer.ops.creation import _wanted
@@ -43,14 +43,14 @@ def _checked(norm: str, n: int | None) -> None:
 def _complex(x: Tensor) -> Tensor:
     if x.dtype.is_complex:
         return x
-    return cast(x, "complex128" if x.dtype.name == "float64" else "complex64")  # type: ignore[no-any-return]
+    return cast(x, "complex128" if x.dtype.name == "float64" else "complex64")
 
 
 def _sized(x: Tensor, n: int, at: int) -> Tensor:
     """Cut off, or filled up with zeros, along an axis."""
     size = x.shape[at]
     if n < size:
-        return getitem(x, (*(slice(None),) * at, slice(n)))  # type: ignore[no-any-return]
+        return getitem(x, (*(slice(None),) * at, slice(n)))
     return x if n == size else pad_(x, [(0, n - size if k == at else 0) for k in range(x.ndim)], 0.0)
 
 
@@ -71,7 +71,7 @@ def _transform(x: Tensor, n: int | None, axis: int, norm: str, inverse: bool) ->
 
 def _half(x: Tensor, at: int) -> Tensor:
     """The frequencies that are not the mirror of others."""
-    return getitem(x, (*(slice(None),) * at, slice(x.shape[at] // 2 + 1)))  # type: ignore[no-any-return]
+    return getitem(x, (*(slice(None),) * at, slice(x.shape[at] // 2 + 1)))
 
 
 def _mirrored(x: Tensor, n: int, at: int) -> Tensor:
@@ -89,7 +89,7 @@ def _mirrored(x: Tensor, n: int, at: int) -> Tensor:
 
 
 # --------------------------------------------------------------------------- one axis
-def fft(x: Tensor, n: int | None = None, axis: int = -1, norm: str = "backward", name: str | None = None) -> Tensor:
+def fft(x: Tensor, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
     """The transform along `axis`, of `x` cut off or filled up to `n`.
 
     Args:
@@ -101,37 +101,35 @@ def fft(x: Tensor, n: int | None = None, axis: int = -1, norm: str = "backward",
     return _transform(x, n, axis, norm, False)
 
 
-def ifft(x: Tensor, n: int | None = None, axis: int = -1, norm: str = "backward", name: str | None = None) -> Tensor:
-    """The inverse of `fft`."""
-    return _transform(x, n, axis, norm, True)
+ifft = composed("ifft", lambda x, n=None, axis=-1, norm="backward": _transform(x, n, axis, norm, True))
 
 
-def rfft(x: Tensor, n: int | None = None, axis: int = -1, norm: str = "backward", name: str | None = None) -> Tensor:
+def rfft(x: Tensor, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
     """The first n // 2 + 1 elements of the `fft` of real numbers: the others mirror them."""
     return _half(_transform(x, n, axis, norm, False), normal_axis(axis, x.ndim))
 
 
-def irfft(x: Tensor, n: int | None = None, axis: int = -1, norm: str = "backward", name: str | None = None) -> Tensor:
+def irfft(x: Tensor, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
     """The inverse of `rfft`: `n` real numbers, an even number unless given."""
     _checked(norm, n)
     at = normal_axis(axis, x.ndim)
     count = 2 * (x.shape[at] - 1) if n is None else n
-    return real(_transform(_mirrored(_complex(x), count, at), None, at, norm, True))  # type: ignore[no-any-return]
+    return real(_transform(_mirrored(_complex(x), count, at), None, at, norm, True))
 
 
 _OTHER = {"backward": "forward", "forward": "backward", "ortho": "ortho"}
 
 
-def hfft(x: Tensor, n: int | None = None, axis: int = -1, norm: str = "backward", name: str | None = None) -> Tensor:
+def hfft(x: Tensor, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
     """The `fft`, real, of what mirrors itself, from the first half of it."""
     _checked(norm, n)
     return irfft(conj(_complex(x)), n, axis, _OTHER[norm])
 
 
-def ihfft(x: Tensor, n: int | None = None, axis: int = -1, norm: str = "backward", name: str | None = None) -> Tensor:
+def ihfft(x: Tensor, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
     """The inverse of `hfft`."""
     _checked(norm, n)
-    return conj(rfft(x, n, axis, _OTHER[norm]))  # type: ignore[no-any-return]
+    return conj(rfft(x, n, axis, _OTHER[norm]))
 
 
 # --------------------------------------------------------------------------- several axes
@@ -163,12 +161,10 @@ def _over(x: Tensor, s: Any, axes: Any, norm: str, one: Callable[..., Tensor], l
 
 
 def _families(name: str, one: Callable[..., Tensor], last: Callable[..., Tensor]) -> tuple[Any, Any]:
-    def over_all(x: Tensor, s: Any = None, axes: Any = None, norm: str = "backward", name: str | None = None) -> Tensor:
+    def over_all(x: Tensor, s: Any = None, axes: Any = None, norm: str = "backward") -> Tensor:
         return _over(x, s, axes, norm, one, last)
 
-    def over_two(
-        x: Tensor, s: Any = None, axes: Any = (-2, -1), norm: str = "backward", name: str | None = None
-    ) -> Tensor:
+    def over_two(x: Tensor, s: Any = None, axes: Any = (-2, -1), norm: str = "backward") -> Tensor:
         return _over(x, s, axes, norm, one, last)
 
     over_all.__name__ = over_all.__qualname__ = f"{name}n"
@@ -187,26 +183,20 @@ ihfftn, ihfft2 = _families("ihfft", ifft, ihfft)
 
 
 # --------------------------------------------------------------------------- frequencies
-def fftfreq(n: int, d: float = 1.0, dtype: Any = None, name: str | None = None) -> Tensor:
+def fftfreq(n: int, d: float = 1.0, dtype: Any = None) -> Tensor:
     """The frequencies of `fft`, of samples `d` apart."""
     return Tensor((default_module().fft.fftfreq(n) / d).astype(_wanted(dtype)))
 
 
-def rfftfreq(n: int, d: float = 1.0, dtype: Any = None, name: str | None = None) -> Tensor:
+def rfftfreq(n: int, d: float = 1.0, dtype: Any = None) -> Tensor:
     """The frequencies of `rfft`, of samples `d` apart."""
     return Tensor((default_module().fft.rfftfreq(n) / d).astype(_wanted(dtype)))
 
 
 def _moved(x: Tensor, axes: Any, by: Callable[[int], int]) -> Tensor:
     named = list(range(x.ndim)) if axes is None else [normal_axis(k, x.ndim) for k in as_ints(axes)]
-    return roll(x, [by(x.shape[k]) for k in named], named)  # type: ignore[no-any-return]
+    return roll(x, [by(x.shape[k]) for k in named], named)
 
 
-def fftshift(x: Tensor, axes: Any = None, name: str | None = None) -> Tensor:
-    """The frequency 0 moved to the middle."""
-    return _moved(x, axes, lambda n: n // 2)
-
-
-def ifftshift(x: Tensor, axes: Any = None, name: str | None = None) -> Tensor:
-    """The inverse of `fftshift`."""
-    return _moved(x, axes, lambda n: -(n // 2))
+fftshift = composed("fftshift", lambda x, axes=None: _moved(x, axes, lambda n: n // 2))
+ifftshift = composed("ifftshift", lambda x, axes=None: _moved(x, axes, lambda n: -(n // 2)))

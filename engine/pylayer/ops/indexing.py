@@ -214,10 +214,10 @@ def setitem(x: Tensor, index: Any, value: Any) -> Tensor:
         extra = next((k for k, n in enumerate(value.shape) if n != 1), value.ndim)
         if extra:  # leading axes of size 1 that the place may not have
             value = reshape(value, value.shape[extra:])
-    return setitem_(x, index, value)  # type: ignore[no-any-return]
+    return setitem_(x, index, value)
 
 
-def where(condition: Tensor, x: Any = None, y: Any = None, name: str | None = None) -> Any:
+def where(condition: Tensor, x: Any = None, y: Any = None) -> Any:
     """The elements of `x` where `condition` holds, else those of `y`; given the condition alone, `nonzero` as a tuple.
 
     A number is a Tensor of its kind's usual dtype, and 0-d Tensors count as any other for the dtype of the result.

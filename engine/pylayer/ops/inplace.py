@@ -12,7 +12,7 @@ import numpy as np
 
 from pylayer.array import Array, owner
 from pylayer.grad_mode import grad_mode, grad_mode_set
-from pylayer.op import op
+from pylayer.op import composed, op
 from pylayer.ops.creation import to_tensor
 from pylayer.ops.shape import clone
 from pylayer.symbol import Symbol, at_once, is_of_a_program, recording
@@ -274,12 +274,10 @@ def fill_(x: Tensor, value: Any) -> Tensor:
 filled_ = in_place(fill)
 
 
-def zero_(x: Tensor) -> Tensor:
-    """Set every element to 0."""
-    return fill_(x, 0)
+zero_ = composed("zero_", lambda x: fill_(x, 0))
 
 
-def increment(x: Tensor, value: float = 1.0, name: str | None = None) -> Tensor:
+def increment(x: Tensor, value: float = 1.0) -> Tensor:
     """Add `value` to the one element of `x`, in place; also of a leaf, as in Paddle: its gradient is what it was.
 
     Raises:

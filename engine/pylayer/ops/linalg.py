@@ -6,7 +6,7 @@ from types import ModuleType
 from typing import Any
 
 from pylayer.array import Array
-from pylayer.op import op
+from pylayer.op import composed, op
 from pylayer.ops.diagonal import diag_embed, diagonal
 from pylayer.ops.elementwise import multiply
 from pylayer.ops.logic import check_same_dtype
@@ -70,9 +70,7 @@ def matmul_(xp: ModuleType, x: Array, y: Array) -> Array:
     return _product(xp, x, y)
 
 
-def matmul(
-    x: Tensor, y: Tensor, transpose_x: bool = False, transpose_y: bool = False, name: str | None = None
-) -> Tensor:
+def matmul(x: Tensor, y: Tensor, transpose_x: bool = False, transpose_y: bool = False) -> Tensor:
     """The product of matrices, each transposed first if asked for.
 
     Raises:
@@ -81,7 +79,7 @@ def matmul(
     check_same_dtype("matmul", (x, y))
     x = _swapped(x) if transpose_x and x.ndim > 1 else x
     y = _swapped(y) if transpose_y and y.ndim > 1 else y
-    return matmul_(x, y)  # type: ignore[no-any-return]
+    return matmul_(x, y)
 
 
 def _swapped(x: Tensor) -> Tensor:
@@ -89,7 +87,7 @@ def _swapped(x: Tensor) -> Tensor:
     if x.ndim < 2:
         raise ValueError(f"Tensor.ndim({x.ndim}) is required to be greater than or equal to 2.")
     axes = list(range(x.ndim))
-    return transpose(x, [*axes[:-2], axes[-1], axes[-2]])  # type: ignore[no-any-return]
+    return transpose(x, [*axes[:-2], axes[-1], axes[-2]])
 
 
 @op(x=_matmul_x, y=_matmul_y, zeros=("x", "y"))
@@ -98,12 +96,10 @@ def bmm_(xp: ModuleType, x: Array, y: Array) -> Array:
     return _product(xp, x, y)
 
 
-def mm(input: Tensor, mat2: Tensor, name: str | None = None) -> Tensor:
-    """The product of two matrices."""
-    return matmul(input, mat2)
+mm = composed("mm", lambda input, mat2: matmul(input, mat2))
 
 
-def bmm(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
+def bmm(x: Tensor, y: Tensor) -> Tensor:
     """The products of two batches of matrices.
 
     Raises:
@@ -115,10 +111,10 @@ def bmm(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
             f"(InvalidArgument) bmm(): the inputs must be 3-D and of the same batch size, but have the shapes "
             f"{x.shape} and {y.shape}."
         )
-    return bmm_(x, y)  # type: ignore[no-any-return]
+    return bmm_(x, y)
 
 
-def mv(x: Tensor, vec: Tensor, name: str | None = None) -> Tensor:
+def mv(x: Tensor, vec: Tensor) -> Tensor:
     """A matrix times a vector.
 
     Raises:
@@ -133,7 +129,7 @@ def mv(x: Tensor, vec: Tensor, name: str | None = None) -> Tensor:
     return matmul(x, vec)
 
 
-def dot(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
+def dot(x: Tensor, y: Tensor) -> Tensor:
     """The sum of products over the last axis of two Tensors of one shape, 1-D or 2-D.
 
     Raises:
@@ -146,38 +142,32 @@ def dot(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
             f"(PreconditionNotMet) dot(): ShapeError: the inputs must be of the same 1-D or 2-D shape, but have the "
             f"shapes {x.shape} and {y.shape}."
         )
-    return sum(multiply(x, y), -1, None, False)  # type: ignore[no-any-return]
+    return sum(multiply(x, y), -1, None, False)
 
 
-def inner(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
-    """The sums of products over the last axes of both."""
-    return multiply(x, y) if not x.ndim or not y.ndim else tensordot_last(x, y)
+inner = composed("inner", lambda x, y: multiply(x, y) if not x.ndim or not y.ndim else tensordot_last(x, y))
 
 
 def tensordot_last(x: Tensor, y: Tensor) -> Tensor:
     """x and y contracted over their last axes."""
     rows, columns = list(x.shape)[:-1], list(y.shape)[:-1]
     flat = matmul(reshape(x, [-1, x.shape[-1]]), reshape(y, [-1, y.shape[-1]]), transpose_y=True)
-    return reshape(flat, [*rows, *columns])  # type: ignore[no-any-return]
+    return reshape(flat, [*rows, *columns])
 
 
-def kron(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
+def kron(x: Tensor, y: Tensor) -> Tensor:
     """Kronecker's product: y times every element of x, side by side."""
     ndim = x.ndim if x.ndim > y.ndim else y.ndim
     rows, columns = ([1] * (ndim - t.ndim) + list(t.shape) for t in (x, y))
     apart_x = reshape(x, [n for size in rows for n in (size, 1)])
     apart_y = reshape(y, [n for size in columns for n in (1, size)])
-    return reshape(apart_x * apart_y, [n * m for n, m in zip(rows, columns, strict=True)])  # type: ignore[no-any-return]
+    return reshape(apart_x * apart_y, [n * m for n, m in zip(rows, columns, strict=True)])
 
 
-def outer(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
-    """All products of an element of x and one of y, both flattened."""
-    return multiply(reshape(x, [-1, 1]), reshape(y, [1, -1]))  # type: ignore[no-any-return]
+outer = composed("outer", lambda x, y: multiply(reshape(x, [-1, 1]), reshape(y, [1, -1])))
 
 
-def addmm(
-    input: Tensor, x: Tensor, y: Tensor, beta: float = 1.0, alpha: float = 1.0, name: str | None = None
-) -> Tensor:
+def addmm(input: Tensor, x: Tensor, y: Tensor, beta: float = 1.0, alpha: float = 1.0) -> Tensor:
     """``beta · input + alpha · x @ y`` for matrices x and y and an input that broadcasts to their product.
 
     Raises:
@@ -198,7 +188,7 @@ def addmm(
     return input * beta + product * alpha
 
 
-def t(input: Tensor, name: str | None = None) -> Tensor:
+def t(input: Tensor) -> Tensor:
     """The transpose of a Tensor of at most two dimensions.
 
     Raises:

@@ -72,16 +72,14 @@ def isclose_(xp: ModuleType, x: Array, y: Array, rtol: float, atol: float, equal
     return xp.isclose(x, y, rtol=rtol, atol=atol, equal_nan=equal_nan)
 
 
-def isclose(
-    x: Tensor, y: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False, name: str | None = None
-) -> Tensor:
+def isclose(x: Tensor, y: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Tensor:
     """``|x − y| ≤ atol + rtol·|y|``, element by element.
 
     Raises:
         ValueError: the dtypes differ.
     """
     check_same_dtype("isclose", (x, y))
-    return isclose_(x, y, float(rtol), float(atol), equal_nan)  # type: ignore[no-any-return]
+    return isclose_(x, y, float(rtol), float(atol), equal_nan)
 
 
 @op(inputs=("x", "y"))
@@ -90,9 +88,7 @@ def allclose_(xp: ModuleType, x: Array, y: Array, rtol: float, atol: float, equa
     return xp.all(xp.isclose(x, y, rtol=rtol, atol=atol, equal_nan=equal_nan))
 
 
-def allclose(
-    x: Tensor, y: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False, name: str | None = None
-) -> Tensor:
+def allclose(x: Tensor, y: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Tensor:
     """Whether `isclose` holds for all elements: a bool of shape [].
 
     Raises:
@@ -101,7 +97,7 @@ def allclose(
     check_same_dtype("allclose", (x, y))
     if x.shape != y.shape:
         raise ValueError(f"(InvalidArgument) allclose(): the shapes {x.shape} and {y.shape} differ.")
-    return allclose_(x, y, float(rtol), float(atol), equal_nan)  # type: ignore[no-any-return]
+    return allclose_(x, y, float(rtol), float(atol), equal_nan)
 
 
 @op(inputs=("x", "y"))
@@ -110,7 +106,7 @@ def equal_all_(xp: ModuleType, x: Array, y: Array) -> Array:
     return xp.all(x == y) if x.shape == y.shape else xp.zeros((), bool)
 
 
-def equal_all(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
+def equal_all(x: Tensor, y: Tensor) -> Tensor:
     """Whether shapes and all elements are equal: a bool of shape [].
 
     Raises:
@@ -119,4 +115,4 @@ def equal_all(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
     if isinstance(x, Tensor) and isinstance(y, Tensor) and x.shape != y.shape:
         return to_tensor(False)
     check_same_dtype("equal_all", (x, y))
-    return equal_all_(x, y)  # type: ignore[no-any-return]
+    return equal_all_(x, y)

@@ -131,7 +131,7 @@ def comparable(other: Any) -> bool:
     return isinstance(other, (Tensor, int, float, complex)) or hasattr(other, "dtype")
 
 
-def clip_kept(x: Tensor, min: Any = None, max: Any = None, name: str | None = None) -> Tensor:
+def clip_kept(x: Tensor, min: Any = None, max: Any = None) -> Tensor:
     """`clip`, of integers with bounds that are floats still integers."""
     return shape.astype(elementwise.clip(x, min, max), x.dtype)
 
@@ -139,7 +139,7 @@ def clip_kept(x: Tensor, min: Any = None, max: Any = None, name: str | None = No
 clip_kept.__name__ = "clip"
 
 
-def where_in_place(condition: Tensor, x: Any = None, y: Any = None, name: str | None = None) -> Tensor:
+def where_in_place(condition: Tensor, x: Any = None, y: Any = None) -> Tensor:
     """`where` written into the memory of `x`.
 
     Raises:
@@ -156,7 +156,7 @@ def where_in_place(condition: Tensor, x: Any = None, y: Any = None, name: str | 
     return in_place(where)(x)
 
 
-def transposed_in_place(x: Tensor, name: str | None = None) -> Tensor:
+def transposed_in_place(x: Tensor) -> Tensor:
     """`t`, in place: nothing to do for less than two axes."""
     return in_place_anew(linalg.t)(x) if x.ndim > 1 else x
 

@@ -7,6 +7,7 @@ import math
 from typing import Any
 
 from pylayer.array import XP
+from pylayer.op import composed
 from pylayer.ops.arguments import normal_axis
 from pylayer.ops.diagonal import _diagonal, diag
 from pylayer.ops.indexing import getitem, setitem, where_
@@ -16,7 +17,7 @@ from pylayer.ops.shape import broadcast_shape, broadcast_to, moveaxis, reshape
 from pylayer.tensor import Tensor
 
 
-def select_scatter(x: Tensor, values: Tensor, axis: int, index: int, name: str | None = None) -> Tensor:
+def select_scatter(x: Tensor, values: Tensor, axis: int, index: int) -> Tensor:
     """A copy of `x` with `values` as slice `index` along `axis`.
 
     Raises:
@@ -31,23 +32,19 @@ def select_scatter(x: Tensor, values: Tensor, axis: int, index: int, name: str |
     return setitem(x, (*(builtins.slice(None),) * at, index), values)
 
 
-def slice_scatter(
-    x: Tensor, value: Tensor, axes: Any, starts: Any, ends: Any, strides: Any, name: str | None = None
-) -> Tensor:
+def slice_scatter(x: Tensor, value: Tensor, axes: Any, starts: Any, ends: Any, strides: Any) -> Tensor:
     """A copy of `x` with `value` at the places that `strided_slice` reads."""
     return setitem(x, _slices(x, axes, starts, ends, strides), value)
 
 
-def fill_diagonal_tensor(
-    x: Tensor, y: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1, name: str | None = None
-) -> Tensor:
+def fill_diagonal_tensor(x: Tensor, y: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """A copy of `x` with `y` along a diagonal of two axes."""
     moved = moveaxis(x, [dim1, dim2], [-2, -1])
     written = setitem(moved, _diagonal(offset, *moved.shape[-2:]), y)
     return moveaxis(written, [-2, -1], [normal_axis(dim1, x.ndim), normal_axis(dim2, x.ndim)])
 
 
-def fill_diagonal(x: Tensor, value: float, offset: int = 0, wrap: bool = False, name: str | None = None) -> Tensor:
+def fill_diagonal(x: Tensor, value: float, offset: int = 0, wrap: bool = False) -> Tensor:
     """A copy of `x` with the number `value` along the diagonal of all axes.
 
     Args:
@@ -69,22 +66,18 @@ def fill_diagonal(x: Tensor, value: float, offset: int = 0, wrap: bool = False, 
     places = [i + offset for i in range(0, last, step) if len(sizes) > 2 or 0 <= i % width + offset < width]
     mask = xp.zeros(x.size, bool)
     mask[places] = True
-    return where_(Tensor(mask.reshape(sizes)), float(value), x)  # type: ignore[no-any-return]
+    return where_(Tensor(mask.reshape(sizes)), float(value), x)
 
 
-def diagonal_scatter(
-    x: Tensor, y: Tensor, offset: int = 0, axis1: int = 0, axis2: int = 1, name: str | None = None
-) -> Tensor:
+def diagonal_scatter(x: Tensor, y: Tensor, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
     """`fill_diagonal_tensor` by its other name."""
     return fill_diagonal_tensor(x, y, offset, axis1, axis2)
 
 
-def diagflat(x: Tensor, offset: int = 0, name: str | None = None) -> Tensor:
-    """A matrix with the elements of `x` along a diagonal."""
-    return diag(reshape(x, [-1]), offset)
+diagflat = composed("diagflat", lambda x, offset=0: diag(reshape(x, [-1]), offset))
 
 
-def masked_scatter(x: Tensor, mask: Tensor, value: Tensor, name: str | None = None) -> Tensor:
+def masked_scatter(x: Tensor, mask: Tensor, value: Tensor) -> Tensor:
     """A copy of `x` with the elements of `value`, in order, where `mask` holds.
 
     Raises:
@@ -123,6 +116,4 @@ def scatter_reduce(
     return put_along_axis(input, index, src, dim, _REDUCTIONS[reduce], include_self, False)
 
 
-def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
-    """A copy of `input` with `src` added at the positions `index` along `dim`."""
-    return scatter_reduce(input, dim, index, src, "sum")
+scatter_add = composed("scatter_add", lambda input, dim, index, src: scatter_reduce(input, dim, index, src, "sum"))

@@ -39,7 +39,6 @@ def pad(
     value: float = 0.0,
     data_format: str | None = None,
     pad_from_left_axis: bool = True,
-    name: str | None = None,
 ) -> Tensor:
     """Elements put around `x`, or taken away where a number is negative.
 
@@ -76,7 +75,7 @@ def pad(
         x = getitem(x, kept)
         widths = [(max(b, 0), max(a, 0)) for b, a in widths]
     if mode == "constant":
-        return pad_(x, widths, value)  # type: ignore[no-any-return]
+        return pad_(x, widths, value)
     for axis, (before, after) in enumerate(widths):
         size = x.shape[axis]
         if mode == "reflect" and max(before, after) >= max(size, 1):

@@ -8,7 +8,7 @@ from typing import Any
 
 from pylayer.array import Array
 from pylayer.dtype import as_dtype
-from pylayer.op import op
+from pylayer.op import composed, op
 from pylayer.ops.arguments import axes_of, kept, normal_axis
 from pylayer.ops.elementwise import sqrt, square, subtract
 from pylayer.ops.joining import concat
@@ -113,10 +113,10 @@ def _last(x: Tensor, axis: Any) -> Tensor:
     axes = axes_of(axis, x.ndim)
     rest = [k for k in range(x.ndim) if k not in axes]
     shape = [*(x.array.shape[k] for k in rest), math.prod(x.array.shape[k] for k in axes)]
-    return reshape(transpose(x, [*rest, *axes]), shape)  # type: ignore[no-any-return]
+    return reshape(transpose(x, [*rest, *axes]), shape)
 
 
-def prod(x: Tensor, axis: Any = None, keepdim: bool = False, dtype: Any = None, name: str | None = None) -> Tensor:
+def prod(x: Tensor, axis: Any = None, keepdim: bool = False, dtype: Any = None) -> Tensor:
     """The product over `axis`: halves times halves, so that zeros do no harm to any derivative."""
     x = x if dtype is None else cast(x, dtype)
     shape = (
@@ -126,20 +126,20 @@ def prod(x: Tensor, axis: Any = None, keepdim: bool = False, dtype: Any = None, 
     while (n := flat.array.shape[-1]) != 1:
         if n == 0:
             empty = sum(flat, -1, x.dtype, False)  # not just ones: a gradient flows, of no elements
-            return reshape(empty, shape) + 1  # type: ignore[no-any-return]
+            return reshape(empty, shape) + 1
         rest = flat[..., n - 1 :] if n % 2 else None
         flat = flat[..., : n // 2] * flat[..., n // 2 : n - n % 2]
         if rest is not None:
             flat = concat([flat, rest], -1)
-    return reshape(flat, shape)  # type: ignore[no-any-return]
+    return reshape(flat, shape)
 
 
-def cumprod(x: Tensor, dim: int | None = None, dtype: Any = None, name: str | None = None) -> Tensor:
+def cumprod(x: Tensor, dim: int | None = None, dtype: Any = None) -> Tensor:
     """The running product along `dim`, by doubling strides: no division, so zeros do no harm."""
     x = x if dtype is None else cast(x, dtype)
     x = reshape(x, [-1]) if dim is None else x
     if axes_of(dim, x.ndim) == ():
-        return clone(x)  # type: ignore[no-any-return]
+        return clone(x)
     k = normal_axis(dim or 0, x.ndim)
     before = (slice(None),) * k
     stride = 1
@@ -150,18 +150,16 @@ def cumprod(x: Tensor, dim: int | None = None, dtype: Any = None, name: str | No
     return x
 
 
-def var(x: Tensor, axis: Any = None, unbiased: bool = True, keepdim: bool = False, name: str | None = None) -> Tensor:
+def var(x: Tensor, axis: Any = None, unbiased: bool = True, keepdim: bool = False) -> Tensor:
     """The variance over `axis`, with n − 1 in the denominator if `unbiased`."""
     count = math.prod(x.array.shape[k] for k in axes_of(axis, x.ndim))
     centred = subtract(x, mean(x, axis, True))
     total = sum(square(centred), axis, None, keepdim)
     variance = total / (float(count - unbiased) if count > unbiased else float("nan"))
-    return variance if x.dtype.is_differentiable else cast(variance, x.dtype)  # type: ignore[no-any-return]
+    return variance if x.dtype.is_differentiable else cast(variance, x.dtype)
 
 
-def std(x: Tensor, axis: Any = None, unbiased: bool = True, keepdim: bool = False, name: str | None = None) -> Tensor:
-    """The square root of `var`."""
-    return sqrt(var(x, axis, unbiased, keepdim))  # type: ignore[no-any-return]
+std = composed("std", lambda x, axis=None, unbiased=True, keepdim=False: sqrt(var(x, axis, unbiased, keepdim)))
 
 
 # --------------------------------------------------------------------------- not differentiable
@@ -183,6 +181,6 @@ def count_nonzero_(xp: ModuleType, x: Array, axis: Any, keepdim: bool) -> Array:
     return xp.sum(x != 0, axis=axes_of(axis, x.ndim), keepdims=keepdim, dtype="int64")
 
 
-def count_nonzero(x: Tensor, axis: Any = None, keepdim: bool = False, name: str | None = None) -> Tensor:
+def count_nonzero(x: Tensor, axis: Any = None, keepdim: bool = False) -> Tensor:
     """How many elements over `axis` are not zero."""
     return of_graph(x, count_nonzero_(x, axis, keepdim))

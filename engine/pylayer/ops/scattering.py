@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import Any
 
 from pylayer.array import Array
-from pylayer.op import op
+from pylayer.op import composed, op
 from pylayer.ops.arguments import Ints, normal_axis
 from pylayer.ops.creation import full, full_like, ones_like, zeros
 from pylayer.ops.gathering import _along, _at, _columns
@@ -93,16 +93,16 @@ def put_along_axis(
         return setitem(arr, index, values)
     values = broadcast_to(values, index[normal_axis(axis, arr.ndim)].shape)
     if reduce in _EXTREMES:
-        return put_reduced(arr, index, values, _EXTREMES[reduce], include_self)  # type: ignore[no-any-return]
+        return put_reduced(arr, index, values, _EXTREMES[reduce], include_self)
     start = arr if include_self else setitem(arr, index, 0)
     total = add_at(start, index, values)
     if reduce == "add":
-        return total  # type: ignore[no-any-return]
+        return total
     counts = add_at(ones_like(arr) if include_self else setitem(ones_like(arr), index, 0), index, ones_like(values))
-    return total / counts  # type: ignore[no-any-return]
+    return total / counts
 
 
-def scatter(x: Tensor, index: Tensor, updates: Tensor, overwrite: bool = True, name: str | None = None) -> Tensor:
+def scatter(x: Tensor, index: Tensor, updates: Tensor, overwrite: bool = True) -> Tensor:
     """A copy of `x` with the rows `index` replaced by `updates`, of several for one row by the last; or by their sum.
 
     Raises:
@@ -130,10 +130,10 @@ def scatter(x: Tensor, index: Tensor, updates: Tensor, overwrite: bool = True, n
     rows = reshape(index, [-1]) if index.ndim > 1 else index
     if overwrite:
         return setitem(x, rows, updates)
-    return add_at(setitem(x, rows, 0), rows, updates)  # type: ignore[no-any-return]
+    return add_at(setitem(x, rows, 0), rows, updates)
 
 
-def scatter_nd_add(x: Tensor, index: Tensor, updates: Tensor, name: str | None = None) -> Tensor:
+def scatter_nd_add(x: Tensor, index: Tensor, updates: Tensor) -> Tensor:
     """A copy of `x` with `updates` added at the coordinates in the last axis of `index`.
 
     Raises:
@@ -151,34 +151,30 @@ def scatter_nd_add(x: Tensor, index: Tensor, updates: Tensor, name: str | None =
             f"(InvalidArgument) scatter_nd_add(): coordinates of shape {index.shape} into {x.shape} need updates of "
             f"shape {slices}, but they have {updates.shape}."
         )
-    return add_at(x, _columns(index), updates)  # type: ignore[no-any-return]
+    return add_at(x, _columns(index), updates)
 
 
-def scatter_nd(index: Tensor, updates: Tensor, shape: Ints, name: str | None = None) -> Tensor:
+def scatter_nd(index: Tensor, updates: Tensor, shape: Ints) -> Tensor:
     """`scatter_nd_add` to zeros of `shape`."""
     return scatter_nd_add(zeros(shape, updates.dtype), index, updates)
 
 
-def index_add(x: Tensor, index: Tensor, axis: int, value: Tensor, alpha: float = 1, name: str | None = None) -> Tensor:
+def index_add(x: Tensor, index: Tensor, axis: int, value: Tensor, alpha: float = 1) -> Tensor:
     """A copy of `x` with `alpha` times `value` added to the slices `index` along `axis`."""
     _same_dtype("index_add", x, value)
-    return add_at(x, _at(x, index, axis), value if alpha == 1 else value * alpha)  # type: ignore[no-any-return]
+    return add_at(x, _at(x, index, axis), value if alpha == 1 else value * alpha)
 
 
-def index_put(
-    x: Tensor, indices: Sequence[Tensor], value: Tensor, accumulate: bool = False, name: str | None = None
-) -> Tensor:
+def index_put(x: Tensor, indices: Sequence[Tensor], value: Tensor, accumulate: bool = False) -> Tensor:
     """A copy of `x` with `value` at, or added at, ``x[indices]``."""
     _same_dtype("index_put", x, value)
     return add_at(x, tuple(indices), value) if accumulate else setitem(x, tuple(indices), value)
 
 
-def index_fill(x: Tensor, index: Tensor, axis: int, value: Any, name: str | None = None) -> Tensor:
-    """A copy of `x` with the slices `index` along `axis` filled with `value`."""
-    return setitem(x, _at(x, index, axis), value)
+index_fill = composed("index_fill", lambda x, index, axis, value: setitem(x, _at(x, index, axis), value))
 
 
-def masked_fill(x: Tensor, mask: Tensor, value: Any, name: str | None = None) -> Tensor:
+def masked_fill(x: Tensor, mask: Tensor, value: Any) -> Tensor:
     """`value`, a number or a 0-d Tensor, where `mask` holds, else `x`.
 
     Raises:
@@ -187,4 +183,4 @@ def masked_fill(x: Tensor, mask: Tensor, value: Any, name: str | None = None) ->
     if not isinstance(value, Tensor):
         value = full([], value, x.dtype)
     _same_dtype("masked_fill", x, value)
-    return where_(mask, value, x)  # type: ignore[no-any-return]
+    return where_(mask, value, x)

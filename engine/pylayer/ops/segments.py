@@ -24,13 +24,13 @@ def _pooled(kind: str, x: Tensor, rows: Tensor, count: int) -> Tensor:
     counts = add_at(zeros([count], x.dtype), rows, full([rows.size], 1, x.dtype))
     counts = reshape(counts, [-1, *[1] * (x.ndim - 1)])
     if kind == "mean":
-        return total / where_(counts == 0, counts + 1, counts)  # type: ignore[no-any-return]
+        return total / where_(counts == 0, counts + 1, counts)
     found = put_reduced(nothing, rows, x, {"min": "minimum", "max": "maximum"}[kind], False)
-    return where_(counts == 0, nothing, found)  # type: ignore[no-any-return]
+    return where_(counts == 0, nothing, found)
 
 
 def _segment(kind: str, what: str) -> Callable[..., Tensor]:
-    def segment(data: Tensor, segment_ids: Tensor, name: str | None = None) -> Tensor:
+    def segment(data: Tensor, segment_ids: Tensor) -> Tensor:
         count = as_int(segment_ids.array[-1]) + 1 if segment_ids.size else 0
         return _pooled(kind, data, segment_ids, count)
 
@@ -55,7 +55,7 @@ def _received(messages: Tensor, dst_index: Tensor, reduce_op: str, out_size: Any
 
 
 def send_u_recv(
-    x: Tensor, src_index: Tensor, dst_index: Tensor, reduce_op: str = "sum", out_size: Any = None, name: Any = None
+    x: Tensor, src_index: Tensor, dst_index: Tensor, reduce_op: str = "sum", out_size: Any = None
 ) -> Tensor:
     """Along the edges of a graph, the rows `src_index` of `x` brought to the rows `dst_index` and reduced there.
 
@@ -73,7 +73,6 @@ def send_ue_recv(
     message_op: str = "add",
     reduce_op: str = "sum",
     out_size: Any = None,
-    name: Any = None,
 ) -> Tensor:
     """`send_u_recv` of the rows combined with those of the edges, `y`, by add, sub, mul or div.
 
@@ -85,9 +84,7 @@ def send_ue_recv(
     return _received(_MESSAGES[message_op](getitem(x, src_index), y), dst_index, reduce_op, out_size, x.shape[0])
 
 
-def send_uv(
-    x: Tensor, y: Tensor, src_index: Tensor, dst_index: Tensor, message_op: str = "add", name: Any = None
-) -> Tensor:
+def send_uv(x: Tensor, y: Tensor, src_index: Tensor, dst_index: Tensor, message_op: str = "add") -> Tensor:
     """Per edge, the row `src_index` of `x` combined with the row `dst_index` of `y`.
 
     Raises:

@@ -54,14 +54,12 @@ def argsort_(xp: ModuleType, x: Array, axis: int = -1, descending: bool = False,
     return x.shape[axis] - 1 - xp.flip(reversed_order, axis)
 
 
-def argsort(
-    x: Tensor, axis: int = -1, descending: bool = False, stable: bool = False, name: str | None = None
-) -> Tensor:
+def argsort(x: Tensor, axis: int = -1, descending: bool = False, stable: bool = False) -> Tensor:
     """The positions that sort `x` along `axis`; elements that are equal keep their order either way."""
     return of_graph(x, argsort_(x, axis, descending, stable))
 
 
-def sort(x: Tensor, axis: int = -1, descending: bool = False, stable: bool = False, name: str | None = None) -> Tensor:
+def sort(x: Tensor, axis: int = -1, descending: bool = False, stable: bool = False) -> Tensor:
     """The elements in order along `axis`."""
     order = argsort_(x, axis, descending)
     return take_along_axis(x, order, axis) if x.ndim else clone(x)
@@ -74,9 +72,7 @@ class TopK(NamedTuple):
     indices: Tensor
 
 
-def topk(
-    x: Tensor, k: Any, axis: int | None = None, largest: bool = True, sorted: bool = True, name: str | None = None
-) -> TopK:
+def topk(x: Tensor, k: Any, axis: int | None = None, largest: bool = True, sorted: bool = True) -> TopK:
     """The `k` largest (or smallest) elements along `axis`, the last unless given, in order, and their positions.
 
     Raises:
@@ -96,7 +92,7 @@ def topk(
     return TopK(take_along_axis(x, indices, at), of_graph(x, indices))
 
 
-def kthvalue(x: Tensor, k: int, axis: int | None = None, keepdim: bool = False, name: str | None = None) -> TopK:
+def kthvalue(x: Tensor, k: int, axis: int | None = None, keepdim: bool = False) -> TopK:
     """The `k`-th smallest element along `axis`, the last unless given, and its position."""
     if not x.ndim and k == 1:
         return topk(x, 1, axis)
@@ -106,9 +102,7 @@ def kthvalue(x: Tensor, k: int, axis: int | None = None, keepdim: bool = False, 
     return TopK(*(last if keepdim else [squeeze(t, at) for t in last]))
 
 
-def median(
-    x: Tensor, axis: int | None = None, keepdim: bool = False, mode: str = "avg", name: str | None = None
-) -> Any:
+def median(x: Tensor, axis: int | None = None, keepdim: bool = False, mode: str = "avg") -> Any:
     """The middle element along `axis`, or of all: the mean of the two middle ones, or the smaller with mode ``min``.
 
     With mode ``min`` and an axis, a pair: the median and its position.
@@ -147,20 +141,16 @@ def searchsorted_(xp: ModuleType, sorted_sequence: Array, values: Array, right: 
     return xp.stack(found).reshape(values.shape).astype(dtype)
 
 
-def searchsorted(
-    sorted_sequence: Tensor, values: Tensor, out_int32: bool = False, right: bool = False, name: str | None = None
-) -> Tensor:
+def searchsorted(sorted_sequence: Tensor, values: Tensor, out_int32: bool = False, right: bool = False) -> Tensor:
     """Where `values` would go in a sequence sorted along its last axis: before equal elements, or after if `right`.
 
     Raises:
         ValueError: the sequence has several axes, and those before the last are not those of `values`.
     """
-    return searchsorted_(sorted_sequence, values, right, "int32" if out_int32 else "int64")  # type: ignore[no-any-return]
+    return searchsorted_(sorted_sequence, values, right, "int32" if out_int32 else "int64")
 
 
-def bucketize(
-    x: Tensor, sorted_sequence: Tensor, out_int32: bool = False, right: bool = False, name: str | None = None
-) -> Tensor:
+def bucketize(x: Tensor, sorted_sequence: Tensor, out_int32: bool = False, right: bool = False) -> Tensor:
     """`searchsorted` with the arguments exchanged.
 
     Raises:
@@ -179,7 +169,6 @@ def unique(
     axis: int | None = None,
     dtype: Any = "int64",
     sorted: bool = True,
-    name: str | None = None,
 ) -> Any:
     """The different elements (or slices along `axis`) in order, and what else is asked for, as Tensors of `dtype`."""
     xp = XP[type(x.array)]
@@ -204,11 +193,11 @@ def one_hot_(xp: ModuleType, x: Array, num_classes: int) -> Array:
     return (x[..., None] == xp.arange(num_classes)).astype("float32")
 
 
-def one_hot(x: Tensor, num_classes: Any = -1, name: str | None = None) -> Tensor:
+def one_hot(x: Tensor, num_classes: Any = -1) -> Tensor:
     """Ones at the classes in `x` along a new last axis of size `num_classes`, or the largest class plus one; float32.
 
     Raises:
         ValueError: a class is out of range.
     """
     classes = int(num_classes)
-    return one_hot_(x, x.array.max().item() + 1 if classes == -1 else classes)  # type: ignore[no-any-return]
+    return one_hot_(x, x.array.max().item() + 1 if classes == -1 else classes)

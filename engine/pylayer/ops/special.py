@@ -12,7 +12,7 @@ from typing import Any
 
 from pylayer.array import Array
 from pylayer.dtype import float64
-from pylayer.op import op, unary
+from pylayer.op import composed, op, unary
 from pylayer.ops.elementwise import clip, erf, log
 from pylayer.ops.shape import cast
 from pylayer.tensor import Tensor
@@ -64,7 +64,7 @@ def polygamma_(xp: ModuleType, x: Array, n: int) -> Array:
     return _wide(xp, _polygamma)(x, n)
 
 
-def polygamma(x: Tensor, n: int, name: str | None = None) -> Tensor:
+def polygamma(x: Tensor, n: int) -> Tensor:
     """The `n`-th derivative of `digamma`; NaN at poles, and below −1000, where it is not computed.
 
     Raises:
@@ -75,7 +75,7 @@ def polygamma(x: Tensor, n: int, name: str | None = None) -> Tensor:
         raise TypeError(f"The input of n must be int type, but received: {type(n)} ")
     if n < 0:
         raise ValueError(f"The input of n must be greater than or equal to 0. But received n = {n}")
-    return polygamma_(x, n)  # type: ignore[no-any-return]
+    return polygamma_(x, n)
 
 
 def _lgamma_of_one(x: float) -> float:
@@ -102,7 +102,7 @@ digamma = unary(
 gammaln = lgamma
 
 
-def multigammaln(x: Tensor, p: int, name: str | None = None) -> Tensor:
+def multigammaln(x: Tensor, p: int) -> Tensor:
     """The logarithm of the multivariate gamma function of dimension `p`.
 
     Raises:
@@ -170,7 +170,7 @@ def gammaincc_(xp: ModuleType, x: Array, y: Array) -> Array:
     return _gammaincc(xp, x.astype("float64"), y.astype("float64")).astype(xp.result_type(x, y))
 
 
-def gammaincc(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
+def gammaincc(x: Tensor, y: Tensor) -> Tensor:
     """Γ(x, y) / Γ(x), the regularised upper incomplete gamma function; `x` has no gradient, as in Paddle.
 
     Raises:
@@ -179,12 +179,10 @@ def gammaincc(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
     for letter, value in (("x", x), ("y", y)):
         if bool((value < 0).any()):
             raise ValueError(f"The input argument {letter} must be greater than or equal to 0.")
-    return gammaincc_(x, y)  # type: ignore[no-any-return]
+    return gammaincc_(x, y)
 
 
-def gammainc(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
-    """1 − `gammaincc`, the regularised lower incomplete gamma function."""
-    return 1 - gammaincc(x, y)
+gammainc = composed("gammainc", lambda x, y: 1 - gammaincc(x, y))
 
 
 # --------------------------------------------------------------------------- Bessel functions
@@ -293,10 +291,10 @@ def _erfc(xp: ModuleType) -> Any:
 erfc = unary("erfc", lambda g, F, x: g * (-2 / math.sqrt(math.pi) * F.exp(-x * x)), _erfc, floating=True)
 
 
-def logit(x: Tensor, eps: float | None = None, name: str | None = None) -> Tensor:
+def logit(x: Tensor, eps: float | None = None) -> Tensor:
     """log(x / (1 − x)), x first held between `eps` and 1 − `eps`; without, NaN outside [0, 1]."""
     if x.dtype.rank < 2:
         x = cast(x, "float32")
     if eps:
         x = clip(x, eps, 1 - eps)
-    return log(x / (1 - x))  # type: ignore[no-any-return]
+    return log(x / (1 - x))
