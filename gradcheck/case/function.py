@@ -342,8 +342,15 @@ class Reruns:
     def recording(
         self, inputs: Sequence[Array], change: Change | None = None, own: bool = False, lines: bool = False
     ) -> Recording | None:
-        with self.backend.rerun(None, [], None if own else self.left_out, None):
-            return self.record(inputs, lines, change, self.code if self.in_numpy else None)
+        left_out = set[str]()
+        with self.backend.rerun(None, [], None if own else left_out, None):
+            found = self.record(inputs, lines, change, self.code if self.in_numpy else None)
+        self.left_out |= left_out
+        self.left_out_last = left_out
+        if found is not None and found.leaks and not self.in_numpy:
+            self.in_numpy = True
+            return self.recording(inputs, change, own, lines)
+        return found
 
 
 class RerunsOfTwin:

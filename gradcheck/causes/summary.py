@@ -95,7 +95,8 @@ def summarised(check: Check, found: Found, listed: int, effort: Effort, deadline
         found = replace(found, marks=(*found.marks, f"{UNFINISHED}: {named.unfinished}"))
     wrong = named.entries or found.wrong
     whole = summary_of(check, replace(found, wrong=wrong, diagnosis=(*found.diagnosis, *named.causes)), listed, named)
-    scan = steps_of(prober, wrong[0]) if wrong else None
+    by_differences = found.probe.wrong is None  # else the values are the tape's
+    scan = steps_of(prober, wrong[0]) if wrong and by_differences else None
     return whole if scan is None else whole.model_copy(update={"scan": scan})
 
 

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 
 from gradcheck.causes.likely import likely_causes
-from gradcheck.checking.arrays import Array, module_of, only
+from gradcheck.checking.arrays import EPS, Array, flat, module_of, only
 from gradcheck.checking.decide import Ruling
 from gradcheck.checking.derivative import QUICK, quick
 from gradcheck.checking.line import Scan
 from gradcheck.checking.point import SUM_OF_OUTPUTS, Entry, OutOfTimeError, Point
 from gradcheck.checking.probe import ROUNDING, Probe, Prober
-from gradcheck.checking.tape_comparison import tape_diff
+from gradcheck.checking.tape_comparison import granted, tape_diff
 from gradcheck.result import Diagnosis, absolute_error
 from gradcheck.support.foreign import described
 
@@ -106,13 +106,13 @@ def by_tape(prober: Prober, probe: Probe, listed: int) -> Named:
         errors, places = (g - t)[mask], module_of(mask).flatnonzero(mask)
         first = module_of(mask).argsort(-abs(errors))[:MOST_LOCATED].tolist()
         worst += [(complex(errors[i]), number, int(places[i])) for i in first]
-    diagonal = claimed_diagonal(prober, probe, 0) if len(point.x) == 1 else None
+    diagonal = claimed_diagonal(prober, probe.cotangent, probe.gradients, 0) if len(point.x) == 1 else None
     if diagonal is not None:
         true = said.taped[0].reshape(-1) / probe.cotangent
         wrong = module_of(true).flatnonzero(said.wrong[0].reshape(-1)).tolist()
         named.entries = [Entry(0, i, i, float(diagonal[i]), float(true[i]), TAPED * abs(float(true[i]))) for i in wrong]
     elif point.outputs.vector.size <= MOST_ROWS_BY_TAPE:
-        named.entries = list(rows_by_tape(prober, said.wrong, listed))
+        named.entries = list(rows_by_tape(prober, said.wrong, listed, range(point.outputs.vector.size)))
     if not named.entries:
         worst.sort(key=lambda wrong: -abs(wrong[0]))
         entries = [entry_by_halving(point, error_of, *wrong) for wrong in worst[:MOST_LOCATED]]
@@ -120,12 +120,14 @@ def by_tape(prober: Prober, probe: Probe, listed: int) -> Named:
     return named
 
 
-def rows_by_tape(prober: Prober, masks: Sequence[Array] | None, listed: float) -> Iterator[Entry]:
-    """Of every row of the Jacobian the entries that the tape rejects; of each input at most so many. In `masks` of what
+def rows_by_tape(prober: Prober, masks: Sequence[Array] | None, listed: float, rows: Sequence[int]) -> Iterator[Entry]:
+    """Of some rows of the Jacobian the entries that the tape rejects; of each input at most so many. In `masks` of what
     is known to be wrong those that are far off: this needs no measuring of what rounding does."""
     point = prober.point
-    left = dict.fromkeys(range(len(point.x)), listed)
-    for output in range(point.outputs.vector.size):
+    left = {number: listed for number in range(len(point.x)) if masks is None or bool(masks[number].any())}
+    for output in rows:
+        if not any(left.values()):
+            return
         one = point.outputs.unit(output)
         claimed = point.vjp(one)
         if masks is not None:
@@ -136,7 +138,7 @@ def rows_by_tape(prober: Prober, masks: Sequence[Array] | None, listed: float) -
             taped, rejected = list(found.taped), list(found.wrong or ())
         for number, mask in enumerate(rejected):
             for i in module_of(one).flatnonzero(mask.reshape(-1)).tolist():
-                if left[number] > 0:
+                if left.get(number):
                     left[number] -= 1
                     yield entry_of(point, number, i, output, claimed, taped)
 
@@ -179,7 +181,7 @@ def all_wrong_entries(prober: Prober) -> list[Entry] | None:
     if point.complex or sum(x.size for x in point.x) * point.outputs.size > MOST_JACOBIAN_ENTRIES:
         return None
     if point.witnessed:
-        return list(rows_by_tape(prober, None, np.inf))
+        return list(rows_by_tape(prober, None, np.inf, rows_in_doubt(prober)))
     if not point.by_rows:
         return None
     probe = prober.probe(by_rows=True, whole=True)
@@ -188,17 +190,39 @@ def all_wrong_entries(prober: Prober) -> list[Entry] | None:
     ]
 
 
+def rows_in_doubt(prober: Prober) -> list[int]:
+    """The rows of the Jacobian that have to be compared by themselves: all if backward differs from the tape for a
+    random cotangent, else those with an entry so small beside others of its column that an error of half of its
+    digits would not have shown there."""
+    point = prober.point
+    u, gradients = prober.claimed()
+    found = tape_diff(point, u, gradients, None, prober.rtol)
+    rows = range(u.size)
+    if found.wrong is not None:
+        return list(rows)
+    if all(claimed_diagonal(prober, u, gradients, number) is not None for number in range(len(point.x))):
+        return []  # each column is one entry
+    bounds = flat([granted(point, c, t, prober.rtol) for c, t in zip(found.claimed, found.taped, strict=True)])
+    bounds = np.fmax(bounds, flat(found.bounds)) if found.bounds else bounds
+    return [k for k in rows if hidden(flat(point.by_tape(point.outputs.unit(k))), bounds / abs(u[k]))]
+
+
+def hidden(row: Array, bounds: Array) -> bool:
+    """Whether some entry of a row is so small that an error of half of its digits is within a bound."""
+    return bool(((EPS**0.5 * abs(row) < bounds) & (row != 0)).any())
+
+
 # --------------------------------------------------------------------------- a diagonal Jacobian
-def claimed_diagonal(prober: Prober, probe: Probe, number: int) -> Array | None:
+def claimed_diagonal(prober: Prober, u: Array, gradients: Sequence[Array], number: int) -> Array | None:
     """The diagonal of the Jacobian that backward claims for one input, flat; None if it claims another Jacobian.
 
     Of a diagonal one gradient and cotangent have the same ratio for every cotangent. So has the tape, if there is one.
     """
-    point, u = prober.point, probe.cotangent
+    point = prober.point
     if point.x[number].size != u.size or point.complex:
         return None
     other, again = prober.claimed()
-    pairs: list[tuple[Sequence[Array], Sequence[Array]]] = [(probe.gradients, again)]
+    pairs: list[tuple[Sequence[Array], Sequence[Array]]] = [(gradients, again)]
     if point.witnessed:
         pairs.append((point.by_tape(u), point.by_tape(other)))
     for first, second in pairs:
@@ -241,7 +265,9 @@ def by_columns(prober: Prober, probe: Probe, budget: float) -> Named:
             continue
         found, before = list[Entry](), point.spent.runs
         known = claimed = None
-        if 1 < x.size == point.outputs.vector.size and (claimed := claimed_diagonal(prober, alone, number)) is not None:
+        if 1 < x.size == point.outputs.vector.size:
+            claimed = claimed_diagonal(prober, alone.cotangent, alone.gradients, number)
+        if claimed is not None:
             known = diagonal_by(alone, prober.probe(only(number, everywhere, point.x), whole=True), number)
         if known is not None:
             found = beyond_bound(prober, number, claimed, *known)

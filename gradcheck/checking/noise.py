@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
-
 import numpy as np
 
 from gradcheck.checking.arrays import EPS, EPSILON, FEW, MANY, Array, flat, module_of
@@ -17,31 +15,38 @@ from gradcheck.checking.precision import Change, Measured
 def noise_by_perturbation(
     point: Point, direction: Sequence[Array | None], reach: float, random: np.random.Generator
 ) -> tuple[Array, list[Sequence[Array]]]:
-    """η of the change of every flat real output between the point and up to `reach` along a direction, and the outputs
-    at that distance ahead and behind."""
-    found: Any = 0.0
-    ends = []
-    for t in (0.0, reach, -reach):
-        there = moved(point.x, direction, t) if t else point.x
-        known = None
-        if not t and point.tape is not None:
-            known = [point.outputs.arrays[k] for k in point.outputs.active], point.tape.choices
+    """η of the change of every flat real output between the point and `reach` along a direction, and the outputs at
+    that distance ahead and behind."""
+    ahead, behind = (moved(point.x, direction, t) for t in (reach, -reach))
+    known = None
+    if point.tape is not None:
+        known = [point.outputs.arrays[k] for k in point.outputs.active], point.tape.choices
+    here, there = (perturbed_outputs(point, x, random, plain) for x, plain in ((point.x, known), (ahead, None)))
+    bounds, farther = (flat(measured.bounds(absolute=True)) for measured in (here, there))
+    # outside of the domain nothing is known, and nothing asked
+    bounds = np.maximum(bounds, module_of(farther).where(np.isfinite(farther), farther, 0.0))
+    bounds = bounds.repeat(2) if point.outputs.complex else bounds
+    return 2 * bounds, [there.plain, point.forward(behind)]  # of a change both ends are rounded
 
-        def compute(change: Change, there: Sequence[Array] = there) -> list[Array]:
-            inputs = [x.copy() for x in there]
-            for x in inputs:  # what an operation computes from them inside is rounded as well, as in an elimination
-                change("input", x, -1)
-            return point.forward(inputs, change)
 
-        measured = Measured(compute, point.epsilon, random, known)
-        measured.draw()
-        point.opaque |= point.reruns is None or bool(point.reruns.leaks)
-        bounds = flat(measured.bounds(absolute=True))
-        if t:  # outside of the domain nothing is known, and nothing asked
-            ends.append(measured.plain)
-            bounds = module_of(bounds).where(np.isfinite(bounds), bounds, 0.0)
-        found = np.maximum(found, bounds.repeat(2) if point.outputs.complex else bounds)
-    return 2 * found, ends  # of a change both ends are rounded
+def perturbed_outputs(
+    point: Point,
+    x: Sequence[Array],
+    random: np.random.Generator,
+    known: tuple[Sequence[Array], Sequence[Array]] | None,
+) -> Measured:
+    """The outputs at some inputs, and how far each may be off."""
+
+    def compute(change: Change) -> list[Array]:
+        inputs = [a.copy() for a in x]
+        for a in inputs:  # what an operation computes from them inside is rounded as well, as in an elimination
+            change("input", a, -1)
+        return point.forward(inputs, change)
+
+    measured = Measured(compute, point.epsilon, random, known)
+    measured.draw()
+    point.opaque |= point.reruns is None or bool(point.reruns.leaks)
+    return measured
 
 
 # --------------------------------------------------------------------------- from close values

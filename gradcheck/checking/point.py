@@ -84,6 +84,8 @@ class Point:
         """What the layer raised at points nearby, if it did."""
         self.held: Sequence[Array] = ()
         """Masks of the elements that stay as they are, one per moved input; none if all move."""
+        self.recording: Tape | None = None
+        """The recorded forward, if that was the first look."""
         self.inputs = [wide(x) for x in problem.inputs]
         self.outputs = FlatOutputs.of(self.first_outputs())
         self.casts = frozenset(() if self.reruns is None else self.reruns.left_out_last)
@@ -98,8 +100,10 @@ class Point:
         attempts = [(self.inputs, self.reruns), (self.inputs, None), (list(self.problem.inputs), None)]
         for inputs, reruns in attempts[self.reruns is None :]:
             self.inputs, self.reruns = inputs, reruns
-            if reruns is None and self.as_given and self.problem.outputs is not None:
-                return list(self.problem.outputs)
+            if self.as_given and self.problem.outputs is not None:
+                self.recording = self.recorded(inputs)  # which tells of casts
+                if reruns is None or (self.recording is not None and not reruns.left_out):
+                    return list(self.problem.outputs)
             try:
                 return self.compute(inputs)
             except OutOfTimeError:
@@ -218,7 +222,7 @@ class Point:
     @cached_property
     def tape(self) -> Tape | None:
         """The recorded forward at the point, if there is a complete one that gives the same outputs."""
-        tape = self.recorded(self.inputs)
+        tape = self.recording or self.recorded(self.inputs)
         return tape if tape is not None and self.agrees(tape.outputs) else None
 
     def recorded(self, inputs: Sequence[Array], lines: bool = False, own: bool = False) -> Tape | None:

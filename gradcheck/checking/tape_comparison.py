@@ -64,18 +64,16 @@ class Comparison:
         return Heard(value, self.wrong is not None, own, of_claim)
 
 
-def apart(point: Point, claimed: Array, taped: Array, rtol: float) -> Array:
-    """The elements in which both differ by more than is granted without measuring, relative to themselves. Equal
-    infinities do not. Only where there are such are both computed again."""
-    granted = (MANY * point.epsilon + rtol) * np.maximum(abs(claimed), abs(taped))
-    granted = module_of(granted).where(np.isfinite(granted), granted, 0.0)  # beside a finite entry no other agrees
-    return ~(distance(claimed, taped) <= granted)
+def granted(point: Point, claimed: Array, taped: Array, rtol: float) -> Array:
+    """How far both may be apart without measuring, relative to themselves; 0 where one is not finite."""
+    found = (MANY * point.epsilon + rtol) * np.maximum(abs(claimed), abs(taped))
+    return module_of(found).where(np.isfinite(found), found, 0.0)
 
 
 def tape_diff(point: Point, cotangent: Array, claimed: Sequence[Array], masks: Masks | None, rtol: float) -> Comparison:
     """The gradients `claimed` for a cotangent beside the tape's; entries in `masks` alone can be wrong."""
     taped = point.by_tape(cotangent)
-    doubted = [apart(point, c, t, rtol) for c, t in zip(claimed, taped, strict=True)]
+    doubted = [~(distance(c, t) <= granted(point, c, t, rtol)) for c, t in zip(claimed, taped, strict=True)]
     if masks is not None:
         doubted = [d & m if m is not None else d & False for d, m in zip(doubted, masks, strict=True)]
     if point.held:  # there the gradient is infinite, and was held against the slopes

@@ -4,7 +4,8 @@
     python tests/bench/gradcheckers.py --million       # tanh of 1,000,000 elements: seconds and peak memory
 
 Peers that are not installed are left out. Seconds are medians over rounds that go through all checkers in turn.
-`tanh-n`: n elements, `matmul-n`: n × n, both inputs, `xent`: softmax cross-entropy of 32 × 10 with a mean.
+`tanh-n`: n elements, `matmul-n`: n × n, both inputs, `xent`: softmax cross-entropy of 32 × 10 with a mean,
+`softmax-n`: of n elements, whose Jacobian has no entry that is 0.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ import numpy as np  # noqa: E402
 
 CASES: dict[str, tuple[str, Any]] = {
     "tanh-100": ("tanh", 100), "tanh-1000": ("tanh", 1000), "tanh-5000": ("tanh", 5000), "matmul-16": ("matmul", 16),
-    "matmul-32": ("matmul", 32), "xent": ("xent", (32, 10)),
+    "matmul-32": ("matmul", 32), "xent": ("xent", (32, 10)), "softmax-100": ("softmax", 100),
+    "softmax-500": ("softmax", 500),
 }  # fmt: skip
 LABELS = np.random.default_rng(1).integers(0, 10, 32)
 Check = Callable[[], Any]
@@ -83,7 +85,19 @@ def our_layer(kind: str) -> Any:
             d[np.arange(32), LABELS] = d[np.arange(32), LABELS] - 1
             return dy * d / 32
 
-    return {"tanh": Tanh, "matmul": MatMul, "xent": CrossEntropy}[kind]
+    class Softmax(paddle.autograd.PyLayer):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            y = paddle.nn.functional.softmax(x)
+            ctx.save_for_backward(y)
+            return y
+
+        @staticmethod
+        def backward(ctx: Any, dy: Any) -> Any:
+            (y,) = ctx.saved_tensor()
+            return y * (dy - (y * dy).sum())
+
+    return {"tanh": Tanh, "matmul": MatMul, "xent": CrossEntropy, "softmax": Softmax}[kind]
 
 
 def ours(mode: str) -> Callable[[tuple[str, Any]], Check]:
@@ -146,7 +160,19 @@ def torch(fast: bool) -> Callable[[tuple[str, Any]], Check]:
                 d[torch.arange(32), labels] -= 1
                 return g * d / 32
 
-        function = {"tanh": Tanh, "matmul": MatMul, "xent": CrossEntropy}[case[0]].apply
+        class Softmax(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx: Any, x: Any) -> Any:
+                y = torch.softmax(x, -1)
+                ctx.save_for_backward(y)
+                return y
+
+            @staticmethod
+            def backward(ctx: Any, g: Any) -> Any:
+                (y,) = ctx.saved_tensors
+                return y * (g - (y * g).sum())
+
+        function = {"tanh": Tanh, "matmul": MatMul, "xent": CrossEntropy, "softmax": Softmax}[case[0]].apply
         inputs = [torch.tensor(a, requires_grad=True) for a in data(case)]
         return lambda: torch.autograd.gradcheck(function, inputs, fast_mode=fast)
 
@@ -167,12 +193,18 @@ def autograd(case: tuple[str, Any]) -> Check:
         d[np.arange(32), LABELS] -= 1
         return lambda g: g * d / 32
 
-    forward = {"tanh": np.tanh, "matmul": lambda a, b: a @ b, "xent": cross_entropy}[case[0]]
+    def softmax(x: Any) -> Any:
+        e = np.exp(x - x.max())
+        return e / e.sum()
+
+    forward, *vjps = {
+        "tanh": (np.tanh, lambda y, x: lambda g: g * (1 - y * y)),
+        "matmul": (lambda a, b: a @ b, lambda y, a, b: lambda g: g @ b.T, lambda y, a, b: lambda g: a.T @ g),
+        "xent": (cross_entropy, cross_entropy_vjp),
+        "softmax": (softmax, lambda y, x: lambda g: y * (g - (y * g).sum())),
+    }[case[0]]
     function = primitive(lambda *x: forward(*x))
-    if case[0] == "matmul":
-        defvjp(function, lambda y, a, b: lambda g: g @ b.T, lambda y, a, b: lambda g: a.T @ g)
-    else:
-        defvjp(function, (lambda y, x: lambda g: g * (1 - y * y)) if case[0] == "tanh" else cross_entropy_vjp)
+    defvjp(function, *vjps)
     inputs = data(case)
     return lambda: check_grads(function, modes=["rev"], order=1)(*inputs)
 

@@ -223,6 +223,20 @@ def test_an_elementwise_jacobian_costs_no_more_in_full() -> None:
     assert full.certified
 
 
+def test_in_full_an_entry_is_seen_that_is_small_beside_others_of_its_column() -> None:
+    matrix = np.diag([1e-13, 2.0, 3.0]) + np.ones((3, 3)) * [0, 0, 1]
+    matrix[1, 0] = 1.0
+
+    def backward(x: Any, y: Any, g: Any) -> Any:
+        wrong = matrix.copy()
+        wrong[0, 0] *= 1.001
+        return g @ wrong
+
+    summary = recorded(lambda x: matrix @ x, backward, X[0, :3], mode="full")
+    assert summary.verdict is Status.FAIL
+    assert [(e.index, e.output_index) for e in summary.wrong] == [((0,), (0,))]
+
+
 @pytest.mark.parametrize("mode", ["auto", "full"])
 def test_in_full_a_gradient_is_granted_the_rounding_that_it_is_granted_otherwise(mode: Any) -> None:
     def shifted_tanh(x: Any, w: Any) -> Any:
