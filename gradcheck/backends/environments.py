@@ -21,6 +21,7 @@ from packaging.version import InvalidVersion, Version
 
 from gradcheck.backends.base import BACKENDS, kind_of, missing, version_of
 from gradcheck.support.suggest import hint
+from gradcheck.support.user_error import UserError
 
 DISTRIBUTIONS = {"paddle": ("paddlepaddle", "setuptools")}
 """The backends that have releases to install: the package, and what it imports beside what it asks for.
@@ -74,7 +75,7 @@ class BackendPlace(NamedTuple):
 _ALL = f"the backends are {', '.join(BACKENDS)}"
 
 
-class NotMadeError(Exception):
+class NotMadeError(UserError):
     """An environment cannot be made; the message says why and what to do."""
 
 

@@ -30,7 +30,6 @@ from gradcheck.matrix.table import RuleMatrix, assumed, matrix_of
 from gradcheck.report.plain import PlainScreen
 from gradcheck.result import Result
 from gradcheck.run.plan import plan
-from gradcheck.support.pyproject import ConfigError
 
 
 class Aside(PlainScreen):
@@ -66,10 +65,7 @@ def matrix(backends: tuple[str, ...], pinned: bool, layout: str, reports: tuple[
     Exit code: as `gradcheck run`; 1 where a backend does neither what is documented nor what is pinned of it.
     """
     writers = [writer_of(text) for text in reports]
-    try:
-        project = load_project()
-    except ConfigError as error:
-        raise fail(str(error)) from None
+    project = load_project()
     specs = read_bundled()
     chosen = [name.strip() for word in backends for name in word.split(",") if name.strip()] or all_here()
     if pinned:

@@ -29,7 +29,7 @@ from gradcheck.run import journal
 from gradcheck.run.baseline import Baseline
 from gradcheck.run.result_store import Results
 from gradcheck.run.side_by_side import SideBySide
-from gradcheck.run.supervisor import Executor, ExecutorError, Supervisor
+from gradcheck.run.supervisor import Executor, Supervisor
 from gradcheck.run.worker_process import WorkerProcess
 from gradcheck.support.display_paths import count
 from gradcheck.support.escape import safe
@@ -51,7 +51,7 @@ def make_pool(executor: str, jobs: int, limited: bool, ahead: WorkerProcess | No
     `ahead` is a process for cases here that has been started already.
 
     Raises:
-        SystemExit: the cluster cannot be reached.
+        ExecutorError: the cluster cannot be reached.
     """
     if executor == "local":
         from gradcheck.run import interpreter, pool
@@ -61,10 +61,7 @@ def make_pool(executor: str, jobs: int, limited: bool, ahead: WorkerProcess | No
         return pool.Pool(jobs, ahead=ahead)
     from gradcheck.run.dask import DaskPool
 
-    try:
-        return DaskPool(executor.partition(":")[2], jobs if limited else None)
-    except ExecutorError as error:
-        raise fail(str(error)) from None
+    return DaskPool(executor.partition(":")[2], jobs if limited else None)
 
 
 def run_all(

@@ -1,44 +1,92 @@
-"""Options that ``gradcheck run`` shares with others, and what the values of its own mean."""
+"""Decorator that ``gradcheck run`` shares with others, and what the values of its own mean."""
 
 from __future__ import annotations
 
+import functools
 import os
 import re
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import click
 
 from gradcheck.commands import completion
 from gradcheck.commands.specs import fail
 from gradcheck.report.files import FORMATS
-from gradcheck.run.limits import parse_size
 from gradcheck.support.suggest import hint
 
-color_option = click.option(
-    "--color",
-    type=click.Choice(["auto", "always", "never"]),
-    default="auto",
-    help="Whether to use colours; auto: on a terminal, unless NO_COLOR is set.",
-)
-report_option = click.option(
-    "--report",
-    "reports",
-    multiple=True,
-    metavar="FORMAT:PATH",
-    shell_complete=completion.reports,
-    help=f"Write {', '.join(FORMATS)}; repeatable.",
-)
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
-layout_option = click.option(
-    "--format",
-    "layout",
-    type=click.Choice(["auto", "rich", "plain"]),
-    default="auto",
-    help="What is shown: a table and panels (rich), or a line for each result (plain); auto: rich on a terminal.",
+
+def as_one(argument: str, made: Any, *options: Decorator) -> Decorator:
+    """Decorator that a command gets as one argument: a named tuple `made` of their values."""
+
+    def given(command: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(command)
+        def with_one(**values: Any) -> Any:
+            one = made(**{name: values.pop(name) for name in made._fields})
+            return command(**{argument: one}, **values)
+
+        decorated: Callable[..., Any] = with_one
+        for option in reversed(options):
+            decorated = option(decorated)
+        return decorated
+
+    return given
+
+
+def backends_option(help: str) -> Decorator:
+    """The option ``-b``, which `help` explains."""
+    return click.option(
+        "-b", "--backend", "backends", multiple=True, metavar="NAME", shell_complete=completion.complete_backends,
+        help=help,
+    )  # fmt: skip
+
+
+mode_option = click.option(
+    "--mode", type=click.Choice(["auto", "probe", "full"]), default="auto", show_default=True,
+    help="How much of every Jacobian is compared: projections, also the entries of a diagonal one, or all entries.",
+)  # fmt: skip
+order_option = click.option(
+    "--order", type=click.IntRange(1, 2), default=1, help="2: the derivative of every gradient that is checked as well."
 )
-verbose_option = click.option(
-    "-v", "--verbose", is_flag=True, help="Show every result, and the details of those that passed."
-)
+effort_option = click.option(
+    "--effort", type=click.Choice(["usual", "full"]), default="usual", show_default=True,
+    help="How much is spent on naming what is wrong: about ten times the check itself, or what every entry takes.",
+)  # fmt: skip
+SEED = click.IntRange(0, 2**32 - 1)
+TIME_LIMIT = click.FloatRange(0, min_open=True, max=86_400)
+
+report_option = click.option(
+    "--report", "reports", multiple=True, metavar="FORMAT:PATH", shell_complete=completion.reports,
+    help=f"Write {', '.join(FORMATS)}; repeatable.",
+)  # fmt: skip
+color_option = click.option(
+    "--color", type=click.Choice(["auto", "always", "never"]), default="auto",
+    help="Whether to use colours; auto: on a terminal, unless NO_COLOR is set.",
+)  # fmt: skip
+
+
+class ScreenOptions(NamedTuple):
+    """How a run is shown."""
+
+    layout: str = "auto"
+    color: str = "auto"
+    verbose: bool = False
+    quiet: bool = False
+
+
+screen_options = as_one(
+    "screen", ScreenOptions,
+    click.option(
+        "--format", "layout", type=click.Choice(["auto", "rich", "plain"]), default="auto",
+        help="What is shown: a table and panels (rich), or a line for each result (plain); auto: rich on a terminal.",
+    ),
+    color_option,
+    click.option("-v", "--verbose", is_flag=True, help="Show every result, and the details of those that passed."),
+    click.option("-q", "--quiet", is_flag=True, help="Show only failures and the summary."),
+)  # fmt: skip
 VARIABLE = "GRADCHECK_ALLOW_CODE"
 allow_code_option = click.option(
     "--allow-code",
@@ -47,7 +95,6 @@ allow_code_option = click.option(
     show_envvar=True,
     help="Run code in spec files that are not bundled with gradcheck.",
 )
-quiet_option = click.option("-q", "--quiet", is_flag=True, help="Show only failures and the summary.")
 
 
 def check_executor(executor: str) -> None:
@@ -80,18 +127,6 @@ def report_file(text: str) -> tuple[str, Path]:
     return name, Path(path)
 
 
-def memory_size(text: str) -> int:
-    """The bytes in a size.
-
-    Raises:
-        SystemExit: it is none.
-    """
-    try:
-        return parse_size(text)
-    except ValueError as error:
-        raise fail(f"--memory {error}") from None
-
-
 def number_of_jobs(jobs: str | int) -> int:
     """How many cases run at a time.
 
@@ -109,9 +144,9 @@ def shard_numbers(text: str) -> tuple[int, int]:
     """The two numbers of ``I/N``.
 
     Raises:
-        ValueError: it is not that, or I is not from 1 to N.
+        SystemExit: it is not that, or I is not from 1 to N.
     """
     match = re.fullmatch(r"([0-9]{1,6})/([0-9]{1,6})", text)
     if not match or not 1 <= int(match[1]) <= int(match[2]):
-        raise ValueError(f"--shard {text}: write I/N, such as 1/4 to 4/4")
+        raise fail(f"--shard {text}: write I/N, such as 1/4 to 4/4")
     return int(match[1]), int(match[2])

@@ -15,11 +15,12 @@ from gradcheck.case.reference import roots
 from gradcheck.spec.input_words import InputWord
 from gradcheck.spec.literals import OutputStands
 from gradcheck.support.suggest import hint
+from gradcheck.support.user_error import UserError
 
 USUAL_SHAPE = "[2, 3]"
 
 
-class DraftError(ValueError):
+class DraftError(UserError):
     """A layer or an input that cannot be understood; the message says what to write."""
 
 

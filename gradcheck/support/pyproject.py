@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from gradcheck.support.bounded import UnfitFileError, read_bounded
+from gradcheck.support.user_error import UserError
 
 MOST_PYPROJECT_BYTES = 1_000_000
 MOST_LEVELS = 40
@@ -31,7 +32,7 @@ _DOTTED = re.compile(rf"""(?<![\w"-])(?:[\w"-]++[ \t]*+\.[ \t]*+){{{MOST_LEVELS}
 _LONG = re.compile(rf"[\w+-]{{{MOST_CHARACTERS + 1}}}", re.ASCII)
 
 
-class ConfigError(ValueError):
+class ConfigError(UserError):
     """A configuration that cannot be used; the message says where, what is wrong, and what to write."""
 
 
