@@ -95,11 +95,7 @@ def backend_rows(config: Config, environments: Mapping[str, str]) -> Iterator[tu
 
 
 def release(name: str) -> None:
-    """See that a name is a backend's with a version.
-
-    Raises:
-        SystemExit: it is not.
-    """
+    """See that a name is a backend's with a version. Raises SystemExit: it is not."""
     check_backend(name)
     if "@" not in name or name_problem(name):
         raise fail(f"{name}: write a release, such as paddle@3.0.0")

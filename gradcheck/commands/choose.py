@@ -44,11 +44,7 @@ def chosen_backends(
 
 
 def check_backend(name: str) -> None:
-    """See that a name is that of a backend.
-
-    Raises:
-        SystemExit: it is none.
-    """
+    """See that a name is that of a backend. Raises SystemExit: it is none."""
     if problem := name_problem(name):
         raise fail(problem)
 
@@ -60,11 +56,7 @@ def untrusted(name: str, config: Config, environments: Mapping[str, str]) -> str
 
 
 def place_again(name: str, environments: Mapping[str, str]) -> dict[str, BackendPlace]:
-    """Where the backend of a case that ran before runs now.
-
-    Raises:
-        SystemExit: it cannot run, or is no backend.
-    """
+    """Where the backend of a case that ran before runs now. Raises SystemExit: it cannot run, or is no backend."""
     check_backend(name)
     place = place_of_backend(name, environments)
     if place.problem:

@@ -1,4 +1,4 @@
-"""Decorator that ``gradcheck run`` shares with others, and what the values of its own mean."""
+"""Options that ``gradcheck run`` shares with others, and what the values of its own mean."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
 def as_one(argument: str, made: Any, *options: Decorator) -> Decorator:
-    """Decorator that a command gets as one argument: a named tuple `made` of their values."""
+    """Options that a command gets as one argument: a named tuple `made` of their values."""
 
     def given(command: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(command)
@@ -98,21 +98,13 @@ allow_code_option = click.option(
 
 
 def check_executor(executor: str) -> None:
-    """See that there is such an executor.
-
-    Raises:
-        SystemExit: there is none.
-    """
+    """See that there is such an executor. Raises SystemExit: there is none."""
     if executor != "local" and not re.fullmatch("dask:.+", executor):
         raise fail(f"--executor {executor}: write local, or dask:ADDRESS such as dask:tcp://10.0.0.1:8786")
 
 
 def report_file(text: str) -> tuple[str, Path]:
-    """The format and the path in ``FORMAT:PATH``.
-
-    Raises:
-        SystemExit: there is no such format, or no such folder.
-    """
+    """The format and the path in ``FORMAT:PATH``. Raises SystemExit: there is no such format, or no such folder."""
     name, _, path = text.partition(":")
     if name not in FORMATS or not path:
         otherwise = f"write FORMAT:PATH, such as json:results.json; the formats are {', '.join(FORMATS)}"
@@ -128,11 +120,7 @@ def report_file(text: str) -> tuple[str, Path]:
 
 
 def number_of_jobs(jobs: str | int) -> int:
-    """How many cases run at a time.
-
-    Raises:
-        SystemExit: `jobs` is neither ``auto`` nor a number from 1 on.
-    """
+    """How many cases run at a time. Raises SystemExit: `jobs` is neither ``auto`` nor a number from 1 on."""
     if jobs == "auto":
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if not re.fullmatch("[0-9]{1,9}", str(jobs)) or int(jobs) < 1:
@@ -141,11 +129,7 @@ def number_of_jobs(jobs: str | int) -> int:
 
 
 def shard_numbers(text: str) -> tuple[int, int]:
-    """The two numbers of ``I/N``.
-
-    Raises:
-        SystemExit: it is not that, or I is not from 1 to N.
-    """
+    """The two numbers of ``I/N``. Raises SystemExit: it is not that, or I is not from 1 to N."""
     match = re.fullmatch(r"([0-9]{1,6})/([0-9]{1,6})", text)
     if not match or not 1 <= int(match[1]) <= int(match[2]):
         raise fail(f"--shard {text}: write I/N, such as 1/4 to 4/4")

@@ -113,11 +113,7 @@ def read_bundled() -> list[SpecFile]:
 
 
 def read_or_exit(files: Sequence[Path], mistakes: Sequence[Diagnostic]) -> list[SpecFile]:
-    """The spec files.
-
-    Raises:
-        SystemExit: there are `mistakes`, or a file has some; all are shown.
-    """
+    """The spec files. Raises SystemExit: there are `mistakes`, or a file has some; all are shown."""
     try:
         with garbage.kept():
             from gradcheck.spec.read import read_all  # here: it loads the model, which `list` has no need of
@@ -245,11 +241,7 @@ def new_spec(option: str, name: str) -> Path:
 
 
 def write_spec(option: str, file: Path, text: str) -> None:
-    """Write a spec file that is not there, and say how it is run.
-
-    Raises:
-        SystemExit: the system refuses it.
-    """
+    """Write a spec file that is not there, and say how it is run. Raises SystemExit: the system refuses it."""
     try:
         with file.open("x", encoding="utf-8") as opened:
             opened.write(text)

@@ -79,11 +79,7 @@ def state_of(root: str, known: Mapping[str, str]) -> str:
 
 
 def revoke_trust(path: Path) -> None:
-    """Trust the project of `path` no more, or the one that was there.
-
-    Raises:
-        SystemExit: none is trusted there.
-    """
+    """Trust the project of `path` no more, or the one that was there. Raises SystemExit: none is trusted there."""
     here = Path(os.path.realpath(path))
     file = nearest_file(here)
     for folder in (here, *([file.parent] if file else [])):

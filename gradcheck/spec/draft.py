@@ -74,11 +74,7 @@ class InWorld(NamedTuple):
     random: str = ""
 
     def lines(self) -> list[str]:
-        """As a scenario has it.
-
-        Raises:
-            DraftError: it is not of this form, or something is given without a world.
-        """
+        """As a scenario has it. Raises DraftError: it is not of this form, or something is given without a world."""
         if not self.world:
             if self.outputs or self.random:
                 option = "--outputs" if self.outputs else "--random"

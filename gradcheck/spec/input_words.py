@@ -81,11 +81,7 @@ def input_words(texts: Iterable[str], letters: bool = False) -> dict[str, InputW
 
 
 def input_word(text: str, letters: bool = False) -> InputWord:
-    """The input that a word describes.
-
-    Raises:
-        InputWordError: it describes none.
-    """
+    """The input that a word describes. Raises InputWordError: it describes none."""
     match = _WHOLE.fullmatch(text)
     if match is None:
         raise InputWordError(f"--input {text}: write {FORM}, {EXAMPLES}")

@@ -92,11 +92,7 @@ def table_of(start: Path) -> tuple[Path, Mapping[str, Any]] | None:
 
 
 def content_of(file: Path) -> dict[str, Any]:
-    """What a TOML file holds.
-
-    Raises:
-        ConfigError: it is unreadable, too large, or no TOML.
-    """
+    """What a TOML file holds. Raises ConfigError: it is unreadable, too large, or no TOML."""
     try:
         return parse_toml(read_bounded(file, MOST_PYPROJECT_BYTES).decode("utf-8"))
     except (UnfitFileError, UnicodeDecodeError, OSError) as error:
@@ -108,11 +104,7 @@ def content_of(file: Path) -> dict[str, Any]:
 
 
 def parse_toml(text: str) -> dict[str, Any]:
-    """What a text in TOML says.
-
-    Raises:
-        ConfigError: it is none, or has more of something than there is need of.
-    """
+    """What a text in TOML says. Raises ConfigError: it is none, or has more of something than there is need of."""
     import tomllib  # here: it takes as long as all else of this, and most runs have no such file
 
     bare = _STRING.sub('""', text)
