@@ -94,7 +94,8 @@ def run_all(
     shown = screen.running(header(cases, pool.slots), len(cases), believed, supervisor.at_work)
     with stopped_by_signals(supervisor), shown, pool:
         all_results = side_by_side.beside(cases, supervisor.run(cases, known))
-        for result in map(baseline.judged if baseline else as_it_is, all_results):
+        for one in all_results:
+            result = baseline.judged(one) if baseline else one
             results.append(result)
             screen.show(result)
             if result.beside and record is not None:
@@ -114,11 +115,6 @@ def run_all(
 def left(cases: Sequence[Case], results: Sequence[Result]) -> int:
     """How many cases have no result."""
     return len(cases) - sum(not result.beside for result in results)
-
-
-def as_it_is(result: Result) -> Result:
-    """The result."""
-    return result
 
 
 def settle(baseline: Baseline, results: Sequence[Result], *, update: bool, prune: bool) -> None:
