@@ -89,11 +89,7 @@ def init(github: bool) -> None:
 
 
 def refuse_links(path: Path) -> None:
-    """See that no link leads from the current folder to a file elsewhere.
-
-    Raises:
-        SystemExit: one does.
-    """
+    """See that no link leads from the current folder to a file elsewhere. Raises SystemExit: one does."""
     for one in (path, *path.parents):
         if one.is_symlink():
             raise fail(f"{one} is a link, which is not followed: remove it; nothing was written")

@@ -14,6 +14,7 @@ from typing import NamedTuple, get_args
 
 from gradcheck.spec.literals import MAX_DIMENSIONS, DType, Stands
 from gradcheck.support.suggest import hint
+from gradcheck.support.user_error import UserError
 
 FORM = "NAME=[SHAPE][:DTYPE][:below=N][:stopped][:replicated][~LOW..HIGH][@NUMBER|@FILE[#KEY]]"
 EXAMPLES = "such as x=3x4, x=5~0.1..3, k=4:int64:below=5, m=5:bool, x=5@0 or x=@data.npz#key"
@@ -23,7 +24,7 @@ _SHAPE = re.compile(r"(?:\d+|[A-Z])(?:x(?:\d+|[A-Z]))*|scalar")
 _RANGE = re.compile(rf"({NUMBER})\.\.({NUMBER})")
 
 
-class InputWordError(ValueError):
+class InputWordError(UserError, ValueError):
     """A word that describes no input; the message says what to write."""
 
 
@@ -80,11 +81,7 @@ def input_words(texts: Iterable[str], letters: bool = False) -> dict[str, InputW
 
 
 def input_word(text: str, letters: bool = False) -> InputWord:
-    """The input that a word describes.
-
-    Raises:
-        InputWordError: it describes none.
-    """
+    """The input that a word describes. Raises InputWordError: it describes none."""
     match = _WHOLE.fullmatch(text)
     if match is None:
         raise InputWordError(f"--input {text}: write {FORM}, {EXAMPLES}")

@@ -254,11 +254,6 @@ class Scenario(_Keys):
         """What is different on a version of `backend`, if anything."""
         return next((entry for entry in self.entries_of(backend) if within(version, entry.versions)), None)
 
-    def expect_for(self, backend: str, version: str = "") -> Expect:
-        """What must hold on `backend`: its own complete expectations, or else the scenario's."""
-        special = self.on(backend, version)
-        return special.expect if special and special.expect else self.expect
-
 
 class Defaults(Format):
     """Values for all scenarios of the file that give none of their own."""

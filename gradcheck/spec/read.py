@@ -91,10 +91,8 @@ def interpret(text: SpecText) -> SpecFile:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a doubtful escape in a documented program is not ours to judge
         scenario_rules.check_scenarios(root, text)
-    spec = _build(root, text)
-    text.fail_if_any()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+        spec = _build(root, text)
+        text.fail_if_any()
         scenario_rules.check_subjects(root, text)
     text.fail_if_any()
     assert spec is not None

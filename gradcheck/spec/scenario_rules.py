@@ -26,7 +26,7 @@ from gradcheck.spec.input_rules import (
 )
 from gradcheck.spec.literals import DType
 from gradcheck.spec.messages import report_unknown_key
-from gradcheck.spec.names import check_call, check_exception, check_parameters, words_of
+from gradcheck.spec.names import check_call, check_exceptions, check_parameters, words_of
 from gradcheck.spec.pattern import check_pattern
 from gradcheck.spec.resolve import is_several
 from gradcheck.spec.size_rules import check_explore, check_sizes, parameters_of
@@ -167,8 +167,7 @@ def _check_scenario(scenario: Node, defaults: Node, text: SpecText) -> None:
     for expect in all_expectations(scenario):
         if expect.kind == "mapping":
             _check_expect(expect, scenario, shapes, differentiable, text)
-            for section in ("raises", "warns"):
-                check_exception(expect, section, code, text)
+            check_exceptions(expect, code, text)
 
 
 def _whole_shape(input: Node, ranks: list[int]) -> tuple[int, ...] | None:

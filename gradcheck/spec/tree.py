@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -81,6 +81,10 @@ class Node:
         entry = self.entries.get(key)
         return entry[1] if entry else None
 
+    def put(self, key: str, value: Node) -> None:
+        """Put a value in the place of that of a key."""
+        self.entries[key] = (self.entries[key][0], value)
+
     def mapping(self, key: str) -> Node:
         """The mapping under `key`; an empty one if there is none or it is something else."""
         value = self.get(key)
@@ -107,11 +111,11 @@ class Node:
             yield from item.scalars()
 
 
-def copy(node: Node) -> Node:
-    """A node with collections of its own, of the same nodes."""
+def copy(node: Node, entries: Mapping[str, tuple[Node, Node]] | None = None, items: Iterable[Node] = ()) -> Node:
+    """A node with collections of its own: those that are given, or else of the same nodes."""
     return Node(  # dataclasses.replace takes four times as long
         node.kind, node.line, node.column, node.end_line, node.end_column, node.value, node.text, node.style,
-        dict(node.entries), list(node.items), node.incomplete, node.begins,
+        dict(node.entries if entries is None else entries), list(items or node.items), node.incomplete, node.begins,
     )  # fmt: skip
 
 
