@@ -8,6 +8,7 @@ from types import ModuleType
 from typing import Any
 
 from pylayer.array import Array
+from pylayer.invalid import invalid
 from pylayer.op import op
 from pylayer.ops.arguments import AxisError, as_ints, normal_axis
 from pylayer.ops.creation import full
@@ -48,9 +49,7 @@ def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -
         ValueError: the two axes are the same.
     """
     if normal_axis(dim1, input.ndim + 1) == normal_axis(dim2, input.ndim + 1):
-        raise ValueError(
-            f"(InvalidArgument) diag_embed(): diagonal dimensions should not be identical, {dim1} vs {dim2}."
-        )
+        raise invalid("diag_embed", f"diagonal dimensions should not be identical, {dim1} vs {dim2}")
     size = input.shape[-1] + abs(offset)
     zeros = full([*input.shape[:-1], size, size], 0, input.dtype)
     embedded = setitem(zeros, _diagonal(offset, size, size), input)
@@ -68,7 +67,7 @@ def diag(x: Tensor, offset: int = 0, padding_value: Any = 0) -> Tensor:
     if not x.ndim:
         x = reshape(x, [1])
     if x.ndim != 1:
-        raise ValueError(f"(InvalidArgument) diag(): the input must be at most 2-D, but has shape {x.shape}.")
+        raise invalid("diag", f"the input must be at most 2-D, but has shape {x.shape}")
     size = x.size + abs(offset)
     return setitem(full([size, size], padding_value, x.dtype), _diagonal(offset, size, size), x)
 

@@ -7,6 +7,7 @@ from types import ModuleType
 from typing import Any
 
 from pylayer.array import Array
+from pylayer.invalid import invalid
 from pylayer.op import binary, op, unary
 from pylayer.ops.creation import to_tensor
 from pylayer.symbol import named
@@ -54,15 +55,17 @@ def check_same_dtype(name: str, tensors: Sequence[Any]) -> None:
     """
     for position, tensor in enumerate(tensors):
         if not isinstance(tensor, Tensor):
-            raise ValueError(
-                f"(InvalidArgument) {name}(): argument (position {position}) must be Tensor, but got "
-                f"{type(tensor).__name__}. Convert it with paddle.to_tensor."
+            raise invalid(
+                name,
+                f"argument (position {position}) must be Tensor, but got "
+                f"{type(tensor).__name__}. Convert it with paddle.to_tensor",
             )
         if tensor.dtype is not tensors[0].dtype:
-            raise ValueError(
-                f"(InvalidArgument) {name}(): The type of data we are trying to retrieve ({tensors[0].dtype.name}) "
+            raise invalid(
+                name,
+                f"The type of data we are trying to retrieve ({tensors[0].dtype.name}) "
                 f"does not match the type of data ({tensor.dtype.name}) of argument (position {position}). "
-                f"Cast one with astype(){named(list(tensors))}."
+                f"Cast one with astype(){named(list(tensors))}",
             )
 
 
@@ -96,7 +99,7 @@ def allclose(x: Tensor, y: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal
     """
     check_same_dtype("allclose", (x, y))
     if x.shape != y.shape:
-        raise ValueError(f"(InvalidArgument) allclose(): the shapes {x.shape} and {y.shape} differ.")
+        raise invalid("allclose", f"the shapes {x.shape} and {y.shape} differ")
     return allclose_(x, y, float(rtol), float(atol), equal_nan)
 
 

@@ -20,6 +20,7 @@ from pylayer.autograd import backward_from
 from pylayer.dtype import bfloat16
 from pylayer.fast.calls import beside_number, fast_binary
 from pylayer.hooks import register_hook, retain_grads
+from pylayer.invalid import invalid
 from pylayer.ops.creation import to_tensor
 from pylayer.ops.inplace import (
     copy_,
@@ -146,9 +147,7 @@ def where_in_place(condition: Tensor, x: Any = None, y: Any = None) -> Tensor:
         ValueError: x or y is missing, x is a leaf that needs a gradient, or the result does not fit into it.
     """
     if x is None or y is None:
-        raise ValueError(
-            "(InvalidArgument) where_(): either both or neither of x and y should be given, and here both."
-        )
+        raise invalid("where_", "either both or neither of x and y should be given, and here both")
 
     def where(x: Tensor) -> Tensor:
         return indexing.where(condition, x, y)  # type: ignore[no-any-return]

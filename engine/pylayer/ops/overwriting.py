@@ -7,6 +7,7 @@ import math
 from typing import Any
 
 from pylayer.array import XP
+from pylayer.invalid import invalid
 from pylayer.op import composed
 from pylayer.ops.arguments import normal_axis
 from pylayer.ops.diagonal import _diagonal, diag
@@ -56,9 +57,7 @@ def fill_diagonal(x: Tensor, value: float, offset: int = 0, wrap: bool = False) 
     """
     sizes = x.shape
     if len(sizes) < 2 or (len(sizes) > 2 and len(set(sizes)) > 1):
-        raise ValueError(
-            f"(InvalidArgument) fill_diagonal_(): x should be a matrix, or equally long on all axes, but is {sizes}."
-        )
+        raise invalid("fill_diagonal_", f"x should be a matrix, or equally long on all axes, but is {sizes}")
     xp = XP[type(x.array)]
     width = sizes[1]
     step = builtins.sum(math.prod(sizes[k + 1 :]) for k in range(len(sizes)))

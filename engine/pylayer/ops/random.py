@@ -15,6 +15,7 @@ import numpy as np
 
 from pylayer.array import XP, Array, default_module, get_device
 from pylayer.dtype import as_dtype, default_dtype
+from pylayer.invalid import invalid
 from pylayer.op import composed, unwrap
 from pylayer.ops.arguments import Ints, as_ints
 from pylayer.ops.creation import DTypeLike
@@ -176,9 +177,7 @@ def randint(low: int = 0, high: int | None = None, shape: Ints = (1,), dtype: DT
     """
     low, high = (0, low) if high is None else (low, high)
     if low >= high:
-        raise ValueError(
-            f"(InvalidArgument) randint(): low must be less than high, but received low = {low}, high = {high}."
-        )
+        raise invalid("randint", f"low must be less than high, but received low = {low}, high = {high}")
     wanted = as_dtype("int64" if dtype is None else dtype).numpy
     return Tensor(generator().source.integers(low, high, _sizes(shape)).astype(wanted))
 
@@ -248,18 +247,17 @@ def multinomial(x: Tensor, num_samples: int = 1, replacement: bool = False) -> T
             draw without replacement.
     """
     if not 1 <= x.ndim <= 2 or num_samples < 1:
-        raise ValueError(
-            f"(InvalidArgument) multinomial(): needs weights of one or two dimensions and at least one sample, but got "
-            f"the shape {x.shape} and num_samples {num_samples}."
+        raise invalid(
+            "multinomial",
+            f"needs weights of one or two dimensions and at least one sample, but got "
+            f"the shape {x.shape} and num_samples {num_samples}",
         )
     weights: Array = x.array.astype("float64")
     xp = XP[type(weights)]
     if bool((weights < 0).any()) or not bool((weights.sum(-1) > 0).all()):
-        raise ValueError("(InvalidArgument) multinomial(): the weights must not be negative, and not all zero.")
+        raise invalid("multinomial", "the weights must not be negative, and not all zero")
     if not replacement and num_samples > int((weights > 0).sum(-1).min()):
-        raise ValueError(
-            f"(InvalidArgument) multinomial(): too few positive weights to draw {num_samples} without replacement."
-        )
+        raise invalid("multinomial", f"too few positive weights to draw {num_samples} without replacement")
     source = generator().source
     if replacement:
         draws = source.random((*weights.shape[:-1], num_samples, 1)) * weights.sum(-1)[..., None, None]

@@ -8,6 +8,7 @@ from types import ModuleType
 from typing import Any
 
 from pylayer.array import Array
+from pylayer.invalid import invalid
 from pylayer.op import composed, op
 from pylayer.ops.arguments import Ints, normal_axis
 from pylayer.ops.creation import full, full_like, ones_like, zeros
@@ -19,9 +20,8 @@ from pylayer.tensor import Tensor
 
 def _same_dtype(name: str, x: Tensor, values: Any) -> None:
     if isinstance(values, Tensor) and values.dtype is not x.dtype:
-        raise ValueError(
-            f"(InvalidArgument) {name}(): the values to write are {values.dtype.name}, the Tensor is {x.dtype.name}. "
-            f"Cast one with astype()."
+        raise invalid(
+            name, f"the values to write are {values.dtype.name}, the Tensor is {x.dtype.name}. Cast one with astype()"
         )
 
 
@@ -119,14 +119,9 @@ def scatter(x: Tensor, index: Tensor, updates: Tensor, overwrite: bool = True) -
     if not index.ndim and updates.shape == x.shape[1:]:  # one row
         index, updates = reshape(index, [1]), reshape(updates, [1, *updates.shape])
     elif not index.ndim:
-        raise ValueError(
-            f"(InvalidArgument) scatter(): the update for one row of {x.shape[1:]} has shape {updates.shape}."
-        )
+        raise invalid("scatter", f"the update for one row of {x.shape[1:]} has shape {updates.shape}")
     if updates.shape[:1] != [index.size] or updates.shape[1:] != x.shape[1:]:
-        raise ValueError(
-            f"(InvalidArgument) scatter(): the updates for {index.size} rows of {x.shape[1:]} have shape "
-            f"{updates.shape}."
-        )
+        raise invalid("scatter", f"the updates for {index.size} rows of {x.shape[1:]} have shape {updates.shape}")
     rows = reshape(index, [-1]) if index.ndim > 1 else index
     if overwrite:
         return setitem(x, rows, updates)
@@ -147,9 +142,10 @@ def scatter_nd_add(x: Tensor, index: Tensor, updates: Tensor) -> Tensor:
         )
     slices = [*index.shape[:-1], *x.shape[index.shape[-1] :]]
     if index.shape[-1] > x.ndim or updates.shape != slices:
-        raise ValueError(
-            f"(InvalidArgument) scatter_nd_add(): coordinates of shape {index.shape} into {x.shape} need updates of "
-            f"shape {slices}, but they have {updates.shape}."
+        raise invalid(
+            "scatter_nd_add",
+            f"coordinates of shape {index.shape} into {x.shape} need updates of "
+            f"shape {slices}, but they have {updates.shape}",
         )
     return add_at(x, _columns(index), updates)
 
