@@ -184,9 +184,7 @@ def op(
         )
         defaults = {p.name: p.default for p in signature.parameters.values() if p.default is not p.empty}
         arguments, apply, count = row.arguments, row.apply, len(row.arguments)
-        positional = all(p.kind is p.POSITIONAL_OR_KEYWORD for p in signature.parameters.values())
-        least = count - len(defaults) if positional else count
-        last = tuple(defaults.values()) if positional else ()
+        least, last = count - len(defaults), tuple(defaults.values())
 
         def call(*args: Any, **kwargs: Any) -> Any:
             if not kwargs and least <= len(args) <= count:

@@ -7,6 +7,7 @@ itself.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from importlib import import_module
 from types import ModuleType
 from typing import Any
@@ -214,15 +215,23 @@ def _sigmoid(xp: ModuleType) -> Any:
     return forward
 
 
-def _erf(xp: ModuleType) -> Any:
-    if xp.__name__ == "numpy":
-        vectorised = xp.frompyfunc(math.erf, 1, 1)
+def from_math(function: Callable[[float], float], name: str) -> Any:
+    """A forward that NumPy lacks: Python's `function` is called for each element. CuPy has SciPy's, of that `name`."""
+
+    def bind(xp: ModuleType) -> Any:
+        if xp.__name__ != "numpy":
+            return getattr(import_module(f"{xp.__name__}x.scipy.special"), name)
+        vectorised = xp.frompyfunc(function, 1, 1)
         return lambda x: xp.asarray(vectorised(x)).astype(x.dtype)
-    return import_module(f"{xp.__name__}x.scipy.special").erf
+
+    return bind
 
 
 sigmoid = unary("sigmoid", lambda g, out: g * (out * (1.0 - out)).conjugate(), _sigmoid, floating=True)
-erf = unary("erf", lambda g, F, x: g * (TWO_OVER_ROOT_PI * F.exp(-x * x)), _erf, floating=True)
+erf = unary("erf", lambda g, F, x: g * (TWO_OVER_ROOT_PI * F.exp(-x * x)), from_math(math.erf, "erf"), floating=True)
+erfc = unary(
+    "erfc", lambda g, F, x: g * (-TWO_OVER_ROOT_PI * F.exp(-x * x)), from_math(math.erfc, "erfc"), floating=True
+)
 
 # --------------------------------------------------------------------------- signs and steps
 abs = unary("abs", lambda g, F, x: g * F.sign(x))  # the subgradient at 0 is 0 (observed rule 86)
