@@ -158,7 +158,7 @@ def gammaincc(xp: ModuleType, x: Array, y: Array) -> Array:
         ValueError: an element of x or y is negative.
     """
     for letter, value in (("x", x), ("y", y)):
-        if bool((value < 0).any()):
+        if xp.any(value < 0).item():
             raise ValueError(f"The input argument {letter} must be greater than or equal to 0.")
     x, y = xp.broadcast_arrays(x, y)
     return _gammaincc(xp, x.astype("float64"), y.astype("float64")).astype(xp.result_type(x, y))
