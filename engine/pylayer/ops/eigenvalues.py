@@ -25,17 +25,7 @@ def _eigh_vjp(g: Any, F: Any, out: Any) -> Any:
 
 
 @op(x=_eigh_vjp)
-def eigh_(xp: ModuleType, x: Array) -> tuple[Array, ...]:
-    """Eigenvalues, from the smallest on, and eigenvectors of the symmetric part of x."""
-    return tuple(xp.linalg.eigh((x + xp.swapaxes(x, -1, -2).conj()) / 2))
-
-
-def _check_triangle(UPLO: str) -> None:
-    if UPLO not in ("L", "U"):
-        raise ValueError(f"UPLO must be L or U. But received UPLO is: {UPLO}")
-
-
-def eigh(x: Tensor, UPLO: str = "L") -> tuple[Tensor, Tensor]:
+def eigh(xp: ModuleType, x: Array, UPLO: str = "L") -> tuple[Array, ...]:
     """Eigenvalues, from the smallest on, and eigenvectors, as columns, of symmetric (or Hermitian) matrices.
 
     Args:
@@ -44,9 +34,9 @@ def eigh(x: Tensor, UPLO: str = "L") -> tuple[Tensor, Tensor]:
     Raises:
         ValueError: another `UPLO`.
     """
-    _check_triangle(UPLO)
-    w, v = eigh_(x)
-    return w, v
+    if UPLO not in ("L", "U"):
+        raise ValueError(f"UPLO must be L or U. But received UPLO is: {UPLO}")
+    return tuple(xp.linalg.eigh((x + xp.swapaxes(x, -1, -2).conj()) / 2))
 
 
 eigvalsh = composed("eigvalsh", lambda x, UPLO="L": eigh(x, UPLO)[0])

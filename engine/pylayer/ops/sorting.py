@@ -125,10 +125,16 @@ def median(x: Tensor, axis: int | None = None, keepdim: bool = False, mode: str 
     return reshape(wanted, shape)
 
 
-@op()
-def searchsorted_(xp: ModuleType, sorted_sequence: Array, values: Array, right: bool, dtype: str) -> Array:
-    """Where the values would go in a sorted sequence, or row by row in sorted rows."""
-    side = "right" if right else "left"
+@op(inputs=("sorted_sequence", "values"))
+def searchsorted(
+    xp: ModuleType, sorted_sequence: Array, values: Array, out_int32: bool = False, right: bool = False
+) -> Array:
+    """Where `values` would go in a sequence sorted along its last axis: before equal elements, or after if `right`.
+
+    Raises:
+        ValueError: the sequence has several axes, and those before the last are not those of `values`.
+    """
+    side, dtype = "right" if right else "left", "int32" if out_int32 else "int64"
     if sorted_sequence.ndim == 1:
         return xp.searchsorted(sorted_sequence, values, side=side).astype(dtype)
     if sorted_sequence.shape[:-1] != values.shape[:-1]:
@@ -138,15 +144,6 @@ def searchsorted_(xp: ModuleType, sorted_sequence: Array, values: Array, right: 
     )
     found = [xp.searchsorted(row, wanted, side=side) for row, wanted in rows]
     return xp.stack(found).reshape(values.shape).astype(dtype)
-
-
-def searchsorted(sorted_sequence: Tensor, values: Tensor, out_int32: bool = False, right: bool = False) -> Tensor:
-    """Where `values` would go in a sequence sorted along its last axis: before equal elements, or after if `right`.
-
-    Raises:
-        ValueError: the sequence has several axes, and those before the last are not those of `values`.
-    """
-    return searchsorted_(sorted_sequence, values, right, "int32" if out_int32 else "int64")
 
 
 def bucketize(x: Tensor, sorted_sequence: Tensor, out_int32: bool = False, right: bool = False) -> Tensor:

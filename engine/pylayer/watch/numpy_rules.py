@@ -435,7 +435,7 @@ def cholesky(a: Any, /, *, upper: bool = False) -> Any:
 
 
 def _eigh(a: Any, UPLO: Any = "L") -> Any:
-    w, v = eigenvalues.eigh_(of_triangle(as_tensor(a, a.dtype), UPLO.upper() == "L"))
+    w, v = eigenvalues.eigh(of_triangle(as_tensor(a, a.dtype), UPLO.upper() == "L"))
     if v.array.dtype.kind == "c":
         return w, v
     turned = np.sum(v.array * np.linalg.eigh(a._plain(), UPLO)[1], axis=-2, keepdims=True)
