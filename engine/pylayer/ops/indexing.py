@@ -139,13 +139,16 @@ def getitem_adjoint(xp: ModuleType, g: Array, shape: Sequence[int], index: Any) 
 @op(x=lambda g, F, index: F.setitem(g, index, 0), value=lambda g, F, index: F.written(g, index))
 def setitem_(xp: ModuleType, x: Array, index: Any, value: Array) -> Array:
     """A copy of `x` with `value` at `index`; of several values for one place the last counts."""
-    out = x.copy()
-    basic, advanced = parsed(xp, x.shape, index)
+    return _write(xp, x.copy(), index, value)
+
+
+def _write(xp: ModuleType, array: Array, index: Any, values: Array) -> Array:
+    basic, advanced = parsed(xp, array.shape, index)
     if advanced is None:
-        out[basic] = value
+        array[basic] = values
     else:
-        out[basic][advanced] = value
-    return out
+        array[basic][advanced] = values
+    return array
 
 
 @op(g=lambda h, F, g_shape, index: F.written_adjoint(h, g_shape, index))
@@ -164,13 +167,7 @@ def written(xp: ModuleType, g: Array, index: Any) -> Array:
 @op(h=lambda g, F, index: F.written(g, index))
 def written_adjoint(xp: ModuleType, h: Array, shape: Sequence[int], index: Any) -> Array:
     """Zeros of `shape` with `h` at `index`, of several values the last."""
-    zeros = xp.zeros(shape, h.dtype)
-    basic, advanced = parsed(xp, shape, index)
-    if advanced is None:
-        zeros[basic] = h
-    else:
-        zeros[basic][advanced] = h
-    return zeros
+    return _write(xp, xp.zeros(shape, h.dtype), index, h)
 
 
 @op(x=lambda g: g, value=lambda g, F, index: F.getitem(g, index))

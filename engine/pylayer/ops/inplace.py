@@ -160,16 +160,9 @@ def replace_memory(x: Tensor, array: Array, moment: int | None = None) -> None:
     mark_changed(array)
 
 
-def fills_with(draw: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """The method that fills a Tensor with what `draw` makes in its likeness; what came before gets a gradient of 0."""
-    name = f"{draw.__name__.removesuffix('_like')}_"
-
-    @functools.wraps(draw)
-    def call(x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        return filled_(x, draw(x, *args, **kwargs))
-
-    call.__name__ = call.__qualname__ = name
-    return call
+def fills_with(name: str, drawn: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """The method that fills a Tensor with what `drawn` gives for it; what came before gets a gradient of 0."""
+    return in_place(composed(name, lambda x, *args, **kwargs: fill(x, drawn(x, *args, **kwargs))))
 
 
 def copy_(x: Tensor, other: Tensor, blocking: bool = True) -> Tensor:

@@ -10,7 +10,7 @@ from pylayer.invalid import invalid
 from pylayer.op import composed, op
 from pylayer.ops.diagonal import diag_embed, diagonal
 from pylayer.ops.elementwise import multiply
-from pylayer.ops.logic import check_same_dtype
+from pylayer.ops.logic import check_one_dtype, check_same_dtype
 from pylayer.ops.reduction import sum
 from pylayer.ops.shape import broadcast_shape, moveaxis, reshape, transpose
 from pylayer.tensor import Tensor
@@ -92,26 +92,19 @@ def _swapped(x: Tensor) -> Tensor:
 
 
 @op(x=_matmul_x, y=_matmul_y, zeros=("x", "y"))
-def bmm_(xp: ModuleType, x: Array, y: Array) -> Array:
-    """The products of two batches of matrices."""
+def bmm(xp: ModuleType, x: Array, y: Array) -> Array:
+    """The products of two batches of matrices.
+
+    Raises:
+        ValueError: the dtypes differ, an input has not three dimensions, or the batches or matrices do not fit.
+    """
+    check_one_dtype(x, y)
+    if x.ndim != 3 or y.ndim != 3 or x.shape[0] != y.shape[0]:
+        raise ValueError("the inputs must be 3-D and of the same batch size")
     return _product(xp, x, y)
 
 
 mm = composed("mm", lambda input, mat2: matmul(input, mat2))
-
-
-def bmm(x: Tensor, y: Tensor) -> Tensor:
-    """The products of two batches of matrices.
-
-    Raises:
-        ValueError: an input has not three dimensions, the batches differ in size, or the matrices do not fit.
-    """
-    check_same_dtype("bmm", (x, y))
-    if x.ndim != 3 or y.ndim != 3 or x.shape[0] != y.shape[0]:
-        raise invalid(
-            "bmm", f"the inputs must be 3-D and of the same batch size, but have the shapes {x.shape} and {y.shape}"
-        )
-    return bmm_(x, y)
 
 
 def mv(x: Tensor, vec: Tensor) -> Tensor:

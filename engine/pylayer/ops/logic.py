@@ -26,7 +26,12 @@ logical_xor = binary("logical_xor")
 logical_not = unary("logical_not")
 
 
-def _check_one_dtype(x: Array, y: Array) -> None:
+def check_one_dtype(x: Array, y: Array) -> None:
+    """Check the arrays of an operation that does not promote.
+
+    Raises:
+        ValueError: their dtypes differ, or one is a number (the key phrases are Paddle's).
+    """
     kinds = [getattr(array, "dtype", type(array).__name__) for array in (x, y)]
     if kinds[0] != kinds[1]:
         raise ValueError(
@@ -38,7 +43,7 @@ def _check_one_dtype(x: Array, y: Array) -> None:
 def _bitwise(name: str) -> Function:
     def bind(xp: ModuleType) -> Function:
         def forward(x: Array, y: Array) -> Array:
-            _check_one_dtype(x, y)
+            check_one_dtype(x, y)
             return getattr(xp, name)(x, y)
 
         return forward
@@ -85,7 +90,7 @@ def isclose(
     Raises:
         ValueError: the dtypes differ.
     """
-    _check_one_dtype(x, y)
+    check_one_dtype(x, y)
     return xp.isclose(x, y, rtol=float(rtol), atol=float(atol), equal_nan=equal_nan)
 
 
@@ -98,7 +103,7 @@ def allclose(
     Raises:
         ValueError: the dtypes differ, or the shapes.
     """
-    _check_one_dtype(x, y)
+    check_one_dtype(x, y)
     if x.shape != y.shape:
         raise ValueError("the shapes differ")
     return xp.all(xp.isclose(x, y, rtol=float(rtol), atol=float(atol), equal_nan=equal_nan))
@@ -113,5 +118,5 @@ def equal_all(xp: ModuleType, x: Array, y: Array) -> Array:
     """
     if getattr(x, "shape", ()) != getattr(y, "shape", ()):
         return xp.zeros((), bool)
-    _check_one_dtype(x, y)
+    check_one_dtype(x, y)
     return xp.all(x == y)

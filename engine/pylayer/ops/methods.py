@@ -7,11 +7,11 @@ from typing import Any
 
 import pylayer.ops.complexes as complexes
 import pylayer.ops.conversions as conversions
+import pylayer.ops.diagonal as diagonal
 import pylayer.ops.elementwise as elementwise
 import pylayer.ops.indexing as indexing
 import pylayer.ops.linalg as linalg
 import pylayer.ops.logic as logic
-import pylayer.ops.overwriting as overwriting
 import pylayer.ops.random as random
 import pylayer.ops.shape as shape
 from pylayer import fast
@@ -166,15 +166,12 @@ OWN_FORMS: dict[str, Callable[..., Any]] = {
     "copy_": copy_,
     "detach_": detach_,
     "fill_": fill_,
-    "fill_diagonal_": in_place(overwriting.fill_diagonal),
+    "fill_diagonal_": in_place(diagonal.fill_diagonal),
     "set_": set_,
     "t_": transposed_in_place,
     "where_": where_in_place,
     "zero_": zero_,
-    **{
-        f"{name}_": fills_with(getattr(random, f"{name}_like"))
-        for name in ("bernoulli", "exponential", "normal", "uniform")
-    },
+    **{f"{name}_": fills_with(name, drawn) for name, drawn in random.FILLS.items()},
 }
 """The forms with an underscore that are not made of the one without."""
 

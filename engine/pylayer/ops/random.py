@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from typing import Any, NamedTuple
 
@@ -210,32 +210,22 @@ def bernoulli(x: Tensor, p: float | None = None) -> Tensor:
 
 
 # --------------------------------------------------------------------------- what the methods in place fill with
+def _drawn(x: Tensor, how: str = "random") -> Array:
+    """Random numbers of the shape of `x`: from [0, 1), or by another way of the generator."""
+    return getattr(generator().source, how)(x.array.shape)
+
+
 def _like(x: Tensor, values: Array) -> Tensor:
     return Tensor(values.astype(x.array.dtype))
 
 
-@draws
-def uniform_like(x: Tensor, min: float = 0.0, max: float = 1.0, seed: int = 0) -> Tensor:
-    """`uniform` of the shape and dtype of `x`."""
-    return uniform(x.shape, x.dtype, min, max, seed)
-
-
-@draws
-def normal_like(x: Tensor, mean: float = 0.0, std: float = 1.0) -> Tensor:
-    """`normal` of the shape and dtype of `x`."""
-    return _like(x, mean + std * generator().source.standard_normal(x.array.shape))
-
-
-@draws
-def exponential_like(x: Tensor, lam: float = 1.0) -> Tensor:
-    """Exponentially distributed with rate `lam`, of the shape and dtype of `x`."""
-    return _like(x, -XP[type(x.array)].log1p(-generator().source.random(x.array.shape)) / lam)
-
-
-@draws
-def bernoulli_like(x: Tensor, p: Any = 0.5) -> Tensor:
-    """Ones with probability `p`, else zeros, of the shape and dtype of `x`."""
-    return _like(x, generator().source.random(x.array.shape) < unwrap(p))
+FILLS: dict[str, Callable[..., Tensor]] = {
+    "bernoulli": lambda x, p=0.5: _like(x, _drawn(x) < unwrap(p)),
+    "exponential": lambda x, lam=1.0: _like(x, -XP[type(x.array)].log1p(-_drawn(x)) / lam),
+    "normal": lambda x, mean=0.0, std=1.0: _like(x, mean + std * _drawn(x, "standard_normal")),
+    "uniform": lambda x, min=0.0, max=1.0, seed=0: uniform(x.shape, x.dtype, min, max, seed),
+}
+"""What ``x.bernoulli_()`` and the like fill a Tensor with."""
 
 
 @draws

@@ -12,12 +12,29 @@ from pylayer.op import op
 from pylayer.ops.arguments import normal_axis
 from pylayer.ops.gathering import take_along_axis
 from pylayer.ops.indexing import getitem
-from pylayer.ops.positions import of_graph
 from pylayer.ops.shape import cast, clone, reshape, squeeze
 from pylayer.tensor import Tensor
 from pylayer.watch import tell_left, watching
 
 
+# --------------------------------------------------------------------------- what is told of a Tensor
+def _no_gradient(g: Any, F: Any, x_shape: Any, x_dtype: Any) -> Any:
+    zero = F.cast(F.sum(g) * 0, x_dtype)
+    return F.broadcast_view(F.reshape(zero, [1] * len(x_shape)), list(x_shape))
+
+
+@op(x=_no_gradient)
+def told(xp: ModuleType, x: Array, found: Array) -> Array:
+    """`found`."""
+    return found
+
+
+def of_graph(x: Tensor, found: Tensor) -> Tensor:
+    """What was found in `x`: it needs a gradient if `x` does, as in Paddle, though that is 0."""
+    return found if x._stop_gradient else told(x, found)
+
+
+# --------------------------------------------------------------------------- positions
 def index_dtype(dtype: Any) -> Any:
     """The NumPy dtype of positions.
 
