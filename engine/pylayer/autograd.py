@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from pylayer.array import own
 from pylayer.fast.walk import walk
 from pylayer.grad_arguments import (
     check_distinct,
@@ -21,7 +22,7 @@ from pylayer.grad_arguments import (
     wrong_shape,
 )
 from pylayer.grad_mode import grad_mode_set
-from pylayer.graph import Cotangent, Node, nodes_between, own
+from pylayer.graph import Cotangent, Node, nodes_between
 from pylayer.hooks import final_hooks
 from pylayer.tensor import Tensor
 from pylayer.vjp import recorded_ops

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from heapq import heappop, heappush
-from sys import getrefcount
 from typing import Any, NamedTuple
 
-from pylayer.array import XP, Array
+from pylayer.array import XP
 from pylayer.versions import clock
 
 Cotangent = Any
@@ -88,9 +87,8 @@ class Output(Node):
 
     @property
     def label(self) -> str:
-        parent = self.parents[0]
-        assert isinstance(parent, Node)
-        return parent.label
+        parent: Any = self.parents[0]
+        return str(parent.label)
 
 
 class Gradients(NamedTuple):
@@ -175,19 +173,6 @@ def sum_of(first: Cotangent, second: Cotangent) -> Cotangent:
     """Their sum: NumPy turns 0-d results into scalars."""
     total = first + second
     return total if type(total) is type(second) else XP[type(second)].asarray(total)
-
-
-def own(held: Held) -> Array:
-    """The array held, for one to keep and to change: itself if nobody else holds it or its memory, else a copy."""
-    return held[0] if held[0].base is None and holders(held) == ALONE else held[0].copy()
-
-
-def holders(held: Held) -> int:
-    """How many references Python counts to what is held, that of the count itself among them."""
-    return getrefcount(held[0])
-
-
-ALONE = holders([object()])
 
 
 def nodes_between(roots: Iterable[Node], targets: set[Any], barred: set[Any]) -> set[Node]:

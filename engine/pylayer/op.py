@@ -26,6 +26,7 @@ from pylayer.array import XP
 from pylayer.fast.calls import fast_binary, fast_unary
 from pylayer.grad_mode import grad_mode
 from pylayer.graph import Output
+from pylayer.invalid import invalid, no_tensor
 from pylayer.op_node import ListedOutputs, OpNode, SeveralOutputs, parent_of
 from pylayer.promotion import as_floating, reconciled
 from pylayer.symbol import Symbol, is_of_a_program, recording
@@ -82,12 +83,9 @@ class Op(Row):
         any_tensor = any(isinstance(value, Tensor) for value in inputs)
         for value, position in zip(inputs, positions, strict=True):
             if not isinstance(value, Tensor) and not (any_tensor and isinstance(value, (int, float, complex))):
-                raise ValueError(  # key phrase: observed rule 77
-                    f"(InvalidArgument) {self.name}(): argument '{self.arguments[position]}' (position {position}) "
-                    f"must be Tensor, but got {type(value).__name__}. Convert it with paddle.to_tensor."
-                )
+                raise no_tensor(self.name, self.arguments[position], position, value)
         if not inputs:
-            raise ValueError(f"(InvalidArgument) {self.name}(): needs at least one Tensor, but got an empty list.")
+            raise invalid(self.name, "needs at least one Tensor, but got an empty list")
         if self.promote:
             inputs = reconciled(self.name, inputs)
         if self.floating:
@@ -153,10 +151,7 @@ def tensors_only(row: Row) -> Function:
     def general(x: Any, y: Any) -> Any:
         for position, value in enumerate((x, y)):
             if not isinstance(value, (Tensor, Symbol)):
-                raise ValueError(  # key phrase: observed rule 77
-                    f"(InvalidArgument) {row.name}(): argument '{row.arguments[position]}' (position {position}) must "
-                    f"be Tensor, but got {type(value).__name__}. Convert it with paddle.to_tensor."
-                )
+                raise no_tensor(row.name, row.arguments[position], position, value)
         return row.apply(x, y)
 
     return general
@@ -189,9 +184,7 @@ def op(
         )
         defaults = {p.name: p.default for p in signature.parameters.values() if p.default is not p.empty}
         arguments, apply, count = row.arguments, row.apply, len(row.arguments)
-        positional = all(p.kind is p.POSITIONAL_OR_KEYWORD for p in signature.parameters.values())
-        least = count - len(defaults) if positional else count
-        last = tuple(defaults.values()) if positional else ()
+        least, last = count - len(defaults), tuple(defaults.values())
 
         def call(*args: Any, **kwargs: Any) -> Any:
             if not kwargs and least <= len(args) <= count:

@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pylayer.paddle as paddle
+from pylayer.array import own
 from pylayer.fast.node import ElementwiseNode, puller
-from pylayer.graph import own
 from pylayer.vjp import OPS
 
 VALUES, COPIES = 8, 8192

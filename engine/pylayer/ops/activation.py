@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
@@ -134,17 +135,20 @@ def log_softmax_(xp: ModuleType, x: Array, axis: int) -> Array:
     return shifted - xp.log(xp.sum(xp.exp(shifted), axis, keepdims=True))
 
 
+def _normalised(function: Callable[..., Tensor], x: Tensor, axis: int, dtype: Any) -> Tensor:
+    """`softmax_` or `log_softmax_` in `dtype`, if given; a 0-d Tensor has the axis 0."""
+    x = x if dtype is None else astype(x, dtype)
+    return function(x, axis) if x.ndim else reshape(function(reshape(x, [1]), normal_axis(axis, 1)), [])
+
+
 def softmax(x: Tensor, axis: int = -1, dtype: Any = None) -> Tensor:
     """Exponentials over their sum along `axis`, in `dtype` if given."""
-    x = x if dtype is None else astype(x, dtype)
-    return softmax_(x, axis) if x.ndim else reshape(softmax_(reshape(x, [1]), normal_axis(axis, 1)), [])
+    return _normalised(softmax_, x, axis, dtype)
 
 
 def log_softmax(x: Tensor, axis: int = -1, dtype: Any = None) -> Tensor:
     """The logarithm of the softmax along `axis`, in `dtype` if given."""
-    x = x if dtype is None else astype(x, dtype)
-    y = log_softmax_(x, axis) if x.ndim else reshape(log_softmax_(reshape(x, [1]), normal_axis(axis, 1)), [])
-    return y  # noqa: RET504
+    return _normalised(log_softmax_, x, axis, dtype)
 
 
 # --------------------------------------------------------------------------- in place

@@ -90,16 +90,10 @@ def ldexp(x: Tensor, y: Tensor) -> Tensor:
 
 
 @op()
-def frexp_(xp: ModuleType, x: Array) -> list[Array]:
-    """Mantissas in [½, 1), and exponents as floating-point numbers."""
-    mantissa, exponent = xp.frexp(x)
-    return [mantissa, exponent.astype(x.dtype)]
-
-
-def frexp(x: Tensor) -> tuple[Tensor, Tensor]:
+def frexp(xp: ModuleType, x: Array) -> tuple[Array, Array]:
     """Mantissas in [½, 1) and exponents of 2, both of the dtype of x."""
-    mantissa, exponent = frexp_(x)
-    return mantissa, exponent
+    mantissa, exponent = xp.frexp(x)
+    return mantissa, exponent.astype(x.dtype)
 
 
 # --------------------------------------------------------------------------- integers and bits

@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import ModuleType
 
 from pylayer.array import Array
+from pylayer.invalid import invalid
 from pylayer.op import composed, op
 from pylayer.ops.indexing import getitem
 from pylayer.ops.joining import stack
@@ -64,9 +65,7 @@ def as_complex(x: Tensor) -> Tensor:
         ValueError: it is of another size.
     """
     if not x.ndim or x.shape[-1] != 2:
-        raise ValueError(
-            f"(InvalidArgument) as_complex(): the last axis must be of size 2, but the shape is {x.shape}."
-        )
+        raise invalid("as_complex", f"the last axis must be of size 2, but the shape is {x.shape}")
     return complex_(getitem(x, (..., 0)), getitem(x, (..., 1)))
 
 

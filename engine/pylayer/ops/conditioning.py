@@ -7,10 +7,9 @@ from typing import Any
 
 from pylayer.array import XP
 from pylayer.ops.creation import eye
-from pylayer.ops.eigenvalues import eigvalsh
 from pylayer.ops.elementwise import abs as absolute
 from pylayer.ops.elementwise import maximum
-from pylayer.ops.factors import svd, svdvals
+from pylayer.ops.factors import eigvalsh, svd, svdvals
 from pylayer.ops.indexing import getitem, where_
 from pylayer.ops.linalg import _swapped, matmul
 from pylayer.ops.norms import norm

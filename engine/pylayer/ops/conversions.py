@@ -1,4 +1,4 @@
-"""What a Tensor is and can become: its dtype and place, other dtypes, new Tensors like it, attributes in other words."""
+"""What a Tensor is and can become: dtype and place, other dtypes, new Tensors like it, attributes in other words."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pylayer.array import owner, set_device, to_numpy
+from pylayer.invalid import invalid
 from pylayer.ops.arguments import as_ints
 from pylayer.ops.creation import empty, full, ones, zeros
 from pylayer.ops.inplace import in_place
@@ -110,9 +111,7 @@ def register_backward_hook(x: Tensor, hook: Callable[[], Any]) -> None:
         ValueError: gradients stop at this Tensor, or it is no leaf.
     """
     if x.stop_gradient or not x.is_leaf:
-        raise ValueError(
-            "(InvalidArgument) _register_backward_hook(): a backward hook is for a leaf that needs a gradient."
-        )
+        raise invalid("_register_backward_hook", "a backward hook is for a leaf that needs a gradient")
 
     def call(gradient: Tensor) -> None:
         hook()

@@ -8,7 +8,6 @@ from typing import Any
 from pylayer.array import XP, Array
 from pylayer.op import op
 from pylayer.ops.arguments import normal_axis
-from pylayer.ops.logic import logical_not
 from pylayer.tensor import Tensor
 from pylayer.watch import tell_left, watching
 
@@ -86,15 +85,9 @@ def histogram(
 
 
 @op(inputs=("x", "test_x"))
-def isin_(xp: ModuleType, x: Array, test_x: Array) -> Array:
-    """Whether elements of `x` are in `test_x`."""
-    return xp.isin(x, test_x)
-
-
-def isin(x: Tensor, test_x: Tensor, assume_unique: bool = False, invert: bool = False) -> Tensor:
+def isin(xp: ModuleType, x: Array, test_x: Array, assume_unique: bool = False, invert: bool = False) -> Array:
     """Whether elements of `x` are in `test_x` (or are not, with `invert`)."""
-    found = isin_(x, test_x)
-    return logical_not(found) if invert else found
+    return xp.isin(x, test_x, invert=invert)
 
 
 def unique_consecutive(

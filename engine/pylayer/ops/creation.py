@@ -11,6 +11,7 @@ import numpy as np
 from pylayer.array import XP, default_module, to_numpy
 from pylayer.device import check_place
 from pylayer.dtype import BY_NUMPY, DType, as_dtype, default_dtype
+from pylayer.invalid import invalid
 from pylayer.op import composed, unwrap
 from pylayer.ops.arguments import Ints, as_ints
 from pylayer.ops.shape import broadcast_to, reshape
@@ -218,17 +219,15 @@ def arange(start: Any = 0, end: Any = None, step: Any = 1, dtype: DTypeLike = No
     start, end = (0, start) if end is None else (start, end)
     first, stop, by = (_number(n) for n in (start, end, step))
     if not by:
-        raise ValueError("(InvalidArgument) arange(): the step must not be 0.")
+        raise invalid("arange", "the step must not be 0")
     if dtype is None:
         dtype = "int64" if all(isinstance(n, int) for n in (first, stop, by)) else None
     if _wanted(dtype).kind in "iu":  # as in Paddle, before counting
         first, stop, by = int(first), int(stop), int(by)
         if not by:
-            raise ValueError("(InvalidArgument) arange(): the step must not be 0, also as an integer.")
+            raise invalid("arange", "the step must not be 0, also as an integer")
     if not math.isfinite((stop - first) / by):
-        raise ValueError(
-            f"(InvalidArgument) arange(): start, end and step must be finite, but are {first}, {stop}, {by}."
-        )
+        raise invalid("arange", f"start, end and step must be finite, but are {first}, {stop}, {by}")
     count = max(0, math.ceil((stop - first) / by))
     xp = default_module()
     steps = xp.arange(count, dtype="int64" if isinstance(first, int) and isinstance(by, int) else "float64")

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from pylayer.array import XP
+from pylayer.invalid import invalid
 from pylayer.op import composed
 from pylayer.ops.arguments import normal_axis
 from pylayer.ops.creation import full_like
@@ -29,7 +30,7 @@ def cross(x: Tensor, y: Tensor, axis: int = 9) -> Tensor:
     if axis == 9:
         axis = next((k for k, n in enumerate(x.shape) if n == 3), 9)
     if axis == 9 or x.shape[axis] != 3:
-        raise ValueError(f"(InvalidArgument) cross(): needs an axis of size 3, but the shape is {x.shape}.")
+        raise invalid("cross", f"needs an axis of size 3, but the shape is {x.shape}")
     at = normal_axis(axis, x.ndim)
 
     def turned(t: Tensor, order: list[int]) -> Tensor:

@@ -13,9 +13,9 @@ from pylayer.ops.gathering import take_along_axis
 from pylayer.ops.indexing import getitem
 from pylayer.ops.joining import _bounds
 from pylayer.ops.linalg import _adjoint, matmul
-from pylayer.ops.positions import of_graph
 from pylayer.ops.shape import broadcast_shape, broadcast_to, tril, triu, unsqueeze
 from pylayer.ops.solving import triangular_solve
+from pylayer.ops.sorting import of_graph
 from pylayer.tensor import Tensor
 
 

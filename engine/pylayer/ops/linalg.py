@@ -6,10 +6,11 @@ from types import ModuleType
 from typing import Any
 
 from pylayer.array import Array
+from pylayer.invalid import invalid
 from pylayer.op import composed, op
 from pylayer.ops.diagonal import diag_embed, diagonal
 from pylayer.ops.elementwise import multiply
-from pylayer.ops.logic import check_same_dtype
+from pylayer.ops.logic import check_one_dtype, check_same_dtype
 from pylayer.ops.reduction import sum
 from pylayer.ops.shape import broadcast_shape, moveaxis, reshape, transpose
 from pylayer.tensor import Tensor
@@ -91,27 +92,19 @@ def _swapped(x: Tensor) -> Tensor:
 
 
 @op(x=_matmul_x, y=_matmul_y, zeros=("x", "y"))
-def bmm_(xp: ModuleType, x: Array, y: Array) -> Array:
-    """The products of two batches of matrices."""
+def bmm(xp: ModuleType, x: Array, y: Array) -> Array:
+    """The products of two batches of matrices.
+
+    Raises:
+        ValueError: the dtypes differ, an input has not three dimensions, or the batches or matrices do not fit.
+    """
+    check_one_dtype(x, y)
+    if x.ndim != 3 or y.ndim != 3 or x.shape[0] != y.shape[0]:
+        raise ValueError("the inputs must be 3-D and of the same batch size")
     return _product(xp, x, y)
 
 
 mm = composed("mm", lambda input, mat2: matmul(input, mat2))
-
-
-def bmm(x: Tensor, y: Tensor) -> Tensor:
-    """The products of two batches of matrices.
-
-    Raises:
-        ValueError: an input has not three dimensions, the batches differ in size, or the matrices do not fit.
-    """
-    check_same_dtype("bmm", (x, y))
-    if x.ndim != 3 or y.ndim != 3 or x.shape[0] != y.shape[0]:
-        raise ValueError(
-            f"(InvalidArgument) bmm(): the inputs must be 3-D and of the same batch size, but have the shapes "
-            f"{x.shape} and {y.shape}."
-        )
-    return bmm_(x, y)
 
 
 def mv(x: Tensor, vec: Tensor) -> Tensor:
@@ -122,9 +115,8 @@ def mv(x: Tensor, vec: Tensor) -> Tensor:
     """
     check_same_dtype("mv", (x, vec))
     if x.ndim != 2 or vec.ndim != 1:
-        raise ValueError(
-            f"(InvalidArgument) mv(): The rank of input X should be 2 and that of Vec 1, but the shapes are {x.shape} "
-            f"and {vec.shape}."
+        raise invalid(
+            "mv", f"The rank of input X should be 2 and that of Vec 1, but the shapes are {x.shape} and {vec.shape}"
         )
     return matmul(x, vec)
 
@@ -175,9 +167,10 @@ def addmm(input: Tensor, x: Tensor, y: Tensor, beta: float = 1.0, alpha: float =
     """
     check_same_dtype("addmm", (input, x, y))
     if x.ndim != 2 or y.ndim != 2 or input.ndim not in (1, 2):
-        raise ValueError(
-            f"(InvalidArgument) addmm(): x and y must be 2-D and input 1-D or 2-D, but the shapes are input "
-            f"{input.shape}, x {x.shape}, y {y.shape}."
+        raise invalid(
+            "addmm",
+            f"x and y must be 2-D and input 1-D or 2-D, but the shapes are input "
+            f"{input.shape}, x {x.shape}, y {y.shape}",
         )
     product = matmul(x, y)
     if broadcast_shape(input.shape, product.shape) != product.shape:
@@ -195,7 +188,7 @@ def t(input: Tensor) -> Tensor:
         ValueError: it has more.
     """
     if input.ndim > 2:
-        raise ValueError(f"(InvalidArgument) t(): the input must have at most 2 dimensions, but has {input.ndim}.")
+        raise invalid("t", f"the input must have at most 2 dimensions, but has {input.ndim}")
     return transpose(input, [1, 0]) if input.ndim == 2 else input
 
 
@@ -260,9 +253,10 @@ def _without_repeats(name: str, x: Tensor) -> tuple[str, Tensor]:
             first = name.index(index)
             second = name.index(index, first + 1)
             if x.shape[first] != x.shape[second]:
-                raise ValueError(
-                    f"(InvalidArgument) einsum(): index {index!r} stands for both {x.shape[first]} and "
-                    f"{x.shape[second]} in an operand of shape {x.shape}."
+                raise invalid(
+                    "einsum",
+                    f"index {index!r} stands for both {x.shape[first]} and "
+                    f"{x.shape[second]} in an operand of shape {x.shape}",
                 )
             x = diagonal(x, 0, first, second)
             name = name[:first] + name[first + 1 : second] + name[second + 1 :] + index
@@ -275,9 +269,7 @@ def explicit_equation(equation: str, dimensions: list[int]) -> str:
     left, arrow, right = text.partition("->")
     names = left.split(",")
     if len(names) != len(dimensions):
-        raise ValueError(
-            f"(InvalidArgument) einsum(): {equation!r} is for {len(names)} operands, but got {len(dimensions)}."
-        )
+        raise invalid("einsum", f"{equation!r} is for {len(names)} operands, but got {len(dimensions)}")
     free = [c for c in "zyxwvutsrqponmlkjihgfedcbaZYXWVUTSRQPONMLKJIHGFEDCBA" if c not in text]
     widest = 0
     for k, (name, ndim) in enumerate(zip(names, dimensions, strict=True)):
@@ -286,13 +278,11 @@ def explicit_equation(equation: str, dimensions: list[int]) -> str:
             widest = widest if widest > extra else extra
             names[k] = name.replace("...", "".join(free[:extra][::-1]))
         if len(names[k]) != ndim:
-            raise ValueError(f"(InvalidArgument) einsum(): {name!r} does not fit an operand of {ndim} dimensions.")
+            raise invalid("einsum", f"{name!r} does not fit an operand of {ndim} dimensions")
     spelled = "".join(free[:widest][::-1])
     letters = "".join(names)
     once = "".join(sorted(c for c in set(letters) if letters.count(c) == 1 and c not in spelled))
     output = right.replace("...", spelled) if arrow else spelled + once
     if not set(output) <= set(letters):
-        raise ValueError(
-            f"(InvalidArgument) einsum(): the output {right!r} of {equation!r} has an index that no operand has."
-        )
+        raise invalid("einsum", f"the output {right!r} of {equation!r} has an index that no operand has")
     return f"{','.join(names)}->{output}"

@@ -7,11 +7,11 @@ from typing import Any
 
 import pylayer.ops.complexes as complexes
 import pylayer.ops.conversions as conversions
+import pylayer.ops.diagonal as diagonal
 import pylayer.ops.elementwise as elementwise
 import pylayer.ops.indexing as indexing
 import pylayer.ops.linalg as linalg
 import pylayer.ops.logic as logic
-import pylayer.ops.overwriting as overwriting
 import pylayer.ops.random as random
 import pylayer.ops.shape as shape
 from pylayer import fast
@@ -20,6 +20,7 @@ from pylayer.autograd import backward_from
 from pylayer.dtype import bfloat16
 from pylayer.fast.calls import beside_number, fast_binary
 from pylayer.hooks import register_hook, retain_grads
+from pylayer.invalid import invalid
 from pylayer.ops.creation import to_tensor
 from pylayer.ops.inplace import (
     copy_,
@@ -146,9 +147,7 @@ def where_in_place(condition: Tensor, x: Any = None, y: Any = None) -> Tensor:
         ValueError: x or y is missing, x is a leaf that needs a gradient, or the result does not fit into it.
     """
     if x is None or y is None:
-        raise ValueError(
-            "(InvalidArgument) where_(): either both or neither of x and y should be given, and here both."
-        )
+        raise invalid("where_", "either both or neither of x and y should be given, and here both")
 
     def where(x: Tensor) -> Tensor:
         return indexing.where(condition, x, y)  # type: ignore[no-any-return]
@@ -167,15 +166,12 @@ OWN_FORMS: dict[str, Callable[..., Any]] = {
     "copy_": copy_,
     "detach_": detach_,
     "fill_": fill_,
-    "fill_diagonal_": in_place(overwriting.fill_diagonal),
+    "fill_diagonal_": in_place(diagonal.fill_diagonal),
     "set_": set_,
     "t_": transposed_in_place,
     "where_": where_in_place,
     "zero_": zero_,
-    **{
-        f"{name}_": fills_with(getattr(random, f"{name}_like"))
-        for name in ("bernoulli", "exponential", "normal", "uniform")
-    },
+    **{f"{name}_": fills_with(name, drawn) for name, drawn in random.FILLS.items()},
 }
 """The forms with an underscore that are not made of the one without."""
 

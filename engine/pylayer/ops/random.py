@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from typing import Any, NamedTuple
 
@@ -15,6 +15,7 @@ import numpy as np
 
 from pylayer.array import XP, Array, default_module, get_device
 from pylayer.dtype import as_dtype, default_dtype
+from pylayer.invalid import invalid
 from pylayer.op import composed, unwrap
 from pylayer.ops.arguments import Ints, as_ints
 from pylayer.ops.creation import DTypeLike
@@ -176,9 +177,7 @@ def randint(low: int = 0, high: int | None = None, shape: Ints = (1,), dtype: DT
     """
     low, high = (0, low) if high is None else (low, high)
     if low >= high:
-        raise ValueError(
-            f"(InvalidArgument) randint(): low must be less than high, but received low = {low}, high = {high}."
-        )
+        raise invalid("randint", f"low must be less than high, but received low = {low}, high = {high}")
     wanted = as_dtype("int64" if dtype is None else dtype).numpy
     return Tensor(generator().source.integers(low, high, _sizes(shape)).astype(wanted))
 
@@ -211,32 +210,22 @@ def bernoulli(x: Tensor, p: float | None = None) -> Tensor:
 
 
 # --------------------------------------------------------------------------- what the methods in place fill with
+def _drawn(x: Tensor, how: str = "random") -> Array:
+    """Random numbers of the shape of `x`: from [0, 1), or by another way of the generator."""
+    return getattr(generator().source, how)(x.array.shape)
+
+
 def _like(x: Tensor, values: Array) -> Tensor:
     return Tensor(values.astype(x.array.dtype))
 
 
-@draws
-def uniform_like(x: Tensor, min: float = 0.0, max: float = 1.0, seed: int = 0) -> Tensor:
-    """`uniform` of the shape and dtype of `x`."""
-    return uniform(x.shape, x.dtype, min, max, seed)
-
-
-@draws
-def normal_like(x: Tensor, mean: float = 0.0, std: float = 1.0) -> Tensor:
-    """`normal` of the shape and dtype of `x`."""
-    return _like(x, mean + std * generator().source.standard_normal(x.array.shape))
-
-
-@draws
-def exponential_like(x: Tensor, lam: float = 1.0) -> Tensor:
-    """Exponentially distributed with rate `lam`, of the shape and dtype of `x`."""
-    return _like(x, -XP[type(x.array)].log1p(-generator().source.random(x.array.shape)) / lam)
-
-
-@draws
-def bernoulli_like(x: Tensor, p: Any = 0.5) -> Tensor:
-    """Ones with probability `p`, else zeros, of the shape and dtype of `x`."""
-    return _like(x, generator().source.random(x.array.shape) < unwrap(p))
+FILLS: dict[str, Callable[..., Tensor]] = {
+    "bernoulli": lambda x, p=0.5: _like(x, _drawn(x) < unwrap(p)),
+    "exponential": lambda x, lam=1.0: _like(x, -XP[type(x.array)].log1p(-_drawn(x)) / lam),
+    "normal": lambda x, mean=0.0, std=1.0: _like(x, mean + std * _drawn(x, "standard_normal")),
+    "uniform": lambda x, min=0.0, max=1.0, seed=0: uniform(x.shape, x.dtype, min, max, seed),
+}
+"""What ``x.bernoulli_()`` and the like fill a Tensor with."""
 
 
 @draws
@@ -248,18 +237,17 @@ def multinomial(x: Tensor, num_samples: int = 1, replacement: bool = False) -> T
             draw without replacement.
     """
     if not 1 <= x.ndim <= 2 or num_samples < 1:
-        raise ValueError(
-            f"(InvalidArgument) multinomial(): needs weights of one or two dimensions and at least one sample, but got "
-            f"the shape {x.shape} and num_samples {num_samples}."
+        raise invalid(
+            "multinomial",
+            f"needs weights of one or two dimensions and at least one sample, but got "
+            f"the shape {x.shape} and num_samples {num_samples}",
         )
     weights: Array = x.array.astype("float64")
     xp = XP[type(weights)]
     if bool((weights < 0).any()) or not bool((weights.sum(-1) > 0).all()):
-        raise ValueError("(InvalidArgument) multinomial(): the weights must not be negative, and not all zero.")
+        raise invalid("multinomial", "the weights must not be negative, and not all zero")
     if not replacement and num_samples > int((weights > 0).sum(-1).min()):
-        raise ValueError(
-            f"(InvalidArgument) multinomial(): too few positive weights to draw {num_samples} without replacement."
-        )
+        raise invalid("multinomial", f"too few positive weights to draw {num_samples} without replacement")
     source = generator().source
     if replacement:
         draws = source.random((*weights.shape[:-1], num_samples, 1)) * weights.sum(-1)[..., None, None]

@@ -7,6 +7,7 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from pylayer.invalid import invalid
 from pylayer.op import composed
 from pylayer.ops.arguments import as_ints, normal_axis
 from pylayer.ops.complexes import as_complex, as_real
@@ -183,7 +184,7 @@ def reduce_as(x: Tensor, target: Tensor) -> Tensor:
         ValueError: it does not.
     """
     if broadcast_shape(x.shape, target.shape) != list(x.shape):
-        raise ValueError(f"(InvalidArgument) reduce_as(): {target.shape} does not broadcast to {x.shape}.")
+        raise invalid("reduce_as", f"{target.shape} does not broadcast to {x.shape}")
     extra = x.ndim - target.ndim
     axes = [*range(extra), *(k + extra for k, n in enumerate(target.shape) if n == 1 != x.shape[k + extra])]
     return reshape(x.sum(axes, keepdim=True), target.shape) if axes else x

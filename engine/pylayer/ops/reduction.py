@@ -12,8 +12,8 @@ from pylayer.op import composed, op
 from pylayer.ops.arguments import axes_of, kept, normal_axis
 from pylayer.ops.elementwise import sqrt, square, subtract
 from pylayer.ops.joining import concat
-from pylayer.ops.positions import of_graph
 from pylayer.ops.shape import cast, clone, reshape, transpose
+from pylayer.ops.sorting import of_graph
 from pylayer.tensor import Tensor
 
 

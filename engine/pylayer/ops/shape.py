@@ -15,6 +15,7 @@ from typing import Any
 
 from pylayer.array import Array
 from pylayer.dtype import DType, as_dtype
+from pylayer.invalid import invalid
 from pylayer.op import composed, op
 from pylayer.ops.arguments import Ints, as_ints, normal_axis, spread
 from pylayer.size import Size
@@ -50,7 +51,7 @@ def reshape_(xp: ModuleType, x: Array, shape: Ints) -> Array:
 
 
 @spread
-def reshape(x: Tensor, shape: Ints) -> Tensor:
+def reshape(x: Tensor, shape: Ints, name: str | None = None) -> Tensor:
     """The same elements in another shape: -1 stands for what is left, 0 for the size that `x` has there.
 
     Shares memory with `x`; it is `x` itself if that has the shape already.
@@ -167,7 +168,7 @@ def flatten(x: Tensor, start_axis: int = 0, stop_axis: int = -1) -> Tensor:
         return reshape_(x, [1])
     first, last = normal_axis(start_axis, x.ndim), normal_axis(stop_axis, x.ndim)
     if first > last:
-        raise ValueError(f"(InvalidArgument) flatten(): start_axis {start_axis} comes after stop_axis {stop_axis}.")
+        raise invalid("flatten", f"start_axis {start_axis} comes after stop_axis {stop_axis}")
     shape = x.shape
     return reshape_(x, [*shape[:first], math.prod(shape[first : last + 1]), *shape[last + 1 :]])
 

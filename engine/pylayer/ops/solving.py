@@ -7,6 +7,7 @@ from types import ModuleType
 from typing import Any
 
 from pylayer.array import Array
+from pylayer.invalid import invalid
 from pylayer.op import composed, op
 from pylayer.ops.creation import eye
 from pylayer.ops.joining import stack
@@ -159,7 +160,7 @@ def multi_dot(x: Sequence[Tensor]) -> Tensor:
         ValueError: there are less than two, or the shapes do not fit.
     """
     if len(x) < 2:
-        raise ValueError(f"(InvalidArgument) multi_dot(): needs at least two Tensors, but got {len(x)}.")
+        raise invalid("multi_dot", f"needs at least two Tensors, but got {len(x)}")
     product = x[0]
     for factor in x[1:]:
         product = matmul(product, factor)

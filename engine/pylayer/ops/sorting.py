@@ -7,16 +7,34 @@ from typing import Any, NamedTuple
 
 from pylayer.array import XP, Array
 from pylayer.dtype import as_dtype
+from pylayer.invalid import invalid
 from pylayer.op import op
 from pylayer.ops.arguments import normal_axis
 from pylayer.ops.gathering import take_along_axis
 from pylayer.ops.indexing import getitem
-from pylayer.ops.positions import of_graph
 from pylayer.ops.shape import cast, clone, reshape, squeeze
 from pylayer.tensor import Tensor
 from pylayer.watch import tell_left, watching
 
 
+# --------------------------------------------------------------------------- what is told of a Tensor
+def _no_gradient(g: Any, F: Any, x_shape: Any, x_dtype: Any) -> Any:
+    zero = F.cast(F.sum(g) * 0, x_dtype)
+    return F.broadcast_view(F.reshape(zero, [1] * len(x_shape)), list(x_shape))
+
+
+@op(x=_no_gradient)
+def told(xp: ModuleType, x: Array, found: Array) -> Array:
+    """`found`."""
+    return found
+
+
+def of_graph(x: Tensor, found: Tensor) -> Tensor:
+    """What was found in `x`: it needs a gradient if `x` does, as in Paddle, though that is 0."""
+    return found if x._stop_gradient else told(x, found)
+
+
+# --------------------------------------------------------------------------- positions
 def index_dtype(dtype: Any) -> Any:
     """The NumPy dtype of positions.
 
@@ -84,9 +102,7 @@ def topk(x: Tensor, k: Any, axis: int | None = None, largest: bool = True, sorte
     at = normal_axis(-1 if axis is None else axis, x.ndim)
     count = int(k)
     if not 1 <= count <= x.shape[at]:
-        raise ValueError(
-            f"(InvalidArgument) topk(): k must be from 1 to {x.shape[at]}, the size of axis {at}, but is {count}."
-        )
+        raise invalid("topk", f"k must be from 1 to {x.shape[at]}, the size of axis {at}, but is {count}")
     order = argsort_(x, at, largest)
     indices = clone(getitem(order, (slice(None),) * at + (slice(count),)))
     return TopK(take_along_axis(x, indices, at), of_graph(x, indices))
@@ -126,10 +142,16 @@ def median(x: Tensor, axis: int | None = None, keepdim: bool = False, mode: str 
     return reshape(wanted, shape)
 
 
-@op()
-def searchsorted_(xp: ModuleType, sorted_sequence: Array, values: Array, right: bool, dtype: str) -> Array:
-    """Where the values would go in a sorted sequence, or row by row in sorted rows."""
-    side = "right" if right else "left"
+@op(inputs=("sorted_sequence", "values"))
+def searchsorted(
+    xp: ModuleType, sorted_sequence: Array, values: Array, out_int32: bool = False, right: bool = False
+) -> Array:
+    """Where `values` would go in a sequence sorted along its last axis: before equal elements, or after if `right`.
+
+    Raises:
+        ValueError: the sequence has several axes, and those before the last are not those of `values`.
+    """
+    side, dtype = "right" if right else "left", "int32" if out_int32 else "int64"
     if sorted_sequence.ndim == 1:
         return xp.searchsorted(sorted_sequence, values, side=side).astype(dtype)
     if sorted_sequence.shape[:-1] != values.shape[:-1]:
@@ -139,15 +161,6 @@ def searchsorted_(xp: ModuleType, sorted_sequence: Array, values: Array, right: 
     )
     found = [xp.searchsorted(row, wanted, side=side) for row, wanted in rows]
     return xp.stack(found).reshape(values.shape).astype(dtype)
-
-
-def searchsorted(sorted_sequence: Tensor, values: Tensor, out_int32: bool = False, right: bool = False) -> Tensor:
-    """Where `values` would go in a sequence sorted along its last axis: before equal elements, or after if `right`.
-
-    Raises:
-        ValueError: the sequence has several axes, and those before the last are not those of `values`.
-    """
-    return searchsorted_(sorted_sequence, values, right, "int32" if out_int32 else "int64")
 
 
 def bucketize(x: Tensor, sorted_sequence: Tensor, out_int32: bool = False, right: bool = False) -> Tensor:

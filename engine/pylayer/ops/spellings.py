@@ -6,6 +6,7 @@ The tables are those of Paddle 3.3.1's own decorators.
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
 from types import FunctionType
 from typing import Any
@@ -93,10 +94,18 @@ NAMELESS = frozenset(_NAMELESS.split())
 """The functions here that take no ``name`` in Paddle. All others do, and none does anything with it."""
 
 
-def takes_name(name: str, function: Callable[..., Any]) -> bool:
-    """Whether a function of Paddle's has an argument ``name`` that the function here does without."""
+def place_of_name(name: str, function: Callable[..., Any]) -> int | None:
+    """Where a function of Paddle's has an argument ``name``, its last, that the function here does without.
+
+    None if it has none, and -1 if it has one by its name alone.
+    """
     ours = isinstance(function, FunctionType) and function.__module__.startswith("pylayer.ops.")
-    return ours and not hasattr(function, "op") and name not in NAMELESS
+    if not ours or name in NAMELESS or hasattr(function, "op"):
+        return None
+    code = inspect.unwrap(function).__code__
+    if "name" in code.co_varnames[: code.co_argcount]:
+        return None
+    return -1 if code.co_flags & inspect.CO_VARARGS else code.co_argcount
 
 
 @functools.cache
@@ -106,14 +115,17 @@ def respelled(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     An argument given in both words is one too many: a TypeError, from the function.
     """
     words = SPELLINGS.get(name) or SPELLINGS.get(name.removesuffix("_")) or {}
-    named = takes_name(name, function)
-    if not (words or named) or isinstance(function, type):
+    place = place_of_name(name, function)
+    if (not words and place is None) or isinstance(function, type):
         return function
+    with_name = -1 if place is None else place + 1
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
+        if len(args) == with_name:  # as Paddle's own layers give it
+            args = args[:-1]
         if kwargs:
-            if named:
+            if place is not None:
                 kwargs.pop("name", None)
             for word in kwargs.keys() & words.keys():
                 if words[word] not in kwargs:
