@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradcheck.backends.base import Array, Step
-from gradcheck.causes.lines import source_place
+from gradcheck.causes.lines import SourcePlace, source_place
 from gradcheck.checking.arrays import wide
 from gradcheck.checking.graph import Graph, dead_steps
 from gradcheck.checking.tape import Tape
@@ -53,14 +53,15 @@ class RankMistake(NamedTuple):
 
 def mistakes(step: Step) -> Iterator[RankMistake]:
     """Those that a collective invites."""
-    count = max(len(step.edges), len(step.values))
     done = SENT_BACK.get(step.name, "summed over")
     yield RankMistake("GC152", f"the gradient is not {done} the ranks: each keeps its own part", OWN[step.name])
-    yield RankMistake(
-        "GC151",
-        f"the gradient is {count} times what it should be, counted once for each rank",
-        lambda k, g, r: r * count,
-    )
+    yield from too_often(max(len(step.edges), len(step.values)))
+
+
+def too_often(count: int) -> Iterator[RankMistake]:
+    """The gradient times or over the number of ranks."""
+    times = f"the gradient is {count} times what it should be, counted once for each rank"
+    yield RankMistake("GC151", times, lambda k, g, r: r * count)
     yield RankMistake("GC151", f"the gradient is divided by the number of ranks, {count}", lambda k, g, r: r / count)
 
 
@@ -149,18 +150,15 @@ SUMMED = "the gradient is summed over the ranks, where each has its own"
 def lines_of(graph: Graph) -> list[list[Step]]:
     """The collectives of a recording, those of one line and those of one input together; then each by itself, as one
     line of a helper may serve several."""
-    found: dict[Any, list[Step]] = {}
-    for step in graph.recording.steps:
-        if step.name in OWN:
-            found.setdefault((step.name, step.spot or step.first), []).append(step)
-    return [*found.values(), *([step] for steps in found.values() if len(steps) > 1 for step in steps)]
+    found = [steps for steps in graph.lines if steps[0].name in OWN]
+    return [*found, *([step] for steps in found if len(steps) > 1 for step in steps)]
 
 
 def with_wrong_vjps(graph: Graph, cotangents: Sequence[Array | None], steps: Sequence[Step], pull: Pull) -> list[Array]:
     """The gradient if the vjps of some collectives were others."""
     pending = graph.starts(cotangents)
     for step, given, pulled in graph.walk(pending):
-        if any(step is one for one in steps):
+        if step in steps:
             filled = step.given(given)
             if step.name in OWN and len(filled) > 1 and sum(bool(g.any()) for g in filled) == 1:
                 continue  # one rank's output stands for all that are the same
@@ -170,25 +168,23 @@ def with_wrong_vjps(graph: Graph, cotangents: Sequence[Array | None], steps: Seq
 
 def whole_cause(graph: Tape, claim: WorldGradient, right: Array, size: int, close: float) -> list[Diagnosis]:
     """Why the gradient of one input is wrong as a whole."""
-    where = backward_of(graph)
-    total = sum(map(wide, claim.ranks[1:]), wide(claim.ranks[0]))
-    if claim.stands == "replicated" and same_gradient(total, right, close):
-        text = (
-            f"{claim.name}: each rank returns its own part of the gradient; their sum is right. All ranks "
-            f"use {claim.name}, so all-reduce its gradient in backward (or declare it partial, if the trainer sums it "
-            f"later)"
+    whole = wide(claim.whole)
+    rows = []
+    if claim.stands == "replicated":
+        says = (
+            f"each rank returns its own part of the gradient; their sum is right. All ranks use {claim.name}, so "
+            "all-reduce its gradient in backward (or declare it partial, if the trainer sums it later)"
         )
-        return [Diagnosis(code="GC152", text=text, inputs=(claim.name,), **where)]
-    if claim.stands == "split" and same_gradient(wide(claim.whole), right * 0 + right.sum(0), close):
-        text = f"{claim.name}: {SUMMED}"
-        return [Diagnosis(code="GC151", text=text, inputs=(claim.name,), **where)]
-    for c, says in (
-        (size, f"{size} times what it should be, counted once for each rank"),
-        (1 / size, f"divided by the number of ranks, {size}"),
-    ):
-        if size > 1 and same_gradient(wide(claim.whole), right * c, close):
-            text = f"{claim.name}: the gradient is {says}"
-            return [Diagnosis(code="GC151", text=text, inputs=(claim.name,), **where)]
+        rows.append(("GC152", says, sum(map(wide, claim.ranks[1:]), wide(claim.ranks[0])), right))
+    if claim.stands == "split":
+        rows.append(("GC151", SUMMED, whole, right * 0 + right.sum(0)))
+    if size > 1:
+        counted, divided = (m.says for m in too_often(size))
+        rows += [("GC151", counted, whole, right * size), ("GC151", divided, whole, right / size)]
+    for code, says, given, wanted in rows:
+        if same_gradient(given, wanted, close):
+            text = f"{claim.name}: {says}"
+            return [Diagnosis(code=code, text=text, inputs=(claim.name,), **backward_of(graph))]
     return []
 
 
@@ -200,12 +196,9 @@ def diagnosed(mistake: RankMistake, step: Step, graph: Tape, claims: Sequence[Wo
         return Diagnosis(
             code=mistake.code,
             text=f"backward of `{code}`: {mistake.says}",
-            line=f"{place.file}:{place.line}",
-            source_line=place.source,
-            column=place.column,
-            end_column=place.end_column,
             operation=step.name,
             detail="its gradient (reproduces backward)",
+            **place.told,
         )
     names = [c.name for k, c in enumerate(claims) if c is not None and k in step.edges]
     who = ", ".join(names) or "what all ranks have"
@@ -224,19 +217,12 @@ def backward_of(graph: Tape) -> dict[str, Any]:
     if len(codes) != 1:
         return {}
     code = codes.pop()
-    source = linecache.getline(code.co_filename, code.co_firstlineno).rstrip("\n")
-    line = code.co_firstlineno
-    if source.strip().startswith("@"):  # a decorator stands first
-        line += 1
-        source = linecache.getline(code.co_filename, line).rstrip("\n")
-    column = len(source) - len(source.lstrip())
-    return {
-        "line": f"{code.co_filename}:{line}",
-        "source_line": source,
-        "column": column,
-        "end_column": len(source),
-        "detail": "here",
-    }
+    lines = linecache.getlines(code.co_filename)[code.co_firstlineno - 1 :]
+    down = bool(lines) and lines[0].strip().startswith("@")  # a decorator stands first
+    source = lines[down].rstrip("\n") if lines[down:] else ""
+    begins = len(source) - len(source.lstrip())
+    place = SourcePlace(code.co_filename, code.co_firstlineno + down, begins, len(source), source)
+    return {**place.told, "detail": "here"}
 
 
 def same_gradient(a: Array, b: Array, close: float) -> bool:

@@ -123,12 +123,9 @@ def said(tape: Tape, cause: Cause, alike: Sequence[Cause], names: Sequence[str])
             code=code,
             text=f"backward {says}",
             inputs=tuple(names[k] for k in sorted(cause.explains)),
-            line=f"{place.file}:{place.line}" if place.line else "",
-            source_line=place.source,
-            column=place.column,
-            end_column=place.end_column,
             operation=step.name,
             detail=f"{detail} ({'; '.join(proof)})",
+            **place.told,
         )
 
 

@@ -6,7 +6,7 @@ import ast
 import functools
 import linecache
 from types import CodeType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from gradcheck.backends.base import Spot
 
@@ -20,6 +20,12 @@ class SourcePlace(NamedTuple):
     end_column: int
     source: str
     """The line as it stands in the file; empty if that cannot be read."""
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """As the parts of a diagnosis."""
+        line = f"{self.file}:{self.line}" if self.line else ""
+        return {"line": line, "source_line": self.source, "column": self.column, "end_column": self.end_column}
 
 
 NOWHERE = SourcePlace("", 0, 0, 0, "")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from gradcheck.checking.arrays import module_of, only
 from gradcheck.checking.derivative import derivative_of
 from gradcheck.checking.line import RATIO, USUAL, Scan
 from gradcheck.checking.point import SUM_OF_OUTPUTS, Entry, OutOfTimeError
@@ -15,12 +14,9 @@ def steps_of(prober: Prober, entry: Entry) -> StepScan | None:
     point = prober.point
     if entry.output == SUM_OF_OUTPUTS or point.complex:
         return None
-    x, xp = point.x[entry.input], module_of(point.x[entry.input])
     scale = float(point.scales[entry.input].reshape(-1)[entry.index])
-    direction = xp.zeros(x.size)
-    direction[entry.index] = scale
-    moved = only(entry.input, direction.reshape(x.shape), point.x)
-    scan = Scan(point.line(moved, point.outputs.unit(entry.output)))
+    direction = point.along_element(entry.input, entry.index, scale)
+    scan = Scan(point.line(direction, point.outputs.unit(entry.output)))
     try:
         noise = prober.noise(scan, whole=True)
         scan.extend(USUAL)

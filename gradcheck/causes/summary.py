@@ -84,20 +84,21 @@ def entry_by_entry(check: Check, found: Found) -> Found:
 
 
 def summarised(check: Check, found: Found, listed: int, effort: Effort, deadline: float) -> GradientSummary:
-    """The summary of a verdict; after FAIL with the wrong entries and why."""
-    if found.probe is None or found.verdict is not Status.FAIL:
+    """The summary of a verdict; after FAIL with the wrong entries and why, and, where differences gave their values,
+    with these."""
+    probe = found.probe
+    if probe is None or found.verdict is not Status.FAIL:
         return summary_of(check, found, listed, Named(exhaustive=found.exhaustive))
     prober = found.prober or check.prober
     prober.point.spent.deadline = deadline
-    named = name_wrong(prober, found.probe, listed, effort == "full")
+    named = name_wrong(prober, probe, listed, effort == "full")
     named.exhaustive &= found.prober is None
     if named.unfinished:
         found = replace(found, marks=(*found.marks, f"{UNFINISHED}: {named.unfinished}"))
     wrong = named.entries or found.wrong
     whole = summary_of(check, replace(found, wrong=wrong, diagnosis=(*found.diagnosis, *named.causes)), listed, named)
-    by_differences = found.probe.wrong is None  # else the values are the tape's
-    scan = steps_of(prober, wrong[0]) if wrong and by_differences else None
-    return whole if scan is None else whole.model_copy(update={"scan": scan})
+    scan = steps_of(prober, wrong[0]) if wrong and probe.wrong is None else None
+    return whole.model_copy(update={"scan": scan})
 
 
 def summary_of(check: Check, found: Found, listed: int, named: Named) -> GradientSummary:

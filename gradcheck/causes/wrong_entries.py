@@ -14,7 +14,7 @@ import numpy as np
 
 from gradcheck.causes.likely import likely_causes
 from gradcheck.checking.arrays import EPS, Array, flat, module_of, only
-from gradcheck.checking.decide import Ruling
+from gradcheck.checking.decide import POWER, Ruling
 from gradcheck.checking.derivative import QUICK, quick
 from gradcheck.checking.line import Scan
 from gradcheck.checking.point import SUM_OF_OUTPUTS, Entry, OutOfTimeError, Point
@@ -184,9 +184,12 @@ def all_wrong_entries(prober: Prober) -> list[Entry] | None:
         return list(rows_by_tape(prober, None, np.inf, rows_in_doubt(prober)))
     if not point.by_rows:
         return None
-    probe = prober.probe(by_rows=True, whole=True)
+    probe, jacobians = prober.probe(by_rows=True, whole=True), claimed_jacobians(point)
+    doubted = columns_in_doubt(prober, probe, jacobians)
     return [
-        e for number in range(len(point.x)) for e in of_columns(prober, number, probe, *columns(prober, number, probe))
+        entry
+        for number, (claimed, mask) in enumerate(zip(jacobians, doubted, strict=True))
+        for entry in of_columns(prober, number, probe, claimed, *columns(prober, number, probe, mask))
     ]
 
 
@@ -210,6 +213,17 @@ def rows_in_doubt(prober: Prober) -> list[int]:
 def hidden(row: Array, bounds: Array) -> bool:
     """Whether some entry of a row is so small that an error of half of its digits is within a bound."""
     return bool(((EPS**0.5 * abs(row) < bounds) & (row != 0)).any())
+
+
+def columns_in_doubt(prober: Prober, probe: Probe, jacobians: Sequence[Array]) -> list[Array]:
+    """The same without a tape, as a mask over the columns of each input: all if the differences along a direction are
+    not those of backward, else those with an entry of which an error of `POWER` would not have shown in its row."""
+    both, xp = probe.derivative.both, module_of(probe.cotangent)
+    terms = [j * d.reshape(-1) for j, d in zip(jacobians, probe.direction, strict=True) if d is not None]
+    bars = xp.where(probe.derivative.kinked, np.inf, both.bar)
+    bars = bars + (ROUNDING + prober.rtol) * sum(abs(t).sum(axis=1) for t in terms)
+    agree = bool((abs(sum(t.sum(axis=1) for t in terms) - both.value) <= bars).all())
+    return [~(POWER * abs(t) >= bars[:, None] * (t != 0)).all(axis=0) | (not agree) for t in terms]
 
 
 # --------------------------------------------------------------------------- a diagonal Jacobian
@@ -272,9 +286,9 @@ def by_columns(prober: Prober, probe: Probe, budget: float) -> Named:
         if known is not None:
             found = beyond_bound(prober, number, claimed, *known)
         elif point.by_rows and 4 * x.size <= budget:
-            known = columns(prober, number, alone)
+            known = columns(prober, number, alone, everywhere.reshape(-1))
             if not point.complex and point.outputs.size + 4 * x.size <= budget:
-                found = of_columns(prober, number, alone, *known)
+                found = of_columns(prober, number, alone, claimed_jacobians(point)[number], *known)
         if known is not None:
             named.jacobians[number] = known
         budget -= point.spent.runs - before
@@ -289,36 +303,35 @@ def by_columns(prober: Prober, probe: Probe, budget: float) -> Named:
     return named
 
 
-def columns(prober: Prober, number: int, like: Probe) -> tuple[Array, Array]:
-    """The Jacobian of one input by differences, both parts of complex elements in one column, and its bounds."""
+def columns(prober: Prober, number: int, like: Probe, mask: Array) -> tuple[Array, Array]:
+    """The Jacobian of one input by differences, both parts of complex elements in one column, and its bounds: inf but
+    for the columns in a mask."""
     point, x, step = prober.point, prober.point.x[number], like.derivative.step
     xp, step = module_of(x), max(QUICK, sorted(step.tolist())[step.size // 2])
     parts, dtype = ([1.0, 1j], x.dtype) if x.dtype.kind == "c" else ([1.0], "float64")
-    shape = point.outputs.vector.size, x.size
-    value, bar = xp.zeros(shape, dtype), xp.zeros(shape)
-    for index, size in enumerate(point.scales[number].reshape(-1).tolist()):
+    shape, scales = (point.outputs.vector.size, x.size), point.scales[number].reshape(-1)
+    value, bar = xp.zeros(shape, dtype), xp.zeros(shape) + xp.where(mask, 0.0, np.inf)
+    for index in xp.flatnonzero(mask).tolist():
+        size = float(scales[index])
         for part in parts:
-            found = quick(point.line(unit(prober, number, index, part * size)), like.derivative.noise, step)
+            found = quick(point.line(point.along_element(number, index, part * size)), like.derivative.noise, step)
             value[:, index] += part * found.value / size
             bar[:, index] += found.bar / size
     return value, bar
 
 
-def unit(prober: Prober, number: int, index: int, size: complex) -> list[Array | None]:
-    """A direction along one element."""
-    x = prober.point.x[number]
-    d = module_of(x).zeros(x.size, x.dtype)
-    d[index] = size
-    return only(number, d.reshape(x.shape), prober.point.x)
+def claimed_jacobians(point: Point) -> list[Array]:
+    """The Jacobian of every input that backward claims."""
+    rows = [point.vjp(point.outputs.unit(k)) for k in range(point.outputs.vector.size)]
+    return [module_of(of_input[0]).stack([g.reshape(-1) for g in of_input]) for of_input in zip(*rows, strict=True)]
 
 
-def of_columns(prober: Prober, number: int, like: Probe, value: Array, bar: Array) -> list[Entry]:
+def of_columns(prober: Prober, number: int, like: Probe, claimed: Array, value: Array, bar: Array) -> list[Entry]:
     """The wrong entries of the Jacobian of one input. The first columns that are wrong are held against whole scans."""
-    point, rows = prober.point, range(prober.point.outputs.vector.size)
-    claimed = module_of(value).stack([point.vjp(point.outputs.unit(k))[number].reshape(-1) for k in rows])
-    scales = point.scales[number].reshape(-1)
+    point, scales = prober.point, prober.point.scales[number].reshape(-1)
     for index in sorted({e.index for e in beyond_bound(prober, number, claimed, value, bar)})[:MOST_COLUMNS]:
-        line, size = point.line(unit(prober, number, index, float(scales[index]))), float(scales[index])
+        size = float(scales[index])
+        line = point.line(point.along_element(number, index, size))
         found = prober.scanned(Scan(line), like.derivative.noise, True).both
         value[:, index], bar[:, index] = found.value / size, found.bar / size
     return beyond_bound(prober, number, claimed, value, bar)

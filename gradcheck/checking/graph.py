@@ -62,12 +62,17 @@ class Graph:
         return {step: frozenset(group) for group in groups.values() if len(group) > 1 for step in group}
 
     @cached_property
-    def runs(self) -> list[list[Step]]:
-        """The operations of one line that is run several times."""
+    def lines(self) -> list[list[Step]]:
+        """The operations by name and line; where no line is known, each by itself."""
         found: dict[Any, list[Step]] = {}
         for step in self.recording.steps:
             found.setdefault((step.name, step.spot or step.first), []).append(step)
-        return [steps for steps in found.values() if len(steps) > 1]
+        return list(found.values())
+
+    @property
+    def runs(self) -> list[list[Step]]:
+        """The operations of one line that is run several times."""
+        return [steps for steps in self.lines if len(steps) > 1]
 
     def starts(self, cotangents: Sequence[Array | None]) -> dict[int, Array]:
         """The cotangents by the numbers of the outputs, in double precision."""

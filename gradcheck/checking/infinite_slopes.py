@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gradcheck.checking.arrays import Array, module_of, only
+from gradcheck.checking.arrays import Array, module_of
 from gradcheck.checking.found import Found, listed
 from gradcheck.checking.kinks import MOST_LOOKED_AT
 from gradcheck.checking.line import RATIO, USUAL, Scan
@@ -60,10 +60,8 @@ def slopes(prober: Prober, number: int, index: int, cotangent: Array) -> dict[st
     """The slopes of the weighted outputs on both sides along one element: ±inf where they grow without bound, else
     those at the smallest step, and how far they are from those at the next."""
     point = prober.point
-    scale = point.scales[number]
-    direction = module_of(scale).zeros(scale.size)
-    direction[index] = size = float(scale.reshape(-1)[index])
-    scan = Scan(point.line(only(number, direction.reshape(scale.shape), point.x), cotangent))
+    size = float(point.scales[number].reshape(-1)[index])
+    scan = Scan(point.line(point.along_element(number, index, size), cotangent))
     scan.extend(SMALL_STEPS)
     found = {}
     for name, side, sign in (("left", 1, -1.0), ("right", 0, 1.0)):

@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from gradcheck.checking.arrays import EPS, Array, distance, flat, real, spacing, wide
+from gradcheck.checking.arrays import EPS, Array, distance, flat, module_of, only, real, spacing, wide
 from gradcheck.checking.line import MOST_ROWS, Line, random_direction, scale_of
 from gradcheck.checking.outputs import FlatOutputs
 from gradcheck.checking.precision import Change, Measured, noting
@@ -186,6 +186,13 @@ class Point:
             d = d * ~self.held[k] if self.held else d
             found.append(d if mask is None else d * mask)
         return found
+
+    def along_element(self, number: int, index: int, size: complex) -> list[Array | None]:
+        """A direction along one element of a moved input."""
+        x = self.x[number]
+        d = module_of(x).zeros(x.size, x.dtype)
+        d[index] = size
+        return only(number, d.reshape(x.shape), self.x)
 
     def line(self, direction: Sequence[Array | None], weights: Array | None = None) -> Line:
         """The line through the point along a direction."""
