@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -22,6 +23,7 @@ from gradcheck.case.function import TensorFunction
 from gradcheck.case.no_gradient import Broken
 from gradcheck.causes.between_ranks import WorldGradient, backward_of, between_ranks
 from gradcheck.causes.summary import checked
+from gradcheck.causes.wrong_entries import far_off
 from gradcheck.checking.contracts import same
 from gradcheck.checking.problem import Problem
 from gradcheck.checking.tape import Tape
@@ -425,6 +427,25 @@ class FunctionOfWorld(TensorFunction):
             self.between, _ = causes_between_ranks(self, None)
         return self.between
 
+    @cached_property
+    def evidence(self) -> tuple[Tape, Sequence[Array | None], Sequence[WorldGradient | None]] | None:
+        """The call of the world, recorded with its lines, random cotangents, and what backward gives for these; None
+        where not all was recorded."""
+        problem, world = self.problem(), self.world
+        recording = problem.reruns and problem.reruns.recording(problem.inputs, own=True, lines=True)
+        if not recording or recording.leaks or recording.error:
+            return None
+        random = np.random.default_rng(0)
+        cotangents = [
+            random.standard_normal(a.shape).astype(a.dtype) if is_differentiable(a) else None for a in recording.outputs
+        ]
+        found = problem.vjp(list(problem.inputs), cotangents)
+        claims = [
+            WorldGradient(name, world.declared.of_input(name), g, world.by_rank[name]) if g is not None else None
+            for name, g in zip(problem.names, found, strict=True)
+        ]
+        return Tape(recording), cotangents, claims
+
     def grad(
         self, outputs: list[Tensor], inputs: list[Tensor], cotangents: list[Tensor], create_graph: bool = False
     ) -> list[Tensor | None]:
@@ -478,23 +499,10 @@ def told_of(function: FunctionOfWorld, summary: GradientSummary) -> GradientSumm
 def causes_between_ranks(function: FunctionOfWorld, named: bool | None) -> tuple[Sequence[Diagnosis], dict[str, Any]]:
     """What goes wrong between ranks, as far as it is found on the tape, and where the layer's backward stands, as parts
     of a diagnosis. `named`: whether another cause is, or None if none was sought yet."""
-    world = function.world
     with suppress(Exception):  # the verdict stands; a layer may raise at any of its calls
-        problem = function.problem()
-        recording = problem.reruns and problem.reruns.recording(problem.inputs, own=True, lines=True)
-        if not recording or recording.leaks or recording.error:
-            return [], {}
-        random = np.random.default_rng(0)
-        cotangents = [
-            random.standard_normal(a.shape).astype(a.dtype) if is_differentiable(a) else None for a in recording.outputs
-        ]
-        found = problem.vjp(list(problem.inputs), cotangents)
-        claims = [
-            WorldGradient(name, world.declared.of_input(name), g, world.by_rank[name]) if g is not None else None
-            for name, g in zip(problem.names, found, strict=True)
-        ]
-        graph = Tape(recording)
-        return between_ranks(graph, cotangents, claims, world.declared.size, named), backward_of(graph)
+        if function.evidence is not None:
+            size = function.world.declared.size
+            return between_ranks(*function.evidence, size, named), backward_of(function.evidence[0])
     return [], {}
 
 
@@ -521,10 +529,13 @@ def right_if(function: FunctionOfWorld) -> list[Diagnosis]:
 
 
 def is_right(problem: Problem) -> bool:
-    """Whether a gradient check passes: most do not, which shows before half of the work, the contracts, is done."""
+    """Whether a gradient check passes. Most do not, which the tape tells at once."""
     with np.errstate(all="ignore"):
         with suppress(Exception):
-            if Check(problem, 0, 0.0, False, "strict").derivative().verdict is Status.FAIL:
+            prober = Check(problem, 0, 0.0, False, "strict").prober
+            cotangent, claimed = prober.claimed()
+            taped = prober.point.by_tape(cotangent) if prober.point.witnessed else claimed
+            if any(bool(far_off(c, t).any()) for c, t in zip(claimed, taped, strict=True)):
                 return False
         return checked(problem, 0, 0.0, False, "strict")[1].verdict is Status.PASS
 
