@@ -76,9 +76,9 @@ class Op(Row):
         """The inputs that a gradient may flow to, dtypes reconciled, and all arguments with those in place."""
         inputs = list(arguments[0]) if self.many else [arguments[k] for k in self.positions]
         positions = [0] * len(inputs) if self.many else self.positions
-        any_tensor = any(isinstance(value, Tensor) for value in inputs)
-        for value, position in zip(inputs, positions, strict=True):
-            if not isinstance(value, Tensor) and not (any_tensor and isinstance(value, (int, float, complex))):
+        are_tensors = [isinstance(value, Tensor) for value in inputs]
+        for value, position in zip(inputs, positions, strict=True) if not all(are_tensors) else ():
+            if not isinstance(value, Tensor) and not (any(are_tensors) and isinstance(value, (int, float, complex))):
                 raise ValueError(  # key phrase: observed rule 77
                     f"(InvalidArgument) {self.name}(): argument '{self.arguments[position]}' (position {position}) "
                     f"must be Tensor, but got {type(value).__name__}. Convert it with paddle.to_tensor."
@@ -194,6 +194,9 @@ def op(
             if not kwargs and least <= len(args) <= count:
                 return apply(*args, *last[len(args) - least :])
             kwargs.pop("name", None)
+            whole, rest = defaults | kwargs, arguments[len(args) :]
+            if positional and len(args) <= count and kwargs.keys() <= set(rest) <= whole.keys():
+                return apply(*args, *[whole[n] for n in rest])
             bound = signature.bind(*args, **kwargs).arguments
             return apply(*[bound[n] if n in bound else defaults[n] for n in arguments])
 

@@ -24,6 +24,7 @@ from gradcheck.case.no_gradient import Broken
 from gradcheck.causes.between_ranks import WorldGradient, backward_of, between_ranks
 from gradcheck.causes.summary import checked
 from gradcheck.causes.wrong_entries import far_off
+from gradcheck.checking.arrays import name_of
 from gradcheck.checking.contracts import same
 from gradcheck.checking.problem import Problem
 from gradcheck.checking.tape import Tape
@@ -112,15 +113,18 @@ class OnRank:
         return self.tensors_of(self.call(tensors))
 
     def forward(
-        self, number: int, arrays: dict[str, Array], needed: dict[str, bool], graph: bool
+        self, number: int | None, arrays: dict[str, Array], needed: dict[str, bool], gone: Sequence[int]
     ) -> list[tuple[Array, bool]]:
-        """The outputs, and whether each claims a gradient; with the graph kept under a number if wanted."""
-        paddle = self.backend.paddle
+        """The outputs, and whether each claims a gradient; with the graph kept under a number, if there is one. The
+        graphs of calls that are `gone` are forgotten."""
+        for old in gone:
+            self.kept.pop(old, None)
+        paddle, graph = self.backend.paddle, number is not None
         leaves = {name: self.leaf(name, array, not needed[name]) for name, array in arrays.items()}
         self.backend.unwaited()  # those of calls whose backward never ran
         with paddle.enable_grad() if graph else paddle.no_grad():
             outputs = self.tensors_of(self.call(leaves))
-        if graph:
+        if number is not None:
             self.kept[number] = list(leaves.values()), outputs
         return [(self.backend.array(t), t.is_leaf or not t.stop_gradient) for t in outputs]
 
@@ -128,7 +132,7 @@ class OnRank:
         """The gradients of the inputs, None where there is none; and in words the calls that nobody waited for."""
         leaves, outputs = self.kept[number]
         ends = [
-            (out, self.backend.tensor(c, self.backend.array(out).dtype.name, True))
+            (out, self.backend.tensor(c, name_of(self.backend.array(out).dtype), True))
             for out, c in zip(outputs, cotangents, strict=True)
             if c is not None and not out.stop_gradient
         ]
@@ -139,11 +143,6 @@ class OnRank:
         given = iter(found)
         gradients = [None if t.stop_gradient else next(given, None) for t in leaves]
         return [*(None if g is None else self.backend.array(g) for g in gradients), self.backend.unwaited()]
-
-    def drop(self, numbers: Sequence[int]) -> None:
-        """Forget calls."""
-        for number in numbers:
-            self.kept.pop(number, None)
 
 
 class Kept:
@@ -276,20 +275,20 @@ class WorldCall:
 
     def each(self, method: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
         """What a method of `OnRank` gives on each rank."""
-        if self.dropped:
-            gone, self.dropped[:] = list(self.dropped), []
-            self.ranks.each("drop", [(gone,)] * self.declared.size)
         with self.told():
             return self.ranks.each(method, arguments)
 
-    def forward(self, names: list[str], inputs: Sequence[Tensor], graph: bool) -> tuple[Kept, list[Tensor], list[bool]]:
-        """The outputs of the world, and whether each claims a gradient on any rank."""
+    def forward(
+        self, names: list[str], inputs: Sequence[Tensor], graph: bool
+    ) -> tuple[Kept | None, list[Tensor], list[bool]]:
+        """The outputs of the world, and whether each claims a gradient on any rank; with the graph if wanted."""
         size, array = self.declared.size, self.backend.array
         needed = {name: not t.stop_gradient for name, t in zip(names, inputs, strict=True)}
         arrays = {name: self.spread(name, array(t)) for name, t in zip(names, inputs, strict=True)}
-        number = next(self.numbers)
-        kept = Kept(number, self.dropped)
-        rows = [(number, {name: one[r] for name, one in arrays.items()}, needed, graph) for r in range(size)]
+        gone, self.dropped[:] = list(self.dropped), []
+        kept = Kept(next(self.numbers), self.dropped) if graph else None
+        number = kept.number if kept else None
+        rows = [(number, {name: one[r] for name, one in arrays.items()}, needed, gone) for r in range(size)]
         found = self.each("forward", rows)
         self.output_stands = self.stands(found)
         count = len(self.output_stands)
