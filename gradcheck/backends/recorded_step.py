@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
@@ -107,9 +108,15 @@ def without_flow(gradient: Array, given: Any) -> Array:
 def widened(value: Any) -> Any:
     """Arrays in double precision, and dtypes to cast to; anything else unchanged."""
     if type(value) in XP:
-        return value.astype(NARROW[value.dtype.name]) if value.dtype.name in NARROW else value
+        return value.astype(in_double(value.dtype), copy=False)
     if type(value) is list:
         return [widened(v) for v in value]
     if isinstance(value, np.dtype):
-        return np.dtype(NARROW.get(value.name, value.name))
+        return in_double(value)
     return value
+
+
+@functools.cache
+def in_double(dtype: Any) -> Any:
+    """The dtype of double precision for a floating one, or the same."""
+    return np.dtype(NARROW[dtype.name]) if dtype.name in NARROW else dtype

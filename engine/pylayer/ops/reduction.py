@@ -30,12 +30,9 @@ def _sum_vjp(g: Any, F: Any, x_shape: tuple[int, ...], x_dtype: Any, axis: Any, 
 @op(x=_sum_vjp)
 def sum(xp: ModuleType, x: Array, axis: Any = None, dtype: Any = None, keepdim: bool = False) -> Array:
     """The sum over `axis`, of bools and int32 as int64."""
-    wanted = (
-        as_dtype(dtype).numpy
-        if dtype is not None
-        else ("int64" if x.dtype.kind in "b" or x.dtype.name == "int32" else None)
-    )
-    return xp.sum(x, axis=axes_of(axis, x.ndim), dtype=wanted or x.dtype, keepdims=keepdim)
+    small = (x.dtype.kind, x.dtype.itemsize) in (("b", 1), ("i", 4))
+    wanted = as_dtype(dtype).numpy if dtype is not None else "int64" if small else x.dtype
+    return xp.sum(x, axis=axes_of(axis, x.ndim), dtype=wanted, keepdims=keepdim)
 
 
 @op(
