@@ -190,9 +190,6 @@ def op(
             if not kwargs and least <= len(args) <= count:
                 return apply(*args, *last[len(args) - least :])
             kwargs.pop("name", None)
-            whole, rest = defaults | kwargs, arguments[len(args) :]
-            if positional and len(args) <= count and kwargs.keys() <= set(rest) <= whole.keys():
-                return apply(*args, *[whole[n] for n in rest])
             bound = signature.bind(*args, **kwargs).arguments
             return apply(*[bound[n] if n in bound else defaults[n] for n in arguments])
 
