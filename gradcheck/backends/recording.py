@@ -38,11 +38,7 @@ class InputNode(Node):
 
 
 class Decision(NamedTuple):
-    """Something chosen by the values: a comparison, a truth asked for, a sort, a cast to an integer.
-
-    `inputs` are what it read, arrays and numbers, by the names `arguments`, and `edges` their numbers, -1 for a
-    constant; `at` is how many values there were before it.
-    """
+    """Something chosen by the values: see `gradcheck.backends.base.Decision`."""
 
     name: str
     arguments: Sequence[str]
