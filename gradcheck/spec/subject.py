@@ -12,7 +12,7 @@ from math import inf
 from typing import NamedTuple
 
 from gradcheck.spec.backend_rules import all_expectations
-from gradcheck.spec.code import check_python, position
+from gradcheck.spec.code import check_python, layer_classes, position, static_forward
 from gradcheck.spec.containers import variable, variables
 from gradcheck.spec.diagnostic import listing, quote
 from gradcheck.spec.input_rules import input_shape
@@ -241,10 +241,7 @@ def applied(subject: Subject) -> list[ast.ClassDef]:
     """The PyLayers of the source that are applied: those that the call names, or the last."""
     if subject.tree is None:
         return []
-    layers: dict[str, ast.ClassDef] = {}
-    for node in subject.tree.body:
-        if isinstance(node, ast.ClassDef) and any(last_name(base) in ("PyLayer", *layers) for base in node.bases):
-            layers[node.name] = node
+    layers = layer_classes(subject.tree)
     if subject.call is not None:
         read, _ = read_and_bound(subject.call)
         return [layers[name] for name in read if name in layers]
@@ -278,9 +275,8 @@ def called(subject: Subject) -> ast.FunctionDef | None:
     """The forward that takes the inputs, where the source shows it."""
     if subject.tree is None:
         return None
-    for node in subject.tree.body:
-        if isinstance(node, ast.FunctionDef) and node.name == "forward_fn":
-            return node
+    if (function := static_forward(subject.tree)) is not None:
+        return function
     cls = next(iter(applied(subject)), None)
     if cls is None or cls.decorator_list:
         return None
