@@ -26,8 +26,8 @@ sys.path[:0] = [str(ROOT), str(ROOT / "engine")]
 from gradcheck.case.execute import execute  # noqa: E402
 from gradcheck.run.plan import plan  # noqa: E402
 from gradcheck.spec.read import read  # noqa: E402
-
 from gradcheck.support.resources import PACKAGE  # noqa: E402
+
 OURS = str(ROOT / "gradcheck") + "/"
 
 
