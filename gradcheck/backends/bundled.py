@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from importlib import import_module
 from types import ModuleType
 from typing import Any
@@ -13,7 +13,7 @@ import numpy as np
 import pylayer
 from gradcheck.backends.base import Backend, Mover, WorldRanks
 from gradcheck.backends.rank_errors import EngineRanks
-from gradcheck.backends.recording import NOT_THE_USERS, Moving, Recorded, recorded
+from gradcheck.backends.recording import NOT_THE_USERS, Moving, recorded
 from pylayer.array import XP, Array, default_module, set_device
 from pylayer.autograd import gradients_of
 from pylayer.distributed.rows import broadcast_ranks
@@ -57,16 +57,14 @@ class BundledBackend(EngineRanks, Backend):
         with as_releases():
             return gradients_of(outputs, inputs, cotangents, create_graph, allow_unused=True)
 
-    def as_releases(self) -> AbstractContextManager[None]:
-        return as_releases()
+    as_releases = staticmethod(as_releases)
 
     def overlap(self, a: Tensor, b: Tensor) -> bool:
         """Told of arrays on the host."""
         x, y = a.array, b.array
         return isinstance(x, np.ndarray) and isinstance(y, np.ndarray) and np.shares_memory(x, y)
 
-    def lacks(self, error: BaseException) -> str:
-        return missing_name(error)
+    lacks = staticmethod(missing_name)
 
     def array(self, tensor: Tensor) -> Array:
         return tensor.array
@@ -83,8 +81,7 @@ class BundledBackend(EngineRanks, Backend):
     ) -> RanksInTurns:
         return RanksInTurns(size, degrees, same_random, work)
 
-    def recording_all(self) -> bool:
-        return records_all()
+    recording_all = staticmethod(records_all)
 
     def watched(self) -> bool:
         return bool(watching)
@@ -98,15 +95,7 @@ class BundledBackend(EngineRanks, Backend):
         """The code that can be reached from some functions, the harness's and the engine's apart."""
         return Code(functions, NOT_THE_USERS)
 
-    def recorded(
-        self,
-        call: Callable[[], Sequence[Tensor]],
-        inputs: Sequence[Tensor],
-        lines: bool,
-        move: Mover | None = None,
-        numpy: Code | None = None,
-    ) -> tuple[Recorded, bool] | None:
-        return recorded(call, inputs, lines, move, numpy)
+    recorded = staticmethod(recorded)
 
     @contextmanager
     def rerun(
@@ -137,8 +126,7 @@ class RanksInTurns(WorldRanks):
     def each(self, method: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
         return self.world.run(lambda rank: getattr(self.work[rank], method)(*arguments[rank]))
 
-    def apart(self, function: Callable[[], Any]) -> Any:
-        return apart(function)
+    apart = staticmethod(apart)
 
     def close(self) -> None:
         """Nothing is left of them."""

@@ -108,12 +108,7 @@ class RanksOfProcesses(WorldRanks):
     """
 
     def __init__(
-        self,
-        backend: Backend,
-        size: int,
-        degrees: Mapping[str, int],
-        same_random: bool,
-        work: Callable[[int], Any],
+        self, backend: Backend, size: int, degrees: Mapping[str, int], same_random: bool, work: Callable[[int], Any]
     ) -> None:
         self.meeting = Meeting()
         self.lines: list[Connection] = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
@@ -18,23 +19,16 @@ NARROW = {"float16": "float64", "bfloat16": "float64", "float32": "float64", "co
 """The dtypes in which nothing is pulled back, and what is taken for them."""
 
 
+@dataclass(slots=True, eq=False)
 class Step:
-    """One operation of a recording.
+    """One operation of a recording: see `gradcheck.backends.base.Step`."""
 
-    `first` is the number of its first output, and `edges` are those of its inputs, -1 for a constant.
-    """
-
-    __slots__ = ("edges", "first", "name", "node", "spot", "values")
-
-    def __init__(
-        self, name: str, values: list[Array], first: int, edges: list[int], node: OpNode, spot: Spot | None
-    ) -> None:
-        self.name = name
-        self.values = values
-        self.first = first
-        self.edges = edges
-        self.node = node
-        self.spot = spot
+    name: str
+    values: list[Array]
+    first: int
+    edges: list[int]
+    node: OpNode
+    spot: Spot | None
 
     def pull(self, cotangents: Sequence[Array | None]) -> Iterator[tuple[int, int, Array]]:
         given = self.given(cotangents)

@@ -8,13 +8,7 @@ from typing import Any
 import click
 
 from gradcheck.backends.base import BACKENDS
-from gradcheck.commands.layer_options import (
-    call_option,
-    inputs_option,
-    layer_named,
-    reference_argument,
-    world_options,
-)
+from gradcheck.commands.layer_options import call_option, inputs_option, layer_named, reference_argument, world_options
 from gradcheck.commands.run_options import (
     SEED,
     TIME_LIMIT,

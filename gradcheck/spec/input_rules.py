@@ -72,7 +72,7 @@ def has_gradient(input: Node, dtypes: list[str]) -> bool:
 def input_shape(input: Node) -> tuple[int, ...] | None:
     """The shape an input will have; None where it has none that could be read."""
     if "values" in input.entries:
-        return _shape(input.entries["values"][1])
+        return shape_of(input.entries["values"][1])
     if "from" in input.entries:
         return None
     shape = input.get("shape")
@@ -277,8 +277,9 @@ def _misfit(number: float, dtype: str) -> str:
     return f"{dtype} would make it {'infinity' if size >= high else '0'}: it holds sizes of {low:.1g} to {high:.3g}"
 
 
-def _shape(node: Node) -> tuple[int, ...]:
-    return (len(node.items), *(_shape(node.items[0]) if node.items else ())) if node.kind == "sequence" else ()
+def shape_of(node: Node) -> tuple[int, ...]:
+    """The shape of nested lists, by the first entry of each."""
+    return (len(node.items), *(shape_of(node.items[0]) if node.items else ())) if node.kind == "sequence" else ()
 
 
 def check_numbers(node: Node, what: str, text: SpecText) -> tuple[int, ...] | None:
@@ -291,13 +292,13 @@ def check_numbers(node: Node, what: str, text: SpecText) -> tuple[int, ...] | No
             wrong = item
             text.report(*item.place, f"{what} must be a number, not {describe(item)}", number_help(item))
     if wrong is None:
-        wrong = _ragged(node, _shape(node), text)
-    if wrong is None and len(_shape(node)) > MAX_DIMENSIONS:
-        message = f"nested {len(_shape(node))} lists deep, at most {MAX_DIMENSIONS} dimensions are allowed"
+        wrong = _ragged(node, shape_of(node), text)
+    if wrong is None and len(shape_of(node)) > MAX_DIMENSIONS:
+        message = f"nested {len(shape_of(node))} lists deep, at most {MAX_DIMENSIONS} dimensions are allowed"
         text.report(node.line, node.column, 1, message, "remove brackets")
         wrong = node
     if wrong is None:
-        return _shape(node)
+        return shape_of(node)
     node.kind = "unreadable"
     return None
 

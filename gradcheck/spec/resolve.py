@@ -171,13 +171,14 @@ def _case(shared: Node, own: Node, text: SpecText) -> Node:
     first, last = shared.get("id"), own.get("id")
     if first is not None and last is None:
         case.entries["id"] = (own, replace(first, line=own.line, column=own.column, end_line=0))
-    elif first is not None and last is not None and _is_name(first) and _is_name(last):
+    elif first is not None and last is not None and is_name(first) and is_name(last):
         whole = f"{first.value}-{last.value}"
         case.put("id", replace(last, value=whole, text=whole))
     return case
 
 
-def _is_name(node: Node) -> bool:
+def is_name(node: Node) -> bool:
+    """Whether a value is in kebab-case, as ids, tags and rules are."""
     return isinstance(node.value, str) and _NAME.fullmatch(node.value) is not None
 
 
@@ -207,16 +208,23 @@ def _with_layers(scenarios: list[Node], root: Node, text: SpecText) -> list[Node
     return scenarios
 
 
+def cited(scenario: Node) -> list[Node]:
+    """The rules that a scenario cites: their names alone, or with the passage that is meant."""
+    rules = scenario.get("rules")
+    return [
+        name for rule in (rules.items if rules else ()) for name in [key for key, _ in rule.entries.values()] or [rule]
+    ]
+
+
 def _with_rules(item: Node) -> None:
     """Add the rules that a scenario cites to its tags."""
     rules = item.get("rules")
     if rules is None or rules.kind != "sequence":
         return
-    names = [name for rule in rules.items for name in ([key for key, _ in rule.entries.values()] or [rule])]
     place, before = item.entries.get("tags") or (item.entries["rules"][0], Node("sequence", rules.line, rules.column))
     if before.kind == "sequence":
         known = {tag.value for tag in before.items}
-        new = [name for name in names if _is_name(name) and name.value not in known]
+        new = [name for name in cited(item) if is_name(name) and name.value not in known]
         item.entries["tags"] = (place, copy(before, items=before.items + new))
 
 

@@ -245,33 +245,33 @@ def _check_matrix(scenario: Node, text: SpecText) -> None:
             text.report(*key.place, f"matrix parameter {quote(name)} has the name of an input", "rename one of the two")
     count = prod(len(values.items) for _, values in matrix.entries.values() if values.items)
     if count > MAX_COMBINATIONS:
-        key = scenario.entries["matrix"][0]
         message = f"the matrix has {count:,} combinations, at most {MAX_COMBINATIONS} are allowed"
-        text.report(*key.place, message, "split the scenario")
+        text.report(*scenario.at("matrix"), message, "split the scenario")
 
 
 def _check_expect(
     expect: Node, scenario: Node, shapes: dict[str, tuple[int, ...] | None], differentiable: bool, text: SpecText
 ) -> None:
     text.report_all(_conflicts(expect, scenario, differentiable))
-    for name, (key, value) in expect.mapping("grads").entries.items():
+    grads, differs = expect.mapping("grads").entries, expect.mapping("differs")
+    inputs = differs.get("inputs")
+    named = [
+        *(("grads", key) for key, _ in grads.values()),
+        *(("differs", one) for one in (inputs.items if inputs else ())),
+    ]
+    for section, one in named if shapes and not scenario.incomplete else ():
+        if isinstance(one.value, str) and one.value not in shapes:
+            help = text.suggest(one.value, list(shapes)) or f"the inputs are {listing(shapes, 'and')}"
+            text.report(*one.place, f"{section}: there is no input {quote(one.value)}", help)
+    for name, (_, value) in grads.items():
         shape = None if value.kind == "scalar" and value.value is None else check_numbers(value, "a gradient", text)
-        if name not in shapes:
-            if shapes and not scenario.incomplete:
-                help = text.suggest(name, list(shapes)) or f"the inputs are {listing(shapes, 'and')}"
-                text.report(*key.place, f"grads: there is no input {quote(name)}", help)
-        elif shape is not None and (input := shapes[name]) is not None and shape != input:
+        if shape is not None and (input := shapes.get(name)) is not None and shape != input:
             message = f"grads: the gradient of {quote(name)} has shape {list(shape)}, the input {list(input)}"
             text.report(*value.place, message, "a gradient has the shape of its input")
-    code = expect.mapping("differs").get("code")
+    code = differs.get("code")
     if code is not None and isinstance(code.value, str) and code.value not in CODES:
         help = text.suggest(code.value, list(CODES)) or "'gradcheck explain' lists all codes"
         text.report(*code.place, f"there is no diagnosis {quote(code.value)}", help)
-    named = expect.mapping("differs").get("inputs")
-    for item in named.items if named else []:
-        if isinstance(item.value, str) and shapes and item.value not in shapes and not scenario.incomplete:
-            help = text.suggest(item.value, list(shapes)) or f"the inputs are {listing(shapes, 'and')}"
-            text.report(*item.place, f"differs: there is no input {quote(item.value)}", help)
     if cotangent := expect.get("cotangent"):
         check_numbers(cotangent, "a cotangent", text)
     for _, (key, value) in expect.mapping("values").entries.items():
@@ -292,19 +292,18 @@ def _conflicts(expect: Node, scenario: Node, differentiable: bool) -> Iterator[R
         or (name in ("grads", "differs") and value.entries)
         or (name, value.value) in (("order", 2), ("precision", "loose"))
     ]
+    why = ("", "")
     if "raises" in expect.entries:
-        for name, shown in asking:
-            help = "remove one of the two: a run that ends with an exception has no gradient to check"
-            yield expect.at(name), f"'{shown}' and 'raises' exclude each other", help
+        help = "remove one of the two: a run that ends with an exception has no gradient to check"
+        why = ("and 'raises' exclude each other", help)
     elif ("script" in scenario.entries or "layer" not in scenario.entries) and not scenario.incomplete:
-        for name, shown in asking:
-            help = "write the layer's code as 'layer', with 'inputs'; a script can check 'values: {x.grad: …}'"
-            yield expect.at(name), f"'{shown}' needs a layer, this is a script", help
+        help = "write the layer's code as 'layer', with 'inputs'; a script can check 'values: {x.grad: …}'"
+        why = ("needs a layer, this is a script", help)
     elif not differentiable and not scenario.incomplete:
-        for name, shown in asking:
-            help = "give one a floating dtype and 'stop_gradient: false', or write 'gradient: unchecked'"
-            if name != "grads":
-                yield expect.at(name), f"'{shown}' needs an input that has a gradient", help
+        help = "give one a floating dtype and 'stop_gradient: false', or write 'gradient: unchecked'"
+        why = ("needs an input that has a gradient", help)
+        asking = [(name, shown) for name, shown in asking if name != "grads"]
+    yield from ((expect.at(name), f"'{shown}' {why[0]}", why[1]) for name, shown in asking if why[0])
     if "differs" in expect.entries and verdict not in (None, "differs"):
         message = f"'differs' tells how a gradient differs, 'gradient: {verdict}' says otherwise"
         yield expect.at("differs"), message, "write 'gradient: differs', or remove one of the two"

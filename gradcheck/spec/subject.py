@@ -12,10 +12,10 @@ from math import inf
 from typing import NamedTuple
 
 from gradcheck.spec.backend_rules import all_expectations
-from gradcheck.spec.code import check_python, position
+from gradcheck.spec.code import check_python, layer_classes, position, static_forward
 from gradcheck.spec.containers import variable, variables
 from gradcheck.spec.diagnostic import listing, quote
-from gradcheck.spec.input_rules import input_shape
+from gradcheck.spec.input_rules import input_shape, shape_of
 from gradcheck.spec.names import read_and_bound, words, words_of
 from gradcheck.spec.operations import OPERATIONS
 from gradcheck.spec.python import nodes
@@ -154,7 +154,7 @@ def without_an_element(subject: Subject, text: SpecText) -> Iterator[Remark]:
 def nothing_asked(subject: Subject, text: SpecText) -> Iterator[Remark]:
     """A layer of which nothing is expected, and no gradient can be."""
     said = all_expectations(subject.scenario)
-    holds = any("gradient" in one.entries or any(holding(one, key) for key in HOLDING) for one in said)
+    holds = any("gradient" in one.entries or any(one.mapping(key).entries for key in HOLDING) for one in said)
     if not subject.differentiable and not holds:
         id = subject.scenario.get("id") or subject.scenario
         help = (
@@ -162,12 +162,6 @@ def nothing_asked(subject: Subject, text: SpecText) -> Iterator[Remark]:
             "'gradient: unchecked' if it has but to run"
         )
         yield id.place, "this would check nothing: no input takes a gradient, and nothing else is expected", help
-
-
-def holding(expect: Node, key: str) -> bool:
-    """Whether something stands under a key of an expectation."""
-    value = expect.get(key)
-    return value is not None and bool(value.entries)
 
 
 def cotangents(subject: Subject) -> Iterator[Remark]:
@@ -198,13 +192,6 @@ def output_shape(subject: Subject) -> tuple[int, ...] | None:
     if not operation.broadcasts or len(whole) != operation.least or len(whole) != len(shapes):
         return None
     return broadcast(whole)
-
-
-def shape_of(numbers: Node) -> tuple[int, ...]:
-    """The shape of nested lists."""
-    if numbers.kind != "sequence":
-        return ()
-    return (len(numbers.items), *(shape_of(numbers.items[0]) if numbers.items else ()))
 
 
 def broadcast(shapes: list[tuple[int, ...]]) -> tuple[int, ...] | None:
@@ -241,10 +228,7 @@ def applied(subject: Subject) -> list[ast.ClassDef]:
     """The PyLayers of the source that are applied: those that the call names, or the last."""
     if subject.tree is None:
         return []
-    layers: dict[str, ast.ClassDef] = {}
-    for node in subject.tree.body:
-        if isinstance(node, ast.ClassDef) and any(last_name(base) in ("PyLayer", *layers) for base in node.bases):
-            layers[node.name] = node
+    layers = layer_classes(subject.tree)
     if subject.call is not None:
         read, _ = read_and_bound(subject.call)
         return [layers[name] for name in read if name in layers]
@@ -278,9 +262,8 @@ def called(subject: Subject) -> ast.FunctionDef | None:
     """The forward that takes the inputs, where the source shows it."""
     if subject.tree is None:
         return None
-    for node in subject.tree.body:
-        if isinstance(node, ast.FunctionDef) and node.name == "forward_fn":
-            return node
+    if (function := static_forward(subject.tree)) is not None:
+        return function
     cls = next(iter(applied(subject)), None)
     if cls is None or cls.decorator_list:
         return None

@@ -61,10 +61,8 @@ def check_world(scenario: Node, text: SpecText) -> None:
     text.report_all(found if not scenario.incomplete else ())
     for name, (_, input) in scenario.mapping("inputs").entries.items():
         values = input.get("values")
-        if values is None or (input.string("ranks") or "split") != "split":
-            continue
-        for size in world_sizes(scenario):
-            if values.kind != "unreadable" and (values.kind != "sequence" or len(values.items) != size):
+        for size in ranks_of(scenario, input) if values and values.kind != "unreadable" else ():
+            if values and (values.kind != "sequence" or len(values.items) != size):
                 entries = f"{len(values.items)} entr{'y' if len(values.items) == 1 else 'ies'}"
                 has = entries if values.kind == "sequence" else "a number"
                 message = (
