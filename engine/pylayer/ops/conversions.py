@@ -7,6 +7,7 @@ from typing import Any
 
 from pylayer.array import owner, set_device, to_numpy
 from pylayer.invalid import invalid
+from pylayer.op import composed
 from pylayer.ops.arguments import as_ints
 from pylayer.ops.creation import empty, full, ones, zeros
 from pylayer.ops.inplace import in_place
@@ -22,16 +23,13 @@ DTYPE_METHODS = {
 """Methods without arguments that give the Tensor in a dtype."""
 
 
-def _in_dtype(name: str, dtype: str) -> Callable[[Tensor], Tensor]:
-    def convert(x: Tensor) -> Tensor:
-        return astype(x, dtype)
-
-    convert.__name__ = convert.__qualname__ = name
-    convert.__doc__ = f"The Tensor in {dtype}; itself if it is."
-    return convert
+def _in_dtype(name: str, dtype: str) -> Callable[..., Tensor]:
+    return composed(name, lambda x: astype(x, dtype))
 
 
-def _new(name: str, make: Callable[..., Tensor]) -> Callable[..., Tensor]:
+def _new(make: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """`make` in the dtype of a Tensor, unless another is given."""
+
     def new(
         x: Tensor,
         size: Any,
@@ -41,14 +39,11 @@ def _new(name: str, make: Callable[..., Tensor]) -> Callable[..., Tensor]:
         requires_grad: bool = False,
         pin_memory: bool = False,
     ) -> Tensor:
-        sizes = as_ints(size)
-        made = make(sizes, *args, x.dtype if dtype is None else dtype)
+        made = make(as_ints(size), *args, x.dtype if dtype is None else dtype)
         made.stop_gradient = not requires_grad
         return made
 
-    new.__name__ = new.__qualname__ = name
-    new.__doc__ = f"`{make.__name__}` of the dtype of the Tensor, unless another is given."
-    return new
+    return composed(f"new_{make.__name__}", new)
 
 
 def apply(x: Tensor, func: Callable[[Tensor], Tensor]) -> Tensor:
@@ -62,15 +57,7 @@ def apply(x: Tensor, func: Callable[[Tensor], Tensor]) -> Tensor:
     return func(x)
 
 
-def apply_(x: Tensor, func: Callable[[Tensor], Tensor]) -> Tensor:
-    """`apply`, in place.
-
-    Raises:
-        RuntimeError: it needs a gradient.
-    """
-    if not x.stop_gradient:
-        raise RuntimeError("Cannot apply function on a tensor that required gradient.")
-    return in_place(lambda t: func(t))(x)
+apply_ = composed("apply_", lambda x, func: apply(x, in_place(lambda t: func(t))))
 
 
 def _set_data(x: Tensor, value: Tensor) -> None:
@@ -178,7 +165,7 @@ def to(x: Tensor, dtype: Any) -> Tensor:
 
 ATTRIBUTES: dict[str, Any] = {
     **{name: _in_dtype(name, dtype) for name, dtype in DTYPE_METHODS.items()},
-    **{f"new_{make.__name__}": _new(f"new_{make.__name__}", make) for make in (zeros, ones, empty, full)},
+    **{f"new_{make.__name__}": _new(make) for make in (zeros, ones, empty, full)},
     "data": property(Tensor.detach, _set_data),
     "requires_grad": property(lambda x: not x.stop_gradient, _set_requires_grad),
     "requires_grad_": requires_grad_,

@@ -137,9 +137,6 @@ def clip_kept(x: Tensor, min: Any = None, max: Any = None) -> Tensor:
     return shape.astype(elementwise.clip(x, min, max), x.dtype)
 
 
-clip_kept.__name__ = "clip"
-
-
 def where_in_place(condition: Tensor, x: Any = None, y: Any = None) -> Tensor:
     """`where` written into the memory of `x`.
 
@@ -149,10 +146,7 @@ def where_in_place(condition: Tensor, x: Any = None, y: Any = None) -> Tensor:
     if x is None or y is None:
         raise invalid("where_", "either both or neither of x and y should be given, and here both")
 
-    def where(x: Tensor) -> Tensor:
-        return indexing.where(condition, x, y)  # type: ignore[no-any-return]
-
-    return in_place(where)(x)
+    return in_place(lambda x: indexing.where(condition, x, y), "where_")(x)
 
 
 def transposed_in_place(x: Tensor) -> Tensor:
@@ -162,7 +156,7 @@ def transposed_in_place(x: Tensor) -> Tensor:
 
 OWN_FORMS: dict[str, Callable[..., Any]] = {
     "apply_": conversions.apply_,
-    "clip_": in_place(clip_kept),
+    "clip_": in_place(clip_kept, "clip_"),
     "copy_": copy_,
     "detach_": detach_,
     "fill_": fill_,

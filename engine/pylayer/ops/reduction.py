@@ -8,7 +8,7 @@ from typing import Any
 
 from pylayer.array import Array
 from pylayer.dtype import as_dtype
-from pylayer.op import composed, op
+from pylayer.op import Operation, composed, op
 from pylayer.ops.arguments import axes_of, kept, normal_axis
 from pylayer.ops.elementwise import sqrt, square, subtract
 from pylayer.ops.joining import concat
@@ -55,18 +55,17 @@ def _at_extreme(g: Any, F: Any, x: Any, out: Any, axis: Any) -> Any:
     return _spread(g, F, shape, axis) * there / F.sum(there, axis, None, True)
 
 
-@op(x=_at_extreme)
-def max(xp: ModuleType, x: Array, axis: Any = None, keepdim: bool = False) -> Array:
-    """The largest element over `axis`; equal ones share the gradient."""
-    return xp.max(x, axis=axes_of(axis, x.ndim), keepdims=keepdim)
+def _reduction(name: str, **vjps: Any) -> Operation:
+    """The array module's reduction of that name over `axis`."""
+
+    def forward(xp: ModuleType, x: Array, axis: Any = None, keepdim: bool = False) -> Array:
+        return getattr(xp, name)(x, axis=axes_of(axis, x.ndim), keepdims=keepdim)
+
+    return op(**vjps)(composed(name, forward))
 
 
-@op(x=_at_extreme)
-def min(xp: ModuleType, x: Array, axis: Any = None, keepdim: bool = False) -> Array:
-    """The smallest element over `axis`; equal ones share the gradient."""
-    return xp.min(x, axis=axes_of(axis, x.ndim), keepdims=keepdim)
-
-
+all, any = _reduction("all"), _reduction("any")
+max, min = _reduction("max", x=_at_extreme), _reduction("min", x=_at_extreme)
 amax, amin = max, min  # both share the gradient of equal elements in Paddle 3.3.1
 
 
@@ -163,18 +162,6 @@ std = composed("std", lambda x, axis=None, unbiased=True, keepdim=False: sqrt(va
 
 
 # --------------------------------------------------------------------------- not differentiable
-@op()
-def all(xp: ModuleType, x: Array, axis: Any = None, keepdim: bool = False) -> Array:
-    """Whether all elements over `axis` are true."""
-    return xp.all(x, axis=axes_of(axis, x.ndim), keepdims=keepdim)
-
-
-@op()
-def any(xp: ModuleType, x: Array, axis: Any = None, keepdim: bool = False) -> Array:
-    """Whether any element over `axis` is true."""
-    return xp.any(x, axis=axes_of(axis, x.ndim), keepdims=keepdim)
-
-
 @op()
 def count_nonzero_(xp: ModuleType, x: Array, axis: Any, keepdim: bool) -> Array:
     """How many elements over `axis` are not zero."""
