@@ -6,6 +6,8 @@ import math
 from types import ModuleType
 from typing import Any
 
+import numpy as np
+
 from pylayer.array import Array
 from pylayer.dtype import as_dtype
 from pylayer.op import Operation, composed, op
@@ -27,15 +29,15 @@ def _sum_vjp(g: Any, F: Any, x_shape: tuple[int, ...], x_dtype: Any, axis: Any, 
     return gradient if dtype is None else F.cast(gradient, x_dtype)
 
 
+_SUMMED_AS_INT64 = (np.dtype("bool"), np.dtype("int32"))
+
+
 @op(x=_sum_vjp)
 def sum(xp: ModuleType, x: Array, axis: Any = None, dtype: Any = None, keepdim: bool = False) -> Array:
     """The sum over `axis`, of bools and int32 as int64."""
-    wanted = (
-        as_dtype(dtype).numpy
-        if dtype is not None
-        else ("int64" if x.dtype.kind in "b" or x.dtype.name == "int32" else None)
-    )
-    return xp.sum(x, axis=axes_of(axis, x.ndim), dtype=wanted or x.dtype, keepdims=keepdim)
+    usual = np.dtype("int64") if x.dtype in _SUMMED_AS_INT64 else x.dtype
+    wanted = usual if dtype is None else as_dtype(dtype).numpy
+    return xp.sum(x, axis=axes_of(axis, x.ndim), dtype=wanted, keepdims=keepdim)
 
 
 @op(
