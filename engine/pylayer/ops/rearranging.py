@@ -118,11 +118,9 @@ def _slices(x: Tensor, axes: Any, starts: Any, ends: Any, strides: Any = None) -
 
 
 slice = composed("slice", lambda input, axes, starts, ends: getitem(input, _slices(input, axes, starts, ends)))
-
-
-def strided_slice(x: Tensor, axes: Any, starts: Any, ends: Any, strides: Any) -> Tensor:
-    """The elements from `starts` to `ends` along `axes`, in steps of `strides`."""
-    return getitem(x, _slices(x, axes, starts, ends, strides))
+strided_slice = composed(
+    "strided_slice", lambda x, axes, starts, ends, strides: getitem(x, _slices(x, axes, starts, ends, strides))
+)
 
 
 def crop(x: Tensor, shape: Any = None, offsets: Any = None) -> Tensor:

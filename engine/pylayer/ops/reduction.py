@@ -170,6 +170,6 @@ def count_nonzero_(xp: ModuleType, x: Array, axis: Any, keepdim: bool) -> Array:
     return xp.sum(x != 0, axis=axes_of(axis, x.ndim), keepdims=keepdim, dtype="int64")
 
 
-def count_nonzero(x: Tensor, axis: Any = None, keepdim: bool = False) -> Tensor:
-    """How many elements over `axis` are not zero."""
-    return of_graph(x, count_nonzero_(x, axis, keepdim))
+count_nonzero = composed(
+    "count_nonzero", lambda x, axis=None, keepdim=False: of_graph(x, count_nonzero_(x, axis, keepdim))
+)
