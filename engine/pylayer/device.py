@@ -56,11 +56,7 @@ def is_compiled_with_cuda() -> bool:
 
 
 def check_place(place: Any) -> None:
-    """Check that `place`, a Place or a name or None, is the current device.
-
-    Raises:
-        ValueError: it is another.
-    """
+    """Raise ValueError unless `place`, a Place or a name or None, is the current device."""
     if place is None:
         return
     name = place.name if isinstance(place, Place) else str(place)

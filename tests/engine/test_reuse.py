@@ -178,6 +178,9 @@ def test_the_gradient_of_a_leaf_is_memory_of_its_own(program: Callable[..., Any]
     if hook:
         x.register_hook(hook)
     Keeps.kept.clear()
-    program(x, y).backward(seed, retain_graph=True)
-    for gradient, others in ((x.grad, [y.grad]), (y.grad, [x.grad])):
-        assert not any(np.shares_memory(gradient.array, t.array) for t in (*others, *handed, *Keeps.kept))
+    out = program(x, y)
+    out.backward(seed, retain_graph=True)
+    found = [x.grad, y.grad, *paddle.grad(out, [x, y], seed)]
+    for k, gradient in enumerate(found):
+        others = (*found[:k], *found[k + 1 :], *handed, *Keeps.kept)
+        assert not any(np.shares_memory(gradient.array, other.array) for other in others)

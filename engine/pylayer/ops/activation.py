@@ -141,14 +141,8 @@ def _normalised(function: Callable[..., Tensor], x: Tensor, axis: int, dtype: An
     return function(x, axis) if x.ndim else reshape(function(reshape(x, [1]), normal_axis(axis, 1)), [])
 
 
-def softmax(x: Tensor, axis: int = -1, dtype: Any = None) -> Tensor:
-    """Exponentials over their sum along `axis`, in `dtype` if given."""
-    return _normalised(softmax_, x, axis, dtype)
-
-
-def log_softmax(x: Tensor, axis: int = -1, dtype: Any = None) -> Tensor:
-    """The logarithm of the softmax along `axis`, in `dtype` if given."""
-    return _normalised(log_softmax_, x, axis, dtype)
+softmax = composed("softmax", lambda x, axis=-1, dtype=None: _normalised(softmax_, x, axis, dtype))
+log_softmax = composed("log_softmax", lambda x, axis=-1, dtype=None: _normalised(log_softmax_, x, axis, dtype))
 
 
 # --------------------------------------------------------------------------- in place

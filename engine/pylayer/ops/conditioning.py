@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from pylayer.array import XP
+from pylayer.op import composed
 from pylayer.ops.creation import eye
 from pylayer.ops.elementwise import abs as absolute
 from pylayer.ops.elementwise import maximum
@@ -102,9 +103,9 @@ def cholesky_solve(x: Tensor, y: Tensor, upper: bool = False) -> Tensor:
     return triangular_solve(y, triangular_solve(y, x, upper=False), upper=False, transpose=True)
 
 
-def cholesky_inverse(x: Tensor, upper: bool = False) -> Tensor:
-    """The inverse of A, given its triangular factor."""
-    return cholesky_solve(eye(x.shape[-1], dtype=x.dtype), x, upper)
+cholesky_inverse = composed(
+    "cholesky_inverse", lambda x, upper=False: cholesky_solve(eye(x.shape[-1], dtype=x.dtype), x, upper)
+)
 
 
 def matrix_exp(x: Tensor) -> Tensor:

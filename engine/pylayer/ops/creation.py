@@ -126,30 +126,20 @@ def _filled(shape: Ints, value: Any, dtype: Any) -> Tensor:
         raise ValueError(f"(InvalidArgument) the value or a size is too large for {wanted.name} ({error}).") from None
 
 
-@creates
-def zeros(shape: Ints, dtype: DTypeLike = None) -> Tensor:
-    """Zeros, of the default dtype unless given.
-
-    Raises:
-        ValueError: a size is negative.
-    """
-    return _filled(shape, 0, dtype)
+def _all(name: str, value: int) -> Callable[..., Tensor]:
+    """A Tensor of a shape, of the default dtype unless given; a ValueError for a negative size."""
+    return creates(composed(name, lambda shape, dtype=None: _filled(shape, value, dtype)))
 
 
-@creates
-def ones(shape: Ints, dtype: DTypeLike = None) -> Tensor:
-    """Ones, of the default dtype unless given.
-
-    Raises:
-        ValueError: a size is negative.
-    """
-    return _filled(shape, 1, dtype)
+def _all_like(name: str, value: int) -> Callable[..., Tensor]:
+    """A Tensor of the shape and, unless given, the dtype of another."""
+    return creates_like(composed(name, lambda x, dtype=None: _filled(x.shape, value, dtype or x.dtype)))
 
 
-@creates
-def empty(shape: Ints, dtype: DTypeLike = None) -> Tensor:
-    """A Tensor whose values are not to be relied on. They are zeros, so that a program that does is repeatable."""
-    return _filled(shape, 0, dtype)
+zeros, zeros_like = _all("zeros", 0), _all_like("zeros_like", 0)
+ones, ones_like = _all("ones", 1), _all_like("ones_like", 1)
+# Values that are not to be relied on are zeros, so that a program that does is repeatable.
+empty, empty_like = _all("empty", 0), _all_like("empty_like", 0)
 
 
 @creates
@@ -182,24 +172,6 @@ def _number(value: Any) -> Any:
             f"The fill_value should be int, float, bool, complex, np.number or Tensor, but received {type(value)}."
         )
     return value
-
-
-@creates_like
-def zeros_like(x: Tensor, dtype: DTypeLike = None) -> Tensor:
-    """Zeros of the shape and, unless given, the dtype of `x`."""
-    return _filled(x.shape, 0, dtype or x.dtype)
-
-
-@creates_like
-def ones_like(x: Tensor, dtype: DTypeLike = None) -> Tensor:
-    """Ones of the shape and, unless given, the dtype of `x`."""
-    return _filled(x.shape, 1, dtype or x.dtype)
-
-
-@creates_like
-def empty_like(x: Tensor, dtype: DTypeLike = None) -> Tensor:
-    """`empty` of the shape and, unless given, the dtype of `x`."""
-    return _filled(x.shape, 0, dtype or x.dtype)
 
 
 @creates_like

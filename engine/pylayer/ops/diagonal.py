@@ -107,9 +107,9 @@ def fill_diagonal(x: Tensor, value: float, offset: int = 0, wrap: bool = False) 
     return where_(Tensor(mask.reshape(sizes)), float(value), x)
 
 
-def diagonal_scatter(x: Tensor, y: Tensor, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
-    """`fill_diagonal_tensor` by its other name."""
-    return fill_diagonal_tensor(x, y, offset, axis1, axis2)
+diagonal_scatter = composed(
+    "diagonal_scatter", lambda x, y, offset=0, axis1=0, axis2=1: fill_diagonal_tensor(x, y, offset, axis1, axis2)
+)
 
 
 # --------------------------------------------------------------------------- views by strides

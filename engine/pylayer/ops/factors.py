@@ -14,7 +14,7 @@ from pylayer.ops.creation import eye
 from pylayer.ops.fourier import _complex
 from pylayer.ops.indexing import getitem
 from pylayer.ops.joining import concat
-from pylayer.ops.linalg import _adjoint, _swapped, matmul
+from pylayer.ops.linalg import _adjoint, _swapped, column, matmul, row
 from pylayer.ops.shape import broadcast_to, tril
 from pylayer.tensor import Tensor
 
@@ -23,16 +23,6 @@ from pylayer.tensor import Tensor
 def diagonal_ones(xp: ModuleType, x: Array) -> Array:
     """The unit matrix of the size of the last axis, in the dtype of x."""
     return xp.eye(x.shape[-1], dtype=x.dtype)
-
-
-def column(F: Any, x: Any) -> Any:
-    """A vector as a column."""
-    return F.reshape(x, [*x.shape, 1])
-
-
-def row(F: Any, x: Any) -> Any:
-    """A vector as a row."""
-    return F.reshape(x, [*x.shape[:-1], 1, x.shape[-1]])
 
 
 def over_gaps(F: Any, matrix: Any, values: Any) -> Any:

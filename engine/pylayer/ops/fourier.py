@@ -158,14 +158,12 @@ ihfftn, ihfft2 = _along_several("ihfft", ifft, ihfft)
 
 
 # --------------------------------------------------------------------------- frequencies
-def fftfreq(n: int, d: float = 1.0, dtype: Any = None) -> Tensor:
-    """The frequencies of `fft`, of samples `d` apart."""
-    return Tensor((default_module().fft.fftfreq(n) / d).astype(_wanted(dtype)))
-
-
-def rfftfreq(n: int, d: float = 1.0, dtype: Any = None) -> Tensor:
-    """The frequencies of `rfft`, of samples `d` apart."""
-    return Tensor((default_module().fft.rfftfreq(n) / d).astype(_wanted(dtype)))
+fftfreq = composed(
+    "fftfreq", lambda n, d=1.0, dtype=None: Tensor((default_module().fft.fftfreq(n) / d).astype(_wanted(dtype)))
+)
+rfftfreq = composed(
+    "rfftfreq", lambda n, d=1.0, dtype=None: Tensor((default_module().fft.rfftfreq(n) / d).astype(_wanted(dtype)))
+)
 
 
 def _moved(x: Tensor, axes: Any, by: Callable[[int], int]) -> Tensor:

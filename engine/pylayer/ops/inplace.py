@@ -24,11 +24,7 @@ from pylayer.watch import records_all, take_place
 
 
 def check_changeable(x: Tensor, what: str) -> None:
-    """Check that `x` has memory that `what` can change: each Variable of a program is what one operator makes.
-
-    Raises:
-        UnsupportedError: it is a Variable, or a parameter in static mode.
-    """
+    """Raise UnsupportedError of what `what` cannot change: each Variable of a program is what one operator makes."""
     if recording.get() is not None and is_of_a_program(x):
         raise UnsupportedError(
             f"{what} in static mode",

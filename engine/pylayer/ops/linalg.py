@@ -22,42 +22,36 @@ def _adjoint(F: Any, x: Any) -> Any:
     return F.transpose(x, [*axes[:-2], axes[-1], axes[-2]]).conjugate()
 
 
-def _as_matrices(F: Any, g: Any, x: Any, y: Any) -> tuple[Any, Any, Any]:
-    """Cotangent and inputs of a product with vectors written as a row on the left, a column on the right."""
-    shape = list(g.shape)
-    if x.ndim == 1:
-        x, shape = (
-            F.reshape(x, [1, *x.shape]),
-            [*shape[: -1 if y.ndim > 1 else None], 1, *(shape[-1:] if y.ndim > 1 else [])],
-        )
-    if y.ndim == 1:
-        y, shape = F.reshape(y, [*y.shape, 1]), [*shape, 1]
-    return F.reshape(g, shape), x, y
+def column(F: Any, x: Any) -> Any:
+    """A vector as a column."""
+    return F.reshape(x, [*x.shape, 1])
+
+
+def row(F: Any, x: Any) -> Any:
+    """A vector as a row."""
+    return F.reshape(x, [*x.shape[:-1], 1, x.shape[-1]])
 
 
 def _matmul_x(g: Any, F: Any, x: Any, y: Any) -> Any:
-    """g·yᴴ; batch axes that were broadcast are summed by the tape, those beside a vector here."""
-    matrix, _, columns = _as_matrices(F, g, x, y)
-    gradient = F.matmul(matrix, _adjoint(F, columns))
-    return gradient if x.ndim > 1 else F.reshape(_summed_batch(F, gradient), list(x.shape))
+    """g·yᴴ, a vector being a row on the left and a column on the right. What was broadcast is summed by the tape."""
+    if y.ndim == 1:
+        return F.matmul(column(F, g), row(F, y).conjugate())
+    return F.matmul(row(F, g) if x.ndim == 1 else g, _adjoint(F, y))
 
 
 def _matmul_y(g: Any, F: Any, x: Any, y: Any) -> Any:
     """xᴴ·g, as for the other side."""
-    matrix, rows, _ = _as_matrices(F, g, x, y)
-    gradient = F.matmul(_adjoint(F, rows), matrix)
-    return gradient if y.ndim > 1 else F.reshape(_summed_batch(F, gradient), list(y.shape))
+    if x.ndim == 1 == y.ndim:
+        return _matmul_x(g, F, y, x)
+    if x.ndim == 1:
+        return F.matmul(column(F, x).conjugate(), row(F, g))
+    return F.matmul(row(F, g), x.conjugate()) if y.ndim == 1 else F.matmul(_adjoint(F, x), g)
 
 
 def _product(xp: ModuleType, x: Array, y: Array) -> Array:
     """x @ y in the dtype of both: that of two bfloat16 arrays would be float32."""
     found = xp.matmul(x, y)
     return found.astype(x.dtype) if x.dtype == y.dtype != found.dtype else found
-
-
-def _summed_batch(F: Any, x: Any) -> Any:
-    """`x` summed over all but its last two axes."""
-    return F.sum(x, list(range(x.ndim - 2)), None, False) if x.ndim > 2 else x
 
 
 @op(x=_matmul_x, y=_matmul_y, promote=True)

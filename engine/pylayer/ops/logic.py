@@ -27,11 +27,7 @@ logical_not = unary("logical_not")
 
 
 def check_one_dtype(x: Array, y: Array) -> None:
-    """Check the arrays of an operation that does not promote.
-
-    Raises:
-        ValueError: their dtypes differ, or one is a number (the key phrases are Paddle's).
-    """
+    """Raise ValueError if the dtypes of arrays differ, or one is a number (the key phrases are Paddle's)."""
     kinds = [getattr(array, "dtype", type(array).__name__) for array in (x, y)]
     if kinds[0] != kinds[1]:
         raise ValueError(
@@ -60,11 +56,7 @@ isfinite = unary("isfinite")
 
 
 def check_same_dtype(name: str, tensors: Sequence[Any]) -> None:
-    """Check the inputs of an operation that does not promote.
-
-    Raises:
-        ValueError: one is not a Tensor, or their dtypes differ (the key phrases are Paddle's).
-    """
+    """Raise ValueError if one is not a Tensor, or their dtypes differ (the key phrases are Paddle's)."""
     for position, tensor in enumerate(tensors):
         if not isinstance(tensor, Tensor):
             raise invalid(

@@ -21,6 +21,7 @@ from pylayer.dtype import bfloat16
 from pylayer.fast.calls import beside_number, fast_binary
 from pylayer.hooks import register_hook, retain_grads
 from pylayer.invalid import invalid
+from pylayer.op import composed
 from pylayer.ops.creation import to_tensor
 from pylayer.ops.inplace import (
     copy_,
@@ -137,9 +138,6 @@ def clip_kept(x: Tensor, min: Any = None, max: Any = None) -> Tensor:
     return shape.astype(elementwise.clip(x, min, max), x.dtype)
 
 
-clip_kept.__name__ = "clip"
-
-
 def where_in_place(condition: Tensor, x: Any = None, y: Any = None) -> Tensor:
     """`where` written into the memory of `x`.
 
@@ -149,26 +147,18 @@ def where_in_place(condition: Tensor, x: Any = None, y: Any = None) -> Tensor:
     if x is None or y is None:
         raise invalid("where_", "either both or neither of x and y should be given, and here both")
 
-    def where(x: Tensor) -> Tensor:
-        return indexing.where(condition, x, y)  # type: ignore[no-any-return]
-
-    return in_place(where)(x)
-
-
-def transposed_in_place(x: Tensor) -> Tensor:
-    """`t`, in place: nothing to do for less than two axes."""
-    return in_place_anew(linalg.t)(x) if x.ndim > 1 else x
+    return in_place(lambda x: indexing.where(condition, x, y), "where_")(x)
 
 
 OWN_FORMS: dict[str, Callable[..., Any]] = {
     "apply_": conversions.apply_,
-    "clip_": in_place(clip_kept),
+    "clip_": in_place(clip_kept, "clip_"),
     "copy_": copy_,
     "detach_": detach_,
     "fill_": fill_,
     "fill_diagonal_": in_place(diagonal.fill_diagonal),
     "set_": set_,
-    "t_": transposed_in_place,
+    "t_": composed("t_", lambda x: in_place_anew(linalg.t)(x) if x.ndim > 1 else x),
     "where_": where_in_place,
     "zero_": zero_,
     **{f"{name}_": fills_with(name, drawn) for name, drawn in random.FILLS.items()},

@@ -75,14 +75,14 @@ def multiplex(inputs: Sequence[Tensor], index: Tensor) -> Tensor:
 
 
 def _at_least(ndim: int, shape: Callable[[list[int]], list[int]]) -> Callable[..., Any]:
+    """The Tensors with at least `ndim` axes; a list of them, or the one."""
+
     def at_least(*inputs: Any) -> Any:
         given = inputs[0] if len(inputs) == 1 and isinstance(inputs[0], (list, tuple)) else inputs
         found = [reshape(t, shape(list(t.shape))) if t.ndim < ndim else t for t in given]
         return found[0] if len(inputs) == 1 and isinstance(inputs[0], Tensor) else found
 
-    at_least.__name__ = at_least.__qualname__ = f"atleast_{ndim}d"
-    at_least.__doc__ = f"The Tensors with at least {ndim} axes; a list of them, or the one."
-    return at_least
+    return composed(f"atleast_{ndim}d", at_least)
 
 
 atleast_1d = _at_least(1, lambda shape: [1])
@@ -92,20 +92,18 @@ dstack = composed("dstack", lambda x: concat([atleast_3d(t) for t in x], 2))
 
 
 # --------------------------------------------------------------------------- apart
-def _split_along(letter: str, axis: int, least: int, which: str) -> Callable[..., list[Tensor]]:
-    def function(x: Tensor, num_or_indices: Any) -> list[Tensor]:
+def _split_along(name: str, axis: int, least: int) -> Callable[..., Any]:
+    """Taken apart along an axis, the last if it has less; ValueError for less than `least` axes."""
+
+    def split(x: Tensor, num_or_indices: Any) -> list[Tensor]:
         if x.ndim < least:
             raise ValueError(f"The input tensor's dimension must be greater than {least - 1}, but got {x.ndim}")
         return tensor_split(x, num_or_indices, builtins.min(axis, x.ndim - 1))
 
-    function.__name__ = function.__qualname__ = f"{letter}split"
-    function.__doc__ = f"Taken apart along the {which}.\n\nRaises:\n    ValueError: there are less than {least} axes."
-    return function
+    return composed(name, split)
 
 
-hsplit = _split_along("h", 1, 1, "second axis, or the only one")
-vsplit = _split_along("v", 0, 2, "first axis")
-dsplit = _split_along("d", 2, 3, "third axis")
+hsplit, vsplit, dsplit = _split_along("hsplit", 1, 1), _split_along("vsplit", 0, 2), _split_along("dsplit", 2, 3)
 
 
 def _slices(x: Tensor, axes: Any, starts: Any, ends: Any, strides: Any = None) -> tuple[Any, ...]:
@@ -120,11 +118,9 @@ def _slices(x: Tensor, axes: Any, starts: Any, ends: Any, strides: Any = None) -
 
 
 slice = composed("slice", lambda input, axes, starts, ends: getitem(input, _slices(input, axes, starts, ends)))
-
-
-def strided_slice(x: Tensor, axes: Any, starts: Any, ends: Any, strides: Any) -> Tensor:
-    """The elements from `starts` to `ends` along `axes`, in steps of `strides`."""
-    return getitem(x, _slices(x, axes, starts, ends, strides))
+strided_slice = composed(
+    "strided_slice", lambda x, axes, starts, ends, strides: getitem(x, _slices(x, axes, starts, ends, strides))
+)
 
 
 def crop(x: Tensor, shape: Any = None, offsets: Any = None) -> Tensor:

@@ -6,9 +6,11 @@ import math
 from types import ModuleType
 from typing import Any
 
+import numpy as np
+
 from pylayer.array import Array
 from pylayer.dtype import as_dtype
-from pylayer.op import composed, op
+from pylayer.op import Operation, composed, op
 from pylayer.ops.arguments import axes_of, kept, normal_axis
 from pylayer.ops.elementwise import sqrt, square, subtract
 from pylayer.ops.joining import concat
@@ -27,11 +29,14 @@ def _sum_vjp(g: Any, F: Any, x_shape: tuple[int, ...], x_dtype: Any, axis: Any, 
     return gradient if dtype is None else F.cast(gradient, x_dtype)
 
 
+_SUMMED_AS_INT64 = (np.dtype("bool"), np.dtype("int32"))
+
+
 @op(x=_sum_vjp)
 def sum(xp: ModuleType, x: Array, axis: Any = None, dtype: Any = None, keepdim: bool = False) -> Array:
     """The sum over `axis`, of bools and int32 as int64."""
-    small = (x.dtype.kind, x.dtype.itemsize) in (("b", 1), ("i", 4))
-    wanted = as_dtype(dtype).numpy if dtype is not None else "int64" if small else x.dtype
+    usual = np.dtype("int64") if x.dtype in _SUMMED_AS_INT64 else x.dtype
+    wanted = usual if dtype is None else as_dtype(dtype).numpy
     return xp.sum(x, axis=axes_of(axis, x.ndim), dtype=wanted, keepdims=keepdim)
 
 
@@ -52,18 +57,17 @@ def _at_extreme(g: Any, F: Any, x: Any, out: Any, axis: Any) -> Any:
     return _spread(g, F, shape, axis) * there / F.sum(there, axis, None, True)
 
 
-@op(x=_at_extreme)
-def max(xp: ModuleType, x: Array, axis: Any = None, keepdim: bool = False) -> Array:
-    """The largest element over `axis`; equal ones share the gradient."""
-    return xp.max(x, axis=axes_of(axis, x.ndim), keepdims=keepdim)
+def _reduction(name: str, **vjps: Any) -> Operation:
+    """The array module's reduction of that name over `axis`."""
+
+    def forward(xp: ModuleType, x: Array, axis: Any = None, keepdim: bool = False) -> Array:
+        return getattr(xp, name)(x, axis=axes_of(axis, x.ndim), keepdims=keepdim)
+
+    return op(**vjps)(composed(name, forward))
 
 
-@op(x=_at_extreme)
-def min(xp: ModuleType, x: Array, axis: Any = None, keepdim: bool = False) -> Array:
-    """The smallest element over `axis`; equal ones share the gradient."""
-    return xp.min(x, axis=axes_of(axis, x.ndim), keepdims=keepdim)
-
-
+all, any = _reduction("all"), _reduction("any")
+max, min = _reduction("max", x=_at_extreme), _reduction("min", x=_at_extreme)
 amax, amin = max, min  # both share the gradient of equal elements in Paddle 3.3.1
 
 
@@ -161,23 +165,11 @@ std = composed("std", lambda x, axis=None, unbiased=True, keepdim=False: sqrt(va
 
 # --------------------------------------------------------------------------- not differentiable
 @op()
-def all(xp: ModuleType, x: Array, axis: Any = None, keepdim: bool = False) -> Array:
-    """Whether all elements over `axis` are true."""
-    return xp.all(x, axis=axes_of(axis, x.ndim), keepdims=keepdim)
-
-
-@op()
-def any(xp: ModuleType, x: Array, axis: Any = None, keepdim: bool = False) -> Array:
-    """Whether any element over `axis` is true."""
-    return xp.any(x, axis=axes_of(axis, x.ndim), keepdims=keepdim)
-
-
-@op()
 def count_nonzero_(xp: ModuleType, x: Array, axis: Any, keepdim: bool) -> Array:
     """How many elements over `axis` are not zero."""
     return xp.sum(x != 0, axis=axes_of(axis, x.ndim), keepdims=keepdim, dtype="int64")
 
 
-def count_nonzero(x: Tensor, axis: Any = None, keepdim: bool = False) -> Tensor:
-    """How many elements over `axis` are not zero."""
-    return of_graph(x, count_nonzero_(x, axis, keepdim))
+count_nonzero = composed(
+    "count_nonzero", lambda x, axis=None, keepdim=False: of_graph(x, count_nonzero_(x, axis, keepdim))
+)

@@ -10,7 +10,7 @@ from typing import Any
 from pylayer.array import Array
 from pylayer.invalid import invalid
 from pylayer.op import composed, op
-from pylayer.ops.arguments import Ints, normal_axis
+from pylayer.ops.arguments import normal_axis
 from pylayer.ops.creation import full, full_like, ones_like, zeros
 from pylayer.ops.gathering import _along, _at, _columns
 from pylayer.ops.indexing import add_at, getitem, parsed, setitem, where_
@@ -170,9 +170,9 @@ def scatter_nd_add(x: Tensor, index: Tensor, updates: Tensor) -> Tensor:
     return add_at(x, _columns(index), updates)
 
 
-def scatter_nd(index: Tensor, updates: Tensor, shape: Ints) -> Tensor:
-    """`scatter_nd_add` to zeros of `shape`."""
-    return scatter_nd_add(zeros(shape, updates.dtype), index, updates)
+scatter_nd = composed(
+    "scatter_nd", lambda index, updates, shape: scatter_nd_add(zeros(shape, updates.dtype), index, updates)
+)
 
 
 def index_add(x: Tensor, index: Tensor, axis: int, value: Tensor, alpha: float = 1) -> Tensor:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from pylayer.op import composed
 from pylayer.ops.arguments import as_int
 from pylayer.ops.creation import full, zeros
 from pylayer.ops.indexing import add_at, getitem, where_
@@ -29,18 +30,17 @@ def _pooled(kind: str, x: Tensor, rows: Tensor, count: int) -> Tensor:
     return where_(counts == 0, nothing, found)
 
 
-def _segment(kind: str, what: str) -> Callable[..., Tensor]:
+def _segment(kind: str) -> Callable[..., Tensor]:
+    """The sums, or the like, of rows with equal ids, which rise; zeros where there are none."""
+
     def segment(data: Tensor, segment_ids: Tensor) -> Tensor:
         count = as_int(segment_ids.array[-1]) + 1 if segment_ids.size else 0
         return _pooled(kind, data, segment_ids, count)
 
-    segment.__name__ = segment.__qualname__ = f"segment_{kind}"
-    segment.__doc__ = f"The {what} of rows with equal ids, which rise; zeros where there are none."
-    return segment
+    return composed(f"segment_{kind}", segment)
 
 
-segment_sum, segment_mean = _segment("sum", "sums"), _segment("mean", "means")
-segment_min, segment_max = _segment("min", "smallest elements"), _segment("max", "largest elements")
+segment_sum, segment_mean, segment_min, segment_max = map(_segment, ("sum", "mean", "min", "max"))
 
 _MESSAGES = {
     "add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul": lambda a, b: a * b, "div": lambda a, b: a / b,

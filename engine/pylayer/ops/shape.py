@@ -211,9 +211,7 @@ def is_contiguous(x: Tensor) -> bool:
     return bool(x.array.flags.c_contiguous)
 
 
-def contiguous(x: Tensor) -> Tensor:
-    """`x` itself if it is contiguous, else a contiguous copy."""
-    return x if is_contiguous(x) else clone(x)
+contiguous = composed("contiguous", lambda x: x if is_contiguous(x) else clone(x))
 
 
 @op(x=lambda g, F, x_shape, repeat_times: _untiled(g, F, x_shape, as_ints(repeat_times)))
