@@ -34,7 +34,7 @@ RUNS = {
     "causes": "causes.py",
     "causes-float32": "causes.py --dtype float32",
     "engine-mutants": "engine_mutants.py",
-    "checkers": "gradcheckers.py --rounds 3 --cases tanh-100,tanh-1000,matmul-16,xent",
+    "checkers": "gradcheckers.py --rounds 3 --cases tanh-100,tanh-1000,matmul-16,softmax-100,xent",
     "engines": "engines.py --rounds 2",
     "suite": "overhead.py --rounds 2",
 }

@@ -109,7 +109,7 @@ def summary_of(check: Check, found: Found, listed: int, named: Named) -> Gradien
     for number, name in enumerate(check.problem.names[k] for k in point.moved):
         known = int(named.wrong[number].sum()) if number in named.wrong else 0
         count = max(elements[number], known)
-        if count or number in named.right or found.verdict is not Status.FAIL:
+        if count or number in named.wrong or found.verdict is not Status.FAIL:
             counts[name] = (count, point.x[number].size)
     shown = [e for k in range(len(point.x)) for e in of_input(wrong, k)[:listed]]
     worst = [abs(e.analytic - e.numeric) / e.bar if e.bar else np.inf for e in wrong]

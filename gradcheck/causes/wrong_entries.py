@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -48,8 +49,7 @@ class Named:
 
     entries: list[Entry] = field(default_factory=list)
     wrong: dict[int, Array] = field(default_factory=dict)
-    """By input, a mask of its elements that are known to be wrong."""
-    right: set[int] = field(default_factory=set)
+    """By input, a mask of its elements that are known to be wrong; none of one that is right."""
     exhaustive: bool = True
     """Whether there are no more."""
     jacobians: dict[int, tuple[Array, Array]] = field(default_factory=dict)
@@ -58,6 +58,11 @@ class Named:
     patterns: tuple[str, ...] = ()
     unfinished: str = ""
     """Why not all was looked at, if so."""
+
+    @property
+    def inputs(self) -> list[int]:
+        """Those in which something is wrong."""
+        return [number for number, mask in self.wrong.items() if bool(mask.any())]
 
 
 def name_wrong(prober: Prober, probe: Probe, listed: int, thorough: bool) -> Named:
@@ -72,7 +77,7 @@ def name_wrong(prober: Prober, probe: Probe, listed: int, thorough: bool) -> Nam
         named.patterns = tuple(patterns(point, named))
         own = point.problem.causes() if point.problem.causes else ()
         named.causes = tuple(
-            own or likely_causes(prober, list(named.wrong), probe, named.jacobians, budget - (point.spent.runs - spent))
+            own or likely_causes(prober, named.inputs, probe, named.jacobians, budget - (point.spent.runs - spent))
         )
     except OutOfTimeError:
         named.unfinished = "no time is left"
@@ -99,9 +104,6 @@ def by_tape(prober: Prober, probe: Probe, listed: int) -> Named:
         return [c - t for c, t in zip(point.vjp(part), point.by_tape(part), strict=True)]
 
     for number, (g, t, mask) in enumerate(zip(said.claimed, said.taped, said.wrong, strict=True)):
-        if not bool(mask.any()):
-            named.right.add(number)
-            continue
         named.wrong[number] = mask
         errors, places = (g - t)[mask], module_of(mask).flatnonzero(mask)
         first = module_of(mask).argsort(-abs(errors))[:MOST_LOCATED].tolist()
@@ -112,7 +114,8 @@ def by_tape(prober: Prober, probe: Probe, listed: int) -> Named:
         wrong = module_of(true).flatnonzero(said.wrong[0].reshape(-1)).tolist()
         named.entries = [Entry(0, i, i, float(diagonal[i]), float(true[i]), TAPED * abs(float(true[i]))) for i in wrong]
     elif point.outputs.vector.size <= MOST_ROWS_BY_TAPE:
-        named.entries = list(rows_by_tape(prober, said.wrong, listed, range(point.outputs.vector.size)))
+        rows = range(point.outputs.vector.size)
+        named.entries = list(rows_by_tape(prober, said.wrong, listed, rows, rows_at_once(point, probe)))
     if not named.entries:
         worst.sort(key=lambda wrong: -abs(wrong[0]))
         entries = [entry_by_halving(point, error_of, *wrong) for wrong in worst[:MOST_LOCATED]]
@@ -120,16 +123,54 @@ def by_tape(prober: Prober, probe: Probe, listed: int) -> Named:
     return named
 
 
-def rows_by_tape(prober: Prober, masks: Sequence[Array] | None, listed: float, rows: Sequence[int]) -> Iterator[Entry]:
+def rows_at_once(point: Point, probe: Probe) -> dict[int, list[Array]]:
+    """The rows that backward claims, all of which no two share a column at once (Curtis, Powell and Reid 1974).
+
+    None where every two share some, or where backward has others than the tape, as the rows then do not add up to what
+    it gives for the probe's cotangent.
+    """
+    rows = [[t != 0 for t in point.by_tape(point.outputs.unit(k))] for k in range(point.outputs.vector.size)]
+    groups = disjoint([flat(row) for row in rows])
+    found, total = dict[int, list[Array]](), [0 * g for g in probe.gradients]
+    for group in groups if len(groups) < len(rows) else ():
+        gradients = point.vjp(sum(point.outputs.unit(k) for k in group))
+        for k in group:
+            found[k] = [g * mask for g, mask in zip(gradients, rows[k], strict=True)]
+            total = [a + probe.cotangent[k] * g for a, g in zip(total, found[k], strict=True)]
+    differ = any(bool(far_off(a, g).any()) for a, g in zip(total, probe.gradients, strict=True))
+    return {} if differ else found
+
+
+def disjoint(masks: Sequence[Array]) -> list[list[int]]:
+    """Masks in groups of which no two have an element in common: each joins the first group that it can."""
+    groups, taken = list[list[int]](), list[Array]()
+    for k, mask in enumerate(masks):
+        first = next((i for i, one in enumerate(taken) if not bool((one & mask).any())), len(groups))
+        if first == len(groups):
+            groups.append([])
+            taken.append(mask)
+        groups[first].append(k)
+        taken[first] = taken[first] | mask
+    return groups
+
+
+def rows_by_tape(
+    prober: Prober,
+    masks: Sequence[Array] | None,
+    listed: float,
+    rows: Sequence[int],
+    known: Mapping[int, list[Array]] | None = None,
+) -> Iterator[Entry]:
     """Of some rows of the Jacobian the entries that the tape rejects; of each input at most so many. In `masks` of what
-    is known to be wrong those that are far off: this needs no measuring of what rounding does."""
+    is known to be wrong those that are far off: this needs no measuring of what rounding does. Rows that are `known`
+    are not asked for."""
     point = prober.point
     left = {number: listed for number in range(len(point.x)) if masks is None or bool(masks[number].any())}
     for output in rows:
         if not any(left.values()):
             return
         one = point.outputs.unit(output)
-        claimed = point.vjp(one)
+        claimed = known[output] if known else point.vjp(one)
         if masks is not None:
             taped = point.by_tape(one)
             rejected = [m & far_off(c, t) for c, t, m in zip(claimed, taped, masks, strict=True)]
@@ -207,12 +248,13 @@ def rows_in_doubt(prober: Prober) -> list[int]:
         return []  # each column is one entry
     bounds = flat([granted(point, c, t, prober.rtol) for c, t in zip(found.claimed, found.taped, strict=True)])
     bounds = np.fmax(bounds, flat(found.bounds)) if found.bounds else bounds
-    return [k for k in rows if hidden(flat(point.by_tape(point.outputs.unit(k))), bounds / abs(u[k]))]
+    terms = (u[k] * flat(point.by_tape(point.outputs.unit(k))) for k in rows)
+    return [k for k, row in enumerate(terms) if bool(hidden_terms(row, bounds, EPS**0.5).any())]
 
 
-def hidden(row: Array, bounds: Array) -> bool:
-    """Whether some entry of a row is so small that an error of half of its digits is within a bound."""
-    return bool(((EPS**0.5 * abs(row) < bounds) & (row != 0)).any())
+def hidden_terms(terms: Array, bounds: Array, share: float) -> Array:
+    """The terms of sums that are so small that an error of such a share of one is within the bound of its sum."""
+    return (share * abs(terms) < bounds) & (terms != 0)
 
 
 def columns_in_doubt(prober: Prober, probe: Probe, jacobians: Sequence[Array]) -> list[Array]:
@@ -223,7 +265,7 @@ def columns_in_doubt(prober: Prober, probe: Probe, jacobians: Sequence[Array]) -
     bars = xp.where(probe.derivative.kinked, np.inf, both.bar)
     bars = bars + (ROUNDING + prober.rtol) * sum(abs(t).sum(axis=1) for t in terms)
     agree = bool((abs(sum(t.sum(axis=1) for t in terms) - both.value) <= bars).all())
-    return [~(POWER * abs(t) >= bars[:, None] * (t != 0)).all(axis=0) | (not agree) for t in terms]
+    return [hidden_terms(t, bars[:, None], POWER).any(axis=0) | (not agree) for t in terms]
 
 
 # --------------------------------------------------------------------------- a diagonal Jacobian
@@ -269,13 +311,10 @@ def by_columns(prober: Prober, probe: Probe, budget: float) -> Named:
     """The wrong entries as differences find them: by columns where the budget allows, else by halving."""
     point, named = prober.point, Named()
     for number, x in enumerate(point.x):
-        if not x.size:
-            named.right.add(number)
-            continue
         everywhere = module_of(probe.cotangent).ones(x.shape, bool)
-        alone = prober.probe(only(number, everywhere, point.x), whole=True)
-        if alone.decision is Ruling.PASS:
-            named.right.add(number)
+        alone = prober.probe(only(number, everywhere, point.x), whole=True) if x.size else None
+        if alone is None or alone.decision is Ruling.PASS:
+            named.wrong[number] = ~everywhere
             continue
         found, before = list[Entry](), point.spent.runs
         known = claimed = None
@@ -293,7 +332,7 @@ def by_columns(prober: Prober, probe: Probe, budget: float) -> Named:
             named.jacobians[number] = known
         budget -= point.spent.runs - before
         if not found:
-            found = entries_by_search(prober, alone, number)
+            found = list(entries_by_search(prober, alone, number))
             named.exhaustive = False
         named.entries += found
         if found:
@@ -347,50 +386,42 @@ def beyond_bound(prober: Prober, number: int, claimed: Array, value: Array, bar:
     return [Entry(number, i, k, *three) for k, i, *three in zip(at[0].tolist(), at[-1].tolist(), *numbers, strict=True)]
 
 
-def entries_by_search(prober: Prober, probe: Probe, number: int) -> list[Entry]:
+def entries_by_search(prober: Prober, probe: Probe, number: int) -> Iterator[Entry]:
     """Some wrong elements of one input, by halving it: the derivative of the weighted outputs along each is wrong."""
     point, d = prober.point, probe.direction[number]
     assert d is not None
-    xp, whole = module_of(probe.cotangent), d.reshape(-1)
+    whole = d.reshape(-1)
 
-    def along(mask: Array) -> Probe:
-        part = only(number, (whole * mask).reshape(d.shape), point.x)
-        return prober.along(part, probe, whole=bool(mask.sum() == 1))
+    def along(places: range) -> Probe:
+        part = 0 * whole
+        part[places.start : places.stop] = whole[places.start : places.stop]
+        return prober.along(only(number, part.reshape(d.shape), point.x), probe, whole=len(places) == 1)
 
-    found = []
-    for index in halved(xp, whole.size, lambda mask: along(mask).decision is Ruling.FAIL, MOST_LOCATED):
-        one = xp.zeros(whole.size)
-        one[index] = 1
-        there, step = along(one), float(abs(whole[index])) * (1.0 if whole[index].real >= 0 else -1.0)
+    wrong = halved(range(whole.size), lambda places: along(places).decision is Ruling.FAIL)
+    for index in itertools.islice(wrong, MOST_LOCATED):
+        there, step = along(range(index, index + 1)), math.copysign(abs(whole[index]), whole[index].real)
         value, claim = there.seen.value / step, there.claim.value / step
-        found.append(Entry(number, index, SUM_OF_OUTPUTS, claim, value, there.seen.bar / abs(step)))
-    return found
+        yield Entry(number, index, SUM_OF_OUTPUTS, claim, value, there.seen.bar / abs(step))
 
 
-def halved(xp: Any, size: int, shows: Callable[[Array], bool], most: int) -> Iterator[int]:
-    """The single elements of a mask over `size` for which `shows` holds, found by halving; at most `most`."""
-    stack = [(0, size)]
-    found = 0
-    while stack and found < most:
-        start, stop = stack.pop()
-        mask = xp.zeros(size)
-        mask[start:stop] = 1
-        if not shows(mask):
-            continue
-        if stop - start == 1:
-            found += 1
-            yield start
-        else:
-            middle = (start + stop) // 2
-            stack += [(middle, stop), (start, middle)]
+def halved(places: range, shows: Callable[[range], bool]) -> Iterator[int]:
+    """The single places for which `shows` holds, found by halving."""
+    if not shows(places):
+        return
+    if len(places) == 1:
+        yield places[0]
+        return
+    middle = len(places) // 2
+    yield from halved(places[:middle], shows)
+    yield from halved(places[middle:], shows)
 
 
 # --------------------------------------------------------------------------- whole slices
 def patterns(point: Point, named: Named) -> Iterator[str]:
     """Per input whose wrong elements make up whole slices along one axis, and not all of it: ``all of x[:, 3]``. Only
     where all of them are known."""
-    for number, mask in named.wrong.items() if named.exhaustive else ():
-        wrong, name = np.asarray(mask.tolist()), point.problem.names[point.moved[number]]
+    for number in named.inputs if named.exhaustive else ():
+        wrong, name = np.asarray(named.wrong[number].tolist()), point.problem.names[point.moved[number]]
         found = (whole_slices(wrong, axis) for axis in range(wrong.ndim))
         yield from itertools.islice((f"all of {name}[{place}]" for place in found if place), 1)
 

@@ -64,12 +64,11 @@ class Contracts:
     # ----------------------------------------------------------------- the rules
     def forward_repeats(self, seen: Observation | None) -> list[Diagnosis]:
         """The same inputs give the same outputs, bit by bit; what was seen is the second time."""
-        point = self.at
-        first = point.outputs.arrays if point.problem.outputs is None else point.problem.outputs
-        again = seen.outputs if seen and seen.outputs is not None else None
-        if again is None:
-            inputs = point.inputs if point.problem.outputs is None else point.problem.inputs
-            again = point.problem.forward(list(inputs))
+        point, problem = self.at, self.at.problem
+        first, inputs = problem.outputs, problem.inputs
+        if first is None:
+            first, inputs = point.outputs.arrays, point.inputs
+        again = (seen.outputs if seen else None) or problem.forward(list(inputs))
         pairs = zip(first, again, point.problem.output_names, strict=True)
         names = [name for a, b, name in pairs if not same(a, b)]
         return [Diagnosis.of("GC131", f"two calls give different values of {', '.join(names)}")] if names else []

@@ -17,7 +17,7 @@ import numpy as np
 from gradcheck.checking.arrays import CLEAR, Array, array_and_element, flat, inner, module_of, real
 from gradcheck.checking.decide import Ruling
 from gradcheck.checking.found import MOST_NAMED, listed
-from gradcheck.checking.line import Line
+from gradcheck.checking.line import Line, moved
 from gradcheck.checking.noise import from_close_values, noise_by_perturbation
 from gradcheck.checking.point import Entry, Point
 from gradcheck.checking.probe import Probe, Prober
@@ -267,8 +267,8 @@ def slopes_by_tape(
     values = [real(flat([tape.outputs[k] for k in point.outputs.active])) for tape in tapes if tape is not None]
     noise, _ = noise_by_perturbation(point, directions[0], NEAR, prober.random)
     around = abs(point.line(directions[0]).at(NEAR).change) / NEAR  # beside it slopes at elements that are 0 are small
-    moved = [x[d != 0] for x, d in zip(point.x, directions[0], strict=True) if d is not None]
-    reach = NEAR if any(bool((x != 0).any()) for x in moved) else at_zero
+    pairs = [(x, d) for x, d in zip(point.x, directions[0], strict=True) if d is not None]
+    reach = NEAR if any(bool((x[d != 0] != 0).any()) for x, d in pairs) else at_zero
     outside = [x * np.nan for x in point.x]
     found = {}
     for output in outputs:
@@ -355,7 +355,7 @@ def beside_is_wrong(prober: Prober, masks: Masks | None) -> tuple[Prober, Probe]
     direction = prober.point.direction(prober.random, masks)
     for sign in (1.0, -1.0):
         try:
-            there = beside(prober, direction, sign)
+            there = prober.at(moved(prober.point.x, direction, sign * BESIDE))
             probe = there.probe()
             if probe.decision is Ruling.FAIL:
                 probe = there.probe(whole=True)
@@ -364,9 +364,3 @@ def beside_is_wrong(prober: Prober, masks: Masks | None) -> tuple[Prober, Probe]
         except Exception:  # it is not asked to work elsewhere
             return None
     return None
-
-
-def beside(prober: Prober, direction: Direction, sign: float = 1.0) -> Prober:
-    """Probes from the point `BESIDE` off along a direction."""
-    moves = zip(prober.point.x, direction, strict=True)
-    return prober.at([x if d is None else x + sign * BESIDE * d for x, d in moves])

@@ -204,11 +204,10 @@ class Point:
         return self.outputs.size <= MOST_ROWS
 
     # ----------------------------------------------------------------- what is claimed, and what the tape says
-    def vjp(self, cotangent: Array, moved: Sequence[Array] | None = None) -> list[Array]:
-        """The gradients of the moved inputs that the layer claims; at others, if these are given."""
+    def vjp(self, cotangent: Array) -> list[Array]:
+        """The gradients of the moved inputs that the layer claims."""
         self.spent.on(vjps=1)
-        inputs = list(self.inputs) if moved is None else self.at(moved)
-        return self.of_moved(self.gradients(inputs, self.outputs.split(cotangent)))
+        return self.of_moved(self.gradients(list(self.inputs), self.outputs.split(cotangent)))
 
     def gradients(
         self,

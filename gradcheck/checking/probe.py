@@ -116,11 +116,12 @@ class Prober:
         """Probes at another point."""
         return Prober(self.point.beside(moved), self.random, self.rtol)
 
-    def claimed(self) -> tuple[Array, list[Array]]:
-        """A random cotangent of one size over all outputs, and the gradients that backward gives for it."""
-        if self.claims:
+    def claimed(self, without: Array | None = None) -> tuple[Array, list[Array]]:
+        """A random cotangent of one size over all outputs but some, and the gradients that backward gives for it."""
+        if self.claims and without is None:
             return self.claims.pop()
         cotangent = even_weights(self.point.outputs.vector, self.random)
+        cotangent = cotangent if without is None else cotangent * ~without
         return cotangent, self.point.vjp(cotangent)
 
     def probe(
@@ -143,7 +144,7 @@ class Prober:
         point, direction = self.point, self.point.direction(self.random, masks)
         by_rows = point.by_rows and (by_rows or point.tape is None)
         if not by_rows:
-            cotangent, gradients = self.claimed() if without is None else self.without(without)
+            cotangent, gradients = self.claimed(without)
             if not within_range(gradients, direction):
                 cotangent = cotangent * SMALL
                 gradients = point.vjp(cotangent)
@@ -162,11 +163,6 @@ class Prober:
         if without is not None:
             cotangent = cotangent * ~without
         return self.compared(direction, derivative, cotangent, point.vjp(cotangent), by_rows, masks)
-
-    def without(self, outputs: Array) -> tuple[Array, list[Array]]:
-        """As `claimed`, with a cotangent that is 0 at some outputs."""
-        cotangent = even_weights(self.point.outputs.vector, self.random) * ~outputs
-        return cotangent, self.point.vjp(cotangent)
 
     def along(self, direction: list[Array | None], like: Probe, whole: bool) -> Probe:
         """A probe along a given direction, with the cotangent and the noise of another one."""

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import islice
+from typing import Any
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 
-from gradcheck.causes.wrong_entries import halved
+from gradcheck.causes.wrong_entries import disjoint, halved
 
 
 @given(st.integers(1, 300).flatmap(lambda n: st.tuples(st.just(n), st.sets(st.integers(0, n - 1), max_size=6))))
@@ -14,18 +18,29 @@ def test_every_element_that_shows_is_found(case: tuple[int, set[int]]) -> None:
     size, wanted = case
     asked = []
 
-    def shows(mask: np.ndarray) -> bool:
-        asked.append(mask)
-        return any(mask[i] for i in wanted)
+    def shows(places: range) -> bool:
+        asked.append(places)
+        return any(i in places for i in wanted)
 
-    assert set(halved(np, size, shows, size)) == wanted
+    assert set(halved(range(size), shows)) == wanted
     assert len(asked) <= 1 + 2 * len(wanted) * size.bit_length()
 
 
 @given(st.integers(1, 100), st.integers(1, 5))
-def test_no_more_are_found_than_asked_for(size: int, most: int) -> None:
-    assert list(halved(np, size, lambda mask: True, most)) == list(range(min(size, most)))
+def test_they_are_found_one_by_one(size: int, most: int) -> None:
+    assert list(islice(halved(range(size), lambda places: True), most)) == list(range(min(size, most)))
 
 
 def test_what_only_some_together_show_is_not_pinned_to_one() -> None:
-    assert list(halved(np, 8, lambda mask: bool(mask.sum() > 1), 8)) == []
+    assert list(halved(range(8), lambda places: len(places) > 1)) == []
+
+
+@given(arrays(bool, st.tuples(st.integers(1, 12), st.integers(1, 12))))
+def test_of_rows_in_a_group_no_two_have_an_element_in_common(masks: Any) -> None:
+    groups = disjoint(list(masks))
+    assert sorted(k for group in groups for k in group) == list(range(len(masks)))
+    assert all(bool((masks[group].sum(axis=0) <= 1).all()) for group in groups)
+
+
+def test_rows_of_a_diagonal_are_one_group() -> None:
+    assert disjoint(list(np.eye(5, dtype=bool))) == [[0, 1, 2, 3, 4]]

@@ -215,6 +215,23 @@ def test_one_surplus_entry_off_the_pattern_is_found(mode: Any) -> None:
     assert [(e.index, e.output_index) for e in summary.wrong] == [((0, 0), (5, 3))]
 
 
+@pytest.mark.parametrize("surplus", [0.0, 1e-3])
+def test_entries_are_listed_at_the_outputs_that_they_belong_to(surplus: float) -> None:
+    """Rows of other batches share no column, but where backward gives one too many."""
+
+    def backward(x: Any, y: Any, g: Any) -> Any:
+        gradient = g * x.sum(1, keepdims=True) + (g * x).sum(1, keepdims=True)
+        gradient[1, 2] += 0.1 * g[1, 3]
+        gradient[0, 0] += surplus * g[5, 3]
+        return gradient
+
+    summary = recorded(lambda x: x * x.sum(1, keepdims=True), backward, X)
+    assert summary.verdict is Status.FAIL
+    wanted = {((1, 2), (1, 3)), *([((0, 0), (5, 3))] if surplus else ())}
+    assert {(e.index, e.output_index) for e in summary.wrong} == wanted
+    assert all(abs(e.analytic - e.numeric - (0.1 if e.index == (1, 2) else surplus)) < 1e-12 for e in summary.wrong)
+
+
 def test_an_elementwise_jacobian_costs_no_more_in_full() -> None:
     x = RANDOM.standard_normal(3000)
     auto, full = (recorded(np.tanh, tanh_vjp, x, mode=mode) for mode in ("auto", "full"))
