@@ -155,8 +155,8 @@ class Diagnosis(_Record):
         return cls(code=code, text=text, inputs=inputs)
 
 
-UNFINISHED = "no time to look further"
-"""Marks a summary whose time was up before all that is wrong was named."""
+UNFINISHED = "not looked further"
+"""Begins the mark of a summary of which not all that is wrong was named; the reason follows."""
 
 
 class GradientSummary(_Record):
@@ -193,6 +193,11 @@ class GradientSummary(_Record):
             raise ValueError("more elements are wrong than there are")
         return counts
 
+    @property
+    def unfinished(self) -> bool:
+        """Whether not all that is wrong was named."""
+        return any(mark.startswith(UNFINISHED) for mark in self.marks)
+
     def second(self) -> GradientSummary:
         """As the summary of the derivative of a gradient that is right itself."""
         if self.verdict is not Status.FAIL:
@@ -213,7 +218,7 @@ class GradientSummary(_Record):
         right = [name for name, (n, _) in self.wrong_counts.items() if not n]
         if not wrong:
             if self.verdict is Status.FAIL and not self.diagnosis and not self.why:
-                entries = "" if UNFINISHED in self.marks else "; no single entry is outside of its own bar"
+                entries = "" if self.unfinished else "; no single entry is outside of its own bar"
                 return f"the gradient is wrong along a random direction{entries}"
             return self.diagnosis[0].text if self.diagnosis else self.why
         tail = f"; {', '.join(right)} right" if right else ""

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
-from pylayer.builds import no
+from pylayer.device import no
+from pylayer.dtype import as_dtype, bfloat16, float16
 from pylayer.tensor import Tensor
 
 
-@contextlib.contextmanager
+@contextmanager
 def auto_cast(
     enable: bool = True,
     custom_white_list: Any = None,
     custom_black_list: Any = None,
     level: str = "O1",
-    dtype: str = "float16",
+    dtype: Any = "float16",
     use_promote: bool = True,
 ) -> Iterator[None]:
     """A block in which nothing is cast: as Paddle does where the device has no arithmetic of `dtype`.
@@ -26,9 +27,24 @@ def auto_cast(
     """
     if level.upper() not in ("O0", "OD", "O1", "O2"):
         raise ValueError("level should be O0, OD, O1 or O2.")
-    if dtype.lower() not in ("float16", "bfloat16"):
+    if as_dtype(dtype.lower() if isinstance(dtype, str) else dtype) not in (float16, bfloat16):
         raise ValueError("If enable amp, dtype should be 'float16' or 'bfloat16'.")
     yield
+
+
+def autocast(
+    device_type: str | None, dtype: Any = "float16", enabled: bool = True, cache_enabled: bool = True
+) -> AbstractContextManager[None]:
+    """`auto_cast` in torch's words: Paddle reads neither the device nor the cache's switch."""
+    return auto_cast(enabled, dtype=dtype)
+
+
+def get_autocast_dtype(device_type: Any = None) -> str:
+    """What Paddle says where nothing is cast."""
+    return "float16"
+
+
+get_autocast_cpu_dtype = get_autocast_gpu_dtype = get_autocast_dtype
 
 
 def decorate(
@@ -92,6 +108,3 @@ class GradScaler:
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Take an empty state on."""
-
-
-autocast = auto_cast

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextvars import ContextVar
+from sys import getrefcount
 from types import ModuleType
 from typing import Any
 
@@ -96,6 +97,19 @@ def owner(array: Array) -> Array:
     while type(array.base) in XP:
         array = array.base
     return array
+
+
+def own(held: list[Array]) -> Array:
+    """The array held, for one to keep and to change: itself if nobody else holds it or its memory, else a copy."""
+    return held[0] if held[0].base is None and holders(held) == ALONE else held[0].copy()
+
+
+def holders(held: list[Any]) -> int:
+    """How many references Python counts to what is held, that of the count itself among them."""
+    return getrefcount(held[0])
+
+
+ALONE = holders([object()])
 
 
 def constructed(data: Any, *rest: Any) -> Array:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from pylayer.array import own
 from pylayer.fast.walk import walk
 from pylayer.grad_arguments import (
     check_distinct,
@@ -21,8 +22,8 @@ from pylayer.grad_arguments import (
     wrong_shape,
 )
 from pylayer.grad_mode import grad_mode_set
-from pylayer.graph import Cotangent, Node, nodes_between
-from pylayer.hooks import final_hooks, run_leaf_hooks
+from pylayer.graph import Held, Node, nodes_between
+from pylayer.hooks import final_hooks
 from pylayer.tensor import Tensor
 from pylayer.vjp import recorded_ops
 from pylayer.watch import tell_left, watching
@@ -81,10 +82,10 @@ def run_backward(outputs: Sequence[Tensor], cotangents: Sequence[Tensor | None],
     ]
     with grad_mode_set(False), np.errstate(all="ignore"):
         found = walk(roots, retain_graph=retain_graph)
-        for leaf, (is_sum, cotangent) in found.leaves.items():
-            final = run_leaf_hooks(leaf, cotangent)
-            array = final if is_sum and final is cotangent else final.copy()
-            leaf.accumulate(array)
+        for leaf, held in found.leaves.items():
+            for hook in tuple((leaf._hooks or {}).values()):
+                held[0] = hook(held[0])
+            leaf.accumulate(own(held))
     while final_hooks:
         final_hooks.pop(0)()
 
@@ -161,24 +162,22 @@ def gradients_of(
             capture=[t for t in targets if isinstance(t, Node)],
             barred=barred,
         )
-        cotangents: dict[Any, Cotangent] = {**found.nodes}
-        for leaf in wanted:
-            if leaf.is_leaf and leaf in found.leaves:
-                cotangents[leaf] = found.leaves[leaf][1]
+        arrived: dict[Any, Held] = {node: [cotangent] for node, cotangent in found.nodes.items()}
+        arrived |= {leaf: found.leaves[leaf] for leaf in wanted if leaf.is_leaf and leaf in found.leaves}
     results: list[Tensor | None] = []
     for k, tensor in enumerate(wanted):
-        cotangent = cotangents.get(target_of(tensor))
-        if cotangent is None and not allow_unused:
+        here = arrived.get(target_of(tensor), [None])
+        if here[0] is None and not allow_unused:
             raise not_in_the_graph(k, tensor)
-        if cotangent is None:
+        if here[0] is None:
             results.append(None)
-        elif not isinstance(cotangent, Tensor):
-            results.append(Tensor(cotangent.copy()))
-        elif cotangent.is_leaf and any(tensor is end for end in ends):
-            results.append(Tensor(cotangent.array, cotangent, cotangent._stop_gradient))  # the same leaf, as in Paddle
-        elif cotangent.is_leaf or any(cotangent is earlier for earlier in results):
+        elif not isinstance(here[0], Tensor):
+            results.append(Tensor(own(here)))
+        elif here[0].is_leaf and any(tensor is end for end in ends):
+            results.append(Tensor(here[0].array, here[0], here[0]._stop_gradient))  # the same leaf, as in Paddle
+        elif here[0].is_leaf or any(here[0] is earlier for earlier in results):
             with grad_mode_set(True):  # a Tensor of its own, also where it is a cotangent or another gradient
-                results.append(recorded_ops.clone(cotangent))
+                results.append(recorded_ops.clone(here[0]))
         else:
-            results.append(cotangent)
+            results.append(here[0])
     return results

@@ -17,11 +17,6 @@ from pylayer.static.recorder import disable_static, enable_static, in_dynamic_mo
 from pylayer.tensor import Tensor
 
 
-def in_dynamic_or_pir_mode() -> bool:
-    """Whether operations run at once; Paddle's new intermediate representation does not exist here."""
-    return in_dynamic_mode()
-
-
 def dygraph_tracer() -> object | None:
     """What records operations in Paddle's dynamic mode: something there, None in static mode."""
     return dygraph_tracer if in_dynamic_mode() else None
@@ -43,9 +38,8 @@ def guard(place: Any = None) -> contextlib.AbstractContextManager[None]:
     return dygraph_guard(dygraph_tracer)
 
 
-def static_guard() -> contextlib.AbstractContextManager[None]:
-    """A block in static mode."""
-    return dygraph_guard(None)
+static_guard = functools.partial(dygraph_guard, None)
+"""A block in static mode."""
 
 
 class _AnyVariable(type):
@@ -81,9 +75,10 @@ def wrap_decorator(decorator: Callable[..., Any]) -> Callable[..., Any]:
     return decorate
 
 
-in_dygraph_mode = enabled = in_dynamic_mode
+in_dygraph_mode = in_dynamic_or_pir_mode = enabled = in_dynamic_mode  # there is no new intermediate representation
 enable_dygraph, disable_dygraph = disable_static, enable_static
 _dygraph_guard, _dygraph_tracer = dygraph_guard, dygraph_tracer
+convert_np_dtype_to_dtype_ = as_dtype
 signature_safe_contextmanager = wrap_decorator(contextlib.contextmanager)
 
 _flags: dict[str, Any] = {}
@@ -97,11 +92,6 @@ def set_flags(flags: dict[str, Any]) -> None:
 def get_flags(flags: Any) -> dict[str, Any]:
     """The flags that were set; None for others."""
     return {name: _flags.get(name) for name in ([flags] if isinstance(flags, str) else flags)}
-
-
-def convert_np_dtype_to_dtype_(np_dtype: Any) -> Any:
-    """The dtype of a NumPy one."""
-    return as_dtype(np_dtype)
 
 
 _counts: dict[str, itertools.count[int]] = defaultdict(itertools.count)

@@ -56,11 +56,7 @@ def is_compiled_with_cuda() -> bool:
 
 
 def check_place(place: Any) -> None:
-    """Check that `place`, a Place or a name or None, is the current device.
-
-    Raises:
-        ValueError: it is another.
-    """
+    """Raise ValueError unless `place`, a Place or a name or None, is the current device."""
     if place is None:
         return
     name = place.name if isinstance(place, Place) else str(place)
@@ -69,3 +65,20 @@ def check_place(place: Any) -> None:
         raise ValueError(
             f"Tensors are made on the current device, {current}, but the place is {name}. Call set_device({name!r})."
         )
+
+
+# --------------------------------------------------------------------------- what Paddle is built with
+def no(*args: Any, **kwargs: Any) -> bool:
+    """False, whatever is asked: what Paddle is compiled with for other devices and compilers, the engine is not."""
+    return False
+
+
+def yes(*args: Any, **kwargs: Any) -> bool:
+    """True, whatever is asked."""
+    return True
+
+
+is_compiled_with_xpu = is_compiled_with_rocm = is_compiled_with_cinn = is_compiled_with_ipu = no
+is_compiled_with_custom_device = is_compiled_with_dist = is_compiled_with_distribute = no
+is_float16_supported = is_bfloat16_supported = supports_bfloat16 = op_support_gpu = no
+_is_fwd_prim_enabled = _is_bwd_prim_enabled = in_pir_mode = use_pir_api = no

@@ -31,11 +31,7 @@ def checked_tensors(name: str, value: Any) -> list[Tensor]:
 
 
 def check_dynamic() -> None:
-    """Check that the mode is dynamic, in which alone there are gradients at once.
-
-    Raises:
-        AssertionError: it is static.
-    """
+    """Raise AssertionError in static mode, in which there are no gradients at once."""
     if recording.get() is not None:
         raise AssertionError(
             "We only support 'grad()' in dynamic graph mode, please call 'paddle.disable_static()' to enter dynamic "
@@ -44,11 +40,7 @@ def check_dynamic() -> None:
 
 
 def check_distinct(name: str, tensors: Sequence[Tensor]) -> None:
-    """Check that none of the Tensors is given twice.
-
-    Raises:
-        RuntimeError: one is.
-    """
+    """Raise RuntimeError if one of the Tensors is given twice."""
     seen: set[int] = set()
     for tensor in tensors:
         if id(tensor) in seen:
@@ -94,11 +86,7 @@ def checked_barred(value: Any) -> list[Tensor]:
 
 
 def check_switch(name: str, value: Any) -> None:
-    """Check that a switch is True or False.
-
-    Raises:
-        AssertionError: it is neither.
-    """
+    """Raise AssertionError unless a switch is True or False."""
     if not isinstance(value, bool):
         raise AssertionError(f"{name} must be True or False, but got {value!r}.")
 

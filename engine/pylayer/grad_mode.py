@@ -6,7 +6,6 @@ import functools
 import inspect
 from collections.abc import Callable
 from contextvars import ContextVar, Token
-from types import TracebackType
 from typing import Any, TypeVar
 
 from pylayer.watch import records_all
@@ -27,9 +26,7 @@ class grad_mode_set:  # noqa: N801 - a function in use
     def __enter__(self) -> None:
         self._tokens.append(grad_mode.set(self.enabled or records_all()))
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         grad_mode.reset(self._tokens.pop())
 
     def __call__(self, function: F) -> F:

@@ -17,7 +17,7 @@ Cotangent = Any
 """A raw array in an ordinary walk; a Tensor with ``create_graph``."""
 
 Held = list[Any]
-"""Whether a cotangent is a sum, which nobody else holds, and the cotangent, the last so that `pop` takes it out."""
+"""A cotangent, alone in a list: who takes it out with `pop` may be the only one to hold it."""
 
 Target = Any
 """Where a cotangent goes: a Node, or the leaf Tensor itself. The walk asks a leaf for nothing."""
@@ -87,9 +87,8 @@ class Output(Node):
 
     @property
     def label(self) -> str:
-        parent = self.parents[0]
-        assert isinstance(parent, Node)
-        return parent.label
+        parent: Any = self.parents[0]
+        return str(parent.label)
 
 
 class Gradients(NamedTuple):
@@ -130,9 +129,9 @@ def walk(
 
     def arrive(target: Target, cotangent: Cotangent) -> None:
         if target not in pending:
-            wait(target, [False, cotangent])
+            wait(target, [cotangent])
         else:
-            pending[target][:] = [True, sum_of(pending[target][1], cotangent)]
+            pending[target][0] = sum_of(pending[target][0], cotangent)
 
     for target, cotangent in roots:
         arrive(target, cotangent)
@@ -140,15 +139,15 @@ def walk(
         _, node = heappop(heap)
         held = pending.pop(node)
         for hook in tuple((node.hooks or {}).values()):
-            held[1] = hook(held[1])
+            held[0] = hook(held[0])
         if node in found.nodes:
-            found.nodes[node] = held[1]
+            found.nodes[node] = held[0]
         if enter is not None and node not in enter:
             continue
         if node.saved is None:
             raise node.already_released()
         if type(node) is Output:
-            arrive_at_output(node, held[1], pending, wait)
+            arrive_at_output(node, held[0], pending, wait)
             continue
         for target, cotangent in node.pullback(held, create_graph, found):
             arrive(target, cotangent)
@@ -164,8 +163,8 @@ def arrive_at_output(
     """Put the cotangent of one of several outputs among those of the others."""
     parent: Any = node.parents[0]
     if parent not in pending:
-        wait(parent, [True, [None] * parent.outputs])
-    cotangents = pending[parent][1]
+        wait(parent, [[None] * parent.outputs])
+    cotangents = pending[parent][0]
     before = cotangents[node.index]  # of another node that stands for the same, saved output
     cotangents[node.index] = cotangent if before is None else sum_of(before, cotangent)
 

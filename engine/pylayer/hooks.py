@@ -77,10 +77,3 @@ def _run_hook(hook: Callable[[Tensor], Tensor | None], cotangent: Cotangent) -> 
     if not isinstance(result, Tensor):
         raise TypeError(f"A gradient hook must return a Tensor or None, but got {type(result).__name__}.")
     return result if recorded else result.array
-
-
-def run_leaf_hooks(leaf: Tensor, cotangent: Cotangent) -> Cotangent:
-    """What the hooks of a leaf make of its accumulated gradient."""
-    for hook in tuple((leaf._hooks or {}).values()):
-        cotangent = hook(cotangent)
-    return cotangent

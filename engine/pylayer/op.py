@@ -26,12 +26,16 @@ from pylayer.array import XP
 from pylayer.fast.calls import fast_binary, fast_unary
 from pylayer.grad_mode import grad_mode
 from pylayer.graph import Output
+from pylayer.invalid import invalid, no_tensor
 from pylayer.op_node import ListedOutputs, OpNode, SeveralOutputs, parent_of
 from pylayer.promotion import as_floating, reconciled
 from pylayer.symbol import Symbol, is_of_a_program, recording
 from pylayer.tensor import Tensor
 from pylayer.vjp import Function, Row, Rule
 from pylayer.watch import taken, tell_computed, watching
+
+Operation = Callable[..., Tensor]
+"""What users call: a list or a tuple of Tensors comes out where the forward gives one."""
 
 
 class Op(Row):
@@ -79,12 +83,9 @@ class Op(Row):
         any_tensor = any(isinstance(value, Tensor) for value in inputs)
         for value, position in zip(inputs, positions, strict=True):
             if not isinstance(value, Tensor) and not (any_tensor and isinstance(value, (int, float, complex))):
-                raise ValueError(  # key phrase: observed rule 77
-                    f"(InvalidArgument) {self.name}(): argument '{self.arguments[position]}' (position {position}) "
-                    f"must be Tensor, but got {type(value).__name__}. Convert it with paddle.to_tensor."
-                )
+                raise no_tensor(self.name, self.arguments[position], position, value)
         if not inputs:
-            raise ValueError(f"(InvalidArgument) {self.name}(): needs at least one Tensor, but got an empty list.")
+            raise invalid(self.name, "needs at least one Tensor, but got an empty list")
         if self.promote:
             inputs = reconciled(self.name, inputs)
         if self.floating:
@@ -111,7 +112,7 @@ def unwrap(value: Any) -> Any:
 # --------------------------------------------------------------------------- making rows
 def unary(
     name: str, vjp: Rule | None = None, forward: Callable[[ModuleType], Function] | None = None, **flags: Any
-) -> Function:
+) -> Operation:
     """An elementwise operation of one Tensor; the forward is the array module's function of that name unless given."""
     row = Op(name, forward or (lambda xp: getattr(xp, name)), ("x",), {"x": vjp} if vjp else {}, **flags)
     return as_function(fast_unary(row, row.apply) if fast.ON else lambda x, name=None: row.apply(x), row)
@@ -126,7 +127,7 @@ def binary(
     promote: bool = True,
     numbers: bool = False,
     **flags: Any,
-) -> Function:
+) -> Operation:
     """An elementwise, broadcasting operation of two Tensors; `x` and `y` are the vjps.
 
     One of the two may be a number for the operator; for the function only with `numbers`.
@@ -150,10 +151,7 @@ def tensors_only(row: Row) -> Function:
     def general(x: Any, y: Any) -> Any:
         for position, value in enumerate((x, y)):
             if not isinstance(value, (Tensor, Symbol)):
-                raise ValueError(  # key phrase: observed rule 77
-                    f"(InvalidArgument) {row.name}(): argument '{row.arguments[position]}' (position {position}) must "
-                    f"be Tensor, but got {type(value).__name__}. Convert it with paddle.to_tensor."
-                )
+                raise no_tensor(row.name, row.arguments[position], position, value)
         return row.apply(x, y)
 
     return general
@@ -167,10 +165,10 @@ def op(
     inputs: Sequence[str] = (),
     zeros: Sequence[str] = (),
     **vjps: Rule,
-) -> Callable[[Function], Function]:
+) -> Callable[[Function], Operation]:
     """Make an operation of a forward ``name(xp, x, …, axis=None)``; the keywords are the vjps by input name."""
 
-    def make(forward: Function) -> Function:
+    def make(forward: Function) -> Operation:
         signature = inspect.signature(forward)
         signature = signature.replace(parameters=list(signature.parameters.values())[1:])
         row = Op(
@@ -186,9 +184,7 @@ def op(
         )
         defaults = {p.name: p.default for p in signature.parameters.values() if p.default is not p.empty}
         arguments, apply, count = row.arguments, row.apply, len(row.arguments)
-        positional = all(p.kind is p.POSITIONAL_OR_KEYWORD for p in signature.parameters.values())
-        least = count - len(defaults) if positional else count
-        last = tuple(defaults.values()) if positional else ()
+        least, last = count - len(defaults), tuple(defaults.values())
 
         def call(*args: Any, **kwargs: Any) -> Any:
             if not kwargs and least <= len(args) <= count:
@@ -204,7 +200,13 @@ def op(
     return make
 
 
-def as_function(call: Function, row: Op) -> Function:
+def composed(name: str, function: Function) -> Operation:
+    """A function of operations, which give it its derivatives, under its name."""
+    function.__name__ = function.__qualname__ = name
+    return function
+
+
+def as_function(call: Function, row: Op) -> Operation:
     """Give a public function its operation's name and make it the one that `F` offers on Tensors."""
     call.__name__ = call.__qualname__ = row.name
     call.op = row  # type: ignore[attr-defined]

@@ -70,7 +70,7 @@ class OpNode(Node):
     def pullback(
         self, held: Held, create_graph: bool, found: Gradients | None = None
     ) -> Iterable[tuple[Node | Tensor, Cotangent]]:
-        cotangent = held[1]
+        cotangent = held[0]
         if changes and type(self.saved) is not PackedSaved:
             check_unchanged(chain.from_iterable(self.values()), self)
         kind = type(cotangent[0] if type(cotangent) is list else cotangent)
@@ -132,8 +132,8 @@ class SeveralOutputs(OpNode):
     def pullback(
         self, held: Held, create_graph: bool, found: Gradients | None = None
     ) -> Iterable[tuple[Node | Tensor, Cotangent]]:
-        filled = [self.zeros(k, create_graph) if c is None else c for k, c in enumerate(held[1])]
-        return super().pullback([True, filled], create_graph)
+        filled = [self.zeros(k, create_graph) if c is None else c for k, c in enumerate(held[0])]
+        return super().pullback([filled], create_graph)
 
     def zeros(self, k: int, create_graph: bool) -> Cotangent:
         """The cotangent of an output that took no part."""
@@ -160,7 +160,7 @@ class ListedOutputs(SeveralOutputs):
     def pullback(
         self, held: Held, create_graph: bool, found: Gradients | None = None
     ) -> Iterable[tuple[Node | Tensor, Cotangent]]:
-        filled = list(held[1])
+        filled = list(held[0])
         for k in [k for k, cotangent in enumerate(filled) if cotangent is None]:
             filled[k] = self.zeros(k, create_graph)
             for hook in tuple(self.hooked.get(k, {}).values()):
@@ -168,7 +168,7 @@ class ListedOutputs(SeveralOutputs):
             for output in found.nodes if found else ():
                 if type(output) is Output and output.parents[0] is self and output.index == k:
                     found.nodes[output] = filled[k]  # type: ignore[union-attr]
-        return super().pullback([True, filled], create_graph)
+        return super().pullback([filled], create_graph)
 
 
 def unbroadcast(F: Any, gradient: Cotangent, shape: tuple[int, ...]) -> Cotangent:

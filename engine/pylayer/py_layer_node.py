@@ -58,7 +58,7 @@ class PyLayerNode(Node):
             Exception: whatever backward raised, with a note that names the layer and where it was applied.
         """
         ctx: PyLayerContext = self.saved
-        arguments = self.cotangent_arguments(held[1], ctx)
+        arguments = self.cotangent_arguments(held[0], ctx)
         try:
             returned = self.layer.backward(ctx, *arguments)
         except Exception as error:

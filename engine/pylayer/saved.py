@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar, Token
-from types import TracebackType
 from typing import Any, NamedTuple
 
 from pylayer.array import XP
@@ -43,9 +42,7 @@ class saved_tensors_hooks:  # noqa: N801 - Paddle's name
         watching.append(self._hooks)
         self._tokens.append(active_hooks.set(self._hooks))
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         active_hooks.reset(self._tokens.pop())
         watching.remove(self._hooks)
 

@@ -40,10 +40,7 @@ class Size(list[int]):
 
     def numel(self) -> int:
         """The number of elements."""
-        count = 1
-        for n in self:
-            count *= n
-        return count
+        return math.prod(self)
 
 
 class TensorSize(int):

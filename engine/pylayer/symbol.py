@@ -88,13 +88,13 @@ def named(value: Any) -> str:
     return f" ({'; '.join(found)})" if found else ""
 
 
-def creates(function: F) -> F:
+def creates(function: F, repeatable: bool = True) -> F:
     """Have the call of a function that makes a Tensor recorded in static mode."""
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         recorder = recording.get()
-        return function(*args, **kwargs) if recorder is None else recorder.call(function, args, kwargs)
+        return function(*args, **kwargs) if recorder is None else recorder.call(function, args, kwargs, repeatable)
 
     return call  # type: ignore[return-value]
 
@@ -115,14 +115,8 @@ def creates_like(function: F) -> F:
 
 
 def draws(function: F) -> F:
-    """Have the call of a function that draws random numbers recorded in static mode: each run draws anew."""
-
-    @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        recorder = recording.get()
-        return function(*args, **kwargs) if recorder is None else recorder.call(function, args, kwargs, False)
-
-    return call  # type: ignore[return-value]
+    """The same for one that draws random numbers: each run draws anew."""
+    return creates(function, repeatable=False)
 
 
 def at_once(function: F) -> F:

@@ -55,6 +55,7 @@ class Tensor:
         __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _operator
         __floordiv__ = __mod__ = __pow__ = __rpow__ = __matmul__ = __and__ = __or__ = __xor__ = _operator
         __lt__ = __le__ = __gt__ = __ge__ = __getitem__ = _operator
+        __eq__ = __ne__ = _operator  # type: ignore[assignment]
 
         def __neg__(self) -> Tensor: ...
         def __invert__(self) -> Tensor: ...

@@ -64,10 +64,9 @@ def version_of(array: Array) -> int:
 
 
 def check_unchanged(values: Iterable[Any], node: Saver) -> None:
-    """Check the arrays among `values`, also in lists and tuples, which `node` has saved.
+    """Raise RuntimeError if an array among `values`, also in lists and tuples, was changed since `node` saved them.
 
-    Raises:
-        RuntimeError: one was changed in place since. The key phrases are Paddle's (observed rules 18 and 47).
+    The key phrases are Paddle's (observed rules 18 and 47).
     """
     for value in values:
         if isinstance(value, (list, tuple)):

@@ -134,9 +134,6 @@ class Row:
         self.function: Function = self.apply
         OPS[name] = self
 
-    def __repr__(self) -> str:
-        return f"<op {self.name}({', '.join(self.arguments)})>"
-
     def compute(self, kernel: Function, raw: Sequence[Any]) -> Any:
         """The forward on raw arrays, with errors that name the operation and the shapes."""
         try:

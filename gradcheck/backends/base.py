@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
 from importlib.util import find_spec
 from types import CodeType, ModuleType
@@ -100,15 +100,17 @@ class WorldRanks(Protocol):
 
 # --------------------------------------------------------------------------- a backend
 class Backend(Protocol):
-    """An implementation of Paddle's API. Everything else is done through `paddle`, the same way for all."""
+    """An implementation of Paddle's API. Everything else is done through `paddle`, the same way for all.
+
+    Implementations derive from it; what has a body here is that of a release, which says nothing of what it computes.
+    """
 
     name: str
-    records: bool
+    records: bool = False
     """Whether it can say what it computes, and compute it in another precision."""
 
-    @property
-    def paddle(self) -> ModuleType:
-        """The module that ``import paddle`` gives in a scenario's code."""
+    paddle: ModuleType
+    """The module that ``import paddle`` gives in a scenario's code."""
 
     def tensor(self, array: Array, dtype: str | None, stop_gradient: bool) -> Tensor:
         """A leaf Tensor of the named dtype, or the array's own, with a copy of the array, NumPy's or the backend's."""
@@ -128,26 +130,31 @@ class Backend(Protocol):
 
     def as_releases(self) -> AbstractContextManager[None]:
         """A block in which backward may return what every release takes, and the documents do not; `grad` is one."""
+        return nullcontext()
 
     def static_gradients(
         self, outputs: list[Tensor], inputs: list[Tensor], cotangents: list[Tensor]
     ) -> list[Tensor | None]:
         """In a static program: as ``paddle.static.gradients`` gives them."""
+        return self.paddle.static.gradients(outputs, inputs, cotangents)  # type: ignore[no-any-return]
 
     def overlap(self, a: Tensor, b: Tensor) -> bool:
         """Whether two Tensors share memory; False where the backend cannot tell."""
 
     def lacks_kernel(self, error: Exception) -> bool:
         """Whether an error says that an operation is not there for a dtype on this device."""
+        return False
 
     def lacks(self, error: BaseException) -> str:
         """The name of Paddle's that the backend does not have, if that is what an error was raised for; else empty."""
+        return ""
 
     def array(self, tensor: Tensor) -> Array:
         """The values of a Tensor as an array of the backend: no copy where it needs none."""
 
     def leaf(self, array: Array, stop_gradient: bool) -> Tensor:
         """A leaf Tensor in the memory of an array, where the backend can share it; else with a copy."""
+        return self.tensor(array, None, stop_gradient)
 
     def stacked(self, arrays: Sequence[Array]) -> Array:
         """Arrays of one shape along a new first axis."""
@@ -162,12 +169,15 @@ class Backend(Protocol):
 
     def recording_all(self) -> bool:
         """Whether all that is computed now becomes one graph."""
+        return False
 
     def watched(self) -> bool:
         """Whether something may change what is computed now."""
+        return False
 
     def for_ranks(self, tensor: Tensor, size: int) -> list[Tensor]:
         """A Tensor that all ranks have, one for each, as one operation of the graph. Only where it can record."""
+        raise RuntimeError("nothing is recorded here")
 
     def unwaited(self) -> list[str]:
         """On a rank: the calls of its that nobody has waited for, in words; they are forgotten."""
@@ -177,6 +187,7 @@ class Backend(Protocol):
 
     def code(self, functions: Sequence[Any]) -> UserCode:
         """The code that can be reached from some functions, in which NumPy may be recorded, or seen to change."""
+        return None
 
     def recorded(
         self,
@@ -192,6 +203,7 @@ class Backend(Protocol):
         `move` changes the output of each operation, given with its name and number, in place. NumPy code that can be
         reached from `numpy` is recorded as well.
         """
+        return None
 
     def rerun(
         self, change: Mover | None, leaks: list[str], left_out: set[str] | None, numpy: UserCode
@@ -200,10 +212,11 @@ class Backend(Protocol):
         what hands values to code that nothing sees. Casts to floating dtypes of fewer digits are left out, and
         `left_out` told which, unless it is None. NumPy code that can be reached from `numpy` is seen as well. Only
         where the backend can record."""
+        return nullcontext()
 
 
 class BackendRow(NamedTuple):
-    """Where a backend is implemented, what it needs, and how to get that.
+    """The class that a backend is, and what that is called with; what it needs, and how to get that.
 
     `distributions` are the packages that may bring it: their version is the backend's.
     `preload` are modules that a worker imports before it forks the first case of the backend: they cost a case nothing.
@@ -211,6 +224,7 @@ class BackendRow(NamedTuple):
     """
 
     implementation: str
+    arguments: tuple[str, ...]
     needs: tuple[str, ...]
     extra: str
     distributions: tuple[str, ...]
@@ -221,13 +235,16 @@ class BackendRow(NamedTuple):
 ENGINE = ("gradcheck.backends.bundled", "pylayer.paddle")
 
 BACKENDS: dict[str, BackendRow] = {
-    "numpy": BackendRow("gradcheck.backends.bundled:numpy_backend", ("numpy", "pylayer"), "", ("numpy",), ENGINE, True),
+    "numpy": BackendRow(
+        "gradcheck.backends.bundled:BundledBackend", ("numpy", "cpu"), ("numpy", "pylayer"), "",
+        ("numpy",), ENGINE, True,
+    ),
     "cupy": BackendRow(
-        "gradcheck.backends.bundled:cupy_backend", ("cupy", "pylayer"), "cupy",
+        "gradcheck.backends.bundled:BundledBackend", ("cupy", "gpu"), ("cupy", "pylayer"), "cupy",
         ("cupy", "cupy-cuda12x", "cupy-cuda13x"), ENGINE, False,
     ),
     "paddle": BackendRow(
-        "gradcheck.backends.paddle:paddle_backend", ("paddle",), "paddle",
+        "gradcheck.backends.paddle:PaddleBackend", (), ("paddle",), "paddle",
         ("paddlepaddle", "paddlepaddle-gpu"), ("paddle", *ENGINE), False,
     ),
 }  # fmt: skip
@@ -267,17 +284,16 @@ def missing(name: str) -> str:
     return f'not installed: {", ".join(absent)}; pip install "gradcheck[{entry.extra}]"' if absent else ""
 
 
-def unsupported(name: str) -> str:
-    """Why this version has no such backend although what it needs may be installed; empty if it has."""
-    implemented = BACKENDS[kind_of(name)].implementation
-    return "" if implemented else f"this version does not run scenarios on {name} yet"
-
-
 def load_backend(name: str) -> Backend:
-    """The backend, ready in this process: ``import paddle`` gives it from now on."""
-    module, _, attribute = BACKENDS[kind_of(name)].implementation.partition(":")
-    make: Callable[[], Backend] = getattr(import_module(module), attribute)
-    return make()
+    """The backend, ready in this process: ``import paddle`` gives it from now on.
+
+    Raises:
+        RuntimeError: it is CuPy, which finds no GPU.
+    """
+    row = BACKENDS[kind_of(name)]
+    module, _, attribute = row.implementation.partition(":")
+    make: Callable[..., Backend] = getattr(import_module(module), attribute)
+    return make(*row.arguments)
 
 
 def flat_tensors(value: Any, is_tensor: Callable[[Any], bool]) -> list[Tensor]:

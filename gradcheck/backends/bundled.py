@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from importlib import import_module
 from types import ModuleType
 from typing import Any
@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 import pylayer
-from gradcheck.backends.base import Mover
-from gradcheck.backends.rank_errors import code_between_ranks, rank_unwaited
-from gradcheck.backends.recording import NOT_THE_USERS, Moving, Recorded, recorded
+from gradcheck.backends.base import Backend, Mover, WorldRanks
+from gradcheck.backends.rank_errors import EngineRanks
+from gradcheck.backends.recording import NOT_THE_USERS, Moving, recorded
 from pylayer.array import XP, Array, default_module, set_device
 from pylayer.autograd import gradients_of
 from pylayer.distributed.rows import broadcast_ranks
@@ -29,7 +29,7 @@ from pylayer.watch.numpy_proxy import Code
 from pylayer.watch.numpy_recording import recording_numpy
 
 
-class BundledBackend:
+class BundledBackend(EngineRanks, Backend):
     """The engine, with ``import paddle`` in this process resolved to its facade unless `install` is False."""
 
     records = True
@@ -42,7 +42,6 @@ class BundledBackend:
         self.paddle: ModuleType = import_module("paddle" if install else "pylayer.paddle")
 
     def tensor(self, array: Any, dtype: str | None, stop_gradient: bool) -> Tensor:
-        """A leaf Tensor on the backend's device."""
         wanted = None if dtype is None else as_dtype(dtype).numpy
         return Tensor(default_module().array(array, dtype=wanted), None, stop_gradient)
 
@@ -58,90 +57,50 @@ class BundledBackend:
         with as_releases():
             return gradients_of(outputs, inputs, cotangents, create_graph, allow_unused=True)
 
-    def as_releases(self) -> AbstractContextManager[None]:
-        """The documents' rules are those of the engine by itself."""
-        return as_releases()
-
-    def static_gradients(
-        self, outputs: list[Tensor], inputs: list[Tensor], cotangents: list[Tensor]
-    ) -> list[Tensor | None]:
-        """As ``paddle.static.gradients`` gives them."""
-        return self.paddle.static.gradients(outputs, inputs, cotangents)  # type: ignore[no-any-return]
+    as_releases = staticmethod(as_releases)
 
     def overlap(self, a: Tensor, b: Tensor) -> bool:
         """Told of arrays on the host."""
         x, y = a.array, b.array
         return isinstance(x, np.ndarray) and isinstance(y, np.ndarray) and np.shares_memory(x, y)
 
-    def lacks_kernel(self, error: Exception) -> bool:
-        """It has all of its operations for every dtype."""
-        return False
-
-    def lacks(self, error: BaseException) -> str:
-        """The name that Paddle 3.3.1 has and the engine lacks."""
-        return missing_name(error)
+    lacks = staticmethod(missing_name)
 
     def array(self, tensor: Tensor) -> Array:
-        """The Tensor's own array."""
         return tensor.array
 
     def leaf(self, array: Array, stop_gradient: bool) -> Tensor:
-        """A leaf Tensor in the memory of an array."""
         return Tensor(array, None, stop_gradient)
 
     def stacked(self, arrays: Sequence[Array]) -> Array:
-        """Arrays along a new first axis."""
         return XP[type(arrays[0])].stack(list(arrays))
 
     # ----------------------------------------------------------------- worlds
     def ranks(
         self, size: int, degrees: Mapping[str, int], same_random: bool, work: Callable[[int], Any]
     ) -> RanksInTurns:
-        """The ranks of a world, in this process."""
         return RanksInTurns(size, degrees, same_random, work)
 
-    def recording_all(self) -> bool:
-        """Whether all that is computed is one graph now."""
-        return records_all()
+    recording_all = staticmethod(records_all)
 
     def watched(self) -> bool:
-        """Whether something may change what is computed now."""
         return bool(watching)
 
     def for_ranks(self, tensor: Tensor, size: int) -> list[Tensor]:
-        """A Tensor that all ranks have, one for each."""
         if tensor.stop_gradient:
             return [Tensor(tensor.array.copy()) for _ in range(size)]
         return list(broadcast_ranks(tensor, size))
-
-    def unwaited(self) -> list[str]:
-        """On a rank: the calls of its that nobody has waited for, in words; they are forgotten."""
-        return rank_unwaited()
-
-    def between_ranks(self, error: BaseException) -> str:
-        """The code of what went wrong between ranks, if that is what an error says."""
-        return code_between_ranks(error)
 
     def code(self, functions: Sequence[Any]) -> Code:
         """The code that can be reached from some functions, the harness's and the engine's apart."""
         return Code(functions, NOT_THE_USERS)
 
-    def recorded(
-        self,
-        call: Callable[[], Sequence[Tensor]],
-        inputs: Sequence[Tensor],
-        lines: bool,
-        move: Mover | None = None,
-        numpy: Code | None = None,
-    ) -> tuple[Recorded, bool] | None:
-        """What the call computed, operation by operation; see `gradcheck.backends.recording`."""
-        return recorded(call, inputs, lines, move, numpy)
+    recorded = staticmethod(recorded)
 
     @contextmanager
     def rerun(
         self, change: Mover | None, leaks: list[str], left_out: set[str] | None, numpy: Code | None
     ) -> Iterator[None]:
-        """Have `change` told of the output of each operation, casts left out, and NumPy code seen."""
         with ExitStack() as blocks:
             if left_out is not None:
                 blocks.enter_context(casts_left_out(left_out))
@@ -152,7 +111,7 @@ class BundledBackend:
             yield
 
 
-class RanksInTurns:
+class RanksInTurns(WorldRanks):
     """The ranks of a world in this process, each with what `work` makes for it."""
 
     def __init__(self, size: int, degrees: Mapping[str, int], same_random: bool, work: Callable[[int], Any]) -> None:
@@ -165,26 +124,9 @@ class RanksInTurns:
         self.work = self.world.run(begin)
 
     def each(self, method: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
-        """What a method of each rank's gives for its arguments."""
         return self.world.run(lambda rank: getattr(self.work[rank], method)(*arguments[rank]))
 
-    def apart(self, function: Callable[[], Any]) -> Any:
-        """What a function gives that belongs to no rank: no code of the user's stands behind it."""
-        return apart(function)
+    apart = staticmethod(apart)
 
     def close(self) -> None:
         """Nothing is left of them."""
-
-
-def numpy_backend() -> BundledBackend:
-    """The engine on NumPy."""
-    return BundledBackend("numpy", "cpu")
-
-
-def cupy_backend() -> BundledBackend:
-    """The engine on CuPy.
-
-    Raises:
-        RuntimeError: CuPy finds no GPU.
-    """
-    return BundledBackend("cupy", "gpu")

@@ -13,14 +13,16 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from packaging.version import InvalidVersion, Version
 
-from gradcheck.backends.base import BACKENDS, kind_of, missing, unsupported, version_of
+from gradcheck.backends.base import BACKENDS, kind_of, missing, version_of
 from gradcheck.support.suggest import hint
+from gradcheck.support.user_dirs import cache_folder
+from gradcheck.support.user_error import UserError
 
 DISTRIBUTIONS = {"paddle": ("paddlepaddle", "setuptools")}
 """The backends that have releases to install: the package, and what it imports beside what it asks for.
@@ -74,14 +76,14 @@ class BackendPlace(NamedTuple):
 _ALL = f"the backends are {', '.join(BACKENDS)}"
 
 
-class NotMadeError(Exception):
+class NotMadeError(UserError):
     """An environment cannot be made; the message says why and what to do."""
 
 
 def place_of_backend(backend: str, configured: Mapping[str, str]) -> BackendPlace:
     """Where a backend runs: here, in the interpreter that `configured` names, or in an environment that was made."""
     if "@" not in backend:
-        return BackendPlace(backend, problem=missing(backend) or unsupported(backend))
+        return BackendPlace(backend, problem=missing(backend))
     if backend in configured:
         return looked_at(backend, configured[backend])
     made = folder_of(backend)
@@ -89,11 +91,6 @@ def place_of_backend(backend: str, configured: Mapping[str, str]) -> BackendPlac
         state = "its environment was not finished" if made.exists() else "it has no environment"
         return BackendPlace(backend, problem=f"{state}: `gradcheck backends add {backend}` makes it")
     return looked_at(backend, str(python_in(made)))
-
-
-def places(backends: Iterable[str], configured: Mapping[str, str]) -> dict[str, BackendPlace]:
-    """Where each of the backends runs, by its name."""
-    return {backend: place_of_backend(backend, configured) for backend in backends}
 
 
 def looked_at(backend: str, interpreter: str) -> BackendPlace:
@@ -164,17 +161,10 @@ def requirements(backend: str) -> list[str]:
 
 # ------------------------------------------------------------------------------------ environments that we make
 def folder() -> Path:
-    """Where environments are made: the user's cache folder, as the system has it."""
+    """Where environments are made: in the user's cache folder."""
     if named := os.environ.get(FOLDER):
         return Path(os.path.expanduser(named)).absolute()
-    home = Path(os.path.expanduser("~"))
-    if sys.platform == "win32":
-        cache = Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local")
-    elif sys.platform == "darwin":
-        cache = home / "Library" / "Caches"
-    else:
-        cache = Path(os.environ.get("XDG_CACHE_HOME") or home / ".cache")
-    return cache / "gradcheck" / "environments"
+    return cache_folder() / "environments"
 
 
 def folder_of(backend: str) -> Path:

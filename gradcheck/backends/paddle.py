@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from importlib import import_module
 from types import ModuleType
 from typing import Any
@@ -12,24 +12,21 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from gradcheck.backends.base import Array, Mover, Tensor, UserCode
+from gradcheck.backends.base import Array, Backend, Tensor
 from gradcheck.backends.paddle_ranks import RanksOfProcesses
-from gradcheck.backends.rank_errors import code_between_ranks, rank_unwaited
+from gradcheck.backends.rank_errors import EngineRanks
 
 
-class PaddleBackend:
+class PaddleBackend(EngineRanks, Backend):
     """The release that is installed, on the CPU."""
 
     name = "paddle"
-
-    records = False
 
     def __init__(self) -> None:
         self.paddle: ModuleType = import_module("paddle")
         self.paddle.set_device("cpu")
 
     def tensor(self, array: Array, dtype: str | None, stop_gradient: bool) -> Tensor:
-        """A leaf Tensor with a copy of the values."""
         values: Any = np.ascontiguousarray(array) if array.ndim else array
         if values.dtype == ml_dtypes.bfloat16:  # Paddle takes its bits, as an array of uint16
             values, dtype = np.asarray(values).view(np.uint16), dtype or "bfloat16"
@@ -88,10 +85,6 @@ class PaddleBackend:
                     raise
         raise NotImplementedError("Paddle takes no second derivative of a backward that calls paddle.grad")
 
-    def as_releases(self) -> AbstractContextManager[None]:
-        """It is one."""
-        return nullcontext()
-
     def static_gradients(
         self, outputs: list[Tensor], inputs: list[Tensor], cotangents: list[Tensor]
     ) -> list[Tensor | None]:
@@ -103,19 +96,14 @@ class PaddleBackend:
         if int(self.paddle.__version__.partition(".")[0]) < 3:
             outputs = [(out * cotangent).sum() for out, cotangent in zip(outputs, cotangents, strict=True)]
             return self.paddle.static.gradients(outputs, inputs)  # type: ignore[no-any-return]
-        return self.paddle.static.gradients(outputs, inputs, cotangents)  # type: ignore[no-any-return]
+        return super().static_gradients(outputs, inputs, cotangents)
 
     def overlap(self, a: Tensor, b: Tensor) -> bool:
         """Told of contiguous Tensors by where they begin and end."""
         (x, x_end), (y, y_end) = extent(a), extent(b)
         return x < y_end and y < x_end
 
-    def leaf(self, array: Array, stop_gradient: bool) -> Tensor:
-        """A leaf Tensor with the values of an array."""
-        return self.tensor(array, None, stop_gradient)
-
     def stacked(self, arrays: Sequence[Array]) -> Array:
-        """Arrays along a new first axis."""
         return np.stack(list(arrays))
 
     def ranks(
@@ -124,59 +112,15 @@ class PaddleBackend:
         """The ranks of a world, a process each."""
         return RanksOfProcesses(self, size, degrees, same_random, work)
 
-    def recording_all(self) -> bool:
-        """Never."""
-        return False
-
-    def watched(self) -> bool:
-        """Never."""
-        return False
-
-    def for_ranks(self, tensor: Tensor, size: int) -> list[Tensor]:
-        """Not asked for: nothing is recorded."""
-        raise NotImplementedError
-
-    def unwaited(self) -> list[str]:
-        """On a rank: the calls of its that nobody has waited for, in words; they are forgotten."""
-        return rank_unwaited()
-
-    def between_ranks(self, error: BaseException) -> str:
-        """The code of what went wrong between ranks, if that is what an error says."""
-        return code_between_ranks(error)
-
     def lacks_kernel(self, error: Exception) -> bool:
         """As Paddle says it of most operations in float16 and bfloat16 on a CPU."""
         return isinstance(error, (RuntimeError, OSError)) and bool(
             re.search(r"kernel .* is not registered", str(error))
         )
 
-    def lacks(self, error: BaseException) -> str:
-        """Nothing: it is the release."""
-        return ""
-
     def array(self, tensor: Tensor) -> Array:
-        """The Tensor's values as a NumPy array."""
         values = np.asarray(tensor.numpy())
         return values.view(ml_dtypes.bfloat16) if tensor.dtype == self.paddle.bfloat16 else values
-
-    def code(self, functions: Sequence[Any]) -> None:
-        """None is recorded."""
-
-    def recorded(
-        self,
-        call: Callable[[], Sequence[Tensor]],
-        inputs: Sequence[Tensor],
-        lines: bool,
-        move: Mover | None = None,
-        numpy: UserCode = None,
-    ) -> None:
-        """Paddle does not say what it computes."""
-
-    def rerun(
-        self, change: Mover | None, leaks: list[str], left_out: set[str] | None, numpy: UserCode
-    ) -> AbstractContextManager[None]:
-        """Nothing can be changed."""
-        return nullcontext()
 
 
 def extent(tensor: Tensor) -> tuple[int, int]:
@@ -207,8 +151,3 @@ def refusing_within(module: Any, name: str, refused: list[str]) -> Iterator[None
         yield
     finally:
         setattr(module, name, function)
-
-
-def paddle_backend() -> PaddleBackend:
-    """The installed Paddle."""
-    return PaddleBackend()

@@ -21,7 +21,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from gradcheck.backends.base import Backend
+from gradcheck.backends.base import Backend, WorldRanks
 from gradcheck.backends.paddle_kernels import kernels, legacy_kernels
 from gradcheck.support.linux import PR_SET_PDEATHSIG, prctl
 from pylayer.distributed import communication, group, rank, topology
@@ -98,7 +98,7 @@ class RankOfProcess(Rank):
         return np.concatenate(results) if results[0].ndim else np.stack(results)
 
 
-class RanksOfProcesses:
+class RanksOfProcesses(WorldRanks):
     """The ranks of a world, each a process with what `work` makes for it.
 
     Raises:
@@ -108,12 +108,7 @@ class RanksOfProcesses:
     """
 
     def __init__(
-        self,
-        backend: Backend,
-        size: int,
-        degrees: Mapping[str, int],
-        same_random: bool,
-        work: Callable[[int], Any],
+        self, backend: Backend, size: int, degrees: Mapping[str, int], same_random: bool, work: Callable[[int], Any]
     ) -> None:
         self.meeting = Meeting()
         self.lines: list[Connection] = []
@@ -146,7 +141,6 @@ class RanksOfProcesses:
     __del__ = close
 
     def each(self, method: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
-        """What a method of each rank's gives for its arguments."""
         for number, given in enumerate(arguments):
             self.send(number, "do", method, given)
         return self.answered()
@@ -157,7 +151,6 @@ class RanksOfProcesses:
             self.lines[number].send(message)
 
     def apart(self, function: Callable[[], Any]) -> Any:
-        """What a function gives that belongs to no rank."""
         return function()
 
     def answered(self) -> list[Any]:

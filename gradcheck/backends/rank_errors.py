@@ -9,14 +9,14 @@ CODE_OF_ERROR = {MismatchError: "GC163", DeadlockError: "GC164"}
 """By the class of an error, the code of the contract that was broken."""
 
 
-def code_between_ranks(error: BaseException) -> str:
-    """The code of the contract that an error says was broken; empty if it says another thing."""
-    return next((code for kind, code in CODE_OF_ERROR.items() if isinstance(error, kind)), "")
+class EngineRanks:
+    """What a backend says of its ranks, which are the engine's."""
 
+    def between_ranks(self, error: BaseException) -> str:
+        return next((code for kind, code in CODE_OF_ERROR.items() if isinstance(error, kind)), "")
 
-def rank_unwaited() -> list[str]:
-    """The calls of this rank that nobody has waited for, in words; they are forgotten."""
-    here = current()
-    found = [str(task.call) for task in here.unwaited]
-    here.unwaited.clear()
-    return found
+    def unwaited(self) -> list[str]:
+        here = current()
+        found = [str(task.call) for task in here.unwaited]
+        here.unwaited.clear()
+        return found

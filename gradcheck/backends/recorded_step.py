@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
@@ -17,26 +19,18 @@ NARROW = {"float16": "float64", "bfloat16": "float64", "float32": "float64", "co
 """The dtypes in which nothing is pulled back, and what is taken for them."""
 
 
+@dataclass(slots=True, eq=False)
 class Step:
-    """One operation of a recording.
+    """One operation of a recording: see `gradcheck.backends.base.Step`."""
 
-    `first` is the number of its first output, and `edges` are those of its inputs, -1 for a constant.
-    """
-
-    __slots__ = ("edges", "first", "name", "node", "spot", "values")
-
-    def __init__(
-        self, name: str, values: list[Array], first: int, edges: list[int], node: OpNode, spot: Spot | None
-    ) -> None:
-        self.name = name
-        self.values = values
-        self.first = first
-        self.edges = edges
-        self.node = node
-        self.spot = spot
+    name: str
+    values: list[Array]
+    first: int
+    edges: list[int]
+    node: OpNode
+    spot: Spot | None
 
     def pull(self, cotangents: Sequence[Array | None]) -> Iterator[tuple[int, int, Array]]:
-        """Per input that is no constant its position, its number, and its cotangent, in double precision."""
         given = self.given(cotangents)
         node, kind = self.node, type(self.values[0])
         for k, (vjp, edge, values, shape) in enumerate(zip(node.op.vjps, self.edges, self.saved, node.shapes)):  # noqa: B905
@@ -44,7 +38,6 @@ class Step:
                 yield k, edge, pulled(vjp, given, [widened(v) for v in values], kind, shape)
 
     def given(self, cotangents: Sequence[Array | None]) -> Any:
-        """The cotangents of the outputs as the rules take them: one, or a list."""
         if not isinstance(self.node, SeveralOutputs):
             return cotangents[0]
         return [
@@ -57,7 +50,6 @@ class Step:
         return self.node.values()
 
     def operands(self) -> dict[str, Any]:
-        """What the rules of the operation read, by the name of the argument (`out` for the output)."""
         found: dict[str, Any] = {}
         for vjp, values in zip(self.node.op.vjps, self.saved):  # noqa: B905 - the rule of a list is repeated
             found |= dict(zip(vjp.reads, map(widened, values), strict=False))
@@ -77,7 +69,6 @@ class Step:
         return pulled(vjp, self.given(cotangents), [read[name] for name in vjp.reads], kind, shape)
 
     def again(self, cotangent: Array) -> Array | None:
-        """The operation itself, with its other arguments, on a cotangent in place of its first input."""
         arguments = self.operands()
         try:
             rest = {name: arguments[name] for name in self.node.op.arguments[1:] if name in arguments}
@@ -111,9 +102,15 @@ def without_flow(gradient: Array, given: Any) -> Array:
 def widened(value: Any) -> Any:
     """Arrays in double precision, and dtypes to cast to; anything else unchanged."""
     if type(value) in XP:
-        return value.astype(NARROW[value.dtype.name]) if value.dtype.name in NARROW else value
+        return value.astype(in_double(value.dtype), copy=False)
     if type(value) is list:
         return [widened(v) for v in value]
     if isinstance(value, np.dtype):
-        return np.dtype(NARROW.get(value.name, value.name))
+        return in_double(value)
     return value
+
+
+@functools.cache
+def in_double(dtype: Any) -> Any:
+    """The dtype of double precision for a floating one, or the same."""
+    return np.dtype(NARROW[dtype.name]) if dtype.name in NARROW else dtype

@@ -38,11 +38,7 @@ class InputNode(Node):
 
 
 class Decision(NamedTuple):
-    """Something chosen by the values: a comparison, a truth asked for, a sort, a cast to an integer.
-
-    `inputs` are what it read, arrays and numbers, by the names `arguments`, and `edges` their numbers, -1 for a
-    constant; `at` is how many values there were before it.
-    """
+    """Something chosen by the values: see `gradcheck.backends.base.Decision`."""
 
     name: str
     arguments: Sequence[str]
@@ -212,23 +208,24 @@ def recorded(
     inputs: Sequence[Tensor],
     lines: bool,
     move: Mover | None = None,
-    code: Code | None = None,
+    numpy: Code | None = None,
 ) -> tuple[Recorded, bool]:
     """A call with the leaves `inputs`, and whether it changed something in place.
 
-    What the call raises is the recording's `error`. `move` changes the output of each operation in place.
+    What the call raises is the recording's `error`. `move` changes the output of each operation in place, and NumPy
+    code that can be reached from `numpy` is recorded as well.
     """
     recorder = Recorder(lines, move)
     outputs: Sequence[Tensor] = ()
     error: Exception | None = None
     for tensor in inputs:
         recorder.input(tensor)
-    with watched(recorder) as moved, enable_grad(), recording_numpy(code or Code(()), move is None) as numpy:
+    with watched(recorder) as moved, enable_grad(), recording_numpy(numpy or Code(()), move is None) as arrays:
         try:
             outputs = call()
         except Exception as problem:  # whatever the layer raises where it is recorded
             error = problem
-            numpy.raised(problem)
+            arrays.raised(problem)
         found = Recorded(recorder, len(inputs), outputs, error)
     return found, bool(moved)
 

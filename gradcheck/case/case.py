@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from gradcheck.backends.base import kind_of, missing, unsupported, version_of
+from gradcheck.backends.base import kind_of, missing, version_of
 from gradcheck.case.default_limits import MEMORY, TIMEOUT
 from gradcheck.case.naming import case_name
 from gradcheck.result import Result, Status
@@ -84,12 +84,10 @@ class Case(BaseModel):
         )
 
     def not_run(self) -> Result | None:
-        """SKIP or UNSUPPORTED with the reason why this is not run at all; None if it is."""
+        """SKIP with the reason why this is not run at all; None if it is."""
         entry = self.entry
         if entry is not None and entry.skip is not None:
             return self.result(Status.SKIP, entry.skip.reason)
         if reason := self.unavailable or ("" if self.interpreter else missing(self.backend)):
             return self.result(Status.SKIP, reason)
-        if reason := unsupported(self.backend):
-            return self.result(Status.UNSUPPORTED, reason)
         return None

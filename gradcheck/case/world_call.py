@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -22,6 +23,8 @@ from gradcheck.case.function import TensorFunction
 from gradcheck.case.no_gradient import Broken
 from gradcheck.causes.between_ranks import WorldGradient, backward_of, between_ranks
 from gradcheck.causes.summary import checked
+from gradcheck.causes.wrong_entries import far_off
+from gradcheck.checking.arrays import dtype_name
 from gradcheck.checking.contracts import same
 from gradcheck.checking.problem import Problem
 from gradcheck.checking.tape import Tape
@@ -110,15 +113,18 @@ class OnRank:
         return self.tensors_of(self.call(tensors))
 
     def forward(
-        self, number: int, arrays: dict[str, Array], needed: dict[str, bool], graph: bool
+        self, number: int | None, arrays: dict[str, Array], needed: dict[str, bool], gone: Sequence[int]
     ) -> list[tuple[Array, bool]]:
-        """The outputs, and whether each claims a gradient; with the graph kept under a number if wanted."""
-        paddle = self.backend.paddle
+        """The outputs, and whether each claims a gradient; with the graph kept under a number, if there is one. The
+        graphs of calls that are `gone` are forgotten."""
+        for old in gone:
+            self.kept.pop(old, None)
+        paddle, graph = self.backend.paddle, number is not None
         leaves = {name: self.leaf(name, array, not needed[name]) for name, array in arrays.items()}
         self.backend.unwaited()  # those of calls whose backward never ran
         with paddle.enable_grad() if graph else paddle.no_grad():
             outputs = self.tensors_of(self.call(leaves))
-        if graph:
+        if number is not None:
             self.kept[number] = list(leaves.values()), outputs
         return [(self.backend.array(t), t.is_leaf or not t.stop_gradient) for t in outputs]
 
@@ -126,7 +132,7 @@ class OnRank:
         """The gradients of the inputs, None where there is none; and in words the calls that nobody waited for."""
         leaves, outputs = self.kept[number]
         ends = [
-            (out, self.backend.tensor(c, self.backend.array(out).dtype.name, True))
+            (out, self.backend.tensor(c, dtype_name(self.backend.array(out).dtype), True))
             for out, c in zip(outputs, cotangents, strict=True)
             if c is not None and not out.stop_gradient
         ]
@@ -137,11 +143,6 @@ class OnRank:
         given = iter(found)
         gradients = [None if t.stop_gradient else next(given, None) for t in leaves]
         return [*(None if g is None else self.backend.array(g) for g in gradients), self.backend.unwaited()]
-
-    def drop(self, numbers: Sequence[int]) -> None:
-        """Forget calls."""
-        for number in numbers:
-            self.kept.pop(number, None)
 
 
 class Kept:
@@ -274,20 +275,20 @@ class WorldCall:
 
     def each(self, method: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
         """What a method of `OnRank` gives on each rank."""
-        if self.dropped:
-            gone, self.dropped[:] = list(self.dropped), []
-            self.ranks.each("drop", [(gone,)] * self.declared.size)
         with self.told():
             return self.ranks.each(method, arguments)
 
-    def forward(self, names: list[str], inputs: Sequence[Tensor], graph: bool) -> tuple[Kept, list[Tensor], list[bool]]:
-        """The outputs of the world, and whether each claims a gradient on any rank."""
+    def forward(
+        self, names: list[str], inputs: Sequence[Tensor], graph: bool
+    ) -> tuple[Kept | None, list[Tensor], list[bool]]:
+        """The outputs of the world, and whether each claims a gradient on any rank; with the graph if wanted."""
         size, array = self.declared.size, self.backend.array
         needed = {name: not t.stop_gradient for name, t in zip(names, inputs, strict=True)}
         arrays = {name: self.spread(name, array(t)) for name, t in zip(names, inputs, strict=True)}
-        number = next(self.numbers)
-        kept = Kept(number, self.dropped)
-        rows = [(number, {name: one[r] for name, one in arrays.items()}, needed, graph) for r in range(size)]
+        gone, self.dropped[:] = list(self.dropped), []
+        kept = Kept(next(self.numbers), self.dropped) if graph else None
+        number = kept.number if kept else None
+        rows = [(number, {name: one[r] for name, one in arrays.items()}, needed, gone) for r in range(size)]
         found = self.each("forward", rows)
         self.output_stands = self.stands(found)
         count = len(self.output_stands)
@@ -425,6 +426,25 @@ class FunctionOfWorld(TensorFunction):
             self.between, _ = causes_between_ranks(self, None)
         return self.between
 
+    @cached_property
+    def evidence(self) -> tuple[Tape, Sequence[Array | None], Sequence[WorldGradient | None]] | None:
+        """The call of the world, recorded with its lines, random cotangents, and what backward gives for these; None
+        where not all was recorded."""
+        problem, world = self.problem(), self.world
+        recording = problem.reruns and problem.reruns.recording(problem.inputs, own=True, lines=True)
+        if not recording or recording.leaks or recording.error:
+            return None
+        random = np.random.default_rng(0)
+        cotangents = [
+            random.standard_normal(a.shape).astype(a.dtype) if is_differentiable(a) else None for a in recording.outputs
+        ]
+        found = problem.vjp(list(problem.inputs), cotangents)
+        claims = [
+            WorldGradient(name, world.declared.of_input(name), g, world.by_rank[name]) if g is not None else None
+            for name, g in zip(problem.names, found, strict=True)
+        ]
+        return Tape(recording), cotangents, claims
+
     def grad(
         self, outputs: list[Tensor], inputs: list[Tensor], cotangents: list[Tensor], create_graph: bool = False
     ) -> list[Tensor | None]:
@@ -478,23 +498,10 @@ def told_of(function: FunctionOfWorld, summary: GradientSummary) -> GradientSumm
 def causes_between_ranks(function: FunctionOfWorld, named: bool | None) -> tuple[Sequence[Diagnosis], dict[str, Any]]:
     """What goes wrong between ranks, as far as it is found on the tape, and where the layer's backward stands, as parts
     of a diagnosis. `named`: whether another cause is, or None if none was sought yet."""
-    world = function.world
     with suppress(Exception):  # the verdict stands; a layer may raise at any of its calls
-        problem = function.problem()
-        recording = problem.reruns and problem.reruns.recording(problem.inputs, own=True, lines=True)
-        if not recording or recording.leaks or recording.error:
-            return [], {}
-        random = np.random.default_rng(0)
-        cotangents = [
-            random.standard_normal(a.shape).astype(a.dtype) if is_differentiable(a) else None for a in recording.outputs
-        ]
-        found = problem.vjp(list(problem.inputs), cotangents)
-        claims = [
-            WorldGradient(name, world.declared.of_input(name), g, world.by_rank[name]) if g is not None else None
-            for name, g in zip(problem.names, found, strict=True)
-        ]
-        graph = Tape(recording)
-        return between_ranks(graph, cotangents, claims, world.declared.size, named), backward_of(graph)
+        if function.evidence is not None:
+            size = function.world.declared.size
+            return between_ranks(*function.evidence, size, named), backward_of(function.evidence[0])
     return [], {}
 
 
@@ -521,10 +528,13 @@ def right_if(function: FunctionOfWorld) -> list[Diagnosis]:
 
 
 def is_right(problem: Problem) -> bool:
-    """Whether a gradient check passes: most do not, which shows before half of the work, the contracts, is done."""
+    """Whether a gradient check passes. Most do not, which the tape tells at once."""
     with np.errstate(all="ignore"):
         with suppress(Exception):
-            if Check(problem, 0, 0.0, False, "strict").derivative().verdict is Status.FAIL:
+            prober = Check(problem, 0, 0.0, False, "strict").prober
+            cotangent, claimed = prober.claimed()
+            taped = prober.point.by_tape(cotangent) if prober.point.witnessed else claimed
+            if any(bool(far_off(c, t).any()) for c, t in zip(claimed, taped, strict=True)):
                 return False
         return checked(problem, 0, 0.0, False, "strict")[1].verdict is Status.PASS
 

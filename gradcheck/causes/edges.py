@@ -132,8 +132,6 @@ class Unexplained(NamedTuple):
     """How far that is from the tape, for the first of them."""
     bars: list[float]
     """How far apart may be what reproduces the claim."""
-    known: list[Array]
-    """The elements of which some digit is known; others explain nothing."""
     wrong: list[int]
     """The inputs whose gradient is wrong by more."""
     scaled: list[int]

@@ -54,8 +54,8 @@ def explain_from_tape(
     graph = Graph(tape.recording, dead_steps(tape, claims[0][0]))
     with np.errstate(all="ignore"):
         claim = wrong_of(graph, claims, rounding)
-        known = claim.wrong and all(np.isfinite(float(abs(e).max(initial=0))) for e in claim.errors)
-        causes = found_causes(graph, reruns, claim, walks) if known and reruns is not None else []
+        finite = all(np.isfinite(e).all() for e in claim.errors)
+        causes = found_causes(graph, reruns, claim, walks) if claim.wrong and finite and reruns is not None else []
     return [d for cause, alike in chosen(causes, claim.wrong) for d in said(tape, cause, alike, names)]
 
 
@@ -68,12 +68,11 @@ def wrong_of(
     cotangents, gradients = zip(*claims, strict=True)
     truth = [np.stack(rights) for rights in zip(*map(graph.gradient, cotangents), strict=True)]
     draws = min(len(claims), sum(np.size(u) for u in cotangents[0] if u is not None))
-    claim = Unexplained(cotangents, [], [], [], [], [], [])
+    claim = Unexplained(cotangents, [], [], [], [], [])
     for k, (right, given, round_off) in enumerate(zip(truth, zip(*gradients, strict=True), rounding, strict=True)):
         gradient = np.stack([0 * right[0] if g is None else wide(g) for g in given])
         bounds = 0 * abs(right[0]) if round_off is None else round_off
-        known = np.isfinite(bounds)
-        error, rounded = (gradient - right) * known, float(bounds[known].max(initial=0))
+        error, rounded = gradient - right, float(bounds.max(initial=0))
         bar = rounded + EXACT_TO * float(abs(error).max(initial=0)) or SMALLEST["float64"]
         digits = float(np.log10(np.maximum(abs(error[:draws]) / bar, 1.0)).sum())
         wrong = error[:draws].size >= LEAST_NUMBERS and LEAST_DIGITS <= digits < np.inf
@@ -84,7 +83,6 @@ def wrong_of(
         claim.gradients.append(gradient)
         claim.errors.append(error[0])
         claim.bars.append(bar)
-        claim.known.append(known)
         claim.wrong.extend([k] * wrong)
         claim.scaled.extend([k] * scaled)
     return claim

@@ -43,8 +43,7 @@ def likely_causes(
     taped = [point.by_tape(u) for u in cotangents] if point.witnessed else []
     rounding: list[Sequence[Array]] = []
     if point.witnessed:  # that of one cotangent is as large as that of another, if not at the same elements
-        known = probe.comparison.bounds if probe.comparison is not None else ()
-        rounding = [known or [0 * abs(t) for t in taped[0]]]
+        rounding = [[0 * abs(t) for t in taped[0]] if probe.comparison is None else probe.comparison.rounding]
         rounding.append([module_of(r).full_like(r, r.max(initial=0.0)) for r in rounding[0]])
         if any(bool((g[number] != 0).any()) for g in claimed for number in wrong):
             explained = list(explained_by_tape(point, [*claims, prober.claimed()], rounding[0], budget / OF_BUDGET))

@@ -120,8 +120,7 @@ def probed(graph: Graph, reruns: Reruns, claim: Unexplained, group: Sequence[int
 
     errors, rows = [], []
     for _ in range(DIRECTIONS):
-        of_known = enumerate(zip(start, claim.known, strict=True))
-        direction = [random_direction(x, scale_of(x), random) * on if k in group else None for k, (x, on) in of_known]
+        direction = [random_direction(x, scale_of(x), random) if k in group else None for k, x in enumerate(start)]
         errors.append(sum(inner(claim.errors[k], direction[k]) for k in group))
         sides = [reruns.recording(moved(start, direction, h), hold) for h in (step, -step)]
         after, before = ([] if side is None else side.arrays for side in sides)
@@ -269,8 +268,8 @@ def confirmed(graph: Graph, claim: Unexplained, causes: Sequence[Cause], most: f
         worst = np.zeros(len(claim.bars))
         for draw, cotangents in enumerate(claim.cotangents):
             gradients = mistaken(graph, cotangents, cause)
-            rows = zip(claim.gradients, gradients, claim.known, strict=True)
-            apart = [float(abs(c[draw] - g)[known].max(initial=0)) for c, g, known in rows]
+            rows = zip(claim.gradients, gradients, strict=True)
+            apart = [float(abs(c[draw] - g).max(initial=0)) for c, g in rows]
             worst = np.maximum(worst, np.array(apart) / claim.bars)  # NaN stays
             explains = frozenset(k for k in claim.wrong if worst[k] <= 1)
             if not explains:

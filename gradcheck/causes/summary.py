@@ -94,7 +94,7 @@ def summarised(check: Check, found: Found, listed: int, effort: Effort, deadline
     named = name_wrong(prober, probe, listed, effort == "full")
     named.exhaustive &= found.prober is None
     if named.unfinished:
-        found = replace(found, marks=(*found.marks, UNFINISHED))
+        found = replace(found, marks=(*found.marks, f"{UNFINISHED}: {named.unfinished}"))
     wrong = named.entries or found.wrong
     whole = summary_of(check, replace(found, wrong=wrong, diagnosis=(*found.diagnosis, *named.causes)), listed, named)
     scan = steps_of(prober, wrong[0]) if wrong and probe.wrong is None else None

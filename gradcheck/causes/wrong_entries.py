@@ -5,8 +5,10 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,7 @@ from gradcheck.checking.point import SUM_OF_OUTPUTS, Entry, OutOfTimeError, Poin
 from gradcheck.checking.probe import ROUNDING, Probe, Prober
 from gradcheck.checking.tape_comparison import granted, tape_diff
 from gradcheck.result import Diagnosis, absolute_error
+from gradcheck.support.foreign import described
 
 LEAST_BUDGET = 300
 """Evaluations and vjps that naming may take in any case: some hundredths of a second."""
@@ -53,8 +56,8 @@ class Named:
     """By input, the Jacobian or its diagonal, and its bounds, as far as differences gave it."""
     causes: tuple[Diagnosis, ...] = ()
     patterns: tuple[str, ...] = ()
-    unfinished: bool = False
-    """Whether time was up before all was looked at."""
+    unfinished: str = ""
+    """Why not all was looked at, if so."""
 
     @property
     def inputs(self) -> list[int]:
@@ -77,7 +80,10 @@ def name_wrong(prober: Prober, probe: Probe, listed: int, thorough: bool) -> Nam
             own or likely_causes(prober, named.inputs, probe, named.jacobians, budget - (point.spent.runs - spent))
         )
     except OutOfTimeError:
-        named.unfinished = True
+        named.unfinished = "no time is left"
+    except Exception as error:  # the verdict stands, whatever happens to the search for its cause
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        named.unfinished = f"{described(error)} ({Path(last.filename).name}:{last.lineno})"
     return named
 
 

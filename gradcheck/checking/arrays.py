@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from importlib import import_module
@@ -51,9 +52,15 @@ def module_of(array: Array) -> Any:
     return np if isinstance(array, np.ndarray) else import_module(type(array).__module__.partition(".")[0])
 
 
+@functools.cache
+def dtype_name(dtype: Any) -> str:
+    """The name of a dtype, which NumPy puts together each time that it is asked for."""
+    return dtype.name  # type: ignore[no-any-return]
+
+
 def spacing(array: Array) -> float:
     """The relative spacing of an array's floating dtype."""
-    return EPSILON[array.dtype.name]
+    return EPSILON[dtype_name(array.dtype)]
 
 
 def wide(array: Array) -> Array:

@@ -38,6 +38,12 @@ class Comparison:
     """Whether more of the whole gradient may be rounding than not, as that of a chaotic recurrence."""
 
     @property
+    def rounding(self) -> list[Array]:
+        """How far both may be apart by rounding, finite where no digit is known as well: a number that cancels to 0 has
+        no digit, and is no large one."""
+        return [a + b for a, b in zip(self.of_claim, self.of_tape, strict=True)] or [0 * abs(t) for t in self.taped]
+
+    @property
     def blank(self) -> bool:
         """Whether of some input's gradient no entry is known to any digit."""
         rows = zip(self.claimed, self.taped, self.bounds, strict=False)

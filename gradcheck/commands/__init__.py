@@ -12,9 +12,11 @@ import click
 
 from gradcheck import __version__
 from gradcheck.commands.exits import INTERRUPTED
-from gradcheck.commands.system import drop_unwritten, prepare_streams, refusal
+from gradcheck.commands.system import Refused, drop_unwritten, prepare_streams, refusal
 from gradcheck.support import gc_pause as garbage
+from gradcheck.support.escape import safe
 from gradcheck.support.suggest import nearest
+from gradcheck.support.user_error import UserError
 
 COMMANDS = {
     "run": ("gradcheck.commands.run:run", "Run scenarios and check their gradients (default: the project's)."),
@@ -72,13 +74,15 @@ class LazyGroup(click.Group):
             formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
 
     def invoke(self, context: click.Context) -> Any:
-        """Run the command; what the system refuses it is no bug.
+        """Run the command; what it cannot do as asked for, and what the system refuses it, is no bug.
 
         Raises:
-            Refused: the system refused it something.
+            Refused: there was such a thing.
         """
         try:
             return super().invoke(context)
+        except UserError as error:
+            raise Refused(safe(str(error))) from error
         except OSError as error:
             if (refused := refusal(error)) is None:
                 raise

@@ -9,7 +9,6 @@ import click
 from gradcheck.backends.base import BACKENDS, version_of
 from gradcheck.backends.environments import (
     BackendPlace,
-    NotMadeError,
     folder,
     folder_of,
     made_environments,
@@ -28,7 +27,6 @@ from gradcheck.run.in_child import warm_up_case
 from gradcheck.run.pool import Pool
 from gradcheck.run.supervisor import ExecutorError
 from gradcheck.support.escape import safe
-from gradcheck.support.pyproject import ConfigError
 
 
 @click.group(invoke_without_command=True)
@@ -43,10 +41,7 @@ def backends(context: click.Context, allow_code: bool) -> None:
     """
     if context.invoked_subcommand is not None:
         return
-    try:
-        leave = leave_of(load_project(), allow_code)
-    except ConfigError as error:
-        raise fail(str(error)) from None
+    leave = leave_of(load_project(), allow_code)
     rows = list(backend_rows(leave.project.config, environments_of(leave)))
     widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
     for name, version, state in rows:
@@ -67,7 +62,7 @@ def add(names: tuple[str, ...]) -> None:
             continue
         try:
             place = make(name, lambda command: click.echo(f"$ {safe(command)}", err=True), tried)
-        except (NotMadeError, OSError) as error:
+        except OSError as error:
             raise fail(str(error)) from None
         click.echo(f"{name} is ready: {safe(place.interpreter)}")
 
@@ -100,11 +95,7 @@ def backend_rows(config: Config, environments: Mapping[str, str]) -> Iterator[tu
 
 
 def release(name: str) -> None:
-    """See that a name is a backend's with a version.
-
-    Raises:
-        SystemExit: it is not.
-    """
+    """See that a name is a backend's with a version. Raises SystemExit: it is not."""
     check_backend(name)
     if "@" not in name or name_problem(name):
         raise fail(f"{name}: write a release, such as paddle@3.0.0")

@@ -18,11 +18,7 @@ from gradcheck.run.folder import Folder, FolderError
 
 
 def stop_for(error: Exception) -> NoReturn:
-    """Leave after an exception: it is a bug of ours, unless another's package is missing.
-
-    Raises:
-        SystemExit: always.
-    """
+    """Leave after an exception: it is a bug of ours, unless another's package is missing. Raises SystemExit: always."""
     if isinstance(error, ModuleNotFoundError) and not is_own_module(error.name):
         click.echo(f"gradcheck: the package {error.name} is missing: pip install {error.name}", err=True)
         sys.exit(USAGE)
@@ -35,11 +31,7 @@ def is_own_module(module: str | None) -> bool:
 
 
 def stop_for_bug(report: str) -> NoReturn:
-    """Keep the report of a bug of ours in a file, name it, and leave with exit code 3.
-
-    Raises:
-        SystemExit: always.
-    """
+    """Keep the report of a bug of ours in a file, name it, and leave with exit code 3. Raises SystemExit: always."""
     text = (
         f"gradcheck {__version__}, Python {platform.python_version()}, {platform.platform()}\n"
         f"arguments: {sys.argv[1:]}\n\n{report}"

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from gradcheck.backends.base import BACKENDS, kind_of
-from gradcheck.backends.environments import BackendPlace, name_problem, place_of_backend, places
+from gradcheck.backends.environments import BackendPlace, name_problem, place_of_backend
 from gradcheck.commands.specs import fail
 from gradcheck.commands.trust import Leave
 from gradcheck.config import Config
@@ -28,7 +28,7 @@ def chosen_backends(
         SystemExit: there is no such backend, or one that ``-b`` names, that is `required`, or that needs nothing
             further, cannot be used.
     """
-    named = [name.strip() for word in names for name in word.split(",") if name.strip()]
+    named = split_names(names)
     for name in ids:
         if "@" in name and not _IN_CASE.search(name):
             check_backend(name.partition("@")[2])
@@ -36,19 +36,20 @@ def chosen_backends(
     chosen = list(dict.fromkeys(named or in_cases or config.backends or ["numpy"]))
     for name in chosen:
         check_backend(name)
-    found = places(chosen, environments)
+    found = {name: place_of_backend(name, environments) for name in chosen}
     for name, place in found.items():
         if place.problem and (named or required or not BACKENDS[kind_of(name)].extra):
             raise fail(f"backend {name}: {place.problem}{untrusted(name, config, environments)}")
     return found
 
 
-def check_backend(name: str) -> None:
-    """See that a name is that of a backend.
+def split_names(words: Sequence[str]) -> list[str]:
+    """The backends that words name, between commas."""
+    return [name.strip() for word in words for name in word.split(",") if name.strip()]
 
-    Raises:
-        SystemExit: it is none.
-    """
+
+def check_backend(name: str) -> None:
+    """See that a name is that of a backend. Raises SystemExit: it is none."""
     if problem := name_problem(name):
         raise fail(problem)
 
@@ -60,11 +61,7 @@ def untrusted(name: str, config: Config, environments: Mapping[str, str]) -> str
 
 
 def place_again(name: str, environments: Mapping[str, str]) -> dict[str, BackendPlace]:
-    """Where the backend of a case that ran before runs now.
-
-    Raises:
-        SystemExit: it cannot run, or is no backend.
-    """
+    """Where the backend of a case that ran before runs now. Raises SystemExit: it cannot run, or is no backend."""
     check_backend(name)
     place = place_of_backend(name, environments)
     if place.problem:

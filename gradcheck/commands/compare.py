@@ -41,11 +41,7 @@ def compare(before: str, after: str) -> None:
 
 
 def by_name(path: str) -> dict[str, Result]:
-    """The results in a report.
-
-    Raises:
-        SystemExit: the file cannot be read, or is no report.
-    """
+    """The results in a report. Raises SystemExit: the file cannot be read, or is no report."""
     try:
         report = Report.model_validate(json.loads(read_bounded(Path(path), MOST_REPORT_BYTES, plain=False)))
         if "format" not in report.model_fields_set:

@@ -5,51 +5,46 @@ from __future__ import annotations
 import re
 import shlex
 import sys
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import get_args
 
 import click
+from rich.console import Console
 
 from gradcheck.case.case import Case
-from gradcheck.case.default_limits import TIMEOUT
+from gradcheck.commands.check_drafted import drafted_cases, not_drafted
 from gradcheck.commands.choose import chosen_backends
 from gradcheck.commands.exits import NOTHING_SELECTED
+from gradcheck.commands.layer_options import call_option, inputs_option, layer_named, reference_argument
 from gradcheck.commands.run_cases import exit_code, make_pool, run_all
-from gradcheck.commands.run_options import color_option
+from gradcheck.commands.run_options import SEED, ScreenOptions, color_option
 from gradcheck.commands.screen import make_screen
-from gradcheck.commands.specs import fail
+from gradcheck.commands.specs import fail, new_spec, write_spec
 from gradcheck.config import Config
-from gradcheck.exploring.example_search import NOT_INSTALLED, Search, checked_examples, outcome_lines, search
+from gradcheck.exploring.example_search import NOT_INSTALLED, Search, Try, checked_examples, outcome_lines, search
 from gradcheck.exploring.examples import Example, plainest_example
 from gradcheck.exploring.scenario import scenario_text
 from gradcheck.result import Status
-from gradcheck.run.plan import plan
-from gradcheck.run.supervisor import ExecutorError
 from gradcheck.spec.diagnostic import SpecError
-from gradcheck.spec.draft import DraftError, Signature, identity_of, signature_of
-from gradcheck.spec.input_words import FORM, InputWord, InputWordError, input_words
+from gradcheck.spec.draft import Signature, identity_of
+from gradcheck.spec.input_words import InputWord, InputWordError
 from gradcheck.spec.literals import DType
-from gradcheck.spec.read import read_bytes
 from gradcheck.support.display_paths import count
 from gradcheck.support.escape import safe
 
 
 @click.command()
-@click.argument("reference", metavar="PACKAGE.MODULE:LAYER")
-@click.option("-i", "--input", "inputs", multiple=True, metavar=FORM, help="An input, such as x=BxTxC; repeatable.")
-@click.option("--call", default="", metavar="CODE", help="As of `gradcheck check`.")
+@reference_argument
+@inputs_option
+@call_option
 @click.option("-b", "--backend", default="numpy", metavar="NAME", help="Where it runs (default: numpy).")
 @click.option("--seconds", type=click.FloatRange(1, 86_400), default=30.0, show_default=True, help="How long to look.")
 @click.option("--examples", type=click.IntRange(1), default=10_000, show_default=True, help="How many to try at most.")
-@click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="Seed of what is drawn.")
+@click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of what is drawn.")
 @click.option(
-    "--dtype",
-    "dtypes",
-    multiple=True,
-    metavar="NAME",
-    type=click.Choice(get_args(DType)),
+    "--dtype", "dtypes", multiple=True, metavar="NAME", type=click.Choice(get_args(DType)),
     help="Of inputs (default: float64 and float32).",
-)
+)  # fmt: skip
 @click.option("--save", metavar="FILE", help="Write what is found as a scenario; never over another file.")
 @color_option
 def explore(
@@ -70,29 +65,18 @@ def explore(
     values of many kinds, dtypes and layouts; every example runs in a process of its own. Exit code 0: nothing was
     found; 1: an example fails, which is shown; 5: no example could be checked.
     """
-    try:
-        signature = signature_of(reference)
-        words = input_words(inputs, letters=True)
-        if not call:
-            signature.require(words)
-        for word in words.values():
-            if word.dtype.startswith("complex"):
-                help = f"check it at one point: gradcheck check {reference} -i …"
-                raise InputWordError(f"--input {word.name}: explore draws no complex numbers; {help}")
-        if not words:
-            raise InputWordError(f"give the inputs: {' '.join(f'-i {name}=BxC' for name in signature.needed)}")
-    except (DraftError, InputWordError) as error:
-        raise fail(str(error)) from None
-    if save is not None and (Path(save).exists() or not save.endswith(".grad.yaml")):
-        there = Path(save).exists()
-        raise fail(f"--save {save}: {'there is such a file already' if there else 'write a name with .grad.yaml'}")
+    signature, words = layer_named(reference, inputs, call, letters=True)
+    for word in words.values():
+        if word.dtype.startswith("complex"):
+            help = f"check it at one point: gradcheck check {reference} -i …"
+            raise InputWordError(f"--input {word.name}: explore draws no complex numbers; {help}")
+    if not words:
+        raise InputWordError(f"give the inputs: {' '.join(f'-i {name}=BxC' for name in signature.needed)}")
+    file = None if save is None else new_spec("--save", save)
     places = chosen_backends((backend,), [], Config.model_construct(), {}, True)
 
     def case_of(example: Example) -> Case:
-        spec = read_bytes(example_text(signature, example, call).encode(), str(Path.cwd() / reference))
-        scenario = spec.scenarios[0].model_copy(update={"line": signature.line, "column": 1})
-        spec = spec.model_copy(update={"scenarios": (scenario,)})
-        return plan([spec], [backend], seed=seed, default_timeout=TIMEOUT, places=places)[0]
+        return drafted_cases(example_text(signature, example, call), signature, places, seed=seed)[0]
 
     try:
         with make_pool("local", 1, True) as pool:
@@ -111,61 +95,34 @@ def explore(
         if found.smallest is None:
             raise SystemExit(0 if checked_examples(found) else NOTHING_SELECTED)
         again = shlex.join(["gradcheck", *sys.argv[1:]])
-        screen = make_screen("auto", color, False, False, again)
+        screen = make_screen(ScreenOptions(color=color), again)
         results, interrupted = run_all([case_of(found.smallest)], make_pool("local", 1, True), screen)
-    except ExecutorError as error:
-        raise fail(str(error)) from None
     except SpecError as error:
-        said = "; ".join("; ".join(filter(None, [one.message, one.help])) for one in error.diagnostics)
-        raise fail(f"{reference}: {said}") from None
+        raise not_drafted(signature, error) from None
     text = example_text(signature, found.smallest, call, f"Found by gradcheck explore, seed {seed}: {found.smallest}")
-    if save is None:
+    if file is None:
         click.echo(safe(text), nl=False)
     else:
-        try:
-            with Path(save).open("x", encoding="utf-8") as file:
-                file.write(text)
-        except OSError as error:
-            raise fail(f"--save {save}: {error.strerror or error}") from None
-        click.echo(f"gradcheck: wrote {save}; next: gradcheck run {save} --allow-code", err=True)
+        write_spec("--save", file, text)
     raise SystemExit(exit_code(results, interrupted))
 
 
 def searched(
-    words: dict[str, InputWord],
-    look: object,
-    seconds: float,
-    examples: int,
-    seed: int,
-    dtypes: tuple[str, ...],
+    words: Mapping[str, InputWord], look: Try, seconds: float, examples: int, seed: int, dtypes: Sequence[str]
 ) -> Search:
     """The search, with a line on how it goes where somebody looks on.
 
     Raises:
         SystemExit: Hypothesis is not installed.
     """
-    shown = sys.stderr.isatty()
-
-    def on_example(search: Search) -> None:
-        if shown:
-            line = f"\r{progress(search)}"
-            click.echo(f"{line:<79}", nl=False, err=True)
-
-    try:
-        found = search(
-            look,  # type: ignore[arg-type]
-            words,
-            seconds=seconds,
-            examples=examples,
-            seed=seed,
-            dtypes=dtypes or ("float64", "float32"),
-            on_example=on_example,
-        )
-    except ImportError:
-        raise fail(NOT_INSTALLED) from None
-    if shown:
-        click.echo("\r" + " " * 79 + "\r", nl=False, err=True)
-    return found
+    with Console(stderr=True).status("explore", spinner="line") as line:
+        try:
+            return search(
+                look, words, seconds=seconds, examples=examples, seed=seed, dtypes=dtypes or ("float64", "float32"),
+                on_example=lambda found: line.update(progress(found)),
+            )  # fmt: skip
+        except ImportError:
+            raise fail(NOT_INSTALLED) from None
 
 
 def progress(search: Search) -> str:

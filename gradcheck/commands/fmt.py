@@ -29,13 +29,9 @@ def fmt(context: click.Context, paths: tuple[str, ...], check: bool) -> None:
     from gradcheck.spec.read import read
     from gradcheck.support.display_paths import count
     from gradcheck.support.escape import escape
-    from gradcheck.support.pyproject import ConfigError
     from gradcheck.support.whole_file import replace
 
-    try:
-        files, mistakes = find_specs(paths)
-    except ConfigError as error:
-        raise fail(str(error)) from None
+    files, mistakes = find_specs(paths)
     if not files and not mistakes:
         raise nothing_found()
     changed = 0

@@ -10,51 +10,12 @@ import click
 from gradcheck.commands.specs import fail
 from gradcheck.support.bounded import read_bounded
 from gradcheck.support.pyproject import MOST_PYPROJECT_BYTES, ConfigError, content_of, parse_toml
-from gradcheck.support.resources import schema_text
+from gradcheck.support.resources import packaged
 from gradcheck.support.whole_file import replace
 
 SCHEMA_FILE = "gradcheck.schema.json"
 MODELINE = f"# yaml-language-server: $schema=./{SCHEMA_FILE}\n"
 """Tells editors what a spec file may hold."""
-EXAMPLE = """\
-schema: gradcheck/v1
-scenarios:
-  - id: example-square
-    title: An example; `gradcheck new mypkg.layers:Layer -o specs/mine.grad.yaml` writes one of yours
-    source: {document: "d x^2 = 2 x dx"}
-    layer: |
-      class Square(PyLayer):
-          @staticmethod
-          def forward(ctx, x):
-              ctx.save_for_backward(x)
-              return x * x
-
-          @staticmethod
-          def backward(ctx, dy):
-              x, = ctx.saved_tensor()
-              return 2 * x * dy
-    inputs:
-      x: {shape: [2, 3]}
-"""
-SETTINGS = """\
-[tool.gradcheck]
-paths = ["specs"]
-allow-code = true  # for those who have run `gradcheck trust` here
-"""
-WORKFLOW = """\
-name: gradcheck
-on: [push, pull_request]
-jobs:
-  gradcheck:
-    runs-on: ubuntu-latest
-    steps:
-      - uses: actions/checkout@v4
-      - uses: actions/setup-python@v5
-        with: {python-version: "3.12"}
-      - run: pip install gradcheck
-      - run: gradcheck run
-        env: {GRADCHECK_ALLOW_CODE: "1"}
-"""
 
 
 @click.command()
@@ -65,10 +26,11 @@ def init(github: bool) -> None:
     Files that are there already stay as they are. Links are not followed.
     """
     files = {
-        Path("specs/example.grad.yaml"): MODELINE + EXAMPLE,
-        Path("specs", SCHEMA_FILE): schema_text("spec"),
-        **({Path(".github/workflows/gradcheck.yml"): WORKFLOW} if github else {}),
+        Path("specs/example.grad.yaml"): MODELINE + packaged("project/example.grad.yaml"),
+        Path("specs", SCHEMA_FILE): packaged("schemas/spec.json"),
     }
+    if github:
+        files[Path(".github/workflows/gradcheck.yml")] = packaged("project/workflow.yml")
     project = Path("pyproject.toml")
     try:
         for path in (*files, project):
@@ -89,11 +51,7 @@ def init(github: bool) -> None:
 
 
 def refuse_links(path: Path) -> None:
-    """See that no link leads from the current folder to a file elsewhere.
-
-    Raises:
-        SystemExit: one does.
-    """
+    """See that no link leads from the current folder to a file elsewhere. Raises SystemExit: one does."""
     for one in (path, *path.parents):
         if one.is_symlink():
             raise fail(f"{one} is a link, which is not followed: remove it; nothing was written")
@@ -117,14 +75,15 @@ def settings(path: Path) -> str | None:
     Raises:
         SystemExit: the file is no TOML, or cannot have that.
     """
+    own = packaged("project/settings.toml")
     if not os.path.lexists(path):
-        return SETTINGS
+        return own
     try:
         tool = content_of(path).get("tool", {})
         if isinstance(tool, dict) and "gradcheck" in tool:
             return None
         text = read_bounded(path, MOST_PYPROJECT_BYTES).decode()
-        with_settings = text.rstrip("\n") + "\n\n" * bool(text) + SETTINGS
+        with_settings = text.rstrip("\n") + "\n\n" * bool(text) + own
         if "gradcheck" not in parse_toml(with_settings)["tool"]:
             raise ConfigError(f"{path}: tool must be a table")
     except ConfigError as error:

@@ -11,11 +11,10 @@ import click
 from gradcheck.case.naming import case_name, points
 from gradcheck.commands.exits import NOTHING_SELECTED
 from gradcheck.commands.specs import bundled_option, fail, find_specs, is_path, read_specs, selection_options
-from gradcheck.run.select import SelectionError, nothing_selected, select
+from gradcheck.run.select import nothing_selected, select
 from gradcheck.support import gc_pause as garbage
 from gradcheck.support.display_paths import shown_path
 from gradcheck.support.escape import one_line
-from gradcheck.support.pyproject import ConfigError
 from gradcheck.support.resources import bundled_files
 
 if TYPE_CHECKING:
@@ -43,12 +42,9 @@ def list_scenarios(
     Without a PATH, those of the project: of the files that [tool.gradcheck] names, or else of all *.grad.yaml files
     below its root. An ID that the project has not may be one of gradcheck's own.
     """
-    try:
-        scenarios, ids = scenarios_of(names, bundled)
-        everything = [Listed(case_name(one.id, at, "numpy"), one) for one in scenarios for at in points(one.matrix)]
-        cases = select(everything, ids, keywords, tags)
-    except (ConfigError, SelectionError) as error:
-        raise fail(str(error)) from None
+    scenarios, ids = scenarios_of(names, bundled)
+    everything = [Listed(case_name(one.id, at, "numpy"), one) for one in scenarios for at in points(one.matrix)]
+    cases = select(everything, ids, keywords, tags)
     selected = list({case.scenario.id: case.scenario for case in cases}.values())
     if not selected:
         raise fail(nothing_selected(keywords, everything), NOTHING_SELECTED)

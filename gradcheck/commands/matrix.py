@@ -16,10 +16,9 @@ from gradcheck import __version__
 from gradcheck.backends.base import missing
 from gradcheck.backends.environments import made_environments, place_of_backend
 from gradcheck.case.case import Case
-from gradcheck.commands import completion
-from gradcheck.commands.choose import check_backend, chosen_backends, environments_of
+from gradcheck.commands.choose import check_backend, chosen_backends, environments_of, split_names
 from gradcheck.commands.run_cases import exit_code, make_pool, run_all
-from gradcheck.commands.run_options import number_of_jobs
+from gradcheck.commands.run_options import backends_option, number_of_jobs
 from gradcheck.commands.specs import fail, read_bundled
 from gradcheck.commands.trust import leave_of
 from gradcheck.config import load_project
@@ -30,7 +29,6 @@ from gradcheck.matrix.table import RuleMatrix, assumed, matrix_of
 from gradcheck.report.plain import PlainScreen
 from gradcheck.result import Result
 from gradcheck.run.plan import plan
-from gradcheck.support.pyproject import ConfigError
 
 
 class Aside(PlainScreen):
@@ -44,10 +42,7 @@ class Aside(PlainScreen):
 
 
 @click.command()
-@click.option(
-    "-b", "--backend", "backends", multiple=True, metavar="NAME", shell_complete=completion.complete_backends,
-    help="The columns, as of `gradcheck run`; by default the engine and every release of Paddle that is here.",
-)  # fmt: skip
+@backends_option("The columns, as of `gradcheck run`; by default the engine and every release of Paddle that is here.")
 @click.option("--pinned", is_flag=True, help="Run nothing: show what the bundled scenarios pin, of any release.")
 @click.option(
     "--format", "layout", type=click.Choice(["table", "markdown", "json"]), default="table", show_default=True,
@@ -66,12 +61,9 @@ def matrix(backends: tuple[str, ...], pinned: bool, layout: str, reports: tuple[
     Exit code: as `gradcheck run`; 1 where a backend does neither what is documented nor what is pinned of it.
     """
     writers = [writer_of(text) for text in reports]
-    try:
-        project = load_project()
-    except ConfigError as error:
-        raise fail(str(error)) from None
+    project = load_project()
     specs = read_bundled()
-    chosen = [name.strip() for word in backends for name in word.split(",") if name.strip()] or all_here()
+    chosen = split_names(backends) or all_here()
     if pinned:
         for name in chosen:
             check_backend(name)
@@ -85,11 +77,7 @@ def matrix(backends: tuple[str, ...], pinned: bool, layout: str, reports: tuple[
         made = f"Run on {date.today()} with gradcheck {__version__}, Python {python_version()}, {system()} {machine()}."
     found = matrix_of(catalogue(), cases, results, made)
     width = shutil.get_terminal_size((TEXT_WIDTH, 0)).columns if sys.stdout.isatty() else TEXT_WIDTH
-    if layout == "markdown":
-        text = as_markdown(found, programs_of_the_worst(found, cases))
-    else:
-        text = as_json(found) if layout == "json" else as_text(found, width)
-    click.echo(text, nl=False)
+    click.echo(as_text(found, width) if layout == "table" else FILES[layout](found, cases), nl=False)
     for write in writers:
         write(found, cases)
     raise SystemExit(status)

@@ -12,7 +12,7 @@ from gradcheck.case.case import Case
 from gradcheck.commands import completion
 from gradcheck.commands.choose import environments_of, place_again
 from gradcheck.commands.run_cases import exit_code, run_all
-from gradcheck.commands.run_options import allow_code_option
+from gradcheck.commands.run_options import SEED, ScreenOptions, allow_code_option
 from gradcheck.commands.screen import make_screen
 from gradcheck.commands.show import source
 from gradcheck.commands.specs import fail, place_in_file, read_specs
@@ -26,13 +26,12 @@ from gradcheck.run.pool import Pool
 from gradcheck.spec.model import SpecFile
 from gradcheck.support.display_paths import shown_path
 from gradcheck.support.escape import safe
-from gradcheck.support.pyproject import ConfigError
 from gradcheck.support.suggest import hint
 
 
 @click.command()
 @click.argument("name", required=False, metavar="[ID]", shell_complete=completion.scenarios)
-@click.option("--seed", type=click.IntRange(0, 2**32 - 1), help="Seed in place of that of the last run.")
+@click.option("--seed", type=SEED, help="Seed in place of that of the last run.")
 @allow_code_option
 def replay(name: str | None, seed: int | None, allow_code: bool) -> None:
     """Run a case of the last run again, with the same seed and limits, and show everything about it.
@@ -42,18 +41,15 @@ def replay(name: str | None, seed: int | None, allow_code: bool) -> None:
 
     Exit code: as `gradcheck run`.
     """
-    try:
-        leave = leave_of(load_project(), allow_code)
-        last = journal.read_journal()
-        if last.passed_over:
-            click.echo(f"gradcheck: {journal.passed_over(last)}", err=True)
-        record = chosen_record(last.records, name)
-    except (ConfigError, journal.JournalError) as error:
-        raise fail(str(error)) from None
+    leave = leave_of(load_project(), allow_code)
+    last = journal.read_journal()
+    if last.passed_over:
+        click.echo(f"gradcheck: {journal.passed_over(last)}", err=True)
+    record = chosen_record(last.records, name)
     spec, case = case_of(record, seed, environments_of(leave))
     require_trust([case], leave)
     click.echo(f"# {shown_path(record.result.path)}\n{safe(source(case.scenario, spec))}\n")
-    screen = make_screen("plain", "auto", True, False, f"--seed {case.seed}" + " --allow-code" * allow_code)
+    screen = make_screen(ScreenOptions("plain", verbose=True), f"--seed {case.seed}" + " --allow-code" * allow_code)
     results, interrupted = run_all([case], Pool(1), screen, believed=leave.believed())
     for result in results:
         for line in uncut_lines(result):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -11,6 +10,7 @@ import click
 from gradcheck.commands.specs import fail, read_bundled
 from gradcheck.matrix.catalogue import Document, Rule, all_rules, catalogue, citing
 from gradcheck.support.display_paths import count
+from gradcheck.support.suggest import hint
 
 if TYPE_CHECKING:
     from gradcheck.spec.model import Scenario
@@ -26,13 +26,10 @@ def rules(names: tuple[str, ...], uncovered: bool) -> None:
     -t RULE` runs them. With --uncovered the exit status is 1 if there is anything to print.
     """
     known = {rule.id: (rule, document) for rule, document in all_rules(catalogue())}
-    specs = read_bundled()
-    scenarios = [scenario for spec in specs for scenario in spec.scenarios]
+    scenarios = [scenario for spec in read_bundled() for scenario in spec.scenarios]
     for name in names:
         if name not in known:
-            near = difflib.get_close_matches(name, known, 1)
-            hint = f"did you mean {near[0]!r}?" if near else "`gradcheck rules` lists them"
-            raise fail(f"there is no rule {name!r}; {hint}")
+            raise fail(f"there is no rule {name!r}; {hint(name, known, '`gradcheck rules` lists them')}")
     if uncovered:
         lines = list(gaps(known.values(), scenarios))
         click.echo("\n".join(lines), nl=bool(lines))

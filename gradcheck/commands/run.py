@@ -13,13 +13,16 @@ from gradcheck.backends.base import BACKENDS
 from gradcheck.case.default_limits import MEMORY, TIMEOUT
 from gradcheck.commands import completion
 from gradcheck.commands.run_options import (
+    SEED,
+    TIME_LIMIT,
     allow_code_option,
+    backends_option,
     check_executor,
-    color_option,
-    layout_option,
-    quiet_option,
+    effort_option,
+    mode_option,
+    order_option,
     report_option,
-    verbose_option,
+    screen_options,
 )
 from gradcheck.commands.specs import bundled_option, fail, selection_options
 from gradcheck.run.interpreter import EXECUTE
@@ -31,33 +34,20 @@ from gradcheck.support.pyproject import ConfigError, table_of
 
 @click.command()
 @click.argument("names", nargs=-1, metavar="[PATH|ID]...", shell_complete=completion.scenarios)
-@click.option(
-    "-b", "--backend", "backends", multiple=True, metavar="NAME", shell_complete=completion.complete_backends,
-    help=f"{', '.join(BACKENDS)}, or a release such as paddle@3.0.0 (see `gradcheck backends`); repeatable.",
-)  # fmt: skip
+@backends_option(f"{', '.join(BACKENDS)}, or a release such as paddle@3.0.0 (see `gradcheck backends`); repeatable.")
 @bundled_option
 @selection_options
 @click.option("-j", "--jobs", metavar="N", help="Cases at a time; auto (the default) is one per core.")
 @click.option("-x", "--exitfirst", is_flag=True, help="Stop after the first failure.")
 @click.option("--max-fail", type=click.IntRange(1), metavar="N", help="Stop after N failures.")
+@mode_option
+@order_option
+@effort_option
+@click.option("--seed", type=SEED, help="Seed of all cases, in place of the scenarios' own.")
 @click.option(
-    "--mode", type=click.Choice(["auto", "probe", "full"]), default="auto", show_default=True,
-    help="How much of every Jacobian is compared: projections, also the entries of a diagonal one, or all entries.",
-)  # fmt: skip
-@click.option(
-    "--order", type=click.IntRange(1, 2), default=1, help="2: the derivative of every gradient that is checked as well."
-)
-@click.option(
-    "--effort", type=click.Choice(["usual", "full"]), default="usual", show_default=True,
-    help="How much is spent on naming what is wrong: about ten times the check itself, or what every entry takes.",
-)  # fmt: skip
-@click.option("--seed", type=click.IntRange(0, 2**32 - 1), help="Seed of all cases, in place of the scenarios' own.")
-@click.option(
-    "--timeout",
-    type=click.FloatRange(0, min_open=True, max=86_400),
-    metavar="SECONDS",
+    "--timeout", type=TIME_LIMIT, metavar="SECONDS",
     help=f"Time limit of a case, in place of the scenarios' own (default: {TIMEOUT:g}).",
-)
+)  # fmt: skip
 @click.option(
     "--memory", metavar="SIZE", help=f"Memory limit of a case, such as 512M or 2G (default: {shown_size(MEMORY)})."
 )
@@ -79,10 +69,7 @@ from gradcheck.support.pyproject import ConfigError, table_of
 @click.option("--baseline-prune", is_flag=True, help="Remove from FILE what no longer fails.")
 @click.option("--require-backend", is_flag=True, help="A backend that cannot be used is an error, not a SKIP.")
 @report_option
-@layout_option
-@color_option
-@verbose_option
-@quiet_option
+@screen_options
 @click.option(
     "--durations", type=click.IntRange(0), default=0, metavar="N", help="Show the N slowest cases at the end."
 )

@@ -29,7 +29,7 @@ from gradcheck.run import journal
 from gradcheck.run.baseline import Baseline
 from gradcheck.run.result_store import Results
 from gradcheck.run.side_by_side import SideBySide
-from gradcheck.run.supervisor import Executor, ExecutorError, Supervisor
+from gradcheck.run.supervisor import Executor, Supervisor
 from gradcheck.run.worker_process import WorkerProcess
 from gradcheck.support.display_paths import count
 from gradcheck.support.escape import safe
@@ -51,7 +51,7 @@ def make_pool(executor: str, jobs: int, limited: bool, ahead: WorkerProcess | No
     `ahead` is a process for cases here that has been started already.
 
     Raises:
-        SystemExit: the cluster cannot be reached.
+        ExecutorError: the cluster cannot be reached.
     """
     if executor == "local":
         from gradcheck.run import interpreter, pool
@@ -61,10 +61,7 @@ def make_pool(executor: str, jobs: int, limited: bool, ahead: WorkerProcess | No
         return pool.Pool(jobs, ahead=ahead)
     from gradcheck.run.dask import DaskPool
 
-    try:
-        return DaskPool(executor.partition(":")[2], jobs if limited else None)
-    except ExecutorError as error:
-        raise fail(str(error)) from None
+    return DaskPool(executor.partition(":")[2], jobs if limited else None)
 
 
 def run_all(
@@ -97,7 +94,8 @@ def run_all(
     shown = screen.running(header(cases, pool.slots), len(cases), believed, supervisor.at_work)
     with stopped_by_signals(supervisor), shown, pool:
         all_results = side_by_side.beside(cases, supervisor.run(cases, known))
-        for result in map(baseline.judged if baseline else as_it_is, all_results):
+        for one in all_results:
+            result = baseline.judged(one) if baseline else one
             results.append(result)
             screen.show(result)
             if result.beside and record is not None:
@@ -117,11 +115,6 @@ def run_all(
 def left(cases: Sequence[Case], results: Sequence[Result]) -> int:
     """How many cases have no result."""
     return len(cases) - sum(not result.beside for result in results)
-
-
-def as_it_is(result: Result) -> Result:
-    """The result."""
-    return result
 
 
 def settle(baseline: Baseline, results: Sequence[Result], *, update: bool, prune: bool) -> None:

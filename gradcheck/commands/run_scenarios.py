@@ -14,7 +14,7 @@ from gradcheck.case.default_limits import MEMORY, TIMEOUT
 from gradcheck.commands.choose import chosen_backends, environments_of
 from gradcheck.commands.exits import NOTHING_SELECTED
 from gradcheck.commands.run_cases import exit_code, make_pool, run_all, settle, write_reports
-from gradcheck.commands.run_options import memory_size, number_of_jobs, report_file, shard_numbers
+from gradcheck.commands.run_options import ScreenOptions, number_of_jobs, report_file, shard_numbers
 from gradcheck.commands.screen import make_screen
 from gradcheck.commands.specs import fail, is_path, read_specs
 from gradcheck.commands.trust import leave_of, require_trust
@@ -22,12 +22,12 @@ from gradcheck.config import load_project
 from gradcheck.result import Result
 from gradcheck.run import journal
 from gradcheck.run.baseline import Baseline
+from gradcheck.run.limits import parse_size
 from gradcheck.run.plan import plan, shard
-from gradcheck.run.select import SelectionError, nothing_selected, select
+from gradcheck.run.select import nothing_selected, select
 from gradcheck.run.supervisor import ExecutorError
 from gradcheck.run.worker_process import WorkerProcess
 from gradcheck.support.escape import safe
-from gradcheck.support.pyproject import ConfigError
 
 
 def run_scenarios(
@@ -57,10 +57,7 @@ def run_scenarios(
     baseline_prune: bool,
     require_backend: bool,
     reports: tuple[str, ...],
-    layout: str,
-    color: str,
-    verbose: bool,
-    quiet: bool,
+    screen: ScreenOptions,
     durations: int,
 ) -> None:
     """Run scenarios as the options say, on the worker `ahead` as well, if there is one.
@@ -68,28 +65,28 @@ def run_scenarios(
     Raises:
         SystemExit: with the exit code.
     """
+    known_failures = Baseline.read(Path(baseline), new=baseline_update) if baseline else None
+    project = load_project()
+    config, leave = project.config, leave_of(project, allow_code)
+    last = journal.read_journal() if lf or resume else journal.NOTHING
+    red = [one.result for one in last.records if not one.result.status.green]
+    failed = {name: result.path for result in red for name in result.cases}
+    if lf and not bundled and not any(map(is_path, names)):
+        names = (*names, *(path for path in dict.fromkeys(failed.values()) if not Path(path).is_dir()))
+    specs, ids = read_specs(names, project, bundled=bundled, trusted=leave.for_all or leave.trusted)
+    in_cases = [*ids, *(failed if lf else ())]
+    places = chosen_backends(backends, in_cases, config, environments_of(leave), require_backend)
     try:
-        known_failures = Baseline.read(Path(baseline), new=baseline_update) if baseline else None
-        project = load_project()
-        config, leave = project.config, leave_of(project, allow_code)
-        last = journal.read_journal() if lf or resume else journal.NOTHING
-        red = [one.result for one in last.records if not one.result.status.green]
-        failed = {name: result.path for result in red for name in result.cases}
-        if lf and not bundled and not any(map(is_path, names)):
-            names = (*names, *(path for path in dict.fromkeys(failed.values()) if not Path(path).is_dir()))
-        specs, ids = read_specs(names, project, bundled=bundled, trusted=leave.for_all or leave.trusted)
-        in_cases = [*ids, *(failed if lf else ())]
-        places = chosen_backends(backends, in_cases, config, environments_of(leave), require_backend)
-        size = memory_size(memory) if memory else MEMORY
-        default_timeout = config.timeout or TIMEOUT
-        everything = plan(
-            specs, list(places), seed=seed, mode=mode, order=order, effort=effort,
-            timeout=timeout, default_timeout=default_timeout, memory=size, places=places,
-        )  # fmt: skip
-        cases = select(everything, ids, keywords, tags)
-        cases = shard(cases, *shard_numbers(part)) if part else cases
-    except (ConfigError, SelectionError, journal.JournalError, ValueError) as error:
-        raise fail(str(error)) from None
+        size = parse_size(memory) if memory else MEMORY
+    except ValueError as error:
+        raise fail(f"--memory {error}") from None
+    default_timeout = config.timeout or TIMEOUT
+    everything = plan(
+        specs, list(places), seed=seed, mode=mode, order=order, effort=effort,
+        timeout=timeout, default_timeout=default_timeout, memory=size, places=places,
+    )  # fmt: skip
+    cases = select(everything, ids, keywords, tags)
+    cases = shard(cases, *shard_numbers(part)) if part else cases
     files = [report_file(report) for report in reports]
     cores = number_of_jobs("auto")
     count = number_of_jobs(jobs) if jobs else min(number_of_jobs(config.jobs), cores)
@@ -112,13 +109,13 @@ def run_scenarios(
         "--allow-code": allow_code,
     }
     again = " ".join(option for option, given in asked.items() if given)
-    screen = make_screen(layout, color, verbose, quiet, again)
+    shown = make_screen(screen, again)
     record = journal.Journal(last.run)
     pool = make_pool(executor, min(count, len(cases)), jobs is not None, ahead)
     limit, began = 1 if exitfirst else max_fail, datetime.now(UTC)
     try:
         results, interrupted = run_all(
-            cases, pool, screen, believed=leave.believed(), limit=limit, known=known, record=record,
+            cases, pool, shown, believed=leave.believed(), limit=limit, known=known, record=record,
             baseline=known_failures,
         )  # fmt: skip
     except ExecutorError as error:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import click
 
-from gradcheck.support.resources import schema_text
+from gradcheck.support.resources import packaged
 
 
 @click.command()
 @click.option("--report", is_flag=True, help="Print that of the reports that `run --report json:PATH` writes.")
 def schema(report: bool) -> None:
     """Print the JSON Schema of *.grad.yaml files."""
-    click.echo(schema_text("report" if report else "spec"), nl=False)
+    click.echo(packaged(f"schemas/{'report' if report else 'spec'}.json"), nl=False)

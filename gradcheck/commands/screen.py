@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from gradcheck import __version__
 from gradcheck.case.case import Case
+from gradcheck.commands.run_options import ScreenOptions
 from gradcheck.report.record import versions as installed
 from gradcheck.result import Result
 from gradcheck.support.display_paths import count
@@ -38,8 +39,9 @@ class Screen(Protocol):
         """All is done."""
 
 
-def make_screen(layout: str, color: str, verbose: bool, quiet: bool, again_options: str) -> Screen:
+def make_screen(options: ScreenOptions, again_options: str) -> Screen:
     """What shows the run: on stdout results, on stderr progress."""
+    layout, color, verbose, quiet = options
     terminal = sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
     colored = color == "always" or (color == "auto" and wants_color(terminal))
     if layout == "plain" or (layout == "auto" and not terminal):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,14 +11,12 @@ import click
 from gradcheck.commands import completion
 from gradcheck.commands.specs import fail, read_specs
 from gradcheck.run.plan import plan
-from gradcheck.run.select import SelectionError, select_ids
+from gradcheck.run.select import select_ids
 from gradcheck.spec.text import read_text
 from gradcheck.support.display_paths import shown_path
 from gradcheck.support.escape import safe
-from gradcheck.support.pyproject import ConfigError
 
 if TYPE_CHECKING:
-    from gradcheck.case.case import Case
     from gradcheck.spec.model import Scenario, SpecFile
 
 
@@ -35,15 +32,15 @@ def show(names: tuple[str, ...], reproduce: bool) -> None:
     program for each scenario of which it is pinned that a release of Paddle does not do what is asked for: it ends
     well where that is done, and dies or raises on such a release.
     """
-    try:
-        specs, ids = read_specs(names)
-        if not ids:
-            raise fail("name the scenario to show; `gradcheck list` shows what there is")
-        cases = select_ids(plan(specs, ["numpy"]), ids)
-    except (ConfigError, SelectionError) as error:
-        raise fail(str(error)) from None
+    specs, ids = read_specs(names)
+    if not ids:
+        raise fail("name the scenario to show; `gradcheck list` shows what there is")
+    cases = select_ids(plan(specs, ["numpy"]), ids)
     if reproduce:
-        show_programs({case.scenario.id: case for case in reversed(cases)}.values())
+        from gradcheck.matrix.reproduce import reproducer  # here: it needs NumPy, without which `show` is quicker
+
+        for case in {case.scenario.id: case for case in reversed(cases)}.values():
+            click.echo(safe(reproducer(case)), nl=False)
         return
     scenarios = {case.scenario.id: case.scenario for case in cases}
     for spec in specs:
@@ -56,22 +53,6 @@ def show(names: tuple[str, ...], reproduce: bool) -> None:
                 while chain is not None:
                     click.echo(f"# {shown_path(chain.path)}:{chain.line}:{chain.column}\n{safe(source(chain, spec))}")
                     chain = known.get(chain.extends or "")
-
-
-def show_programs(cases: Iterable[Case]) -> None:
-    """The program of each case.
-
-    Raises:
-        SystemExit: there is none.
-    """
-    # It needs NumPy, which `show` is otherwise quicker without.
-    from gradcheck.matrix.reproduce import NoProgramError, reproducer
-
-    for case in cases:
-        try:
-            click.echo(safe(reproducer(case)), nl=False)
-        except NoProgramError as error:
-            raise fail(str(error)) from None
 
 
 def show_defaults(spec: SpecFile) -> None:

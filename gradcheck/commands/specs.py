@@ -113,11 +113,7 @@ def read_bundled() -> list[SpecFile]:
 
 
 def read_or_exit(files: Sequence[Path], mistakes: Sequence[Diagnostic]) -> list[SpecFile]:
-    """The spec files.
-
-    Raises:
-        SystemExit: there are `mistakes`, or a file has some; all are shown.
-    """
+    """The spec files. Raises SystemExit: there are `mistakes`, or a file has some; all are shown."""
     try:
         with garbage.kept():
             from gradcheck.spec.read import read_all  # here: it loads the model, which `list` has no need of
@@ -225,6 +221,33 @@ def fail(message: str, status: int = USAGE) -> SystemExit:
     """Say what is wrong and leave with `status`."""
     click.echo(f"gradcheck: {safe(message)}", err=True)
     return SystemExit(status)
+
+
+def new_spec(option: str, name: str) -> Path:
+    """The spec file of that name, which an option says is to be written.
+
+    Raises:
+        SystemExit: it is there already, its folder is not, or no spec file has such a name.
+    """
+    file = Path(name)
+    if not name.endswith(".grad.yaml"):
+        stem = re.sub(r"(\.grad)?\.ya?ml$", "", name)
+        raise fail(f"{option} {name}: spec files are named <topic>.grad.yaml: write {stem}.grad.yaml")
+    if not file.absolute().parent.is_dir():
+        raise fail(f"{option} {name}: there is no folder {file.parent}: make it first")
+    if file.exists():
+        raise fail(f"{option} {name}: there is such a file already; it stays as it is")
+    return file
+
+
+def write_spec(option: str, file: Path, text: str) -> None:
+    """Write a spec file that is not there, and say how it is run. Raises SystemExit: the system refuses it."""
+    try:
+        with file.open("x", encoding="utf-8") as opened:
+            opened.write(text)
+    except OSError as error:
+        raise fail(f"{option} {file}: {error.strerror or error}") from None
+    click.echo(f"gradcheck: wrote {file}; next: gradcheck run {file} --allow-code", err=True)
 
 
 def selection_options(function: Any) -> Any:

@@ -13,7 +13,6 @@ from gradcheck.spec.expectations import Expect, Raises, Regex, Tolerance, Warns
 from gradcheck.spec.model import Scenario
 from gradcheck.support.display_paths import count, shown_path
 from gradcheck.support.escape import one_line, safe
-from gradcheck.support.pyproject import ConfigError
 from gradcheck.support.suggest import hint
 
 GRADIENT = {
@@ -30,10 +29,7 @@ def explain_all(names: Sequence[str]) -> dict[str, str]:
     Raises:
         SystemExit: a file has mistakes, or nothing has such a name.
     """
-    try:
-        found = find_specs(())
-    except ConfigError as error:
-        raise fail(str(error)) from None
+    found = find_specs(())
     bundled = [scenario for spec in read_bundled() for scenario in spec.scenarios]
     own = [scenario for spec in read_or_exit(*found) for scenario in spec.scenarios]
     scenarios = {scenario.id: scenario for scenario in [*bundled, *own]}

@@ -45,19 +45,8 @@ def surface(context: click.Context, targets: tuple[str, ...]) -> None:
                 tree = parsed(text, str(file))
                 reader = reader_of(tree)
                 members = frozenset(members_lacking(facade, reader, tree))
-        except SyntaxError as error:
-            click.echo(
-                f"{shown}:{error.lineno or 1}:{error.offset or 1}: {escape(error.msg)}: this is no Python", err=True
-            )
-            unread += 1
-            continue
-        except (RecursionError, MemoryError, OverflowError):
-            click.echo(f"{shown}: cannot be read: it is too deeply nested for Python's parser", err=True)
-            unread += 1
-            continue
-        except (OSError, ValueError) as error:
-            why = error.strerror if isinstance(error, OSError) else None
-            click.echo(f"{shown}: cannot be read: {escape(why or str(error))}", err=True)
+        except (SyntaxError, RecursionError, MemoryError, OverflowError, OSError, ValueError) as error:
+            click.echo(f"{shown}:{escape(why_unread(error))}", err=True)
             unread += 1
             continue
         for use in in_order([*reader.uses, *members]):
@@ -77,3 +66,15 @@ def surface(context: click.Context, targets: tuple[str, ...]) -> None:
     elif read:
         click.echo(f"the bundled engine has all names; {counted}")
     context.exit(USAGE if unread else 1 if hints else 0)
+
+
+def why_unread(error: Exception) -> str:
+    """Where and why a file is no Python that can be read, to stand behind its name and a colon."""
+    match error:
+        case SyntaxError():
+            return f"{error.lineno or 1}:{error.offset or 1}: {error.msg}: this is no Python"
+        case RecursionError() | MemoryError() | OverflowError():
+            return " cannot be read: it is too deeply nested for Python's parser"
+        case OSError():
+            return f" cannot be read: {error.strerror or error}"
+    return f" cannot be read: {error}"

@@ -48,15 +48,12 @@ def trust(path: Path, listed: bool, revoke: bool) -> None:
     """
     if listed and revoke:
         raise fail("--list shows what is trusted, and --revoke ends it: use one of them")
-    try:
-        if listed:
-            show_trusted()
-        elif revoke:
-            revoke_trust(path)
-        else:
-            give_trust(path)
-    except ConfigError as error:
-        raise fail(str(error)) from None
+    if listed:
+        show_trusted()
+    elif revoke:
+        revoke_trust(path)
+    else:
+        give_trust(path)
 
 
 def show_trusted() -> None:
@@ -82,11 +79,7 @@ def state_of(root: str, known: Mapping[str, str]) -> str:
 
 
 def revoke_trust(path: Path) -> None:
-    """Trust the project of `path` no more, or the one that was there.
-
-    Raises:
-        SystemExit: none is trusted there.
-    """
+    """Trust the project of `path` no more, or the one that was there. Raises SystemExit: none is trusted there."""
     here = Path(os.path.realpath(path))
     file = nearest_file(here)
     for folder in (here, *([file.parent] if file else [])):

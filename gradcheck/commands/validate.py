@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from gradcheck.commands.specs import bundled_option, fail, find_specs, nothing_found
+from gradcheck.commands.specs import bundled_option, find_specs, nothing_found
 from gradcheck.spec.diagnostic import Diagnostic, SpecError
 from gradcheck.spec.shared_ids import Given, shared_ids
 from gradcheck.spec.text import MAX_BYTES, SpecText, decode, read_text
@@ -16,7 +16,6 @@ from gradcheck.spec.validated import Validated
 from gradcheck.support import gc_pause as garbage
 from gradcheck.support.display_paths import count
 from gradcheck.support.escape import WithoutCommands, escape
-from gradcheck.support.pyproject import ConfigError
 
 _MOST_SHOWN = 100
 
@@ -37,10 +36,7 @@ def validate(context: click.Context, paths: tuple[str, ...], bundled: bool, layo
     0 if all is well, with 2 if there are mistakes, with 5 if there is no file.
     """
     named = [path for path in paths if path != "-"]
-    try:
-        files, unfit = ([], []) if paths and not named else find_specs(named, bundled=bundled)
-    except ConfigError as error:
-        raise fail(str(error)) from None
+    files, unfit = ([], []) if paths and not named else find_specs(named, bundled=bundled)
     if not files and not unfit and not paths:
         raise nothing_found("validate")
     given: dict[str, list[Given]] = {}

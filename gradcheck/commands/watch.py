@@ -18,7 +18,6 @@ from gradcheck.config import load_project
 from gradcheck.run.interpreter import python
 from gradcheck.support.display_paths import shown_path
 from gradcheck.support.escape import safe
-from gradcheck.support.pyproject import ConfigError
 
 SUFFIXES = (".py", ".grad.yaml", "pyproject.toml")
 """Ends of the names of files that a run may depend on."""
@@ -39,10 +38,7 @@ def run_at_changes(names: Sequence[str]) -> int:
         import watchfiles  # optional: nothing else needs it
     except ImportError:
         raise fail('--watch needs the package watchfiles: pip install "gradcheck[watch]"') from None
-    try:
-        project = load_project()
-    except ConfigError as error:
-        raise fail(str(error)) from None
+    project = load_project()
     folder = project_root()
     named = [Path(name) for name in (*filter(is_path, names), *project.config.paths)]
     places = [path for path in {folder, *named} if path.exists()]

@@ -53,11 +53,6 @@ class Example(NamedTuple):
         return self.recipe.sizes
 
     @property
-    def kinds(self) -> Mapping[str, str]:
-        """By input, what its values are like."""
-        return self.recipe.kinds
-
-    @property
     def numbers(self) -> int:
         """How many numbers it has."""
         return sum(one.values.size for one in self.inputs.values() if not one.alias_of)
@@ -66,7 +61,7 @@ class Example(NamedTuple):
         sizes = ", ".join(f"{letter} = {size}" for letter, size in self.sizes.items())
         how = sorted({f"{one.dtype}" for one in self.inputs.values() if one.word.is_floating})
         layouts = sorted({one.layout for one in self.inputs.values()} - {"contiguous"})
-        kinds = [f"{name} {kind}" for name, kind in self.kinds.items() if kind != "normal"]
+        kinds = [f"{name} {kind}" for name, kind in self.recipe.kinds.items() if kind != "normal"]
         aliases = [f"{name} in the memory of {one.alias_of}" for name, one in self.inputs.items() if one.alias_of]
         return ", ".join(filter(None, [sizes, *how, *layouts, *kinds, *aliases]))
 

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Any
-
-import numpy as np
 
 from gradcheck.exploring.examples import Drawn, Example
 
@@ -30,7 +27,9 @@ def input_text(one: Drawn) -> str:
     if one.alias_of:
         parts.append(f"layout: {{aliased: {one.alias_of}}}")
     else:
-        parts.append(f"values: {yaml_list(one.values)}" if one.values.size else f"shape: {list(one.values.shape)}")
+        parts.append(
+            f"values: {json.dumps(one.values.tolist())}" if one.values.size else f"shape: {list(one.values.shape)}"
+        )
         if one.dtype != "float64":
             parts.append(f"dtype: {one.dtype}")
         if one.layout != "contiguous" and one.values.ndim:
@@ -38,22 +37,3 @@ def input_text(one: Drawn) -> str:
     if one.word.stopped:
         parts.append("stop_gradient: true")
     return f"{{{', '.join(parts)}}}"
-
-
-def yaml_list(values: Any) -> str:
-    """Nested lists of numbers that read back as they are."""
-    array = np.asarray(values)
-    if array.dtype.kind == "b":
-        return json.dumps(array.tolist())
-    if array.dtype.kind == "f":
-        return "[" + ", ".join(map(yaml_list, array)) + "]" if array.ndim else yaml_number(float(array))
-    return json.dumps(array.tolist())
-
-
-def yaml_number(value: float) -> str:
-    """A number in as few digits as say it, with a point, as YAML wants one before an exponent."""
-    text = repr(value)
-    mantissa, e, exponent = text.partition("e")
-    if e and "." not in mantissa:
-        mantissa += ".0"
-    return mantissa + (f"e{int(exponent):+d}" if e else "")

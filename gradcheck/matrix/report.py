@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import groupby
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gradcheck.matrix.table import (
@@ -13,9 +12,7 @@ from gradcheck.matrix.table import (
     HELD,
     MEANING,
     NO_FAILURE,
-    Cell,
     Does,
-    GraveFinding,
     Note,
     ReleaseChange,
     Row,
@@ -23,7 +20,7 @@ from gradcheck.matrix.table import (
     span,
     title,
 )
-from gradcheck.report.markdown import text as escaped
+from gradcheck.report.markdown import text
 from gradcheck.report.page import templates
 from gradcheck.support.escape import one_line
 
@@ -169,128 +166,25 @@ def badges(matrix: RuleMatrix) -> dict[str, str]:
     return found
 
 
-# --------------------------------------------------------------------------- Markdown
+# --------------------------------------------------------------------------- pages
 def as_markdown(matrix: RuleMatrix, programs: Mapping[str, str] | None = None) -> str:
     """A page: counts, releases, two tables with notes in the last column, an index, and `programs` by scenario."""
-    programs = programs or {}
-    names = [title(backend) for backend in matrix.backends]
-    parts = [f"# {HEADING}", INTRODUCTION, *[escaped(matrix.made)] * bool(matrix.made), "## In short"]
-    for heading, rows in matrix.kinds():
-        counts = [
-            [MEANING[does] if does is Does.HOLDS else str(does), *map(str, ns)] for does, ns in matrix.counts(rows)
-        ]
-        parts.append(markdown_table([f"{heading}: {len(rows)}", *names], counts))
-    if matrix.releases:
-        parts.append("## By release")
-        broken = [(one, matrix.broken_by(one)) for one in matrix.releases]
-        parts.append("\n".join(f"- {title(one)} breaks {len(rows)}: {links(rows)}" for one, rows in broken))
-    for change in matrix.changes():
-        parts.append(f"### What changed from {title(change.older)} to {title(change.newer)}")
-        parts.append("\n".join(f"- {what}: {links(rows) or 'none'}" for what, rows in changed(change)))
-    if matrix.grave:
-        rows_of_grave = [[*finding_row(one, matrix), program_of(one.note, programs)] for one in matrix.grave]
-        parts += [f"## {WORST}", markdown_table(["what happens", *names, "program that shows it"], rows_of_grave)]
-    parts += ["## The words", "\n".join(f"- {does}: {meaning}" for does, meaning in legend(matrix))]
-    for heading, members in matrix.sections():
-        if members:
-            parts.append(f"## {heading}")
-            parts.append(
-                "\n".join(f"- {anchor(row)}{escaped(row.rule.says)} (`{row.rule.id}`)" for row in members)
-                if heading == HELD
-                else markdown_table(
-                    ["rule", *names, "what is done instead"], [markdown_row(row, matrix) for row in members]
-                )
-            )
-    parts += index(matrix)
-    parts.append(FOOT)
-    if programs:
-        parts += ["## Programs", "Each ends well where Paddle does what its documents ask, and fails otherwise."]
-        parts += [f"### {scenario}\n\n```python\n{text.strip()}\n```" for scenario, text in programs.items()]
-    return "\n\n".join(parts) + "\n"
+    page = templates(escaped=False).get_template("matrix.md.jinja")
+    return page.render(shown(matrix, programs) | {"introduction": INTRODUCTION, "text": text})
 
 
-def anchor(row: Row) -> str:
-    """Where links to a rule lead."""
-    return f'<a id="{row.rule.id}"></a>'
-
-
-def links(rows: Iterable[Row]) -> str:
-    """Links to some rules."""
-    return ", ".join(f"[{row.rule.id}](#{row.rule.id})" for row in rows)
-
-
-def index(matrix: RuleMatrix) -> Iterator[str]:
-    """The sentences of each document, in its order, with their rules and who does otherwise: for its authors."""
-    rows = [row for row in matrix.rows if not row.document.is_observation]
-    if rows:
-        yield "## Index by page and section"
-    for document, members in groupby(rows, key=lambda row: row.document):
-        lines = [
-            [escaped(row.rule.section), f"“{escaped(row.rule.quote)}”", links([row]), otherwise(row, matrix)]
-            for row in members
-        ]
-        yield f"### [{escaped(document.document)}]({document.url})"
-        yield markdown_table(["section", "sentence", "rule", "otherwise in"], lines)
-
-
-def otherwise(row: Row, matrix: RuleMatrix) -> str:
-    """The backends that do not keep a rule; the sign of those that do where there are none."""
-    return span([one for one in matrix.backends if row.cells[one].fails], matrix.backends) or str(Does.HOLDS)
-
-
-def markdown_table(head: list[str], rows: list[list[str]]) -> str:
-    """The lines of a table."""
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in [head, ["---"] * len(head), *rows])
-
-
-def cell_texts(cells: Mapping[str, Cell], matrix: RuleMatrix) -> list[str]:
-    """What each backend does; what is a failure stands out."""
-    return [emphasized(cells[one].does, str(cells[one])) for one in matrix.backends]
-
-
-def emphasized(does: Does, text: str) -> str:
-    """A text that stands out where what is done is a failure."""
-    return text if does in NO_FAILURE else f"**{text}**"
-
-
-def finding_row(finding: GraveFinding, matrix: RuleMatrix) -> list[str]:
-    """What happens, and where."""
-    done = [finding.cells[one] for one in matrix.backends]
-    return [escaped(finding.note.reason), *(emphasized(does, does) for does in done)]
-
-
-def program_of(note: Note, programs: Mapping[str, str]) -> str:
-    """A link to the program of the first scenario that has one."""
-    shown = next((one for one in note.scenarios if one in programs), None)
-    return f"[{shown}](#{shown})" if shown else f"`gradcheck run {note.scenarios[0]}`"
-
-
-def markdown_row(row: Row, matrix: RuleMatrix) -> list[str]:
-    """The cells of one row of a table."""
-    notes = "<br>".join(markdown_note(note, matrix) for note in row.notes)
-    return [f"{anchor(row)}{escaped(row.rule.says)} (`{row.rule.id}`)", *cell_texts(row.cells, matrix), notes]
-
-
-def markdown_note(note: Note, matrix: RuleMatrix) -> str:
-    """``**3.0.0 to 3.2.2**, crash: why it does (`scenario`); mended in 3.3.1``."""
-    scenarios = ", ".join(f"`{scenario}`" for scenario in note.scenarios)
-    mended = f"; mended in {note.mended_in}" if note.mended_in else ""
-    tracked = f"; [tracked]({note.issue})" if note.issue else ""
-    where = span(note.backends, matrix.backends)
-    return f"**{where}**, {note.does}: {escaped(note.reason)} ({scenarios}){mended}{tracked}"
-
-
-# --------------------------------------------------------------------------- HTML
 def as_html(matrix: RuleMatrix, programs: Mapping[str, str] | None = None) -> str:
     """A page by itself, readable without a network and without JavaScript, with `programs` by scenario."""
-    return templates().get_template("matrix.html.jinja").render(heading=HEADING, **shown(matrix, programs))
+    return templates().get_template("matrix.html.jinja").render(shown(matrix, programs))
 
 
 def shown(matrix: RuleMatrix, programs: Mapping[str, str] | None = None) -> dict[str, Any]:
     """What the part of a page that is a matrix is made of."""
     return {
         "grave": WORST,
+        "heading": HEADING,
         "introduction": INTRODUCTION.replace("`", ""),
+        "foot": FOOT,
         "matrix": matrix,
         "names": [title(backend) for backend in matrix.backends],
         "legend": legend(matrix),
@@ -300,7 +194,7 @@ def shown(matrix: RuleMatrix, programs: Mapping[str, str] | None = None) -> dict
         "span": span,
         "title": title,
         "changed": changed,
-        "otherwise": lambda row: otherwise(row, matrix),
+        "otherwise": lambda row: span(matrix.breaking(row), matrix.backends) or Does.HOLDS,
         "one_line": one_line,
         "programs": programs or {},
     }

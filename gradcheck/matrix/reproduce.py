@@ -20,6 +20,7 @@ from gradcheck.case.input_arrays import make_input
 from gradcheck.matrix.table import Does, in_place
 from gradcheck.spec.expectations import BackendExpectation, Expect, Raises
 from gradcheck.spec.model import Scenario
+from gradcheck.support.user_error import UserError
 
 HEADER = {"np": "import numpy as np", "paddle": "import paddle", "PyLayer": "from paddle.autograd import PyLayer"}
 """What a scenario's code finds without importing it, and how a program does."""
@@ -28,7 +29,7 @@ MOST_WRITTEN = 40
 COMMENT_WIDTH = 100
 
 
-class NoProgramError(ValueError):
+class NoProgramError(UserError):
     """There is no program for a scenario; the message says why."""
 
 

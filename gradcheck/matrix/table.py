@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import NamedTuple
 
 from gradcheck.backends.base import kind_of, version_of
@@ -139,6 +139,15 @@ class RuleMatrix(NamedTuple):
     def broken_by(self, backend: str) -> list[Row]:
         """The rules that a backend does not keep, the worst first."""
         return sorted((row for row in self.rows if row.cells[backend].fails), key=severity)
+
+    def breaking(self, row: Row) -> list[str]:
+        """The backends that do not keep a rule."""
+        return [backend for backend in self.backends if row.cells[backend].fails]
+
+    def documents(self) -> list[tuple[Document, list[Row]]]:
+        """The documents, each with its rules in its order."""
+        rows = groupby(self.kinds()[0][1], key=lambda row: row.document)
+        return [(document, list(members)) for document, members in rows]
 
     def changes(self) -> list[ReleaseChange]:
         """What changed from each release to the next."""

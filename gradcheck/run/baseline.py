@@ -8,6 +8,7 @@ from pathlib import Path
 
 from gradcheck.result import Result, Status
 from gradcheck.support.bounded import UnfitFileError, read_bounded
+from gradcheck.support.user_error import UserError
 from gradcheck.support.whole_file import write_whole
 
 FORMAT = "gradcheck-baseline/1"
@@ -15,7 +16,7 @@ MOST_BASELINE_BYTES = 10_000_000
 """Some 100,000 failures."""
 
 
-class BaselineError(ValueError):
+class BaselineError(UserError):
     """A baseline that cannot be used; the message says what to do."""
 
 

@@ -27,6 +27,7 @@ from gradcheck.run.child import MOST_ANSWER
 from gradcheck.run.folder import Folder, FolderError
 from gradcheck.run.journal_hmac import Seal, SealError
 from gradcheck.run.limits import shown_size
+from gradcheck.support.user_error import UserError
 from gradcheck.support.whole_file import write_all
 
 JOURNAL_PATH = folder.FOLDER_PATH / "last.jsonl"
@@ -69,7 +70,7 @@ NOTHING = JournalContents("", [], 0)
 """What a run begins with that does not go on with an earlier one."""
 
 
-class JournalError(Exception):
+class JournalError(UserError):
     """There is no usable record of a run; the message says what to do."""
 
 

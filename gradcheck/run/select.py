@@ -8,9 +8,10 @@ from typing import Protocol, TypeVar
 
 from gradcheck.codes import CODES
 from gradcheck.support.suggest import hint
+from gradcheck.support.user_error import UserError
 
 
-class SelectionError(ValueError):
+class SelectionError(UserError):
     """A selection that cannot be understood; the message says what to do."""
 
 

@@ -10,6 +10,8 @@ import queue
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
+from gradcheck.support.user_error import UserError
+
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
     from gradcheck.result import Result
 
 
-class ExecutorError(Exception):
+class ExecutorError(UserError):
     """An executor cannot be used, or not any more; the message says why."""
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
+import gc
 import itertools
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from operator import is_not
 from types import FunctionType, ModuleType
 from typing import Any, NamedTuple
@@ -13,8 +15,7 @@ from gradcheck.case.arguments import names_in
 
 OURS = tuple(f"gradcheck.{room}" for room in ("backends", "case", "causes", "checking", "result"))
 LIBRARY = ("numpy", "numpy.linalg", "numpy.random")
-"""Modules in which only those names are looked at that the code in `OURS` uses. Looking at all of them would take as
-long as running a case: a forked process must copy each page of memory before it can look at what is on it."""
+"""Modules in which only those names are looked at that the code in `OURS` uses."""
 
 
 class WatchedNames(NamedTuple):
@@ -24,9 +25,21 @@ class WatchedNames(NamedTuple):
     names: Mapping[str, Any]
     """As they are now."""
     before: dict[str, Any]
+    version: ctypes.c_uint64
+    """Of `names`, as it is now."""
+    version_before: int
+
+    @classmethod
+    def of(cls, label: str, names: Mapping[str, Any], watched: Callable[[str, Any], object]) -> WatchedNames:
+        """Those of the names, with their values, that are to be watched."""
+        version = dict_version(names)
+        before = {name: value for name, value in names.items() if watched(name, value)}
+        return cls(label, names, before, version, version.value)
 
     def changed(self) -> str:
         """The first name that stands for something else, such as ``numpy.abs``; empty if none does."""
+        if VERSIONED and self.version.value == self.version_before:
+            return ""
         differ = map(is_not, map(self.names.get, self.before), self.before.values())
         return next((f"{self.label}.{name}" for name in itertools.compress(self.before, differ)), "")
 
@@ -44,12 +57,11 @@ class Judges:
                 if isinstance(value, type) and value.__module__ == module.__name__
             ]
         self.namespaces = [
-            WatchedNames(label, vars(owner), {name: value for name, value in vars(owner).items() if is_code(value)})
-            for label, owner in owners
+            WatchedNames.of(label, vars(owner), lambda name, value: is_code(value)) for label, owner in owners
         ]
         used = {name for one in self.namespaces for value in one.before.values() for name in names_used(value)}
         self.namespaces += [
-            WatchedNames(name, vars(library), {one: value for one, value in vars(library).items() if one in used})
+            WatchedNames.of(name, vars(library), lambda name, value: name in used)
             for name in LIBRARY
             if (library := sys.modules.get(name))
         ]
@@ -57,6 +69,28 @@ class Judges:
     def changed(self) -> str:
         """The first name that is not what it was; empty if all are."""
         return next(filter(None, (one.changed() for one in self.namespaces)), "")
+
+
+def dict_version(names: Mapping[str, Any]) -> ctypes.c_uint64:
+    """The number that CPython gives to each state of a dict (PEP 509), of `vars` of a module or a class. It lies behind
+    the reference count, the type and the length, and is read without a write: to look at a value writes how often that
+    is referred to, and a forked process has to copy the page of memory first."""
+    held = names if isinstance(names, dict) else gc.get_referents(names)[0]  # of a class there is but a view
+    return ctypes.c_uint64.from_address(id(held) + 3 * ctypes.sizeof(ctypes.c_void_p))
+
+
+def is_versioned() -> bool:
+    """Whether this interpreter counts the states of dicts there, as CPython does up to 3.13."""
+    if sys.implementation.name != "cpython":
+        return False
+    names = {"a": 0}
+    version = dict_version(names)
+    before = version.value
+    names["a"] = 1
+    return version.value != before
+
+
+VERSIONED = is_versioned()
 
 
 def is_code(value: Any) -> bool:

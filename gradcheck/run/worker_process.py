@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from gradcheck.backends.base import BACKENDS, missing, unsupported
+from gradcheck.backends.base import BACKENDS, missing
 from gradcheck.run.channel import pair
 from gradcheck.run.child import MOST_ANSWER, Outcome
 from gradcheck.run.interpreter import START, environment, python
@@ -163,7 +163,7 @@ def started_ahead(execute: str, backend: str) -> Iterator[WorkerProcess | None]:
     """
     process = None
     with suppress(OSError):
-        if START == "fork" and backend in BACKENDS and not (missing(backend) or unsupported(backend)):
+        if START == "fork" and backend in BACKENDS and not missing(backend):
             process = WorkerProcess(execute, backend, "")
     try:
         yield process

@@ -33,15 +33,16 @@ def check_backends(scenario: Node, text: SpecText) -> None:
     for _, value in scenario.mapping("backends").entries.values():
         if value.kind == "sequence" and not value.items:
             message, help = "a backend's expectations must not be empty", "write what is different, or remove it"
-            text.report(value.line, value.column, value.width, message, help)
+            text.report(*value.place, message, help)
     for entries in backend_entries(scenario):
         check_entries(entries, text)
 
 
-def all_expectations(scenario: Node) -> list[Node | None]:
+def all_expectations(scenario: Node) -> list[Node]:
     """What a scenario expects, and what it says of each backend: expectations and observations."""
     entries = [entry for entries in backend_entries(scenario) for entry in entries]
-    return [scenario.get("expect"), *(entry.get(key) for entry in entries for key in ("expect", "observed"))]
+    found = [scenario.get("expect"), *(entry.get(key) for entry in entries for key in ("expect", "observed"))]
+    return [one for one in found if one is not None]
 
 
 def check_entries(entries: Sequence[Node], text: SpecText) -> None:
@@ -53,52 +54,44 @@ def check_entries(entries: Sequence[Node], text: SpecText) -> None:
         if range is None or (isinstance(range.value, str) and is_range(range.value)):
             ranges.append((entry, range))
         elif isinstance(range.value, str):
-            message = f"versions: {quote(range.text)} is no range of versions"
             help = "write '>=3.0,<3.3' or '==3.0.0': comparisons of PEP 440, joined by commas"
-            text.report(range.line, range.column, range.width, message, help)
+            text.report(*range.place, f"versions: {quote(range.text)} is no range of versions", help)
             range.kind = "unreadable"
     for (_, one), (entry, other) in itertools.combinations(ranges, 2):
-        common = shared(*(None if range is None else str(range.value) for range in (one, other)))
-        if common:
-            place = other or entry
-            message = f"two entries are about version {common}"
-            unlimited = other is None or one is None
-            ends = "let one range end where another begins"
-            help = "an entry without 'versions' is about all" if unlimited else ends
-            text.report(place.line, place.column, place.width, message, help)
+        if common := shared(*(None if range is None else str(range.value) for range in (one, other))):
+            limited = one is not None and other is not None
+            help = "let one range end where another begins" if limited else "an entry without 'versions' is about all"
+            text.report(*(other or entry).place, f"two entries are about version {common}", help)
 
 
 def _check_keys(entry: Node, text: SpecText) -> None:
     for key, others, help in _APART:
         for other in others:
             if key in entry.entries and other in entry.entries:
-                _report(entry, key, f"both {quote(other)} and {quote(key)} for one backend", help, text)
+                text.report(*entry.at(key), f"both {quote(other)} and {quote(key)} for one backend", help)
     for key in ("reason", "policy", "issue"):
         unused = key in entry.entries and "observed" not in entry.entries
         if unused and not misspelt(entry, expectations.BackendExpectation, ["observed"]):
-            _report(entry, key, f"{quote(key)} is of no use without 'observed'", "xfail and skip have their own", text)
+            text.report(
+                *entry.at(key), f"{quote(key)} is of no use without 'observed'", "xfail and skip have their own"
+            )
     observed = entry.get("observed")
     if observed is None or observed.kind != "mapping":
         return
-    if "reason" not in entry.entries and "policy" not in entry.entries:
+    why = ["reason", "policy"]
+    if entry.entries.keys().isdisjoint(why) and not misspelt(entry, expectations.BackendExpectation, why):
         help = "add 'reason: …': why, in one sentence"
-        if not misspelt(entry, expectations.BackendExpectation, ["reason", "policy"]):
-            _report(entry, "observed", "'observed' needs a 'reason' beside it", help, text)
+        text.report(*entry.at("observed"), "'observed' needs a 'reason' beside it", help)
     for key in ("observed", "crash"):
         node = observed if key == "observed" else observed.get(key)
         if node is not None and not node.entries and not node.items and node.kind in ("mapping", "sequence"):
-            text.report(node.line, node.column, node.width, f"{key} must not be empty", "write what is seen")
+            text.report(*node.place, f"{key} must not be empty", "write what is seen")
     ends = [key for key in _ENDS if key in observed.entries]
     rest = [key for key in observed.entries if key not in ends]
     if ends and (rest or len(ends) > 1):
         other = (rest or ends[1:])[0]
         message = f"{quote(other)} cannot be seen of a case that ends by {quote(ends[0])}"
-        _report(observed, other, message, "keep one of the two", text)
+        text.report(*observed.at(other), message, "keep one of the two")
     hang = observed.get("hang")
     if hang is not None and hang.value is False:
-        _report(observed, "hang", "'hang: false' says nothing", "remove it", text)
-
-
-def _report(node: Node, key: str, message: str, help: str, text: SpecText) -> None:
-    at = node.entries[key][0]
-    text.report(at.line, at.column, at.width, message, help)
+        text.report(*observed.at("hang"), "'hang: false' says nothing", "remove it")

@@ -6,7 +6,7 @@ import functools
 import re
 
 from gradcheck.spec.diagnostic import quote
-from gradcheck.spec.format import KEBAB
+from gradcheck.spec.resolve import cited, is_name
 from gradcheck.spec.text import SpecText
 from gradcheck.spec.tree import Node
 from gradcheck.support.resources import bundled_specs
@@ -23,11 +23,7 @@ def rule_ids() -> list[str]:
 
 def check_citations(scenario: Node, text: SpecText) -> None:
     """Report what `rules` cites that is no rule of the catalogue."""
-    rules = scenario.get("rules")
-    for rule in rules.items if rules is not None else ():
-        for name in [key for key, _ in rule.entries.values()] or [rule]:
-            if isinstance(name.value, str) and re.fullmatch(KEBAB, name.value) and name.value not in rule_ids():
-                help = (
-                    text.suggest(name.value, rule_ids()) or "`gradcheck rules` lists them; words of your own are 'tags'"
-                )
-                text.report(name.line, name.column, name.width, f"there is no rule {quote(name.value)}", help)
+    for name in cited(scenario):
+        if is_name(name) and name.text not in rule_ids():
+            help = text.suggest(name.text, rule_ids()) or "`gradcheck rules` lists them; words of your own are 'tags'"
+            text.report(*name.place, f"there is no rule {quote(name.text)}", help)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from gradcheck.spec.diagnostic import listing
@@ -41,7 +42,7 @@ def _code(node: Node, text: SpecText, what: str, mode: CompileMode) -> PythonCod
         return None  # reported as something that must be text
     source = node.value
     if not source.strip():
-        text.report(node.line, node.column, node.width, f"{what} is empty", "write the code, or remove the key")
+        text.report(*node.place, f"{what} is empty", "write the code, or remove the key")
         return None
     if len(source) > MAX_CHARACTERS:
         help = "move it into a module, and name that with 'layer: {ref: …}'"
@@ -98,33 +99,39 @@ def check_default_call(layer: Node, code: PythonCode, text: SpecText) -> None:
     """Report a layer's source, which is `code`, that leaves open which class to apply without ``call``."""
     tree = code.tree
     assert isinstance(tree, ast.Module)
-    if _defines_forward(tree):
+    shown: ast.ClassDef | None
+    layers = layer_classes(tree)
+    if static_forward(tree) is not None or len(layers) == 1:
         return
-    classes: list[str] = []
-    line, column = layer.line, layer.column
-    for statement in tree.body:
-        if isinstance(statement, ast.ClassDef):
-            bases = {last_name(base) for base in statement.bases}
-            if bases & {"PyLayer", *classes}:
-                classes.append(statement.name)
-                line, column = position(layer, text, statement.lineno, 1)
-    if len(classes) == 1:
-        return
-    if classes:
-        message = f"the layer defines {len(classes)} classes to apply: {listing(classes, 'and')}"
-        help = f"say what to run, such as 'call: {classes[-1]}.apply(x)'"
+    if layers:
+        *_, shown = layers.values()
+        message = f"the layer defines {len(layers)} classes to apply: {listing(layers, 'and')}"
+        help = f"say what to run, such as 'call: {shown.name}.apply(x)'"
     else:
+        classes = [one for one in tree.body if isinstance(one, ast.ClassDef)]
+        shown = classes[0] if len(classes) == 1 else None
         message = "the layer defines no subclass of PyLayer to apply"
-        if len(defined := [one for one in tree.body if isinstance(one, ast.ClassDef)]) == 1:
-            line, column = position(layer, text, defined[0].lineno, 1)
         help = "derive it from PyLayer, define forward_fn and backward_fn, or say what to run with 'call: …'"
-    text.report(line, column, 1, message, help)
+    place = (layer.line, layer.column) if shown is None else position(layer, text, shown.lineno, 1)
+    text.report(*place, 1, message, help)
+
+
+def layer_classes(tree: ast.Module) -> dict[str, ast.ClassDef]:
+    """The PyLayers that a layer's source defines, by name: what derives from PyLayer, or from another of them."""
+    found: dict[str, ast.ClassDef] = {}
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef) and any(last_name(base) in ("PyLayer", *found) for base in node.bases):
+            found[node.name] = node
+    return found
 
 
 def is_static(layer: object) -> bool:
-    """Whether a layer is source that defines ``forward_fn``: what ``static_pylayer`` takes."""
-    return isinstance(layer, str) and "forward_fn" in layer and _defines_forward(ast.parse(layer))
+    """Whether a layer is Python source that defines ``forward_fn``: what ``static_pylayer`` takes."""
+    with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+        return isinstance(layer, str) and "forward_fn" in layer and static_forward(ast.parse(layer)) is not None
+    return False
 
 
-def _defines_forward(tree: ast.Module) -> bool:
-    return any(isinstance(one, ast.FunctionDef) and one.name == "forward_fn" for one in tree.body)
+def static_forward(tree: ast.Module) -> ast.FunctionDef | None:
+    """The ``forward_fn`` that a layer's source defines, if it does."""
+    return next((one for one in tree.body if isinstance(one, ast.FunctionDef) and one.name == "forward_fn"), None)

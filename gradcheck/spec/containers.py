@@ -30,6 +30,8 @@ class Container(dict[int | str, Any]):
 
 def in_variables(values: Mapping[str, Any]) -> dict[str, Any]:
     """What belongs to inputs, in the variables that these are in: lists and dicts where they are in such."""
+    if not any("[" in name for name in values):
+        return dict(values)
     whole = Container()
     for name, value in values.items():
         places = [int(number) if number else key for number, key in _INDEX.findall(name)]

@@ -15,11 +15,12 @@ from gradcheck.case.reference import roots
 from gradcheck.spec.input_words import InputWord
 from gradcheck.spec.literals import OutputStands
 from gradcheck.support.suggest import hint
+from gradcheck.support.user_error import UserError
 
 USUAL_SHAPE = "[2, 3]"
 
 
-class DraftError(ValueError):
+class DraftError(UserError):
     """A layer or an input that cannot be understood; the message says what to write."""
 
 
@@ -73,11 +74,7 @@ class InWorld(NamedTuple):
     random: str = ""
 
     def lines(self) -> list[str]:
-        """As a scenario has it.
-
-        Raises:
-            DraftError: it is not of this form, or something is given without a world.
-        """
+        """As a scenario has it. Raises DraftError: it is not of this form, or something is given without a world."""
         if not self.world:
             if self.outputs or self.random:
                 option = "--outputs" if self.outputs else "--random"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Discriminator, Field, Tag
+from pydantic import Field, Tag
 
 from gradcheck.codes import CODES
-from gradcheck.spec.format import LAX, NAME, REASON, Format, Numbers, Reason, YamlValue
+from gradcheck.spec.format import LAX, NAME, REASON, Format, Numbers, Reason, YamlValue, told_by_type
 
 BackendName = Literal["numpy", "cupy", "paddle"]
 Verdict = Literal["matches", "differs", "straight-through", "zero", "unchecked"]
@@ -22,14 +22,9 @@ class Regex(Format):
     re: str = Field(min_length=1, max_length=MAX_PATTERN, description="Python regular expression, searched for.")
 
 
-def _message_kind(value: object) -> str | None:
-    if isinstance(value, str):
-        return "(text)"
-    return "(re)" if isinstance(value, (Regex, dict)) else None
-
-
 Message = Annotated[
-    Annotated[str, Tag("(text)"), Field(min_length=1)] | Annotated[Regex, Tag("(re)")], Discriminator(_message_kind)
+    Annotated[str, Tag("(text)"), Field(min_length=1)] | Annotated[Regex, Tag("(re)")],
+    told_by_type(text="(text)", mapping="(re)"),
 ]
 _TYPE = Field(pattern=rf"^{NAME}(\.{NAME})*$", description="Class of the exception, such as ValueError.")
 _MESSAGE = Field(default=None, description="Text that the message must contain, or {re: …} to search for.")
@@ -71,12 +66,9 @@ class Tolerance(Format):
     )
 
 
-def _expected_kind(value: object) -> str:
-    return "(tolerance)" if isinstance(value, (Tolerance, dict)) else "(value)"
-
-
 Expected = Annotated[
-    Annotated[YamlValue, Tag("(value)")] | Annotated[Tolerance, Tag("(tolerance)")], Discriminator(_expected_kind)
+    Annotated[YamlValue, Tag("(value)")] | Annotated[Tolerance, Tag("(tolerance)")],
+    told_by_type(mapping="(tolerance)", otherwise="(value)"),
 ]
 
 
@@ -189,14 +181,10 @@ class BackendExpectation(Format):
         return f"{self.policy.releases}; the documents: {self.policy.documents}"
 
 
-def _entries_kind(value: object) -> str:
-    return "(several)" if isinstance(value, (list, tuple)) else "(one)"
-
-
 BackendEntries = Annotated[
     Annotated[BackendExpectation, Tag("(one)")]
     | Annotated[tuple[BackendExpectation, ...], LAX, Tag("(several)"), Field(json_schema_extra={"minItems": 1})],
-    Discriminator(_entries_kind),
+    told_by_type(list="(several)", otherwise="(one)"),
 ]
 """What is different on a backend: for all of its versions, or a list of entries, each with versions of its own."""
 Backends = dict[BackendName, BackendEntries]

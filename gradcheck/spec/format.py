@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, Strict
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Strict
 from typing_extensions import TypeAliasType
 
 KEBAB = r"^[a-z0-9]+(-[a-z0-9]+)*$"
@@ -27,3 +27,16 @@ class Format(BaseModel):
 
     # Built on first use: a validator of SpecFile has no need of the separate ones of its parts.
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, ser_json_inf_nan="constants", defer_build=True)
+
+
+_TYPES: dict[str, tuple[type, ...]] = {"mapping": (dict, BaseModel), "list": (list, tuple), "text": (str,)}
+
+
+def told_by_type(otherwise: str | None = None, **tags: str) -> Discriminator:
+    """Which member of a union is meant: by what stands there, ``mapping``, ``list`` or ``text``, its tag.
+
+    Mistakes are then reported of that member alone.
+    """
+    return Discriminator(
+        lambda value: next((tag for kind, tag in tags.items() if isinstance(value, _TYPES[kind])), otherwise)
+    )

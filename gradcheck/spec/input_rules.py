@@ -31,6 +31,11 @@ _FLOATING_RANGE = {
 }  # fmt: skip
 # Names that layers and calls rely on.
 _TAKEN = ("np", "numpy", "paddle", "PyLayer", "PyLayerContext")
+# A key, what it is short for, and the keys that it therefore stands in place of.
+_SHORT = (
+    ("range", "init: uniform with low and high", ("init", "low", "high", "below")),
+    ("below", "init: integers from 0", ("init", "low", "high")),
+)
 _MATRICES = ("positive-definite", "orthogonal")
 _NOT_WHOLE = ("normal", "uniform", "linspace", "sorted", "distinct", "ties", *_MATRICES, "probabilities")
 # Plain text that looks like a number or boolean of another notation (YAML 1.1, Python).
@@ -55,8 +60,7 @@ def check_name(key: Node, what: str, text: SpecText) -> None:
     elif name in _TAKEN:
         reason = "stands for something else in the program"
     if reason:
-        message = f"{quote(name)} cannot name {what}: it {reason}"
-        text.report(key.line, key.column, key.width, message, "choose another name, such as x")
+        text.report(*key.place, f"{quote(name)} cannot name {what}: it {reason}", "choose another name, such as x")
 
 
 def has_gradient(input: Node, dtypes: list[str]) -> bool:
@@ -68,7 +72,7 @@ def has_gradient(input: Node, dtypes: list[str]) -> bool:
 def input_shape(input: Node) -> tuple[int, ...] | None:
     """The shape an input will have; None where it has none that could be read."""
     if "values" in input.entries:
-        return _shape(input.entries["values"][1])
+        return shape_of(input.entries["values"][1])
     if "from" in input.entries:
         return None
     shape = input.get("shape")
@@ -86,34 +90,30 @@ def check_input(name: str, input: Node, dtypes: list[str], matrix: Node, text: S
     """Report what is wrong with one input, whose dtype is one of `dtypes`, and drawn for each of `ranks`."""
     for size in sizes_named(input):
         _check_parameter(size, matrix, text)
-    given = {key: input.entries[key] for key in ("values", "from", "shape") if key in input.entries}
-    values, shape = given.get("values"), given.get("shape")
-    source = next(iter(given), "")
+    given = [key for key in ("values", "from", "shape") if key in input.entries]
+    values, shape = input.get("values"), input.get("shape")
+    source = given[0] if given else ""
     if len(given) > 1:
-        other, (at, _) = list(given.items())[1]
-        message = f"input {quote(name)} has both {quote(other)} and {quote(source)}"
-        help = f"remove {quote(other)}: {'values have one' if source == 'values' else 'the file has its elements'}"
-        text.report(at.line, at.column, at.width, message, help)
+        help = f"remove {quote(given[1])}: {'values have one' if source == 'values' else 'the file has its elements'}"
+        text.report(*input.at(given[1]), f"input {quote(name)} has both {quote(given[1])} and {quote(source)}", help)
     elif is_alias(input):
-        for key, (at, _) in input.entries.items():
-            if key not in ("layout", "stop_gradient"):
-                message = f"{quote(key)} is of no use beside 'aliased': the other input has it"
-                text.report(at.line, at.column, at.width, message, "remove it")
+        for key in input.entries.keys() - {"layout", "stop_gradient"}:
+            message = f"{quote(key)} is of no use beside 'aliased': the other input has it"
+            text.report(*input.at(key), message, "remove it")
     elif not given and not input.incomplete and not misspelt(input, inputs.Input, ["shape", "values"]):
         help = "add 'shape: [2, 3]', or 'values' with the numbers"
         text.report(input.line, input.column, 1, f"input {quote(name)} needs 'shape' or 'values'", help)
     for key in DRAWING if source in ("values", "from") else ():
-        if entry := input.entries.get(key):
+        if key in input.entries:
             help = f"remove it, or give a 'shape' in place of {quote(source)}"
-            message = f"{quote(key)} is of no use with {quote(source)}"
-            text.report(entry[0].line, entry[0].column, entry[0].width, message, help)
+            text.report(*input.at(key), f"{quote(key)} is of no use with {quote(source)}", help)
     _check_file(input, text)
     _check_short(name, input, dtypes, text)
     if values:
-        if check_numbers(values[1], "a value", text) is not None:
-            _check_fit(values[1], dtypes, text)
+        if check_numbers(values, "a value", text) is not None:
+            _check_fit(values, dtypes, text)
     elif shape:
-        _check_size(name, shape[1], dtypes, matrix, text, ranks)
+        _check_size(name, shape, dtypes, matrix, text, ranks)
         _check_init(name, input, dtypes, text)
 
 
@@ -132,53 +132,46 @@ def check_aliases(scenario: Node, text: SpecText) -> None:
         elif target.text not in above:
             help = text.suggest(target.text, above) or (f"those above are {listing(above, 'and')}" if above else "")
             message = f"layout: there is no input {quote(target.text)} above, with memory of its own"
-            text.report(target.line, target.column, target.width, message, help)
+            text.report(*target.place, message, help)
         elif "world" in scenario.entries or "world" in scenario.mapping("matrix").entries:
-            at = input.entries["layout"][0]
-            text.report(at.line, at.column, at.width, "'aliased' is not done in a world", "remove it")
+            text.report(*input.at("layout"), "'aliased' is not done in a world", "remove it")
 
 
 def _check_file(input: Node, text: SpecText) -> None:
     """Report a key without an .npz file, or such a file without one."""
-    file, key = input.string("from") or "", input.entries.get("key")
-    if key and not file.endswith(".npz"):
-        at = key[0]
-        text.report(at.line, at.column, at.width, "'key' names an array in an .npz file: there is none", "remove it")
-    if file.endswith(".npz") and not key:
-        at = input.entries["from"][1]
-        text.report(at.line, at.column, at.width, f"{file} may hold several arrays", "name one: key: x")
+    file, has_key = input.get("from"), "key" in input.entries
+    has_several = file is not None and file.text.endswith(".npz")
+    if has_key and not has_several:
+        text.report(*input.at("key"), "'key' names an array in an .npz file: there is none", "remove it")
+    if file is not None and has_several and not has_key:
+        text.report(*file.place, f"{file.text} may hold several arrays", "name one: key: x")
 
 
 def _check_short(name: str, input: Node, dtypes: list[str], text: SpecText) -> None:
     """Report a range or a limit beside what it is short for, one that is empty, or that the dtype does not have."""
-    for key, others in (("range", ("init", "low", "high", "below")), ("below", ("init", "low", "high"))):
-        if key not in input.entries:
-            continue
-        at, value = input.entries[key]
-        long = "init: uniform with low and high" if key == "range" else "init: integers from 0"
-        if other := next((one for one in others if one in input.entries), ""):
+    for key, long, others in _SHORT:
+        other = next((one for one in others if one in input.entries), "")
+        if key in input.entries and other:
             message = f"{quote(key)} is short for {quote(long)}, and there is {quote(other)} as well"
-            text.report(at.line, at.column, at.width, message, "remove one of the two")
-        whole = [dtype for dtype in dtypes if dtype in _INTEGER_RANGE]
-        if key == "range" and whole:
-            message = f"input {quote(name)} has dtype {whole[0]}, but a range gives no whole numbers"
-            text.report(
-                at.line, at.column, at.width, message, "write 'below: 10', or 'init: integers' with low and high"
-            )
-        floating = [dtype for dtype in dtypes if dtype not in _INTEGER_RANGE]
-        if key == "below" and floating:
-            message = f"input {quote(name)} has dtype {floating[0]}: 'below' is for whole numbers"
-            text.report(at.line, at.column, at.width, message, "add 'dtype: int64', or write 'range: [0, 5]'")
-        for dtype in whole if key == "below" and isinstance(value.value, int) else ():
-            if value.value - 1 > _INTEGER_RANGE[dtype][1]:  # type: ignore[operator]
-                message = f"{dtype} holds {_INTEGER_RANGE[dtype][0]} to {_INTEGER_RANGE[dtype][1]}"
-                text.report(value.line, value.column, value.width, message, "write a smaller number")
-        limits = [item.value for item in value.items]
-        if key == "range" and len(limits) == 2 and all(isinstance(one, int | float) for one in limits):
-            low, high = limits
-            if not (-inf < low < high < inf):  # type: ignore[operator]
-                message = f"range: {value.items[0].text} must be below {value.items[1].text}, and both finite"
-                text.report(value.line, value.column, value.width, message, "write [low, high], such as [0.1, 3]")
+            text.report(*input.at(key), message, "remove one of the two")
+    whole = [dtype for dtype in dtypes if dtype in _INTEGER_RANGE]
+    floating = [dtype for dtype in dtypes if dtype not in _INTEGER_RANGE]
+    if whole and "range" in input.entries:
+        message = f"input {quote(name)} has dtype {whole[0]}, but a range gives no whole numbers"
+        text.report(*input.at("range"), message, "write 'below: 10', or 'init: integers' with low and high")
+    if floating and "below" in input.entries:
+        message = f"input {quote(name)} has dtype {floating[0]}: 'below' is for whole numbers"
+        text.report(*input.at("below"), message, "add 'dtype: int64', or write 'range: [0, 5]'")
+    if limits := input.get("range"):
+        match [item.value for item in limits.items]:
+            case [int() | float() as low, int() | float() as high] if not -inf < low < high < inf:
+                message = f"range: {limits.items[0].text} must be below {limits.items[1].text}, and both finite"
+                text.report(*limits.place, message, "write [low, high], such as [0.1, 3]")
+    below = input.get("below")
+    for dtype in whole if below else ():
+        least, most = _INTEGER_RANGE[dtype]
+        if below and isinstance(below.value, int) and below.value - 1 > most:
+            text.report(*below.place, f"{dtype} holds {least} to {most}", "write a smaller number")
 
 
 def _check_parameter(size: Node, matrix: Node, text: SpecText) -> None:
@@ -186,13 +179,11 @@ def _check_parameter(size: Node, matrix: Node, text: SpecText) -> None:
     values = matrix.get(size.text)
     if values is None:
         help = text.suggest(size.text, list(matrix.entries)) or f"write a number, or add 'sizes: {{{size.text}: 2}}'"
-        text.report(
-            size.line, size.column, size.width, f"shape: neither the matrix nor sizes has {quote(size.text)}", help
-        )
+        text.report(*size.place, f"shape: neither the matrix nor sizes has {quote(size.text)}", help)
     for item in values.items if values else ():
         if item.kind == "scalar" and (not isinstance(item.value, int) or item.value is True or item.value < 0):
             message = f"{quote(size.text)} is a size, which must be a whole number, not {describe(item)}"
-            text.report(item.line, item.column, item.width, message, "write numbers from 0 on")
+            text.report(*item.place, message, "write numbers from 0 on")
 
 
 def _largest(size: Node, matrix: Node) -> object:
@@ -212,8 +203,7 @@ def _check_size(name: str, shape: Node, dtypes: list[str], matrix: Node, text: S
     elif count * size > MAX_ITEM_TOTAL:
         message = f"input {quote(name)} takes {count * size / 2**30:.2f} GiB, at most 1 GiB is allowed"
     if message:
-        help = "use a smaller shape: an error in a gradient shows in a few elements"
-        text.report(shape.line, shape.column, shape.width, message, help)
+        text.report(*shape.place, message, "use a smaller shape: an error in a gradient shows in a few elements")
 
 
 def _check_init(name: str, input: Node, dtypes: list[str], text: SpecText) -> None:
@@ -225,22 +215,22 @@ def _check_init(name: str, input: Node, dtypes: list[str], text: SpecText) -> No
     for key, (at, _) in limits.items() if init not in inputs.INIT_LIMITS else ():
         with_limits = listing(inputs.INIT_LIMITS)
         message = f"{quote(key)} is of no use with 'init: {init}'"
-        text.report(at.line, at.column, at.width, message, f"remove it, or write {with_limits} as init")
+        text.report(*at.place, message, f"remove it, or write {with_limits} as init")
     integers = [dtype for dtype in dtypes if dtype in _INTEGER_RANGE]
     lengths = input_shape(input)
     if init in (*_MATRICES, "one-hot", "probabilities") and lengths is not None:
         square = len(lengths) >= 2 and lengths[-1] == lengths[-2]
         if init == "positive-definite" and not square:
             message = f"'init: {init}' is for square matrices along the last two axes, not for shape {list(lengths)}"
-            text.report(place.line, place.column, place.width, message, "write a shape such as [3, 3]")
+            text.report(*place.place, message, "write a shape such as [3, 3]")
         elif len(lengths) < (2 if init in _MATRICES else 1) or not lengths[-1]:
             message = f"'init: {init}' needs {'two axes' if init in _MATRICES else 'rows'}, not shape {list(lengths)}"
-            text.report(place.line, place.column, place.width, message, "write a shape such as [3, 4]")
+            text.report(*place.place, message, "write a shape such as [3, 4]")
     if "below" in input.entries or "range" in input.entries:
         return
     if integers and init in _NOT_WHOLE:
         message = f"input {quote(name)} has dtype {integers[0]}, but 'init: {init}' gives no whole numbers"
-        text.report(place.line, place.column, place.width, message, "write 'init: integers' with low and high")
+        text.report(*place.place, message, "write 'init: integers' with low and high")
     if init not in inputs.INIT_LIMITS:
         return
     low, high = inputs.INIT_LIMITS[init]
@@ -251,17 +241,16 @@ def _check_init(name: str, input: Node, dtypes: list[str], text: SpecText) -> No
         low, high = (number, high) if key == "low" else (low, number)
         if number - number != 0 or (init == "integers" and number != int(number)):
             message = f"{quote(key)} must be a {'whole' if init == 'integers' else 'finite'} number, not {value.text}"
-            text.report(value.line, value.column, value.width, message, "")
+            text.report(*value.place, message, "")
             return
     at = next((key for key, _ in limits.values()), place)
     if not low < high:
-        message = f"low ({low:g}) must be below high ({high:g})"
-        text.report(at.line, at.column, at.width, message, f"'init: {init}' draws between the two")
+        text.report(*at.place, f"low ({low:g}) must be below high ({high:g})", f"'init: {init}' draws between the two")
     for dtype in integers if init == "integers" else ():
         least, most = _INTEGER_RANGE[dtype]
         if low < least or high - 1 > most:
             message = f"{dtype} holds {least} to {most}, not all of {low:g} to {high - 1:g}"
-            text.report(at.line, at.column, at.width, message, "change low and high: high itself is not drawn")
+            text.report(*at.place, message, "change low and high: high itself is not drawn")
 
 
 def _check_fit(values: Node, dtypes: list[str], text: SpecText) -> None:
@@ -271,7 +260,7 @@ def _check_fit(values: Node, dtypes: list[str], text: SpecText) -> None:
             if not isinstance(item.value, int | float):
                 continue
             if help := _misfit(item.value, dtype):
-                text.report(item.line, item.column, item.width, f"{item.text} does not fit into {dtype}", help)
+                text.report(*item.place, f"{item.text} does not fit into {dtype}", help)
                 return
 
 
@@ -288,8 +277,9 @@ def _misfit(number: float, dtype: str) -> str:
     return f"{dtype} would make it {'infinity' if size >= high else '0'}: it holds sizes of {low:.1g} to {high:.3g}"
 
 
-def _shape(node: Node) -> tuple[int, ...]:
-    return (len(node.items), *(_shape(node.items[0]) if node.items else ())) if node.kind == "sequence" else ()
+def shape_of(node: Node) -> tuple[int, ...]:
+    """The shape of nested lists, by the first entry of each."""
+    return (len(node.items), *(shape_of(node.items[0]) if node.items else ())) if node.kind == "sequence" else ()
 
 
 def check_numbers(node: Node, what: str, text: SpecText) -> tuple[int, ...] | None:
@@ -300,17 +290,15 @@ def check_numbers(node: Node, what: str, text: SpecText) -> tuple[int, ...] | No
             wrong = item
         elif item.kind != "scalar" or not isinstance(item.value, int | float):
             wrong = item
-            text.report(
-                item.line, item.column, item.width, f"{what} must be a number, not {describe(item)}", number_help(item)
-            )
+            text.report(*item.place, f"{what} must be a number, not {describe(item)}", number_help(item))
     if wrong is None:
-        wrong = _ragged(node, _shape(node), text)
-    if wrong is None and len(_shape(node)) > MAX_DIMENSIONS:
-        message = f"nested {len(_shape(node))} lists deep, at most {MAX_DIMENSIONS} dimensions are allowed"
+        wrong = _ragged(node, shape_of(node), text)
+    if wrong is None and len(shape_of(node)) > MAX_DIMENSIONS:
+        message = f"nested {len(shape_of(node))} lists deep, at most {MAX_DIMENSIONS} dimensions are allowed"
         text.report(node.line, node.column, 1, message, "remove brackets")
         wrong = node
     if wrong is None:
-        return _shape(node)
+        return shape_of(node)
     node.kind = "unreadable"
     return None
 
@@ -324,7 +312,7 @@ def _ragged(node: Node, shape: tuple[int, ...], text: SpecText) -> Node | None:
         message = f"a list of {len(node.items)} where its neighbours have {shape[0]}: the rows are uneven"
     else:
         return next((bad for item in node.items if (bad := _ragged(item, shape[1:], text))), None)
-    text.report(node.line, node.column, node.width, message, "give all rows the same length and depth")
+    text.report(*node.place, message, "give all rows the same length and depth")
     return node
 
 
@@ -342,7 +330,7 @@ def check_value(node: Node, text: SpecText) -> None:
     for item in list(node.scalars()):
         if item.kind == "mapping":
             help = "write null, true, a number, text, or lists of these; or {value: …, rtol: …} around them all"
-            text.report(item.line, item.column, item.width, "an expected value cannot be a mapping", help)
+            text.report(*item.place, "an expected value cannot be a mapping", help)
         elif _is_doubtful(item):
             word = item.text.lower()
             if word == "none":
@@ -351,7 +339,7 @@ def check_value(node: Node, text: SpecText) -> None:
                 help = f'write true or false, or "{item.text}" in quotes if text is meant'
             else:
                 help = f'{number_help(item) or "write a plain number"}, or "{item.text}" in quotes if text is meant'
-            text.report(item.line, item.column, item.width, f"it is not clear what {item.text} means here", help)
+            text.report(*item.place, f"it is not clear what {item.text} means here", help)
         elif item.kind != "unreadable":
             continue
         node.kind = "unreadable"

@@ -14,6 +14,7 @@ from typing import NamedTuple, get_args
 
 from gradcheck.spec.literals import MAX_DIMENSIONS, DType, Stands
 from gradcheck.support.suggest import hint
+from gradcheck.support.user_error import UserError
 
 FORM = "NAME=[SHAPE][:DTYPE][:below=N][:stopped][:replicated][~LOW..HIGH][@NUMBER|@FILE[#KEY]]"
 EXAMPLES = "such as x=3x4, x=5~0.1..3, k=4:int64:below=5, m=5:bool, x=5@0 or x=@data.npz#key"
@@ -23,7 +24,7 @@ _SHAPE = re.compile(r"(?:\d+|[A-Z])(?:x(?:\d+|[A-Z]))*|scalar")
 _RANGE = re.compile(rf"({NUMBER})\.\.({NUMBER})")
 
 
-class InputWordError(ValueError):
+class InputWordError(UserError, ValueError):
     """A word that describes no input; the message says what to write."""
 
 
@@ -80,11 +81,7 @@ def input_words(texts: Iterable[str], letters: bool = False) -> dict[str, InputW
 
 
 def input_word(text: str, letters: bool = False) -> InputWord:
-    """The input that a word describes.
-
-    Raises:
-        InputWordError: it describes none.
-    """
+    """The input that a word describes. Raises InputWordError: it describes none."""
     match = _WHOLE.fullmatch(text)
     if match is None:
         raise InputWordError(f"--input {text}: write {FORM}, {EXAMPLES}")
@@ -92,21 +89,24 @@ def input_word(text: str, letters: bool = False) -> InputWord:
     rest, at, given = rest.partition("@")
     rest, tilde, limits = rest.partition("~")
     shape, *flags = rest.split(":")
-    found: dict[str, object] = {"name": name, "sizes": sizes_of(text, shape, letters)}
-    for flag in flags:
-        found |= flag_of(text, flag)
-    if tilde:
-        found |= range_of(text, limits)
-    if at:
-        found |= given_of(text, given)
-    word = InputWord(**found)  # type: ignore[arg-type]
-    if "below" in found and "dtype" not in found:
-        word = word._replace(dtype="int64")
-    check_word(text, word, bool(tilde), bool(at))
+    try:
+        found: dict[str, object] = {"name": name, "sizes": sizes_of(shape, letters)}
+        for flag in flags:
+            found |= flag_of(flag)
+        if tilde:
+            found |= range_of(limits)
+        if at:
+            found |= given_of(given)
+        word = InputWord(**found)  # type: ignore[arg-type]
+        if "below" in found and "dtype" not in found:
+            word = word._replace(dtype="int64")
+        check_word(word, bool(tilde), bool(at))
+    except InputWordError as error:
+        raise InputWordError(f"--input {text}: {error}") from None
     return word
 
 
-def sizes_of(text: str, shape: str, letters: bool) -> tuple[int | str, ...] | None:
+def sizes_of(shape: str, letters: bool) -> tuple[int | str, ...] | None:
     """The sizes of a shape; None of an empty one."""
     if not shape:
         return None
@@ -114,18 +114,16 @@ def sizes_of(text: str, shape: str, letters: bool) -> tuple[int | str, ...] | No
         listed = re.fullmatch(r"[\[(]?([0-9]+(?: ?, ?[0-9]+)*),?[\])]?", shape)
         meant = re.sub(" ?, ?", "x", listed[1]) if listed else "sizes with x between them, such as 3x4, or scalar"
         also = "; free sizes are capital letters, such as BxT" if letters else ""
-        raise InputWordError(f"--input {text}: {shape!r} is no shape: write {meant}{also}")
+        raise InputWordError(f"{shape!r} is no shape: write {meant}{also}")
     sizes = () if shape == "scalar" else tuple(int(one) if one.isdigit() else one for one in shape.split("x"))
     if not letters and (named := [one for one in sizes if isinstance(one, str)]):
-        raise InputWordError(
-            f"--input {text}: {named[0]} is a free size, which `gradcheck explore` draws: write a number here"
-        )
+        raise InputWordError(f"{named[0]} is a free size, which `gradcheck explore` draws: write a number here")
     if len(sizes) > MAX_DIMENSIONS:
-        raise InputWordError(f"--input {text}: {len(sizes)} axes are too many: at most {MAX_DIMENSIONS}")
+        raise InputWordError(f"{len(sizes)} axes are too many: at most {MAX_DIMENSIONS}")
     return sizes
 
 
-def flag_of(text: str, flag: str) -> dict[str, object]:
+def flag_of(flag: str) -> dict[str, object]:
     """What a part behind a colon says."""
     if flag in get_args(DType):
         return {"dtype": flag}
@@ -133,51 +131,45 @@ def flag_of(text: str, flag: str) -> dict[str, object]:
         return {"ranks": flag}
     if flag == "stopped":
         return {"stopped": True}
-    if re.fullmatch(r"below=[0-9]{1,9}", flag) and int(flag[6:]) > 0:
-        return {"below": int(flag[6:])}
+    if (below := re.fullmatch(r"below=([0-9]{1,9})", flag)) and int(below[1]) > 0:
+        return {"below": int(below[1])}
     known = [*get_args(DType), "below=N", "stopped", "replicated", "partial"]
     otherwise = f"write one of {', '.join(known)}"
     what = f"unknown dtype {flag!r}" if re.fullmatch(r"[a-z]+\d+", flag) else f"{flag!r} says nothing here"
-    raise InputWordError(f"--input {text}: {what}; {hint(flag, known, otherwise)}")
+    raise InputWordError(f"{what}; {hint(flag, known, otherwise)}")
 
 
-def range_of(text: str, limits: str) -> dict[str, object]:
+def range_of(limits: str) -> dict[str, object]:
     """What stands behind a tilde."""
     match = _RANGE.fullmatch(limits)
     if match is None or not float(match[1]) < float(match[2]):
-        raise InputWordError(f"--input {text}: {limits!r} is no range: write ~LOW..HIGH, such as ~0.1..3")
+        raise InputWordError(f"{limits!r} is no range: write ~LOW..HIGH, such as ~0.1..3")
     return {"low": float(match[1]), "high": float(match[2])}
 
 
-def given_of(text: str, given: str) -> dict[str, object]:
+def given_of(given: str) -> dict[str, object]:
     """What stands behind an @."""
     if re.fullmatch(NUMBER, given):
         return {"value": float(given)}
     file, _, key = given.partition("#")
     if not file.endswith((".npy", ".npz")):
-        raise InputWordError(
-            f"--input {text}: write a number or an .npy or .npz file behind @, such as @0 or @data.npz#key"
-        )
+        raise InputWordError("write a number or an .npy or .npz file behind @, such as @0 or @data.npz#key")
     if file.endswith(".npz") != bool(key):
         what = "names the array behind #, such as @data.npz#key" if file.endswith(".npz") else "holds one array: no #"
-        raise InputWordError(f"--input {text}: {file} {what}")
+        raise InputWordError(f"{file} {what}")
     return {"file": file, "key": key}
 
 
-def check_word(text: str, word: InputWord, ranged: bool, given: bool) -> None:
+def check_word(word: InputWord, ranged: bool, given: bool) -> None:
     """See that what a word says goes together. Raises InputWordError."""
-    problem = ""
-    if word.sizes is None and not word.file:
-        problem = f"what shape has it? Write {word.name}=3x4, or {word.name}=scalar"
-    elif word.sizes is not None and word.file:
-        problem = "the file has the shape: write nothing between = and @"
-    elif ranged and given:
-        problem = "a range and a value: write one of the two"
-    elif ranged and not word.is_floating:
-        problem = f"a range is for floating numbers, not {word.dtype}: write below=N for whole ones"
-    elif word.below is not None and (word.is_floating or word.dtype == "bool"):
-        problem = f"below=N is for whole numbers, not {word.dtype}"
-    elif word.below is not None and given:
-        problem = "below=N and a value: write one of the two"
-    if problem:
-        raise InputWordError(f"--input {text}: {problem}")
+    whole, below = not word.is_floating, word.below is not None
+    problems = {
+        f"what shape has it? Write {word.name}=3x4, or {word.name}=scalar": word.sizes is None and not word.file,
+        "the file has the shape: write nothing between = and @": word.sizes is not None and bool(word.file),
+        "a range and a value: write one of the two": ranged and given,
+        f"a range is for floating numbers, not {word.dtype}: write below=N for whole ones": ranged and whole,
+        f"below=N is for whole numbers, not {word.dtype}": below and (not whole or word.dtype == "bool"),
+        "below=N and a value: write one of the two": below and given,
+    }
+    if problem := next((problem for problem, there in problems.items() if there), ""):
+        raise InputWordError(problem)

@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, ConfigDict, Discriminator, Field, Tag
 from pydantic.json_schema import SkipJsonSchema
 from typing_extensions import TypeAliasType
 
-from gradcheck.spec.format import LAX, NAME, Format, Number, Numbers
+from gradcheck.spec.format import LAX, NAME, Format, Number, Numbers, told_by_type
 from gradcheck.spec.literals import MAX_DIMENSIONS, DType, Stands
 
 Layout = Literal["contiguous", "transposed", "strided", "expanded"]
@@ -22,12 +22,9 @@ class Aliased(Format):
     aliased: str = Field(min_length=1, description="The name of an input above.")
 
 
-def _layout_kind(value: object) -> str:
-    return "(aliased)" if isinstance(value, (dict, Aliased)) else "(layout)"
-
-
 AnyLayout = Annotated[
-    Annotated[Layout, Tag("(layout)")] | Annotated[Aliased, Tag("(aliased)")], Discriminator(_layout_kind)
+    Annotated[Layout, Tag("(layout)")] | Annotated[Aliased, Tag("(aliased)")],
+    told_by_type(mapping="(aliased)", otherwise="(layout)"),
 ]
 
 ITEM_BYTES: dict[str, int] = {

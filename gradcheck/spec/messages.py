@@ -138,7 +138,7 @@ def report_unknown_key(
     if renamed is not None and suggestion:
         renamed.setdefault(tuple(path), set()).add(suggestion.split("'")[1])
     help = suggestion or _at_home(place.text, node) or f"the keys of {noun} are {listing(known, 'and')}"
-    text.report(place.line, place.column, place.width, f"unknown key {quote(place.text)} in {noun}", help)
+    text.report(*place.place, f"unknown key {quote(place.text)} in {noun}", help)
 
 
 def _at_home(key: str, value: Node) -> str:
@@ -241,7 +241,7 @@ def _report_value(node: Node, path: list[str | int], error: ErrorDetails, text: 
     elif kind == "too_long":
         what = "dimensions" if field == "shape" else "entries"
         message, help = f"{label} has {len(node.items)} {what}, at most {context['max_length']} are allowed", ""
-    text.report(node.line, node.column, node.width, message, help)
+    text.report(*node.place, message, help)
 
 
 def _operation_help(name: str, text: SpecText) -> str:
@@ -262,7 +262,7 @@ def _report_choice(node: Node, label: str, error: ErrorDetails, text: SpecText) 
     help = text.suggest(node.text, choices) or f"write {listing(choices)}"
     if node.style and node.text in choices and "'" not in expected:
         help = "remove the quotes"
-    text.report(node.line, node.column, node.width, what, help)
+    text.report(*node.place, what, help)
 
 
 def _help_for(node: Node, kind: str, path: list[str | int]) -> str:

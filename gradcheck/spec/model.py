@@ -16,7 +16,7 @@ from pydantic_core import PydanticCustomError
 from typing_extensions import TypeAliasType
 
 from gradcheck.spec.expectations import BackendExpectation, Backends, Expect
-from gradcheck.spec.format import KEBAB, LAX, NAME, Format, TagName
+from gradcheck.spec.format import KEBAB, LAX, NAME, Format, TagName, told_by_type
 from gradcheck.spec.inputs import Input, InputEntry
 from gradcheck.spec.literals import DType, OutputStands
 from gradcheck.spec.operations import OPERATIONS
@@ -65,16 +65,12 @@ class LayerOp(Format):
     )
 
 
-def _citation_kind(value: object) -> str:
-    return "(passage)" if isinstance(value, dict) else "(rule)"
-
-
 Citation = Annotated[
     Annotated[str, Tag("(rule)"), Field(pattern=KEBAB, max_length=60)]
     | Annotated[
         dict[TagName, Annotated[str, Field(min_length=1)]], Tag("(passage)"), Field(min_length=1, max_length=1)
     ],
-    Discriminator(_citation_kind),
+    told_by_type(mapping="(passage)", otherwise="(rule)"),
 ]
 """A rule of the catalogue; or, under its name, the passage of the rule's document that is meant."""
 
@@ -257,11 +253,6 @@ class Scenario(_Keys):
     def on(self, backend: str, version: str = "") -> BackendExpectation | None:
         """What is different on a version of `backend`, if anything."""
         return next((entry for entry in self.entries_of(backend) if within(version, entry.versions)), None)
-
-    def expect_for(self, backend: str, version: str = "") -> Expect:
-        """What must hold on `backend`: its own complete expectations, or else the scenario's."""
-        special = self.on(backend, version)
-        return special.expect if special and special.expect else self.expect
 
 
 class Defaults(Format):

@@ -27,9 +27,11 @@ MISSPELT = 0.85
 """How alike two names are, as difflib tells, of which one is the other misspelt: a letter or two in ten differ."""
 NAMING = ("id", "attr", "name", "asname", "arg")
 """Fields of Python's syntax trees that hold a name."""
-WARNINGS = frozenset(name for name in EXCEPTIONS if name.endswith("Warning"))
-KNOWN = (("raises", EXCEPTIONS), ("warns", WARNINGS))
-"""Sections of an expectation that name a class, and Python's own of the kind."""
+KNOWN = {
+    "raises": ("exception", EXCEPTIONS),
+    "warns": ("warning", frozenset(name for name in EXCEPTIONS if name.endswith("Warning"))),
+}
+"""Sections of an expectation that name a class, what that is, and Python's own of the kind."""
 
 
 def words(tree: ast.AST) -> set[str]:
@@ -74,7 +76,7 @@ def check_call(scenario: Node, call: Node, code: PythonCode | None, layer: Pytho
     for name in missing if "*" not in given else ():
         if name not in given:
             help = text.suggest(name, sorted(known | given)) or (f"the inputs are {listing(own, 'and')}" if own else "")
-            text.report(call.line, call.column, call.width, f"call: there is no {quote(name)}", help)
+            text.report(*call.place, f"call: there is no {quote(name)}", help)
             return
 
 
@@ -89,8 +91,7 @@ def words_of(scenario: Node, text: SpecText) -> set[str] | None:
         *((one, "call", "eval") for one in (call,) if one is not None),
     ]
     for expect in all_expectations(scenario):
-        keys = expect.mapping("values").entries.values() if expect is not None else ()
-        sources += [(key, "the expression", "eval") for key, _ in keys]
+        sources += [(key, "the expression", "eval") for key, _ in expect.mapping("values").entries.values()]
     for node, what, mode in sources:
         code = check_python(node, text, what, mode)
         if code is None:
@@ -99,24 +100,22 @@ def words_of(scenario: Node, text: SpecText) -> set[str] | None:
     return found
 
 
-def check_exception(expect: Node, section: str, code: Words, text: SpecText) -> None:
+def check_exceptions(expect: Node, code: Words, text: SpecText) -> None:
     """Report the name of an exception or warning that looks like a misspelt one of Python's.
 
     Others may come from libraries. `code` gives the names in the scenario's code; None where that cannot be seen.
     """
-    known = WARNINGS if section == "warns" else EXCEPTIONS
-    type = expect.mapping(section).get("type")
-    if type is None or not isinstance(type.value, str) or type.value in known:
-        return
-    names = code()
-    if names is None or type.value in names:
-        return
-    import difflib  # here: only a name that is not known pays for it
+    for section, (kind, known) in KNOWN.items():
+        type = expect.mapping(section).get("type")
+        if type is None or not isinstance(type.value, str) or type.value in known:
+            continue
+        names = code()
+        if names is None or type.value in names:
+            continue
+        import difflib  # here: only a name that is not known pays for it
 
-    if near := difflib.get_close_matches(type.value, sorted(known), 1, MISSPELT):
-        kind = "warning" if section == "warns" else "exception"
-        help = f"did you mean '{near[0]}'?"
-        text.report(type.line, type.column, type.width, f"there is no {kind} {quote(type.value)}", help)
+        if near := difflib.get_close_matches(type.value, sorted(known), 1, MISSPELT):
+            text.report(*type.place, f"there is no {kind} {quote(type.value)}", f"did you mean '{near[0]}'?")
 
 
 def check_parameters(scenario: Node, code: Words, text: SpecText) -> None:
@@ -135,4 +134,4 @@ def check_parameters(scenario: Node, code: Words, text: SpecText) -> None:
         names, kind = code(), "size" if name in scenario.mapping("sizes").entries else "matrix parameter"
         if names is not None and name not in names:
             help = "use it in a shape, the layer, the call or an expression; 'dtype' and 'layout' work by themselves"
-            text.report(key.line, key.column, key.width, f"nothing uses the {kind} {quote(name)}", help)
+            text.report(*key.place, f"nothing uses the {kind} {quote(name)}", help)

@@ -46,4 +46,4 @@ def check_pattern(pattern: Node, text: SpecText) -> None:
             message = f"not a regular expression: {error}"
             help = "put a backslash before (, ), [, ], ., *, +, ? where they stand for themselves"
     if message:
-        text.report(pattern.line, pattern.column, pattern.width, message, help)
+        text.report(*pattern.place, message, help)

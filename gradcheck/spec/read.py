@@ -76,8 +76,7 @@ def interpret(text: SpecText) -> SpecFile:
     root, complete = parse(text)
     if root is None or (root.kind == "scalar" and root.value is None):
         if not text.found:
-            help = "begin it with 'schema: gradcheck/v1' and 'scenarios:'"
-            text.report(1, 1, 1, "the file is empty", help)
+            text.report(1, 1, 1, "the file is empty", "begin it with 'schema: gradcheck/v1' and 'scenarios:'")
         text.fail_if_any()
         raise AssertionError("unreachable: an empty file has been reported")
     if root.kind != "mapping":
@@ -92,10 +91,8 @@ def interpret(text: SpecText) -> SpecFile:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a doubtful escape in a documented program is not ours to judge
         scenario_rules.check_scenarios(root, text)
-    spec = _build(root, text)
-    text.fail_if_any()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+        spec = _build(root, text)
+        text.fail_if_any()
         scenario_rules.check_subjects(root, text)
     text.fail_if_any()
     assert spec is not None

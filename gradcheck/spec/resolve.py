@@ -14,8 +14,6 @@ from gradcheck.spec.diagnostic import listing, quote
 from gradcheck.spec.text import SpecText
 from gradcheck.spec.tree import Node, copy, describe
 
-# Keys whose mappings are merged name by name; any other key replaces the inherited one.
-_MERGED = frozenset({"inputs", "expect", "backends", "matrix", "sizes", "calls"})
 _OF_WORLDS = {"world", "outputs", "random"}
 _OF_INPUTS = {"inputs", "sizes", "explore"}
 DRAWING = ("init", "low", "high", "near", "range", "below")
@@ -79,37 +77,34 @@ def resolve(root: Node, text: SpecText) -> Node:
         message = f"'extends' and 'defaults' make this more than {MAX_RESOLVED_NODES:,} values"
         text.report(scenarios.line, scenarios.column, 1, message, "split the file by topic")
         items, scenarios.kind = [], "unreadable"
-    resolved = copy(root)
-    complete = copy(scenarios)
+    resolved, complete = copy(root), copy(scenarios)
     complete.items = items
-    resolved.entries["scenarios"] = (root.entries["scenarios"][0], complete)
+    resolved.put("scenarios", complete)
     return resolved
 
 
 def merge(inherited: Node, own: Node, replaces: Mapping[str, set[str]] = _REPLACES) -> Node:
     """The mapping `own` with what it lacks taken from `inherited`, but for what `replaces` says that it rules out."""
     dropped = {key for mine in own.entries for key in replaces.get(mine, ())}
-    merged = copy(own)
-    merged.entries = {key: entry for key, entry in inherited.entries.items() if key not in dropped}
+    merged = copy(own, {key: entry for key, entry in inherited.entries.items() if key not in dropped})
     merged.incomplete = inherited.incomplete or own.incomplete
     for key, (name, value) in own.entries.items():
-        before = inherited.get(key) if key in _MERGED else None
-        both = before is not None and before.kind == "mapping" and value.kind == "mapping"
-        merged.entries[key] = (name, _merge_names(before, value, key) if before and both else value)
+        merged.entries[key] = (name, _merged(key, inherited.get(key), value))
     return merged
 
 
-def _merge_names(inherited: Node, own: Node, key: str) -> Node:
-    """Merge two mappings of free names; what is under a backend's name is merged in turn."""
+def _merged(key: str, before: Node | None, value: Node) -> Node:
+    """The value of a key, a mapping completed from the inherited one: name by name, or by the rules of `merge`."""
+    if before is None or before.kind != "mapping" or value.kind != "mapping":
+        return value
     if key in ("expect", "calls"):
-        return merge(inherited, own)
-    merged = copy(own)
-    merged.entries = dict(inherited.entries)
-    for name, (at, value) in own.entries.items():
-        before = inherited.get(name) if key == "backends" else None
-        both = before is not None and before.kind == "mapping" and value.kind == "mapping"
-        merged.entries[name] = (at, merge(before, value) if before and both else value)
-    return merged
+        return merge(before, value)
+    if key in ("inputs", "matrix", "sizes"):
+        return copy(value, before.entries | value.entries)
+    if key == "backends":
+        own = {name: (at, _merged("expect", before.get(name), one)) for name, (at, one) in value.entries.items()}
+        return copy(value, before.entries | own)
+    return value
 
 
 def _extended(item: Node, by_id: dict[str, Node], text: SpecText) -> Node:
@@ -121,8 +116,7 @@ def _extended(item: Node, by_id: dict[str, Node], text: SpecText) -> Node:
         if parent is None:
             if isinstance(name, str) and not chain[-1].incomplete:  # other types are the model's to report
                 help = text.suggest(name, list(by_id)) or "name a scenario of this file"
-                message = f"extends {quote(name)}, but this file has no scenario of that id"
-                text.report(target.line, target.column, target.width, message, help)
+                text.report(*target.place, f"extends {quote(name)}, but this file has no scenario of that id", help)
             chain[-1].incomplete = True
             break
         if parent in chain:
@@ -131,22 +125,20 @@ def _extended(item: Node, by_id: dict[str, Node], text: SpecText) -> Node:
             names = [node.string("id") or "?" for node in sorted(circle, key=lambda node: node.line)]
             one = "it extends itself" if len(names) == 1 else f"{listing(names, 'and')} extend each other"
             help = "remove 'extends' from one of them" if len(names) > 1 else "remove 'extends'"
-            text.report(first.line, first.column, first.width, f"extends goes in a circle: {one}", help)
+            text.report(*first.place, f"extends goes in a circle: {one}", help)
             for node in chain:
                 node.incomplete = True
             break
         if len(chain) == MAX_CHAIN:
             chain[-1].incomplete = True
             message = f"extends goes more than {MAX_CHAIN} scenarios deep"
-            text.report(target.line, target.column, target.width, message, "extend the first of them directly")
+            text.report(*target.place, message, "extend the first of them directly")
             break
         chain.append(parent)
     result = chain.pop()
     while chain:
-        own = chain.pop()
-        base = copy(result)
-        base.entries = {key: entry for key, entry in result.entries.items() if key not in _OWN}
-        result = merge(base, own)
+        base = copy(result, {key: entry for key, entry in result.entries.items() if key not in _OWN})
+        result = merge(base, chain.pop())
     return result
 
 
@@ -157,37 +149,36 @@ def _cases(whole: Node, written: Node, text: SpecText) -> list[Node]:
         return [whole]
     if cases.kind != "sequence" or not cases.items:
         if cases.kind == "sequence":  # what is no list is the model's to report
-            help = "add one: '- {id: …, expect: …}', or remove 'cases'"
-            text.report(cases.line, cases.column, cases.width, "cases must not be empty", help)
+            text.report(*cases.place, "cases must not be empty", "add one: '- {id: …, expect: …}', or remove 'cases'")
         whole.incomplete = True
         return [whole]
-    shared = copy(whole)
-    shared.entries = {key: entry for key, entry in whole.entries.items() if key not in ("extends", "cases")}
+    shared = copy(whole, {key: entry for key, entry in whole.entries.items() if key not in ("extends", "cases")})
     return [_case(shared, one, text) for one in cases.items if one.kind != "unreadable"]
 
 
 def _case(shared: Node, own: Node, text: SpecText) -> Node:
     if own.kind != "mapping":
         message, help = f"a case must be a mapping, not {describe(own)}", "write {id: …, expect: …}"
-        text.report(own.line, own.column, own.width, message, help)
+        text.report(*own.place, message, help)
         return Node("unreadable", own.line, own.column)
     own = copy(own)
     for key in ("extends", "cases"):
-        if entry := own.entries.pop(key, None):
+        if key in own.entries:
             help = "write the case as a scenario, which can extend another"
-            text.report(entry[0].line, entry[0].column, entry[0].width, f"a case has no {quote(key)}", help)
+            text.report(*own.entries.pop(key)[0].place, f"a case has no {quote(key)}", help)
     case = merge(shared, own, _REPLACES_IN_CASE)
     case.begins = shared.line
     first, last = shared.get("id"), own.get("id")
     if first is not None and last is None:
         case.entries["id"] = (own, replace(first, line=own.line, column=own.column, end_line=0))
-    elif first is not None and last is not None and _is_name(first) and _is_name(last):
+    elif first is not None and last is not None and is_name(first) and is_name(last):
         whole = f"{first.value}-{last.value}"
-        case.entries["id"] = (own.entries["id"][0], replace(last, value=whole, text=whole))
+        case.put("id", replace(last, value=whole, text=whole))
     return case
 
 
-def _is_name(node: Node) -> bool:
+def is_name(node: Node) -> bool:
+    """Whether a value is in kebab-case, as ids, tags and rules are."""
     return isinstance(node.value, str) and _NAME.fullmatch(node.value) is not None
 
 
@@ -209,13 +200,20 @@ def _with_layers(scenarios: list[Node], root: Node, text: SpecText) -> list[Node
                 if layers
                 else "write its source, or add it to 'layers:'"
             )
-            message = f"this file has no layer {quote(layer.value)}"
-            text.report(layer.line, layer.column, layer.width, message, help)
+            text.report(*layer.place, f"this file has no layer {quote(layer.value)}", help)
     for name, (key, _) in layers.items():
         if name not in used and not root.incomplete and not any(one.incomplete for one in scenarios):
             help = "name it in a scenario, 'layer: …', or remove it"
-            text.report(key.line, key.column, key.width, f"no scenario uses the layer {quote(name)}", help)
+            text.report(*key.place, f"no scenario uses the layer {quote(name)}", help)
     return scenarios
+
+
+def cited(scenario: Node) -> list[Node]:
+    """The rules that a scenario cites: their names alone, or with the passage that is meant."""
+    rules = scenario.get("rules")
+    return [
+        name for rule in (rules.items if rules else ()) for name in [key for key, _ in rule.entries.values()] or [rule]
+    ]
 
 
 def _with_rules(item: Node) -> None:
@@ -223,13 +221,11 @@ def _with_rules(item: Node) -> None:
     rules = item.get("rules")
     if rules is None or rules.kind != "sequence":
         return
-    names = [name for rule in rules.items for name in ([key for key, _ in rule.entries.values()] or [rule])]
     place, before = item.entries.get("tags") or (item.entries["rules"][0], Node("sequence", rules.line, rules.column))
     if before.kind == "sequence":
         known = {tag.value for tag in before.items}
-        tags = copy(before)
-        tags.items += [name for name in names if _is_name(name) and name.value not in known]
-        item.entries["tags"] = (place, tags)
+        new = [name for name in cited(item) if is_name(name) and name.value not in known]
+        item.entries["tags"] = (place, copy(before, items=before.items + new))
 
 
 def _with_defaults(item: Node, defaults: Node) -> Node:
@@ -243,24 +239,24 @@ def _with_defaults(item: Node, defaults: Node) -> Node:
     for key in ("source", "tags", "matrix", "backends"):
         if key not in defaults.entries or (key == "matrix" and "script" in item.entries):
             continue
-        name, value = item.entries.setdefault(key, defaults.entries[key])
+        _, value = item.entries.setdefault(key, defaults.entries[key])
         inherited = defaults.entries[key][1]
         if value is inherited or value.kind != inherited.kind:
             continue
-        whole = copy(value)
         if key == "tags":
             known = {tag.value for tag in value.items}
-            whole.items = [tag for tag in inherited.items if tag.value not in known] + value.items
+            new = [tag for tag in inherited.items if tag.value not in known]
+            item.put(key, copy(value, items=new + value.items))
         elif key != "source" or "document" not in value.entries:
             # A scenario that names a document of its own has no use for the default's section or url.
-            whole.entries = {**inherited.entries, **value.entries}
-        item.entries[key] = (name, whole)
+            item.put(key, copy(value, inherited.entries | value.entries))
     _with_rules(item)
-    _complete_backends(item)
+    if (backends := item.mapping("backends")).entries:
+        expect, entries = item.mapping("expect"), backends.entries.items()
+        item.put("backends", copy(backends, {name: (at, _completed(one, expect)) for name, (at, one) in entries}))
     if (inputs := item.mapping("inputs")).entries:
-        flat = copy(inputs)
-        flat.entries = {key: entry for name, entry in inputs.entries.items() for key, entry in _each(name, *entry)}
-        item.entries["inputs"] = (item.entries["inputs"][0], flat)
+        flat = {key: entry for name, entry in inputs.entries.items() for key, entry in _each(name, *entry)}
+        item.put("inputs", copy(inputs, flat))
     return item
 
 
@@ -268,10 +264,11 @@ def _each(name: str, key: Node, value: Node) -> Iterator[tuple[str, tuple[Node, 
     """The inputs that an entry stands for: itself, or each in a list or dict of them."""
     if not is_several(value):
         yield name, (key, value)
-    places: list[tuple[int | str, Node]] = [*enumerate(value.items)]
-    places += [(place, item) for place, (_, item) in value.entries.items()]
-    for place, item in places if is_several(value) else ():
-        yield from _each(inside(name, place), key, item)
+        return
+    for number, item in enumerate(value.items):
+        yield from _each(inside(name, number), key, item)
+    for word, (_, item) in value.entries.items():
+        yield from _each(inside(name, word), key, item)
 
 
 def is_several(input: Node) -> bool:
@@ -281,26 +278,14 @@ def is_several(input: Node) -> bool:
     return bool(parts) and whole and not input.entries.keys() & OF_INPUT
 
 
-def _complete_backends(item: Node) -> None:
-    backends = copy(item.mapping("backends"))
-    expect = item.mapping("expect")
-    for name, (at, value) in backends.entries.items():
-        whole = copy(value)
-        if value.kind == "sequence":
-            whole.items = [_completed(one, expect) for one in value.items]
-        else:
-            whole = _completed(value, expect)
-        backends.entries[name] = (at, whole)
-    if backends.entries:
-        item.entries["backends"] = (item.entries["backends"][0], backends)
-
-
 def _completed(entry: Node, expect: Node) -> Node:
-    """A backend's entry, what it expects completed from the scenario's; what was `observed` is complete by itself."""
-    whole = copy(entry)
-    special = entry.get("expect") if entry.kind == "mapping" else None
-    if special and special.kind == "mapping":
-        whole.entries["expect"] = (entry.entries["expect"][0], merge(expect, special))
+    """What is said of a backend, or a list of such, with what it expects completed from the scenario's.
+
+    What was `observed` is complete by itself.
+    """
+    whole = copy(entry, items=[_completed(one, expect) for one in entry.items])
+    if (special := entry.get("expect")) and special.kind == "mapping":
+        whole.put("expect", merge(expect, special))
     return whole
 
 

@@ -26,12 +26,12 @@ from gradcheck.spec.input_rules import (
 )
 from gradcheck.spec.literals import DType
 from gradcheck.spec.messages import report_unknown_key
-from gradcheck.spec.names import check_call, check_exception, check_parameters, words_of
+from gradcheck.spec.names import check_call, check_exceptions, check_parameters, words_of
 from gradcheck.spec.pattern import check_pattern
 from gradcheck.spec.resolve import is_several
 from gradcheck.spec.size_rules import check_explore, check_sizes, parameters_of
 from gradcheck.spec.subject import check_subject
-from gradcheck.spec.text import SpecText
+from gradcheck.spec.text import Remark, SpecText
 from gradcheck.spec.tree import Node, describe
 from gradcheck.spec.world import MOST_RANKS
 from gradcheck.spec.world_rules import check_world, is_size, ranks_of
@@ -69,7 +69,7 @@ def _report_empty(node: Node, text: SpecText) -> None:
     for name, (key, value) in node.entries.items():
         if value.kind == "scalar" and value.value is None:
             message = f"{quote(name)} has no value" if not value.text else f"{quote(name)} cannot be null"
-            text.report(key.line, key.column, key.width, message, "give it a value, or remove the key")
+            text.report(*key.place, message, "give it a value, or remove the key")
             value.kind = "unreadable"
         elif name not in _NULL_ALLOWED:
             _report_empty(value, text)
@@ -87,8 +87,7 @@ def check_scenarios(root: Node, text: SpecText) -> None:
     """Report what is wrong with the scenarios of the resolved tree `root`, as far as the model alone cannot tell."""
     scenarios = root.get("scenarios")
     if scenarios and scenarios.kind == "sequence" and not scenarios.items:
-        help = "add one: '- id: …' below 'scenarios:'"
-        text.report(scenarios.line, scenarios.column, scenarios.width, "scenarios must not be empty", help)
+        text.report(*scenarios.place, "scenarios must not be empty", "add one: '- id: …' below 'scenarios:'")
     first: dict[str, Node] = {}
     for scenario in scenarios.items if scenarios else ():
         if scenario.kind != "mapping":
@@ -96,7 +95,7 @@ def check_scenarios(root: Node, text: SpecText) -> None:
         id = scenario.get("id")
         if id and isinstance(id.value, str) and (known := first.setdefault(id.value, id)) is not id:
             message = f"duplicate id {quote(id.value)}, first given in line {known.line}"
-            text.report(id.line, id.column, id.width, message, "rename one of the two")
+            text.report(*id.place, message, "rename one of the two")
         _check_scenario(scenario, root.mapping("defaults"), text)
 
 
@@ -158,7 +157,7 @@ def _check_scenario(scenario: Node, defaults: Node, text: SpecText) -> None:
     for tag in tags.items if (tags := scenario.get("tags")) else ():
         if tag.value in _OPERATORS:
             help = "choose another word: 'and', 'or' and 'not' join tags in a selection"
-            text.report(tag.line, tag.column, tag.width, f"{quote(tag.text)} cannot be a tag", help)
+            text.report(*tag.place, f"{quote(tag.text)} cannot be a tag", help)
     check_world(scenario, text)
     check_backends(scenario, text)
     check_citations(scenario, text)
@@ -166,10 +165,9 @@ def _check_scenario(scenario: Node, defaults: Node, text: SpecText) -> None:
     check_parameters(scenario, code, text)
     differentiable = default_verdict(scenario, defaults) == "matches"
     for expect in all_expectations(scenario):
-        if expect and expect.kind == "mapping":
+        if expect.kind == "mapping":
             _check_expect(expect, scenario, shapes, differentiable, text)
-            for section in ("raises", "warns"):
-                check_exception(expect, section, code, text)
+            check_exceptions(expect, code, text)
 
 
 def _whole_shape(input: Node, ranks: list[int]) -> tuple[int, ...] | None:
@@ -184,24 +182,20 @@ def _check_program(scenario: Node, text: SpecText) -> None:
     """A layer, a script, or a script behind the source of a layer, with code in it that is Python."""
     layer, script, call = scenario.get("layer"), scenario.get("script"), scenario.get("call")
     if layer and script and layer.kind == "mapping":
-        key = scenario.entries["script"][0]
-        message = "a script beside a layer that has no source here"
         help = "import the layer in the script, or remove the script to check the layer's gradient"
-        text.report(key.line, key.column, key.width, message, help)
+        text.report(*scenario.at("script"), "a script beside a layer that has no source here", help)
     elif not layer and not script and not scenario.incomplete:
         help = "add 'layer: |' with the layer's code, or 'script: |' with a whole program"
         text.report(scenario.line, scenario.column, 1, "a scenario needs 'layer' or 'script'", help)
     if script:
         check_python(script, text, "the script", "exec")
     for useless in ("inputs", "call") if script and not (layer and layer.kind == "mapping") else ():
-        if entry := scenario.entries.get(useless):
+        if useless in scenario.entries:
             help = "remove it, or keep a 'layer' alone to check its gradient"
-            message = f"a script has no use for {quote(useless)}"
-            text.report(entry[0].line, entry[0].column, entry[0].width, message, help)
+            text.report(*scenario.at(useless), f"a script has no use for {quote(useless)}", help)
     is_source = layer is not None and isinstance(layer.value, str)
     if layer is not None and is_source and re.fullmatch(model.REFERENCE, layer.text):
-        help = f"write {{ref: '{layer.text}'}}"
-        text.report(layer.line, layer.column, layer.width, "this is the name of a layer, and no Python source", help)
+        text.report(*layer.place, "this is the name of a layer, and no Python source", f"write {{ref: '{layer.text}'}}")
         return
     code = check_python(layer, text, "the layer", "exec") if layer is not None and is_source else None
     if script:
@@ -217,8 +211,7 @@ def _check_matrix_values(name: str, values: Node, text: SpecText) -> None:
     if values.kind != "sequence":
         return  # the model reports it
     if not values.items:
-        help = "list its values, or remove the parameter"
-        text.report(values.line, values.column, values.width, f"matrix: {quote(name)} has no values", help)
+        text.report(*values.place, f"matrix: {quote(name)} has no values", "list its values, or remove the parameter")
     seen: set[str] = set()
     for item in values.items:
         value = item.value
@@ -239,7 +232,7 @@ def _check_matrix_values(name: str, values: Node, text: SpecText) -> None:
         elif str(value) in seen:  # 1 and "1" would have the same name
             message, help = f"matrix: {quote(item.text)} is given twice", "remove one of the two"
         if message:
-            text.report(item.line, item.column, item.width, message, help)
+            text.report(*item.place, message, help)
             item.kind = "unreadable"
         seen.add(str(value))
 
@@ -249,38 +242,36 @@ def _check_matrix(scenario: Node, text: SpecText) -> None:
     for name, (key, _) in matrix.entries.items():
         check_name(key, "a matrix parameter", text)
         if name in variables(scenario.mapping("inputs").entries):
-            message = f"matrix parameter {quote(name)} has the name of an input"
-            text.report(key.line, key.column, key.width, message, "rename one of the two")
+            text.report(*key.place, f"matrix parameter {quote(name)} has the name of an input", "rename one of the two")
     count = prod(len(values.items) for _, values in matrix.entries.values() if values.items)
     if count > MAX_COMBINATIONS:
-        key = scenario.entries["matrix"][0]
         message = f"the matrix has {count:,} combinations, at most {MAX_COMBINATIONS} are allowed"
-        text.report(key.line, key.column, key.width, message, "split the scenario")
+        text.report(*scenario.at("matrix"), message, "split the scenario")
 
 
 def _check_expect(
     expect: Node, scenario: Node, shapes: dict[str, tuple[int, ...] | None], differentiable: bool, text: SpecText
 ) -> None:
-    for key, message, help in _conflicts(expect, scenario, differentiable):
-        text.report(key.line, key.column, key.width, message, help)
-    for name, (key, value) in expect.mapping("grads").entries.items():
+    text.report_all(_conflicts(expect, scenario, differentiable))
+    grads, differs = expect.mapping("grads").entries, expect.mapping("differs")
+    inputs = differs.get("inputs")
+    named = [
+        *(("grads", key) for key, _ in grads.values()),
+        *(("differs", one) for one in (inputs.items if inputs else ())),
+    ]
+    for section, one in named if shapes and not scenario.incomplete else ():
+        if isinstance(one.value, str) and one.value not in shapes:
+            help = text.suggest(one.value, list(shapes)) or f"the inputs are {listing(shapes, 'and')}"
+            text.report(*one.place, f"{section}: there is no input {quote(one.value)}", help)
+    for name, (_, value) in grads.items():
         shape = None if value.kind == "scalar" and value.value is None else check_numbers(value, "a gradient", text)
-        if name not in shapes:
-            if shapes and not scenario.incomplete:
-                help = text.suggest(name, list(shapes)) or f"the inputs are {listing(shapes, 'and')}"
-                text.report(key.line, key.column, key.width, f"grads: there is no input {quote(name)}", help)
-        elif shape is not None and (input := shapes[name]) is not None and shape != input:
+        if shape is not None and (input := shapes.get(name)) is not None and shape != input:
             message = f"grads: the gradient of {quote(name)} has shape {list(shape)}, the input {list(input)}"
-            text.report(value.line, value.column, value.width, message, "a gradient has the shape of its input")
-    code = expect.mapping("differs").get("code")
+            text.report(*value.place, message, "a gradient has the shape of its input")
+    code = differs.get("code")
     if code is not None and isinstance(code.value, str) and code.value not in CODES:
         help = text.suggest(code.value, list(CODES)) or "'gradcheck explain' lists all codes"
-        text.report(code.line, code.column, code.width, f"there is no diagnosis {quote(code.value)}", help)
-    named = expect.mapping("differs").get("inputs")
-    for item in named.items if named else []:
-        if isinstance(item.value, str) and shapes and item.value not in shapes and not scenario.incomplete:
-            help = text.suggest(item.value, list(shapes)) or f"the inputs are {listing(shapes, 'and')}"
-            text.report(item.line, item.column, item.width, f"differs: there is no input {quote(item.value)}", help)
+        text.report(*code.place, f"there is no diagnosis {quote(code.value)}", help)
     if cotangent := expect.get("cotangent"):
         check_numbers(cotangent, "a cotangent", text)
     for _, (key, value) in expect.mapping("values").entries.items():
@@ -291,8 +282,8 @@ def _check_expect(
             check_pattern(pattern, text)
 
 
-def _conflicts(expect: Node, scenario: Node, differentiable: bool) -> Iterator[tuple[Node, str, str]]:
-    """Expectations that cannot hold together, or not for this scenario: (key, message, help)."""
+def _conflicts(expect: Node, scenario: Node, differentiable: bool) -> Iterator[Remark]:
+    """Expectations that cannot hold together, or not for this scenario."""
     verdict = expect.string("gradient")
     asking = [
         (name, f"{name}: {value.text}" if value.kind == "scalar" else name)
@@ -301,27 +292,25 @@ def _conflicts(expect: Node, scenario: Node, differentiable: bool) -> Iterator[t
         or (name in ("grads", "differs") and value.entries)
         or (name, value.value) in (("order", 2), ("precision", "loose"))
     ]
+    why = ("", "")
     if "raises" in expect.entries:
-        for name, shown in asking:
-            help = "remove one of the two: a run that ends with an exception has no gradient to check"
-            yield expect.entries[name][0], f"'{shown}' and 'raises' exclude each other", help
+        help = "remove one of the two: a run that ends with an exception has no gradient to check"
+        why = ("and 'raises' exclude each other", help)
     elif ("script" in scenario.entries or "layer" not in scenario.entries) and not scenario.incomplete:
-        for name, shown in asking:
-            help = "write the layer's code as 'layer', with 'inputs'; a script can check 'values: {x.grad: …}'"
-            yield expect.entries[name][0], f"'{shown}' needs a layer, this is a script", help
+        help = "write the layer's code as 'layer', with 'inputs'; a script can check 'values: {x.grad: …}'"
+        why = ("needs a layer, this is a script", help)
     elif not differentiable and not scenario.incomplete:
-        for name, shown in asking:
-            help = "give one a floating dtype and 'stop_gradient: false', or write 'gradient: unchecked'"
-            if name != "grads":
-                yield expect.entries[name][0], f"'{shown}' needs an input that has a gradient", help
+        help = "give one a floating dtype and 'stop_gradient: false', or write 'gradient: unchecked'"
+        why = ("needs an input that has a gradient", help)
+        asking = [(name, shown) for name, shown in asking if name != "grads"]
+    yield from ((expect.at(name), f"'{shown}' {why[0]}", why[1]) for name, shown in asking if why[0])
     if "differs" in expect.entries and verdict not in (None, "differs"):
-        help = "write 'gradient: differs', or remove one of the two"
         message = f"'differs' tells how a gradient differs, 'gradient: {verdict}' says otherwise"
-        yield expect.entries["differs"][0], message, help
+        yield expect.at("differs"), message, "write 'gradient: differs', or remove one of the two"
     for name, shown in asking:
         if name in ("order", "precision") and verdict == "unchecked":
             message = f"'{shown}' asks for a check, 'gradient: unchecked' for none"
-            yield expect.entries[name][0], message, "remove one of the two"
+            yield expect.at(name), message, "remove one of the two"
     if "cotangent" in expect.entries and "grads" not in expect.entries:
         help = "add the gradients that belong to it, or remove it"
-        yield expect.entries["cotangent"][0], "'cotangent' is of no use without 'grads'", help
+        yield expect.at("cotangent"), "'cotangent' is of no use without 'grads'", help

@@ -45,20 +45,17 @@ def check_sizes(scenario: Node, text: SpecText) -> None:
         check_name(key, "a size", text)
         taken = "an input" if name in inputs else "a parameter of the matrix" if name in matrix else ""
         if taken:
-            message = f"the size {quote(name)} has the name of {taken}"
-            text.report(key.line, key.column, key.width, message, "remove one of the two")
+            text.report(*key.place, f"the size {quote(name)} has the name of {taken}", "remove one of the two")
         if value.kind == "sequence":
             message = f"the size {quote(name)} must be a whole number, not {describe(value)}"
-            text.report(value.line, value.column, value.width, message, "for several, use 'matrix'")
+            text.report(*value.place, message, "for several, use 'matrix'")
             value.kind = "unreadable"
 
 
 def check_explore(scenario: Node, text: SpecText) -> None:
     """Report what does not go with a search for inputs."""
-    entry = scenario.entries.get("explore")
-    for message, help in unfit(scenario) if entry is not None and not scenario.incomplete else ():
-        text.report(entry[0].line, entry[0].column, entry[0].width, message, help)  # type: ignore[index]
-        return
+    if "explore" in scenario.entries and not scenario.incomplete and (found := next(unfit(scenario), None)):
+        text.report(*scenario.at("explore"), *found)
 
 
 def unfit(scenario: Node) -> Iterator[tuple[str, str]]:
@@ -68,10 +65,11 @@ def unfit(scenario: Node) -> Iterator[tuple[str, str]]:
     if world_key(scenario) is not None:
         yield "'explore' is not done in a world", "remove it, or give 'sizes' in its place"
     for expect in all_expectations(scenario):
-        for key in _HELD if expect is not None else ():
-            if expect is not None and key in expect.entries:
-                help = "move it to a scenario with inputs of its own"
-                yield f"{quote(key)} holds at certain inputs, and 'explore' draws them", help
-        if expect is not None and expect.string("gradient") in ("unchecked", "differs"):
-            said = expect.string("gradient")
+        help = "move it to a scenario with inputs of its own"
+        yield from (
+            (f"{quote(key)} holds at certain inputs, and 'explore' draws them", help)
+            for key in _HELD
+            if key in expect.entries
+        )
+        if (said := expect.string("gradient")) in ("unchecked", "differs"):
             yield f"'gradient: {said}' leaves 'explore' nothing to look for", "remove one of the two"

@@ -12,22 +12,18 @@ from math import inf
 from typing import NamedTuple
 
 from gradcheck.spec.backend_rules import all_expectations
-from gradcheck.spec.code import check_python, position
+from gradcheck.spec.code import check_python, layer_classes, position, static_forward
 from gradcheck.spec.containers import variable, variables
 from gradcheck.spec.diagnostic import listing, quote
-from gradcheck.spec.input_rules import input_shape
+from gradcheck.spec.input_rules import input_shape, shape_of
 from gradcheck.spec.names import read_and_bound, words, words_of
 from gradcheck.spec.operations import OPERATIONS
 from gradcheck.spec.python import nodes
-from gradcheck.spec.text import SpecText
+from gradcheck.spec.text import Place, Remark, SpecText
 from gradcheck.spec.tree import Node
 from gradcheck.spec.world_rules import world_key
 from gradcheck.support.syntax_tree import last_name
 
-Place = tuple[int, int, int]
-"""Line, column and width."""
-Remark = tuple[Place, str, str]
-"""Where, what is wrong, and what to do."""
 HOLDING = ("values", "raises", "warns", "calls", "grads")
 """Keys of an expectation that something is held against, beside the gradient check."""
 
@@ -74,15 +70,9 @@ def check_subject(scenario: Node, differentiable: set[str], text: SpecText) -> N
     for look in (arguments, missing_methods, unused, without_an_element, nothing_asked):
         found = next(look(subject, text), None)
         if found is not None:
-            text.report(*found[0], *found[1:])
+            text.report_all([found])
             return
-    for place, message, help in cotangents(subject):
-        text.report(*place, message, help)
-
-
-def at(node: Node) -> Place:
-    """Where a node stands."""
-    return node.line, node.column, node.width
+    text.report_all(cotangents(subject))
 
 
 def in_layer(subject: Subject, statement: ast.stmt, text: SpecText) -> Place:
@@ -98,7 +88,7 @@ def arguments(subject: Subject, text: SpecText) -> Iterator[Remark]:
     layer, count = subject.scenario.entries["layer"][1], len(variables(subject.inputs))
     if (name := layer.string("op")) in OPERATIONS:
         least, most, _ = OPERATIONS[str(name)]
-        what, place = f"'{name}'", at(layer)
+        what, place = f"'{name}'", layer.place
     elif (function := called(subject)) is not None:
         least, most = arity(function)
         place = in_layer(subject, function, text)
@@ -143,12 +133,12 @@ def unused(subject: Subject, text: SpecText) -> Iterator[Remark]:
         named = {str(layer.string("op") or layer.string("ref")).replace(":", ".").rpartition(".")[2]}
     if "*" not in named and not named & own:
         help = f"apply what the layer defines: {listing(sorted(named))}" if named else "the layer defines nothing"
-        yield at(call), "call: the layer takes no part in it", help
+        yield call.place, "call: the layer takes no part in it", help
     for name, (key, _) in ((variable(name), entry) for name, entry in subject.inputs.items()):
         elsewhere = None if name in own else words_of(scenario, text)
         hidden = layer.get("ref") is None and elsewhere is None
         if name not in own and not hidden and name not in (elsewhere or ()):
-            yield at(key), f"nothing uses the input {quote(name)}", "name it in the call, or remove it"
+            yield key.place, f"nothing uses the input {quote(name)}", "name it in the call, or remove it"
 
 
 # --------------------------------------------------------------------------- what is held against it
@@ -158,36 +148,30 @@ def without_an_element(subject: Subject, text: SpecText) -> Iterator[Remark]:
     if shapes and subject.asks_for_gradients and all(shape is not None and 0 in shape for shape in shapes):
         key = subject.inputs[min(subject.differentiable)][0]
         help = "give one a larger shape, or write 'gradient: unchecked'"
-        yield at(key), "no input that takes a gradient has an element", help
+        yield key.place, "no input that takes a gradient has an element", help
 
 
 def nothing_asked(subject: Subject, text: SpecText) -> Iterator[Remark]:
     """A layer of which nothing is expected, and no gradient can be."""
-    said = [one for one in all_expectations(subject.scenario) if one is not None]
-    holds = any("gradient" in one.entries or any(holding(one, key) for key in HOLDING) for one in said)
+    said = all_expectations(subject.scenario)
+    holds = any("gradient" in one.entries or any(one.mapping(key).entries for key in HOLDING) for one in said)
     if not subject.differentiable and not holds:
         id = subject.scenario.get("id") or subject.scenario
         help = (
             "give an input a floating dtype and no 'stop_gradient: true'; say in 'expect' what must hold; or write "
             "'gradient: unchecked' if it has but to run"
         )
-        yield at(id), "this would check nothing: no input takes a gradient, and nothing else is expected", help
-
-
-def holding(expect: Node, key: str) -> bool:
-    """Whether something stands under a key of an expectation."""
-    value = expect.get(key)
-    return value is not None and bool(value.entries)
+        yield id.place, "this would check nothing: no input takes a gradient, and nothing else is expected", help
 
 
 def cotangents(subject: Subject) -> Iterator[Remark]:
     """Cotangents of another shape than the output has, where that is known."""
     known = output_shape(subject)
     for expect in all_expectations(subject.scenario):
-        cotangent = expect.get("cotangent") if expect is not None else None
+        cotangent = expect.get("cotangent")
         if cotangent is not None and known is not None and (shape := shape_of(cotangent)) != known:
             message = f"the cotangent has shape {list(shape)}, the output {list(known)}"
-            yield at(cotangent), message, "a cotangent has the shape of its output"
+            yield cotangent.place, message, "a cotangent has the shape of its output"
 
 
 def output_shape(subject: Subject) -> tuple[int, ...] | None:
@@ -208,13 +192,6 @@ def output_shape(subject: Subject) -> tuple[int, ...] | None:
     if not operation.broadcasts or len(whole) != operation.least or len(whole) != len(shapes):
         return None
     return broadcast(whole)
-
-
-def shape_of(numbers: Node) -> tuple[int, ...]:
-    """The shape of nested lists."""
-    if numbers.kind != "sequence":
-        return ()
-    return (len(numbers.items), *(shape_of(numbers.items[0]) if numbers.items else ()))
 
 
 def broadcast(shapes: list[tuple[int, ...]]) -> tuple[int, ...] | None:
@@ -251,10 +228,7 @@ def applied(subject: Subject) -> list[ast.ClassDef]:
     """The PyLayers of the source that are applied: those that the call names, or the last."""
     if subject.tree is None:
         return []
-    layers: dict[str, ast.ClassDef] = {}
-    for node in subject.tree.body:
-        if isinstance(node, ast.ClassDef) and any(last_name(base) in ("PyLayer", *layers) for base in node.bases):
-            layers[node.name] = node
+    layers = layer_classes(subject.tree)
     if subject.call is not None:
         read, _ = read_and_bound(subject.call)
         return [layers[name] for name in read if name in layers]
@@ -288,9 +262,8 @@ def called(subject: Subject) -> ast.FunctionDef | None:
     """The forward that takes the inputs, where the source shows it."""
     if subject.tree is None:
         return None
-    for node in subject.tree.body:
-        if isinstance(node, ast.FunctionDef) and node.name == "forward_fn":
-            return node
+    if (function := static_forward(subject.tree)) is not None:
+        return function
     cls = next(iter(applied(subject)), None)
     if cls is None or cls.decorator_list:
         return None

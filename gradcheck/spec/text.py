@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import stat
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -11,6 +12,11 @@ from pathlib import Path
 from gradcheck.spec.diagnostic import Diagnostic, SpecError
 from gradcheck.spec.python import PythonCode
 from gradcheck.support.suggest import nearest
+
+Place = tuple[int, int, int]
+"""Line, column, and the number of characters to underline."""
+Remark = tuple[Place, str, str]
+"""Where, what is wrong, and what to do."""
 
 MAX_BYTES = 10_000_000
 MAX_CONTROL_CHARACTERS = 1_000
@@ -54,6 +60,11 @@ class SpecText:
             column += shift if column >= start else 0
         source = self.original[line - 1] if line <= len(self.original) else ""
         self.found.append(Diagnostic(self.path, line, column, width, message, help, source))
+
+    def report_all(self, remarks: Iterable[Remark]) -> None:
+        """Add a diagnostic for each."""
+        for place, message, help in remarks:
+            self.report(*place, message, help)
 
     def suggest(self, name: str, known: list[str]) -> str:
         """``did you mean 'x'?`` or "" (also in a file so wrong that suggestions would take long)."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -18,7 +18,7 @@ import yaml
 
 from gradcheck.spec.diagnostic import quote
 from gradcheck.spec.syntax import place_of, report_syntax
-from gradcheck.spec.text import SpecText
+from gradcheck.spec.text import Place, SpecText
 
 MAX_DEPTH = 40
 MAX_NODES = 50_000
@@ -68,14 +68,22 @@ class Node:
     """Of a scenario that is one of several cases: the line of what they are cases of."""
 
     @property
-    def width(self) -> int:
-        """Characters to underline."""
-        return max(1, self.end_column - self.column) if self.end_line == self.line else 1
+    def place(self) -> Place:
+        """Where it stands."""
+        return self.line, self.column, max(1, self.end_column - self.column) if self.end_line == self.line else 1
+
+    def at(self, key: str) -> Place:
+        """The place of a key that a mapping has."""
+        return self.entries[key][0].place
 
     def get(self, key: str) -> Node | None:
         """The value of `key` in a mapping; None if there is none."""
         entry = self.entries.get(key)
         return entry[1] if entry else None
+
+    def put(self, key: str, value: Node) -> None:
+        """Put a value in the place of that of a key."""
+        self.entries[key] = (self.entries[key][0], value)
 
     def mapping(self, key: str) -> Node:
         """The mapping under `key`; an empty one if there is none or it is something else."""
@@ -103,11 +111,11 @@ class Node:
             yield from item.scalars()
 
 
-def copy(node: Node) -> Node:
-    """A node with collections of its own, of the same nodes."""
+def copy(node: Node, entries: Mapping[str, tuple[Node, Node]] | None = None, items: Iterable[Node] = ()) -> Node:
+    """A node with collections of its own: those that are given, or else of the same nodes."""
     return Node(  # dataclasses.replace takes four times as long
         node.kind, node.line, node.column, node.end_line, node.end_column, node.value, node.text, node.style,
-        dict(node.entries), list(node.items), node.incomplete, node.begins,
+        dict(node.entries if entries is None else entries), list(items or node.items), node.incomplete, node.begins,
     )  # fmt: skip
 
 
@@ -217,12 +225,12 @@ class _Builder:
             return  # the merge key is the mistake
         where = f" (of line {self.anchors[name][0]})" if name in self.anchors else ""
         help = "write the value out, or take it from another scenario with 'extends: its-id'"
-        self._report_node(node, f"alias {quote('*' + name)}{where} is not allowed", help)
+        self.text.report(*node.place, f"alias {quote('*' + name)}{where} is not allowed", help)
 
     def _scalar(self, node: Node) -> None:
         if node.style == '"' and _UNSAFE.search(node.text):
             message = "the text holds a control character, written as an escape"
-            self._report_node(node, message, "remove it, or use a block (|) and write the code's own escape")
+            self.text.report(*node.place, message, "remove it, or use a block (|) and write the code's own escape")
             return
         node.kind, node.value = "scalar", node.text
         if node.style:
@@ -232,15 +240,17 @@ class _Builder:
         elif not is_text(node.text):
             if len(node.text) > MAX_DIGITS:
                 node.kind = "unreadable"
-                self._report_node(node, f"a number of more than {MAX_DIGITS} characters", "write fewer digits")
+                self.text.report(*node.place, f"a number of more than {MAX_DIGITS} characters", "write fewer digits")
                 return
             node.value = int(node.text) if _INT.fullmatch(node.text) else float(node.text)
             if math.isinf(node.value):
                 node.kind = "unreadable"
-                self._report_node(node, f"{node.text} is beyond float64", "write .inf if infinity is meant")
+                self.text.report(*node.place, f"{node.text} is beyond float64", "write .inf if infinity is meant")
             elif node.value == 0 and _SIGNIFICANT.match(node.text):
                 node.kind = "unreadable"
-                self._report_node(node, f"{node.text} is 0 in float64", "write 0 if that is meant; the least is 5e-324")
+                self.text.report(
+                    *node.place, f"{node.text} is 0 in float64", "write 0 if that is meant; the least is 5e-324"
+                )
 
     def _add(self, node: Node) -> None:
         if not self.open:
@@ -263,18 +273,18 @@ class _Builder:
             before.kind, parent.incomplete = "unreadable", True
         elif _is_merge(key):
             parent.incomplete = True
-            self._report_node(key, "merge keys (<<) are not allowed", "use 'extends: id-of-another-scenario'")
+            self.text.report(*key.place, "merge keys (<<) are not allowed", "use 'extends: id-of-another-scenario'")
         elif key.kind == "unreadable":
             parent.incomplete = True
         elif not isinstance(key.value, str) or key.kind != "scalar":
             parent.incomplete = True
             what = "a list or mapping" if key.kind != "scalar" else describe(key)
             help = "write a name" if key.kind != "scalar" or not key.text else f'put it in quotes: "{key.text}"'
-            self._report_node(key, f"a key must be text, not {what}", help)
+            self.text.report(*key.place, f"a key must be text, not {what}", help)
         elif key.value in parent.entries:
             first = parent.entries[key.value][0]
             message = f"duplicate key {quote(key.value)}, first given in line {first.line}"
-            self._report_node(key, message, "remove one of the two")
+            self.text.report(*key.place, message, "remove one of the two")
         else:
             parent.entries[key.value] = (key, value)
 
@@ -284,13 +294,10 @@ class _Builder:
             written = _ENTRIES.match(self.text.lines[first.line - 1], first.column - 1)
             entries = [one.strip(" ()") for one in written[0].split(",")] if written else []
             help = f"a list stands in brackets: [{', '.join(one for one in entries if one and ':' not in one)}]"
-            self._report_node(first, "a ',' ends this value", help)
+            self.text.report(*first.place, "a ',' ends this value", help)
 
     def _report(self, event: yaml.Event, width: int, message: str, help: str) -> None:
         self.text.report(*place_of(event.start_mark), width, message, help)
-
-    def _report_node(self, node: Node, message: str, help: str) -> None:
-        self.text.report(node.line, node.column, node.width, message, help)
 
 
 def _is_merge(key: Node) -> bool:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from math import prod
 from typing import Annotated, Literal
 
-from pydantic import Discriminator, Field, Tag
+from pydantic import Field, Tag
 from typing_extensions import TypeAliasType
 
-from gradcheck.spec.format import LAX, Format
+from gradcheck.spec.format import LAX, Format, told_by_type
 from gradcheck.spec.literals import OutputStands
 
 Axis = Literal["dp", "pp", "sharding", "sep", "mp"]
@@ -22,15 +22,11 @@ MOST_RANKS = 64
 Ranks = Annotated[int, Field(ge=1, le=MOST_RANKS)]
 
 
-def _world_kind(value: object) -> str:
-    return "(axes)" if isinstance(value, dict) else "(ranks)"
-
-
 World = TypeAliasType(
     "World",
     Annotated[
         Annotated[Ranks, Tag("(ranks)")] | Annotated[dict[Axis, Ranks], Tag("(axes)"), Field(min_length=1)],
-        Discriminator(_world_kind),
+        told_by_type(mapping="(axes)", otherwise="(ranks)"),
     ],
 )
 """A number of ranks, or of ranks along axes."""
@@ -46,15 +42,10 @@ class Output(Format):
 
 
 # `world_rules` checks that there is one: pydantic counts only those without mistakes.
-def _outputs_kind(value: object) -> str | None:
-    if isinstance(value, (list, tuple)):
-        return "(outputs)"
-    return "(output)" if isinstance(value, (dict, Output)) else None
-
-
 SeveralOutputs = Annotated[tuple[Output, ...], LAX, Field(json_schema_extra={"minItems": 1})]
 Outputs = Annotated[
-    Annotated[Output, Tag("(output)")] | Annotated[SeveralOutputs, Tag("(outputs)")], Discriminator(_outputs_kind)
+    Annotated[Output, Tag("(output)")] | Annotated[SeveralOutputs, Tag("(outputs)")],
+    told_by_type(mapping="(output)", list="(outputs)"),
 ]
 """What all outputs are, or each of them."""
 

@@ -8,7 +8,7 @@ from math import prod
 from gradcheck.spec.backend_rules import all_expectations
 from gradcheck.spec.code import is_static
 from gradcheck.spec.diagnostic import quote
-from gradcheck.spec.text import SpecText
+from gradcheck.spec.text import Remark, SpecText
 from gradcheck.spec.tree import Node
 from gradcheck.spec.world import MOST_RANKS
 
@@ -50,63 +50,49 @@ def check_world(scenario: Node, text: SpecText) -> None:
     own, key = scenario.entries.get("world"), world_key(scenario)
     if own is not None and (of_matrix := scenario.mapping("matrix").entries.get("world")) is not None:
         message = f"both the matrix (line {of_matrix[0].line}) and the scenario give a world"
-        text.report(own[0].line, own[0].column, own[0].width, message, "keep one of the two")
+        text.report(*own[0].place, message, "keep one of the two")
     if own is not None and (count := prod(world_sizes(scenario))) > MOST_RANKS:
         message = f"the world has {count:,} ranks, at most {MOST_RANKS} are allowed"
-        text.report(own[1].line, own[1].column, own[1].width, message, "a mistake shows on 2, 3 or 4 ranks")
+        text.report(*own[1].place, message, "a mistake shows on 2, 3 or 4 ranks")
     outputs = scenario.get("outputs")
     if outputs is not None and outputs.kind == "sequence" and not outputs.items:
-        help = "write {ranks: replicated} for all, or one for each"
-        text.report(outputs.line, outputs.column, outputs.width, "outputs must not be empty", help)
+        text.report(*outputs.place, "outputs must not be empty", "write {ranks: replicated} for all, or one for each")
     found = needing(scenario) if key is None else excluded(scenario, key)
-    for place, message, help in found if not scenario.incomplete else ():
-        text.report(place.line, place.column, place.width, message, help)
+    text.report_all(found if not scenario.incomplete else ())
     for name, (_, input) in scenario.mapping("inputs").entries.items():
         values = input.get("values")
-        if values is None or (input.string("ranks") or "split") != "split":
-            continue
-        for size in world_sizes(scenario):
-            if values.kind != "unreadable" and (values.kind != "sequence" or len(values.items) != size):
+        for size in ranks_of(scenario, input) if values and values.kind != "unreadable" else ():
+            if values and (values.kind != "sequence" or len(values.items) != size):
                 entries = f"{len(values.items)} entr{'y' if len(values.items) == 1 else 'ies'}"
                 has = entries if values.kind == "sequence" else "a number"
                 message = (
                     f"input {quote(name)} is split over {size} rank{'s' * (size != 1)}, so its values have a first "
                     f"axis of that size, but here is {has}"
                 )
-                help = "list the values of each rank, or write 'ranks: replicated'"
-                text.report(values.line, values.column, values.width, message, help)
+                text.report(*values.place, message, "list the values of each rank, or write 'ranks: replicated'")
                 break
 
 
-def needing(scenario: Node) -> Iterator[tuple[Node, str, str]]:
-    """What a scenario without a world says of one: (key, message, help)."""
+def needing(scenario: Node) -> Iterator[Remark]:
+    """What a scenario without a world says of one."""
     for name in ("outputs", "random"):
         if name in scenario.entries:
-            yield scenario.entries[name][0], f"{quote(name)} is of no use without a world", SAY_HOW_MANY
+            yield scenario.at(name), f"{quote(name)} is of no use without a world", SAY_HOW_MANY
     for _, input in scenario.mapping("inputs").entries.values():
         if "ranks" in input.entries:
-            yield input.entries["ranks"][0], "'ranks' is of no use without a world", SAY_HOW_MANY
+            yield input.at("ranks"), "'ranks' is of no use without a world", SAY_HOW_MANY
 
 
-def excluded(scenario: Node, key: Node) -> Iterator[tuple[Node, str, str]]:
-    """What a scenario in a world asks for, and is not done there: (key, message, help)."""
+def excluded(scenario: Node, key: Node) -> Iterator[Remark]:
+    """What a scenario in a world asks for, and is not done there."""
     layer = scenario.get("layer")
     if "script" in scenario.entries:
         help = "write the program's layer as 'layer', with 'inputs', or remove the world"
-        yield key, "a script does not run in a world: only a 'layer' does", help
-    elif layer is not None and static(layer):
+        yield key.place, "a script does not run in a world: only a 'layer' does", help
+    elif layer is not None and is_static(layer.value):
         help = "write the layer as a PyLayer, or remove the world"
-        yield key, "a static layer (forward_fn) does not run in a world", help
+        yield key.place, "a static layer (forward_fn) does not run in a world", help
     for expect in all_expectations(scenario):
-        order = expect.entries.get("order") if expect is not None else None
-        if order is not None and order[1].value == 2:
+        if (order := expect.get("order")) is not None and order.value == 2:
             help = "remove it: in a world the derivative alone is checked"
-            yield order[0], "'order: 2' is not done in a world", help
-
-
-def static(layer: Node) -> bool:
-    """Whether a layer is source, and that of a static layer."""
-    try:
-        return is_static(layer.value)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):  # the reader says so
-        return False
+            yield expect.at("order"), "'order: 2' is not done in a world", help

@@ -100,21 +100,10 @@ class Reader:
 
 
 def telling(tree: ast.AST) -> list[Telling]:
-    """The nodes of a tree that tell of names, in the order of the file: of ``x.a.b`` the whole, and not ``x.a``.
-
-    There is no recursion: a chain of names may be as long as Python's parser takes.
-    """
-    found: list[Telling] = []
-    todo = [tree]
-    while todo:
-        node = todo.pop()
-        if isinstance(node, Telling):
-            found.append(node)
-        if isinstance(node, ast.Attribute):
-            todo.append(chain(node)[0])
-        else:
-            todo += reversed(list(ast.iter_child_nodes(node)))
-    return found
+    """The nodes of a tree that tell of names, in the order of the file: of ``x.a.b`` the whole, and not ``x.a``."""
+    found = [node for node in ast.walk(tree) if isinstance(node, Telling)]
+    parts = {node.value for node in found if isinstance(node, ast.Attribute)}
+    return sorted((node for node in found if node not in parts), key=lambda node: (node.lineno, node.col_offset))
 
 
 def chain(node: ast.AST) -> tuple[ast.AST, list[str]]:

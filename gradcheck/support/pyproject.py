@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from gradcheck.support.bounded import UnfitFileError, read_bounded
+from gradcheck.support.user_error import UserError
 
 MOST_PYPROJECT_BYTES = 1_000_000
 MOST_LEVELS = 40
@@ -31,7 +32,7 @@ _DOTTED = re.compile(rf"""(?<![\w"-])(?:[\w"-]++[ \t]*+\.[ \t]*+){{{MOST_LEVELS}
 _LONG = re.compile(rf"[\w+-]{{{MOST_CHARACTERS + 1}}}", re.ASCII)
 
 
-class ConfigError(ValueError):
+class ConfigError(UserError):
     """A configuration that cannot be used; the message says where, what is wrong, and what to write."""
 
 
@@ -91,11 +92,7 @@ def table_of(start: Path) -> tuple[Path, Mapping[str, Any]] | None:
 
 
 def content_of(file: Path) -> dict[str, Any]:
-    """What a TOML file holds.
-
-    Raises:
-        ConfigError: it is unreadable, too large, or no TOML.
-    """
+    """What a TOML file holds. Raises ConfigError: it is unreadable, too large, or no TOML."""
     try:
         return parse_toml(read_bounded(file, MOST_PYPROJECT_BYTES).decode("utf-8"))
     except (UnfitFileError, UnicodeDecodeError, OSError) as error:
@@ -107,11 +104,7 @@ def content_of(file: Path) -> dict[str, Any]:
 
 
 def parse_toml(text: str) -> dict[str, Any]:
-    """What a text in TOML says.
-
-    Raises:
-        ConfigError: it is none, or has more of something than there is need of.
-    """
+    """What a text in TOML says. Raises ConfigError: it is none, or has more of something than there is need of."""
     import tomllib  # here: it takes as long as all else of this, and most runs have no such file
 
     bare = _STRING.sub('""', text)

@@ -1,4 +1,4 @@
-"""Files that come with the package: the bundled specs, and the JSON Schemas."""
+"""Files that come with the package: the bundled specs, the JSON Schemas, and what `gradcheck init` lays out."""
 
 from __future__ import annotations
 
@@ -23,9 +23,6 @@ def bundled_files() -> list[Path]:
     return sorted(bundled_specs().rglob("*.grad.yaml"))
 
 
-def schema_text(name: str) -> str:
-    """The JSON Schema ``spec`` or ``report``, as `tests/commands/schemas.py` writes it from the models.
-
-    It is a file so that printing it loads no model.
-    """
-    return (PACKAGE / "schemas" / f"{name}.json").read_text(encoding="utf-8")
+def packaged(path: str) -> str:
+    """The text of a file of the package, such as ``schemas/spec.json``, which `tests/commands/schemas.py` writes."""
+    return (PACKAGE / path).read_text(encoding="utf-8")

@@ -52,11 +52,7 @@ def standing(project: Project, known: Mapping[str, str] | None = None) -> Standi
 
 
 def trusted_digests() -> dict[str, str]:
-    """Root → digest, of all projects that the user trusts.
-
-    Raises:
-        ConfigError: the user's list cannot be read.
-    """
+    """Root → digest, of all projects that the user trusts. Raises ConfigError: the user's list cannot be read."""
     file = _file()
     try:
         content = json.loads(read_bounded(file, MOST_LIST_BYTES, own=True))

@@ -7,34 +7,8 @@ absolute is to be ignored. Else ``XDG_CONFIG_HOME=`` would make a folder of the 
 from __future__ import annotations
 
 import os
+from functools import partial
 from pathlib import Path
-
-
-def config_folder() -> Path:
-    """What the user has decided: ``$XDG_CONFIG_HOME/gradcheck``, or ``~/.config/gradcheck``.
-
-    Raises:
-        OSError: there is no home folder.
-    """
-    return _folder("XDG_CONFIG_HOME", ".config")
-
-
-def state_folder() -> Path:
-    """What gradcheck keeps for itself: ``$XDG_STATE_HOME/gradcheck``, or ``~/.local/state/gradcheck``.
-
-    Raises:
-        OSError: there is no home folder.
-    """
-    return _folder("XDG_STATE_HOME", ".local/state")
-
-
-def cache_folder() -> Path:
-    """What can be made anew at any time: ``$XDG_CACHE_HOME/gradcheck``, or ``~/.cache/gradcheck``.
-
-    Raises:
-        OSError: there is no home folder.
-    """
-    return _folder("XDG_CACHE_HOME", ".cache")
 
 
 def is_this_users(status: os.stat_result) -> bool:
@@ -43,6 +17,11 @@ def is_this_users(status: os.stat_result) -> bool:
 
 
 def _folder(variable: str, usual: str) -> Path:
+    """The folder for gradcheck in the one that a variable names, or in the `usual` one of the user's home.
+
+    Raises:
+        OSError: there is no home folder.
+    """
     named = Path(os.environ.get(variable, ""))
     if named.is_absolute():
         return named / "gradcheck"
@@ -50,3 +29,11 @@ def _folder(variable: str, usual: str) -> Path:
     if not home.is_absolute():
         raise FileNotFoundError(f"this user has no home folder; set {variable} to an absolute path")
     return home / usual / "gradcheck"
+
+
+config_folder = partial(_folder, "XDG_CONFIG_HOME", ".config")
+"""What the user has decided."""
+state_folder = partial(_folder, "XDG_STATE_HOME", ".local/state")
+"""What gradcheck keeps for itself."""
+cache_folder = partial(_folder, "XDG_CACHE_HOME", ".cache")
+"""What can be made anew at any time."""

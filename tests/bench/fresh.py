@@ -456,7 +456,7 @@ def codes(found: Any) -> str:
 def leaks(made: Any, inputs: list[Any]) -> list[str]:
     """What a layer in NumPy leaves out of the recording."""
     tensors = [tensor(x) for x in inputs]
-    found = recorded(lambda: list(as_tuple(made.apply(*tensors))), tensors, lines=True, code=Code([made]))[0]
+    found = recorded(lambda: list(as_tuple(made.apply(*tensors))), tensors, lines=True, numpy=Code([made]))[0]
     return [str(found.error)] if found.error else list(dict.fromkeys(found.leaks))
 
 
@@ -464,7 +464,7 @@ def line_is_right(found: Any, text: str, wanted: str) -> str:
     """Whether a diagnosis names a line of the forward that holds a text."""
     named = [int(d.line.rsplit(":", 1)[1]) for d in found.diagnosis if d.line]
     if not named:
-        return "no line named"
+        return next((mark for mark in found.marks if mark.startswith("not looked further")), "no line named")
     lines = text.splitlines()
     return "right line" if any(w in lines[n - 1] for n in named for w in wanted.split("|")) else "other line"
 

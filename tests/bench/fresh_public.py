@@ -380,7 +380,7 @@ class LowPass:
 @row(
     "cumulative returns and draw-down",
     lambda r: [r.normal(size=40) * 0.05],
-    [("wealth[t]", "1", "np.cumprod"), ("np.cumsum(d[::-1])[::-1]", "np.cumsum(d)", "np.cumprod")],
+    [("wealth[t]", "1", "np.maximum.accumulate"), ("np.cumsum(d[::-1])[::-1]", "np.cumsum(d)", "np.cumprod")],
 )
 class Drawdown:
     def forward(x: Any) -> Any:

@@ -24,9 +24,9 @@ ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "engine")]
 
 from gradcheck.case.execute import execute  # noqa: E402
-from gradcheck.commands.init import EXAMPLE  # noqa: E402
 from gradcheck.run.plan import plan  # noqa: E402
-from gradcheck.spec.read import read, read_bytes  # noqa: E402
+from gradcheck.spec.read import read  # noqa: E402
+from gradcheck.support.resources import PACKAGE  # noqa: E402
 
 OURS = str(ROOT / "gradcheck") + "/"
 
@@ -80,7 +80,7 @@ def main() -> None:
     parser.add_argument("id", nargs="?")
     parser.add_argument("--calls", action="store_true")
     options = parser.parse_args()
-    spec = read(options.spec) if options.spec else read_bytes(EXAMPLE.encode(), "example.grad.yaml")
+    spec = read(options.spec or PACKAGE / "project" / "example.grad.yaml")
     case = next(case for case in plan([spec], ["numpy"]) if options.id in (None, case.scenario.id, case.name))
     execute(case)
     with watched(case.scenario.path) as path:

@@ -35,7 +35,7 @@ def recording(layer: Any, inputs: list[Any]) -> Recorded:
         found = made.apply(*tensors)
         return list(found) if isinstance(found, (list, tuple)) else [found]
 
-    return recorded(call, tensors, lines=True, code=Code([made]))[0]
+    return recorded(call, tensors, lines=True, numpy=Code([made]))[0]
 
 
 def judged(layer: Any, dtype: str) -> tuple[str, float]:

@@ -49,7 +49,7 @@ def rounding_of(point: Point, cotangent: Array) -> list[Array]:
     for measured in both:
         for _ in range(4):
             measured.draw()
-    return [a + b for a, b in zip(*(m.bounds() for m in both), strict=True)]
+    return [a + b for a, b in zip(*(m.bounds(absolute=True) for m in both), strict=True)]
 
 
 def drawn(point: Point, count: int) -> list[Array]:

@@ -378,3 +378,24 @@ def test_numbers_that_are_written_one_by_one_are_no_obstacle() -> None:
     result = gradcheck.check(layer(forward, backward), random(4), random(4, seed=1))
     assert result.verdict is Status.FAIL
     assert [d.code for d in result.diagnosis if d.line] == ["GC117"]
+
+
+def test_entries_that_cancel_to_zero_contradict_a_cause() -> None:
+    """The gradient at most highs of a wealth cancels to 0, of which no digit is known: what backward gives there is
+    wrong all the same, and no cause that leaves it out is one."""
+
+    def forward(x: Any) -> Any:
+        wealth = np.cumprod(1 + x)
+        return (wealth / np.maximum.accumulate(wealth)) ** 2
+
+    def backward(x: Any, g: Any) -> Any:
+        wealth = np.cumprod(1 + x)
+        peak = np.maximum.accumulate(wealth)
+        share = 2 * g * wealth / peak**2
+        share[0] -= (share * wealth / peak).sum()  # all of it, as if the first were the highest
+        return np.cumsum((share * wealth)[::-1])[::-1] / (1 + x)
+
+    for seed in range(4):
+        result = gradcheck.check(forward, 0.05 * random(40, seed=seed), backward=backward)
+        assert result.verdict is Status.FAIL
+        assert not [d for d in result.diagnosis if d.code == "GC117"], "it is used, at the wrong element"

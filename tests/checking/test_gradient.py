@@ -333,8 +333,17 @@ def test_what_hardly_stands_out_of_its_rounding_is_not_told_where_no_operation_i
 
 def test_the_verdict_stands_when_there_is_no_time_to_name_what_is_wrong() -> None:
     found = check(np.tanh, lambda x, y, g: g * (1 + y * y), NORMAL, seconds=0.0)
-    assert (found.verdict, found.wrong, found.marks) == (Status.FAIL, (), ("no time to look further",))
+    assert (found.verdict, found.wrong, found.marks) == (Status.FAIL, (), ("not looked further: no time is left",))
     assert "no time" not in str(check(np.tanh, lambda x, y, g: g * (1 + y * y), NORMAL).marks)
+
+
+def test_the_verdict_stands_when_the_search_for_its_cause_ends_in_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gradcheck.causes.wrong_entries.likely_causes", lambda *_: 1 / 0)
+    found = check(np.tanh, lambda x, y, g: g * (1 + y * y), NORMAL)
+    (mark,) = found.marks
+    assert found.verdict is Status.FAIL
+    assert found.wrong
+    assert mark.startswith("not looked further: ZeroDivisionError: division by zero (test_gradient.py:")
 
 
 def test_full_effort_counts_every_wrong_entry() -> None:

@@ -33,7 +33,7 @@ def test_a_rule_is_shown_with_its_quote_its_decision_and_its_scenarios() -> None
 def test_a_rule_that_is_not_there_brings_up_the_nearest() -> None:
     done = rules("save-return-none")
     assert done.exit_code == 2
-    assert "there is no rule 'save-return-none'; did you mean 'save-returns-none'?" in done.stderr
+    assert "there is no rule 'save-return-none'; did you mean save-returns-none?" in done.stderr
 
 
 def test_nothing_is_uncovered() -> None:

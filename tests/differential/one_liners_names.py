@@ -61,7 +61,7 @@ _SAME = {
 
 _CALLED = (
     "base.in_dynamic_or_pir_mode base.in_pir_mode base.is_compiled_with_rocm base.is_compiled_with_cinn base.is_compiled_with_xpu base.core.is_compiled_with_rocm base.core.is_compiled_with_ipu "
-    "base.framework.in_dynamic_or_pir_mode base.framework.in_pir_mode framework.in_dynamic_or_pir_mode device.is_compiled_with_rocm device.is_compiled_with_cinn device.is_compiled_with_ipu device.is_compiled_with_xpu is_autocast_enabled base.dygraph.enabled is_compiled_with_cinn is_compiled_with_ipu base.framework.is_compiled_with_cinn base.framework.is_compiled_with_rocm base.framework.is_compiled_with_xpu"
+    "base.framework.in_dynamic_or_pir_mode base.framework.in_pir_mode framework.in_dynamic_or_pir_mode device.is_compiled_with_rocm device.is_compiled_with_cinn device.is_compiled_with_ipu device.is_compiled_with_xpu is_autocast_enabled base.dygraph.enabled is_compiled_with_cinn is_compiled_with_ipu base.framework.is_compiled_with_cinn base.framework.is_compiled_with_cuda base.framework.is_compiled_with_rocm base.framework.is_compiled_with_xpu"
 ).split()
 
 DEVICES = "base.core.is_compiled_with_cinn device.is_compiled_with_distribute base.framework.Program base.framework.program_guard base.framework.default_main_program base.framework.default_startup_program framework.Program base.core.Generator is_compiled_with_distribute base.core.is_compiled_with_distribute base.framework.is_compiled_with_distribute base.framework.Operator Tensor.block_diag".split()

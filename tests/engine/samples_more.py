@@ -48,7 +48,7 @@ def more_samples(normal: Make, positive: Make, within: Make, distinct: Make) -> 
         "qr_complete": [(normal(4, 2),)],
         "svd": [(SQUARE,), (normal(2, 4),), (normal(4, 2),)],
         "svd_full": [(normal(4, 2),)],
-        "eigh": [(SQUARE + SQUARE.T,)],
+        "eigh": [(SQUARE + SQUARE.T, "L")],
         "eig": [(SQUARE + 0.25j * SQUARE.T,)],
         "lu_ordered": [
             (SQUARE * SQUARE.T,),
@@ -81,5 +81,5 @@ def more_samples(normal: Make, positive: Make, within: Make, distinct: Make) -> 
         "bincount": [(np.array([1, 2, 2]), 4)],
         "bincount_weighted": [(np.array([1, 2, 2]), normal(3), 4)],
         "histogram": [(normal(2, 3), 4, -1.0, 1.0, None, False)],
-        "isin": [(INTS, np.array([1, 6]))],
+        "isin": [(INTS, np.array([1, 6]), False, invert) for invert in (False, True)],
     }

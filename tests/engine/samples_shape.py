@@ -63,7 +63,7 @@ def shape_samples(normal: Callable[..., np.ndarray[Any, Any]]) -> dict[str, list
         "relu": [(normal(2, 3),)],
         "reshape": [(normal(2, 3), [3, -1]), (normal(2, 3), [0, 3, 1])],
         "roll": [(normal(2, 3), 1, None), (normal(2, 3), [1, 2], [0, 1])],
-        "searchsorted": [(np.arange(4.0), np.array([0.5, 2.0]), False, "int64")],
+        "searchsorted": [(np.arange(4.0), np.array([0.5, 2.0]), False, right) for right in (False, True)],
         "setitem": [
             (normal(2, 3), PICKED, normal(3)),
             (normal(2, 3), FIRST_ROW, normal(3)),

@@ -32,7 +32,7 @@ def leaf(values: Any) -> Any:
 def tape(function: Callable[..., Any], *arrays: Any) -> Recorded:
     """A function of arrays, recorded."""
     tensors = [leaf(v) for v in arrays]
-    return recorded(lambda: [on_tensors(function)(*tensors)], tensors, lines=True, code=Code([function]))[0]
+    return recorded(lambda: [on_tensors(function)(*tensors)], tensors, lines=True, numpy=Code([function]))[0]
 
 
 def names(found: Recorded) -> list[str]:

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pylayer.paddle as paddle
+from pylayer.array import own
 from pylayer.fast.node import ElementwiseNode, puller
 from pylayer.vjp import OPS
 
@@ -139,8 +140,47 @@ def test_a_cotangent_that_nobody_else_holds_may_be_overwritten_and_no_other() ->
     saved = np.full(n, 2.0), np.full(n, 3.0)
     ours = np.full(n, 5.0)
     view = ours[:1]
-    for held in ([False, ours], [False, view.base[:]]):
+    for held in ([ours], [view.base[:]]):
         gradients = [g for _, g in pull(held, node, saved)]
         assert [g[0] for g in gradients] == [10, 15]
         assert not any(np.shares_memory(g, ours) for g in gradients)
     assert (ours == 5).all()
+
+
+def test_an_array_that_nobody_else_holds_is_handed_on_and_any_other_copied() -> None:
+    held = [np.ones(3)]
+    assert own(held) is held[0]
+    also = held[0]
+    assert not np.shares_memory(own(held), also)
+    view = [np.ones(3)[:2]]
+    assert not np.shares_memory(own(view), view[0])
+
+
+KEPT = paddle.ones([2, 2], "float64")
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda x, y: x + y,
+        lambda x, y: x.transpose([1, 0]) + y,
+        lambda x, y: x.reshape([4]).reshape([2, 2]) - y.clone(),
+        lambda x, y: Keeps.apply(x) + Keeps.apply(y),
+        lambda x, y: x @ y,
+    ],
+)
+@pytest.mark.parametrize("hook", [None, lambda g: KEPT, lambda g: g.transpose([1, 0])])
+def test_the_gradient_of_a_leaf_is_memory_of_its_own(program: Callable[..., Any], hook: Any) -> None:
+    x, y = (paddle.to_tensor(np.ones((2, 2)), stop_gradient=False) for _ in range(2))
+    seed = paddle.to_tensor(np.ones((2, 2)))
+    handed = [seed, KEPT]
+    x.register_hook(handed.append)
+    if hook:
+        x.register_hook(hook)
+    Keeps.kept.clear()
+    out = program(x, y)
+    out.backward(seed, retain_graph=True)
+    found = [x.grad, y.grad, *paddle.grad(out, [x, y], seed)]
+    for k, gradient in enumerate(found):
+        others = (*found[:k], *found[k + 1 :], *handed, *Keeps.kept)
+        assert not any(np.shares_memory(gradient.array, other.array) for other in others)

@@ -15,6 +15,7 @@ import pytest
 
 from gradcheck.case.case import Case
 from gradcheck.commands.run_cases import exit_code, run_all, write_reports
+from gradcheck.commands.run_options import ScreenOptions
 from gradcheck.commands.screen import make_screen
 from gradcheck.report.files import FORMATS
 from gradcheck.result import Result, Status
@@ -75,7 +76,7 @@ def reported(random: random.Random, folder: Path, layout: str) -> float:
     cases, pool, files = cases_of(AT_A_TIME // 2, folder), Forged(random), [(one, folder / one) for one in FORMATS]
     began, started = datetime.now(UTC), time.process_time()
     with redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()) as err:
-        screen = make_screen(layout, "never", True, False, "--allow-code")
+        screen = make_screen(ScreenOptions(layout, "never", verbose=True), "--allow-code")
         results, interrupted = run_all(cases, pool, screen)  # type: ignore[arg-type]
         write_reports(files, cases, results, began, "--allow-code")
         assert exit_code(results, interrupted) in (0, 1)

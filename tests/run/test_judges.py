@@ -8,7 +8,15 @@ import pytest
 import gradcheck.case.execute  # what runs in a worker
 from gradcheck.case import gradient_check
 from gradcheck.checking.point import Point
+from gradcheck.run import tamper_check
 from gradcheck.run.tamper_check import Judges
+
+
+@pytest.fixture(params=[False, True], autouse=True)
+def interpreter(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """This interpreter, and one that does not tell whether a dict was changed."""
+    if request.param:
+        monkeypatch.setattr(tamper_check, "VERSIONED", False)
 
 
 def test_nothing_is_changed_where_nothing_was() -> None:
@@ -41,4 +49,11 @@ def test_what_gradcheck_does_not_use_may_change(monkeypatch: pytest.MonkeyPatch)
     judges = Judges()
     monkeypatch.setattr(np, "tri", None)
     monkeypatch.setattr(np, "new_name", 1, raising=False)
+    assert judges.changed() == ""
+
+
+def test_what_was_put_back_is_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    judges = Judges()
+    with monkeypatch.context() as meanwhile:
+        meanwhile.setattr(Point, "__init__", None)
     assert judges.changed() == ""

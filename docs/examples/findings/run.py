@@ -101,7 +101,11 @@ def panels(tool: Path) -> dict[str, str]:
     """What the screen shows of each finding that fails on the last release, by the scenario's id."""
     command = [tool, "run", HERE, "-t", "finding", "-b", f"paddle@{RELEASES[-1]}", "--allow-code", "--format", "rich"]
     screen = subprocess.run(
-        [*command, "--color", "never"], capture_output=True, text=True, check=False, env=os.environ | {"COLUMNS": "110"}
+        [*command, "--color", "never"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | {"COLUMNS": "110", "GLOG_minloglevel": "3"},
     ).stdout
     boxes = re.findall(r"^╭─ FAIL ([a-z0-9-]+)@.*?^╰─+╯$", screen, re.M | re.S)
     shown = re.findall(r"^╭─ FAIL .*?^╰─+╯$", screen, re.M | re.S)

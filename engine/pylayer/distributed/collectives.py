@@ -59,17 +59,17 @@ def in_parts(call: Call, count: int) -> Tensor:
             raise MismatchError(
                 f"rank {call.rank} gives {len(call.given)} Tensors to {count} ranks: {call}", [call.rank]
             )
-        return stack(call.given)  # type: ignore[no-any-return]
+        return stack(call.given)
     whole = call.given[0]
     if not whole.ndim or whole.shape[0] % count:
         text = f"a Tensor of shape {list(whole.shape)} is not divisible among {count} ranks along its first axis"
         raise MismatchError(f"{text}: {call}, rank {call.rank}", [call.rank])
-    return reshape(whole, [count, whole.shape[0] // count, *whole.shape[1:]])  # type: ignore[no-any-return]
+    return reshape(whole, [count, whole.shape[0] // count, *whole.shape[1:]])
 
 
 def gathered(calls: Sequence[Call]) -> Results:
     """The Tensors of all, for each."""
-    return [unbind(one) for one in all_gather([call.given[0] for call in calls])]
+    return [list(unbind(one)) for one in all_gather([call.given[0] for call in calls])]
 
 
 def gathered_for_one(calls: Sequence[Call]) -> Results:
@@ -105,7 +105,7 @@ def exchanged(calls: Sequence[Call]) -> Results:
     count = len(calls)
     sizes = {tuple(part.shape) for call in calls for part in call.given}
     if len(sizes) == 1 and all(len(call.given) == count for call in calls):
-        return [unbind(one) for one in all_to_all([stack(call.given) for call in calls])]
+        return [list(unbind(one)) for one in all_to_all([stack(call.given) for call in calls])]
     for call in calls:
         if len(call.given) != count:
             raise MismatchError(

@@ -53,7 +53,7 @@ class c_identity_eager(PyLayer):  # noqa: N801 - Paddle's name
     @staticmethod
     def forward(ctx: Any, tensor: Tensor, group: Group, skip_c_identity_dynamic: bool = False) -> Tensor:
         ctx.group = group
-        return clone(tensor)  # type: ignore[no-any-return]
+        return clone(tensor)
 
     @staticmethod
     def backward(ctx: Any, dy: Tensor) -> Tensor:
@@ -69,7 +69,7 @@ class mp_allreduce_eager(PyLayer):  # noqa: N801 - Paddle's name
 
     @staticmethod
     def backward(ctx: Any, dy: Tensor) -> Tensor:
-        return clone(dy)  # type: ignore[no-any-return]
+        return clone(dy)
 
 
 class c_split_eager(PyLayer):  # noqa: N801 - Paddle's name

@@ -78,8 +78,8 @@ def puller(op: Row) -> Function:
     vjps = tuple(op.vjps)
     calls = []
     for k, (vjp, parent) in enumerate(zip(vjps, ("parent_x", "parent_y"))):  # noqa: B905 - of one, or of two
-        values = ["raw_ops[type(held[1])]"] * vjp.takes_ops + [f"saved[{op.reads.index(name)}]" for name in vjp.reads]
-        cotangent = "held.pop()" if vjp.multiplies and vjp is vjps[-1] else "held[1]"
+        values = ["raw_ops[type(held[0])]"] * vjp.takes_ops + [f"saved[{op.reads.index(name)}]" for name in vjp.reads]
+        cotangent = "held.pop()" if vjp.multiplies and vjp is vjps[-1] else "held[0]"
         calls.append(f"(node.{parent}, {expression(vjp, cotangent, f'rule{k}', values)}),")
     names = {f"rule{k}": vjp.rule for k, vjp in enumerate(vjps)} | {"raw_ops": raw_ops}
     return eval(f"lambda held, node, saved: ({''.join(calls)})", names)  # type: ignore[no-any-return]

@@ -37,16 +37,15 @@ def spelled_out(
             held = newest_held if target is newest else pending.get(target)
             if held is None:
                 if newest is None and isinstance(target, Node):
-                    newest, newest_held = target, [False, cotangent]
+                    newest, newest_held = target, [cotangent]
                 else:
-                    pending[target] = [False, cotangent]
+                    pending[target] = [cotangent]
                     if isinstance(target, Node):
                         heappush(heap, (target.age, target))
             else:  # NumPy adds in place to a large array that nobody else holds: it sees that of a popped one
                 held.append(held.pop() + cotangent)
-                held[0] = True
-                if type(held[1]) is not type(cotangent):  # NumPy turns 0-d results into scalars
-                    held[1] = XP[type(cotangent)].asarray(held[1])
+                if type(held[0]) is not type(cotangent):  # NumPy turns 0-d results into scalars
+                    held[0] = XP[type(cotangent)].asarray(held[0])
         if newest is None:
             if not heap:
                 found.leaves.update(pending)
@@ -63,10 +62,10 @@ def spelled_out(
         arriving = cotangent = ()
         if node.hooks:
             for hook in tuple(node.hooks.values()):
-                held[1] = hook(held[1])
-            at_once = at_once and bool(held[1].ndim)  # NumPy turns 0-d results into scalars
+                held[0] = hook(held[0])
+            at_once = at_once and bool(held[0].ndim)  # NumPy turns 0-d results into scalars
         if captured and node in captured:
-            captured[node] = held[1]
+            captured[node] = held[0]
         if enter is not None and node not in enter:
             continue
         if node.saved is None:
@@ -76,11 +75,11 @@ def spelled_out(
         elif type(node) is Output:
             parent: Any = node.parents[0]
             if parent not in pending:
-                pending[parent] = [True, [None] * parent.outputs]
+                pending[parent] = [[None] * parent.outputs]
                 heappush(heap, (parent.age, parent))
-            cotangent = pending[parent][1][node.index]  # of another node that stands for the same, saved output
-            cotangent = held[1] if cotangent is None else cotangent + held[1]
-            pending[parent][1][node.index] = cotangent if create_graph else XP[type(held[1])].asarray(cotangent)
+            cotangent = pending[parent][0][node.index]  # of another node that stands for the same, saved output
+            cotangent = held[0] if cotangent is None else cotangent + held[0]
+            pending[parent][0][node.index] = cotangent if create_graph else XP[type(held[0])].asarray(cotangent)
             continue
         else:
             arriving = node.pullback(held, create_graph, found)

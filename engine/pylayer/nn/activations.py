@@ -29,7 +29,7 @@ def hardshrink(x: Tensor, threshold: float = 0.5, name: str | None = None) -> Te
     """
     if threshold < 0:
         raise ValueError("The threshold value should be no less than zero. Received: {threshold}.")
-    return where_((x > threshold) | (x < -threshold), x, 0.0)  # type: ignore[no-any-return]
+    return where_((x > threshold) | (x < -threshold), x, 0.0)
 
 
 def softshrink(x: Tensor, threshold: float = 0.5, name: str | None = None) -> Tensor:
@@ -40,12 +40,12 @@ def softshrink(x: Tensor, threshold: float = 0.5, name: str | None = None) -> Te
     """
     if threshold < 0:
         raise ValueError(f"The threshold must be no less than zero. Received: {threshold}.")
-    return where_(x > threshold, x - threshold, where_(x < -threshold, x + threshold, x * 0.0))  # type: ignore[no-any-return]
+    return where_(x > threshold, x - threshold, where_(x < -threshold, x + threshold, x * 0.0))
 
 
 def thresholded_relu(x: Tensor, threshold: float = 1.0, value: float = 0.0, name: str | None = None) -> Tensor:
     """x where it is above threshold, else value."""
-    return where_(x > threshold, x, value)  # type: ignore[no-any-return]
+    return where_(x > threshold, x, value)
 
 
 def rrelu(
@@ -59,14 +59,14 @@ def rrelu(
     if not 0 <= lower <= upper <= 1:
         raise ValueError(f"The lower and upper values must be 0 <= lower <= upper <= 1. Received: {lower}, {upper}.")
     slope: Any = random.uniform(x.shape, x.dtype, lower, upper) if training else (lower + upper) / 2.0
-    return where_(x >= 0, x, x * slope)  # type: ignore[no-any-return]
+    return where_(x >= 0, x, x * slope)
 
 
 def maxout(x: Tensor, groups: int, axis: int = 1, name: str | None = None) -> Tensor:
     """The largest of each `groups` neighbouring channels (Goodfellow et al., 2013)."""
     at = normal_axis(axis, x.ndim)
     shape = list(x.shape)
-    return largest(reshape(x, [*shape[:at], shape[at] // groups, groups, *shape[at + 1 :]]), at + 1)  # type: ignore[no-any-return]
+    return largest(reshape(x, [*shape[:at], shape[at] // groups, groups, *shape[at + 1 :]]), at + 1)
 
 
 def gumbel_softmax(

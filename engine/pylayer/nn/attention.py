@@ -72,7 +72,7 @@ class MultiHeadAttention(Layer):
 
     def _heads(self, x: Tensor) -> Tensor:
         """[batch, length, channels] as [batch, heads, length, channels of one head]."""
-        return transpose(reshape(x, [0, 0, self.num_heads, self.head_dim]), [0, 2, 1, 3])  # type: ignore[no-any-return]
+        return transpose(reshape(x, [0, 0, self.num_heads, self.head_dim]), [0, 2, 1, 3])
 
     def compute_kv(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
         """Keys and values by head: [batch, heads, length, channels of one head]."""

@@ -21,9 +21,9 @@ from pylayer.tensor import Tensor
 
 def _reduced(loss: Tensor, reduction: str) -> Tensor:
     if reduction == "mean":
-        return mean(loss)  # type: ignore[no-any-return]
+        return mean(loss)
     if reduction == "sum":
-        return total(loss)  # type: ignore[no-any-return]
+        return total(loss)
     if reduction == "none":
         return loss
     raise ValueError(f"The value of 'reduction' should be 'sum', 'mean' or 'none', but received {reduction}.")
@@ -72,7 +72,7 @@ def _bounded_log(x: Tensor) -> Tensor:
     """log x, and -100 where that is less."""
     positive = x > 0
     logarithm = where_(positive, log(where_(positive, x, 1.0)), -100.0)
-    return maximum(logarithm, full_like(logarithm, -100.0))  # type: ignore[no-any-return]
+    return maximum(logarithm, full_like(logarithm, -100.0))
 
 
 def binary_cross_entropy(
@@ -162,7 +162,7 @@ def _picked(
         raise ValueError(
             f"The label should have shape {expected}, but has {label.shape} (input {logarithms.shape}, axis {axis})."
         )
-    counts: Any = classes != ignored  # type: ignore[comparison-overlap]
+    counts: Any = classes != ignored
     classes = where_(counts, classes, 0)
     weights = astype(counts, logarithms.dtype)
     if weight is not None:
@@ -170,5 +170,5 @@ def _picked(
     loss = -take_along_axis(logarithms, classes, axis) * weights
     if reduction == "mean" and (weight is not None or ignored >= 0):
         counted = total(weights)
-        return total(loss) / (counted + astype(counted == 0, counted.dtype))  # type: ignore[no-any-return]
+        return total(loss) / (counted + astype(counted == 0, counted.dtype))
     return _reduced(loss if kept_axis else squeeze(loss, axis), reduction)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from pylayer.invalid import invalid
 from pylayer.nn.families import over_axes
 from pylayer.nn.spatial import channels_back, channels_first, check_space, pads_of, per_axis
 from pylayer.ops.convolution import conv, conv_input
@@ -21,9 +22,10 @@ def _check_output(
 ) -> None:
     for n, low, s, d in zip(space, least, strides, dilations, strict=True):
         if not low <= n < low + (s if given else max(s, d)):
-            raise ValueError(
-                f"(InvalidArgument) {name}(): output_size of Op({name}) should be in the range "
-                f"[{list(least)}, {[a + b for a, b in zip(least, strides, strict=True)]}), but is {list(space)}."
+            raise invalid(
+                name,
+                f"output_size of Op({name}) should be in the range "
+                f"[{list(least)}, {[a + b for a, b in zip(least, strides, strict=True)]}), but is {list(space)}",
             )
 
 

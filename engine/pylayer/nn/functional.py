@@ -58,7 +58,7 @@ def embedding(
     if not -weight.shape[0] <= padding_idx < weight.shape[0]:
         raise ValueError(f"padding_idx must be within [-{weight.shape[0]}, {weight.shape[0]}), but got {padding_idx}.")
     padded = padding_idx % weight.shape[0]
-    return where_(unsqueeze(x != padded, -1), rows, 0.0)  # type: ignore[no-any-return]
+    return where_(unsqueeze(x != padded, -1), rows, 0.0)
 
 
 def _hold_rows(weight: Tensor, x: Tensor, max_norm: float, norm_type: float) -> None:
@@ -126,17 +126,17 @@ def layer_norm(
     out = centred * rsqrt(mean(centred * centred, axes, True) + epsilon)
     if weight is not None:
         out = out * reshape(weight, sizes)
-    return out if bias is None else out + reshape(bias, sizes)  # type: ignore[no-any-return]
+    return out if bias is None else out + reshape(bias, sizes)
 
 
 def normalize(x: Tensor, p: float = 2, axis: int = 1, epsilon: float = 1e-12, name: str | None = None) -> Tensor:
     """`x` divided by its p-norm along `axis`, or by `epsilon` if that is larger."""
     size = norm(x, p, axis, True)
-    return x / maximum(size, full_like(size, epsilon))  # type: ignore[no-any-return]
+    return x / maximum(size, full_like(size, epsilon))
 
 
 def cosine_similarity(x1: Tensor, x2: Tensor, axis: int = 1, eps: float = 1e-8) -> Tensor:
     """The cosine of the angle between slices along `axis`."""
     x1, x2 = broadcast_tensors([x1, x2])
     size = sqrt(total(x1 * x1, axis) * total(x2 * x2, axis))
-    return total(x1 * x2, axis) / maximum(size, full_like(size, eps))  # type: ignore[no-any-return]
+    return total(x1 * x2, axis) / maximum(size, full_like(size, eps))

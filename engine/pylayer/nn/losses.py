@@ -26,12 +26,12 @@ Distance = Callable[[Tensor, Tensor], Tensor]
 
 def square_error_cost(input: Tensor, label: Tensor) -> Tensor:
     """(input − label)², element by element."""
-    return square(input - label)  # type: ignore[no-any-return]
+    return square(input - label)
 
 
 def log_loss(input: Tensor, label: Tensor, epsilon: float = 1e-4, name: str | None = None) -> Tensor:
     """−(label · log(input + epsilon) + (1 − label) · log(1 − input + epsilon)), of probabilities."""
-    return -label * log(input + epsilon) - (1.0 - label) * log(1.0 - input + epsilon)  # type: ignore[no-any-return]
+    return -label * log(input + epsilon) - (1.0 - label) * log(1.0 - input + epsilon)
 
 
 def dice_loss(input: Tensor, label: Tensor, epsilon: float = 1e-5, name: str | None = None) -> Tensor:
@@ -39,7 +39,7 @@ def dice_loss(input: Tensor, label: Tensor, epsilon: float = 1e-5, name: str | N
     truth = astype(one_hot(squeeze(label, -1), input.shape[-1]), input.dtype)
     axes = list(range(1, input.ndim))
     overlap = total(input * truth, axes)
-    return mean(1 - overlap * 2 / (total(input, axes) + total(truth, axes) + epsilon))  # type: ignore[no-any-return]
+    return mean(1 - overlap * 2 / (total(input, axes) + total(truth, axes) + epsilon))
 
 
 def sigmoid_focal_loss(
@@ -218,7 +218,7 @@ def npair_loss(anchor: Tensor, positive: Tensor, labels: Tensor, l2_reg: float =
     targets = same / total(same, 1, None, True)
     penalty = (mean(total(square(anchor), 1)) + mean(total(square(positive), 1))) * 0.25 * l2_reg
     found = softmax_with_cross_entropy(matmul(anchor, positive, transpose_y=True), targets, soft_label=True)
-    return penalty + mean(total(targets * found, 0))  # type: ignore[no-any-return]
+    return penalty + mean(total(targets * found, 0))
 
 
 def softmax_with_cross_entropy(

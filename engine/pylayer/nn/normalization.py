@@ -80,7 +80,7 @@ def batch_norm(
 
 def _normalised(x: Tensor, axes: Sequence[int], epsilon: float) -> Tensor:
     centred = x - mean(x, list(axes), True)
-    return centred * rsqrt(mean(centred * centred, list(axes), True) + epsilon)  # type: ignore[no-any-return]
+    return centred * rsqrt(mean(centred * centred, list(axes), True) + epsilon)
 
 
 def group_norm(
@@ -198,4 +198,4 @@ def scaled_dot_product_attention(
         else:
             scores = scores + attn_mask
     weights = dropout(softmax(scores, -1), dropout_p, training=training)
-    return transpose(matmul(weights, v), [0, 2, 1, 3])  # type: ignore[no-any-return]
+    return transpose(matmul(weights, v), [0, 2, 1, 3])

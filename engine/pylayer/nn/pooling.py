@@ -157,7 +157,7 @@ def _max_unpool(
     xp = XP[type(x.array)]
     row = Tensor(xp.arange(batch * channels).reshape(-1, 1))
     empty = zeros([batch * channels, math.prod(space)], x.dtype)
-    return reshape(setitem(empty, (row, places), rows), [batch, channels, *space])  # type: ignore[no-any-return]
+    return reshape(setitem(empty, (row, places), rows), [batch, channels, *space])
 
 
 # --------------------------------------------------------------------------- over one, two and three axes

@@ -20,7 +20,7 @@ def _mapped(function: Callable[..., Any], *structures: Any) -> Any:
 
 def _beside(mask: Tensor, x: Tensor) -> Tensor:
     """What is known of each sequence, [batch], in the number of axes of `x`."""
-    return reshape(mask, [-1, *[1] * (x.ndim - 1)])  # type: ignore[no-any-return]
+    return reshape(mask, [-1, *[1] * (x.ndim - 1)])
 
 
 def run(

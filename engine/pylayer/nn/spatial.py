@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from pylayer.invalid import invalid
 from pylayer.ops.arguments import as_int, as_ints
 from pylayer.ops.shape import moveaxis
 from pylayer.tensor import Tensor
@@ -42,9 +43,7 @@ def check_space(name: str, x: Tensor, ndim: int) -> None:
         ValueError: it has not.
     """
     if x.ndim != ndim + 2:
-        raise ValueError(
-            f"(InvalidArgument) {name}(): the input of Op should be {ndim + 2}-D Tensor, but has shape {x.shape}."
-        )
+        raise invalid(name, f"the input of Op should be {ndim + 2}-D Tensor, but has shape {x.shape}")
 
 
 def pads_of(

@@ -138,4 +138,4 @@ class Transformer(Layer):
 
     def generate_square_subsequent_mask(self, length: int) -> Tensor:
         """−∞ above the diagonal, 0 elsewhere: each step sees those before it."""
-        return triu(full([length, length], -math.inf, default_dtype()), 1)  # type: ignore[no-any-return]
+        return triu(full([length, length], -math.inf, default_dtype()), 1)

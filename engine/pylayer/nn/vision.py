@@ -28,7 +28,7 @@ def affine_grid(theta: Tensor, out_shape: Any, align_corners: bool = True, name:
     homogeneous = stack([*points, ones_like(points[0])], -1)
     flat = reshape(homogeneous, [1, -1, len(space) + 1])
     moved = matmul(broadcast_to(flat, [theta.shape[0], *flat.shape[1:]]), theta, transpose_y=True)
-    return reshape(moved, [theta.shape[0], *space, len(space)])  # type: ignore[no-any-return]
+    return reshape(moved, [theta.shape[0], *space, len(space)])
 
 
 def _reflected(at: Tensor, size: int, aligned: bool) -> Tensor:
@@ -119,7 +119,7 @@ def unfold(
     name: str | None = None,
 ) -> Tensor:
     """The windows of images, [batch, channels, height, width], as columns: [batch, channels · kernel, windows]."""
-    return unfold_(x, _two(kernel_sizes), _two(strides), _around(paddings), _two(dilations))  # type: ignore[no-any-return]
+    return unfold_(x, _two(kernel_sizes), _two(strides), _around(paddings), _two(dilations))
 
 
 def fold(
@@ -133,7 +133,7 @@ def fold(
 ) -> Tensor:
     """The adjoint of `unfold`: columns added up in images of `output_sizes`."""
     kernel = _two(kernel_sizes)
-    return fold_(x, _two(output_sizes), kernel, _two(strides), _around(paddings), _two(dilations))  # type: ignore[no-any-return]
+    return fold_(x, _two(output_sizes), kernel, _two(strides), _around(paddings), _two(dilations))
 
 
 # --------------------------------------------------------------------------- pixels and channels

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
 from pylayer.array import Array
-from pylayer.op import op, unary
+from pylayer.op import composed, op, unary
 from pylayer.ops.arguments import normal_axis
 from pylayer.ops.elementwise import abs as absolute
 from pylayer.ops.elementwise import erf, expm1, sigmoid, tanh
@@ -42,35 +43,20 @@ def elu(xp: ModuleType, x: Array, alpha: float = 1.0) -> Array:
     return xp.where(x > 0, x, alpha * xp.expm1(xp.where(x > 0, 0, x)))
 
 
-def celu(x: Tensor, alpha: float = 1.0, name: str | None = None) -> Tensor:
-    """x where it is positive, else alpha (exp(x / alpha) - 1) (Barron, 2017)."""
-    return where_(x > 0, x, alpha * expm1(where_(x > 0, 0.0, x / alpha)))  # type: ignore[no-any-return]
+# Barron, 2017; Klambauer et al., 2017
+celu = composed("celu", lambda x, alpha=1.0: where_(x > 0, x, alpha * expm1(where_(x > 0, 0.0, x / alpha))))
+selu = composed("selu", lambda x, scale=1.0507009873554805, alpha=1.6732632423543772: elu(x, alpha) * scale)
+relu6 = composed("relu6", lambda x: hardtanh(x, 0.0, 6.0))
+hardsigmoid = composed("hardsigmoid", lambda x, slope=1 / 6, offset=0.5: hardtanh(x * slope + offset, 0.0, 1.0))
 
 
-def selu(
-    x: Tensor, scale: float = 1.0507009873554805, alpha: float = 1.6732632423543772, name: str | None = None
-) -> Tensor:
-    """`scale` times `elu` (Klambauer et al., 2017)."""
-    return elu(x, alpha) * scale  # type: ignore[no-any-return]
-
-
-def relu6(x: Tensor, name: str | None = None) -> Tensor:
-    """x held between 0 and 6."""
-    return hardtanh(x, 0.0, 6.0)  # type: ignore[no-any-return]
-
-
-def hardsigmoid(x: Tensor, slope: float = 1 / 6, offset: float = 0.5, name: str | None = None) -> Tensor:
-    """slope · x + offset held between 0 and 1."""
-    return hardtanh(x * slope + offset, 0.0, 1.0)  # type: ignore[no-any-return]
-
-
-def hardswish(x: Tensor, name: str | None = None) -> Tensor:
+def hardswish(x: Tensor) -> Tensor:
     """x times x + 3 held between 0 and 6, over 6 (Howard et al., 2019)."""
     check_same_dtype("hardswish", [x])
     return x * relu6(x + 3) / 6
 
 
-def prelu(x: Tensor, weight: Tensor, data_format: str = "NCHW", name: str | None = None) -> Tensor:
+def prelu(x: Tensor, weight: Tensor, data_format: str = "NCHW") -> Tensor:
     """`leaky_relu` with a learned slope: one for all, or one per channel.
 
     Raises:
@@ -84,7 +70,7 @@ def prelu(x: Tensor, weight: Tensor, data_format: str = "NCHW", name: str | None
                 f"are {weight.size} and {x.shape}."
             )
         weight = reshape(weight, [-1 if k == channel else 1 for k in range(x.ndim)])
-    return where_(x > 0, x, x * weight)  # type: ignore[no-any-return]
+    return where_(x > 0, x, x * weight)
 
 
 # --------------------------------------------------------------------------- smooth
@@ -94,28 +80,18 @@ def softplus(xp: ModuleType, x: Array, beta: float = 1.0, threshold: float = 20.
     return xp.where(x * beta > threshold, x, xp.logaddexp(x * beta, 0) / beta).astype(x.dtype)
 
 
-def log_sigmoid(x: Tensor, name: str | None = None) -> Tensor:
+def log_sigmoid(x: Tensor) -> Tensor:
     """The logarithm of the sigmoid, without overflow."""
     check_same_dtype("log_sigmoid", [x])
-    return -softplus(-x, 1.0, math.inf)  # type: ignore[no-any-return]
+    return -softplus(-x, 1.0, math.inf)
 
 
-def silu(x: Tensor, inplace: bool = False, name: str | None = None) -> Tensor:
-    """x sigmoid(x); `inplace` is a hint that is not taken."""
-    return x * sigmoid(x)  # type: ignore[no-any-return]
+silu = composed("silu", lambda x, inplace=False: x * sigmoid(x))
+swish = composed("swish", lambda x: silu(x))
+mish = composed("mish", lambda x: x * tanh(softplus(x)))  # Misra, 2019
 
 
-def swish(x: Tensor, name: str | None = None) -> Tensor:
-    """`silu` by its other name."""
-    return silu(x)
-
-
-def mish(x: Tensor, name: str | None = None) -> Tensor:
-    """x tanh(softplus(x)) (Misra, 2019)."""
-    return x * tanh(softplus(x))  # type: ignore[no-any-return]
-
-
-def gelu(x: Tensor, approximate: bool | str = False, name: str | None = None) -> Tensor:
+def gelu(x: Tensor, approximate: bool | str = False) -> Tensor:
     """x times the normal distribution function at x, or its approximation by tanh (Hendrycks and Gimpel, 2016).
 
     Raises:
@@ -124,24 +100,18 @@ def gelu(x: Tensor, approximate: bool | str = False, name: str | None = None) ->
     if approximate not in (True, False, "tanh", "none"):
         raise ValueError(f"gelu(): approximate must be a bool, 'tanh' or 'none', but got {approximate!r}.")
     if approximate in (True, "tanh"):
-        return 0.5 * x * (1 + tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)))  # type: ignore[no-any-return]
-    return 0.5 * x * (1 + erf(x * math.sqrt(0.5)))  # type: ignore[no-any-return]
+        return 0.5 * x * (1 + tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)))
+    return 0.5 * x * (1 + erf(x * math.sqrt(0.5)))
 
 
-def softsign(x: Tensor, name: str | None = None) -> Tensor:
-    """x / (1 + |x|)."""
-    return x / (1 + absolute(x))  # type: ignore[no-any-return]
+softsign = composed("softsign", lambda x: x / (1 + absolute(x)))
+tanhshrink = composed("tanhshrink", lambda x: x - tanh(x))
 
 
-def tanhshrink(x: Tensor, name: str | None = None) -> Tensor:
-    """x - tanh(x)."""
-    return x - tanh(x)  # type: ignore[no-any-return]
-
-
-def glu(x: Tensor, axis: int = -1, name: str | None = None) -> Tensor:
+def glu(x: Tensor, axis: int = -1) -> Tensor:
     """The first half along `axis` times the sigmoid of the second (Dauphin et al., 2016)."""
     value, gate = chunk(x, 2, axis)
-    return value * sigmoid(gate)  # type: ignore[no-any-return]
+    return value * sigmoid(gate)
 
 
 # --------------------------------------------------------------------------- softmax
@@ -165,17 +135,14 @@ def log_softmax_(xp: ModuleType, x: Array, axis: int) -> Array:
     return shifted - xp.log(xp.sum(xp.exp(shifted), axis, keepdims=True))
 
 
-def softmax(x: Tensor, axis: int = -1, dtype: Any = None, name: str | None = None) -> Tensor:
-    """Exponentials over their sum along `axis`, in `dtype` if given."""
+def _normalised(function: Callable[..., Tensor], x: Tensor, axis: int, dtype: Any) -> Tensor:
+    """`softmax_` or `log_softmax_` in `dtype`, if given; a 0-d Tensor has the axis 0."""
     x = x if dtype is None else astype(x, dtype)
-    return softmax_(x, axis) if x.ndim else reshape(softmax_(reshape(x, [1]), normal_axis(axis, 1)), [])  # type: ignore[no-any-return]
+    return function(x, axis) if x.ndim else reshape(function(reshape(x, [1]), normal_axis(axis, 1)), [])
 
 
-def log_softmax(x: Tensor, axis: int = -1, dtype: Any = None, name: str | None = None) -> Tensor:
-    """The logarithm of the softmax along `axis`, in `dtype` if given."""
-    x = x if dtype is None else astype(x, dtype)
-    y = log_softmax_(x, axis) if x.ndim else reshape(log_softmax_(reshape(x, [1]), normal_axis(axis, 1)), [])
-    return y  # type: ignore[no-any-return]  # noqa: RET504
+softmax = composed("softmax", lambda x, axis=-1, dtype=None: _normalised(softmax_, x, axis, dtype))
+log_softmax = composed("log_softmax", lambda x, axis=-1, dtype=None: _normalised(log_softmax_, x, axis, dtype))
 
 
 # --------------------------------------------------------------------------- in place

@@ -17,9 +17,9 @@ def as_ints(values: Ints) -> list[int]:
     """A shape or a list of axes as a list of ints, from any of the forms that Paddle takes."""
     if isinstance(values, int):
         return [values]
-    if isinstance(values, Sequence):
-        return [as_int(v) for v in values]
-    return [int(v) for v in values.reshape(-1).tolist()]
+    if hasattr(values, "reshape"):
+        return [int(v) for v in values.reshape(-1).tolist()]
+    return [as_int(v) for v in values]
 
 
 def as_int(value: Any) -> int:
@@ -28,6 +28,8 @@ def as_int(value: Any) -> int:
     Raises:
         TypeError: it is no integer.
     """
+    if type(value) is int:
+        return value
     value = value.item() if hasattr(value, "item") else value
     if isinstance(value, (float, str)):
         raise TypeError(f"(InvalidType) must be list of int, but got {type(value).__name__} ({value!r}).")
@@ -50,11 +52,11 @@ def normal_axis(axis: Any, ndim: int) -> int:
     return at % ndim
 
 
-def spread(function: Callable[..., Any]) -> Callable[..., Any]:
+def spread(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """Let the list be given as separate ints as well: ``x.reshape(2, 3)``."""
 
     @functools.wraps(function)
-    def call(x: Tensor, *args: Any, **kwargs: Any) -> Any:
+    def call(x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         if len(args) > 1 and not isinstance(args[0], (list, tuple)) and args[1] is not None:
             args = (list(args),)
         return function(x, *args, **kwargs)

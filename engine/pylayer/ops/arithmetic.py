@@ -7,7 +7,7 @@ from types import ModuleType
 from typing import Any
 
 from pylayer.array import Array
-from pylayer.op import binary, op, unary
+from pylayer.op import binary, composed, op, unary
 from pylayer.ops.complexes import complex_
 from pylayer.ops.complexes import imag as imag_part
 from pylayer.ops.complexes import real as real_part
@@ -34,7 +34,7 @@ logaddexp = binary(
 )
 
 
-def hypot(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
+def hypot(x: Tensor, y: Tensor) -> Tensor:
     """√(x² + y²), without overflow.
 
     Raises:
@@ -43,12 +43,10 @@ def hypot(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
     for value in (x, y):
         if not isinstance(value, Tensor):
             raise TypeError(f"x and y must be tensor type, but got {type(value)}")
-    return hypot_(x, y)  # type: ignore[no-any-return]
+    return hypot_(x, y)
 
 
-def frac(x: Tensor, name: str | None = None) -> Tensor:
-    """What comes after the point, with the sign of x."""
-    return x - trunc(x)  # type: ignore[no-any-return]
+frac = composed("frac", lambda x: x - trunc(x))
 
 
 def positive(x: Tensor) -> Tensor:
@@ -66,29 +64,19 @@ def _floating(x: Tensor) -> Tensor:
     return cast(x, "float32") if x.dtype.rank < 2 else x
 
 
-def deg2rad(x: Tensor, name: str | None = None) -> Tensor:
-    """x · π / 180."""
-    return _floating(x) * (math.pi / 180.0)
+deg2rad = composed("deg2rad", lambda x: _floating(x) * (math.pi / 180.0))
+rad2deg = composed("rad2deg", lambda x: _floating(x) * (180.0 / math.pi))
+stanh = composed("stanh", lambda x, scale_a=0.67, scale_b=1.7159: tanh(x * scale_a) * scale_b)
 
 
-def rad2deg(x: Tensor, name: str | None = None) -> Tensor:
-    """x · 180 / π."""
-    return _floating(x) * (180.0 / math.pi)
-
-
-def stanh(x: Tensor, scale_a: float = 0.67, scale_b: float = 1.7159, name: str | None = None) -> Tensor:
-    """``scale_b · tanh(scale_a · x)``."""
-    return tanh(x * scale_a) * scale_b  # type: ignore[no-any-return]
-
-
-def sinc(x: Tensor, name: str | None = None) -> Tensor:
+def sinc(x: Tensor) -> Tensor:
     """sin(πx) / (πx), and 1 at 0."""
-    zero = x == 0  # type: ignore[comparison-overlap]
+    zero = x == 0
     at = where_(zero, 1.0, x * math.pi)
-    return where_(zero, 1.0, sin(at) / at)  # type: ignore[no-any-return]
+    return where_(zero, 1.0, sin(at) / at)
 
 
-def ldexp(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
+def ldexp(x: Tensor, y: Tensor) -> Tensor:
     """x · 2^y, in floating point.
 
     Raises:
@@ -98,20 +86,14 @@ def ldexp(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
         if not isinstance(value, Tensor):
             raise TypeError(f"{letter} must be tensor type, but got {type(value)}")
     wide = "float64" if "float64" in (x.dtype.name, y.dtype.name) else "float32"
-    return multiply(astype(x, wide), pow(to_tensor(2, wide), astype(y, wide)))  # type: ignore[no-any-return]
+    return multiply(astype(x, wide), pow(to_tensor(2, wide), astype(y, wide)))
 
 
 @op()
-def frexp_(xp: ModuleType, x: Array) -> list[Array]:
-    """Mantissas in [½, 1), and exponents as floating-point numbers."""
-    mantissa, exponent = xp.frexp(x)
-    return [mantissa, exponent.astype(x.dtype)]
-
-
-def frexp(x: Tensor, name: str | None = None) -> tuple[Tensor, Tensor]:
+def frexp(xp: ModuleType, x: Array) -> tuple[Array, Array]:
     """Mantissas in [½, 1) and exponents of 2, both of the dtype of x."""
-    mantissa, exponent = frexp_(x)
-    return mantissa, exponent
+    mantissa, exponent = xp.frexp(x)
+    return mantissa, exponent.astype(x.dtype)
 
 
 # --------------------------------------------------------------------------- integers and bits
@@ -134,11 +116,7 @@ gcd, lcm = _integers("gcd", False), _integers("lcm", False)
 left_shift, right_shift = _integers("left_shift", True), _integers("right_shift", True)
 
 
-def bitwise_left_shift(
-    x: Tensor, y: Tensor, is_arithmetic: bool = True, out: Tensor | None = None, name: str | None = None
-) -> Tensor:
-    """x · 2^y, as bits."""
-    return left_shift(x, y)  # type: ignore[no-any-return]
+bitwise_left_shift = composed("bitwise_left_shift", lambda x, y, is_arithmetic=True, out=None: left_shift(x, y))
 
 
 @op(inputs=("x", "y"))
@@ -148,44 +126,26 @@ def logical_right_shift(xp: ModuleType, x: Array, y: Array) -> Array:
     return xp.right_shift(x.view(unsigned), y.view(unsigned)).view(x.dtype)
 
 
-def bitwise_right_shift(
-    x: Tensor, y: Tensor, is_arithmetic: bool = True, out: Tensor | None = None, name: str | None = None
-) -> Tensor:
+def bitwise_right_shift(x: Tensor, y: Tensor, is_arithmetic: bool = True, out: Tensor | None = None) -> Tensor:
     """The bits of x moved down by y, the sign coming in if `is_arithmetic`, else zeros."""
-    return right_shift(x, y) if is_arithmetic else logical_right_shift(x, y)  # type: ignore[no-any-return]
+    return right_shift(x, y) if is_arithmetic else logical_right_shift(x, y)
 
 
-def bitwise_invert(x: Tensor, out: Tensor | None = None, name: str | None = None) -> Tensor:
-    """`bitwise_not` by its other name."""
-    return ~x
+bitwise_invert = composed("bitwise_invert", lambda x, out=None: ~x)
 
 
 # --------------------------------------------------------------------------- signs and kinds of numbers
 signbit = unary("signbit")
 
 
-def isposinf(x: Tensor, name: str | None = None) -> Tensor:
-    """Whether elements are +∞."""
-    return logical_and(isinf(x), x > 0)  # type: ignore[no-any-return]
-
-
-def isneginf(x: Tensor, name: str | None = None) -> Tensor:
-    """Whether elements are −∞."""
-    return logical_and(isinf(x), x < 0)  # type: ignore[no-any-return]
-
-
-def isreal(x: Tensor, name: str | None = None) -> Tensor:
-    """Whether elements have no imaginary part."""
-    return imag_part(x) == 0 if x.dtype.is_complex else ones_like(x, "bool")
-
-
-def less(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
-    """`less_than` by its other name."""
-    return less_than(x, y)  # type: ignore[no-any-return]
+isposinf = composed("isposinf", lambda x: logical_and(isinf(x), x > 0))
+isneginf = composed("isneginf", lambda x: logical_and(isinf(x), x < 0))
+isreal = composed("isreal", lambda x: imag_part(x) == 0 if x.dtype.is_complex else ones_like(x, "bool"))
+less = composed("less", lambda x, y: less_than(x, y))
 
 
 # --------------------------------------------------------------------------- angles
-def sgn(x: Tensor, name: str | None = None) -> Tensor:
+def sgn(x: Tensor) -> Tensor:
     """The sign; of a complex number z / |z|, and 0 for 0.
 
     Raises:
@@ -197,20 +157,18 @@ def sgn(x: Tensor, name: str | None = None) -> Tensor:
             f"but got {x.dtype}"
         )
     if not x.dtype.is_complex:
-        return sign(x)  # type: ignore[no-any-return]
+        return sign(x)
     size = absolute(x)
     zero = size == 0
-    return where_(zero, x * 0, x / where_(zero, 1.0, size))  # type: ignore[no-any-return]
+    return where_(zero, x * 0, x / where_(zero, 1.0, size))
 
 
-def angle(x: Tensor, name: str | None = None) -> Tensor:
+def angle(x: Tensor) -> Tensor:
     """The angle of complex numbers; of real ones 0, or π where they are negative."""
     if x.dtype.is_complex:
-        return atan2(imag_part(x), real_part(x))  # type: ignore[no-any-return]
+        return atan2(imag_part(x), real_part(x))
     x = _floating(x)
-    return where_(x < 0, x * 0 + math.pi, x * 0)  # type: ignore[no-any-return]
+    return where_(x < 0, x * 0 + math.pi, x * 0)
 
 
-def polar(abs: Tensor, angle: Tensor, name: str | None = None) -> Tensor:
-    """The complex numbers of these sizes and angles."""
-    return complex_(abs * cos(angle), abs * sin(angle))  # type: ignore[no-any-return]
+polar = composed("polar", lambda abs, angle: complex_(abs * cos(angle), abs * sin(angle)))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from types import ModuleType
 
 from pylayer.array import Array
-from pylayer.op import op
+from pylayer.invalid import invalid
+from pylayer.op import composed, op
 from pylayer.ops.indexing import getitem
 from pylayer.ops.joining import stack
 from pylayer.tensor import Tensor
@@ -57,19 +58,15 @@ def conj(xp: ModuleType, x: Array) -> Array:
     return xp.conjugate(x)
 
 
-def as_complex(x: Tensor, name: str | None = None) -> Tensor:
+def as_complex(x: Tensor) -> Tensor:
     """The last axis, of size 2, read as real and imaginary parts.
 
     Raises:
         ValueError: it is of another size.
     """
     if not x.ndim or x.shape[-1] != 2:
-        raise ValueError(
-            f"(InvalidArgument) as_complex(): the last axis must be of size 2, but the shape is {x.shape}."
-        )
-    return complex_(getitem(x, (..., 0)), getitem(x, (..., 1)))  # type: ignore[no-any-return]
+        raise invalid("as_complex", f"the last axis must be of size 2, but the shape is {x.shape}")
+    return complex_(getitem(x, (..., 0)), getitem(x, (..., 1)))
 
 
-def as_real(x: Tensor, name: str | None = None) -> Tensor:
-    """Real and imaginary parts along a new last axis."""
-    return stack([real(x), imag(x)], -1)  # type: ignore[no-any-return]
+as_real = composed("as_real", lambda x: stack([real(x), imag(x)], -1))

@@ -6,11 +6,11 @@ import math
 from typing import Any
 
 from pylayer.array import XP
+from pylayer.op import composed
 from pylayer.ops.creation import eye
-from pylayer.ops.eigenvalues import eigvalsh
 from pylayer.ops.elementwise import abs as absolute
 from pylayer.ops.elementwise import maximum
-from pylayer.ops.factors import svd, svdvals
+from pylayer.ops.factors import eigvalsh, svd, svdvals
 from pylayer.ops.indexing import getitem, where_
 from pylayer.ops.linalg import _swapped, matmul
 from pylayer.ops.norms import norm
@@ -22,7 +22,7 @@ from pylayer.ops.solving import inv, triangular_solve
 from pylayer.tensor import Tensor
 
 
-def pinv(x: Tensor, rcond: Any = 1e-15, hermitian: bool = False, name: str | None = None) -> Tensor:
+def pinv(x: Tensor, rcond: Any = 1e-15, hermitian: bool = False) -> Tensor:
     """The pseudo-inverse: singular values up to `rcond` times the largest count as 0."""
     u, s, vh = svd(x)
     limit = largest_of(s, -1, True) * rcond
@@ -31,14 +31,7 @@ def pinv(x: Tensor, rcond: Any = 1e-15, hermitian: bool = False, name: str | Non
     return matmul(_swapped(vh).conj() * unsqueeze(inverse, -2), _swapped(u).conj())
 
 
-def matrix_rank(
-    x: Tensor,
-    tol: Any = None,
-    hermitian: bool = False,
-    atol: Any = None,
-    rtol: Any = None,
-    name: str | None = None,
-) -> Tensor:
+def matrix_rank(x: Tensor, tol: Any = None, hermitian: bool = False, atol: Any = None, rtol: Any = None) -> Tensor:
     """How many singular values are above a tolerance.
 
     Args:
@@ -53,13 +46,13 @@ def matrix_rank(
         tol = relative if atol is None else maximum(relative, relative * 0 + atol)
     elif isinstance(tol, Tensor) and tol.ndim:
         tol = unsqueeze(tol, -1)
-    return total(cast(values > tol, "int64"), -1)  # type: ignore[no-any-return]
+    return total(cast(values > tol, "int64"), -1)
 
 
 _ORDERS = ("fro", "nuc", 1, -1, 2, -2, math.inf, -math.inf)
 
 
-def cond(x: Tensor, p: Any = None, name: str | None = None) -> Tensor:
+def cond(x: Tensor, p: Any = None) -> Tensor:
     """The condition number: the norm times that of the inverse; for None, 2 and −2 the ratio of singular values.
 
     Raises:
@@ -70,18 +63,16 @@ def cond(x: Tensor, p: Any = None, name: str | None = None) -> Tensor:
     if p in (None, 2, -2):
         s = svdvals(x)
         ratio = largest_of(s, -1) / smallest_of(s, -1)
-        return 1 / ratio if p == -2 else ratio  # type: ignore[no-any-return]
+        return 1 / ratio if p == -2 else ratio
     if x.shape[-1] != x.shape[-2]:
         raise ValueError(f"only support p is none, 2 or -2 when the input is not square, but the shape is {x.shape}.")
     if p == "nuc":
-        return total(svdvals(x), -1) * total(svdvals(inv(x)), -1)  # type: ignore[no-any-return]
+        return total(svdvals(x), -1) * total(svdvals(inv(x)), -1)
     axes = [x.ndim - 2, x.ndim - 1]
     return norm(x, p, axes) * norm(inv(x), p, axes)
 
 
-def lstsq(
-    x: Tensor, y: Tensor, rcond: Any = None, driver: str | None = None, name: str | None = None
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def lstsq(x: Tensor, y: Tensor, rcond: Any = None, driver: str | None = None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The z of least ``|x z − y|``: with it the squared residuals, the rank of x and its singular values.
 
     Args:
@@ -105,19 +96,19 @@ def lstsq(
     return solution, residuals, rank, empty if driver in ("gels", "gelsy", None) else s
 
 
-def cholesky_solve(x: Tensor, y: Tensor, upper: bool = False, name: str | None = None) -> Tensor:
+def cholesky_solve(x: Tensor, y: Tensor, upper: bool = False) -> Tensor:
     """The z with ``A z = x``, given the triangular factor `y` of A."""
     if upper:
         return triangular_solve(y, triangular_solve(y, x, upper=True, transpose=True), upper=True)
     return triangular_solve(y, triangular_solve(y, x, upper=False), upper=False, transpose=True)
 
 
-def cholesky_inverse(x: Tensor, upper: bool = False, name: str | None = None) -> Tensor:
-    """The inverse of A, given its triangular factor."""
-    return cholesky_solve(eye(x.shape[-1], dtype=x.dtype), x, upper)
+cholesky_inverse = composed(
+    "cholesky_inverse", lambda x, upper=False: cholesky_solve(eye(x.shape[-1], dtype=x.dtype), x, upper)
+)
 
 
-def matrix_exp(x: Tensor, name: str | None = None) -> Tensor:
+def matrix_exp(x: Tensor) -> Tensor:
     """Σ xᵏ / k!: scaled to a norm of at most ½, summed to 18 terms (the rest is below 1e-21), and squared again."""
     size = float(XP[type(x.array)].abs(x.array).sum(-1).max().item()) if x.size else 0.0
     halvings = max(0, math.ceil(math.log2(size)) + 1) if 0.5 < size < math.inf else 0

@@ -1,16 +1,18 @@
-"""What a Tensor can become: other dtypes, new Tensors like it, its attributes in other words."""
+"""What a Tensor is and can become: dtype and place, other dtypes, new Tensors like it, attributes in other words."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-from pylayer.array import owner
+from pylayer.array import owner, set_device, to_numpy
+from pylayer.invalid import invalid
+from pylayer.op import composed
 from pylayer.ops.arguments import as_ints
 from pylayer.ops.creation import empty, full, ones, zeros
 from pylayer.ops.inplace import in_place
 from pylayer.ops.random import randn, uniform
-from pylayer.ops.shape import astype
+from pylayer.ops.shape import astype, cast
 from pylayer.tensor import Tensor
 
 DTYPE_METHODS = {
@@ -21,16 +23,13 @@ DTYPE_METHODS = {
 """Methods without arguments that give the Tensor in a dtype."""
 
 
-def _in_dtype(name: str, dtype: str) -> Callable[[Tensor], Tensor]:
-    def convert(x: Tensor) -> Tensor:
-        return astype(x, dtype)
-
-    convert.__name__ = convert.__qualname__ = name
-    convert.__doc__ = f"The Tensor in {dtype}; itself if it is."
-    return convert
+def _in_dtype(name: str, dtype: str) -> Callable[..., Tensor]:
+    return composed(name, lambda x: astype(x, dtype))
 
 
-def _new(name: str, make: Callable[..., Tensor]) -> Callable[..., Tensor]:
+def _new(make: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """`make` in the dtype of a Tensor, unless another is given."""
+
     def new(
         x: Tensor,
         size: Any,
@@ -40,14 +39,11 @@ def _new(name: str, make: Callable[..., Tensor]) -> Callable[..., Tensor]:
         requires_grad: bool = False,
         pin_memory: bool = False,
     ) -> Tensor:
-        sizes = as_ints(size)
-        made = make(sizes, *args, x.dtype if dtype is None else dtype)
+        made = make(as_ints(size), *args, x.dtype if dtype is None else dtype)
         made.stop_gradient = not requires_grad
         return made
 
-    new.__name__ = new.__qualname__ = name
-    new.__doc__ = f"`{make.__name__}` of the dtype of the Tensor, unless another is given."
-    return new
+    return composed(f"new_{make.__name__}", new)
 
 
 def apply(x: Tensor, func: Callable[[Tensor], Tensor]) -> Tensor:
@@ -61,15 +57,7 @@ def apply(x: Tensor, func: Callable[[Tensor], Tensor]) -> Tensor:
     return func(x)
 
 
-def apply_(x: Tensor, func: Callable[[Tensor], Tensor]) -> Tensor:
-    """`apply`, in place.
-
-    Raises:
-        RuntimeError: it needs a gradient.
-    """
-    if not x.stop_gradient:
-        raise RuntimeError("Cannot apply function on a tensor that required gradient.")
-    return in_place(lambda t: func(t))(x)
+apply_ = composed("apply_", lambda x, func: apply(x, in_place(lambda t: func(t))))
 
 
 def _set_data(x: Tensor, value: Tensor) -> None:
@@ -82,18 +70,7 @@ def requires_grad_(x: Tensor, requires_grad: bool = True) -> Tensor:
     return x
 
 
-def _set_requires_grad(x: Tensor, value: bool) -> None:
-    x.stop_gradient = not value
-
-
-def strides(x: Tensor) -> list[int]:
-    """How many elements lie between neighbours along each axis."""
-    return [n // x.array.dtype.itemsize for n in x.array.strides]
-
-
-def shares_memory(x: Tensor, other: Tensor) -> bool:
-    """Whether both are views of the same memory."""
-    return owner(x.array) is owner(other.array)
+strides = composed("strides", lambda x: [n // x.array.dtype.itemsize for n in x.array.strides])
 
 
 def share_buffer_to(x: Tensor, other: Tensor) -> None:
@@ -110,9 +87,7 @@ def register_backward_hook(x: Tensor, hook: Callable[[], Any]) -> None:
         ValueError: gradients stop at this Tensor, or it is no leaf.
     """
     if x.stop_gradient or not x.is_leaf:
-        raise ValueError(
-            "(InvalidArgument) _register_backward_hook(): a backward hook is for a leaf that needs a gradient."
-        )
+        raise invalid("_register_backward_hook", "a backward hook is for a leaf that needs a gradient")
 
     def call(gradient: Tensor) -> None:
         hook()
@@ -120,33 +95,70 @@ def register_backward_hook(x: Tensor, hook: Callable[[], Any]) -> None:
     x.register_hook(call)
 
 
-def pin_memory(x: Tensor, blocking: bool = True) -> Tensor:
-    """The Tensor itself: host memory is host memory."""
-    return x
+pin_memory = composed("pin_memory", lambda x, blocking=True: x)
 
 
-def randn_like(x: Tensor, dtype: Any = None, name: str | None = None, **options: Any) -> Tensor:
+def randn_like(x: Tensor, dtype: Any = None, **options: Any) -> Tensor:
     """`randn` of the shape and, unless given, the dtype of `x`."""
     return randn(x.shape, x.dtype if dtype is None else dtype)
 
 
-def rand_like(x: Tensor, dtype: Any = None, name: str | None = None, **options: Any) -> Tensor:
+def rand_like(x: Tensor, dtype: Any = None, **options: Any) -> Tensor:
     """`rand` of the shape and, unless given, the dtype of `x`."""
     return uniform(x.shape, x.dtype if dtype is None else dtype)
 
 
+def is_floating_point(x: Tensor) -> bool:
+    """Whether the elements are real floating-point numbers."""
+    return x.dtype.is_floating
+
+
+def is_complex(x: Tensor) -> bool:
+    """Whether the elements are complex numbers."""
+    return x.dtype.is_complex
+
+
+def is_integer(x: Tensor) -> bool:
+    """Whether the elements are integers; bools are not."""
+    return x.dtype.rank == 1
+
+
+is_empty = composed("is_empty", lambda x: full([], x.size == 0, "bool"))
+cpu = composed("cpu", lambda x: x if x.place.is_cpu_place() else Tensor(to_numpy(x.array), None, x.stop_gradient))
+
+
+def cuda(x: Tensor, device_id: int | None = None, blocking: bool = True) -> Tensor:
+    """`x` itself if it is on the current GPU.
+
+    Raises:
+        RuntimeError: it is in host memory. Tensors are made where they are used: see `set_device`.
+    """
+    if x.place.is_cpu_place():
+        set_device(f"gpu:{device_id or 0}")  # which says what is missing, if something is
+        raise RuntimeError("The Tensor is in host memory: make it after paddle.set_device('gpu').")
+    return x
+
+
+def to(x: Tensor, dtype: Any) -> Tensor:
+    """A copy of `x` in `dtype`; or, given a Tensor, `x` in the dtype of that."""
+    return astype(x, dtype.dtype) if isinstance(dtype, Tensor) else cast(x, dtype)
+
+
 ATTRIBUTES: dict[str, Any] = {
     **{name: _in_dtype(name, dtype) for name, dtype in DTYPE_METHODS.items()},
-    **{f"new_{make.__name__}": _new(f"new_{make.__name__}", make) for make in (zeros, ones, empty, full)},
+    **{f"new_{make.__name__}": _new(make) for make in (zeros, ones, empty, full)},
     "data": property(Tensor.detach, _set_data),
-    "requires_grad": property(lambda x: not x.stop_gradient, _set_requires_grad),
+    "requires_grad": property(lambda x: not x.stop_gradient, lambda x, value: setattr(x, "stop_gradient", not value)),
     "requires_grad_": requires_grad_,
+    "dim": lambda x: x.ndim,
+    "ndimension": lambda x: x.ndim,
+    "element_size": lambda x: x.dtype.itemsize,
     "itemsize": property(lambda x: x.array.dtype.itemsize),
     "strides": property(strides),
     "get_strides": strides,
     "is_cuda": property(lambda x: x.place.is_gpu_place()),
     "is_same": lambda x, other: x is other,  # of Values in static mode
-    "_is_shared_buffer_with": shares_memory,
+    "_is_shared_buffer_with": lambda x, other: owner(x.array) is owner(other.array),
     "_share_buffer_to": share_buffer_to,
     "_register_backward_hook": register_backward_hook,
     "_is_initialized": lambda x: True,

@@ -8,7 +8,6 @@ from typing import Any
 from pylayer.array import XP, Array
 from pylayer.op import op
 from pylayer.ops.arguments import normal_axis
-from pylayer.ops.logic import logical_not
 from pylayer.tensor import Tensor
 from pylayer.watch import tell_left, watching
 
@@ -25,7 +24,7 @@ def bincount_weighted(xp: ModuleType, x: Array, weights: Array, minlength: int) 
     return xp.bincount(x, weights, minlength).astype(weights.dtype if weights.dtype.kind == "f" else "float64")
 
 
-def bincount(x: Tensor, weights: Tensor | None = None, minlength: int = 0, name: str | None = None) -> Tensor:
+def bincount(x: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
     """How often each integer from 0 on occurs in a 1-d Tensor, or the sum of its `weights`.
 
     Raises:
@@ -36,7 +35,7 @@ def bincount(x: Tensor, weights: Tensor | None = None, minlength: int = 0, name:
         raise TypeError("Elements in Input(x) should all be integers")
     if x.size and int(x.array.min().item()) < 0:
         raise ValueError("(InvalidArgument) The elements in input tensor must be non-negative ints.")
-    return bincount_(x, minlength) if weights is None else bincount_weighted(x, weights, minlength)  # type: ignore[no-any-return]
+    return bincount_(x, minlength) if weights is None else bincount_weighted(x, weights, minlength)
 
 
 def _bounds(x: Tensor, low: float, high: float) -> tuple[float, float]:
@@ -46,9 +45,7 @@ def _bounds(x: Tensor, low: float, high: float) -> tuple[float, float]:
     return (low - 1, high + 1) if low == high else (low, high)
 
 
-def histogram_bin_edges(
-    input: Tensor, bins: int = 100, min: float = 0.0, max: float = 0.0, name: str | None = None
-) -> Tensor:
+def histogram_bin_edges(input: Tensor, bins: int = 100, min: float = 0.0, max: float = 0.0) -> Tensor:
     """The edges of the bins that `histogram` counts in, float32."""
     low, high = _bounds(input, min, max)
     return Tensor(XP[type(input.array)].linspace(low, high, bins + 1).astype("float32"))
@@ -74,7 +71,6 @@ def histogram(
     max: float = 0.0,
     weight: Tensor | None = None,
     density: bool = False,
-    name: str | None = None,
 ) -> Tensor:
     """How many elements lie in each of `bins` between `min` and `max`, or between the extremes if both are 0.
 
@@ -85,30 +81,17 @@ def histogram(
         raise ValueError(
             f"(InvalidArgument) max must be larger or equal to min. But received max is {max}, min is {min}"
         )
-    return histogram_(input, bins, *_bounds(input, min, max), weight, density)  # type: ignore[no-any-return]
+    return histogram_(input, bins, *_bounds(input, min, max), weight, density)
 
 
 @op(inputs=("x", "test_x"))
-def isin_(xp: ModuleType, x: Array, test_x: Array) -> Array:
-    """Whether elements of `x` are in `test_x`."""
-    return xp.isin(x, test_x)
-
-
-def isin(
-    x: Tensor, test_x: Tensor, assume_unique: bool = False, invert: bool = False, name: str | None = None
-) -> Tensor:
+def isin(xp: ModuleType, x: Array, test_x: Array, assume_unique: bool = False, invert: bool = False) -> Array:
     """Whether elements of `x` are in `test_x` (or are not, with `invert`)."""
-    found = isin_(x, test_x)
-    return logical_not(found) if invert else found  # type: ignore[no-any-return]
+    return xp.isin(x, test_x, invert=invert)
 
 
 def unique_consecutive(
-    x: Tensor,
-    return_inverse: bool = False,
-    return_counts: bool = False,
-    axis: int | None = None,
-    dtype: Any = "int64",
-    name: str | None = None,
+    x: Tensor, return_inverse: bool = False, return_counts: bool = False, axis: int | None = None, dtype: Any = "int64"
 ) -> Any:
     """The elements (or slices along `axis`) that differ from the one before, and what else is asked for."""
     if watching:

@@ -11,7 +11,8 @@ import numpy as np
 from pylayer.array import XP, default_module, to_numpy
 from pylayer.device import check_place
 from pylayer.dtype import BY_NUMPY, DType, as_dtype, default_dtype
-from pylayer.op import unwrap
+from pylayer.invalid import invalid
+from pylayer.op import composed, unwrap
 from pylayer.ops.arguments import Ints, as_ints
 from pylayer.ops.shape import broadcast_to, reshape
 from pylayer.symbol import creates, creates_like
@@ -125,34 +126,24 @@ def _filled(shape: Ints, value: Any, dtype: Any) -> Tensor:
         raise ValueError(f"(InvalidArgument) the value or a size is too large for {wanted.name} ({error}).") from None
 
 
-@creates
-def zeros(shape: Ints, dtype: DTypeLike = None, name: str | None = None) -> Tensor:
-    """Zeros, of the default dtype unless given.
-
-    Raises:
-        ValueError: a size is negative.
-    """
-    return _filled(shape, 0, dtype)
+def _all(name: str, value: int) -> Callable[..., Tensor]:
+    """A Tensor of a shape, of the default dtype unless given; a ValueError for a negative size."""
+    return creates(composed(name, lambda shape, dtype=None: _filled(shape, value, dtype)))
 
 
-@creates
-def ones(shape: Ints, dtype: DTypeLike = None, name: str | None = None) -> Tensor:
-    """Ones, of the default dtype unless given.
+def _all_like(name: str, value: int) -> Callable[..., Tensor]:
+    """A Tensor of the shape and, unless given, the dtype of another."""
+    return creates_like(composed(name, lambda x, dtype=None: _filled(x.shape, value, dtype or x.dtype)))
 
-    Raises:
-        ValueError: a size is negative.
-    """
-    return _filled(shape, 1, dtype)
+
+zeros, zeros_like = _all("zeros", 0), _all_like("zeros_like", 0)
+ones, ones_like = _all("ones", 1), _all_like("ones_like", 1)
+# Values that are not to be relied on are zeros, so that a program that does is repeatable.
+empty, empty_like = _all("empty", 0), _all_like("empty_like", 0)
 
 
 @creates
-def empty(shape: Ints, dtype: DTypeLike = None, name: str | None = None) -> Tensor:
-    """A Tensor whose values are not to be relied on. They are zeros, so that a program that does is repeatable."""
-    return _filled(shape, 0, dtype)
-
-
-@creates
-def full(shape: Ints, fill_value: Any, dtype: DTypeLike = None, name: str | None = None) -> Tensor:
+def full(shape: Ints, fill_value: Any, dtype: DTypeLike = None) -> Tensor:
     """All elements `fill_value`; without a dtype bool for a bool, complex128 for a complex one, else the default dtype.
 
     Raises:
@@ -165,9 +156,7 @@ def full(shape: Ints, fill_value: Any, dtype: DTypeLike = None, name: str | None
     return _filled(shape, value, dtype)
 
 
-def fill_constant(
-    shape: Ints, dtype: DTypeLike, value: Any, force_cpu: bool = False, out: Any = None, name: str | None = None
-) -> Tensor:
+def fill_constant(shape: Ints, dtype: DTypeLike, value: Any, force_cpu: bool = False, out: Any = None) -> Tensor:
     """`full` by its older name, and in the memory of `out` if given."""
     filled: Tensor = full(shape, value, dtype)
     return filled if out is None else out._replaced(filled.array)
@@ -186,32 +175,14 @@ def _number(value: Any) -> Any:
 
 
 @creates_like
-def zeros_like(x: Tensor, dtype: DTypeLike = None, name: str | None = None) -> Tensor:
-    """Zeros of the shape and, unless given, the dtype of `x`."""
-    return _filled(x.shape, 0, dtype or x.dtype)
-
-
-@creates_like
-def ones_like(x: Tensor, dtype: DTypeLike = None, name: str | None = None) -> Tensor:
-    """Ones of the shape and, unless given, the dtype of `x`."""
-    return _filled(x.shape, 1, dtype or x.dtype)
-
-
-@creates_like
-def empty_like(x: Tensor, dtype: DTypeLike = None, name: str | None = None) -> Tensor:
-    """`empty` of the shape and, unless given, the dtype of `x`."""
-    return _filled(x.shape, 0, dtype or x.dtype)
-
-
-@creates_like
-def full_like(x: Tensor, fill_value: Any, dtype: DTypeLike = None, name: str | None = None) -> Tensor:
+def full_like(x: Tensor, fill_value: Any, dtype: DTypeLike = None) -> Tensor:
     """`full` of the shape and, unless given, the dtype of `x`."""
     return _filled(x.shape, _number(fill_value), dtype or x.dtype)
 
 
 # --------------------------------------------------------------------------- sequences
 @creates
-def arange(start: Any = 0, end: Any = None, step: Any = 1, dtype: DTypeLike = None, name: str | None = None) -> Tensor:
+def arange(start: Any = 0, end: Any = None, step: Any = 1, dtype: DTypeLike = None) -> Tensor:
     """From `start` to `end`, exclusive, in steps; one argument is the end. int64 if all are ints, else the default.
 
     Raises:
@@ -220,17 +191,15 @@ def arange(start: Any = 0, end: Any = None, step: Any = 1, dtype: DTypeLike = No
     start, end = (0, start) if end is None else (start, end)
     first, stop, by = (_number(n) for n in (start, end, step))
     if not by:
-        raise ValueError("(InvalidArgument) arange(): the step must not be 0.")
+        raise invalid("arange", "the step must not be 0")
     if dtype is None:
         dtype = "int64" if all(isinstance(n, int) for n in (first, stop, by)) else None
     if _wanted(dtype).kind in "iu":  # as in Paddle, before counting
         first, stop, by = int(first), int(stop), int(by)
         if not by:
-            raise ValueError("(InvalidArgument) arange(): the step must not be 0, also as an integer.")
+            raise invalid("arange", "the step must not be 0, also as an integer")
     if not math.isfinite((stop - first) / by):
-        raise ValueError(
-            f"(InvalidArgument) arange(): start, end and step must be finite, but are {first}, {stop}, {by}."
-        )
+        raise invalid("arange", f"start, end and step must be finite, but are {first}, {stop}, {by}")
     count = max(0, math.ceil((stop - first) / by))
     xp = default_module()
     steps = xp.arange(count, dtype="int64" if isinstance(first, int) and isinstance(by, int) else "float64")
@@ -238,23 +207,21 @@ def arange(start: Any = 0, end: Any = None, step: Any = 1, dtype: DTypeLike = No
 
 
 @creates
-def linspace(start: Any, stop: Any, num: Any, dtype: DTypeLike = None, name: str | None = None) -> Tensor:
+def linspace(start: Any, stop: Any, num: Any, dtype: DTypeLike = None) -> Tensor:
     """`num` values from `start` to `stop`, both included; for integer dtypes rounded towards zero."""
     values = default_module().linspace(_number(start), _number(stop), int(num), dtype="float64")
     return Tensor(values.astype(_wanted(dtype)))
 
 
 @creates
-def logspace(
-    start: Any, stop: Any, num: Any, base: Any = 10.0, dtype: DTypeLike = None, name: str | None = None
-) -> Tensor:
+def logspace(start: Any, stop: Any, num: Any, base: Any = 10.0, dtype: DTypeLike = None) -> Tensor:
     """`base` to the powers that `linspace` gives."""
     powers = default_module().linspace(_number(start), _number(stop), int(num), dtype="float64")
     return Tensor((_number(base) ** powers).astype(_wanted(dtype)))
 
 
 @creates
-def eye(num_rows: Any, num_columns: Any = None, dtype: DTypeLike = None, name: str | None = None) -> Tensor:
+def eye(num_rows: Any, num_columns: Any = None, dtype: DTypeLike = None) -> Tensor:
     """Ones on the diagonal.
 
     Raises:
@@ -277,7 +244,7 @@ def triu_indices(row: int, col: int | None = None, offset: int = 0, dtype: DType
     return to_tensor(np.stack(np.triu_indices(row, offset, row if col is None else col)), dtype)
 
 
-def meshgrid(*args: Any, name: str | None = None) -> list[Tensor]:
+def meshgrid(*args: Any) -> list[Tensor]:
     """Each of the 1-d Tensors along an axis of its own, all of the same shape."""
     tensors: Sequence[Tensor] = args[0] if len(args) == 1 and isinstance(args[0], (list, tuple)) else args
     shape = [t.size for t in tensors]
@@ -293,16 +260,6 @@ def is_tensor(x: Any) -> bool:
     return isinstance(x, Tensor)
 
 
-def numel(x: Tensor, name: str | None = None) -> Tensor:
-    """The number of elements, as a 0-d int64 Tensor."""
-    return to_tensor(x.size)
-
-
-def shape(input: Tensor) -> Tensor:
-    """The shape as an int64 Tensor."""
-    return to_tensor(list(input.shape), "int64")
-
-
-def rank(input: Tensor) -> Tensor:
-    """The number of dimensions, as a 0-d int32 Tensor."""
-    return to_tensor(input.ndim, "int32")
+numel = composed("numel", lambda x: to_tensor(x.size))
+shape = composed("shape", lambda input: to_tensor(list(input.shape), "int64"))
+rank = composed("rank", lambda input: to_tensor(input.ndim, "int32"))

@@ -6,6 +6,8 @@ import math
 from typing import Any
 
 from pylayer.array import XP
+from pylayer.invalid import invalid
+from pylayer.op import composed
 from pylayer.ops.arguments import normal_axis
 from pylayer.ops.creation import full_like
 from pylayer.ops.elementwise import abs as absolute
@@ -19,7 +21,7 @@ from pylayer.ops.shape import reshape, transpose, unsqueeze
 from pylayer.tensor import Tensor
 
 
-def cross(x: Tensor, y: Tensor, axis: int = 9, name: str | None = None) -> Tensor:
+def cross(x: Tensor, y: Tensor, axis: int = 9) -> Tensor:
     """The vector product along `axis`; unless given, the first axis of size 3.
 
     Raises:
@@ -28,11 +30,11 @@ def cross(x: Tensor, y: Tensor, axis: int = 9, name: str | None = None) -> Tenso
     if axis == 9:
         axis = next((k for k, n in enumerate(x.shape) if n == 3), 9)
     if axis == 9 or x.shape[axis] != 3:
-        raise ValueError(f"(InvalidArgument) cross(): needs an axis of size 3, but the shape is {x.shape}.")
+        raise invalid("cross", f"needs an axis of size 3, but the shape is {x.shape}")
     at = normal_axis(axis, x.ndim)
 
     def turned(t: Tensor, order: list[int]) -> Tensor:
-        return getitem(t, (*(slice(None),) * at, order))  # type: ignore[no-any-return]
+        return getitem(t, (*(slice(None),) * at, order))
 
     first = turned(x, [1, 2, 0]) * turned(y, [2, 0, 1])
     return first - turned(x, [2, 0, 1]) * turned(y, [1, 2, 0])
@@ -51,7 +53,7 @@ def _contracted(axes: Any, ndim: int) -> tuple[list[int], list[int]]:
     return ours + theirs[len(ours) : longest], theirs + ours[len(theirs) : longest]
 
 
-def tensordot(x: Tensor, y: Tensor, axes: Any = 2, name: str | None = None) -> Tensor:
+def tensordot(x: Tensor, y: Tensor, axes: Any = 2) -> Tensor:
     """x and y contracted: over the last `axes` of the one and the first of the other, or over the axes named.
 
     Args:
@@ -69,21 +71,13 @@ def tensordot(x: Tensor, y: Tensor, axes: Any = 2, name: str | None = None) -> T
     outer = [[x.shape[k] for k in rows], [y.shape[k] for k in columns]]
     left = reshape(transpose(x, [*rows, *ours]), [math.prod(outer[0]), size])
     right = reshape(transpose(y, [*theirs, *columns]), [size, math.prod(outer[1])])
-    return reshape(matmul(left, right), [*outer[0], *outer[1]])  # type: ignore[no-any-return]
+    return reshape(matmul(left, right), [*outer[0], *outer[1]])
 
 
-def dist(x: Tensor, y: Tensor, p: float = 2, name: str | None = None) -> Tensor:
-    """The p-norm of the difference, which broadcasts."""
-    return norm(reshape(x - y, [-1]), float(p), 0)
+dist = composed("dist", lambda x, y, p=2: norm(reshape(x - y, [-1]), float(p), 0))
 
 
-def cdist(
-    x: Tensor,
-    y: Tensor,
-    p: float = 2.0,
-    compute_mode: str = "use_mm_for_euclid_dist_if_necessary",
-    name: str | None = None,
-) -> Tensor:
+def cdist(x: Tensor, y: Tensor, p: float = 2.0, compute_mode: str = "use_mm_for_euclid_dist_if_necessary") -> Tensor:
     """The p-norms of the differences of all rows of x and y: [..., rows of x, rows of y].
 
     Raises:
@@ -98,7 +92,7 @@ def cdist(
     return norm(unsqueeze(x, -2) - unsqueeze(y, -3), float(p), -1)
 
 
-def pdist(x: Tensor, p: float = 2.0, name: str | None = None) -> Tensor:
+def pdist(x: Tensor, p: float = 2.0) -> Tensor:
     """The p-norms of the differences of each two rows of a matrix."""
     rows, columns = XP[type(x.array)].triu_indices(x.shape[0], 1)
     return norm(getitem(x, Tensor(rows)) - getitem(x, Tensor(columns)), float(p), -1)
@@ -113,10 +107,10 @@ def renorm(x: Tensor, p: float, axis: int, max_norm: float) -> Tensor:
     at = normal_axis(axis, x.ndim)
     others = [k for k in range(x.ndim) if k != at]
     size = pow(total(pow(absolute(x), float(p)), others, None, True), 1.0 / p)
-    return where_(size > max_norm, x * (max_norm / (size + 1e-7)), x)  # type: ignore[no-any-return]
+    return where_(size > max_norm, x * (max_norm / (size + 1e-7)), x)
 
 
-def vander(x: Tensor, n: int | None = None, increasing: bool = False, name: str | None = None) -> Tensor:
+def vander(x: Tensor, n: int | None = None, increasing: bool = False) -> Tensor:
     """The powers of a 1-d Tensor as columns, the highest first unless `increasing`.
 
     Raises:
@@ -131,4 +125,4 @@ def vander(x: Tensor, n: int | None = None, increasing: bool = False, name: str 
     for _ in range(count - 1):
         powers.append(powers[-1] * x)
     powers = powers[:count]
-    return stack(powers if increasing else powers[::-1], 1)  # type: ignore[no-any-return]
+    return stack(powers if increasing else powers[::-1], 1)

@@ -7,11 +7,13 @@ itself.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from importlib import import_module
 from types import ModuleType
 from typing import Any
 
 from pylayer.array import Array
+from pylayer.invalid import invalid
 from pylayer.op import binary, op, unary
 from pylayer.promotion import as_floating
 from pylayer.tensor import Tensor
@@ -75,7 +77,7 @@ def clip_(xp: ModuleType, x: Array, min: Any, max: Any) -> Array:
     return xp.clip(x, min, max).astype(x.dtype, copy=False) if min is not None or max is not None else x.copy()
 
 
-def clip(x: Tensor, min: Any = None, max: Any = None, name: str | None = None) -> Tensor:
+def clip(x: Tensor, min: Any = None, max: Any = None) -> Tensor:
     """x held between `min` and `max`, each a number, a Tensor of one element, or None; the gradient at a bound is 1.
 
     Integers with a bound that is a float become the default floating dtype.
@@ -85,13 +87,10 @@ def clip(x: Tensor, min: Any = None, max: Any = None, name: str | None = None) -
     """
     low, high = (_bound(b) for b in (min, max))
     if low is not None and high is not None and low > high:
-        raise ValueError(
-            f"(InvalidArgument) clip(): max should be greater than or equal to min. But received min = {low}, "
-            f"max = {high}."
-        )
+        raise invalid("clip", f"max should be greater than or equal to min. But received min = {low}, max = {high}")
     if isinstance(low, float) or isinstance(high, float):
         x = as_floating(x)
-    return clip_(x, low, high)  # type: ignore[no-any-return]
+    return clip_(x, low, high)
 
 
 def _bound(bound: Any) -> Any:
@@ -99,9 +98,10 @@ def _bound(bound: Any) -> Any:
     if not hasattr(bound, "dtype"):
         return bound
     if bound.size != 1:
-        raise ValueError(
-            f"(InvalidArgument) clip(): a bound must have 1 element, but has the shape {list(bound.shape)}. "
-            f"Use maximum and minimum for bounds of several elements."
+        raise invalid(
+            "clip",
+            f"a bound must have 1 element, but has the shape {list(bound.shape)}. "
+            f"Use maximum and minimum for bounds of several elements",
         )
     return bound.item()
 
@@ -167,7 +167,7 @@ def _power(xp: ModuleType) -> Any:
 power = binary("pow", _pow_x, _pow_y, _power, numbers=True)
 
 
-def pow(x: Tensor, y: Any, name: str | None = None) -> Tensor:
+def pow(x: Tensor, y: Any) -> Tensor:
     """x to the power y, a number or a Tensor; of an integer Tensor to the integer part of a number.
 
     Raises:
@@ -178,7 +178,7 @@ def pow(x: Tensor, y: Any, name: str | None = None) -> Tensor:
         y = int(y)
     if not isinstance(y, (int, float, Tensor)):
         raise TypeError(f"pow(): y must be scalar or Tensor, but received: {type(y).__name__}.")
-    return power(x, y)  # type: ignore[no-any-return]
+    return power(x, y)
 
 
 # --------------------------------------------------------------------------- trigonometric and hyperbolic
@@ -215,15 +215,23 @@ def _sigmoid(xp: ModuleType) -> Any:
     return forward
 
 
-def _erf(xp: ModuleType) -> Any:
-    if xp.__name__ == "numpy":
-        vectorised = xp.frompyfunc(math.erf, 1, 1)
+def from_math(function: Callable[[float], float], name: str) -> Any:
+    """A forward that NumPy lacks: Python's `function` is called for each element. CuPy has SciPy's, of that `name`."""
+
+    def bind(xp: ModuleType) -> Any:
+        if xp.__name__ != "numpy":
+            return getattr(import_module(f"{xp.__name__}x.scipy.special"), name)
+        vectorised = xp.frompyfunc(function, 1, 1)
         return lambda x: xp.asarray(vectorised(x)).astype(x.dtype)
-    return import_module(f"{xp.__name__}x.scipy.special").erf
+
+    return bind
 
 
 sigmoid = unary("sigmoid", lambda g, out: g * (out * (1.0 - out)).conjugate(), _sigmoid, floating=True)
-erf = unary("erf", lambda g, F, x: g * (TWO_OVER_ROOT_PI * F.exp(-x * x)), _erf, floating=True)
+erf = unary("erf", lambda g, F, x: g * (TWO_OVER_ROOT_PI * F.exp(-x * x)), from_math(math.erf, "erf"), floating=True)
+erfc = unary(
+    "erfc", lambda g, F, x: g * (-TWO_OVER_ROOT_PI * F.exp(-x * x)), from_math(math.erfc, "erfc"), floating=True
+)
 
 # --------------------------------------------------------------------------- signs and steps
 abs = unary("abs", lambda g, F, x: g * F.sign(x))  # the subgradient at 0 is 0 (observed rule 86)
@@ -254,12 +262,7 @@ def nan_to_num(
 
 # --------------------------------------------------------------------------- compositions
 def scale(
-    x: Tensor,
-    scale: Any = 1.0,
-    bias: float = 0.0,
-    bias_after_scale: bool = True,
-    act: str | None = None,
-    name: str | None = None,
+    x: Tensor, scale: Any = 1.0, bias: float = 0.0, bias_after_scale: bool = True, act: str | None = None
 ) -> Tensor:
     """``scale · x + bias``, or ``scale · (x + bias)``."""
     if x.dtype.rank < 2:  # an integer Tensor stays one, scaled by integers
@@ -271,12 +274,12 @@ def scale(
     return x * scale + bias if bias_after_scale else (x + bias) * scale  # type: ignore[no-any-return]
 
 
-def lerp(x: Tensor, y: Tensor, weight: Any, name: str | None = None) -> Tensor:
+def lerp(x: Tensor, y: Tensor, weight: Any) -> Tensor:
     """``x + weight · (y − x)``.
 
     Raises:
         ValueError: the dtypes of `x` and `y` differ.
     """
     if x.dtype is not y.dtype:
-        raise ValueError(f"(InvalidArgument) lerp(): x is {x.dtype.name} and y {y.dtype.name}. Cast one with astype().")
+        raise invalid("lerp", f"x is {x.dtype.name} and y {y.dtype.name}. Cast one with astype()")
     return x + (y - x) * weight  # type: ignore[no-any-return]

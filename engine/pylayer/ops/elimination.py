@@ -13,9 +13,9 @@ from pylayer.ops.gathering import take_along_axis
 from pylayer.ops.indexing import getitem
 from pylayer.ops.joining import _bounds
 from pylayer.ops.linalg import _adjoint, matmul
-from pylayer.ops.positions import of_graph
 from pylayer.ops.shape import broadcast_shape, broadcast_to, tril, triu, unsqueeze
 from pylayer.ops.solving import triangular_solve
+from pylayer.ops.sorting import of_graph
 from pylayer.tensor import Tensor
 
 
@@ -111,7 +111,7 @@ def _reordered(x: Tensor, order: Tensor) -> Tensor:
     return take_along_axis(x, broadcast_to(unsqueeze(order, -1), x.shape), -2)
 
 
-def lu(x: Tensor, pivot: bool = True, get_infos: bool = False, name: str | None = None) -> tuple[Tensor, ...]:
+def lu(x: Tensor, pivot: bool = True, get_infos: bool = False) -> tuple[Tensor, ...]:
     """L (its ones left out) and U in one Tensor, and the row, from 1, that each was exchanged with.
 
     Args:
@@ -138,7 +138,7 @@ def permutation_matrix(xp: ModuleType, order: Array, dtype: Any) -> Array:
 
 
 def lu_unpack(
-    x: Tensor, y: Tensor, unpack_ludata: bool = True, unpack_pivots: bool = True, name: str | None = None
+    x: Tensor, y: Tensor, unpack_ludata: bool = True, unpack_pivots: bool = True
 ) -> tuple[Tensor, Tensor, Tensor]:
     """P, L and U with P L U the matrix that `lu` was given; empty Tensors for what is not to be unpacked.
 
@@ -163,7 +163,7 @@ def lu_unpack(
     return permutation, tril(lower, -1) + eye(rows, k, x.dtype), triu(getitem(x, (..., slice(k), slice(None))))
 
 
-def lu_solve(b: Tensor, lu: Tensor, pivots: Tensor, trans: str = "N", name: str | None = None) -> Tensor:
+def lu_solve(b: Tensor, lu: Tensor, pivots: Tensor, trans: str = "N") -> Tensor:
     """The X with A X = b, or with Aᵀ X = b unless `trans` is N, by the factors of A.
 
     Raises:

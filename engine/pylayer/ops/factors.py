@@ -1,6 +1,6 @@
-"""Orthogonal factors of matrices in the last two axes, and singular values.
+"""Orthogonal factors, singular values and eigenvalues of the matrices in the last two axes.
 
-The derivatives of singular vectors exist where no two values are equal.
+The derivatives of singular vectors and eigenvectors exist where no two values are equal.
 """
 
 from __future__ import annotations
@@ -9,11 +9,12 @@ from types import ModuleType
 from typing import Any
 
 from pylayer.array import Array
-from pylayer.op import op
+from pylayer.op import composed, op
 from pylayer.ops.creation import eye
+from pylayer.ops.fourier import _complex
 from pylayer.ops.indexing import getitem
 from pylayer.ops.joining import concat
-from pylayer.ops.linalg import _adjoint, _swapped, matmul
+from pylayer.ops.linalg import _adjoint, _swapped, column, matmul, row
 from pylayer.ops.shape import broadcast_to, tril
 from pylayer.tensor import Tensor
 
@@ -22,16 +23,6 @@ from pylayer.tensor import Tensor
 def diagonal_ones(xp: ModuleType, x: Array) -> Array:
     """The unit matrix of the size of the last axis, in the dtype of x."""
     return xp.eye(x.shape[-1], dtype=x.dtype)
-
-
-def column(F: Any, x: Any) -> Any:
-    """A vector as a column."""
-    return F.reshape(x, [*x.shape, 1])
-
-
-def row(F: Any, x: Any) -> Any:
-    """A vector as a row."""
-    return F.reshape(x, [*x.shape[:-1], 1, x.shape[-1]])
 
 
 def over_gaps(F: Any, matrix: Any, values: Any) -> Any:
@@ -62,7 +53,7 @@ def qr_complete(xp: ModuleType, x: Array) -> tuple[Array, ...]:
     return tuple(xp.linalg.qr(x, mode="complete"))
 
 
-def qr(x: Tensor, mode: str = "reduced", name: str | None = None) -> Any:
+def qr(x: Tensor, mode: str = "reduced") -> Any:
     """Q and R with Q R = x; R alone with mode ``r``. With mode ``complete`` Q is square, and there is no gradient.
 
     Raises:
@@ -81,7 +72,7 @@ def qr(x: Tensor, mode: str = "reduced", name: str | None = None) -> Any:
     return r if mode == "r" else (q, r)
 
 
-def householder_product(x: Tensor, tau: Tensor, name: str | None = None) -> Tensor:
+def householder_product(x: Tensor, tau: Tensor) -> Tensor:
     """The first n columns of H₁ H₂ … Hₖ with Hᵢ = I - τᵢ wᵢ wᵢᴴ, of x [..., m, n] and tau [..., k].
 
     The vector wᵢ has zeros above place i, 1 there, and column i of x below.
@@ -154,14 +145,77 @@ def svd_full(xp: ModuleType, x: Array) -> tuple[Array, ...]:
     return tuple(xp.linalg.svd(_finite(xp, x), full_matrices=True))
 
 
-def svd(
-    x: Tensor, full_matrices: bool = False, name: str | None = None, *, out: Any = None
-) -> tuple[Tensor, Tensor, Tensor]:
+def svd(x: Tensor, full_matrices: bool = False, *, out: Any = None) -> tuple[Tensor, Tensor, Tensor]:
     """U, S and Vᴴ with U · diag(S) · Vᴴ = x. With `full_matrices` U and V are square, and there is no gradient."""
     u, s, vh = svd_full(x) if full_matrices and x.shape[-1] != x.shape[-2] else svd_(x)
     return u, s, vh
 
 
-def svdvals(x: Tensor, name: str | None = None) -> Tensor:
-    """The singular values, from the largest on."""
-    return svd(x)[1]
+svdvals = composed("svdvals", lambda x: svd(x)[1])
+
+
+# --------------------------------------------------------------------------- eigenvalues
+def _eigh_vjp(g: Any, F: Any, out: Any) -> Any:
+    """V (diag(gw) + Vᴴ gV over the gaps) Vᴴ, made symmetric as the input is (Giles, 2008, section 3.1)."""
+    (gw, gv), (w, v) = g, out
+    inner = over_gaps(F, F.matmul(_adjoint(F, v), gv), w) + F.diagonal_ones(w) * row(F, gw)
+    found = F.matmul(F.matmul(v, inner), _adjoint(F, v))
+    return (found + _adjoint(F, found)) / 2
+
+
+@op(x=_eigh_vjp)
+def eigh(xp: ModuleType, x: Array, UPLO: str = "L") -> tuple[Array, ...]:
+    """Eigenvalues, from the smallest on, and eigenvectors, as columns, of symmetric (or Hermitian) matrices.
+
+    Args:
+        UPLO: the triangle that Paddle reads; the engine takes the symmetric part, the same for symmetric matrices.
+
+    Raises:
+        ValueError: another `UPLO`.
+    """
+    if UPLO not in ("L", "U"):
+        raise ValueError(f"UPLO must be L or U. But received UPLO is: {UPLO}")
+    return tuple(xp.linalg.eigh((x + xp.swapaxes(x, -1, -2).conj()) / 2))
+
+
+eigvalsh = composed("eigvalsh", lambda x, UPLO="L": eigh(x, UPLO)[0])
+
+
+def _eig_vjp(g: Any, F: Any, out: Any) -> Any:
+    """V⁻ᴴ (diag(gw) + (Vᴴ gV − Vᴴ V Re diag(Vᴴ gV)) over the gaps) Vᴴ, of vectors of length 1.
+
+    LAPACK turns each so that its largest component is real. That turning's part of the derivative is put into gV first:
+    i · c over that component, with c the imaginary part of gᴴ v.
+    """
+    (gw, gv), (w, v) = g, out
+    at = F.largest_components(v)
+    turned = F.imag(F.sum(gv.conjugate() * v, [-2], None, True)) / F.real(F.sum(v * at, [-2], None, True))
+    gv = gv + at * F.complex(turned * 0, turned)
+    inner = F.matmul(_adjoint(F, v), gv)
+    lengths = F.sum(F.real(inner) * F.real(F.diagonal_ones(w)), [-2], None, True)
+    inner = inner - F.matmul(_adjoint(F, v), v) * lengths
+    inner = over_gaps(F, inner, w) + F.diagonal_ones(w) * row(F, gw)
+    return F.matmul(F.matmul(F.inv(_adjoint(F, v)), inner), _adjoint(F, v))
+
+
+@op()
+def largest_components(xp: ModuleType, v: Array) -> Array:
+    """1 where a column has its largest component, else 0."""
+    at = xp.argmax(xp.abs(v), -2)
+    rows = xp.arange(v.shape[-2]).reshape(-1, 1)
+    return (rows == at[..., None, :]).astype(v.dtype)
+
+
+@op(x=_eig_vjp)
+def eig_(xp: ModuleType, x: Array) -> tuple[Array, ...]:
+    """Eigenvalues and eigenvectors, of length 1 and with a real largest component, of complex matrices."""
+    return tuple(xp.linalg.eig(x))
+
+
+def eig(x: Tensor) -> tuple[Tensor, Tensor]:
+    """The eigenvalues, complex and in no order, and the eigenvectors, as columns, of square matrices."""
+    w, v = eig_(_complex(x))
+    return w, v
+
+
+eigvals = composed("eigvals", lambda x: eig(x)[0])

@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any
 
 from pylayer.array import Array, default_module
-from pylayer.op import op
+from pylayer.op import composed, op
 from pylayer.ops.arguments import as_ints, normal_axis
 from pylayer.ops.complexes import conj, real
 from pylayer.ops.creation import _wanted
@@ -33,7 +33,7 @@ def fourier(xp: ModuleType, x: Array, axis: int, inverse: bool) -> Array:
 _NORMS = ("backward", "ortho", "forward")
 
 
-def _checked(norm: str, n: int | None) -> None:
+def _check(norm: str, n: int | None) -> None:
     if norm not in _NORMS:
         raise ValueError(f"Unexpected norm: {norm!r}. Norm should be forward, backward or ortho")
     if n is not None and (not isinstance(n, int) or n <= 0):
@@ -43,14 +43,14 @@ def _checked(norm: str, n: int | None) -> None:
 def _complex(x: Tensor) -> Tensor:
     if x.dtype.is_complex:
         return x
-    return cast(x, "complex128" if x.dtype.name == "float64" else "complex64")  # type: ignore[no-any-return]
+    return cast(x, "complex128" if x.dtype.name == "float64" else "complex64")
 
 
 def _sized(x: Tensor, n: int, at: int) -> Tensor:
     """Cut off, or filled up with zeros, along an axis."""
     size = x.shape[at]
     if n < size:
-        return getitem(x, (*(slice(None),) * at, slice(n)))  # type: ignore[no-any-return]
+        return getitem(x, (*(slice(None),) * at, slice(n)))
     return x if n == size else pad_(x, [(0, n - size if k == at else 0) for k in range(x.ndim)], 0.0)
 
 
@@ -63,15 +63,9 @@ def _scaled(x: Tensor, sizes: Sequence[int], inverse: bool, norm: str) -> Tensor
 
 
 def _transform(x: Tensor, n: int | None, axis: int, norm: str, inverse: bool) -> Tensor:
-    _checked(norm, n)
     at = normal_axis(axis, x.ndim)
     x = _complex(x) if n is None else _sized(_complex(x), n, at)
     return _scaled(fourier(x, at, inverse), [x.shape[at]], inverse, norm)
-
-
-def _half(x: Tensor, at: int) -> Tensor:
-    """The frequencies that are not the mirror of others."""
-    return getitem(x, (*(slice(None),) * at, slice(x.shape[at] // 2 + 1)))  # type: ignore[no-any-return]
 
 
 def _mirrored(x: Tensor, n: int, at: int) -> Tensor:
@@ -89,49 +83,36 @@ def _mirrored(x: Tensor, n: int, at: int) -> Tensor:
 
 
 # --------------------------------------------------------------------------- one axis
-def fft(x: Tensor, n: int | None = None, axis: int = -1, norm: str = "backward", name: str | None = None) -> Tensor:
-    """The transform along `axis`, of `x` cut off or filled up to `n`.
-
-    Args:
-        norm: what divides by n: backward, the inverse; forward, this; ortho, both by √n.
-
-    Raises:
-        ValueError: another `norm`, or an `n` that is not positive.
-    """
-    return _transform(x, n, axis, norm, False)
-
-
-def ifft(x: Tensor, n: int | None = None, axis: int = -1, norm: str = "backward", name: str | None = None) -> Tensor:
-    """The inverse of `fft`."""
-    return _transform(x, n, axis, norm, True)
-
-
-def rfft(x: Tensor, n: int | None = None, axis: int = -1, norm: str = "backward", name: str | None = None) -> Tensor:
-    """The first n // 2 + 1 elements of the `fft` of real numbers: the others mirror them."""
-    return _half(_transform(x, n, axis, norm, False), normal_axis(axis, x.ndim))
-
-
-def irfft(x: Tensor, n: int | None = None, axis: int = -1, norm: str = "backward", name: str | None = None) -> Tensor:
-    """The inverse of `rfft`: `n` real numbers, an even number unless given."""
-    _checked(norm, n)
+def _to_real(x: Tensor, n: int | None, axis: int, norm: str, inverse: bool) -> Tensor:
+    """The transform, real, of what mirrors itself, from its first half: `n` numbers, an even number unless given."""
     at = normal_axis(axis, x.ndim)
     count = 2 * (x.shape[at] - 1) if n is None else n
-    return real(_transform(_mirrored(_complex(x), count, at), None, at, norm, True))  # type: ignore[no-any-return]
+    return real(_transform(_mirrored(_complex(x), count, at), None, at, norm, inverse))
 
 
-_OTHER = {"backward": "forward", "forward": "backward", "ortho": "ortho"}
+def _half(x: Tensor, n: int | None, axis: int, norm: str, inverse: bool) -> Tensor:
+    """The transform of real numbers, the first n // 2 + 1 elements of it: the others mirror them."""
+    found, at = _transform(x, n, axis, norm, inverse), normal_axis(axis, x.ndim)
+    return getitem(found, (*(slice(None),) * at, slice(found.shape[at] // 2 + 1)))
 
 
-def hfft(x: Tensor, n: int | None = None, axis: int = -1, norm: str = "backward", name: str | None = None) -> Tensor:
-    """The `fft`, real, of what mirrors itself, from the first half of it."""
-    _checked(norm, n)
-    return irfft(conj(_complex(x)), n, axis, _OTHER[norm])
+def _along_one(name: str, transform: Callable[..., Tensor], inverse: bool) -> Callable[..., Tensor]:
+    """A transform along an axis, of `x` cut off or filled up to `n`.
+
+    `norm` is what divides by n: backward, the inverse; forward, the other; ortho, both by √n. Raises ValueError for
+    another, or an `n` that is not positive.
+    """
+
+    def along(x: Tensor, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+        _check(norm, n)
+        return transform(x, n, axis, norm, inverse)
+
+    return composed(name, along)
 
 
-def ihfft(x: Tensor, n: int | None = None, axis: int = -1, norm: str = "backward", name: str | None = None) -> Tensor:
-    """The inverse of `hfft`."""
-    _checked(norm, n)
-    return conj(rfft(x, n, axis, _OTHER[norm]))  # type: ignore[no-any-return]
+fft, ifft = _along_one("fft", _transform, False), _along_one("ifft", _transform, True)
+rfft, irfft = _along_one("rfft", _half, False), _along_one("irfft", _to_real, True)
+hfft, ihfft = _along_one("hfft", _to_real, False), _along_one("ihfft", _half, True)
 
 
 # --------------------------------------------------------------------------- several axes
@@ -150,63 +131,45 @@ def _axes(x: Tensor, s: Any, axes: Any) -> tuple[list[int], list[int | None]]:
 def _over(x: Tensor, s: Any, axes: Any, norm: str, one: Callable[..., Tensor], last: Callable[..., Tensor]) -> Tensor:
     """`last` along the last axis, then `one` along the others; `last` at the end if it gives real numbers."""
     named, sizes = _axes(x, s, axes)
-    pairs = list(zip(named, sizes, strict=True))
-    ends = pairs[-1:]
-    if last in (irfft, hfft):
-        for axis, size in pairs[:-1]:
-            x = one(x, size, axis, norm)
-        return last(x, ends[0][1], ends[0][0], norm)
-    x = last(x, ends[0][1], ends[0][0], norm)
-    for axis, size in pairs[:-1]:
-        x = one(x, size, axis, norm)
+    steps = [(one, size, axis) for size, axis in zip(sizes, named, strict=True)]
+    steps[-1] = (last, sizes[-1], named[-1])
+    for transform, size, axis in steps if last in (irfft, hfft) else [steps[-1], *steps[:-1]]:
+        x = transform(x, size, axis, norm)
     return x
 
 
-def _families(name: str, one: Callable[..., Tensor], last: Callable[..., Tensor]) -> tuple[Any, Any]:
-    def over_all(x: Tensor, s: Any = None, axes: Any = None, norm: str = "backward", name: str | None = None) -> Tensor:
-        return _over(x, s, axes, norm, one, last)
+def _along_several(name: str, one: Callable[..., Tensor], last: Callable[..., Tensor]) -> list[Callable[..., Tensor]]:
+    """`last` along the last of `axes` and `one` along the others: all of them unless given, and the last two.
 
-    def over_two(
-        x: Tensor, s: Any = None, axes: Any = (-2, -1), norm: str = "backward", name: str | None = None
-    ) -> Tensor:
-        return _over(x, s, axes, norm, one, last)
-
-    over_all.__name__ = over_all.__qualname__ = f"{name}n"
-    over_two.__name__ = over_two.__qualname__ = f"{name}2"
-    over_all.__doc__ = f"`{name}` along `axes`, all unless given; `s` are the sizes to which they are brought."
-    over_two.__doc__ = f"`{name}` along two axes, the last unless given."
-    return over_all, over_two
+    `s` are the sizes to which they are brought.
+    """
+    return [
+        composed(f"{name}n", lambda x, s=None, axes=None, norm="backward": _over(x, s, axes, norm, one, last)),
+        composed(f"{name}2", lambda x, s=None, axes=(-2, -1), norm="backward": _over(x, s, axes, norm, one, last)),
+    ]
 
 
-fftn, fft2 = _families("fft", fft, fft)
-ifftn, ifft2 = _families("ifft", ifft, ifft)
-rfftn, rfft2 = _families("rfft", fft, rfft)
-irfftn, irfft2 = _families("irfft", ifft, irfft)
-hfftn, hfft2 = _families("hfft", fft, hfft)
-ihfftn, ihfft2 = _families("ihfft", ifft, ihfft)
+fftn, fft2 = _along_several("fft", fft, fft)
+ifftn, ifft2 = _along_several("ifft", ifft, ifft)
+rfftn, rfft2 = _along_several("rfft", fft, rfft)
+irfftn, irfft2 = _along_several("irfft", ifft, irfft)
+hfftn, hfft2 = _along_several("hfft", fft, hfft)
+ihfftn, ihfft2 = _along_several("ihfft", ifft, ihfft)
 
 
 # --------------------------------------------------------------------------- frequencies
-def fftfreq(n: int, d: float = 1.0, dtype: Any = None, name: str | None = None) -> Tensor:
-    """The frequencies of `fft`, of samples `d` apart."""
-    return Tensor((default_module().fft.fftfreq(n) / d).astype(_wanted(dtype)))
-
-
-def rfftfreq(n: int, d: float = 1.0, dtype: Any = None, name: str | None = None) -> Tensor:
-    """The frequencies of `rfft`, of samples `d` apart."""
-    return Tensor((default_module().fft.rfftfreq(n) / d).astype(_wanted(dtype)))
+fftfreq = composed(
+    "fftfreq", lambda n, d=1.0, dtype=None: Tensor((default_module().fft.fftfreq(n) / d).astype(_wanted(dtype)))
+)
+rfftfreq = composed(
+    "rfftfreq", lambda n, d=1.0, dtype=None: Tensor((default_module().fft.rfftfreq(n) / d).astype(_wanted(dtype)))
+)
 
 
 def _moved(x: Tensor, axes: Any, by: Callable[[int], int]) -> Tensor:
     named = list(range(x.ndim)) if axes is None else [normal_axis(k, x.ndim) for k in as_ints(axes)]
-    return roll(x, [by(x.shape[k]) for k in named], named)  # type: ignore[no-any-return]
+    return roll(x, [by(x.shape[k]) for k in named], named)
 
 
-def fftshift(x: Tensor, axes: Any = None, name: str | None = None) -> Tensor:
-    """The frequency 0 moved to the middle."""
-    return _moved(x, axes, lambda n: n // 2)
-
-
-def ifftshift(x: Tensor, axes: Any = None, name: str | None = None) -> Tensor:
-    """The inverse of `fftshift`."""
-    return _moved(x, axes, lambda n: -(n // 2))
+fftshift = composed("fftshift", lambda x, axes=None: _moved(x, axes, lambda n: n // 2))
+ifftshift = composed("ifftshift", lambda x, axes=None: _moved(x, axes, lambda n: -(n // 2)))

@@ -10,6 +10,7 @@ import numpy as np
 
 from pylayer.array import XP, Array
 from pylayer.dtype import bool_
+from pylayer.invalid import invalid
 from pylayer.op import op
 from pylayer.ops.arguments import as_ints, normal_axis
 from pylayer.ops.indexing import getitem
@@ -28,17 +29,17 @@ def _columns(index: Tensor) -> tuple[Any, ...]:
 
 
 # --------------------------------------------------------------------------- reading
-def index_select(x: Tensor, index: Any, axis: int = 0, name: str | None = None) -> Tensor:
+def index_select(x: Tensor, index: Any, axis: int = 0) -> Tensor:
     """The slices `index` along `axis`.
 
     Raises:
         IndexError: one is out of range.
         ValueError: the index is not of integers.
     """
-    return getitem(x, _at(x, index, axis))  # type: ignore[no-any-return]
+    return getitem(x, _at(x, index, axis))
 
 
-def gather(x: Tensor, index: Tensor, axis: Any = 0, name: str | None = None) -> Tensor:
+def gather(x: Tensor, index: Tensor, axis: Any = 0) -> Tensor:
     """The slices `index`, a 0-d or 1-d Tensor or one of shape [n, 1], along `axis`.
 
     Raises:
@@ -47,13 +48,13 @@ def gather(x: Tensor, index: Tensor, axis: Any = 0, name: str | None = None) -> 
     return index_select(x, reshape(index, [-1]) if index.ndim > 1 else index, 0 if axis is None else axis)
 
 
-def gather_nd(x: Tensor, index: Tensor, name: str | None = None) -> Tensor:
+def gather_nd(x: Tensor, index: Tensor) -> Tensor:
     """The elements or slices whose coordinates are in the last axis of `index`.
 
     Raises:
         ValueError: out of range, or more coordinates than axes.
     """
-    return getitem(x, _columns(index))  # type: ignore[no-any-return]
+    return getitem(x, _columns(index))
 
 
 def index_sample(x: Tensor, index: Tensor) -> Tensor:
@@ -63,14 +64,13 @@ def index_sample(x: Tensor, index: Tensor) -> Tensor:
         ValueError: the numbers of rows differ, or a position is out of range.
     """
     if x.ndim != 2 or index.ndim != 2 or x.shape[0] != index.shape[0]:
-        raise ValueError(
-            f"(InvalidArgument) index_sample(): needs matrices with as many rows, but the shapes are {x.shape} and "
-            f"{index.shape}."
+        raise invalid(
+            "index_sample", f"needs matrices with as many rows, but the shapes are {x.shape} and {index.shape}"
         )
-    return getitem(x, ([[k] for k in range(x.shape[0])], index))  # type: ignore[no-any-return]
+    return getitem(x, ([[k] for k in range(x.shape[0])], index))
 
 
-def take(x: Tensor, index: Tensor, mode: str = "raise", name: str | None = None) -> Tensor:
+def take(x: Tensor, index: Tensor, mode: str = "raise") -> Tensor:
     """The elements of the flat Tensor at `index`; beyond the ends as `mode` says: raise, wrap or clip.
 
     Raises:
@@ -89,22 +89,22 @@ def take(x: Tensor, index: Tensor, mode: str = "raise", name: str | None = None)
         positions = positions % x.size
     elif mode == "clip":
         positions = positions.clip(0, x.size - 1)
-    return getitem(reshape(x, [-1]), positions)  # type: ignore[no-any-return]
+    return getitem(reshape(x, [-1]), positions)
 
 
-def masked_select(x: Tensor, mask: Tensor, name: str | None = None) -> Tensor:
+def masked_select(x: Tensor, mask: Tensor) -> Tensor:
     """The elements where `mask` holds, as a Tensor of one axis.
 
     Raises:
         ValueError: the mask is not bool, or the shapes do not broadcast.
     """
     if mask.dtype is not bool_:
-        raise ValueError(f"(InvalidArgument) masked_select(): the mask must be bool, but is {mask.dtype.name}.")
+        raise invalid("masked_select", f"the mask must be bool, but is {mask.dtype.name}")
     shape = broadcast_shape(x.shape, mask.shape)
-    return getitem(broadcast_to(x, shape), broadcast_to(mask, shape))  # type: ignore[no-any-return]
+    return getitem(broadcast_to(x, shape), broadcast_to(mask, shape))
 
 
-def repeat_interleave(x: Tensor, repeats: int | Tensor, axis: int | None = None, name: str | None = None) -> Tensor:
+def repeat_interleave(x: Tensor, repeats: int | Tensor, axis: int | None = None) -> Tensor:
     """Each slice along `axis`, or each element of the flat Tensor, repeated in place.
 
     Raises:
@@ -115,9 +115,9 @@ def repeat_interleave(x: Tensor, repeats: int | Tensor, axis: int | None = None,
     size = x.shape[axis]
     counts = [repeats] * size if isinstance(repeats, int) else as_ints(repeats)
     if len(counts) != size or min(counts, default=0) < 0:
-        raise ValueError(
-            f"(InvalidArgument) repeat_interleave(): the {size} slices along axis {axis} need as many repeats, none "
-            f"negative, but got {counts}."
+        raise invalid(
+            "repeat_interleave",
+            f"the {size} slices along axis {axis} need as many repeats, none negative, but got {counts}",
         )
     return index_select(x, Tensor(XP[type(x.array)].asarray(np.repeat(np.arange(size), counts))), axis)
 
@@ -148,4 +148,4 @@ def take_along_axis(arr: Tensor, indices: Tensor, axis: int, broadcast: bool = T
         ValueError: the numbers of dimensions differ.
         IndexError: out of range.
     """
-    return getitem(arr, _along("take_along_axis", arr, indices, axis, broadcast))  # type: ignore[no-any-return]
+    return getitem(arr, _along("take_along_axis", arr, indices, axis, broadcast))

@@ -13,6 +13,7 @@ from types import EllipsisType, ModuleType
 from typing import Any, NamedTuple
 
 from pylayer.array import Array
+from pylayer.invalid import invalid
 from pylayer.op import op
 from pylayer.ops.creation import to_tensor
 from pylayer.ops.joining import stack
@@ -138,13 +139,16 @@ def getitem_adjoint(xp: ModuleType, g: Array, shape: Sequence[int], index: Any) 
 @op(x=lambda g, F, index: F.setitem(g, index, 0), value=lambda g, F, index: F.written(g, index))
 def setitem_(xp: ModuleType, x: Array, index: Any, value: Array) -> Array:
     """A copy of `x` with `value` at `index`; of several values for one place the last counts."""
-    out = x.copy()
-    basic, advanced = parsed(xp, x.shape, index)
+    return _write(xp, x.copy(), index, value)
+
+
+def _write(xp: ModuleType, array: Array, index: Any, values: Array) -> Array:
+    basic, advanced = parsed(xp, array.shape, index)
     if advanced is None:
-        out[basic] = value
+        array[basic] = values
     else:
-        out[basic][advanced] = value
-    return out
+        array[basic][advanced] = values
+    return array
 
 
 @op(g=lambda h, F, g_shape, index: F.written_adjoint(h, g_shape, index))
@@ -163,13 +167,7 @@ def written(xp: ModuleType, g: Array, index: Any) -> Array:
 @op(h=lambda g, F, index: F.written(g, index))
 def written_adjoint(xp: ModuleType, h: Array, shape: Sequence[int], index: Any) -> Array:
     """Zeros of `shape` with `h` at `index`, of several values the last."""
-    zeros = xp.zeros(shape, h.dtype)
-    basic, advanced = parsed(xp, shape, index)
-    if advanced is None:
-        zeros[basic] = h
-    else:
-        zeros[basic][advanced] = h
-    return zeros
+    return _write(xp, xp.zeros(shape, h.dtype), index, h)
 
 
 @op(x=lambda g: g, value=lambda g, F, index: F.getitem(g, index))
@@ -205,19 +203,20 @@ def setitem(x: Tensor, index: Any, value: Any) -> Tensor:
     if hasattr(value, "dtype") and not isinstance(value, Tensor):
         value = to_tensor(value)
     elif not isinstance(value, (Tensor, int, float, complex)):
-        raise ValueError(
-            f"(InvalidArgument) setitem(): Value type error. The assign value allows Tensor, numpy.ndarray, integer, "
-            f"float, complex or bool, but received {type(value).__name__}."
+        raise invalid(
+            "setitem",
+            f"Value type error. The assign value allows Tensor, numpy.ndarray, integer, "
+            f"float, complex or bool, but received {type(value).__name__}",
         )
     if isinstance(value, Tensor):
         value = astype(value, x.dtype)
         extra = next((k for k, n in enumerate(value.shape) if n != 1), value.ndim)
         if extra:  # leading axes of size 1 that the place may not have
             value = reshape(value, value.shape[extra:])
-    return setitem_(x, index, value)  # type: ignore[no-any-return]
+    return setitem_(x, index, value)
 
 
-def where(condition: Tensor, x: Any = None, y: Any = None, name: str | None = None) -> Any:
+def where(condition: Tensor, x: Any = None, y: Any = None) -> Any:
     """The elements of `x` where `condition` holds, else those of `y`; given the condition alone, `nonzero` as a tuple.
 
     A number is a Tensor of its kind's usual dtype, and 0-d Tensors count as any other for the dtype of the result.
@@ -229,7 +228,7 @@ def where(condition: Tensor, x: Any = None, y: Any = None, name: str | None = No
     if x is None and y is None:
         return nonzero(condition, as_tuple=True)
     if x is None or y is None:
-        raise ValueError("(InvalidArgument) where(): x and y must both be given, or neither.")
+        raise invalid("where", "x and y must both be given, or neither")
     given = [v if isinstance(v, Tensor) else to_tensor(v) for v in (x, y)]
     dtypes = {t.dtype for t in given}
     if len(dtypes) > 1:
@@ -250,6 +249,6 @@ def nonzero(x: Tensor, as_tuple: bool = False) -> Any:
         ValueError: a 0-d Tensor has no axis to give a Tensor for.
     """
     if not x.ndim:
-        raise ValueError("(InvalidArgument) nonzero(): the Tensor needs at least one dimension. Reshape it to [1].")
+        raise invalid("nonzero", "the Tensor needs at least one dimension. Reshape it to [1]")
     columns = nonzero_(x)
     return tuple(columns) if as_tuple else stack(columns, 1)

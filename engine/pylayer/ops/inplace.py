@@ -12,7 +12,8 @@ import numpy as np
 
 from pylayer.array import Array, owner
 from pylayer.grad_mode import grad_mode, grad_mode_set
-from pylayer.op import op
+from pylayer.invalid import invalid, no_tensor
+from pylayer.op import composed, op
 from pylayer.ops.creation import to_tensor
 from pylayer.ops.shape import clone
 from pylayer.symbol import Symbol, at_once, is_of_a_program, recording
@@ -23,11 +24,7 @@ from pylayer.watch import records_all, take_place
 
 
 def check_changeable(x: Tensor, what: str) -> None:
-    """Check that `x` has memory that `what` can change: each Variable of a program is what one operator makes.
-
-    Raises:
-        UnsupportedError: it is a Variable, or a parameter in static mode.
-    """
+    """Raise UnsupportedError of what `what` cannot change: each Variable of a program is what one operator makes."""
     if recording.get() is not None and is_of_a_program(x):
         raise UnsupportedError(
             f"{what} in static mode",
@@ -57,9 +54,7 @@ def check_not_leaf(x: Tensor, name: str) -> None:
         ValueError: it is no Tensor; or a leaf that needs a gradient, and grad mode is on (observed rule 83).
     """
     if not isinstance(x, Tensor):
-        raise ValueError(
-            f"(InvalidArgument) {name}(): argument 'x' (position 0) must be Tensor, but got {type(x).__name__}."
-        )
+        raise no_tensor(name, "x", 0, x)
     check_changeable(x, f"paddle.Tensor.{name}")
     if x.is_leaf and not x._stop_gradient and grad_mode.get() and not records_all():
         raise ValueError(
@@ -100,10 +95,7 @@ def in_place(function: Callable[..., Tensor], name: str = "", changes: int = 1) 
     def change(x: Tensor, args: Any, kwargs: Any) -> Tensor:
         result = function(Tensor(x.array.copy(), x.node, x._stop_gradient), *args, **kwargs)
         if result.array.shape != x.array.shape:
-            raise ValueError(
-                f"(InvalidArgument) {name}(): the result has shape {result.shape}, which does not fit into the "
-                f"Tensor's {x.shape}."
-            )
+            raise invalid(name, f"the result has shape {result.shape}, which does not fit into the Tensor's {x.shape}")
         for _ in range(changes - 1):
             mark_changed(x.array)
         return take_values(x, result)
@@ -164,16 +156,9 @@ def replace_memory(x: Tensor, array: Array, moment: int | None = None) -> None:
     mark_changed(array)
 
 
-def fills_with(draw: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """The method that fills a Tensor with what `draw` makes in its likeness; what came before gets a gradient of 0."""
-    name = f"{draw.__name__.removesuffix('_like')}_"
-
-    @functools.wraps(draw)
-    def call(x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        return filled_(x, draw(x, *args, **kwargs))
-
-    call.__name__ = call.__qualname__ = name
-    return call
+def fills_with(name: str, drawn: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """The method that fills a Tensor with what `drawn` gives for it; what came before gets a gradient of 0."""
+    return in_place(composed(name, lambda x, *args, **kwargs: fill(x, drawn(x, *args, **kwargs))))
 
 
 def copy_(x: Tensor, other: Tensor, blocking: bool = True) -> Tensor:
@@ -184,9 +169,7 @@ def copy_(x: Tensor, other: Tensor, blocking: bool = True) -> Tensor:
         RuntimeError: it is of another dtype.
     """
     if not isinstance(other, Tensor):
-        raise ValueError(
-            f"(InvalidArgument) copy_(): argument 'other' (position 1) must be Tensor, but got {type(other).__name__}."
-        )
+        raise no_tensor("copy_", "other", 1, other)
     if other.dtype is not x.dtype:
         raise RuntimeError(
             f"(PreconditionNotMet) copy_(): the Tensor is {x.dtype.name} and has different data type with the "
@@ -218,9 +201,7 @@ def set_(x: Tensor, source: Tensor | None = None) -> Tensor:
     """
     check_not_leaf(x, "set_")
     if source is not None and not isinstance(source, Tensor):
-        raise ValueError(
-            f"(InvalidArgument) set_(): argument 'source' (position 1) must be Tensor, but got {type(source).__name__}."
-        )
+        raise no_tensor("set_", "source", 1, source)
     if records_all() and source is not None:
         take_place(x, source.array, source.node, source._stop_gradient)
         return x
@@ -274,12 +255,10 @@ def fill_(x: Tensor, value: Any) -> Tensor:
 filled_ = in_place(fill)
 
 
-def zero_(x: Tensor) -> Tensor:
-    """Set every element to 0."""
-    return fill_(x, 0)
+zero_ = composed("zero_", lambda x: fill_(x, 0))
 
 
-def increment(x: Tensor, value: float = 1.0, name: str | None = None) -> Tensor:
+def increment(x: Tensor, value: float = 1.0) -> Tensor:
     """Add `value` to the one element of `x`, in place; also of a leaf, as in Paddle: its gradient is what it was.
 
     Raises:

@@ -9,7 +9,8 @@ from types import ModuleType
 from typing import Any
 
 from pylayer.array import Array
-from pylayer.op import op
+from pylayer.invalid import invalid
+from pylayer.op import composed, op
 from pylayer.ops.arguments import as_ints, normal_axis
 from pylayer.ops.shape import reshape
 from pylayer.tensor import Tensor
@@ -32,14 +33,14 @@ def concat_(xp: ModuleType, x: Sequence[Array], axis: int, bounds: Sequence[int]
     return xp.concatenate(x, axis)
 
 
-def concat(x: Sequence[Tensor], axis: Any = 0, name: str | None = None) -> Tensor:
+def concat(x: Sequence[Tensor], axis: Any = 0) -> Tensor:
     """Joined along the existing axis `axis`.
 
     Raises:
         ValueError: `x` is not a list of Tensors of one dtype, or their shapes differ elsewhere.
     """
     at = normal_axis(axis, _checked("concat", x))
-    return concat_(list(x), at, _bounds(x, at))  # type: ignore[no-any-return]
+    return concat_(list(x), at, _bounds(x, at))
 
 
 def _checked(name: str, x: Any) -> int:
@@ -48,14 +49,13 @@ def _checked(name: str, x: Any) -> int:
         kinds = "an empty list" if isinstance(x, (list, tuple)) and not x else type(x).__name__
         if isinstance(x, (list, tuple)) and x:
             kinds = "a list of " + ", ".join(sorted({type(t).__name__ for t in x}))
-        raise ValueError(
-            f"(InvalidArgument) {name}(): argument 'x' (position 0) must be list of Tensors, but got {kinds}."
-        )
+        raise invalid(name, f"argument 'x' (position 0) must be list of Tensors, but got {kinds}")
     for k, tensor in enumerate(x):
         if tensor.dtype is not x[0].dtype:
-            raise ValueError(
-                f"(InvalidArgument) {name}(): The data_type of input tensor in list isn't consistent, the first tensor "
-                f"is {x[0].dtype.name}, but {k}th tensor is {tensor.dtype.name}. Cast one with astype()."
+            raise invalid(
+                name,
+                f"The data_type of input tensor in list isn't consistent, the first tensor "
+                f"is {x[0].dtype.name}, but {k}th tensor is {tensor.dtype.name}. Cast one with astype()",
             )
     return x[0].ndim  # type: ignore[no-any-return]
 
@@ -69,12 +69,10 @@ def stack(xp: ModuleType, x: Sequence[Array], axis: int = 0) -> Array:
     return xp.stack(x, axis=normal_axis(axis, x[0].ndim + 1))
 
 
-def vstack(x: Sequence[Tensor], name: str | None = None) -> Tensor:
-    """Joined as rows."""
-    return concat([reshape(t, [1, -1]) if t.ndim < 2 else t for t in x], 0)
+vstack = composed("vstack", lambda x: concat([reshape(t, [1, -1]) if t.ndim < 2 else t for t in x], 0))
 
 
-def hstack(x: Sequence[Tensor], name: str | None = None) -> Tensor:
+def hstack(x: Sequence[Tensor]) -> Tensor:
     """Joined along the second axis; along the first if there is one only."""
     parts = [reshape(t, [1]) if not t.ndim else t for t in x]
     return concat(parts, 0 if parts[0].ndim == 1 else 1)
@@ -88,13 +86,13 @@ def add_n_(xp: ModuleType, terms: Sequence[Array]) -> Array:
     return functools.reduce(xp.add, terms) if len(terms) > 1 else terms[0].copy()
 
 
-def add_n(inputs: Tensor | Sequence[Tensor], name: str | None = None) -> Tensor:
+def add_n(inputs: Tensor | Sequence[Tensor]) -> Tensor:
     """The sum of Tensors of one shape and dtype.
 
     Raises:
         ValueError: they are not, or there is none.
     """
-    return add_n_([inputs] if isinstance(inputs, Tensor) else list(inputs))  # type: ignore[no-any-return]
+    return add_n_([inputs] if isinstance(inputs, Tensor) else list(inputs))
 
 
 # --------------------------------------------------------------------------- apart
@@ -104,7 +102,7 @@ def split_(xp: ModuleType, x: Array, ends: Sequence[int], axis: int) -> list[Arr
     return [part.copy() for part in xp.split(x, list(ends), axis)]
 
 
-def split(x: Tensor, num_or_sections: int | Sequence[Any], axis: Any = 0, name: str | None = None) -> list[Tensor]:
+def split(x: Tensor, num_or_sections: int | Sequence[Any], axis: Any = 0) -> list[Tensor]:
     """Taken apart along `axis` into equal parts, or parts of the given sizes, one of which may be -1: what is left.
 
     Raises:
@@ -114,37 +112,36 @@ def split(x: Tensor, num_or_sections: int | Sequence[Any], axis: Any = 0, name: 
     size = x.shape[at]
     if isinstance(num_or_sections, int):
         if num_or_sections < 1 or size % num_or_sections:
-            raise ValueError(
-                f"(InvalidArgument) split(): The input's size along the split dimension must be evenly divisible by "
-                f"Attr(num_or_sections). But {size} is not divisible by {num_or_sections} (shape {x.shape}, axis {at})."
+            raise invalid(
+                "split",
+                f"The input's size along the split dimension must be evenly divisible by "
+                f"Attr(num_or_sections). But {size} is not divisible by {num_or_sections} (shape {x.shape}, axis {at})",
             )
         sections = [size // num_or_sections] * num_or_sections
     else:
         sections = as_ints(num_or_sections)
         if sections.count(-1) == 1 and sum(sections) + 1 >= size:
-            raise ValueError(
-                f"(InvalidArgument) split(): Sum of Attr(num_or_sections) other than unknown section must be less than "
-                f"the input's size along the split dimension. But received {sections} for {size} (axis {at})."
+            raise invalid(
+                "split",
+                f"Sum of Attr(num_or_sections) other than unknown section must be less than "
+                f"the input's size along the split dimension. But received {sections} for {size} (axis {at})",
             )
         sections = (
             [size - sum(sections) - 1 if n == -1 else n for n in sections] if sections.count(-1) == 1 else sections
         )
         if sum(sections) != size or min(sections, default=0) < 0:
-            raise ValueError(
-                f"(InvalidArgument) split(): Sum of Attr(num_or_sections) must be equal to the input's size along the "
-                f"split dimension. But received {as_ints(num_or_sections)} for {size} (shape {x.shape}, axis {at})."
+            raise invalid(
+                "split",
+                f"Sum of Attr(num_or_sections) must be equal to the input's size along the "
+                f"split dimension. But received {as_ints(num_or_sections)} for {size} (shape {x.shape}, axis {at})",
             )
-    return split_(x, list(itertools.accumulate(sections))[:-1], at)  # type: ignore[no-any-return]
+    return split_(x, list(itertools.accumulate(sections))[:-1], at)  # type: ignore[return-value]
 
 
-def chunk(x: Tensor, chunks: int, axis: Any = 0, name: str | None = None) -> list[Tensor]:
-    """`split` into equal parts."""
-    return split(x, chunks, axis)
+chunk = composed("chunk", lambda x, chunks, axis=0: split(x, chunks, axis))
 
 
-def tensor_split(
-    x: Tensor, num_or_indices: int | Sequence[int], axis: Any = 0, name: str | None = None
-) -> list[Tensor]:
+def tensor_split(x: Tensor, num_or_indices: int | Sequence[int], axis: Any = 0) -> list[Tensor]:
     """Taken apart at the given indices, or into parts as equal as can be, the larger ones first."""
     at = normal_axis(axis, x.ndim)
     size = x.shape[at]
@@ -153,7 +150,7 @@ def tensor_split(
         ends = [least * k + min(k, larger) for k in range(1, num_or_indices)]
     else:
         ends = as_ints(num_or_indices)
-    return split_(x, ends, at)  # type: ignore[no-any-return]
+    return split_(x, ends, at)  # type: ignore[return-value]
 
 
 @op(input=lambda g, F, axis: F.stack(list(g), axis))
@@ -171,7 +168,5 @@ def unstack(x: Tensor, axis: int = 0, num: int | None = None) -> list[Tensor]:
     """
     axis = normal_axis(axis, x.ndim)
     if num is not None and num != x.shape[axis]:
-        raise ValueError(
-            f"(InvalidArgument) unstack(): num is {num}, but the size along axis {axis} is {x.shape[axis]}."
-        )
-    return unbind(x, axis)  # type: ignore[no-any-return]
+        raise invalid("unstack", f"num is {num}, but the size along axis {axis} is {x.shape[axis]}")
+    return unbind(x, axis)  # type: ignore[return-value]

@@ -6,10 +6,11 @@ from types import ModuleType
 from typing import Any
 
 from pylayer.array import Array
-from pylayer.op import op
+from pylayer.invalid import invalid
+from pylayer.op import composed, op
 from pylayer.ops.diagonal import diag_embed, diagonal
 from pylayer.ops.elementwise import multiply
-from pylayer.ops.logic import check_same_dtype
+from pylayer.ops.logic import check_one_dtype, check_same_dtype
 from pylayer.ops.reduction import sum
 from pylayer.ops.shape import broadcast_shape, moveaxis, reshape, transpose
 from pylayer.tensor import Tensor
@@ -21,42 +22,36 @@ def _adjoint(F: Any, x: Any) -> Any:
     return F.transpose(x, [*axes[:-2], axes[-1], axes[-2]]).conjugate()
 
 
-def _as_matrices(F: Any, g: Any, x: Any, y: Any) -> tuple[Any, Any, Any]:
-    """Cotangent and inputs of a product with vectors written as a row on the left, a column on the right."""
-    shape = list(g.shape)
-    if x.ndim == 1:
-        x, shape = (
-            F.reshape(x, [1, *x.shape]),
-            [*shape[: -1 if y.ndim > 1 else None], 1, *(shape[-1:] if y.ndim > 1 else [])],
-        )
-    if y.ndim == 1:
-        y, shape = F.reshape(y, [*y.shape, 1]), [*shape, 1]
-    return F.reshape(g, shape), x, y
+def column(F: Any, x: Any) -> Any:
+    """A vector as a column."""
+    return F.reshape(x, [*x.shape, 1])
+
+
+def row(F: Any, x: Any) -> Any:
+    """A vector as a row."""
+    return F.reshape(x, [*x.shape[:-1], 1, x.shape[-1]])
 
 
 def _matmul_x(g: Any, F: Any, x: Any, y: Any) -> Any:
-    """g·yᴴ; batch axes that were broadcast are summed by the tape, those beside a vector here."""
-    matrix, _, columns = _as_matrices(F, g, x, y)
-    gradient = F.matmul(matrix, _adjoint(F, columns))
-    return gradient if x.ndim > 1 else F.reshape(_summed_batch(F, gradient), list(x.shape))
+    """g·yᴴ, a vector being a row on the left and a column on the right. What was broadcast is summed by the tape."""
+    if y.ndim == 1:
+        return F.matmul(column(F, g), row(F, y).conjugate())
+    return F.matmul(row(F, g) if x.ndim == 1 else g, _adjoint(F, y))
 
 
 def _matmul_y(g: Any, F: Any, x: Any, y: Any) -> Any:
     """xᴴ·g, as for the other side."""
-    matrix, rows, _ = _as_matrices(F, g, x, y)
-    gradient = F.matmul(_adjoint(F, rows), matrix)
-    return gradient if y.ndim > 1 else F.reshape(_summed_batch(F, gradient), list(y.shape))
+    if x.ndim == 1 == y.ndim:
+        return _matmul_x(g, F, y, x)
+    if x.ndim == 1:
+        return F.matmul(column(F, x).conjugate(), row(F, g))
+    return F.matmul(row(F, g), x.conjugate()) if y.ndim == 1 else F.matmul(_adjoint(F, x), g)
 
 
 def _product(xp: ModuleType, x: Array, y: Array) -> Array:
     """x @ y in the dtype of both: that of two bfloat16 arrays would be float32."""
     found = xp.matmul(x, y)
     return found.astype(x.dtype) if x.dtype == y.dtype != found.dtype else found
-
-
-def _summed_batch(F: Any, x: Any) -> Any:
-    """`x` summed over all but its last two axes."""
-    return F.sum(x, list(range(x.ndim - 2)), None, False) if x.ndim > 2 else x
 
 
 @op(x=_matmul_x, y=_matmul_y, promote=True)
@@ -70,9 +65,7 @@ def matmul_(xp: ModuleType, x: Array, y: Array) -> Array:
     return _product(xp, x, y)
 
 
-def matmul(
-    x: Tensor, y: Tensor, transpose_x: bool = False, transpose_y: bool = False, name: str | None = None
-) -> Tensor:
+def matmul(x: Tensor, y: Tensor, transpose_x: bool = False, transpose_y: bool = False) -> Tensor:
     """The product of matrices, each transposed first if asked for.
 
     Raises:
@@ -81,7 +74,7 @@ def matmul(
     check_same_dtype("matmul", (x, y))
     x = _swapped(x) if transpose_x and x.ndim > 1 else x
     y = _swapped(y) if transpose_y and y.ndim > 1 else y
-    return matmul_(x, y)  # type: ignore[no-any-return]
+    return matmul_(x, y)
 
 
 def _swapped(x: Tensor) -> Tensor:
@@ -89,36 +82,26 @@ def _swapped(x: Tensor) -> Tensor:
     if x.ndim < 2:
         raise ValueError(f"Tensor.ndim({x.ndim}) is required to be greater than or equal to 2.")
     axes = list(range(x.ndim))
-    return transpose(x, [*axes[:-2], axes[-1], axes[-2]])  # type: ignore[no-any-return]
+    return transpose(x, [*axes[:-2], axes[-1], axes[-2]])
 
 
 @op(x=_matmul_x, y=_matmul_y, zeros=("x", "y"))
-def bmm_(xp: ModuleType, x: Array, y: Array) -> Array:
-    """The products of two batches of matrices."""
-    return _product(xp, x, y)
-
-
-def mm(input: Tensor, mat2: Tensor, name: str | None = None) -> Tensor:
-    """The product of two matrices."""
-    return matmul(input, mat2)
-
-
-def bmm(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
+def bmm(xp: ModuleType, x: Array, y: Array) -> Array:
     """The products of two batches of matrices.
 
     Raises:
-        ValueError: an input has not three dimensions, the batches differ in size, or the matrices do not fit.
+        ValueError: the dtypes differ, an input has not three dimensions, or the batches or matrices do not fit.
     """
-    check_same_dtype("bmm", (x, y))
+    check_one_dtype(x, y)
     if x.ndim != 3 or y.ndim != 3 or x.shape[0] != y.shape[0]:
-        raise ValueError(
-            f"(InvalidArgument) bmm(): the inputs must be 3-D and of the same batch size, but have the shapes "
-            f"{x.shape} and {y.shape}."
-        )
-    return bmm_(x, y)  # type: ignore[no-any-return]
+        raise ValueError("the inputs must be 3-D and of the same batch size")
+    return _product(xp, x, y)
 
 
-def mv(x: Tensor, vec: Tensor, name: str | None = None) -> Tensor:
+mm = composed("mm", lambda input, mat2: matmul(input, mat2))
+
+
+def mv(x: Tensor, vec: Tensor) -> Tensor:
     """A matrix times a vector.
 
     Raises:
@@ -126,14 +109,13 @@ def mv(x: Tensor, vec: Tensor, name: str | None = None) -> Tensor:
     """
     check_same_dtype("mv", (x, vec))
     if x.ndim != 2 or vec.ndim != 1:
-        raise ValueError(
-            f"(InvalidArgument) mv(): The rank of input X should be 2 and that of Vec 1, but the shapes are {x.shape} "
-            f"and {vec.shape}."
+        raise invalid(
+            "mv", f"The rank of input X should be 2 and that of Vec 1, but the shapes are {x.shape} and {vec.shape}"
         )
     return matmul(x, vec)
 
 
-def dot(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
+def dot(x: Tensor, y: Tensor) -> Tensor:
     """The sum of products over the last axis of two Tensors of one shape, 1-D or 2-D.
 
     Raises:
@@ -146,38 +128,32 @@ def dot(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
             f"(PreconditionNotMet) dot(): ShapeError: the inputs must be of the same 1-D or 2-D shape, but have the "
             f"shapes {x.shape} and {y.shape}."
         )
-    return sum(multiply(x, y), -1, None, False)  # type: ignore[no-any-return]
+    return sum(multiply(x, y), -1, None, False)
 
 
-def inner(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
-    """The sums of products over the last axes of both."""
-    return multiply(x, y) if not x.ndim or not y.ndim else tensordot_last(x, y)
+inner = composed("inner", lambda x, y: multiply(x, y) if not x.ndim or not y.ndim else tensordot_last(x, y))
 
 
 def tensordot_last(x: Tensor, y: Tensor) -> Tensor:
     """x and y contracted over their last axes."""
     rows, columns = list(x.shape)[:-1], list(y.shape)[:-1]
     flat = matmul(reshape(x, [-1, x.shape[-1]]), reshape(y, [-1, y.shape[-1]]), transpose_y=True)
-    return reshape(flat, [*rows, *columns])  # type: ignore[no-any-return]
+    return reshape(flat, [*rows, *columns])
 
 
-def kron(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
+def kron(x: Tensor, y: Tensor) -> Tensor:
     """Kronecker's product: y times every element of x, side by side."""
     ndim = x.ndim if x.ndim > y.ndim else y.ndim
     rows, columns = ([1] * (ndim - t.ndim) + list(t.shape) for t in (x, y))
     apart_x = reshape(x, [n for size in rows for n in (size, 1)])
     apart_y = reshape(y, [n for size in columns for n in (1, size)])
-    return reshape(apart_x * apart_y, [n * m for n, m in zip(rows, columns, strict=True)])  # type: ignore[no-any-return]
+    return reshape(apart_x * apart_y, [n * m for n, m in zip(rows, columns, strict=True)])
 
 
-def outer(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
-    """All products of an element of x and one of y, both flattened."""
-    return multiply(reshape(x, [-1, 1]), reshape(y, [1, -1]))  # type: ignore[no-any-return]
+outer = composed("outer", lambda x, y: multiply(reshape(x, [-1, 1]), reshape(y, [1, -1])))
 
 
-def addmm(
-    input: Tensor, x: Tensor, y: Tensor, beta: float = 1.0, alpha: float = 1.0, name: str | None = None
-) -> Tensor:
+def addmm(input: Tensor, x: Tensor, y: Tensor, beta: float = 1.0, alpha: float = 1.0) -> Tensor:
     """``beta · input + alpha · x @ y`` for matrices x and y and an input that broadcasts to their product.
 
     Raises:
@@ -185,9 +161,10 @@ def addmm(
     """
     check_same_dtype("addmm", (input, x, y))
     if x.ndim != 2 or y.ndim != 2 or input.ndim not in (1, 2):
-        raise ValueError(
-            f"(InvalidArgument) addmm(): x and y must be 2-D and input 1-D or 2-D, but the shapes are input "
-            f"{input.shape}, x {x.shape}, y {y.shape}."
+        raise invalid(
+            "addmm",
+            f"x and y must be 2-D and input 1-D or 2-D, but the shapes are input "
+            f"{input.shape}, x {x.shape}, y {y.shape}",
         )
     product = matmul(x, y)
     if broadcast_shape(input.shape, product.shape) != product.shape:
@@ -198,14 +175,14 @@ def addmm(
     return input * beta + product * alpha
 
 
-def t(input: Tensor, name: str | None = None) -> Tensor:
+def t(input: Tensor) -> Tensor:
     """The transpose of a Tensor of at most two dimensions.
 
     Raises:
         ValueError: it has more.
     """
     if input.ndim > 2:
-        raise ValueError(f"(InvalidArgument) t(): the input must have at most 2 dimensions, but has {input.ndim}.")
+        raise invalid("t", f"the input must have at most 2 dimensions, but has {input.ndim}")
     return transpose(input, [1, 0]) if input.ndim == 2 else input
 
 
@@ -270,9 +247,10 @@ def _without_repeats(name: str, x: Tensor) -> tuple[str, Tensor]:
             first = name.index(index)
             second = name.index(index, first + 1)
             if x.shape[first] != x.shape[second]:
-                raise ValueError(
-                    f"(InvalidArgument) einsum(): index {index!r} stands for both {x.shape[first]} and "
-                    f"{x.shape[second]} in an operand of shape {x.shape}."
+                raise invalid(
+                    "einsum",
+                    f"index {index!r} stands for both {x.shape[first]} and "
+                    f"{x.shape[second]} in an operand of shape {x.shape}",
                 )
             x = diagonal(x, 0, first, second)
             name = name[:first] + name[first + 1 : second] + name[second + 1 :] + index
@@ -285,9 +263,7 @@ def explicit_equation(equation: str, dimensions: list[int]) -> str:
     left, arrow, right = text.partition("->")
     names = left.split(",")
     if len(names) != len(dimensions):
-        raise ValueError(
-            f"(InvalidArgument) einsum(): {equation!r} is for {len(names)} operands, but got {len(dimensions)}."
-        )
+        raise invalid("einsum", f"{equation!r} is for {len(names)} operands, but got {len(dimensions)}")
     free = [c for c in "zyxwvutsrqponmlkjihgfedcbaZYXWVUTSRQPONMLKJIHGFEDCBA" if c not in text]
     widest = 0
     for k, (name, ndim) in enumerate(zip(names, dimensions, strict=True)):
@@ -296,13 +272,11 @@ def explicit_equation(equation: str, dimensions: list[int]) -> str:
             widest = widest if widest > extra else extra
             names[k] = name.replace("...", "".join(free[:extra][::-1]))
         if len(names[k]) != ndim:
-            raise ValueError(f"(InvalidArgument) einsum(): {name!r} does not fit an operand of {ndim} dimensions.")
+            raise invalid("einsum", f"{name!r} does not fit an operand of {ndim} dimensions")
     spelled = "".join(free[:widest][::-1])
     letters = "".join(names)
     once = "".join(sorted(c for c in set(letters) if letters.count(c) == 1 and c not in spelled))
     output = right.replace("...", spelled) if arrow else spelled + once
     if not set(output) <= set(letters):
-        raise ValueError(
-            f"(InvalidArgument) einsum(): the output {right!r} of {equation!r} has an index that no operand has."
-        )
+        raise invalid("einsum", f"the output {right!r} of {equation!r} has an index that no operand has")
     return f"{','.join(names)}->{output}"

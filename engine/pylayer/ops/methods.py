@@ -7,11 +7,11 @@ from typing import Any
 
 import pylayer.ops.complexes as complexes
 import pylayer.ops.conversions as conversions
+import pylayer.ops.diagonal as diagonal
 import pylayer.ops.elementwise as elementwise
 import pylayer.ops.indexing as indexing
 import pylayer.ops.linalg as linalg
 import pylayer.ops.logic as logic
-import pylayer.ops.overwriting as overwriting
 import pylayer.ops.random as random
 import pylayer.ops.shape as shape
 from pylayer import fast
@@ -20,6 +20,8 @@ from pylayer.autograd import backward_from
 from pylayer.dtype import bfloat16
 from pylayer.fast.calls import beside_number, fast_binary
 from pylayer.hooks import register_hook, retain_grads
+from pylayer.invalid import invalid
+from pylayer.op import composed
 from pylayer.ops.creation import to_tensor
 from pylayer.ops.inplace import (
     copy_,
@@ -131,51 +133,35 @@ def comparable(other: Any) -> bool:
     return isinstance(other, (Tensor, int, float, complex)) or hasattr(other, "dtype")
 
 
-def clip_kept(x: Tensor, min: Any = None, max: Any = None, name: str | None = None) -> Tensor:
+def clip_kept(x: Tensor, min: Any = None, max: Any = None) -> Tensor:
     """`clip`, of integers with bounds that are floats still integers."""
     return shape.astype(elementwise.clip(x, min, max), x.dtype)
 
 
-clip_kept.__name__ = "clip"
-
-
-def where_in_place(condition: Tensor, x: Any = None, y: Any = None, name: str | None = None) -> Tensor:
+def where_in_place(condition: Tensor, x: Any = None, y: Any = None) -> Tensor:
     """`where` written into the memory of `x`.
 
     Raises:
         ValueError: x or y is missing, x is a leaf that needs a gradient, or the result does not fit into it.
     """
     if x is None or y is None:
-        raise ValueError(
-            "(InvalidArgument) where_(): either both or neither of x and y should be given, and here both."
-        )
+        raise invalid("where_", "either both or neither of x and y should be given, and here both")
 
-    def where(x: Tensor) -> Tensor:
-        return indexing.where(condition, x, y)  # type: ignore[no-any-return]
-
-    return in_place(where)(x)
-
-
-def transposed_in_place(x: Tensor, name: str | None = None) -> Tensor:
-    """`t`, in place: nothing to do for less than two axes."""
-    return in_place_anew(linalg.t)(x) if x.ndim > 1 else x
+    return in_place(lambda x: indexing.where(condition, x, y), "where_")(x)
 
 
 OWN_FORMS: dict[str, Callable[..., Any]] = {
     "apply_": conversions.apply_,
-    "clip_": in_place(clip_kept),
+    "clip_": in_place(clip_kept, "clip_"),
     "copy_": copy_,
     "detach_": detach_,
     "fill_": fill_,
-    "fill_diagonal_": in_place(overwriting.fill_diagonal),
+    "fill_diagonal_": in_place(diagonal.fill_diagonal),
     "set_": set_,
-    "t_": transposed_in_place,
+    "t_": composed("t_", lambda x: in_place_anew(linalg.t)(x) if x.ndim > 1 else x),
     "where_": where_in_place,
     "zero_": zero_,
-    **{
-        f"{name}_": fills_with(getattr(random, f"{name}_like"))
-        for name in ("bernoulli", "exponential", "normal", "uniform")
-    },
+    **{f"{name}_": fills_with(name, drawn) for name, drawn in random.FILLS.items()},
 }
 """The forms with an underscore that are not made of the one without."""
 

@@ -7,6 +7,7 @@ from types import ModuleType
 from typing import Any
 
 from pylayer.array import Array
+from pylayer.invalid import invalid
 from pylayer.op import op
 from pylayer.ops.arguments import as_ints
 from pylayer.ops.gathering import index_select
@@ -39,7 +40,6 @@ def pad(
     value: float = 0.0,
     data_format: str | None = None,
     pad_from_left_axis: bool = True,
-    name: str | None = None,
 ) -> Tensor:
     """Elements put around `x`, or taken away where a number is negative.
 
@@ -55,13 +55,9 @@ def pad(
     numbers = as_ints(pad)
     pairs = list(zip(numbers[::2], numbers[1::2], strict=False))
     if len(numbers) % 2 or len(pairs) > x.ndim:
-        raise ValueError(
-            f"(InvalidArgument) pad(): {x.ndim} axes take up to {x.ndim} pairs of numbers, but got {numbers}."
-        )
+        raise invalid("pad", f"{x.ndim} axes take up to {x.ndim} pairs of numbers, but got {numbers}")
     if mode != "constant" and mode not in _SOURCE:
-        raise ValueError(
-            f"(InvalidArgument) pad(): mode must be one of constant, {', '.join(_SOURCE)}, but got {mode!r}."
-        )
+        raise invalid("pad", f"mode must be one of constant, {', '.join(_SOURCE)}, but got {mode!r}")
     full = len(pairs) == x.ndim
     last = x.ndim - 2 if not full and data_format is not None and data_format.endswith("C") else x.ndim - 1
     if full and mode == "constant" and pad_from_left_axis:
@@ -76,11 +72,11 @@ def pad(
         x = getitem(x, kept)
         widths = [(max(b, 0), max(a, 0)) for b, a in widths]
     if mode == "constant":
-        return pad_(x, widths, value)  # type: ignore[no-any-return]
+        return pad_(x, widths, value)
     for axis, (before, after) in enumerate(widths):
         size = x.shape[axis]
         if mode == "reflect" and max(before, after) >= max(size, 1):
-            raise ValueError(f"(InvalidArgument) pad(): reflect takes less than the {size} elements of axis {axis}.")
+            raise invalid("pad", f"reflect takes less than the {size} elements of axis {axis}")
         if before or after:
             x = index_select(x, [_SOURCE[mode](k, size) for k in range(-before, size + after)], axis)
     return x

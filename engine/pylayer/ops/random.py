@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from typing import Any, NamedTuple
 
@@ -15,7 +15,8 @@ import numpy as np
 
 from pylayer.array import XP, Array, default_module, get_device
 from pylayer.dtype import as_dtype, default_dtype
-from pylayer.op import unwrap
+from pylayer.invalid import invalid
+from pylayer.op import composed, unwrap
 from pylayer.ops.arguments import Ints, as_ints
 from pylayer.ops.creation import DTypeLike
 from pylayer.ops.shape import broadcast_shape
@@ -135,33 +136,27 @@ def _sizes(shape: Ints) -> tuple[int, ...]:
 
 # --------------------------------------------------------------------------- distributions
 @draws
-def uniform(
-    shape: Ints, dtype: DTypeLike = None, min: float = 0.0, max: float = 1.0, seed: int = 0, name: str | None = None
-) -> Tensor:
+def uniform(shape: Ints, dtype: DTypeLike = None, min: float = 0.0, max: float = 1.0, seed: int = 0) -> Tensor:
     """From [min, max), evenly; a `seed` other than 0 for this call alone."""
     source = default_module().random.default_rng(seed) if seed else generator().source
     values = source.random(_sizes(shape))
     return Tensor(default_module().asarray(min + (max - min) * values, _float(dtype)))  # a 0-d sum is a scalar
 
 
-def rand(shape: Ints, dtype: DTypeLike = None, name: str | None = None) -> Tensor:
-    """From [0, 1), evenly."""
-    return uniform(shape, dtype)
+rand = composed("rand", lambda shape, dtype=None: uniform(shape, dtype))
 
 
 @draws
-def randn(shape: Ints, dtype: DTypeLike = None, name: str | None = None) -> Tensor:
+def randn(shape: Ints, dtype: DTypeLike = None) -> Tensor:
     """Normally distributed, mean 0, variance 1."""
     return Tensor(generator().source.standard_normal(_sizes(shape)).astype(_float(dtype)))
 
 
-def standard_normal(shape: Ints, dtype: DTypeLike = None, name: str | None = None) -> Tensor:
-    """`randn` by its other name."""
-    return randn(shape, dtype)
+standard_normal = composed("standard_normal", lambda shape, dtype=None: randn(shape, dtype))
 
 
 @draws
-def normal(mean: Any = 0.0, std: Any = 1.0, shape: Ints | None = None, name: str | None = None) -> Tensor:
+def normal(mean: Any = 0.0, std: Any = 1.0, shape: Ints | None = None) -> Tensor:
     """Normally distributed; of the shape of `mean` and `std` where they are Tensors, else of `shape`.
 
     Differentiable in `mean` and `std`.
@@ -174,9 +169,7 @@ def normal(mean: Any = 0.0, std: Any = 1.0, shape: Ints | None = None, name: str
 
 
 @draws
-def randint(
-    low: int = 0, high: int | None = None, shape: Ints = (1,), dtype: DTypeLike = None, name: str | None = None
-) -> Tensor:
+def randint(low: int = 0, high: int | None = None, shape: Ints = (1,), dtype: DTypeLike = None) -> Tensor:
     """Integers from [low, high), or from [0, low) if one number is given; int64 unless given.
 
     Raises:
@@ -184,29 +177,25 @@ def randint(
     """
     low, high = (0, low) if high is None else (low, high)
     if low >= high:
-        raise ValueError(
-            f"(InvalidArgument) randint(): low must be less than high, but received low = {low}, high = {high}."
-        )
+        raise invalid("randint", f"low must be less than high, but received low = {low}, high = {high}")
     wanted = as_dtype("int64" if dtype is None else dtype).numpy
     return Tensor(generator().source.integers(low, high, _sizes(shape)).astype(wanted))
 
 
-def randint_like(
-    x: Tensor, low: int = 0, high: int | None = None, dtype: DTypeLike = None, name: str | None = None
-) -> Tensor:
+def randint_like(x: Tensor, low: int = 0, high: int | None = None, dtype: DTypeLike = None) -> Tensor:
     """`randint` of the shape and, unless given, the dtype of `x`."""
     return randint(low, high, x.shape, x.dtype if dtype is None else dtype)
 
 
 @draws
-def randperm(n: int, dtype: DTypeLike = "int64", name: str | None = None) -> Tensor:
+def randperm(n: int, dtype: DTypeLike = "int64") -> Tensor:
     """The integers from 0 to n - 1 in random order."""
     order = default_module().argsort(generator().source.random((n,)))
     return Tensor(order.astype(as_dtype(dtype).numpy))
 
 
 @draws
-def bernoulli(x: Tensor, p: float | None = None, name: str | None = None) -> Tensor:
+def bernoulli(x: Tensor, p: float | None = None) -> Tensor:
     """Ones with the probabilities in `x` (or with `p`), else zeros.
 
     Raises:
@@ -221,36 +210,26 @@ def bernoulli(x: Tensor, p: float | None = None, name: str | None = None) -> Ten
 
 
 # --------------------------------------------------------------------------- what the methods in place fill with
+def _drawn(x: Tensor, how: str = "random") -> Array:
+    """Random numbers of the shape of `x`: from [0, 1), or by another way of the generator."""
+    return getattr(generator().source, how)(x.array.shape)
+
+
 def _like(x: Tensor, values: Array) -> Tensor:
     return Tensor(values.astype(x.array.dtype))
 
 
-@draws
-def uniform_like(x: Tensor, min: float = 0.0, max: float = 1.0, seed: int = 0, name: str | None = None) -> Tensor:
-    """`uniform` of the shape and dtype of `x`."""
-    return uniform(x.shape, x.dtype, min, max, seed)
+FILLS: dict[str, Callable[..., Tensor]] = {
+    "bernoulli": lambda x, p=0.5: _like(x, _drawn(x) < unwrap(p)),
+    "exponential": lambda x, lam=1.0: _like(x, -XP[type(x.array)].log1p(-_drawn(x)) / lam),
+    "normal": lambda x, mean=0.0, std=1.0: _like(x, mean + std * _drawn(x, "standard_normal")),
+    "uniform": lambda x, min=0.0, max=1.0, seed=0: uniform(x.shape, x.dtype, min, max, seed),
+}
+"""What ``x.bernoulli_()`` and the like fill a Tensor with."""
 
 
 @draws
-def normal_like(x: Tensor, mean: float = 0.0, std: float = 1.0, name: str | None = None) -> Tensor:
-    """`normal` of the shape and dtype of `x`."""
-    return _like(x, mean + std * generator().source.standard_normal(x.array.shape))
-
-
-@draws
-def exponential_like(x: Tensor, lam: float = 1.0, name: str | None = None) -> Tensor:
-    """Exponentially distributed with rate `lam`, of the shape and dtype of `x`."""
-    return _like(x, -XP[type(x.array)].log1p(-generator().source.random(x.array.shape)) / lam)
-
-
-@draws
-def bernoulli_like(x: Tensor, p: Any = 0.5, name: str | None = None) -> Tensor:
-    """Ones with probability `p`, else zeros, of the shape and dtype of `x`."""
-    return _like(x, generator().source.random(x.array.shape) < unwrap(p))
-
-
-@draws
-def multinomial(x: Tensor, num_samples: int = 1, replacement: bool = False, name: str | None = None) -> Tensor:
+def multinomial(x: Tensor, num_samples: int = 1, replacement: bool = False) -> Tensor:
     """Per row of weights `x`, the positions of `num_samples` draws.
 
     Raises:
@@ -258,18 +237,17 @@ def multinomial(x: Tensor, num_samples: int = 1, replacement: bool = False, name
             draw without replacement.
     """
     if not 1 <= x.ndim <= 2 or num_samples < 1:
-        raise ValueError(
-            f"(InvalidArgument) multinomial(): needs weights of one or two dimensions and at least one sample, but got "
-            f"the shape {x.shape} and num_samples {num_samples}."
+        raise invalid(
+            "multinomial",
+            f"needs weights of one or two dimensions and at least one sample, but got "
+            f"the shape {x.shape} and num_samples {num_samples}",
         )
     weights: Array = x.array.astype("float64")
     xp = XP[type(weights)]
     if bool((weights < 0).any()) or not bool((weights.sum(-1) > 0).all()):
-        raise ValueError("(InvalidArgument) multinomial(): the weights must not be negative, and not all zero.")
+        raise invalid("multinomial", "the weights must not be negative, and not all zero")
     if not replacement and num_samples > int((weights > 0).sum(-1).min()):
-        raise ValueError(
-            f"(InvalidArgument) multinomial(): too few positive weights to draw {num_samples} without replacement."
-        )
+        raise invalid("multinomial", f"too few positive weights to draw {num_samples} without replacement")
     source = generator().source
     if replacement:
         draws = source.random((*weights.shape[:-1], num_samples, 1)) * weights.sum(-1)[..., None, None]

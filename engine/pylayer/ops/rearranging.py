@@ -7,6 +7,8 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from pylayer.invalid import invalid
+from pylayer.op import composed
 from pylayer.ops.arguments import as_ints, normal_axis
 from pylayer.ops.complexes import as_complex, as_real
 from pylayer.ops.creation import meshgrid, zeros
@@ -22,17 +24,10 @@ view_as_complex, view_as_real, reverse = as_complex, as_real, flip
 
 
 # --------------------------------------------------------------------------- together
-def dstack(x: Sequence[Tensor], name: str | None = None) -> Tensor:
-    """Joined along the third axis."""
-    return concat([atleast_3d(t) for t in x], 2)
+column_stack = composed("column_stack", lambda x: hstack([reshape(t, [t.size, 1]) if t.ndim < 2 else t for t in x]))
 
 
-def column_stack(x: Sequence[Tensor], name: str | None = None) -> Tensor:
-    """Joined along the second axis, Tensors of one axis as columns."""
-    return hstack([reshape(t, [t.size, 1]) if t.ndim < 2 else t for t in x])
-
-
-def block_diag(inputs: Sequence[Tensor], name: str | None = None) -> Tensor:
+def block_diag(inputs: Sequence[Tensor]) -> Tensor:
     """Matrices along the diagonal of one, zeros elsewhere.
 
     Raises:
@@ -50,14 +45,14 @@ def block_diag(inputs: Sequence[Tensor], name: str | None = None) -> Tensor:
     return concat(rows, 0)
 
 
-def cartesian_prod(x: Sequence[Tensor], name: str | None = None) -> Tensor:
+def cartesian_prod(x: Sequence[Tensor]) -> Tensor:
     """All ways to take one element of each 1-d Tensor, a row each."""
     if len(x) == 1:
         return x[0]
-    return stack([reshape(t, [-1]) for t in meshgrid(list(x))], 1)  # type: ignore[no-any-return]
+    return stack([reshape(t, [-1]) for t in meshgrid(list(x))], 1)
 
 
-def combinations(x: Tensor, r: int = 2, with_replacement: bool = False, name: str | None = None) -> Tensor:
+def combinations(x: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
     """All ways to take `r` elements of a 1-d Tensor in order, a row each.
 
     Raises:
@@ -73,43 +68,42 @@ def combinations(x: Tensor, r: int = 2, with_replacement: bool = False, name: st
     return getitem(x, rows) if rows else zeros([0, r] if r else [0], x.dtype)
 
 
-def multiplex(inputs: Sequence[Tensor], index: Tensor, name: str | None = None) -> Tensor:
+def multiplex(inputs: Sequence[Tensor], index: Tensor) -> Tensor:
     """Row k of the Tensor that `index` names for it."""
     rows = list(range(index.shape[0]))
-    return getitem(stack(list(inputs), 0), (reshape(index, [-1]), rows))  # type: ignore[no-any-return]
+    return getitem(stack(list(inputs), 0), (reshape(index, [-1]), rows))
 
 
 def _at_least(ndim: int, shape: Callable[[list[int]], list[int]]) -> Callable[..., Any]:
-    def at_least(*inputs: Any, name: str | None = None) -> Any:
+    """The Tensors with at least `ndim` axes; a list of them, or the one."""
+
+    def at_least(*inputs: Any) -> Any:
         given = inputs[0] if len(inputs) == 1 and isinstance(inputs[0], (list, tuple)) else inputs
         found = [reshape(t, shape(list(t.shape))) if t.ndim < ndim else t for t in given]
         return found[0] if len(inputs) == 1 and isinstance(inputs[0], Tensor) else found
 
-    at_least.__name__ = at_least.__qualname__ = f"atleast_{ndim}d"
-    at_least.__doc__ = f"The Tensors with at least {ndim} axes; a list of them, or the one."
-    return at_least
+    return composed(f"atleast_{ndim}d", at_least)
 
 
 atleast_1d = _at_least(1, lambda shape: [1])
 atleast_2d = _at_least(2, lambda shape: [1, *shape] if shape else [1, 1])
 atleast_3d = _at_least(3, lambda shape: {0: [1, 1, 1], 1: [1, *shape, 1]}.get(len(shape), [*shape, 1]))
+dstack = composed("dstack", lambda x: concat([atleast_3d(t) for t in x], 2))
 
 
 # --------------------------------------------------------------------------- apart
-def _split_along(letter: str, axis: int, least: int, which: str) -> Callable[..., list[Tensor]]:
-    def function(x: Tensor, num_or_indices: Any, name: str | None = None) -> list[Tensor]:
+def _split_along(name: str, axis: int, least: int) -> Callable[..., Any]:
+    """Taken apart along an axis, the last if it has less; ValueError for less than `least` axes."""
+
+    def split(x: Tensor, num_or_indices: Any) -> list[Tensor]:
         if x.ndim < least:
             raise ValueError(f"The input tensor's dimension must be greater than {least - 1}, but got {x.ndim}")
         return tensor_split(x, num_or_indices, builtins.min(axis, x.ndim - 1))
 
-    function.__name__ = function.__qualname__ = f"{letter}split"
-    function.__doc__ = f"Taken apart along the {which}.\n\nRaises:\n    ValueError: there are less than {least} axes."
-    return function
+    return composed(name, split)
 
 
-hsplit = _split_along("h", 1, 1, "second axis, or the only one")
-vsplit = _split_along("v", 0, 2, "first axis")
-dsplit = _split_along("d", 2, 3, "third axis")
+hsplit, vsplit, dsplit = _split_along("hsplit", 1, 1), _split_along("vsplit", 0, 2), _split_along("dsplit", 2, 3)
 
 
 def _slices(x: Tensor, axes: Any, starts: Any, ends: Any, strides: Any = None) -> tuple[Any, ...]:
@@ -123,32 +117,28 @@ def _slices(x: Tensor, axes: Any, starts: Any, ends: Any, strides: Any = None) -
     return tuple(index)
 
 
-def slice(input: Tensor, axes: Any, starts: Any, ends: Any) -> Tensor:
-    """The elements from `starts` to `ends` along `axes`."""
-    return getitem(input, _slices(input, axes, starts, ends))  # type: ignore[no-any-return]
+slice = composed("slice", lambda input, axes, starts, ends: getitem(input, _slices(input, axes, starts, ends)))
+strided_slice = composed(
+    "strided_slice", lambda x, axes, starts, ends, strides: getitem(x, _slices(x, axes, starts, ends, strides))
+)
 
 
-def strided_slice(x: Tensor, axes: Any, starts: Any, ends: Any, strides: Any, name: str | None = None) -> Tensor:
-    """The elements from `starts` to `ends` along `axes`, in steps of `strides`."""
-    return getitem(x, _slices(x, axes, starts, ends, strides))  # type: ignore[no-any-return]
-
-
-def crop(x: Tensor, shape: Any = None, offsets: Any = None, name: str | None = None) -> Tensor:
+def crop(x: Tensor, shape: Any = None, offsets: Any = None) -> Tensor:
     """The part of size `shape` from `offsets` on; -1 stands for what is left."""
     first = [0] * x.ndim if offsets is None else as_ints(offsets)
     sizes = list(x.shape) if shape is None else as_ints(shape)
     last = [n if wanted == -1 else f + wanted for n, f, wanted in zip(x.shape, first, sizes, strict=True)]
-    return getitem(x, tuple(builtins.slice(f, e) for f, e in zip(first, last, strict=True)))  # type: ignore[no-any-return]
+    return getitem(x, tuple(builtins.slice(f, e) for f, e in zip(first, last, strict=True)))
 
 
 def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
     """`length` slices along `dim`, from `start` on."""
     at = normal_axis(dim, input.ndim)
     first = int(start) + (input.shape[at] if int(start) < 0 else 0)
-    return getitem(input, (*(builtins.slice(None),) * at, builtins.slice(first, first + length)))  # type: ignore[no-any-return]
+    return getitem(input, (*(builtins.slice(None),) * at, builtins.slice(first, first + length)))
 
 
-def unfold(x: Tensor, axis: int, size: int, step: int, name: str | None = None) -> Tensor:
+def unfold(x: Tensor, axis: int, size: int, step: int) -> Tensor:
     """All windows of `size` along `axis`, `step` apart, along a new last axis."""
     at = normal_axis(axis, x.ndim)
     windows = [list(range(k, k + size)) for k in range(0, x.shape[at] - size + 1, step)]
@@ -156,7 +146,7 @@ def unfold(x: Tensor, axis: int, size: int, step: int, name: str | None = None) 
 
 
 # --------------------------------------------------------------------------- order
-def rot90(x: Tensor, k: int = 1, axes: Sequence[int] = (0, 1), name: str | None = None) -> Tensor:
+def rot90(x: Tensor, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tensor:
     """Turned by `k` quarters, from the first of `axes` to the second.
 
     Raises:
@@ -168,43 +158,29 @@ def rot90(x: Tensor, k: int = 1, axes: Sequence[int] = (0, 1), name: str | None 
     if k % 4 == 0:
         return x
     if k % 4 == 2:
-        return flip(x, [first, second])  # type: ignore[no-any-return]
+        return flip(x, [first, second])
     return swapaxes(flip(x, second), first, second) if k % 4 == 1 else flip(swapaxes(x, first, second), second)
 
 
 def permute(input: Tensor, *dims: Any) -> Tensor:
     """`transpose` by its other name; the axes may be separate arguments."""
-    return transpose(input, list(dims[0] if len(dims) == 1 and isinstance(dims[0], (list, tuple)) else dims))  # type: ignore[no-any-return]
+    return transpose(input, list(dims[0] if len(dims) == 1 and isinstance(dims[0], (list, tuple)) else dims))
 
 
-def ravel(input: Tensor) -> Tensor:
-    """All elements along one axis."""
-    return reshape(input, [-1])  # type: ignore[no-any-return]
+ravel = composed("ravel", lambda input: reshape(input, [-1]))
+view_as = composed("view_as", lambda x, other: reshape(x, other.shape))
+msort = composed("msort", lambda input, *, out=None: sort(input, 0))
+argwhere = composed("argwhere", lambda input: nonzero(input))
 
 
-def view_as(x: Tensor, other: Tensor, name: str | None = None) -> Tensor:
-    """The same elements in the shape of `other`."""
-    return reshape(x, other.shape)  # type: ignore[no-any-return]
-
-
-def msort(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Sorted along the first axis."""
-    return sort(input, 0)
-
-
-def argwhere(input: Tensor) -> Tensor:
-    """The positions of the elements that are not zero, a row each."""
-    return nonzero(input)  # type: ignore[no-any-return]
-
-
-def reduce_as(x: Tensor, target: Tensor, name: str | None = None) -> Tensor:
+def reduce_as(x: Tensor, target: Tensor) -> Tensor:
     """`x` summed to the shape of `target`, which broadcasts to that of `x`.
 
     Raises:
         ValueError: it does not.
     """
     if broadcast_shape(x.shape, target.shape) != list(x.shape):
-        raise ValueError(f"(InvalidArgument) reduce_as(): {target.shape} does not broadcast to {x.shape}.")
+        raise invalid("reduce_as", f"{target.shape} does not broadcast to {x.shape}")
     extra = x.ndim - target.ndim
     axes = [*range(extra), *(k + extra for k, n in enumerate(target.shape) if n == 1 != x.shape[k + extra])]
     return reshape(x.sum(axes, keepdim=True), target.shape) if axes else x

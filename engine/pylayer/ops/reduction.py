@@ -6,14 +6,16 @@ import math
 from types import ModuleType
 from typing import Any
 
+import numpy as np
+
 from pylayer.array import Array
 from pylayer.dtype import as_dtype
-from pylayer.op import op
+from pylayer.op import Operation, composed, op
 from pylayer.ops.arguments import axes_of, kept, normal_axis
 from pylayer.ops.elementwise import sqrt, square, subtract
 from pylayer.ops.joining import concat
-from pylayer.ops.positions import of_graph
 from pylayer.ops.shape import cast, clone, reshape, transpose
+from pylayer.ops.sorting import of_graph
 from pylayer.tensor import Tensor
 
 
@@ -27,15 +29,15 @@ def _sum_vjp(g: Any, F: Any, x_shape: tuple[int, ...], x_dtype: Any, axis: Any, 
     return gradient if dtype is None else F.cast(gradient, x_dtype)
 
 
+_SUMMED_AS_INT64 = (np.dtype("bool"), np.dtype("int32"))
+
+
 @op(x=_sum_vjp)
 def sum(xp: ModuleType, x: Array, axis: Any = None, dtype: Any = None, keepdim: bool = False) -> Array:
     """The sum over `axis`, of bools and int32 as int64."""
-    wanted = (
-        as_dtype(dtype).numpy
-        if dtype is not None
-        else ("int64" if x.dtype.kind in "b" or x.dtype.name == "int32" else None)
-    )
-    return xp.sum(x, axis=axes_of(axis, x.ndim), dtype=wanted or x.dtype, keepdims=keepdim)
+    usual = np.dtype("int64") if x.dtype in _SUMMED_AS_INT64 else x.dtype
+    wanted = usual if dtype is None else as_dtype(dtype).numpy
+    return xp.sum(x, axis=axes_of(axis, x.ndim), dtype=wanted, keepdims=keepdim)
 
 
 @op(
@@ -55,18 +57,17 @@ def _at_extreme(g: Any, F: Any, x: Any, out: Any, axis: Any) -> Any:
     return _spread(g, F, shape, axis) * there / F.sum(there, axis, None, True)
 
 
-@op(x=_at_extreme)
-def max(xp: ModuleType, x: Array, axis: Any = None, keepdim: bool = False) -> Array:
-    """The largest element over `axis`; equal ones share the gradient."""
-    return xp.max(x, axis=axes_of(axis, x.ndim), keepdims=keepdim)
+def _reduction(name: str, **vjps: Any) -> Operation:
+    """The array module's reduction of that name over `axis`."""
+
+    def forward(xp: ModuleType, x: Array, axis: Any = None, keepdim: bool = False) -> Array:
+        return getattr(xp, name)(x, axis=axes_of(axis, x.ndim), keepdims=keepdim)
+
+    return op(**vjps)(composed(name, forward))
 
 
-@op(x=_at_extreme)
-def min(xp: ModuleType, x: Array, axis: Any = None, keepdim: bool = False) -> Array:
-    """The smallest element over `axis`; equal ones share the gradient."""
-    return xp.min(x, axis=axes_of(axis, x.ndim), keepdims=keepdim)
-
-
+all, any = _reduction("all"), _reduction("any")
+max, min = _reduction("max", x=_at_extreme), _reduction("min", x=_at_extreme)
 amax, amin = max, min  # both share the gradient of equal elements in Paddle 3.3.1
 
 
@@ -113,10 +114,10 @@ def _last(x: Tensor, axis: Any) -> Tensor:
     axes = axes_of(axis, x.ndim)
     rest = [k for k in range(x.ndim) if k not in axes]
     shape = [*(x.array.shape[k] for k in rest), math.prod(x.array.shape[k] for k in axes)]
-    return reshape(transpose(x, [*rest, *axes]), shape)  # type: ignore[no-any-return]
+    return reshape(transpose(x, [*rest, *axes]), shape)
 
 
-def prod(x: Tensor, axis: Any = None, keepdim: bool = False, dtype: Any = None, name: str | None = None) -> Tensor:
+def prod(x: Tensor, axis: Any = None, keepdim: bool = False, dtype: Any = None) -> Tensor:
     """The product over `axis`: halves times halves, so that zeros do no harm to any derivative."""
     x = x if dtype is None else cast(x, dtype)
     shape = (
@@ -126,20 +127,20 @@ def prod(x: Tensor, axis: Any = None, keepdim: bool = False, dtype: Any = None, 
     while (n := flat.array.shape[-1]) != 1:
         if n == 0:
             empty = sum(flat, -1, x.dtype, False)  # not just ones: a gradient flows, of no elements
-            return reshape(empty, shape) + 1  # type: ignore[no-any-return]
+            return reshape(empty, shape) + 1
         rest = flat[..., n - 1 :] if n % 2 else None
         flat = flat[..., : n // 2] * flat[..., n // 2 : n - n % 2]
         if rest is not None:
             flat = concat([flat, rest], -1)
-    return reshape(flat, shape)  # type: ignore[no-any-return]
+    return reshape(flat, shape)
 
 
-def cumprod(x: Tensor, dim: int | None = None, dtype: Any = None, name: str | None = None) -> Tensor:
+def cumprod(x: Tensor, dim: int | None = None, dtype: Any = None) -> Tensor:
     """The running product along `dim`, by doubling strides: no division, so zeros do no harm."""
     x = x if dtype is None else cast(x, dtype)
     x = reshape(x, [-1]) if dim is None else x
     if axes_of(dim, x.ndim) == ():
-        return clone(x)  # type: ignore[no-any-return]
+        return clone(x)
     k = normal_axis(dim or 0, x.ndim)
     before = (slice(None),) * k
     stride = 1
@@ -150,39 +151,25 @@ def cumprod(x: Tensor, dim: int | None = None, dtype: Any = None, name: str | No
     return x
 
 
-def var(x: Tensor, axis: Any = None, unbiased: bool = True, keepdim: bool = False, name: str | None = None) -> Tensor:
+def var(x: Tensor, axis: Any = None, unbiased: bool = True, keepdim: bool = False) -> Tensor:
     """The variance over `axis`, with n − 1 in the denominator if `unbiased`."""
     count = math.prod(x.array.shape[k] for k in axes_of(axis, x.ndim))
     centred = subtract(x, mean(x, axis, True))
     total = sum(square(centred), axis, None, keepdim)
     variance = total / (float(count - unbiased) if count > unbiased else float("nan"))
-    return variance if x.dtype.is_differentiable else cast(variance, x.dtype)  # type: ignore[no-any-return]
+    return variance if x.dtype.is_differentiable else cast(variance, x.dtype)
 
 
-def std(x: Tensor, axis: Any = None, unbiased: bool = True, keepdim: bool = False, name: str | None = None) -> Tensor:
-    """The square root of `var`."""
-    return sqrt(var(x, axis, unbiased, keepdim))  # type: ignore[no-any-return]
+std = composed("std", lambda x, axis=None, unbiased=True, keepdim=False: sqrt(var(x, axis, unbiased, keepdim)))
 
 
 # --------------------------------------------------------------------------- not differentiable
-@op()
-def all(xp: ModuleType, x: Array, axis: Any = None, keepdim: bool = False) -> Array:
-    """Whether all elements over `axis` are true."""
-    return xp.all(x, axis=axes_of(axis, x.ndim), keepdims=keepdim)
-
-
-@op()
-def any(xp: ModuleType, x: Array, axis: Any = None, keepdim: bool = False) -> Array:
-    """Whether any element over `axis` is true."""
-    return xp.any(x, axis=axes_of(axis, x.ndim), keepdims=keepdim)
-
-
 @op()
 def count_nonzero_(xp: ModuleType, x: Array, axis: Any, keepdim: bool) -> Array:
     """How many elements over `axis` are not zero."""
     return xp.sum(x != 0, axis=axes_of(axis, x.ndim), keepdims=keepdim, dtype="int64")
 
 
-def count_nonzero(x: Tensor, axis: Any = None, keepdim: bool = False, name: str | None = None) -> Tensor:
-    """How many elements over `axis` are not zero."""
-    return of_graph(x, count_nonzero_(x, axis, keepdim))
+count_nonzero = composed(
+    "count_nonzero", lambda x, axis=None, keepdim=False: of_graph(x, count_nonzero_(x, axis, keepdim))
+)

@@ -6,7 +6,7 @@ from types import ModuleType
 from typing import Any
 
 from pylayer.array import Array
-from pylayer.op import op
+from pylayer.op import composed, op
 from pylayer.ops.arguments import normal_axis
 from pylayer.ops.gathering import take_along_axis
 from pylayer.ops.indexing import getitem
@@ -45,14 +45,8 @@ def _extreme(x: Tensor, axis: int | None, dtype: Any, largest: bool) -> tuple[Te
     return take_along_axis(x, found, at), found
 
 
-def cummax(x: Tensor, axis: int | None = None, dtype: Any = "int64", name: str | None = None) -> tuple[Tensor, Tensor]:
-    """The largest element so far along `axis`, or in the flat Tensor, and its position, of equal ones the last."""
-    return _extreme(x, axis, dtype, True)
-
-
-def cummin(x: Tensor, axis: int | None = None, dtype: Any = "int64", name: str | None = None) -> tuple[Tensor, Tensor]:
-    """The smallest element so far, and its position; see `cummax`."""
-    return _extreme(x, axis, dtype, False)
+cummax = composed("cummax", lambda x, axis=None, dtype="int64": _extreme(x, axis, dtype, True))
+cummin = composed("cummin", lambda x, axis=None, dtype="int64": _extreme(x, axis, dtype, False))
 
 
 def _logcumsumexp_vjp(g: Any, F: Any, x: Any, out: Any, axis: int) -> Any:
@@ -78,24 +72,17 @@ def logcumsumexp_(xp: ModuleType, x: Array, axis: int) -> Array:
     return xp.moveaxis(out, -1, axis).copy()
 
 
-def logcumsumexp(x: Tensor, axis: int | None = None, dtype: Any = None, name: str | None = None) -> Tensor:
+def logcumsumexp(x: Tensor, axis: int | None = None, dtype: Any = None) -> Tensor:
     """log Σ exp of the elements so far along `axis`, or in the flat Tensor."""
     x = x if dtype is None else astype(x, dtype)
     if not x.ndim and axis in (0, -1):
-        return reshape(logcumsumexp(x), [])  # type: ignore[no-any-return]
+        return reshape(logcumsumexp(x), [])
     if axis is None:
         x, axis = reshape(x, [-1]), 0
-    return logcumsumexp_(x, normal_axis(axis, x.ndim))  # type: ignore[no-any-return]
+    return logcumsumexp_(x, normal_axis(axis, x.ndim))
 
 
-def diff(
-    x: Tensor,
-    n: int = 1,
-    axis: int = -1,
-    prepend: Tensor | None = None,
-    append: Tensor | None = None,
-    name: str | None = None,
-) -> Tensor:
+def diff(x: Tensor, n: int = 1, axis: int = -1, prepend: Tensor | None = None, append: Tensor | None = None) -> Tensor:
     """Differences of neighbours along `axis`, `n` times over; bools give whether they differ.
 
     Raises:
@@ -131,21 +118,17 @@ def _slabs(y: Tensor, x: Tensor | None, dx: float | None, axis: int) -> tuple[Te
     return sums * steps / 2.0, at
 
 
-def trapezoid(
-    y: Tensor, x: Tensor | None = None, dx: float | None = None, axis: int = -1, name: str | None = None
-) -> Tensor:
+def trapezoid(y: Tensor, x: Tensor | None = None, dx: float | None = None, axis: int = -1) -> Tensor:
     """The integral of `y` along `axis`, by straight lines between the points `x`, or points `dx` apart, 1 unless given.
 
     Raises:
         ValueError: both `x` and `dx` are given.
     """
     slabs, at = _slabs(y, x, dx, axis)
-    return total(slabs, at)  # type: ignore[no-any-return]
+    return total(slabs, at)
 
 
-def cumulative_trapezoid(
-    y: Tensor, x: Tensor | None = None, dx: float | None = None, axis: int = -1, name: str | None = None
-) -> Tensor:
+def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, dx: float | None = None, axis: int = -1) -> Tensor:
     """The integral from the start to each later point; see `trapezoid`."""
     slabs, at = _slabs(y, x, dx, axis)
-    return cumsum(slabs, at)  # type: ignore[no-any-return]
+    return cumsum(slabs, at)

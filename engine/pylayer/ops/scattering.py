@@ -8,20 +8,21 @@ from types import ModuleType
 from typing import Any
 
 from pylayer.array import Array
-from pylayer.op import op
-from pylayer.ops.arguments import Ints, normal_axis
+from pylayer.invalid import invalid
+from pylayer.op import composed, op
+from pylayer.ops.arguments import normal_axis
 from pylayer.ops.creation import full, full_like, ones_like, zeros
 from pylayer.ops.gathering import _along, _at, _columns
-from pylayer.ops.indexing import add_at, parsed, setitem, where_
-from pylayer.ops.shape import broadcast_to, reshape
+from pylayer.ops.indexing import add_at, getitem, parsed, setitem, where_
+from pylayer.ops.rearranging import _slices
+from pylayer.ops.shape import broadcast_shape, broadcast_to, reshape
 from pylayer.tensor import Tensor
 
 
 def _same_dtype(name: str, x: Tensor, values: Any) -> None:
     if isinstance(values, Tensor) and values.dtype is not x.dtype:
-        raise ValueError(
-            f"(InvalidArgument) {name}(): the values to write are {values.dtype.name}, the Tensor is {x.dtype.name}. "
-            f"Cast one with astype()."
+        raise invalid(
+            name, f"the values to write are {values.dtype.name}, the Tensor is {x.dtype.name}. Cast one with astype()"
         )
 
 
@@ -93,16 +94,35 @@ def put_along_axis(
         return setitem(arr, index, values)
     values = broadcast_to(values, index[normal_axis(axis, arr.ndim)].shape)
     if reduce in _EXTREMES:
-        return put_reduced(arr, index, values, _EXTREMES[reduce], include_self)  # type: ignore[no-any-return]
+        return put_reduced(arr, index, values, _EXTREMES[reduce], include_self)
     start = arr if include_self else setitem(arr, index, 0)
     total = add_at(start, index, values)
     if reduce == "add":
-        return total  # type: ignore[no-any-return]
+        return total
     counts = add_at(ones_like(arr) if include_self else setitem(ones_like(arr), index, 0), index, ones_like(values))
-    return total / counts  # type: ignore[no-any-return]
+    return total / counts
 
 
-def scatter(x: Tensor, index: Tensor, updates: Tensor, overwrite: bool = True, name: str | None = None) -> Tensor:
+_OTHER_WORDS = {"sum": "add", "prod": "mul", "mean": "mean", "amin": "amin", "amax": "amax"}
+
+
+def scatter_reduce(
+    input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
+) -> Tensor:
+    """`put_along_axis` without broadcasting, and with `reduce` one of sum, prod, mean, amin and amax.
+
+    Raises:
+        ValueError: another `reduce`.
+    """
+    if reduce not in _OTHER_WORDS:
+        raise ValueError(f"scatter_reduce(): reduce is one of {', '.join(_OTHER_WORDS)}, but got {reduce!r}.")
+    return put_along_axis(input, index, src, dim, _OTHER_WORDS[reduce], include_self, False)
+
+
+scatter_add = composed("scatter_add", lambda input, dim, index, src: scatter_reduce(input, dim, index, src, "sum"))
+
+
+def scatter(x: Tensor, index: Tensor, updates: Tensor, overwrite: bool = True) -> Tensor:
     """A copy of `x` with the rows `index` replaced by `updates`, of several for one row by the last; or by their sum.
 
     Raises:
@@ -119,21 +139,16 @@ def scatter(x: Tensor, index: Tensor, updates: Tensor, overwrite: bool = True, n
     if not index.ndim and updates.shape == x.shape[1:]:  # one row
         index, updates = reshape(index, [1]), reshape(updates, [1, *updates.shape])
     elif not index.ndim:
-        raise ValueError(
-            f"(InvalidArgument) scatter(): the update for one row of {x.shape[1:]} has shape {updates.shape}."
-        )
+        raise invalid("scatter", f"the update for one row of {x.shape[1:]} has shape {updates.shape}")
     if updates.shape[:1] != [index.size] or updates.shape[1:] != x.shape[1:]:
-        raise ValueError(
-            f"(InvalidArgument) scatter(): the updates for {index.size} rows of {x.shape[1:]} have shape "
-            f"{updates.shape}."
-        )
+        raise invalid("scatter", f"the updates for {index.size} rows of {x.shape[1:]} have shape {updates.shape}")
     rows = reshape(index, [-1]) if index.ndim > 1 else index
     if overwrite:
         return setitem(x, rows, updates)
-    return add_at(setitem(x, rows, 0), rows, updates)  # type: ignore[no-any-return]
+    return add_at(setitem(x, rows, 0), rows, updates)
 
 
-def scatter_nd_add(x: Tensor, index: Tensor, updates: Tensor, name: str | None = None) -> Tensor:
+def scatter_nd_add(x: Tensor, index: Tensor, updates: Tensor) -> Tensor:
     """A copy of `x` with `updates` added at the coordinates in the last axis of `index`.
 
     Raises:
@@ -147,38 +162,35 @@ def scatter_nd_add(x: Tensor, index: Tensor, updates: Tensor, name: str | None =
         )
     slices = [*index.shape[:-1], *x.shape[index.shape[-1] :]]
     if index.shape[-1] > x.ndim or updates.shape != slices:
-        raise ValueError(
-            f"(InvalidArgument) scatter_nd_add(): coordinates of shape {index.shape} into {x.shape} need updates of "
-            f"shape {slices}, but they have {updates.shape}."
+        raise invalid(
+            "scatter_nd_add",
+            f"coordinates of shape {index.shape} into {x.shape} need updates of "
+            f"shape {slices}, but they have {updates.shape}",
         )
-    return add_at(x, _columns(index), updates)  # type: ignore[no-any-return]
+    return add_at(x, _columns(index), updates)
 
 
-def scatter_nd(index: Tensor, updates: Tensor, shape: Ints, name: str | None = None) -> Tensor:
-    """`scatter_nd_add` to zeros of `shape`."""
-    return scatter_nd_add(zeros(shape, updates.dtype), index, updates)
+scatter_nd = composed(
+    "scatter_nd", lambda index, updates, shape: scatter_nd_add(zeros(shape, updates.dtype), index, updates)
+)
 
 
-def index_add(x: Tensor, index: Tensor, axis: int, value: Tensor, alpha: float = 1, name: str | None = None) -> Tensor:
+def index_add(x: Tensor, index: Tensor, axis: int, value: Tensor, alpha: float = 1) -> Tensor:
     """A copy of `x` with `alpha` times `value` added to the slices `index` along `axis`."""
     _same_dtype("index_add", x, value)
-    return add_at(x, _at(x, index, axis), value if alpha == 1 else value * alpha)  # type: ignore[no-any-return]
+    return add_at(x, _at(x, index, axis), value if alpha == 1 else value * alpha)
 
 
-def index_put(
-    x: Tensor, indices: Sequence[Tensor], value: Tensor, accumulate: bool = False, name: str | None = None
-) -> Tensor:
+def index_put(x: Tensor, indices: Sequence[Tensor], value: Tensor, accumulate: bool = False) -> Tensor:
     """A copy of `x` with `value` at, or added at, ``x[indices]``."""
     _same_dtype("index_put", x, value)
     return add_at(x, tuple(indices), value) if accumulate else setitem(x, tuple(indices), value)
 
 
-def index_fill(x: Tensor, index: Tensor, axis: int, value: Any, name: str | None = None) -> Tensor:
-    """A copy of `x` with the slices `index` along `axis` filled with `value`."""
-    return setitem(x, _at(x, index, axis), value)
+index_fill = composed("index_fill", lambda x, index, axis, value: setitem(x, _at(x, index, axis), value))
 
 
-def masked_fill(x: Tensor, mask: Tensor, value: Any, name: str | None = None) -> Tensor:
+def masked_fill(x: Tensor, mask: Tensor, value: Any) -> Tensor:
     """`value`, a number or a 0-d Tensor, where `mask` holds, else `x`.
 
     Raises:
@@ -187,4 +199,48 @@ def masked_fill(x: Tensor, mask: Tensor, value: Any, name: str | None = None) ->
     if not isinstance(value, Tensor):
         value = full([], value, x.dtype)
     _same_dtype("masked_fill", x, value)
-    return where_(mask, value, x)  # type: ignore[no-any-return]
+    return where_(mask, value, x)
+
+
+# --------------------------------------------------------------------------- slices, and masked elements
+def select_scatter(x: Tensor, values: Tensor, axis: int, index: int) -> Tensor:
+    """A copy of `x` with `values` as slice `index` along `axis`.
+
+    Raises:
+        RuntimeError: the shape of `values` is another.
+    """
+    at = normal_axis(axis, x.ndim)
+    expected = [n for k, n in enumerate(x.shape) if k != at]
+    if list(values.shape) != expected:
+        raise RuntimeError(
+            f"expected values to have shape {expected}, but got {list(values.shape)}: x.shape is {list(x.shape)}"
+        )
+    return setitem(x, (*(slice(None),) * at, index), values)
+
+
+def slice_scatter(x: Tensor, value: Tensor, axes: Any, starts: Any, ends: Any, strides: Any) -> Tensor:
+    """A copy of `x` with `value` at the places that `strided_slice` reads."""
+    return setitem(x, _slices(x, axes, starts, ends, strides), value)
+
+
+def masked_scatter(x: Tensor, mask: Tensor, value: Tensor) -> Tensor:
+    """A copy of `x` with the elements of `value`, in order, where `mask` holds.
+
+    Raises:
+        AssertionError: `value` has too few or another dtype, the mask is not bool, or does not broadcast to `x`.
+    """
+    if mask.dtype.name != "bool":
+        raise AssertionError("The mask must be bool")
+    if value.dtype is not x.dtype:
+        raise AssertionError(
+            f"x and value must have the same dtype, but got x dtype is {x.dtype}, value dtype is {value.dtype}"
+        )
+    if broadcast_shape(x.shape, mask.shape) != list(x.shape):
+        raise AssertionError(f"The mask of shape {mask.shape} does not broadcast to {x.shape}.")
+    mask = broadcast_to(mask, x.shape)
+    count = int(mask.array.sum().item())
+    if count > value.size:
+        raise AssertionError(
+            f"mask true nums must be <= value size, but got mask true nums is {count}, value size is {value.size}"
+        )
+    return setitem(x, mask, getitem(reshape(value, [-1]), slice(count)))

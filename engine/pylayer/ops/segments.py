@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from pylayer.op import composed
 from pylayer.ops.arguments import as_int
 from pylayer.ops.creation import full, zeros
 from pylayer.ops.indexing import add_at, getitem, where_
@@ -24,23 +25,22 @@ def _pooled(kind: str, x: Tensor, rows: Tensor, count: int) -> Tensor:
     counts = add_at(zeros([count], x.dtype), rows, full([rows.size], 1, x.dtype))
     counts = reshape(counts, [-1, *[1] * (x.ndim - 1)])
     if kind == "mean":
-        return total / where_(counts == 0, counts + 1, counts)  # type: ignore[no-any-return]
+        return total / where_(counts == 0, counts + 1, counts)
     found = put_reduced(nothing, rows, x, {"min": "minimum", "max": "maximum"}[kind], False)
-    return where_(counts == 0, nothing, found)  # type: ignore[no-any-return]
+    return where_(counts == 0, nothing, found)
 
 
-def _segment(kind: str, what: str) -> Callable[..., Tensor]:
-    def segment(data: Tensor, segment_ids: Tensor, name: str | None = None) -> Tensor:
+def _segment(kind: str) -> Callable[..., Tensor]:
+    """The sums, or the like, of rows with equal ids, which rise; zeros where there are none."""
+
+    def segment(data: Tensor, segment_ids: Tensor) -> Tensor:
         count = as_int(segment_ids.array[-1]) + 1 if segment_ids.size else 0
         return _pooled(kind, data, segment_ids, count)
 
-    segment.__name__ = segment.__qualname__ = f"segment_{kind}"
-    segment.__doc__ = f"The {what} of rows with equal ids, which rise; zeros where there are none."
-    return segment
+    return composed(f"segment_{kind}", segment)
 
 
-segment_sum, segment_mean = _segment("sum", "sums"), _segment("mean", "means")
-segment_min, segment_max = _segment("min", "smallest elements"), _segment("max", "largest elements")
+segment_sum, segment_mean, segment_min, segment_max = map(_segment, ("sum", "mean", "min", "max"))
 
 _MESSAGES = {
     "add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul": lambda a, b: a * b, "div": lambda a, b: a / b,
@@ -55,7 +55,7 @@ def _received(messages: Tensor, dst_index: Tensor, reduce_op: str, out_size: Any
 
 
 def send_u_recv(
-    x: Tensor, src_index: Tensor, dst_index: Tensor, reduce_op: str = "sum", out_size: Any = None, name: Any = None
+    x: Tensor, src_index: Tensor, dst_index: Tensor, reduce_op: str = "sum", out_size: Any = None
 ) -> Tensor:
     """Along the edges of a graph, the rows `src_index` of `x` brought to the rows `dst_index` and reduced there.
 
@@ -73,7 +73,6 @@ def send_ue_recv(
     message_op: str = "add",
     reduce_op: str = "sum",
     out_size: Any = None,
-    name: Any = None,
 ) -> Tensor:
     """`send_u_recv` of the rows combined with those of the edges, `y`, by add, sub, mul or div.
 
@@ -85,9 +84,7 @@ def send_ue_recv(
     return _received(_MESSAGES[message_op](getitem(x, src_index), y), dst_index, reduce_op, out_size, x.shape[0])
 
 
-def send_uv(
-    x: Tensor, y: Tensor, src_index: Tensor, dst_index: Tensor, message_op: str = "add", name: Any = None
-) -> Tensor:
+def send_uv(x: Tensor, y: Tensor, src_index: Tensor, dst_index: Tensor, message_op: str = "add") -> Tensor:
     """Per edge, the row `src_index` of `x` combined with the row `dst_index` of `y`.
 
     Raises:

@@ -15,7 +15,8 @@ from typing import Any
 
 from pylayer.array import Array
 from pylayer.dtype import DType, as_dtype
-from pylayer.op import op
+from pylayer.invalid import invalid
+from pylayer.op import composed, op
 from pylayer.ops.arguments import Ints, as_ints, normal_axis, spread
 from pylayer.size import Size
 from pylayer.tensor import Tensor
@@ -38,9 +39,7 @@ def astype(x: Tensor, dtype: Any) -> Tensor:
     return x if x.dtype is as_dtype(dtype) else cast(x, dtype)
 
 
-def type_as(x: Tensor, tensor: Tensor) -> Tensor:
-    """`x` in the dtype of `tensor`."""
-    return astype(x, tensor.dtype)
+type_as = composed("type_as", lambda x, tensor: astype(x, tensor.dtype))
 
 
 # --------------------------------------------------------------------------- shape
@@ -63,7 +62,7 @@ def reshape(x: Tensor, shape: Ints, name: str | None = None) -> Tensor:
     """
     if isinstance(shape, (list, tuple)) and isinstance(x, Tensor) and x.array.shape == tuple(shape):
         return x
-    return reshape_(x, shape)  # type: ignore[no-any-return]
+    return reshape_(x, shape)
 
 
 def _inverse(perm: Sequence[Any], ndim: int) -> list[int]:
@@ -97,14 +96,8 @@ def broadcast_to(xp: ModuleType, x: Array, shape: Ints) -> Array:
 OPS["broadcast_view"].function = broadcast_to  # a recorded gradient is handed to users, who may write to it
 
 
-def expand(x: Tensor, *shape: Any, **kwargs: Any) -> Tensor:
-    """`broadcast_to` by its other name."""
-    return broadcast_to(x, *shape, **kwargs)  # type: ignore[no-any-return]
-
-
-def expand_as(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
-    """`x` expanded to the shape of `y`."""
-    return broadcast_to(x, y.shape)  # type: ignore[no-any-return]
+expand = composed("expand", lambda x, *shape, **kwargs: broadcast_to(x, *shape, **kwargs))
+expand_as = composed("expand_as", lambda x, y: broadcast_to(x, y.shape))
 
 
 def broadcast_shape(x_shape: Sequence[int], y_shape: Sequence[int]) -> list[int]:
@@ -122,7 +115,7 @@ def broadcast_shape(x_shape: Sequence[int], y_shape: Sequence[int]) -> list[int]
     return sizes[::-1]
 
 
-def broadcast_tensors(input: Sequence[Tensor], name: str | None = None) -> list[Tensor]:
+def broadcast_tensors(input: Sequence[Tensor]) -> list[Tensor]:
     """All of them expanded to their common shape."""
     shape: list[int] = functools.reduce(broadcast_shape, (t.shape for t in input), Size())
     return [broadcast_to(t, shape) for t in input]
@@ -134,7 +127,7 @@ def view_dtype(xp: ModuleType, x: Array, dtype: Any) -> Array:
     return x.view(as_dtype(dtype).numpy)
 
 
-def view(x: Tensor, shape_or_dtype: Any, name: str | None = None) -> Tensor:
+def view(x: Tensor, shape_or_dtype: Any) -> Tensor:
     """`reshape`; or, given a dtype, the same memory read as numbers of that dtype, through which no gradient flows.
 
     Raises:
@@ -142,25 +135,25 @@ def view(x: Tensor, shape_or_dtype: Any, name: str | None = None) -> Tensor:
     """
     if isinstance(shape_or_dtype, (str, DType)):
         return x if as_dtype(shape_or_dtype) is x.dtype else view_dtype(x, shape_or_dtype)
-    return reshape(x, shape_or_dtype)  # type: ignore[no-any-return]
+    return reshape(x, shape_or_dtype)
 
 
-def squeeze(x: Tensor, axis: Ints | None = None, name: str | None = None) -> Tensor:
+def squeeze(x: Tensor, axis: Ints | None = None) -> Tensor:
     """Without the axes of size 1, or without those among `axis` if any is named."""
     named = [] if axis is None else as_ints(axis)
     axes = [normal_axis(a, x.ndim or 1) for a in named] if named else range(x.ndim)
-    return reshape_(x, [n for k, n in enumerate(x.shape) if n != 1 or k not in axes])  # type: ignore[no-any-return]
+    return reshape_(x, [n for k, n in enumerate(x.shape) if n != 1 or k not in axes])
 
 
-def unsqueeze(x: Tensor, axis: Ints, name: str | None = None) -> Tensor:
+def unsqueeze(x: Tensor, axis: Ints) -> Tensor:
     """With new axes of size 1, each of `axis` counted when those before it are in."""
     shape = list(x.shape)
     for a in as_ints(axis):
         shape.insert(normal_axis(a, len(shape) + 1), 1)
-    return reshape_(x, shape)  # type: ignore[no-any-return]
+    return reshape_(x, shape)
 
 
-def flatten(x: Tensor, start_axis: int = 0, stop_axis: int = -1, name: str | None = None) -> Tensor:
+def flatten(x: Tensor, start_axis: int = 0, stop_axis: int = -1) -> Tensor:
     """The axes from `start_axis` to `stop_axis`, inclusive, made one. A 0-d Tensor becomes one of shape [1].
 
     Raises:
@@ -172,21 +165,21 @@ def flatten(x: Tensor, start_axis: int = 0, stop_axis: int = -1, name: str | Non
                 f"The start_axis and stop_axis should be 0 or -1 when the input tensor is a 0-D-Tensor, but are "
                 f"{start_axis} and {stop_axis}."
             )
-        return reshape_(x, [1])  # type: ignore[no-any-return]
+        return reshape_(x, [1])
     first, last = normal_axis(start_axis, x.ndim), normal_axis(stop_axis, x.ndim)
     if first > last:
-        raise ValueError(f"(InvalidArgument) flatten(): start_axis {start_axis} comes after stop_axis {stop_axis}.")
+        raise invalid("flatten", f"start_axis {start_axis} comes after stop_axis {stop_axis}")
     shape = x.shape
-    return reshape_(x, [*shape[:first], math.prod(shape[first : last + 1]), *shape[last + 1 :]])  # type: ignore[no-any-return]
+    return reshape_(x, [*shape[:first], math.prod(shape[first : last + 1]), *shape[last + 1 :]])
 
 
-def unflatten(x: Tensor, axis: int, shape: Ints, name: str | None = None) -> Tensor:
+def unflatten(x: Tensor, axis: int, shape: Ints) -> Tensor:
     """One axis made several."""
     at = normal_axis(axis, x.ndim)
-    return reshape(x, [*x.shape[:at], *as_ints(shape), *x.shape[at + 1 :]])  # type: ignore[no-any-return]
+    return reshape(x, [*x.shape[:at], *as_ints(shape), *x.shape[at + 1 :]])
 
 
-def moveaxis(x: Tensor, source: Ints, destination: Ints, name: str | None = None) -> Tensor:
+def moveaxis(x: Tensor, source: Ints, destination: Ints) -> Tensor:
     """The axes `source` moved to `destination`, the others in their order.
 
     Raises:
@@ -200,12 +193,10 @@ def moveaxis(x: Tensor, source: Ints, destination: Ints, name: str | None = None
         for s, d in zip(as_ints(source), as_ints(destination), strict=True)
     }
     others = (k for k in range(x.ndim) if k not in moved.values())
-    return transpose(x, [moved[k] if k in moved else next(others) for k in range(x.ndim)])  # type: ignore[no-any-return]
+    return transpose(x, [moved[k] if k in moved else next(others) for k in range(x.ndim)])
 
 
-def swapaxes(x: Tensor, axis0: int, axis1: int, name: str | None = None) -> Tensor:
-    """Two axes exchanged."""
-    return moveaxis(x, [axis0, axis1], [axis1, axis0])
+swapaxes = composed("swapaxes", lambda x, axis0, axis1: moveaxis(x, [axis0, axis1], [axis1, axis0]))
 
 
 # --------------------------------------------------------------------------- copies
@@ -220,9 +211,7 @@ def is_contiguous(x: Tensor) -> bool:
     return bool(x.array.flags.c_contiguous)
 
 
-def contiguous(x: Tensor) -> Tensor:
-    """`x` itself if it is contiguous, else a contiguous copy."""
-    return x if is_contiguous(x) else clone(x)
+contiguous = composed("contiguous", lambda x: x if is_contiguous(x) else clone(x))
 
 
 @op(x=lambda g, F, x_shape, repeat_times: _untiled(g, F, x_shape, as_ints(repeat_times)))

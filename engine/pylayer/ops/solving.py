@@ -7,7 +7,8 @@ from types import ModuleType
 from typing import Any
 
 from pylayer.array import Array
-from pylayer.op import op
+from pylayer.invalid import invalid
+from pylayer.op import composed, op
 from pylayer.ops.creation import eye
 from pylayer.ops.joining import stack
 from pylayer.ops.linalg import _adjoint, _swapped, matmul, matmul_
@@ -73,12 +74,10 @@ def signdet(xp: ModuleType, x: Array) -> Array:
     return xp.linalg.slogdet(_square(x))[0]
 
 
-def slogdet(x: Tensor, name: str | None = None) -> Tensor:
-    """The signs of the determinants and the logarithms of their absolute values, along a new first axis."""
-    return stack([signdet(x), logabsdet(x)], 0)  # type: ignore[no-any-return]
+slogdet = composed("slogdet", lambda x: stack([signdet(x), logabsdet(x)], 0))
 
 
-def solve(x: Tensor, y: Tensor, left: bool = True, name: str | None = None) -> Tensor:
+def solve(x: Tensor, y: Tensor, left: bool = True) -> Tensor:
     """The z with ``x @ z == y``, or with ``z @ x == y`` if not `left`; `y` may be a vector.
 
     Raises:
@@ -87,17 +86,12 @@ def solve(x: Tensor, y: Tensor, left: bool = True, name: str | None = None) -> T
     if not left:
         return _swapped(solve(_swapped(x), _swapped(y)))
     if y.ndim == 1:
-        return reshape(matmul_(inv(x), unsqueeze(y, -1)), [*x.shape[:-1]])  # type: ignore[no-any-return]
-    return matmul_(inv(x), y)  # type: ignore[no-any-return]
+        return reshape(matmul_(inv(x), unsqueeze(y, -1)), [*x.shape[:-1]])
+    return matmul_(inv(x), y)
 
 
 def triangular_solve(
-    x: Tensor,
-    y: Tensor,
-    upper: bool = True,
-    transpose: bool = False,
-    unitriangular: bool = False,
-    name: str | None = None,
+    x: Tensor, y: Tensor, upper: bool = True, transpose: bool = False, unitriangular: bool = False
 ) -> Tensor:
     """`solve` for triangular matrices: what lies on the other side of the diagonal is not read.
 
@@ -131,7 +125,7 @@ def cholesky_(xp: ModuleType, x: Array) -> Array:
         raise ValueError(f"the input matrix is not positive definite ({error})") from None
 
 
-def cholesky(x: Tensor, upper: bool = False, name: str | None = None) -> Tensor:
+def cholesky(x: Tensor, upper: bool = False) -> Tensor:
     """The triangular factor of symmetric positive definite matrices: the lower one, or the upper.
 
     Raises:
@@ -141,7 +135,7 @@ def cholesky(x: Tensor, upper: bool = False, name: str | None = None) -> Tensor:
     return _swapped(factor) if upper else factor
 
 
-def matrix_power(x: Tensor, n: int, name: str | None = None) -> Tensor:
+def matrix_power(x: Tensor, n: int) -> Tensor:
     """The product of `n` times the matrix; of its inverse if `n` is negative.
 
     Raises:
@@ -156,24 +150,24 @@ def matrix_power(x: Tensor, n: int, name: str | None = None) -> Tensor:
             result = matmul(result, x)
         n //= 2
         x = matmul(x, x) if n else x
-    return result  # type: ignore[no-any-return]
+    return result
 
 
-def multi_dot(x: Sequence[Tensor], name: str | None = None) -> Tensor:
+def multi_dot(x: Sequence[Tensor]) -> Tensor:
     """The product of at least two matrices, the first and last of which may be vectors; from left to right.
 
     Raises:
         ValueError: there are less than two, or the shapes do not fit.
     """
     if len(x) < 2:
-        raise ValueError(f"(InvalidArgument) multi_dot(): needs at least two Tensors, but got {len(x)}.")
+        raise invalid("multi_dot", f"needs at least two Tensors, but got {len(x)}")
     product = x[0]
     for factor in x[1:]:
         product = matmul(product, factor)
     return product
 
 
-def vector_norm(x: Tensor, p: float = 2.0, axis: Any = None, keepdim: bool = False, name: str | None = None) -> Tensor:
+def vector_norm(x: Tensor, p: float = 2.0, axis: Any = None, keepdim: bool = False) -> Tensor:
     """The norm of the vectors along `axis`, or of all elements as one; see `norm`."""
     if axis is None:
         flat = norm(flatten(x), p, 0)
@@ -181,14 +175,10 @@ def vector_norm(x: Tensor, p: float = 2.0, axis: Any = None, keepdim: bool = Fal
     return norm(x, p, axis, keepdim)
 
 
-def matrix_norm(
-    x: Tensor, p: Any = "fro", axis: Sequence[int] = (-2, -1), keepdim: bool = False, name: str | None = None
-) -> Tensor:
-    """The norm of the matrices in two axes; see `norm`."""
-    return norm(x, p, list(axis), keepdim)
+matrix_norm = composed("matrix_norm", lambda x, p="fro", axis=(-2, -1), keepdim=False: norm(x, p, list(axis), keepdim))
 
 
-def matrix_transpose(x: Tensor, name: str | None = None) -> Tensor:
+def matrix_transpose(x: Tensor) -> Tensor:
     """The last two axes exchanged.
 
     Raises:
@@ -197,6 +187,4 @@ def matrix_transpose(x: Tensor, name: str | None = None) -> Tensor:
     return _swapped(x)
 
 
-def vecdot(x: Tensor, y: Tensor, axis: int = -1, name: str | None = None) -> Tensor:
-    """The sums of products along `axis`, which broadcast otherwise; of complex x, of the conjugate."""
-    return total(x.conjugate() * y, axis)  # type: ignore[no-any-return]
+vecdot = composed("vecdot", lambda x, y, axis=-1: total(x.conjugate() * y, axis))

@@ -7,16 +7,34 @@ from typing import Any, NamedTuple
 
 from pylayer.array import XP, Array
 from pylayer.dtype import as_dtype
+from pylayer.invalid import invalid
 from pylayer.op import op
 from pylayer.ops.arguments import normal_axis
 from pylayer.ops.gathering import take_along_axis
 from pylayer.ops.indexing import getitem
-from pylayer.ops.positions import of_graph
 from pylayer.ops.shape import cast, clone, reshape, squeeze
 from pylayer.tensor import Tensor
 from pylayer.watch import tell_left, watching
 
 
+# --------------------------------------------------------------------------- what is told of a Tensor
+def _no_gradient(g: Any, F: Any, x_shape: Any, x_dtype: Any) -> Any:
+    zero = F.cast(F.sum(g) * 0, x_dtype)
+    return F.broadcast_view(F.reshape(zero, [1] * len(x_shape)), list(x_shape))
+
+
+@op(x=_no_gradient)
+def told(xp: ModuleType, x: Array, found: Array) -> Array:
+    """`found`."""
+    return found
+
+
+def of_graph(x: Tensor, found: Tensor) -> Tensor:
+    """What was found in `x`: it needs a gradient if `x` does, as in Paddle, though that is 0."""
+    return found if x._stop_gradient else told(x, found)
+
+
+# --------------------------------------------------------------------------- positions
 def index_dtype(dtype: Any) -> Any:
     """The NumPy dtype of positions.
 
@@ -54,14 +72,12 @@ def argsort_(xp: ModuleType, x: Array, axis: int = -1, descending: bool = False,
     return x.shape[axis] - 1 - xp.flip(reversed_order, axis)
 
 
-def argsort(
-    x: Tensor, axis: int = -1, descending: bool = False, stable: bool = False, name: str | None = None
-) -> Tensor:
+def argsort(x: Tensor, axis: int = -1, descending: bool = False, stable: bool = False) -> Tensor:
     """The positions that sort `x` along `axis`; elements that are equal keep their order either way."""
     return of_graph(x, argsort_(x, axis, descending, stable))
 
 
-def sort(x: Tensor, axis: int = -1, descending: bool = False, stable: bool = False, name: str | None = None) -> Tensor:
+def sort(x: Tensor, axis: int = -1, descending: bool = False, stable: bool = False) -> Tensor:
     """The elements in order along `axis`."""
     order = argsort_(x, axis, descending)
     return take_along_axis(x, order, axis) if x.ndim else clone(x)
@@ -74,9 +90,7 @@ class TopK(NamedTuple):
     indices: Tensor
 
 
-def topk(
-    x: Tensor, k: Any, axis: int | None = None, largest: bool = True, sorted: bool = True, name: str | None = None
-) -> TopK:
+def topk(x: Tensor, k: Any, axis: int | None = None, largest: bool = True, sorted: bool = True) -> TopK:
     """The `k` largest (or smallest) elements along `axis`, the last unless given, in order, and their positions.
 
     Raises:
@@ -88,15 +102,13 @@ def topk(
     at = normal_axis(-1 if axis is None else axis, x.ndim)
     count = int(k)
     if not 1 <= count <= x.shape[at]:
-        raise ValueError(
-            f"(InvalidArgument) topk(): k must be from 1 to {x.shape[at]}, the size of axis {at}, but is {count}."
-        )
+        raise invalid("topk", f"k must be from 1 to {x.shape[at]}, the size of axis {at}, but is {count}")
     order = argsort_(x, at, largest)
     indices = clone(getitem(order, (slice(None),) * at + (slice(count),)))
     return TopK(take_along_axis(x, indices, at), of_graph(x, indices))
 
 
-def kthvalue(x: Tensor, k: int, axis: int | None = None, keepdim: bool = False, name: str | None = None) -> TopK:
+def kthvalue(x: Tensor, k: int, axis: int | None = None, keepdim: bool = False) -> TopK:
     """The `k`-th smallest element along `axis`, the last unless given, and its position."""
     if not x.ndim and k == 1:
         return topk(x, 1, axis)
@@ -106,9 +118,7 @@ def kthvalue(x: Tensor, k: int, axis: int | None = None, keepdim: bool = False, 
     return TopK(*(last if keepdim else [squeeze(t, at) for t in last]))
 
 
-def median(
-    x: Tensor, axis: int | None = None, keepdim: bool = False, mode: str = "avg", name: str | None = None
-) -> Any:
+def median(x: Tensor, axis: int | None = None, keepdim: bool = False, mode: str = "avg") -> Any:
     """The middle element along `axis`, or of all: the mean of the two middle ones, or the smaller with mode ``min``.
 
     With mode ``min`` and an axis, a pair: the median and its position.
@@ -132,10 +142,16 @@ def median(
     return reshape(wanted, shape)
 
 
-@op()
-def searchsorted_(xp: ModuleType, sorted_sequence: Array, values: Array, right: bool, dtype: str) -> Array:
-    """Where the values would go in a sorted sequence, or row by row in sorted rows."""
-    side = "right" if right else "left"
+@op(inputs=("sorted_sequence", "values"))
+def searchsorted(
+    xp: ModuleType, sorted_sequence: Array, values: Array, out_int32: bool = False, right: bool = False
+) -> Array:
+    """Where `values` would go in a sequence sorted along its last axis: before equal elements, or after if `right`.
+
+    Raises:
+        ValueError: the sequence has several axes, and those before the last are not those of `values`.
+    """
+    side, dtype = "right" if right else "left", "int32" if out_int32 else "int64"
     if sorted_sequence.ndim == 1:
         return xp.searchsorted(sorted_sequence, values, side=side).astype(dtype)
     if sorted_sequence.shape[:-1] != values.shape[:-1]:
@@ -147,20 +163,7 @@ def searchsorted_(xp: ModuleType, sorted_sequence: Array, values: Array, right: 
     return xp.stack(found).reshape(values.shape).astype(dtype)
 
 
-def searchsorted(
-    sorted_sequence: Tensor, values: Tensor, out_int32: bool = False, right: bool = False, name: str | None = None
-) -> Tensor:
-    """Where `values` would go in a sequence sorted along its last axis: before equal elements, or after if `right`.
-
-    Raises:
-        ValueError: the sequence has several axes, and those before the last are not those of `values`.
-    """
-    return searchsorted_(sorted_sequence, values, right, "int32" if out_int32 else "int64")  # type: ignore[no-any-return]
-
-
-def bucketize(
-    x: Tensor, sorted_sequence: Tensor, out_int32: bool = False, right: bool = False, name: str | None = None
-) -> Tensor:
+def bucketize(x: Tensor, sorted_sequence: Tensor, out_int32: bool = False, right: bool = False) -> Tensor:
     """`searchsorted` with the arguments exchanged.
 
     Raises:
@@ -179,7 +182,6 @@ def unique(
     axis: int | None = None,
     dtype: Any = "int64",
     sorted: bool = True,
-    name: str | None = None,
 ) -> Any:
     """The different elements (or slices along `axis`) in order, and what else is asked for, as Tensors of `dtype`."""
     xp = XP[type(x.array)]
@@ -204,11 +206,11 @@ def one_hot_(xp: ModuleType, x: Array, num_classes: int) -> Array:
     return (x[..., None] == xp.arange(num_classes)).astype("float32")
 
 
-def one_hot(x: Tensor, num_classes: Any = -1, name: str | None = None) -> Tensor:
+def one_hot(x: Tensor, num_classes: Any = -1) -> Tensor:
     """Ones at the classes in `x` along a new last axis of size `num_classes`, or the largest class plus one; float32.
 
     Raises:
         ValueError: a class is out of range.
     """
     classes = int(num_classes)
-    return one_hot_(x, x.array.max().item() + 1 if classes == -1 else classes)  # type: ignore[no-any-return]
+    return one_hot_(x, x.array.max().item() + 1 if classes == -1 else classes)

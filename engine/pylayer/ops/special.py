@@ -6,14 +6,13 @@ Each is computed from its series with the array module's own arithmetic, to a fe
 from __future__ import annotations
 
 import math
-from importlib import import_module
 from types import ModuleType
 from typing import Any
 
 from pylayer.array import Array
 from pylayer.dtype import float64
-from pylayer.op import op, unary
-from pylayer.ops.elementwise import clip, erf, log
+from pylayer.op import composed, op, unary
+from pylayer.ops.elementwise import clip, erf, from_math, log
 from pylayer.ops.shape import cast
 from pylayer.tensor import Tensor
 
@@ -59,12 +58,7 @@ def _polygamma(xp: ModuleType, x: Array, n: int) -> Array:
 
 
 @op(floating=True, x=lambda g, F, x, n: g * F.polygamma(x, n + 1))
-def polygamma_(xp: ModuleType, x: Array, n: int) -> Array:
-    """The n-th derivative of `digamma`."""
-    return _wide(xp, _polygamma)(x, n)
-
-
-def polygamma(x: Tensor, n: int, name: str | None = None) -> Tensor:
+def polygamma(xp: ModuleType, x: Array, n: int) -> Array:
     """The `n`-th derivative of `digamma`; NaN at poles, and below −1000, where it is not computed.
 
     Raises:
@@ -75,7 +69,7 @@ def polygamma(x: Tensor, n: int, name: str | None = None) -> Tensor:
         raise TypeError(f"The input of n must be int type, but received: {type(n)} ")
     if n < 0:
         raise ValueError(f"The input of n must be greater than or equal to 0. But received n = {n}")
-    return polygamma_(x, n)  # type: ignore[no-any-return]
+    return _wide(xp, _polygamma)(x, n)
 
 
 def _lgamma_of_one(x: float) -> float:
@@ -87,14 +81,7 @@ def _lgamma_of_one(x: float) -> float:
         return math.inf
 
 
-def _lgamma(xp: ModuleType) -> Any:
-    """NumPy has no gamma function, so Python's is called; CuPy has SciPy's."""
-    if xp.__name__ == "numpy":
-        vectorised = xp.frompyfunc(_lgamma_of_one, 1, 1)
-        return lambda x: xp.asarray(vectorised(x)).astype(x.dtype)
-    return import_module(f"{xp.__name__}x.scipy.special").gammaln
-
-
+_lgamma = from_math(_lgamma_of_one, "gammaln")
 lgamma = unary("lgamma", lambda g, F, x: g * F.digamma(x), _lgamma, floating=True)
 digamma = unary(
     "digamma", lambda g, F, x: g * F.polygamma(x, 1), lambda xp: lambda x: _wide(xp, _polygamma)(x, 0), floating=True
@@ -102,7 +89,7 @@ digamma = unary(
 gammaln = lgamma
 
 
-def multigammaln(x: Tensor, p: int, name: str | None = None) -> Tensor:
+def multigammaln(x: Tensor, p: int) -> Tensor:
     """The logarithm of the multivariate gamma function of dimension `p`.
 
     Raises:
@@ -164,27 +151,20 @@ def _gammaincc_vjp(g: Any, F: Any, x: Any, y: Any) -> Any:
 
 
 @op(floating=True, y=_gammaincc_vjp)
-def gammaincc_(xp: ModuleType, x: Array, y: Array) -> Array:
-    """The upper incomplete gamma function over the whole."""
-    x, y = xp.broadcast_arrays(x, y)
-    return _gammaincc(xp, x.astype("float64"), y.astype("float64")).astype(xp.result_type(x, y))
-
-
-def gammaincc(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
+def gammaincc(xp: ModuleType, x: Array, y: Array) -> Array:
     """Γ(x, y) / Γ(x), the regularised upper incomplete gamma function; `x` has no gradient, as in Paddle.
 
     Raises:
         ValueError: an element of x or y is negative.
     """
     for letter, value in (("x", x), ("y", y)):
-        if bool((value < 0).any()):
+        if xp.any(value < 0).item():
             raise ValueError(f"The input argument {letter} must be greater than or equal to 0.")
-    return gammaincc_(x, y)  # type: ignore[no-any-return]
+    x, y = xp.broadcast_arrays(x, y)
+    return _gammaincc(xp, x.astype("float64"), y.astype("float64")).astype(xp.result_type(x, y))
 
 
-def gammainc(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
-    """1 − `gammaincc`, the regularised lower incomplete gamma function."""
-    return 1 - gammaincc(x, y)
+gammainc = composed("gammainc", lambda x, y: 1 - gammaincc(x, y))
 
 
 # --------------------------------------------------------------------------- Bessel functions
@@ -232,12 +212,7 @@ def _i1e_vjp(g: Any, F: Any, x: Any) -> Any:
     return g * F.cast(F.i0e(wide) - F.sign(wide) * F.i1e(wide) - F.i1e_over(wide), x.dtype)
 
 
-i1e = unary(
-    "i1e",
-    _i1e_vjp,
-    _bessel_forward(1, True),
-    floating=True,
-)
+i1e = unary("i1e", _i1e_vjp, _bessel_forward(1, True), floating=True)
 
 
 def _i1e_over(xp: ModuleType, x: Array) -> Array:
@@ -283,20 +258,10 @@ erfinv = unary(
 )
 
 
-def _erfc(xp: ModuleType) -> Any:
-    if xp.__name__ == "numpy":
-        vectorised = xp.frompyfunc(math.erfc, 1, 1)
-        return lambda x: xp.asarray(vectorised(x)).astype(x.dtype)
-    return import_module(f"{xp.__name__}x.scipy.special").erfc
-
-
-erfc = unary("erfc", lambda g, F, x: g * (-2 / math.sqrt(math.pi) * F.exp(-x * x)), _erfc, floating=True)
-
-
-def logit(x: Tensor, eps: float | None = None, name: str | None = None) -> Tensor:
+def logit(x: Tensor, eps: float | None = None) -> Tensor:
     """log(x / (1 − x)), x first held between `eps` and 1 − `eps`; without, NaN outside [0, 1]."""
     if x.dtype.rank < 2:
         x = cast(x, "float32")
     if eps:
         x = clip(x, eps, 1 - eps)
-    return log(x / (1 - x))  # type: ignore[no-any-return]
+    return log(x / (1 - x))

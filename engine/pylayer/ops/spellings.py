@@ -6,7 +6,9 @@ The tables are those of Paddle 3.3.1's own decorators.
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any
 
 from pylayer.tensor import Tensor
@@ -78,19 +80,53 @@ ALIASES = {
 """Other names of functions."""
 
 
+_NAMELESS = """
+_grad_ivar _inplace_version _is_initialized _is_shared_buffer_with _numel _register_backward_hook
+_share_buffer_to apply apply_ argwhere assign astype bfloat16 bool broadcast_shape byte cdouble cfloat char
+contiguous copy_ cpu cuda detach_ diag_embed dim double einsum element_size expand fill_ float get_rng_state
+get_strides half index_sample int is_complex is_contiguous is_floating_point is_integer is_same is_tensor
+long msort nanquantile narrow ndimension new_empty new_full new_ones new_zeros nonzero permute pin_memory
+positive put_along_axis put_along_axis_ rank ravel renorm renorm_ requires_grad_ scatter_add scatter_add_
+scatter_reduce seed set_ set_rng_state set_value setitem shape short slice take_along_axis take_along_dim to
+to_tensor tril_indices triu_indices type_as unstack zero_
+"""
+NAMELESS = frozenset(_NAMELESS.split())
+"""The functions here that take no ``name`` in Paddle. All others do, and none does anything with it."""
+
+
+def place_of_name(name: str, function: Callable[..., Any]) -> int | None:
+    """Where a function of Paddle's has an argument ``name``, its last, that the function here does without.
+
+    None if it has none, and -1 if it has one by its name alone.
+    """
+    ours = isinstance(function, FunctionType) and function.__module__.startswith("pylayer.ops.")
+    if not ours or name in NAMELESS or hasattr(function, "op"):
+        return None
+    code = inspect.unwrap(function).__code__
+    if "name" in code.co_varnames[: code.co_argcount]:
+        return None
+    return -1 if code.co_flags & inspect.CO_VARARGS else code.co_argcount
+
+
 @functools.cache
 def respelled(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that takes the other words for its arguments too; itself if there are none.
+    """A function that takes the other words for its arguments too, and a ``name``; itself if there are none.
 
     An argument given in both words is one too many: a TypeError, from the function.
     """
-    words = SPELLINGS.get(name) or SPELLINGS.get(name.removesuffix("_"))
-    if words is None or isinstance(function, type):
+    words = SPELLINGS.get(name) or SPELLINGS.get(name.removesuffix("_")) or {}
+    place = place_of_name(name, function)
+    if (not words and place is None) or isinstance(function, type):
         return function
+    with_name = -1 if place is None else place + 1
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
+        if len(args) == with_name:  # as Paddle's own layers give it
+            args = args[:-1]
         if kwargs:
+            if place is not None:
+                kwargs.pop("name", None)
             for word in kwargs.keys() & words.keys():
                 if words[word] not in kwargs:
                     kwargs[words[word]] = kwargs.pop(word)
@@ -102,8 +138,8 @@ def respelled(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
 
 def attach() -> None:
     """Give the methods of Tensor their other names, and their arguments the other words."""
-    for name in [n for n in dir(Tensor) if n in SPELLINGS or n.removesuffix("_") in SPELLINGS]:
-        setattr(Tensor, name, respelled(name, getattr(Tensor, name)))
+    for name, method in [item for item in vars(Tensor).items() if isinstance(item[1], FunctionType)]:
+        setattr(Tensor, name, respelled(name, method))
     for alias, name in ALIASES.items():
         if hasattr(Tensor, name):
             setattr(Tensor, alias, getattr(Tensor, name))

@@ -24,15 +24,15 @@ from pylayer.tensor import Tensor
 
 
 # --------------------------------------------------------------------------- without NaN
-def nansum(x: Tensor, axis: Any = None, dtype: Any = None, keepdim: bool = False, name: str | None = None) -> Tensor:
+def nansum(x: Tensor, axis: Any = None, dtype: Any = None, keepdim: bool = False) -> Tensor:
     """The sum of what is not NaN."""
-    return total(where_(isnan(x), full_like(x, 0), x), axis, dtype, keepdim)  # type: ignore[no-any-return]
+    return total(where_(isnan(x), full_like(x, 0), x), axis, dtype, keepdim)
 
 
-def nanmean(x: Tensor, axis: Any = None, keepdim: bool = False, name: str | None = None) -> Tensor:
+def nanmean(x: Tensor, axis: Any = None, keepdim: bool = False) -> Tensor:
     """The mean of what is not NaN."""
     counts = total(astype(logical_not(isnan(x)), x.dtype), axis, None, keepdim)
-    return divide(nansum(x, axis, None, keepdim), counts)  # type: ignore[no-any-return]
+    return divide(nansum(x, axis, None, keepdim), counts)
 
 
 # --------------------------------------------------------------------------- quantiles
@@ -88,7 +88,7 @@ def _quantile(x: Tensor, q: Any, axis: Any, keepdim: bool, interpolation: str, i
     for share in shares:
         at = clip(astype(valid - 1, x.dtype) * share, 0.0, float(max(count - 1, 0)))
         out.append(reshape(where_(undefined, math.nan, _between(ordered, at, interpolation)), shape))
-    return stack(out, 0) if several else out[0]  # type: ignore[no-any-return]
+    return stack(out, 0) if several else out[0]
 
 
 def quantile(
@@ -97,7 +97,6 @@ def quantile(
     axis: Any = None,
     keepdim: bool = False,
     interpolation: str = "linear",
-    name: str | None = None,
     *,
     out: Tensor | None = None,
 ) -> Tensor:
@@ -118,7 +117,7 @@ def nanquantile(x: Tensor, q: Any, axis: Any = None, keepdim: bool = False, inte
     return _quantile(x, q, axis, keepdim, interpolation, True)
 
 
-def nanmedian(x: Tensor, axis: Any = None, keepdim: bool = False, mode: str = "avg", name: str | None = None) -> Any:
+def nanmedian(x: Tensor, axis: Any = None, keepdim: bool = False, mode: str = "avg") -> Any:
     """The middle of what is not NaN: the mean of two, or the smaller with mode ``min``.
 
     Raises:
@@ -139,7 +138,7 @@ def mode_positions(xp: ModuleType, x: Array) -> Array:
     return xp.where(frequent & (x == smallest), xp.arange(x.shape[-1]), -1).max(-1, keepdims=True)
 
 
-def mode(x: Tensor, axis: int = -1, keepdim: bool = False, name: str | None = None) -> tuple[Tensor, Tensor]:
+def mode(x: Tensor, axis: int = -1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
     """The most frequent element along `axis`, of several the smallest, and its last position."""
     at = normal_axis(axis, x.ndim or 1)
     if not x.ndim:
@@ -151,12 +150,7 @@ def mode(x: Tensor, axis: int = -1, keepdim: bool = False, name: str | None = No
 
 # --------------------------------------------------------------------------- covariance
 def cov(
-    x: Tensor,
-    rowvar: bool = True,
-    ddof: bool = True,
-    fweights: Tensor | None = None,
-    aweights: Tensor | None = None,
-    name: str | None = None,
+    x: Tensor, rowvar: bool = True, ddof: bool = True, fweights: Tensor | None = None, aweights: Tensor | None = None
 ) -> Tensor:
     """The covariances of variables, one per row (or column): over n − 1, or n without `ddof`.
 
@@ -185,7 +179,7 @@ def cov(
     return squeeze(product / (size - int(ddof) * lost))
 
 
-def corrcoef(x: Tensor, rowvar: bool = True, name: str | None = None) -> Tensor:
+def corrcoef(x: Tensor, rowvar: bool = True) -> Tensor:
     """The coefficients of correlation of variables, one per row (or column)."""
     found = cov(x, rowvar)
     if not found.ndim:

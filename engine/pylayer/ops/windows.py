@@ -7,6 +7,7 @@ Arrays are [batch, channels, *space]. `pads` are pairs (before, after), one per 
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Sequence
 from types import ModuleType
 from typing import Any
@@ -75,10 +76,7 @@ def shifts(kernel: Numbers, strides: Numbers, dilations: Numbers, counts: Number
 def unfold_(xp: ModuleType, x: Array, kernel: Numbers, strides: Numbers, pads: Pads, dilations: Numbers) -> Array:
     """The windows as columns: [batch, channels · kernel, counts]."""
     view = windows(xp, padded(xp, x, pads), kernel, strides, dilations)
-    channels = x.shape[1]
-    for k in kernel:
-        channels *= k
-    return view.reshape(x.shape[0], channels, -1).copy()
+    return view.reshape(x.shape[0], x.shape[1] * math.prod(kernel), -1).copy()
 
 
 @op(x=lambda g, F, kernel, strides, pads, dilations: F.unfold(g, kernel, strides, pads, dilations))
@@ -133,10 +131,7 @@ def window_argmax(xp: ModuleType, x: Array, kernel: Numbers, strides: Numbers, p
     wide = padded(xp, x, pads, lowest)
     counts = window_counts(space, kernel, strides, pads, once)
     numbers = xp.zeros((1, 1, *wide.shape[2:]), "int64")
-    size = 1
-    for n in space:
-        size *= n
-    numbers[inside(space, pads)] = xp.arange(size).reshape(space)
+    numbers[inside(space, pads)] = xp.arange(math.prod(space)).reshape(space)
     best, found = None, None
     for _, place in shifts(kernel, strides, once, counts):
         here, number = wide[place], numbers[place]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 MODULES = {
     "": (
-        "ops amp array autograd builds compatibility device dtype grad_mode limits nn.initializer saving size "
+        "ops amp array autograd compatibility device dtype grad_mode nn.initializer saving size "
         "static.recorder tensor dtype=dtype:DType bool=dtype:bool_ half=dtype:float16 float=dtype:float32 "
         "double=dtype:float64 short=dtype:int16 int=dtype:int32 long=dtype:int64 cfloat=dtype:complex64 "
         "cdouble=dtype:complex128 complex=ops.complexes:complex_"
@@ -13,24 +13,21 @@ MODULES = {
     "autograd": "autograd derivatives grad_mode py_layer py_layer_context saved Function=py_layer:PyLayer",
     "autograd.py_layer": "py_layer py_layer_context py_layer_node",
     "base": (
-        "builds compatibility device nn.initializer:ParamAttr static.backward static.executor static.in_use "
+        "compatibility device nn.initializer:ParamAttr static.backward static.executor static.in_use "
         "static.program static.scope tensor"
     ),
-    "base.core": (
-        "builds compatibility:grad_var_suffix device:CPUPlace,CUDAPlace,is_compiled_with_cuda ops.random:Generator "
-        "static.scope:Scope tensor:Place DataType=dtype:DType"
-    ),
+    "base.core": ("compatibility:grad_var_suffix device ops.random:Generator static.scope:Scope DataType=dtype:DType"),
     "base.core.eager": "py_layer:PyLayer tensor:Tensor _add_backward_final_hook=hooks:at_end_of_backward",
     "base.dygraph": "autograd grad_mode compatibility",
     "base.dygraph.base": "autograd grad_mode compatibility",
     "base.framework": (
-        "builds compatibility static.in_use static.program parameter EagerParamBase=parameter:Parameter "
+        "compatibility device static.in_use static.program parameter EagerParamBase=parameter:Parameter "
         "_current_expected_place=device:current_place"
     ),
     "base.unique_name": "compatibility:generate guard=compatibility:name_guard",
     "base.wrapped_decorator": "compatibility:signature_safe_contextmanager,wrap_decorator",
-    "device": "array builds device",
-    "distributed": "distributed.communication distributed.group is_available=builds:yes",
+    "device": "array device",
+    "distributed": "distributed.communication distributed.group is_available=device:yes",
     "distributed.collective": (
         "distributed.communication distributed.group _get_default_group=distributed.group:world_group "
         "distributed.model_parallel:_c_concat,_c_identity,_c_split,_mp_allreduce"
@@ -63,7 +60,7 @@ MODULES = {
     "distributed.parallel": "distributed.group",
     "fft": "ops.fourier",
     "framework": (
-        "autograd grad_mode builds compatibility device dtype nn.initializer:ParamAttr ops.random:seed saving "
+        "autograd grad_mode compatibility device dtype nn.initializer:ParamAttr ops.random:seed saving "
         "static.program static.recorder parameter dtype=dtype:DType"
     ),
     "geometric": "ops.segments",

@@ -41,7 +41,7 @@ def pulled_back(
 
     def run(slots: Slots) -> None:
         given = [None if slot is None else slots[slot] for slot in cotangents]
-        found: Any = slots[node].pullback([False, given if several else given[0]], False)
+        found: Any = slots[node].pullback([given if several else given[0]], False)
         for position, gradient in found:
             if position in outs:
                 slots[outs[position]] = gradient

@@ -281,12 +281,12 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
             if where.ndim == mine.ndim and where.shape == mine.shape and np.array_equal(where, mine):
                 return now
             if np.array_equal(where.ravel(), mine.ravel()):
-                return reshape(now, list(where.shape))  # type: ignore[no-any-return]
+                return reshape(now, list(where.shape))
             order = axes_order(mine, where)
             if order is not None:
-                return transpose(now, order)  # type: ignore[no-any-return]
+                return transpose(now, order)
         found = getitem(reshape(self._buffer.tensor, [-1]), np.array(where, order="C"))
-        return found if self._part is None else self._part(found)  # type: ignore[no-any-return]
+        return found if self._part is None else self._part(found)
 
     def _write(self, value: Tensor, at: Plain | None, live: bool) -> None:
         """Have the elements at these positions, or its own, be `value`, of the same shape and dtype."""

@@ -16,7 +16,6 @@ import numpy as np
 
 import pylayer.ops.arithmetic as more
 import pylayer.ops.complexes as complexes
-import pylayer.ops.eigenvalues as eigenvalues
 import pylayer.ops.elementwise as ops
 import pylayer.ops.factors as factors
 import pylayer.ops.fourier as fourier
@@ -435,7 +434,7 @@ def cholesky(a: Any, /, *, upper: bool = False) -> Any:
 
 
 def _eigh(a: Any, UPLO: Any = "L") -> Any:
-    w, v = eigenvalues.eigh_(of_triangle(as_tensor(a, a.dtype), UPLO.upper() == "L"))
+    w, v = factors.eigh(of_triangle(as_tensor(a, a.dtype), UPLO.upper() == "L"))
     if v.array.dtype.kind == "c":
         return w, v
     turned = np.sum(v.array * np.linalg.eigh(a._plain(), UPLO)[1], axis=-2, keepdims=True)
@@ -482,8 +481,8 @@ FUNCTIONS |= {
     np.linalg.inv: of_tensors(solving.inv), np.linalg.solve: of_tensors(_solve), np.linalg.det: of_tensors(solving.det),
     np.linalg.slogdet: of_tensors(lambda a: tuple(solving.slogdet(a))), np.linalg.cholesky: of_tensors(cholesky),
     np.linalg.svd: of_tensors(svd), np.linalg.qr: of_tensors(qr), np.linalg.lstsq: _lstsq, np.linalg.eigh: _eigh,
-    np.linalg.eigvalsh: lambda a, UPLO="L": _eigh(a, UPLO)[0], np.linalg.eig: of_tensors(eigenvalues.eig),
-    np.linalg.eigvals: of_tensors(eigenvalues.eigvals),
+    np.linalg.eigvalsh: lambda a, UPLO="L": _eigh(a, UPLO)[0], np.linalg.eig: of_tensors(factors.eig),
+    np.linalg.eigvals: of_tensors(factors.eigvals),
 }  # fmt: skip
 
 

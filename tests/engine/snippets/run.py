@@ -191,7 +191,7 @@ def tape_of(f: Callable[..., Any], arrays: Any) -> Recorded:
         found = on_tensors(f)(*tensors)
         return list(found) if isinstance(found, (list, tuple)) else [found]
 
-    return recorded(call, tensors, lines=True, code=Code([f]))[0]
+    return recorded(call, tensors, lines=True, numpy=Code([f]))[0]
 
 
 def gradients(found: Recorded, cotangents: list[Any]) -> dict[int, Any]:

@@ -1,0 +1,5 @@
+"""What cannot be done as the user asks for it."""
+
+
+class UserError(Exception):
+    """The message says what is wrong, where, and what to do; the command line shows it, and exits with 2."""
