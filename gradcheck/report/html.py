@@ -31,7 +31,7 @@ from gradcheck.report.result_text import (
     window,
     worst_first,
 )
-from gradcheck.result import Diagnosis, Result, element
+from gradcheck.result import Diagnosis, Result
 from gradcheck.support.display_paths import shown_path
 from gradcheck.support.escape import one_line, safe
 
@@ -57,7 +57,6 @@ def as_html(report: Report) -> str:
     environment.globals.update(
         place=place,
         number=number,
-        element=element,
         shown_path=shown_path,
         cell=CELL,
         width=PLOT_WIDTH,

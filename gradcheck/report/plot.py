@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from gradcheck.report.result_text import number
-from gradcheck.result import StepScan, absolute_error, element
+from gradcheck.result import StepScan, absolute_error
 
 PLOT_WIDTH, PLOT_HEIGHT = 480, 260
 LEFT, RIGHT, TOP, BOTTOM = 64, 12, 12, 40
@@ -76,9 +76,8 @@ def plot(scan: StepScan) -> Plot:
     shown = [error for _, error, _ in rows if error > 0] + [one for one in (scan.bar, off) if 0 < one < math.inf]
     x = LogAxis(scan.steps, LEFT, PLOT_WIDTH - RIGHT)
     y = LogAxis(shown or [1.0], PLOT_HEIGHT - BOTTOM, TOP)
-    entry = f"d {element(scan.output, scan.output_index)} / d {element(scan.input, scan.index)}"
     return Plot(
-        entry,
+        scan.derivative,
         [Mark(x.at(h), f"step {h:.1e}: off by {error:.1e}", y.at(error)) for h, error, _ in rows],
         " ".join(f"{x.at(h)},{y.at(rounding)}" for h, _, rounding in rows),
         x.ticks(),
