@@ -33,11 +33,7 @@ def _backend(name: str) -> str:
 
 
 def _path(text: str) -> str:
-    try:
-        fits = 0 < len(text) <= LONGEST_PATH and b"\0" not in os.fsencode(text)
-    except UnicodeEncodeError:
-        fits = False
-    if not fits:
+    if not 0 < len(text) <= LONGEST_PATH or "\0" in text:
         raise ValueError(f"a path has 1 to {LONGEST_PATH:,} characters, none of them NUL")
     return text
 

@@ -72,14 +72,22 @@ def absolute_error(analytic: float, numeric: float) -> float:
     return error if error == error else float("inf")
 
 
-class WrongEntry(_Record):
-    """One entry of the Jacobian on which backward and the numerical derivative disagree by more than the bar."""
-
+class _JacobianEntry(_Record):
     input: str
     index: Index
     output: str
     output_index: Index
     analytic: float
+
+    @property
+    def derivative(self) -> str:
+        """The entry as reports write it: ``d out[2,1] / d x[2,0]``."""
+        return f"d {element(self.output, self.output_index)} / d {element(self.input, self.index)}"
+
+
+class WrongEntry(_JacobianEntry):
+    """One entry of the Jacobian on which backward and the numerical derivative disagree by more than the bar."""
+
     numeric: float
     bar: ErrorSize
 
@@ -106,14 +114,9 @@ class Value(_Record):
     """The bytes of the elements, or of some, in base64."""
 
 
-class StepScan(_Record):
+class StepScan(_JacobianEntry):
     """One entry of the Jacobian by central differences at steps of all sizes: how its numerical value came about."""
 
-    input: str
-    index: Index
-    output: str
-    output_index: Index
-    analytic: float
     steps: Annotated[tuple[Positive, ...], Field(min_length=1)]
     """The step sizes h by which the element of the input was moved, the smallest first."""
     differences: tuple[float, ...]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from importlib import import_module
 from importlib.util import find_spec
 from types import CodeType, ModuleType
@@ -261,18 +261,17 @@ def kind_of(name: str) -> str:
 
 def version_of(name: str) -> str:
     """The version of a backend: the one in its name, or else that of what is installed here; empty if none is."""
-    return name.partition("@")[2] or _installed_version(name)
+    return name.partition("@")[2] or installed_version(*BACKENDS[name].distributions)
 
 
 @functools.cache
-def _installed_version(kind: str) -> str:
+def installed_version(*distributions: str) -> str:
+    """The version of the first of some distributions that is installed; empty if none is."""
     from importlib.metadata import PackageNotFoundError, version  # here: it takes as long as all else that this loads
 
-    for distribution in BACKENDS[kind].distributions:
-        try:
+    for distribution in distributions:
+        with suppress(PackageNotFoundError):
             return version(distribution)
-        except PackageNotFoundError:
-            continue
     return ""
 
 

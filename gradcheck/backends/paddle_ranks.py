@@ -297,26 +297,23 @@ LAYOUT = "CommunicateTopology DistributedStrategy HybridCommunicateGroup get_hyb
 def speak(paddle: ModuleType) -> None:
     """Have Paddle's names for communication mean the rank's, wherever they were imported."""
     distributed = paddle.distributed
-    ours: dict[int, Any] = {}
+    stream, of_groups = distributed.communication.stream, distributed.communication.group
+    places = (distributed, of_groups, distributed.parallel, distributed.collective)
+    spoken = [
+        *((place, communication, FUNCTIONS) for place in (*places, stream)),
+        *((place, group, GROUPS) for place in places),
+        (distributed.fleet, topology, LAYOUT),
+    ]
+    ours = {
+        id(getattr(place, name)): getattr(module, name)
+        for place, module, names in spoken
+        for name in names.split()
+        if hasattr(place, name)
+    }
     """By the id of Paddle's object."""
-    for module, names in ((communication, FUNCTIONS), (group, GROUPS)):
-        for name in names.split():
-            for place in (distributed, distributed.communication.group, distributed.parallel, distributed.collective):
-                if hasattr(place, name):
-                    ours[id(getattr(place, name))] = getattr(module, name)
-    stream = distributed.communication.stream
-    for name in FUNCTIONS.split():
-        if hasattr(stream, name):
-            ours[id(getattr(stream, name))] = getattr(communication, name)
     if hasattr(stream, "alltoall_single"):
         ours[id(stream.alltoall_single)] = communication.stream_alltoall_single
-    for name in LAYOUT.split():
-        if hasattr(distributed.fleet, name):
-            ours[id(getattr(distributed.fleet, name))] = getattr(topology, name)
-    for place, name in (
-        (distributed.communication.group, "_get_global_group"),
-        (distributed.collective, "_get_default_group"),
-    ):
+    for place, name in ((of_groups, "_get_global_group"), (distributed.collective, "_get_default_group")):
         if hasattr(place, name):
             ours[id(getattr(place, name))] = group.world_group
     own = distributed.fleet.layers.mpu.mp_ops

@@ -105,7 +105,7 @@ def give_trust(path: Path) -> None:
     if not project.asks:
         what = f"{SECTION} asks for nothing that needs trust; write `allow-code = true` there first"
         raise fail(f"{shown_path(str(project.file))}: {what}")
-    trusted.trust_project(project)
+    trusted.trust_root(project.file.parent, project.table)
     if project.config.allow_code:
         click.echo(asking(project))
     for name, interpreter in project.config.environments.items():

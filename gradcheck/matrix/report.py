@@ -35,10 +35,6 @@ Each rule is a statement of Paddle's documents, or an observation where they are
 assert it. `gradcheck matrix` runs them on each release (CPU) and on the bundled engine; what a release does otherwise
 is pinned, and anything else fails. `crash 2/3` says that 2 of the 3 scenarios of a rule are as documented, and the
 worst of the others a crash."""
-FOOT = (
-    "`gradcheck rules RULE` shows what a document says, `gradcheck run --bundled -t RULE` runs what asserts it, and "
-    "`gradcheck show SCENARIO --reproduce` prints a program that shows what a release does without gradcheck."
-)
 
 
 def note_line(note: Note, matrix: RuleMatrix) -> str:
@@ -184,7 +180,6 @@ def shown(matrix: RuleMatrix, programs: Mapping[str, str] | None = None) -> dict
         "grave": WORST,
         "heading": HEADING,
         "introduction": INTRODUCTION.replace("`", ""),
-        "foot": FOOT,
         "matrix": matrix,
         "names": [title(backend) for backend in matrix.backends],
         "legend": legend(matrix),

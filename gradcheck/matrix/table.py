@@ -221,7 +221,13 @@ def matrix_of(
         for tag in case.scenario.tags:
             told.setdefault(tag, []).append(everything[-1])
     rows = tuple(
-        Row(rule, document, cells(told[rule.id], backends), notes(told[rule.id], backends), scenario_ids(told[rule.id]))
+        Row(
+            rule,
+            document,
+            cells(told[rule.id], backends),
+            notes(told[rule.id], backends),
+            tuple(grouped(told[rule.id])),
+        )
         for rule, document in all_rules(documents)
         if rule.id in told
     )
@@ -236,11 +242,6 @@ def grouped(told: Iterable[Told]) -> dict[str, list[Told]]:
     for one in told:
         found.setdefault(one[0].scenario.id, []).append(one)
     return found
-
-
-def scenario_ids(told: Iterable[Told]) -> tuple[str, ...]:
-    """The scenarios that something is told of, each once."""
-    return tuple(grouped(told))
 
 
 def worst_of(told: Iterable[Told]) -> dict[str, Does]:

@@ -14,7 +14,7 @@ from gradcheck.matrix.table import matrix_of
 from gradcheck.report.groups import by_cause, cause_with_line
 from gradcheck.report.heat_map import CELL, heat_maps
 from gradcheck.report.page import templates
-from gradcheck.report.plot import BOTTOM, LEFT, PLOT_HEIGHT, PLOT_WIDTH, RIGHT, TOP, plot
+from gradcheck.report.plot import FRAME, plot
 from gradcheck.report.record import Report
 from gradcheck.report.result_text import (
     ENTRIES_SHOWN,
@@ -31,7 +31,7 @@ from gradcheck.report.result_text import (
     window,
     worst_first,
 )
-from gradcheck.result import Diagnosis, Result, element
+from gradcheck.result import Diagnosis, Result
 from gradcheck.support.display_paths import shown_path
 from gradcheck.support.escape import one_line, safe
 
@@ -55,18 +55,7 @@ def as_html(report: Report) -> str:
     environment = templates()
     environment.filters["one_line"] = one_line
     environment.globals.update(
-        place=place,
-        number=number,
-        element=element,
-        shown_path=shown_path,
-        cell=CELL,
-        width=PLOT_WIDTH,
-        height=PLOT_HEIGHT,
-        left=LEFT,
-        right=PLOT_WIDTH - RIGHT,
-        top=TOP,
-        bottom=PLOT_HEIGHT - BOTTOM,
-        entries_shown=ENTRIES_SHOWN,
+        FRAME, place=place, number=number, shown_path=shown_path, cell=CELL, entries_shown=ENTRIES_SHOWN
     )
     cases = {case.name: case for case in report.cases}
     cards = {one.name: card(one, report.again, cases.get(one.cases[0])) for one in report.results}

@@ -7,11 +7,10 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from gradcheck.report.result_text import number
-from gradcheck.result import StepScan, absolute_error, element
+from gradcheck.result import StepScan, absolute_error
 
-PLOT_WIDTH, PLOT_HEIGHT = 480, 260
-LEFT, RIGHT, TOP, BOTTOM = 64, 12, 12, 40
-"""Pixels around the axes."""
+FRAME = {"width": 480, "height": 260, "left": 64, "right": 468, "top": 12, "bottom": 220}
+"""The size of the plot in pixels, and where its axes lie; the template draws by it."""
 MOST_TICKS = 6
 LEAST, LARGEST = -300, 308
 """Decades of an axis: what lies beyond is shown at its end."""
@@ -74,11 +73,10 @@ def plot(scan: StepScan) -> Plot:
     rows = [row for row in rows if all(map(math.isfinite, row))]
     off = absolute_error(scan.analytic, scan.value)
     shown = [error for _, error, _ in rows if error > 0] + [one for one in (scan.bar, off) if 0 < one < math.inf]
-    x = LogAxis(scan.steps, LEFT, PLOT_WIDTH - RIGHT)
-    y = LogAxis(shown or [1.0], PLOT_HEIGHT - BOTTOM, TOP)
-    entry = f"d {element(scan.output, scan.output_index)} / d {element(scan.input, scan.index)}"
+    x = LogAxis(scan.steps, FRAME["left"], FRAME["right"])
+    y = LogAxis(shown or [1.0], FRAME["bottom"], FRAME["top"])
     return Plot(
-        entry,
+        scan.derivative,
         [Mark(x.at(h), f"step {h:.1e}: off by {error:.1e}", y.at(error)) for h, error, _ in rows],
         " ".join(f"{x.at(h)},{y.at(rounding)}" for h, _, rounding in rows),
         x.ticks(),

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import platform
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.json_schema import SkipJsonSchema
 
 from gradcheck import __version__
+from gradcheck.backends.base import installed_version
 from gradcheck.case.case import Case
 from gradcheck.result import Result
 
@@ -47,13 +47,7 @@ class Report(BaseModel):
 
 def versions() -> dict[str, str]:
     """The versions of `PACKAGES` that are installed."""
-    found = {}
-    for package in PACKAGES:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            continue
-    return found
+    return {package: version for package in PACKAGES if (version := installed_version(package))}
 
 
 def report_schema() -> dict[str, Any]:

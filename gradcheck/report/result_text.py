@@ -12,7 +12,7 @@ from pathlib import Path
 
 from gradcheck.codes import is_cause
 from gradcheck.report.groups import others_line
-from gradcheck.result import Diagnosis, GradientSummary, Result, Status, StepScan, WrongEntry, element
+from gradcheck.result import Diagnosis, GradientSummary, Result, Status, StepScan, WrongEntry
 from gradcheck.support.display_paths import shown_path
 from gradcheck.support.escape import escape, one_line, safe
 from gradcheck.support.resources import bundled_specs
@@ -89,9 +89,8 @@ def entry_table(gradient: GradientSummary, width: int | None = None, shown: int 
     entries = worst_first(gradient.wrong)[:shown]
     rows = [("", "analytic", "numeric ± bar", "rel. error")]
     for entry in entries:
-        what = f"d {element(entry.output, entry.output_index)} / d {element(entry.input, entry.index)}"
         numeric = f"{number(entry.numeric)} ± {entry.bar:.0e}"
-        rows.append((what, number(entry.analytic), numeric, f"{entry.relative_error:.1e}"))
+        rows.append((entry.derivative, number(entry.analytic), numeric, f"{entry.relative_error:.1e}"))
     widths = [max(len(row[k]) for row in rows) for k in range(3)]
     lines = [f"  {a:<{widths[0]}}  {b:<{widths[1]}}  {c:<{widths[2]}}  {d}" for a, b, c, d in rows]
     marked = [f"{lines[1]}  ◀ worst: off by {entries[0].error:.2g}", f"{lines[1]}  ◀ worst"]
@@ -112,8 +111,7 @@ def entry_table(gradient: GradientSummary, width: int | None = None, shown: int 
 
 def step_lines(scan: StepScan) -> list[str]:
     """The differences of an entry, a line for each step, and which one the numerical value was taken from."""
-    what = f"d {element(scan.output, scan.output_index)} / d {element(scan.input, scan.index)}"
-    lines = [f"{what} by central differences:", f"  {'step':<8} {'difference':<15} rounding"]
+    lines = [f"{scan.derivative} by central differences:", f"  {'step':<8} {'difference':<15} rounding"]
     for step, difference, rounding in zip(scan.steps, scan.differences, scan.rounding, strict=True):
         chosen = "  ◀ chosen" if step == scan.chosen else ""
         lines.append(f"  {step:<8.1e} {number(difference):<15} ± {rounding:.0e}{chosen}")

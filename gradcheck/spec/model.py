@@ -90,8 +90,6 @@ Layer = Annotated[
 LayerName = Annotated[str, Field(pattern=KEBAB, max_length=60)]
 MatrixValue = TypeAliasType("MatrixValue", "bool | int | float | str")
 Matrix = dict[str, Annotated[tuple[MatrixValue, ...], LAX]]
-
-
 Length = Annotated[int, Field(ge=0)]
 
 

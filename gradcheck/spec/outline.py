@@ -40,19 +40,9 @@ def outlines(path: Path) -> list[Outline] | None:
 
 
 def _outline(scenario: Node, path: str) -> Outline | None:
-    id, title, tags = (scenario.get(key) for key in ("id", "title", "tags"))
-    words = () if tags is None else tags.data()
-    matrix = scenario.mapping("matrix").data()
-    fits = (
-        id is not None
-        and isinstance(id.value, str)
-        and (title is None or isinstance(title.value, str))
-        and isinstance(words, tuple)
-        and all(isinstance(word, str) for word in words)
-        and all(isinstance(values, tuple) for values in matrix.values())
-    )
-    if not fits:
-        return None
-    assert id is not None  # for mypy, as the following
-    said = title.value if title is not None else None
-    return Outline(str(id.value), said if isinstance(said, str) else None, words, path, scenario.line, matrix)
+    given = {key: value.data() for key, (_, value) in scenario.entries.items() if key in Outline._fields}
+    match {"title": None, "tags": (), "matrix": {}} | given:
+        case {"id": str(id), "title": str() | None as title, "tags": tuple(tags), "matrix": dict(matrix)}:
+            if all(isinstance(tag, str) for tag in tags) and all(isinstance(one, tuple) for one in matrix.values()):
+                return Outline(id, title, tags, path, scenario.line, matrix)
+    return None

@@ -73,16 +73,9 @@ def _is_entry(entry: tuple[str, Any]) -> bool:
     return isinstance(recorded, str) and os.path.isabs(root) and "\0" not in root
 
 
-def trust_project(project: Project) -> None:
-    """Trust the project as it is now.
-
-    Raises:
-        ConfigError: the user's list cannot be read or written.
-        ValueError: no pyproject.toml says anything.
-    """
-    if project.file is None:
-        raise ValueError("there is nothing to trust")
-    _write({**trusted_digests(), str(project.file.parent): digest(project.table)})
+def trust_root(root: Path, table: Mapping[str, Any]) -> None:
+    """Trust the project in a folder, with this section. Raises ConfigError: the list cannot be read or written."""
+    _write({**trusted_digests(), str(root): digest(table)})
 
 
 def revoke(root: Path) -> bool:
