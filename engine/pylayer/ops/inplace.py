@@ -103,16 +103,20 @@ def in_place(function: Callable[..., Tensor], name: str = "", changes: int = 1) 
     return changed_first(name, function, change)
 
 
-def take_values(x: Tensor, result: Tensor) -> Tensor:
-    """Write the values of `result` into the memory of `x`, which then stands where `result` stands in the graph."""
+def take_values(x: Tensor, result: Tensor, begun: int | None = None) -> Tensor:
+    """Write the values of `result` into the memory of `x`, which then stands where `result` stands in the graph.
+
+    Args:
+        begun: when the operation began, if `x` is to lie in the array of `result`, whatever its shape.
+    """
     if records_all():
         take_place(x, result.array, result.node, result._stop_gradient)
         return x
-    if result.array.dtype == x.array.dtype and result.array.shape == x.array.shape:
+    if begun is None and result.array.dtype == x.array.dtype and result.array.shape == x.array.shape:
         x.array[...] = result.array
         mark_changed(x.array)
     else:
-        replace_memory(x, result.array)
+        replace_memory(x, result.array, begun)
     if grad_mode.get():
         x.node, x._stop_gradient = result.node, result._stop_gradient
     return x
@@ -130,14 +134,7 @@ def in_place_anew(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
     def change(x: Tensor, args: Any, kwargs: Any) -> Tensor:
         begun = next(clock)  # what the operation itself saves of the memory that it leaves is as it was
-        result = function(Tensor(x.array, x.node, x._stop_gradient), *args, **kwargs)
-        if records_all():
-            take_place(x, result.array, result.node, result._stop_gradient)
-            return x
-        replace_memory(x, result.array, begun)
-        if grad_mode.get():
-            x.node, x._stop_gradient = result.node, result._stop_gradient
-        return x
+        return take_values(x, function(Tensor(x.array, x.node, x._stop_gradient), *args, **kwargs), begun)
 
     return changed_first(f"{function.__name__}_", function, change)
 
