@@ -65,7 +65,7 @@ def as_complex(x: Tensor) -> Tensor:
         ValueError: it is of another size.
     """
     if not x.ndim or x.shape[-1] != 2:
-        raise invalid("as_complex", f"the last axis must be of size 2, but the shape is {x.shape}")
+        raise invalid(f"as_complex(): the last axis must be of size 2, but the shape is {x.shape}")
     return complex_(getitem(x, (..., 0)), getitem(x, (..., 1)))
 
 

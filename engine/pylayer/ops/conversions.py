@@ -87,7 +87,7 @@ def register_backward_hook(x: Tensor, hook: Callable[[], Any]) -> None:
         ValueError: gradients stop at this Tensor, or it is no leaf.
     """
     if x.stop_gradient or not x.is_leaf:
-        raise invalid("_register_backward_hook", "a backward hook is for a leaf that needs a gradient")
+        raise invalid("_register_backward_hook(): a backward hook is for a leaf that needs a gradient")
 
     def call(gradient: Tensor) -> None:
         hook()

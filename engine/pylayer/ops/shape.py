@@ -110,7 +110,7 @@ def broadcast_shape(x_shape: Sequence[int], y_shape: Sequence[int]) -> list[int]
     sizes = []
     for n, m in pairs:
         if n != m and 1 not in (n, m):
-            raise ValueError(f"(InvalidArgument) Broadcast dimension mismatch: {list(x_shape)} and {list(y_shape)}.")
+            raise invalid(f"Broadcast dimension mismatch: {list(x_shape)} and {list(y_shape)}")
         sizes.append(m if n == 1 else n)
     return sizes[::-1]
 
@@ -168,7 +168,7 @@ def flatten(x: Tensor, start_axis: int = 0, stop_axis: int = -1) -> Tensor:
         return reshape_(x, [1])
     first, last = normal_axis(start_axis, x.ndim), normal_axis(stop_axis, x.ndim)
     if first > last:
-        raise invalid("flatten", f"start_axis {start_axis} comes after stop_axis {stop_axis}")
+        raise invalid(f"flatten(): start_axis {start_axis} comes after stop_axis {stop_axis}")
     shape = x.shape
     return reshape_(x, [*shape[:first], math.prod(shape[first : last + 1]), *shape[last + 1 :]])
 

@@ -102,7 +102,7 @@ def topk(x: Tensor, k: Any, axis: int | None = None, largest: bool = True, sorte
     at = normal_axis(-1 if axis is None else axis, x.ndim)
     count = int(k)
     if not 1 <= count <= x.shape[at]:
-        raise invalid("topk", f"k must be from 1 to {x.shape[at]}, the size of axis {at}, but is {count}")
+        raise invalid(f"topk(): k must be from 1 to {x.shape[at]}, the size of axis {at}, but is {count}")
     order = argsort_(x, at, largest)
     indices = clone(getitem(order, (slice(None),) * at + (slice(count),)))
     return TopK(take_along_axis(x, indices, at), of_graph(x, indices))
