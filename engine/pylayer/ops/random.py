@@ -182,9 +182,9 @@ def randint(low: int = 0, high: int | None = None, shape: Ints = (1,), dtype: DT
     return Tensor(generator().source.integers(low, high, _sizes(shape)).astype(wanted))
 
 
-def randint_like(x: Tensor, low: int = 0, high: int | None = None, dtype: DTypeLike = None) -> Tensor:
-    """`randint` of the shape and, unless given, the dtype of `x`."""
-    return randint(low, high, x.shape, x.dtype if dtype is None else dtype)
+randint_like = composed(
+    "randint_like", lambda x, low=0, high=None, dtype=None: randint(low, high, x.shape, dtype or x.dtype)
+)
 
 
 @draws

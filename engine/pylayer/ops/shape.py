@@ -16,7 +16,7 @@ from typing import Any
 from pylayer.array import Array
 from pylayer.dtype import DType, as_dtype
 from pylayer.invalid import invalid
-from pylayer.op import composed, op
+from pylayer.op import Operation, composed, op
 from pylayer.ops.arguments import Ints, as_ints, normal_axis, spread
 from pylayer.size import Size
 from pylayer.tensor import Tensor
@@ -243,13 +243,13 @@ def roll(xp: ModuleType, x: Array, shifts: Ints, axis: Ints | None = None) -> Ar
     return xp.roll(x, tuple(as_ints(shifts)), tuple(as_ints(axis)))
 
 
-@op(x=lambda g, F, diagonal: F.tril(g, diagonal))
-def tril(xp: ModuleType, x: Array, diagonal: int = 0) -> Array:
-    """Zero above the given diagonal."""
-    return xp.tril(x, diagonal)
+def _triangle(name: str) -> Operation:
+    """Zero on the other side of the given diagonal."""
+
+    def forward(xp: ModuleType, x: Array, diagonal: int = 0) -> Array:
+        return getattr(xp, name)(x, diagonal)
+
+    return op(x=lambda g, F, diagonal: getattr(F, name)(g, diagonal))(composed(name, forward))
 
 
-@op(x=lambda g, F, diagonal: F.triu(g, diagonal))
-def triu(xp: ModuleType, x: Array, diagonal: int = 0) -> Array:
-    """Zero below the given diagonal."""
-    return xp.triu(x, diagonal)
+tril, triu = _triangle("tril"), _triangle("triu")
