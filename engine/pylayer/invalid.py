@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 
-def invalid(name: str, text: str) -> ValueError:
-    """The error of an argument of the function `name`; its last full stop is left out of the text."""
-    return ValueError(f"(InvalidArgument) {name}(): {text}.")
+def invalid(text: str) -> ValueError:
+    """The error of a wrong argument; the last full stop is left out of the text."""
+    return ValueError(f"(InvalidArgument) {text}.")
 
 
 def no_tensor(name: str, argument: str, position: int, value: Any) -> ValueError:
     """The error of an argument that is no Tensor (key phrase: observed rule 77)."""
-    which = f"argument '{argument}' (position {position})"
-    text = f"{which} must be Tensor, but got {type(value).__name__}. Convert it with paddle.to_tensor"
-    return invalid(name, text)
+    return invalid(
+        f"{name}(): argument '{argument}' (position {position}) must be Tensor, but got {type(value).__name__}. "
+        f"Convert it with paddle.to_tensor"
+    )

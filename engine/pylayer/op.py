@@ -85,7 +85,7 @@ class Op(Row):
             if not isinstance(value, Tensor) and not (any_tensor and isinstance(value, (int, float, complex))):
                 raise no_tensor(self.name, self.arguments[position], position, value)
         if not inputs:
-            raise invalid(self.name, "needs at least one Tensor, but got an empty list")
+            raise invalid(f"{self.name}(): needs at least one Tensor, but got an empty list")
         if self.promote:
             inputs = reconciled(self.name, inputs)
         if self.floating:

@@ -23,9 +23,8 @@ def _check_output(
     for n, low, s, d in zip(space, least, strides, dilations, strict=True):
         if not low <= n < low + (s if given else max(s, d)):
             raise invalid(
-                name,
-                f"output_size of Op({name}) should be in the range "
-                f"[{list(least)}, {[a + b for a, b in zip(least, strides, strict=True)]}), but is {list(space)}",
+                f"{name}(): output_size of Op({name}) should be in the range "
+                f"[{list(least)}, {[a + b for a, b in zip(least, strides, strict=True)]}), but is {list(space)}"
             )
 
 

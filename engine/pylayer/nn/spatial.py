@@ -43,7 +43,7 @@ def check_space(name: str, x: Tensor, ndim: int) -> None:
         ValueError: it has not.
     """
     if x.ndim != ndim + 2:
-        raise invalid(name, f"the input of Op should be {ndim + 2}-D Tensor, but has shape {x.shape}")
+        raise invalid(f"{name}(): the input of Op should be {ndim + 2}-D Tensor, but has shape {x.shape}")
 
 
 def pads_of(

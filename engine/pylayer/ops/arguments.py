@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pylayer.array import Array
+from pylayer.invalid import invalid
 from pylayer.tensor import Tensor
 
 Ints = int | Sequence[Any] | Array
@@ -81,7 +82,7 @@ def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
         )
     axes = tuple(normal_axis(k, ndim or 1) for k in as_ints(axis))
     if len(set(axes)) < len(axes):
-        raise ValueError(f"(InvalidArgument) Axis contains duplicate dimensions: {list(axes)}.")
+        raise invalid(f"Axis contains duplicate dimensions: {list(axes)}")
     return axes if ndim else ()
 
 

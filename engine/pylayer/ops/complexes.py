@@ -6,15 +6,11 @@ from types import ModuleType
 
 from pylayer.array import Array
 from pylayer.invalid import invalid
-from pylayer.op import composed, op
+from pylayer.op import Operation, composed, op
 from pylayer.ops.indexing import getitem
 from pylayer.ops.joining import stack
 from pylayer.tensor import Tensor
-
-
-def _real_parts(real: Array, imag: Array) -> None:
-    if real.dtype != imag.dtype or real.dtype.kind != "f" or real.dtype.itemsize < 4:
-        raise ValueError(f"the parts must both be float32 or both be float64, but are {real.dtype} and {imag.dtype}")
+from pylayer.vjp import Function
 
 
 @op(real=lambda g, F: F.real(g), imag=lambda g, F: F.imag(g))
@@ -24,32 +20,24 @@ def complex_(xp: ModuleType, real: Array, imag: Array) -> Array:
     Raises:
         ValueError: the parts are not both float32 or both float64.
     """
-    _real_parts(real, imag)
+    if real.dtype != imag.dtype or real.dtype.kind != "f" or real.dtype.itemsize < 4:
+        text = "the parts must both be float32 or both be float64, but are"
+        raise ValueError(f"{text} {real.dtype} and {imag.dtype}")
     return real + 1j * imag
 
 
-@op(x=lambda g, F: F.complex(g, g * 0))
-def real(xp: ModuleType, x: Array) -> Array:
-    """The real part.
+def _part(name: str, vjp: Function) -> Operation:
+    """The real or the imaginary part; a ValueError of what is not complex."""
 
-    Raises:
-        ValueError: `x` is not complex.
-    """
-    if x.dtype.kind != "c":
-        raise ValueError(f"the Tensor must be complex, but is {x.dtype}")
-    return x.real.copy()
+    def forward(xp: ModuleType, x: Array) -> Array:
+        if x.dtype.kind != "c":
+            raise ValueError(f"the Tensor must be complex, but is {x.dtype}")
+        return getattr(x, name).copy()
+
+    return op(x=vjp)(composed(name, forward))
 
 
-@op(x=lambda g, F: F.complex(g * 0, g))
-def imag(xp: ModuleType, x: Array) -> Array:
-    """The imaginary part.
-
-    Raises:
-        ValueError: `x` is not complex.
-    """
-    if x.dtype.kind != "c":
-        raise ValueError(f"the Tensor must be complex, but is {x.dtype}")
-    return x.imag.copy()
+real, imag = _part("real", lambda g, F: F.complex(g, g * 0)), _part("imag", lambda g, F: F.complex(g * 0, g))
 
 
 @op(x=lambda g, F: F.conj(g))
@@ -65,7 +53,7 @@ def as_complex(x: Tensor) -> Tensor:
         ValueError: it is of another size.
     """
     if not x.ndim or x.shape[-1] != 2:
-        raise invalid("as_complex", f"the last axis must be of size 2, but the shape is {x.shape}")
+        raise invalid(f"as_complex(): the last axis must be of size 2, but the shape is {x.shape}")
     return complex_(getitem(x, (..., 0)), getitem(x, (..., 1)))
 
 

@@ -87,7 +87,7 @@ def register_backward_hook(x: Tensor, hook: Callable[[], Any]) -> None:
         ValueError: gradients stop at this Tensor, or it is no leaf.
     """
     if x.stop_gradient or not x.is_leaf:
-        raise invalid("_register_backward_hook", "a backward hook is for a leaf that needs a gradient")
+        raise invalid("_register_backward_hook(): a backward hook is for a leaf that needs a gradient")
 
     def call(gradient: Tensor) -> None:
         hook()
@@ -98,14 +98,8 @@ def register_backward_hook(x: Tensor, hook: Callable[[], Any]) -> None:
 pin_memory = composed("pin_memory", lambda x, blocking=True: x)
 
 
-def randn_like(x: Tensor, dtype: Any = None, **options: Any) -> Tensor:
-    """`randn` of the shape and, unless given, the dtype of `x`."""
-    return randn(x.shape, x.dtype if dtype is None else dtype)
-
-
-def rand_like(x: Tensor, dtype: Any = None, **options: Any) -> Tensor:
-    """`rand` of the shape and, unless given, the dtype of `x`."""
-    return uniform(x.shape, x.dtype if dtype is None else dtype)
+randn_like = composed("randn_like", lambda x, dtype=None, **options: randn(x.shape, dtype or x.dtype))
+rand_like = composed("rand_like", lambda x, dtype=None, **options: uniform(x.shape, dtype or x.dtype))
 
 
 def is_floating_point(x: Tensor) -> bool:

@@ -6,6 +6,7 @@ from types import ModuleType
 from typing import Any
 
 from pylayer.array import XP, Array
+from pylayer.invalid import invalid
 from pylayer.op import op
 from pylayer.ops.arguments import normal_axis
 from pylayer.tensor import Tensor
@@ -34,7 +35,7 @@ def bincount(x: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Te
     if x.dtype.rank != 1:
         raise TypeError("Elements in Input(x) should all be integers")
     if x.size and int(x.array.min().item()) < 0:
-        raise ValueError("(InvalidArgument) The elements in input tensor must be non-negative ints.")
+        raise invalid("The elements in input tensor must be non-negative ints")
     return bincount_(x, minlength) if weights is None else bincount_weighted(x, weights, minlength)
 
 

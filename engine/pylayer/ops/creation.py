@@ -114,16 +114,14 @@ def _holds_tensor(data: Any) -> bool:
 def _filled(shape: Ints, value: Any, dtype: Any) -> Tensor:
     sizes = as_ints(shape if isinstance(shape, (list, tuple, int)) else unwrap(shape))
     if any(n < 0 for n in sizes):
-        raise ValueError(
-            f"(InvalidArgument) Each value of attribute 'shape' is expected to be no less than 0, but received {sizes}."
-        )
+        raise invalid(f"Each value of attribute 'shape' is expected to be no less than 0, but received {sizes}")
     wanted = _wanted(dtype)
     if wanted.kind == "b" and value not in (0, 1):
-        raise ValueError(f"(InvalidArgument) the fill_value for bool should be from 0 to 1, but is {value}.")
+        raise invalid(f"the fill_value for bool should be from 0 to 1, but is {value}")
     try:
         return Tensor(default_module().full(sizes, value, dtype=wanted))
     except OverflowError as error:
-        raise ValueError(f"(InvalidArgument) the value or a size is too large for {wanted.name} ({error}).") from None
+        raise invalid(f"the value or a size is too large for {wanted.name} ({error})") from None
 
 
 def _all(name: str, value: int) -> Callable[..., Tensor]:
@@ -191,15 +189,15 @@ def arange(start: Any = 0, end: Any = None, step: Any = 1, dtype: DTypeLike = No
     start, end = (0, start) if end is None else (start, end)
     first, stop, by = (_number(n) for n in (start, end, step))
     if not by:
-        raise invalid("arange", "the step must not be 0")
+        raise invalid("arange(): the step must not be 0")
     if dtype is None:
         dtype = "int64" if all(isinstance(n, int) for n in (first, stop, by)) else None
     if _wanted(dtype).kind in "iu":  # as in Paddle, before counting
         first, stop, by = int(first), int(stop), int(by)
         if not by:
-            raise invalid("arange", "the step must not be 0, also as an integer")
+            raise invalid("arange(): the step must not be 0, also as an integer")
     if not math.isfinite((stop - first) / by):
-        raise invalid("arange", f"start, end and step must be finite, but are {first}, {stop}, {by}")
+        raise invalid(f"arange(): start, end and step must be finite, but are {first}, {stop}, {by}")
     count = max(0, math.ceil((stop - first) / by))
     xp = default_module()
     steps = xp.arange(count, dtype="int64" if isinstance(first, int) and isinstance(by, int) else "float64")

@@ -50,7 +50,7 @@ def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -
         ValueError: the two axes are the same.
     """
     if normal_axis(dim1, input.ndim + 1) == normal_axis(dim2, input.ndim + 1):
-        raise invalid("diag_embed", f"diagonal dimensions should not be identical, {dim1} vs {dim2}")
+        raise invalid(f"diag_embed(): diagonal dimensions should not be identical, {dim1} vs {dim2}")
     size = input.shape[-1] + abs(offset)
     zeros = full([*input.shape[:-1], size, size], 0, input.dtype)
     embedded = setitem(zeros, _diagonal(offset, size, size), input)
@@ -68,7 +68,7 @@ def diag(x: Tensor, offset: int = 0, padding_value: Any = 0) -> Tensor:
     if not x.ndim:
         x = reshape(x, [1])
     if x.ndim != 1:
-        raise invalid("diag", f"the input must be at most 2-D, but has shape {x.shape}")
+        raise invalid(f"diag(): the input must be at most 2-D, but has shape {x.shape}")
     size = x.size + abs(offset)
     return setitem(full([size, size], padding_value, x.dtype), _diagonal(offset, size, size), x)
 
@@ -96,7 +96,7 @@ def fill_diagonal(x: Tensor, value: float, offset: int = 0, wrap: bool = False) 
     """
     sizes = x.shape
     if len(sizes) < 2 or (len(sizes) > 2 and len(set(sizes)) > 1):
-        raise invalid("fill_diagonal_", f"x should be a matrix, or equally long on all axes, but is {sizes}")
+        raise invalid(f"fill_diagonal_(): x should be a matrix, or equally long on all axes, but is {sizes}")
     xp = XP[type(x.array)]
     width = sizes[1]
     step = builtins.sum(math.prod(sizes[k + 1 :]) for k in range(len(sizes)))

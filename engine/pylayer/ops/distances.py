@@ -30,7 +30,7 @@ def cross(x: Tensor, y: Tensor, axis: int = 9) -> Tensor:
     if axis == 9:
         axis = next((k for k, n in enumerate(x.shape) if n == 3), 9)
     if axis == 9 or x.shape[axis] != 3:
-        raise invalid("cross", f"needs an axis of size 3, but the shape is {x.shape}")
+        raise invalid(f"cross(): needs an axis of size 3, but the shape is {x.shape}")
     at = normal_axis(axis, x.ndim)
 
     def turned(t: Tensor, order: list[int]) -> Tensor:

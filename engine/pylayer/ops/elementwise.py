@@ -87,7 +87,7 @@ def clip(x: Tensor, min: Any = None, max: Any = None) -> Tensor:
     """
     low, high = (_bound(b) for b in (min, max))
     if low is not None and high is not None and low > high:
-        raise invalid("clip", f"max should be greater than or equal to min. But received min = {low}, max = {high}")
+        raise invalid(f"clip(): max should be greater than or equal to min. But received min = {low}, max = {high}")
     if isinstance(low, float) or isinstance(high, float):
         x = as_floating(x)
     return clip_(x, low, high)
@@ -99,9 +99,8 @@ def _bound(bound: Any) -> Any:
         return bound
     if bound.size != 1:
         raise invalid(
-            "clip",
-            f"a bound must have 1 element, but has the shape {list(bound.shape)}. "
-            f"Use maximum and minimum for bounds of several elements",
+            f"clip(): a bound must have 1 element, but has the shape {list(bound.shape)}. "
+            f"Use maximum and minimum for bounds of several elements"
         )
     return bound.item()
 
@@ -281,5 +280,5 @@ def lerp(x: Tensor, y: Tensor, weight: Any) -> Tensor:
         ValueError: the dtypes of `x` and `y` differ.
     """
     if x.dtype is not y.dtype:
-        raise invalid("lerp", f"x is {x.dtype.name} and y {y.dtype.name}. Cast one with astype()")
+        raise invalid(f"lerp(): x is {x.dtype.name} and y {y.dtype.name}. Cast one with astype()")
     return x + (y - x) * weight  # type: ignore[no-any-return]

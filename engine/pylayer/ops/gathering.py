@@ -65,7 +65,7 @@ def index_sample(x: Tensor, index: Tensor) -> Tensor:
     """
     if x.ndim != 2 or index.ndim != 2 or x.shape[0] != index.shape[0]:
         raise invalid(
-            "index_sample", f"needs matrices with as many rows, but the shapes are {x.shape} and {index.shape}"
+            f"index_sample(): needs matrices with as many rows, but the shapes are {x.shape} and {index.shape}"
         )
     return getitem(x, ([[k] for k in range(x.shape[0])], index))
 
@@ -99,7 +99,7 @@ def masked_select(x: Tensor, mask: Tensor) -> Tensor:
         ValueError: the mask is not bool, or the shapes do not broadcast.
     """
     if mask.dtype is not bool_:
-        raise invalid("masked_select", f"the mask must be bool, but is {mask.dtype.name}")
+        raise invalid(f"masked_select(): the mask must be bool, but is {mask.dtype.name}")
     shape = broadcast_shape(x.shape, mask.shape)
     return getitem(broadcast_to(x, shape), broadcast_to(mask, shape))
 
@@ -116,8 +116,8 @@ def repeat_interleave(x: Tensor, repeats: int | Tensor, axis: int | None = None)
     counts = [repeats] * size if isinstance(repeats, int) else as_ints(repeats)
     if len(counts) != size or min(counts, default=0) < 0:
         raise invalid(
-            "repeat_interleave",
-            f"the {size} slices along axis {axis} need as many repeats, none negative, but got {counts}",
+            f"repeat_interleave(): the {size} slices along axis {axis} need as many repeats, none negative, "
+            f"but got {counts}"
         )
     return index_select(x, Tensor(XP[type(x.array)].asarray(np.repeat(np.arange(size), counts))), axis)
 

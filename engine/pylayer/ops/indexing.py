@@ -204,9 +204,8 @@ def setitem(x: Tensor, index: Any, value: Any) -> Tensor:
         value = to_tensor(value)
     elif not isinstance(value, (Tensor, int, float, complex)):
         raise invalid(
-            "setitem",
-            f"Value type error. The assign value allows Tensor, numpy.ndarray, integer, "
-            f"float, complex or bool, but received {type(value).__name__}",
+            f"setitem(): Value type error. The assign value allows Tensor, numpy.ndarray, integer, "
+            f"float, complex or bool, but received {type(value).__name__}"
         )
     if isinstance(value, Tensor):
         value = astype(value, x.dtype)
@@ -228,7 +227,7 @@ def where(condition: Tensor, x: Any = None, y: Any = None) -> Any:
     if x is None and y is None:
         return nonzero(condition, as_tuple=True)
     if x is None or y is None:
-        raise invalid("where", "x and y must both be given, or neither")
+        raise invalid("where(): x and y must both be given, or neither")
     given = [v if isinstance(v, Tensor) else to_tensor(v) for v in (x, y)]
     dtypes = {t.dtype for t in given}
     if len(dtypes) > 1:
@@ -249,6 +248,6 @@ def nonzero(x: Tensor, as_tuple: bool = False) -> Any:
         ValueError: a 0-d Tensor has no axis to give a Tensor for.
     """
     if not x.ndim:
-        raise invalid("nonzero", "the Tensor needs at least one dimension. Reshape it to [1]")
+        raise invalid("nonzero(): the Tensor needs at least one dimension. Reshape it to [1]")
     columns = nonzero_(x)
     return tuple(columns) if as_tuple else stack(columns, 1)

@@ -57,9 +57,9 @@ def check_not_leaf(x: Tensor, name: str) -> None:
         raise no_tensor(name, "x", 0, x)
     check_changeable(x, f"paddle.Tensor.{name}")
     if x.is_leaf and not x._stop_gradient and grad_mode.get() and not records_all():
-        raise ValueError(
-            f"(InvalidArgument) Leaf Var ({x.name}) that doesn't stop gradient can't use inplace strategy. "
-            f"Instead of {name} use the form that returns a new Tensor, or change it under paddle.no_grad()."
+        raise invalid(
+            f"Leaf Var ({x.name}) that doesn't stop gradient can't use inplace strategy. "
+            f"Instead of {name} use the form that returns a new Tensor, or change it under paddle.no_grad()"
         )
 
 
@@ -95,7 +95,9 @@ def in_place(function: Callable[..., Tensor], name: str = "", changes: int = 1) 
     def change(x: Tensor, args: Any, kwargs: Any) -> Tensor:
         result = function(Tensor(x.array.copy(), x.node, x._stop_gradient), *args, **kwargs)
         if result.array.shape != x.array.shape:
-            raise invalid(name, f"the result has shape {result.shape}, which does not fit into the Tensor's {x.shape}")
+            raise invalid(
+                f"{name}(): the result has shape {result.shape}, which does not fit into the Tensor's {x.shape}"
+            )
         for _ in range(changes - 1):
             mark_changed(x.array)
         return take_values(x, result)
@@ -103,16 +105,20 @@ def in_place(function: Callable[..., Tensor], name: str = "", changes: int = 1) 
     return changed_first(name, function, change)
 
 
-def take_values(x: Tensor, result: Tensor) -> Tensor:
-    """Write the values of `result` into the memory of `x`, which then stands where `result` stands in the graph."""
+def take_values(x: Tensor, result: Tensor, begun: int | None = None) -> Tensor:
+    """Write the values of `result` into the memory of `x`, which then stands where `result` stands in the graph.
+
+    Args:
+        begun: when the operation began, if `x` is to lie in the array of `result`, whatever its shape.
+    """
     if records_all():
         take_place(x, result.array, result.node, result._stop_gradient)
         return x
-    if result.array.dtype == x.array.dtype and result.array.shape == x.array.shape:
+    if begun is None and result.array.dtype == x.array.dtype and result.array.shape == x.array.shape:
         x.array[...] = result.array
         mark_changed(x.array)
     else:
-        replace_memory(x, result.array)
+        replace_memory(x, result.array, begun)
     if grad_mode.get():
         x.node, x._stop_gradient = result.node, result._stop_gradient
     return x
@@ -130,14 +136,7 @@ def in_place_anew(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
     def change(x: Tensor, args: Any, kwargs: Any) -> Tensor:
         begun = next(clock)  # what the operation itself saves of the memory that it leaves is as it was
-        result = function(Tensor(x.array, x.node, x._stop_gradient), *args, **kwargs)
-        if records_all():
-            take_place(x, result.array, result.node, result._stop_gradient)
-            return x
-        replace_memory(x, result.array, begun)
-        if grad_mode.get():
-            x.node, x._stop_gradient = result.node, result._stop_gradient
-        return x
+        return take_values(x, function(Tensor(x.array, x.node, x._stop_gradient), *args, **kwargs), begun)
 
     return changed_first(f"{function.__name__}_", function, change)
 
@@ -266,9 +265,7 @@ def increment(x: Tensor, value: float = 1.0) -> Tensor:
     """
     check_changeable(x, "paddle.increment")
     if x.size != 1:
-        raise ValueError(
-            f"(InvalidArgument) The number of elements in Input(X) should be 1. Now the number is {x.size}."
-        )
+        raise invalid(f"The number of elements in Input(X) should be 1. Now the number is {x.size}")
     x.array[...] += x.array.dtype.type(value)
     mark_changed(x.array)
     return x

@@ -49,13 +49,12 @@ def _checked(name: str, x: Any) -> int:
         kinds = "an empty list" if isinstance(x, (list, tuple)) and not x else type(x).__name__
         if isinstance(x, (list, tuple)) and x:
             kinds = "a list of " + ", ".join(sorted({type(t).__name__ for t in x}))
-        raise invalid(name, f"argument 'x' (position 0) must be list of Tensors, but got {kinds}")
+        raise invalid(f"{name}(): argument 'x' (position 0) must be list of Tensors, but got {kinds}")
     for k, tensor in enumerate(x):
         if tensor.dtype is not x[0].dtype:
             raise invalid(
-                name,
-                f"The data_type of input tensor in list isn't consistent, the first tensor "
-                f"is {x[0].dtype.name}, but {k}th tensor is {tensor.dtype.name}. Cast one with astype()",
+                f"{name}(): The data_type of input tensor in list isn't consistent, the first tensor "
+                f"is {x[0].dtype.name}, but {k}th tensor is {tensor.dtype.name}. Cast one with astype()"
             )
     return x[0].ndim  # type: ignore[no-any-return]
 
@@ -113,27 +112,24 @@ def split(x: Tensor, num_or_sections: int | Sequence[Any], axis: Any = 0) -> lis
     if isinstance(num_or_sections, int):
         if num_or_sections < 1 or size % num_or_sections:
             raise invalid(
-                "split",
-                f"The input's size along the split dimension must be evenly divisible by "
-                f"Attr(num_or_sections). But {size} is not divisible by {num_or_sections} (shape {x.shape}, axis {at})",
+                f"split(): The input's size along the split dimension must be evenly divisible by "
+                f"Attr(num_or_sections). But {size} is not divisible by {num_or_sections} (shape {x.shape}, axis {at})"
             )
         sections = [size // num_or_sections] * num_or_sections
     else:
         sections = as_ints(num_or_sections)
         if sections.count(-1) == 1 and sum(sections) + 1 >= size:
             raise invalid(
-                "split",
-                f"Sum of Attr(num_or_sections) other than unknown section must be less than "
-                f"the input's size along the split dimension. But received {sections} for {size} (axis {at})",
+                f"split(): Sum of Attr(num_or_sections) other than unknown section must be less than "
+                f"the input's size along the split dimension. But received {sections} for {size} (axis {at})"
             )
         sections = (
             [size - sum(sections) - 1 if n == -1 else n for n in sections] if sections.count(-1) == 1 else sections
         )
         if sum(sections) != size or min(sections, default=0) < 0:
             raise invalid(
-                "split",
-                f"Sum of Attr(num_or_sections) must be equal to the input's size along the "
-                f"split dimension. But received {as_ints(num_or_sections)} for {size} (shape {x.shape}, axis {at})",
+                f"split(): Sum of Attr(num_or_sections) must be equal to the input's size along the "
+                f"split dimension. But received {as_ints(num_or_sections)} for {size} (shape {x.shape}, axis {at})"
             )
     return split_(x, list(itertools.accumulate(sections))[:-1], at)  # type: ignore[return-value]
 
@@ -168,5 +164,5 @@ def unstack(x: Tensor, axis: int = 0, num: int | None = None) -> list[Tensor]:
     """
     axis = normal_axis(axis, x.ndim)
     if num is not None and num != x.shape[axis]:
-        raise invalid("unstack", f"num is {num}, but the size along axis {axis} is {x.shape[axis]}")
+        raise invalid(f"unstack(): num is {num}, but the size along axis {axis} is {x.shape[axis]}")
     return unbind(x, axis)  # type: ignore[return-value]

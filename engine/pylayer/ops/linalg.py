@@ -110,7 +110,7 @@ def mv(x: Tensor, vec: Tensor) -> Tensor:
     check_same_dtype("mv", (x, vec))
     if x.ndim != 2 or vec.ndim != 1:
         raise invalid(
-            "mv", f"The rank of input X should be 2 and that of Vec 1, but the shapes are {x.shape} and {vec.shape}"
+            f"mv(): The rank of input X should be 2 and that of Vec 1, but the shapes are {x.shape} and {vec.shape}"
         )
     return matmul(x, vec)
 
@@ -162,9 +162,8 @@ def addmm(input: Tensor, x: Tensor, y: Tensor, beta: float = 1.0, alpha: float =
     check_same_dtype("addmm", (input, x, y))
     if x.ndim != 2 or y.ndim != 2 or input.ndim not in (1, 2):
         raise invalid(
-            "addmm",
-            f"x and y must be 2-D and input 1-D or 2-D, but the shapes are input "
-            f"{input.shape}, x {x.shape}, y {y.shape}",
+            f"addmm(): x and y must be 2-D and input 1-D or 2-D, but the shapes are input "
+            f"{input.shape}, x {x.shape}, y {y.shape}"
         )
     product = matmul(x, y)
     if broadcast_shape(input.shape, product.shape) != product.shape:
@@ -182,7 +181,7 @@ def t(input: Tensor) -> Tensor:
         ValueError: it has more.
     """
     if input.ndim > 2:
-        raise invalid("t", f"the input must have at most 2 dimensions, but has {input.ndim}")
+        raise invalid(f"t(): the input must have at most 2 dimensions, but has {input.ndim}")
     return transpose(input, [1, 0]) if input.ndim == 2 else input
 
 
@@ -248,9 +247,8 @@ def _without_repeats(name: str, x: Tensor) -> tuple[str, Tensor]:
             second = name.index(index, first + 1)
             if x.shape[first] != x.shape[second]:
                 raise invalid(
-                    "einsum",
-                    f"index {index!r} stands for both {x.shape[first]} and "
-                    f"{x.shape[second]} in an operand of shape {x.shape}",
+                    f"einsum(): index {index!r} stands for both {x.shape[first]} and "
+                    f"{x.shape[second]} in an operand of shape {x.shape}"
                 )
             x = diagonal(x, 0, first, second)
             name = name[:first] + name[first + 1 : second] + name[second + 1 :] + index
@@ -263,7 +261,7 @@ def explicit_equation(equation: str, dimensions: list[int]) -> str:
     left, arrow, right = text.partition("->")
     names = left.split(",")
     if len(names) != len(dimensions):
-        raise invalid("einsum", f"{equation!r} is for {len(names)} operands, but got {len(dimensions)}")
+        raise invalid(f"einsum(): {equation!r} is for {len(names)} operands, but got {len(dimensions)}")
     free = [c for c in "zyxwvutsrqponmlkjihgfedcbaZYXWVUTSRQPONMLKJIHGFEDCBA" if c not in text]
     widest = 0
     for k, (name, ndim) in enumerate(zip(names, dimensions, strict=True)):
@@ -272,11 +270,11 @@ def explicit_equation(equation: str, dimensions: list[int]) -> str:
             widest = widest if widest > extra else extra
             names[k] = name.replace("...", "".join(free[:extra][::-1]))
         if len(names[k]) != ndim:
-            raise invalid("einsum", f"{name!r} does not fit an operand of {ndim} dimensions")
+            raise invalid(f"einsum(): {name!r} does not fit an operand of {ndim} dimensions")
     spelled = "".join(free[:widest][::-1])
     letters = "".join(names)
     once = "".join(sorted(c for c in set(letters) if letters.count(c) == 1 and c not in spelled))
     output = right.replace("...", spelled) if arrow else spelled + once
     if not set(output) <= set(letters):
-        raise invalid("einsum", f"the output {right!r} of {equation!r} has an index that no operand has")
+        raise invalid(f"einsum(): the output {right!r} of {equation!r} has an index that no operand has")
     return f"{','.join(names)}->{output}"

@@ -60,16 +60,14 @@ def check_same_dtype(name: str, tensors: Sequence[Any]) -> None:
     for position, tensor in enumerate(tensors):
         if not isinstance(tensor, Tensor):
             raise invalid(
-                name,
-                f"argument (position {position}) must be Tensor, but got "
-                f"{type(tensor).__name__}. Convert it with paddle.to_tensor",
+                f"{name}(): argument (position {position}) must be Tensor, but got "
+                f"{type(tensor).__name__}. Convert it with paddle.to_tensor"
             )
         if tensor.dtype is not tensors[0].dtype:
             raise invalid(
-                name,
-                f"The type of data we are trying to retrieve ({tensors[0].dtype.name}) "
+                f"{name}(): The type of data we are trying to retrieve ({tensors[0].dtype.name}) "
                 f"does not match the type of data ({tensor.dtype.name}) of argument (position {position}). "
-                f"Cast one with astype(){named(list(tensors))}",
+                f"Cast one with astype(){named(list(tensors))}"
             )
 
 

@@ -145,7 +145,7 @@ def where_in_place(condition: Tensor, x: Any = None, y: Any = None) -> Tensor:
         ValueError: x or y is missing, x is a leaf that needs a gradient, or the result does not fit into it.
     """
     if x is None or y is None:
-        raise invalid("where_", "either both or neither of x and y should be given, and here both")
+        raise invalid("where_(): either both or neither of x and y should be given, and here both")
 
     return in_place(lambda x: indexing.where(condition, x, y), "where_")(x)
 

@@ -34,7 +34,7 @@ def norm(x: Tensor, p: Any = None, axis: Any = None, keepdim: bool = False) -> T
     if len(axes) == 2:
         return _matrix_norm(x, p, axes, keepdim)
     if not isinstance(p, (int, float)):
-        raise invalid("norm", f"for vectors p must be a number or 'fro', but got {p!r}")
+        raise invalid(f"norm(): for vectors p must be a number or 'fro', but got {p!r}")
     if p in (math.inf, -math.inf):
         return (max if p > 0 else min)(abs_(x), axis, keepdim)
     if p == 0:
@@ -56,9 +56,8 @@ def _matrix_norm(x: Tensor, p: Any, axes: list[int], keepdim: bool) -> Tensor:
         return unsqueeze(found, sorted((rows, columns))) if keepdim else found
     if p not in (1, -1, math.inf, -math.inf):
         raise invalid(
-            "norm",
-            f"the norm p={p!r} of a matrix does not exist; just support p value 'fro', "
-            f"'nuc', 1, -1, 2, -2, inf, -inf if axis is 2D. For a vector norm of all elements reshape to one axis",
+            f"norm(): the norm p={p!r} of a matrix does not exist; just support p value 'fro', "
+            f"'nuc', 1, -1, 2, -2, inf, -inf if axis is 2D. For a vector norm of all elements reshape to one axis"
         )
     summed, compared = (rows, columns) if p in (1, -1) else (columns, rows)
     extreme = (max if p > 0 else min)(sum(abs_(x), summed, None, True), compared, True)

@@ -55,9 +55,9 @@ def pad(
     numbers = as_ints(pad)
     pairs = list(zip(numbers[::2], numbers[1::2], strict=False))
     if len(numbers) % 2 or len(pairs) > x.ndim:
-        raise invalid("pad", f"{x.ndim} axes take up to {x.ndim} pairs of numbers, but got {numbers}")
+        raise invalid(f"pad(): {x.ndim} axes take up to {x.ndim} pairs of numbers, but got {numbers}")
     if mode != "constant" and mode not in _SOURCE:
-        raise invalid("pad", f"mode must be one of constant, {', '.join(_SOURCE)}, but got {mode!r}")
+        raise invalid(f"pad(): mode must be one of constant, {', '.join(_SOURCE)}, but got {mode!r}")
     full = len(pairs) == x.ndim
     last = x.ndim - 2 if not full and data_format is not None and data_format.endswith("C") else x.ndim - 1
     if full and mode == "constant" and pad_from_left_axis:
@@ -76,7 +76,7 @@ def pad(
     for axis, (before, after) in enumerate(widths):
         size = x.shape[axis]
         if mode == "reflect" and max(before, after) >= max(size, 1):
-            raise invalid("pad", f"reflect takes less than the {size} elements of axis {axis}")
+            raise invalid(f"pad(): reflect takes less than the {size} elements of axis {axis}")
         if before or after:
             x = index_select(x, [_SOURCE[mode](k, size) for k in range(-before, size + after)], axis)
     return x

@@ -130,7 +130,7 @@ def _float(dtype: Any) -> Any:
 def _sizes(shape: Ints) -> tuple[int, ...]:
     sizes = as_ints(shape if isinstance(shape, (list, tuple, int)) else unwrap(shape))
     if any(n < 0 for n in sizes):
-        raise ValueError(f"(InvalidArgument) a shape has no negative sizes, but received {sizes}.")
+        raise invalid(f"a shape has no negative sizes, but received {sizes}")
     return tuple(sizes)
 
 
@@ -177,14 +177,14 @@ def randint(low: int = 0, high: int | None = None, shape: Ints = (1,), dtype: DT
     """
     low, high = (0, low) if high is None else (low, high)
     if low >= high:
-        raise invalid("randint", f"low must be less than high, but received low = {low}, high = {high}")
+        raise invalid(f"randint(): low must be less than high, but received low = {low}, high = {high}")
     wanted = as_dtype("int64" if dtype is None else dtype).numpy
     return Tensor(generator().source.integers(low, high, _sizes(shape)).astype(wanted))
 
 
-def randint_like(x: Tensor, low: int = 0, high: int | None = None, dtype: DTypeLike = None) -> Tensor:
-    """`randint` of the shape and, unless given, the dtype of `x`."""
-    return randint(low, high, x.shape, x.dtype if dtype is None else dtype)
+randint_like = composed(
+    "randint_like", lambda x, low=0, high=None, dtype=None: randint(low, high, x.shape, dtype or x.dtype)
+)
 
 
 @draws
@@ -238,16 +238,15 @@ def multinomial(x: Tensor, num_samples: int = 1, replacement: bool = False) -> T
     """
     if not 1 <= x.ndim <= 2 or num_samples < 1:
         raise invalid(
-            "multinomial",
-            f"needs weights of one or two dimensions and at least one sample, but got "
-            f"the shape {x.shape} and num_samples {num_samples}",
+            f"multinomial(): needs weights of one or two dimensions and at least one sample, but got "
+            f"the shape {x.shape} and num_samples {num_samples}"
         )
     weights: Array = x.array.astype("float64")
     xp = XP[type(weights)]
     if bool((weights < 0).any()) or not bool((weights.sum(-1) > 0).all()):
-        raise invalid("multinomial", "the weights must not be negative, and not all zero")
+        raise invalid("multinomial(): the weights must not be negative, and not all zero")
     if not replacement and num_samples > int((weights > 0).sum(-1).min()):
-        raise invalid("multinomial", f"too few positive weights to draw {num_samples} without replacement")
+        raise invalid(f"multinomial(): too few positive weights to draw {num_samples} without replacement")
     source = generator().source
     if replacement:
         draws = source.random((*weights.shape[:-1], num_samples, 1)) * weights.sum(-1)[..., None, None]

@@ -180,7 +180,7 @@ def reduce_as(x: Tensor, target: Tensor) -> Tensor:
         ValueError: it does not.
     """
     if broadcast_shape(x.shape, target.shape) != list(x.shape):
-        raise invalid("reduce_as", f"{target.shape} does not broadcast to {x.shape}")
+        raise invalid(f"reduce_as(): {target.shape} does not broadcast to {x.shape}")
     extra = x.ndim - target.ndim
     axes = [*range(extra), *(k + extra for k, n in enumerate(target.shape) if n == 1 != x.shape[k + extra])]
     return reshape(x.sum(axes, keepdim=True), target.shape) if axes else x

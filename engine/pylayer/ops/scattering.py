@@ -22,7 +22,8 @@ from pylayer.tensor import Tensor
 def _same_dtype(name: str, x: Tensor, values: Any) -> None:
     if isinstance(values, Tensor) and values.dtype is not x.dtype:
         raise invalid(
-            name, f"the values to write are {values.dtype.name}, the Tensor is {x.dtype.name}. Cast one with astype()"
+            f"{name}(): the values to write are {values.dtype.name}, the Tensor is {x.dtype.name}. "
+            f"Cast one with astype()"
         )
 
 
@@ -131,17 +132,19 @@ def scatter(x: Tensor, index: Tensor, updates: Tensor, overwrite: bool = True) -
     """
     _same_dtype("scatter", x, updates)
     if index.ndim == 2 and index.shape[1] != 1:
-        text = "The last dim of the index should be 1 when the index is a 2D tensor, but we get"
-        raise ValueError(f"(InvalidArgument) {text} {index.shape[1]}.")
+        raise invalid(
+            f"The last dim of the index should be 1 when the index is a 2D tensor, but we get {index.shape[1]}"
+        )
     if index.ndim > 2:
-        text = "The index should be a 0D or 1D tensor when the index is not a 2D tensor, but we get"
-        raise ValueError(f"(InvalidArgument) {text} {index.ndim}.")
+        raise invalid(
+            f"The index should be a 0D or 1D tensor when the index is not a 2D tensor, but we get {index.ndim}"
+        )
     if not index.ndim and updates.shape == x.shape[1:]:  # one row
         index, updates = reshape(index, [1]), reshape(updates, [1, *updates.shape])
     elif not index.ndim:
-        raise invalid("scatter", f"the update for one row of {x.shape[1:]} has shape {updates.shape}")
+        raise invalid(f"scatter(): the update for one row of {x.shape[1:]} has shape {updates.shape}")
     if updates.shape[:1] != [index.size] or updates.shape[1:] != x.shape[1:]:
-        raise invalid("scatter", f"the updates for {index.size} rows of {x.shape[1:]} have shape {updates.shape}")
+        raise invalid(f"scatter(): the updates for {index.size} rows of {x.shape[1:]} have shape {updates.shape}")
     rows = reshape(index, [-1]) if index.ndim > 1 else index
     if overwrite:
         return setitem(x, rows, updates)
@@ -163,9 +166,8 @@ def scatter_nd_add(x: Tensor, index: Tensor, updates: Tensor) -> Tensor:
     slices = [*index.shape[:-1], *x.shape[index.shape[-1] :]]
     if index.shape[-1] > x.ndim or updates.shape != slices:
         raise invalid(
-            "scatter_nd_add",
-            f"coordinates of shape {index.shape} into {x.shape} need updates of "
-            f"shape {slices}, but they have {updates.shape}",
+            f"scatter_nd_add(): coordinates of shape {index.shape} into {x.shape} need updates of "
+            f"shape {slices}, but they have {updates.shape}"
         )
     return add_at(x, _columns(index), updates)
 

@@ -16,7 +16,7 @@ from typing import Any
 from pylayer.array import Array
 from pylayer.dtype import DType, as_dtype
 from pylayer.invalid import invalid
-from pylayer.op import composed, op
+from pylayer.op import Operation, composed, op
 from pylayer.ops.arguments import Ints, as_ints, normal_axis, spread
 from pylayer.size import Size
 from pylayer.tensor import Tensor
@@ -110,7 +110,7 @@ def broadcast_shape(x_shape: Sequence[int], y_shape: Sequence[int]) -> list[int]
     sizes = []
     for n, m in pairs:
         if n != m and 1 not in (n, m):
-            raise ValueError(f"(InvalidArgument) Broadcast dimension mismatch: {list(x_shape)} and {list(y_shape)}.")
+            raise invalid(f"Broadcast dimension mismatch: {list(x_shape)} and {list(y_shape)}")
         sizes.append(m if n == 1 else n)
     return sizes[::-1]
 
@@ -168,7 +168,7 @@ def flatten(x: Tensor, start_axis: int = 0, stop_axis: int = -1) -> Tensor:
         return reshape_(x, [1])
     first, last = normal_axis(start_axis, x.ndim), normal_axis(stop_axis, x.ndim)
     if first > last:
-        raise invalid("flatten", f"start_axis {start_axis} comes after stop_axis {stop_axis}")
+        raise invalid(f"flatten(): start_axis {start_axis} comes after stop_axis {stop_axis}")
     shape = x.shape
     return reshape_(x, [*shape[:first], math.prod(shape[first : last + 1]), *shape[last + 1 :]])
 
@@ -243,13 +243,13 @@ def roll(xp: ModuleType, x: Array, shifts: Ints, axis: Ints | None = None) -> Ar
     return xp.roll(x, tuple(as_ints(shifts)), tuple(as_ints(axis)))
 
 
-@op(x=lambda g, F, diagonal: F.tril(g, diagonal))
-def tril(xp: ModuleType, x: Array, diagonal: int = 0) -> Array:
-    """Zero above the given diagonal."""
-    return xp.tril(x, diagonal)
+def _triangle(name: str) -> Operation:
+    """Zero on the other side of the given diagonal."""
+
+    def forward(xp: ModuleType, x: Array, diagonal: int = 0) -> Array:
+        return getattr(xp, name)(x, diagonal)
+
+    return op(x=lambda g, F, diagonal: getattr(F, name)(g, diagonal))(composed(name, forward))
 
 
-@op(x=lambda g, F, diagonal: F.triu(g, diagonal))
-def triu(xp: ModuleType, x: Array, diagonal: int = 0) -> Array:
-    """Zero below the given diagonal."""
-    return xp.triu(x, diagonal)
+tril, triu = _triangle("tril"), _triangle("triu")

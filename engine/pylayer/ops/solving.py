@@ -160,7 +160,7 @@ def multi_dot(x: Sequence[Tensor]) -> Tensor:
         ValueError: there are less than two, or the shapes do not fit.
     """
     if len(x) < 2:
-        raise invalid("multi_dot", f"needs at least two Tensors, but got {len(x)}")
+        raise invalid(f"multi_dot(): needs at least two Tensors, but got {len(x)}")
     product = x[0]
     for factor in x[1:]:
         product = matmul(product, factor)

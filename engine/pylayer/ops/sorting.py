@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from pylayer.array import XP, Array
 from pylayer.dtype import as_dtype
 from pylayer.invalid import invalid
-from pylayer.op import op
+from pylayer.op import Operation, composed, op
 from pylayer.ops.arguments import normal_axis
 from pylayer.ops.gathering import take_along_axis
 from pylayer.ops.indexing import getitem
@@ -47,16 +47,18 @@ def index_dtype(dtype: Any) -> Any:
     return wanted.numpy
 
 
-@op()
-def argmax(xp: ModuleType, x: Array, axis: int | None = None, keepdim: bool = False, dtype: Any = "int64") -> Array:
-    """The position of the largest element along `axis`, or in the flat Tensor; of several the first."""
-    return xp.argmax(x, axis, keepdims=keepdim).astype(index_dtype(dtype))
+def _position(name: str) -> Operation:
+    """The position of an extreme element along `axis`, or in the flat Tensor; of several the first."""
+
+    def forward(
+        xp: ModuleType, x: Array, axis: int | None = None, keepdim: bool = False, dtype: Any = "int64"
+    ) -> Array:
+        return getattr(xp, name)(x, axis, keepdims=keepdim).astype(index_dtype(dtype))
+
+    return op()(composed(name, forward))
 
 
-@op()
-def argmin(xp: ModuleType, x: Array, axis: int | None = None, keepdim: bool = False, dtype: Any = "int64") -> Array:
-    """The position of the smallest element along `axis`, or in the flat Tensor; of several the first."""
-    return xp.argmin(x, axis, keepdims=keepdim).astype(index_dtype(dtype))
+argmax, argmin = _position("argmax"), _position("argmin")
 
 
 @op()
@@ -102,7 +104,7 @@ def topk(x: Tensor, k: Any, axis: int | None = None, largest: bool = True, sorte
     at = normal_axis(-1 if axis is None else axis, x.ndim)
     count = int(k)
     if not 1 <= count <= x.shape[at]:
-        raise invalid("topk", f"k must be from 1 to {x.shape[at]}, the size of axis {at}, but is {count}")
+        raise invalid(f"topk(): k must be from 1 to {x.shape[at]}, the size of axis {at}, but is {count}")
     order = argsort_(x, at, largest)
     indices = clone(getitem(order, (slice(None),) * at + (slice(count),)))
     return TopK(take_along_axis(x, indices, at), of_graph(x, indices))
