@@ -50,7 +50,7 @@ class Op(Row):
         if recorder is not None and is_of_a_program(arguments):
             return recorder.operation(self, arguments)
         inputs, values = self.checked([taken(value) for value in arguments] if watching else list(arguments))
-        raw = [unwrap(value) for value in values]
+        raw = [value.array if type(value) is Tensor else unwrap(value) for value in values]
         array_type = type(next(t.array for t in inputs if isinstance(t, Tensor)))
         out = self.compute(self.kernels[array_type], raw)
         several = isinstance(out, (tuple, list))
