@@ -131,15 +131,9 @@ def binary(
 
     One of the two may be a number for the operator; for the function only with `numbers`.
     """
-    row = Op(
-        name,
-        forward or (lambda xp: getattr(xp, name)),
-        ("x", "y"),
-        {"x": x, "y": y} if x and y else {},
-        inputs=("x", "y"),
-        promote=promote,
-        **flags,
-    )
+    forward = forward or (lambda xp: getattr(xp, name))
+    vjps = {"x": x, "y": y} if x and y else {}
+    row = Op(name, forward, ("x", "y"), vjps, inputs=("x", "y"), promote=promote, **flags)
     general = row.apply if numbers else tensors_only(row)
     return as_function(fast_binary(row, general) if fast.ON else lambda x, y, name=None: general(x, y), row)
 

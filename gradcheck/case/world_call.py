@@ -24,7 +24,7 @@ from gradcheck.case.no_gradient import Broken
 from gradcheck.causes.between_ranks import WorldGradient, backward_of, between_ranks
 from gradcheck.causes.summary import checked
 from gradcheck.causes.wrong_entries import far_off
-from gradcheck.checking.arrays import name_of
+from gradcheck.checking.arrays import dtype_name
 from gradcheck.checking.contracts import same
 from gradcheck.checking.problem import Problem
 from gradcheck.checking.tape import Tape
@@ -132,7 +132,7 @@ class OnRank:
         """The gradients of the inputs, None where there is none; and in words the calls that nobody waited for."""
         leaves, outputs = self.kept[number]
         ends = [
-            (out, self.backend.tensor(c, name_of(self.backend.array(out).dtype), True))
+            (out, self.backend.tensor(c, dtype_name(self.backend.array(out).dtype), True))
             for out, c in zip(outputs, cotangents, strict=True)
             if c is not None and not out.stop_gradient
         ]

@@ -53,14 +53,14 @@ def module_of(array: Array) -> Any:
 
 
 @functools.cache
-def name_of(dtype: Any) -> str:
+def dtype_name(dtype: Any) -> str:
     """The name of a dtype, which NumPy puts together each time that it is asked for."""
     return dtype.name  # type: ignore[no-any-return]
 
 
 def spacing(array: Array) -> float:
     """The relative spacing of an array's floating dtype."""
-    return EPSILON[name_of(array.dtype)]
+    return EPSILON[dtype_name(array.dtype)]
 
 
 def wide(array: Array) -> Array:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gradcheck.backends.base import Array, Recording, Step
-from gradcheck.checking.arrays import EPSILON, MANY, name_of, wide
+from gradcheck.checking.arrays import EPSILON, MANY, dtype_name, wide
 
 SUMMING = {
     "add", "subtract", "all_reduce", "broadcast_ranks", "broadcast_to", "broadcast_view", "tile", "getitem", "gather",
@@ -40,7 +40,7 @@ class Graph:
     @cached_property
     def coarsest(self) -> float:
         """The largest ε of a floating dtype on the way, inputs included."""
-        return max((EPSILON.get(name_of(array.dtype), 0.0) for array in self.recording.arrays), default=0.0)
+        return max((EPSILON.get(dtype_name(array.dtype), 0.0) for array in self.recording.arrays), default=0.0)
 
     def maker(self, number: int) -> Step | None:
         """The operation that made a value; None for an input."""

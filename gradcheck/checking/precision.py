@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcheck.checking.arrays import EPS, EPSILON, FEW, FLOAT32, MANY, SMALLEST, Array, distance, module_of, name_of
+from gradcheck.checking.arrays import EPS, EPSILON, FEW, FLOAT32, MANY, SMALLEST, Array, distance, dtype_name, module_of
 
 Change = Callable[[str, Array, int], None]
 """Changes the fresh output of an operation in place, given its name, the output, and its number on the tape or −1."""
@@ -85,7 +85,7 @@ def perturbing(size: float, random: np.random.Generator, choices: Sequence[Array
                 out[...] = known
         elif not out.flags.writeable:
             return
-        elif name_of(out.dtype) in EPSILON and not is_exact(name.removeprefix(VJP), out):
+        elif dtype_name(out.dtype) in EPSILON and not is_exact(name.removeprefix(VJP), out):
             perturb(out, size, random, name in RINGS, name.startswith(VJP))
 
     return change
@@ -105,7 +105,7 @@ def perturb(
     if but_whole:
         moves = moves * (real != np.rint(real))
     # below the smallest normal number the spacing of numbers does not shrink
-    moved = real * (1 + moves) + ((real != 0) | zeros) * signs * (size * SMALLEST[name_of(real.dtype)])
+    moved = real * (1 + moves) + ((real != 0) | zeros) * signs * (size * SMALLEST[dtype_name(real.dtype)])
     real[...] = module_of(real).where(np.isfinite(real), moved, real)
 
 

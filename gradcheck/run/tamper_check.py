@@ -32,7 +32,7 @@ class WatchedNames(NamedTuple):
     @classmethod
     def of(cls, label: str, names: Mapping[str, Any], watched: Callable[[str, Any], object]) -> WatchedNames:
         """Those of the names, with their values, that are to be watched."""
-        version = version_of(names)
+        version = dict_version(names)
         before = {name: value for name, value in names.items() if watched(name, value)}
         return cls(label, names, before, version, version.value)
 
@@ -71,7 +71,7 @@ class Judges:
         return next(filter(None, (one.changed() for one in self.namespaces)), "")
 
 
-def version_of(names: Mapping[str, Any]) -> ctypes.c_uint64:
+def dict_version(names: Mapping[str, Any]) -> ctypes.c_uint64:
     """The number that CPython gives to each state of a dict (PEP 509), of `vars` of a module or a class. It lies behind
     the reference count, the type and the length, and is read without a write: to look at a value writes how often that
     is referred to, and a forked process has to copy the page of memory first."""
@@ -84,7 +84,7 @@ def is_versioned() -> bool:
     if sys.implementation.name != "cpython":
         return False
     names = {"a": 0}
-    version = version_of(names)
+    version = dict_version(names)
     before = version.value
     names["a"] = 1
     return version.value != before
