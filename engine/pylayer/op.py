@@ -54,7 +54,7 @@ class Op(Row):
         if recorder is not None and is_of_a_program(arguments):
             return recorder.operation(self, arguments)
         inputs, values = self.checked([taken(value) for value in arguments] if watching else list(arguments))
-        raw = [unwrap(value) for value in values]
+        raw = [value.array if type(value) is Tensor else unwrap(value) for value in values]
         array_type = type(next(t.array for t in inputs if isinstance(t, Tensor)))
         out = self.compute(self.kernels[array_type], raw)
         several = isinstance(out, (tuple, list))
@@ -132,15 +132,9 @@ def binary(
 
     One of the two may be a number for the operator; for the function only with `numbers`.
     """
-    row = Op(
-        name,
-        forward or (lambda xp: getattr(xp, name)),
-        ("x", "y"),
-        {"x": x, "y": y} if x and y else {},
-        inputs=("x", "y"),
-        promote=promote,
-        **flags,
-    )
+    forward = forward or (lambda xp: getattr(xp, name))
+    vjps = {"x": x, "y": y} if x and y else {}
+    row = Op(name, forward, ("x", "y"), vjps, inputs=("x", "y"), promote=promote, **flags)
     general = row.apply if numbers else tensors_only(row)
     return as_function(fast_binary(row, general) if fast.ON else lambda x, y, name=None: general(x, y), row)
 

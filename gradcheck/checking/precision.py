@@ -78,7 +78,6 @@ def perturbing(size: float, random: np.random.Generator, choices: Sequence[Array
     """What perturbs each result that rounds, and replaces the choices, in order, by those given."""
     left = iter(choices)
 
-    @np.errstate(all="ignore")  # it runs inside the layer, which may have errors of NumPy raised
     def change(name: str, out: Array, number: int) -> None:
         if chooses(name, out):
             known = next(left, None)
@@ -92,6 +91,7 @@ def perturbing(size: float, random: np.random.Generator, choices: Sequence[Array
     return change
 
 
+@np.errstate(all="ignore")  # it runs inside the layer, which may have errors of NumPy raised
 def perturb(
     array: Array, size: float, random: np.random.Generator, but_whole: bool = False, zeros: bool = False
 ) -> None:
