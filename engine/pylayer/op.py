@@ -194,9 +194,10 @@ def op(
     return make
 
 
-def composed(name: str, function: Function) -> Operation:
-    """A function of operations, which give it its derivatives, under its name."""
+def composed(name: str, function: Function, gives: str = "Tensor") -> Operation:
+    """A function of operations, which give it its derivatives, under its name; a lambda says what it `gives`."""
     function.__name__ = function.__qualname__ = name
+    function.__annotations__.setdefault("return", gives)
     return function
 
 

@@ -70,7 +70,7 @@ def requires_grad_(x: Tensor, requires_grad: bool = True) -> Tensor:
     return x
 
 
-strides = composed("strides", lambda x: [n // x.array.dtype.itemsize for n in x.array.strides])
+strides = composed("strides", lambda x: [n // x.array.dtype.itemsize for n in x.array.strides], "list")
 
 
 def share_buffer_to(x: Tensor, other: Tensor) -> None:

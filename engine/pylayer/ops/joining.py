@@ -134,7 +134,7 @@ def split(x: Tensor, num_or_sections: int | Sequence[Any], axis: Any = 0) -> lis
     return split_(x, list(itertools.accumulate(sections))[:-1], at)  # type: ignore[return-value]
 
 
-chunk = composed("chunk", lambda x, chunks, axis=0: split(x, chunks, axis))
+chunk = composed("chunk", lambda x, chunks, axis=0: split(x, chunks, axis), "list")
 
 
 def tensor_split(x: Tensor, num_or_indices: int | Sequence[int], axis: Any = 0) -> list[Tensor]:

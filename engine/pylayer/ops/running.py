@@ -45,8 +45,8 @@ def _extreme(x: Tensor, axis: int | None, dtype: Any, largest: bool) -> tuple[Te
     return take_along_axis(x, found, at), found
 
 
-cummax = composed("cummax", lambda x, axis=None, dtype="int64": _extreme(x, axis, dtype, True))
-cummin = composed("cummin", lambda x, axis=None, dtype="int64": _extreme(x, axis, dtype, False))
+cummax = composed("cummax", lambda x, axis=None, dtype="int64": _extreme(x, axis, dtype, True), "tuple")
+cummin = composed("cummin", lambda x, axis=None, dtype="int64": _extreme(x, axis, dtype, False), "tuple")
 
 
 def _logcumsumexp_vjp(g: Any, F: Any, x: Any, out: Any, axis: int) -> Any:
