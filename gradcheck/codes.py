@@ -249,9 +249,11 @@ CODES: dict[str, Code] = {
     ),
     "GC140": Code(
         "second derivative wrong, first right",
-        "The gradient is right, but what backward computes it from is detached, or saved as plain numbers.",
+        "The gradient is right, but what backward computes it from is detached, saved as plain numbers, or was "
+        "computed inside forward, where nothing is recorded.",
         "The first-order check passes, the check of the gradient's own derivative does not.",
-        "Compute in backward from saved tensors with recorded operations; use once_differentiable to refuse instead.",
+        "Compute in backward from saved inputs and outputs with recorded operations; use once_differentiable to refuse "
+        "instead.",
         "wrong: y = paddle.tanh(x).detach() saved      right: ctx.save_for_backward(y)",
     ),
     "GC151": Code(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
 from math import isfinite
 from typing import Annotated, Any, Self
@@ -162,6 +163,16 @@ UNFINISHED = "not looked further"
 """Begins the mark of a summary of which not all that is wrong was named; the reason follows."""
 
 
+SECOND_ORDER = {"backward": "double backward", "forward": "backward", "the output": "the gradient"}
+"""What the function, its vjp and its value are called where the function is the gradient of a layer."""
+
+
+def of_gradient(text: str) -> str:
+    """What is said of a function, said of the gradient of a layer; what is quoted stays."""
+    words = "|".join(SECOND_ORDER)
+    return re.sub(rf"`[^`]*`|\b({words})\b", lambda m: SECOND_ORDER.get(m[1], m[0]), text)
+
+
 class GradientSummary(_Record):
     """The gradient check of a case: its verdict, what was compared, and every entry listed as wrong."""
 
@@ -206,7 +217,9 @@ class GradientSummary(_Record):
         if self.verdict is not Status.FAIL:
             return self
         cause = Diagnosis.of("GC140", "the first derivative is right, the derivative of the gradient is not")
-        return self.model_copy(update={"diagnosis": (cause, *self.diagnosis)})
+        known = ("text", "detail")
+        told = (d.model_copy(update={k: of_gradient(getattr(d, k)) for k in known}) for d in self.diagnosis)
+        return self.model_copy(update={"diagnosis": (cause, *told)})
 
     def headline(self) -> str:
         """Which gradients are wrong, and which are right, in one line; or the first broken contract; and where."""

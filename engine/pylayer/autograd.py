@@ -142,7 +142,7 @@ def gradients_of(
 ) -> list[Tensor | None]:
     """`grad`, of checked arguments. Without `held` PyLayers may return gradients of what leads to none of `wanted`."""
     if watching:
-        tell_left(ends[0], "grad()")
+        tell_left(ends[0], "grad(create_graph=True)" if create_graph else "grad()")
     targets = {target_of(t) for t in wanted}
     roots = [
         (target_of(end), cotangent_for(end, cotangent, create_graph))

@@ -12,6 +12,7 @@ from typing import Any
 
 from pylayer.grad_mode import grad_mode
 from pylayer.graph import Output
+from pylayer.op_node import parent_of
 from pylayer.py_layer_context import PyLayerContext, release_outputs, saved_changed
 from pylayer.py_layer_node import PyLayerNode
 from pylayer.slots import input_slots, output_slots
@@ -57,12 +58,15 @@ class PyLayer:
                 f"paddle.static.nn.static_pylayer."
             )
         ctx = PyLayerContext(cls.__name__)
-        if records_all():
-            return _recorded_forward(cls, ctx, args, kwargs)
+        watch = in_force.get() if records_all() else None
+        if watch is not None:
+            watch.applied(cls)
+            if not watch.backwards:
+                return cls.forward(ctx, *args, **kwargs)
         slots, slotless = input_slots(cls.__name__, args, kwargs)
         inputs = [tensor for slot in slots for tensor in slot.tensors]
         recorded = grad_mode.get() and not all(t._stop_gradient for t in inputs)  # before forward can change that
-        token = grad_mode.set(False)
+        token = grad_mode.set(watch is not None)
         try:
             returned = cls.forward(ctx, *args, **kwargs)
         finally:
@@ -80,20 +84,11 @@ class PyLayer:
         release_outputs(ctx, flat, node)
         for index, tensor in enumerate(flat):
             output = replaced[id(tensor)]
-            output.node = Output(node, index)
+            made_by, output.node = parent_of(output), Output(node, index)
             output._stop_gradient = id(tensor) in marked
+            if watch is not None:
+                watch.stands_for(output.node, made_by)
         return _with_replaced(returned, replaced)
-
-
-def _recorded_forward(cls: type[PyLayer], ctx: PyLayerContext, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    """What forward returns, its own operations recorded in place of the layer."""
-    watch = in_force.get()
-    if watch is not None:
-        watch.applied(cls)
-    try:
-        return cls.forward(ctx, *args, **kwargs)
-    finally:
-        ctx._in_forward = False
 
 
 def _with_replaced(returned: Any, replaced: dict[int, Tensor]) -> Any:

@@ -196,12 +196,14 @@ class Backend(Protocol):
         lines: bool,
         move: Mover | None = None,
         numpy: UserCode = None,
+        backwards: bool = False,
     ) -> tuple[Recording, bool] | None:
         """The recording of a call with the leaves `inputs`, with the user's lines
         if wanted, and whether something was changed in place; None where the backend cannot record.
 
         `move` changes the output of each operation, given with its name and number, in place. NumPy code that can be
-        reached from `numpy` is recorded as well.
+        reached from `numpy` is recorded as well. With `backwards` the call takes gradients, of which everything is
+        recorded.
         """
         return None
 

@@ -53,10 +53,13 @@ class Recorder:
 
     records = True
 
-    def __init__(self, lines: bool, move: Mover | None) -> None:
+    def __init__(self, lines: bool, move: Mover | None, backwards: bool) -> None:
         self.lines = lines
         self.move = move
+        self.backwards = backwards
         self.numbers: dict[Node, int] = {}
+        self.of_layers: dict[tuple[Node, int], int] = {}
+        """The same of the outputs of PyLayers that keep their backward."""
         self.arrays: list[Array] = []
         """The values, by number."""
         self.steps: list[Step] = []
@@ -77,7 +80,7 @@ class Recorder:
         if type(parent) is Output:
             made_by: Any = parent.parents[0]
             first = self.numbers.get(made_by)
-            return -1 if first is None else first + parent.index
+            return self.of_layers.get((made_by, parent.index), -1) if first is None else first + parent.index
         return self.numbers.get(parent, -1)
 
     def spot(self) -> Spot | None:
@@ -123,13 +126,18 @@ class Recorder:
             self.decisions.append(Decision(name, arguments, arrays, edges, len(self.arrays), spot))
 
     def left(self, tensor: Tensor, how: str) -> None:
-        if self.number_of(parent_of(tensor)) >= 0 and is_differentiable(tensor.array):
+        recorded = self.backwards and how == RECORDED_WALK
+        if not recorded and self.number_of(parent_of(tensor)) >= 0 and is_differentiable(tensor.array):
             frame = users_frame()
             where = "" if frame is None else f" in line {frame.f_lineno}"
             self.leaks.append((len(self.arrays), f"{how}{where}"))
 
     def applied(self, layer: type) -> None:
         self.layers.append(layer)
+
+    def stands_for(self, output: Output, made_by: Any) -> None:
+        layer: Any = output.parents[0]
+        self.of_layers[layer, output.index] = self.number_of(made_by)
 
 
 class Recorded:
@@ -150,14 +158,15 @@ class Recorded:
         ]
 
 
-WALKS = ("grad()", "backward()")
+RECORDED_WALK = "grad(create_graph=True)"
+WALKS = ("grad()", RECORDED_WALK, "backward()")
 """What takes values off a tape and computes with operations of its own, which are moved."""
 
 
 class Moving:
     """The watch that lets everything run as it would, and moves what comes out of each operation."""
 
-    records = False
+    records = backwards = False
 
     def __init__(self, move: Mover, leaks: list[str]) -> None:
         self.move = move
@@ -188,6 +197,9 @@ class Moving:
     def applied(self, layer: type) -> None:
         pass
 
+    def stands_for(self, output: Output, made_by: Any) -> None:
+        pass
+
 
 def move_outputs(move: Mover, op: Row, outs: Sequence[Array], read: Sequence[Any], number: int = -1) -> None:
     """Move fresh outputs: neither what was read itself nor what it was exactly widened from."""
@@ -209,13 +221,15 @@ def recorded(
     lines: bool,
     move: Mover | None = None,
     numpy: Code | None = None,
+    backwards: bool = False,
 ) -> tuple[Recorded, bool]:
     """A call with the leaves `inputs`, and whether it changed something in place.
 
     What the call raises is the recording's `error`. `move` changes the output of each operation in place, and NumPy
-    code that can be reached from `numpy` is recorded as well.
+    code that can be reached from `numpy` is recorded as well. With `backwards` the call takes gradients, of which
+    everything is recorded.
     """
-    recorder = Recorder(lines, move)
+    recorder = Recorder(lines, move, backwards)
     outputs: Sequence[Tensor] = ()
     error: Exception | None = None
     for tensor in inputs:

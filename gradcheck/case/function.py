@@ -222,6 +222,24 @@ class TensorFunction:
         def vjp(arrays: Sequence[Array], second: Sequence[Array | None]) -> list[Array | None]:
             return self.double_vjp(split(arrays), second, needed)
 
+        def record(arrays: Sequence[Array], lines: bool, change: Change | None, numpy: UserCode) -> Recording | None:
+            inputs, given = split(arrays)
+            tensors, starts = self.bound(inputs, needed), self.starts(given)
+
+            def call() -> list[Tensor]:
+                firsts = self.firsts(tensors, starts, needed)
+                return [t * 0 if g is None else g for t, g in zip(self.wanted(tensors, needed), firsts, strict=True)]
+
+            leaves = [*tensors.values(), *(s for s in starts if s is not None)]
+            found = self.backend.recorded(call, leaves, lines, change, numpy, backwards=True)
+            return None if found is None else found[0]
+
+        if self.twin is not None:
+            twin = self.twin.second_order().reruns
+            reruns: Any = RerunsOfTwin(forward, vjp, twin) if isinstance(twin, Reruns) else None
+        else:
+            records, code = self.backend.records, self.backend.code(self.sources)
+            reruns = Reruns(self.backend, code, forward, vjp, record) if records else None
         return Problem(
             names=[*first.names, *(f"cotangent of {first.output_names[k]}" for k in active)],
             inputs=[*first.inputs, *cotangents],
@@ -229,9 +247,7 @@ class TensorFunction:
             output_names=[f"d/d{name}" for name, need in zip(first.names, needed, strict=True) if need],
             forward=forward,
             vjp=vjp,
-            reruns=Reruns(self.backend, self.backend.code(self.sources), forward, vjp)
-            if self.backend.records
-            else None,
+            reruns=reruns,
         )
 
     def double_vjp(
@@ -241,30 +257,41 @@ class TensorFunction:
         needed: Sequence[bool],
     ) -> list[Array | None]:
         """The gradients, with respect to inputs and cotangents, of the first gradients times `second`."""
-        grad, tensor = self.grad, self.backend.tensor
-        inputs = self.bound(point[0], needed)
-        starts = [None if c is None else tensor(c, c.dtype.name, False) for c in point[1]]
+        inputs, starts = self.bound(point[0], needed), self.starts(point[1])
+        targets = [*self.wanted(inputs, needed), *(s for s in starts if s is not None)]
+        pairs = [
+            (first, self.backend.tensor(c, c.dtype.name, True))
+            for first, c in zip(self.firsts(inputs, starts, needed), second, strict=True)
+            if first is not None and c is not None and not first.stop_gradient
+        ]
+        asked = [*needed, *(True for s in starts if s is not None)]
+        if not pairs:
+            return [None] * len(asked)
+        found = iter(self.grad([f for f, _ in pairs], targets, [c for _, c in pairs]))
+        gradients = [next(found) if need else None for need in asked]
+        return [None if g is None else self.backend.array(g) for g in gradients]
+
+    def starts(self, cotangents: Sequence[Array | None]) -> list[Tensor | None]:
+        """Cotangents of the outputs as leaves that need gradients."""
+        return [None if c is None else self.backend.tensor(c, c.dtype.name, False) for c in cotangents]
+
+    def wanted(self, inputs: dict[str, Tensor], needed: Sequence[bool]) -> list[Tensor]:
+        """The inputs that a gradient is wanted of."""
+        return [t for t, need in zip(inputs.values(), needed, strict=True) if need]
+
+    def firsts(
+        self, inputs: dict[str, Tensor], starts: Sequence[Tensor | None], needed: Sequence[bool]
+    ) -> list[Tensor | None]:
+        """The gradients of the inputs that one is wanted of, recorded; None where there is none."""
+        wanted = self.wanted(inputs, needed)
         ends = [
             (out, start)
             for out, start in zip(self.checked_outputs(inputs), starts, strict=True)
             if start is not None and not out.stop_gradient
         ]
-        wanted = [t for t, need in zip(inputs.values(), needed, strict=True) if need]
-        targets = [*wanted, *(s for s in starts if s is not None)]
-        nothing: list[Array | None] = [None] * (len(inputs) + len(targets) - len(wanted))
         if not ends:
-            return nothing
-        firsts = grad([o for o, _ in ends], wanted, [s for _, s in ends], create_graph=True)
-        pairs = [
-            (first, tensor(c, c.dtype.name, True))
-            for first, c in zip(firsts, second, strict=True)
-            if first is not None and c is not None and not first.stop_gradient
-        ]
-        if not pairs:
-            return nothing
-        found = iter(grad([f for f, _ in pairs], targets, [c for _, c in pairs]))
-        gradients = [next(found) if need else None for need in [*needed, *(True for s in starts if s is not None)]]
-        return [None if g is None else self.backend.array(g) for g in gradients]
+            return [None] * len(wanted)
+        return self.grad([o for o, _ in ends], wanted, [s for _, s in ends], create_graph=True)
 
 
 class Reruns:

@@ -20,7 +20,7 @@ class Told:
     """A watch that writes down what it is told."""
 
     def __init__(self, records: bool) -> None:
-        self.records = records
+        self.records, self.backwards = records, False
         self.names: list[str] = []
 
     def made(self, node: Node, out: Any) -> None:

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from pylayer.array import Array
-from pylayer.graph import Node
+from pylayer.graph import Node, Output
 from pylayer.vjp import Row
 
 Tensor = Any
@@ -28,6 +28,9 @@ class Watch(Protocol):
 
     records: bool
     """Whether everything is to be recorded, as above; else calls run as they would unwatched."""
+    backwards: bool
+    """Whether PyLayers keep their backward all the same, so that a gradient can be taken, of which everything is
+    recorded as well: the graph is then that of the gradient as it is computed."""
 
     def made(self, node: Node, out: Any) -> None:
         """An operation was recorded: its node, and its output, or outputs as a list."""
@@ -44,6 +47,9 @@ class Watch(Protocol):
 
     def applied(self, layer: type) -> None:
         """The forward of a PyLayer is about to run, recorded."""
+
+    def stands_for(self, output: Output, made_by: Any) -> None:
+        """An output of a PyLayer that keeps its backward is the value that came from `made_by` inside its forward."""
 
 
 watching: list[object] = []
