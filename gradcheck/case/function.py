@@ -240,13 +240,15 @@ class TensorFunction:
         else:
             records, code = self.backend.records, self.backend.code(self.sources)
             reruns = Reruns(self.backend, code, forward, vjp, record) if records else None
+        inputs = [*first.inputs, *cotangents]
         return Problem(
             names=[*first.names, *(f"cotangent of {first.output_names[k]}" for k in active)],
-            inputs=[*first.inputs, *cotangents],
+            inputs=inputs,
             differentiable=[*needed, *(True for _ in active)],
             output_names=[f"d/d{name}" for name, need in zip(first.names, needed, strict=True) if need],
             forward=forward,
             vjp=vjp,
+            outputs=forward(inputs),
             reruns=reruns,
         )
 
