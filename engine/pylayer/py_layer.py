@@ -84,7 +84,8 @@ class PyLayer:
         release_outputs(ctx, flat, node)
         for index, tensor in enumerate(flat):
             output = replaced[id(tensor)]
-            made_by, output.node = parent_of(output), Output(node, index)
+            made_by = parent_of(output)
+            output.node = Output(node, index)
             output._stop_gradient = id(tensor) in marked
             if watch is not None:
                 watch.stands_for(output.node, made_by)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import pylayer.paddle as paddle
-from pylayer.graph import Node
+from pylayer.graph import Node, Output
 from pylayer.op import Op
 from pylayer.op_node import OpNode
 from pylayer.tensor import Tensor
@@ -19,8 +19,8 @@ from pylayer.watch import records_all, watched
 class Told:
     """A watch that writes down what it is told."""
 
-    def __init__(self, records: bool) -> None:
-        self.records, self.backwards = records, False
+    def __init__(self, records: bool, backwards: bool = False) -> None:
+        self.records, self.backwards = records, backwards
         self.names: list[str] = []
 
     def made(self, node: Node, out: Any) -> None:
@@ -38,6 +38,9 @@ class Told:
 
     def applied(self, layer: type) -> None:
         self.names.append(layer.__name__)
+
+    def stands_for(self, output: Output, made_by: Any) -> None:
+        self.names.append(f"{output.label} is {made_by.label}")
 
 
 class Square(paddle.autograd.PyLayer):  # type: ignore[name-defined,misc]
@@ -62,6 +65,16 @@ def everything(x: Any) -> None:
         z = paddle.tanh(y.detach())
     if (z > 0).all():
         f"{float(z.sum()):.3f} {z[0].numpy()} {z[0]:.2f}"
+
+
+def test_a_watch_may_see_a_gradient_be_taken() -> None:
+    told, x = Told(records=True, backwards=True), leaf()
+    with watched(told):
+        paddle.grad(Square.apply(x), x, create_graph=True)
+    assert told.names == [
+        "Square", "multiply", "GradNodePyLayer_Square is multiply",
+        "grad(create_graph=True)", "multiply", "multiply",
+    ]  # fmt: skip
 
 
 def test_a_watch_that_records_sees_one_graph() -> None:
