@@ -105,6 +105,8 @@ class Translation:
         if isinstance(value, functools.partial):
             keywords = {name: self.of(item) for name, item in value.keywords.items()}
             return functools.partial(self.of(value.func), *map(self.of, value.args), **keywords)
+        if isinstance(value, BuiltinFunctionType) and inspect.isclass(value.__self__):  # `apply` of a PyLayer
+            return getattr(self.of(value.__self__), value.__name__)
         if isinstance(value, MethodType):
             return MethodType(self.of(value.__func__), self.of(value.__self__))
         if type(value) in (list, tuple):

@@ -63,10 +63,30 @@ def test_the_line_of_a_mistake(real: Any) -> None:
             (y,) = ctx.saved_tensor()
             return y * dy
 
-    with pytest.raises(gradcheck.GradientMismatch) as caught:
-        gradcheck.assert_gradients(Softmax, X)
-    assert "test_api_paddle.py" in str(caught.value)
-    assert "│ y = real.nn.functional.softmax(x)" in str(caught.value)
+    for layer in (Softmax, Softmax.apply):
+        with pytest.raises(gradcheck.GradientMismatch) as caught:
+            gradcheck.assert_gradients(layer, X)
+        assert "test_api_paddle.py" in str(caught.value)
+        assert "│ y = real.nn.functional.softmax(x)" in str(caught.value)
+
+
+def test_the_line_of_what_the_double_backward_takes_for_a_constant(real: Any) -> None:
+    class Swish(real.autograd.PyLayer):  # type: ignore[name-defined,misc]
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            s = real.nn.functional.sigmoid(x)
+            ctx.save_for_backward(x, s)
+            return x * s
+
+        @staticmethod
+        def backward(ctx: Any, dy: Any) -> Any:
+            x, s = ctx.saved_tensor()
+            return dy * (s + x * s * (1 - s))
+
+    assert gradcheck.check(Swish, X).verdict is Status.PASS
+    found = gradcheck.check(Swish, X, order=2)
+    assert [d.code for d in found.diagnosis] == ["GC140", "GC117"]
+    assert found.diagnosis[1].source_line.strip() == "s = real.nn.functional.sigmoid(x)"
 
 
 def test_a_layer_among_other_operations(real: Any) -> None:
