@@ -46,9 +46,9 @@ def libraries_of(value: Any) -> set[str]:
     """The libraries that a value is of, by itself or its classes."""
     if isinstance(value, ModuleType):
         found = {value.__name__.partition(".")[0]}
-    elif isinstance(value, (FunctionType, BuiltinFunctionType)):
+    elif isinstance(value, FunctionType):
         found = {package_of(value)}
-    elif isinstance(value, MethodType):
+    elif isinstance(value, (MethodType, BuiltinFunctionType)):  # of what it is bound to, as `apply` is to its layer
         found = {package_of(value), *libraries_of(value.__self__)}
     else:
         cls = value if inspect.isclass(value) else type(value)
@@ -102,6 +102,8 @@ def references(value: Any) -> Iterator[Any]:
         yield from (value.func, *value.args, *value.keywords.values())
     elif isinstance(value, MethodType):
         yield from (value.__func__, value.__self__)
+    elif isinstance(value, BuiltinFunctionType):
+        yield value.__self__
     elif isinstance(value, FunctionType):
         yield from (value.__globals__[name] for name in names_in(value.__code__) if name in value.__globals__)
         yield from (sys.modules[name] for name in imported_in(value.__code__) if name in sys.modules)
