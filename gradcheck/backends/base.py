@@ -149,7 +149,7 @@ class Backend(Protocol):
         """The name of Paddle's that the backend does not have, if that is what an error was raised for; else empty."""
         return ""
 
-    def array(self, tensor: Tensor) -> Array:
+    def array(self, tensor: Tensor, /) -> Array:
         """The values of a Tensor as an array of the backend: no copy where it needs none."""
 
     def leaf(self, array: Array, stop_gradient: bool) -> Tensor:
@@ -205,13 +205,15 @@ class Backend(Protocol):
         """
         return None
 
-    def rerun(
-        self, change: Mover | None, leaks: list[str], left_out: set[str] | None, numpy: UserCode
-    ) -> AbstractContextManager[Any]:
-        """A block in which `change`, if given, is told of the output of each operation, recorded or not, and `leaks` of
-        what hands values to code that nothing sees. Casts to floating dtypes of fewer digits are left out, and
-        `left_out` told which, unless it is None. NumPy code that can be reached from `numpy` is seen as well. Only
-        where the backend can record."""
+    def rerun(self, change: Mover, leaks: list[str], numpy: UserCode) -> AbstractContextManager[None]:
+        """A block in which `change` is told of the output of each operation, recorded or not, and `leaks` of what hands
+        values to code that nothing sees. NumPy code that can be reached from `numpy` is seen as well. Only where the
+        backend can record."""
+        return nullcontext()
+
+    def casts_left_out(self, noted: set[str]) -> AbstractContextManager[None]:
+        """A block in which casts to floating dtypes of fewer digits are left out, and `noted` told which. Only where
+        the backend can record."""
         return nullcontext()
 
 

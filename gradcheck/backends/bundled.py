@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager, nullcontext
 from importlib import import_module
+from operator import attrgetter
 from types import ModuleType
 from typing import Any
 
@@ -66,8 +67,7 @@ class BundledBackend(EngineRanks, Backend):
 
     lacks = staticmethod(missing_name)
 
-    def array(self, tensor: Tensor) -> Array:
-        return tensor.array
+    array = staticmethod(attrgetter("array"))
 
     def leaf(self, array: Array, stop_gradient: bool) -> Tensor:
         return Tensor(array, None, stop_gradient)
@@ -97,17 +97,11 @@ class BundledBackend(EngineRanks, Backend):
 
     recorded = staticmethod(recorded)
 
+    casts_left_out = staticmethod(casts_left_out)
+
     @contextmanager
-    def rerun(
-        self, change: Mover | None, leaks: list[str], left_out: set[str] | None, numpy: Code | None
-    ) -> Iterator[None]:
-        with ExitStack() as blocks:
-            if left_out is not None:
-                blocks.enter_context(casts_left_out(left_out))
-            if change is not None:
-                blocks.enter_context(watched(Moving(change, leaks)))
-            if numpy is not None:
-                blocks.enter_context(recording_numpy(numpy, False))
+    def rerun(self, change: Mover, leaks: list[str], numpy: Code | None) -> Iterator[None]:
+        with watched(Moving(change, leaks)), nullcontext() if numpy is None else recording_numpy(numpy, False):
             yield
 
 
