@@ -182,7 +182,7 @@ class Prober:
             return noise
         terms = abs(line.weights) * noise
         total = min(float(terms.sum()), RANDOM_SIGNS * root_of_squares(terms))  # the signs are the cotangent's
-        return module_of(terms).asarray([total if total == total else np.inf])
+        return np.full_like(terms[:1], total if total == total else np.inf)
 
     def scanned(self, scan: Scan, noise: Array, whole: bool) -> Derivative:
         """The derivative by the first steps; by all of them if it shall be `whole`."""
@@ -213,7 +213,7 @@ class Prober:
             sum(float(abs(part).sum()) for part in parts),
             math.hypot(*(root_of_squares(part) for part in parts)),
         )
-        u = cotangent if by_rows else module_of(cotangent).asarray([1.0])
+        u = cotangent if by_rows else np.ones_like(cotangent[:1])
         seen = self.seen(derivative, u, claim)
         probe = Probe(direction, derivative, cotangent, gradients, claim, seen, by_rows)
         if self.point.witnessed:
@@ -225,14 +225,13 @@ class Prober:
 
     def seen(self, derivative: Derivative, u: Array, claim: Claim) -> Seen:
         """What the differences say of the rows weighted by `u`."""
-        xp, used = module_of(u), u != 0
-        both, weight = derivative.both, abs(u)
+        used, both, weight = u != 0, derivative.both, abs(u)
 
         def total(values: Array) -> float:
-            return float(xp.where(used, values, 0.0).sum())
+            return float(np.where(used, values, 0.0).sum())
 
         def root(values: Array) -> float:
-            return root_of_squares(xp.where(used, values, 0.0))
+            return root_of_squares(np.where(used, values, 0.0))
 
         value = total(u * both.value)
         bar = min(total(weight * both.bar), RANDOM_SIGNS * root(weight * both.bar))
