@@ -139,3 +139,9 @@ def distance(a: Array, b: Array) -> Array:
     with np.errstate(invalid="ignore"):
         apart = abs(a - b)
     return np.where(a == b, 0.0, np.where(np.isnan(apart), np.inf, apart))
+
+
+def even_weights(like: Array, random: np.random.Generator) -> Array:
+    """Random signs and magnitudes from 1/2 to 3/2, in the shape of a vector."""
+    drawn = random.uniform(-1, 1, like.shape)
+    return np.asarray(drawn + np.copysign(0.5, drawn), like=like)

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcheck.checking.arrays import CLEAR, FEW, FLOAT32, SMALLEST, Array, finite, module_of, spacing
-from gradcheck.checking.cotangents import even_weights
+from gradcheck.checking.arrays import CLEAR, FEW, FLOAT32, SMALLEST, Array, even_weights, finite, module_of, spacing
 from gradcheck.checking.own_precision import opaque_bound
 from gradcheck.checking.point import Point
 from gradcheck.checking.problem import Observation

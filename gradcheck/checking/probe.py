@@ -15,13 +15,13 @@ from gradcheck.checking.arrays import (
     RANDOM_SIGNS,
     SMALLEST,
     Array,
+    even_weights,
     module_of,
     root_of_squares,
     shares,
 )
-from gradcheck.checking.cotangents import equal_weights, even_weights
 from gradcheck.checking.decide import POWER, Claim, Heard, Ruling, Seen, decide
-from gradcheck.checking.derivative import BRIEF, Derivative, derivative_of
+from gradcheck.checking.derivative import BRIEF, Derivative, Interval, derivative_of
 from gradcheck.checking.line import RATIO, USUAL, Scan
 from gradcheck.checking.noise import from_close_values, noise_by_perturbation
 from gradcheck.checking.point import Point
@@ -39,6 +39,11 @@ SMALL = math.sqrt(SMALLEST["float32"])
 LOW_PRECISION = MANY * FLOAT32
 """What a backward that nothing sees may be off by rounding to float32, relative to the sum of absolute terms, where the
 inputs were given in float32 or less."""
+STANDS_OUT = 1e6
+"""An output counts in a projection as if its derivative were at least so many of its error bounds: all those lost in
+noise together widen the bound by one millionth of their number."""
+SMALLEST_SIZE = math.sqrt(SMALLEST["float64"])
+"""Of an output in a projection: cotangents have to leave room for the derivatives."""
 
 
 def within_range(gradients: Sequence[Array], direction: Sequence[Array | None]) -> bool:
@@ -244,3 +249,17 @@ class Prober:
             allowed += LOW_PRECISION * claim.size
         gap = root(weight * derivative.gap)  # there is no kink in all outputs at once
         return Seen(value, bar, root(weight * derivative.nearby), gap, allowed if allowed < np.inf else 0.0)
+
+
+def equal_weights(found: Interval, slopes: Array, random: np.random.Generator) -> Array:
+    """Random signs and magnitudes under which every output counts alike, whatever the size of its derivative.
+
+    Args:
+        found: the derivative of every output along one direction.
+        slopes: how large the slope of every output is along others. A derivative that is small along one direction by
+            chance would otherwise drown the rest, with its rounding.
+    """
+    known = abs(found.bar) < np.inf
+    size = np.maximum(np.maximum(abs(found.value), slopes), STANDS_OUT * np.where(known, found.bar, 0.0))
+    weight = np.where(known, 1 / np.maximum(np.where(size > 0, size, 1.0), SMALLEST_SIZE), 0.0)
+    return even_weights(slopes, random) * weight
