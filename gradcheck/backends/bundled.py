@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from importlib import import_module
 from operator import attrgetter
 from types import ModuleType
@@ -99,10 +99,11 @@ class BundledBackend(EngineRanks, Backend):
 
     casts_left_out = staticmethod(casts_left_out)
 
-    @contextmanager
-    def rerun(self, change: Mover, leaks: list[str], numpy: Code | None) -> Iterator[None]:
-        with watched(Moving(change, leaks)), nullcontext() if numpy is None else recording_numpy(numpy, False):
-            yield
+    def moving(self, change: Mover, leaks: list[str]) -> AbstractContextManager[Any]:
+        return watched(Moving(change, leaks))
+
+    def moving_numpy(self, code: Code) -> AbstractContextManager[Any]:
+        return recording_numpy(code, False)
 
 
 class RanksInTurns(WorldRanks):

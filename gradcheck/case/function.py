@@ -17,6 +17,8 @@ from gradcheck.checking.precision import Change
 from gradcheck.checking.problem import Problem
 from gradcheck.result import GradientSummary
 
+NOTHING: AbstractContextManager[Any] = nullcontext()
+
 
 class settings_of_its_own:  # noqa: N801 - read as a phrase
     """A block after which what a layer may set for the whole process, NumPy's handling of errors and the filters of
@@ -339,16 +341,18 @@ class Reruns:
         *given: Any,
     ) -> Any:
         """One run of a function; `leaks` are then what it handed to code that nothing sees."""
-        seen: AbstractContextManager[None] = nullcontext()
+        backend, self.left_out_last = self.backend, set[str]()
+        casts = NOTHING if own else backend.casts_left_out(self.left_out_last)
+        results = numpy = NOTHING
         if change is not None:
             self.leaks.clear()
-            seen = self.backend.rerun(change, self.leaks, self.code if in_numpy else None)
-        self.left_out_last = set[str]()
-        with nullcontext() if own else self.backend.casts_left_out(self.left_out_last), seen:
-            try:
+            results = backend.moving(change, self.leaks)
+            numpy = backend.moving_numpy(self.code) if in_numpy else NOTHING
+        try:
+            with casts, results, numpy:
                 return function(*given)
-            finally:
-                self.left_out |= self.left_out_last
+        finally:
+            self.left_out |= self.left_out_last
 
     def outputs(self, inputs: Sequence[Array], change: Change | None = None) -> list[Array]:
         return self.run(self.forward, change, False, inputs)  # type: ignore[no-any-return]
