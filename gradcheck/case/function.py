@@ -17,7 +17,7 @@ from gradcheck.checking.precision import Change
 from gradcheck.checking.problem import Problem
 from gradcheck.result import GradientSummary
 
-NOTHING: AbstractContextManager[Any] = nullcontext()
+NO_BLOCK: AbstractContextManager[Any] = nullcontext()
 
 
 class settings_of_its_own:  # noqa: N801 - read as a phrase
@@ -342,12 +342,12 @@ class Reruns:
     ) -> Any:
         """One run of a function; `leaks` are then what it handed to code that nothing sees."""
         backend, self.left_out_last = self.backend, set[str]()
-        casts = NOTHING if own else backend.casts_left_out(self.left_out_last)
-        results = numpy = NOTHING
+        casts = NO_BLOCK if own else backend.casts_left_out(self.left_out_last)
+        results = numpy = NO_BLOCK
         if change is not None:
             self.leaks.clear()
             results = backend.moving(change, self.leaks)
-            numpy = backend.moving_numpy(self.code) if in_numpy else NOTHING
+            numpy = backend.moving_numpy(self.code) if in_numpy else NO_BLOCK
         try:
             with casts, results, numpy:
                 return function(*given)
