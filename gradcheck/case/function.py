@@ -226,10 +226,10 @@ class TensorFunction:
         """What was found, as it is to be said of this function."""
         return summary
 
-    def second_order(self) -> Problem:
-        """The first vjp as a function of the inputs and the cotangents, with its vjp by double backward."""
-        first = self.problem()
-        outs = self.forward(first.inputs)
+    def second_order(self, first: Problem) -> Problem:
+        """The first vjp as a function of the inputs and the cotangents, with its vjp by double backward; `first` is
+        what `problem` gave."""
+        outs = self.forward(first.inputs) if first.outputs is None else first.outputs
         active = [k for k, out in enumerate(outs) if is_differentiable(out)]
         count, needed = len(first.inputs), self.needed
         random = np.random.default_rng(1)
