@@ -55,11 +55,15 @@ Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 class _Record(BaseModel):
     model_config = ConfigDict(frozen=True, ser_json_inf_nan="constants")
 
-    @field_validator("*", mode="before")
+    @model_validator(mode="before")
     @classmethod
-    def _whole_characters(cls, value: Any) -> Any:
+    def _whole_characters(cls, given: Any) -> Any:
         """Text that JSON can hold: names of files that are not UTF-8, and what layers say, may have halves."""
-        return value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value
+        if not isinstance(given, dict):
+            return given
+        return {
+            k: v.encode("utf-8", "backslashreplace").decode() if isinstance(v, str) else v for k, v in given.items()
+        }
 
 
 def element(name: str, index: tuple[int, ...]) -> str:

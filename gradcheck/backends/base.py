@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from importlib import import_module
 from importlib.util import find_spec
@@ -38,7 +38,7 @@ class Step(Protocol):
     """The numbers of its inputs, -1 for a constant."""
     spot: Spot | None
 
-    def pull(self, cotangents: Sequence[Array | None]) -> Iterator[tuple[int, int, Array]]:
+    def pull(self, cotangents: Sequence[Array | None]) -> Iterable[tuple[int, int, Array]]:
         """Per input that is no constant: its position, its number, and its cotangent, in double precision."""
 
     def given(self, cotangents: Sequence[Array | None]) -> Any:
@@ -149,7 +149,7 @@ class Backend(Protocol):
         """The name of Paddle's that the backend does not have, if that is what an error was raised for; else empty."""
         return ""
 
-    def array(self, tensor: Tensor) -> Array:
+    def array(self, tensor: Tensor, /) -> Array:
         """The values of a Tensor as an array of the backend: no copy where it needs none."""
 
     def leaf(self, array: Array, stop_gradient: bool) -> Tensor:
@@ -207,13 +207,18 @@ class Backend(Protocol):
         """
         return None
 
-    def rerun(
-        self, change: Mover | None, leaks: list[str], left_out: set[str] | None, numpy: UserCode
-    ) -> AbstractContextManager[Any]:
-        """A block in which `change`, if given, is told of the output of each operation, recorded or not, and `leaks` of
-        what hands values to code that nothing sees. Casts to floating dtypes of fewer digits are left out, and
-        `left_out` told which, unless it is None. NumPy code that can be reached from `numpy` is seen as well. Only
-        where the backend can record."""
+    def moving(self, change: Mover, leaks: list[str]) -> AbstractContextManager[Any]:
+        """A block in which `change` is told of the output of each operation, recorded or not, and `leaks` of what hands
+        values to code that nothing sees. Only where the backend can record."""
+        return nullcontext()
+
+    def moving_numpy(self, code: UserCode) -> AbstractContextManager[Any]:
+        """A block within that, in which NumPy code that can be reached from `code` is seen as well."""
+        return nullcontext()
+
+    def casts_left_out(self, noted: set[str]) -> AbstractContextManager[None]:
+        """A block in which casts to floating dtypes of fewer digits are left out, and `noted` told which. Only where
+        the backend can record."""
         return nullcontext()
 
 

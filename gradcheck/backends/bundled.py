@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from importlib import import_module
+from operator import attrgetter
 from types import ModuleType
 from typing import Any
 
@@ -66,8 +67,7 @@ class BundledBackend(EngineRanks, Backend):
 
     lacks = staticmethod(missing_name)
 
-    def array(self, tensor: Tensor) -> Array:
-        return tensor.array
+    array = staticmethod(attrgetter("array"))
 
     def leaf(self, array: Array, stop_gradient: bool) -> Tensor:
         return Tensor(array, None, stop_gradient)
@@ -97,18 +97,13 @@ class BundledBackend(EngineRanks, Backend):
 
     recorded = staticmethod(recorded)
 
-    @contextmanager
-    def rerun(
-        self, change: Mover | None, leaks: list[str], left_out: set[str] | None, numpy: Code | None
-    ) -> Iterator[None]:
-        with ExitStack() as blocks:
-            if left_out is not None:
-                blocks.enter_context(casts_left_out(left_out))
-            if change is not None:
-                blocks.enter_context(watched(Moving(change, leaks)))
-            if numpy is not None:
-                blocks.enter_context(recording_numpy(numpy, False))
-            yield
+    casts_left_out = staticmethod(casts_left_out)
+
+    def moving(self, change: Mover, leaks: list[str]) -> AbstractContextManager[Any]:
+        return watched(Moving(change, leaks))
+
+    def moving_numpy(self, code: Code) -> AbstractContextManager[Any]:
+        return recording_numpy(code, False)
 
 
 class RanksInTurns(WorldRanks):

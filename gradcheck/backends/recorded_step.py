@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -30,12 +30,15 @@ class Step:
     node: OpNode
     spot: Spot | None
 
-    def pull(self, cotangents: Sequence[Array | None]) -> Iterator[tuple[int, int, Array]]:
+    def pull(self, cotangents: Sequence[Array | None]) -> list[tuple[int, int, Array]]:
         given = self.given(cotangents)
         node, kind = self.node, type(self.values[0])
-        for k, (vjp, edge, values, shape) in enumerate(zip(node.op.vjps, self.edges, self.saved, node.shapes)):  # noqa: B905
-            if edge >= 0:
-                yield k, edge, pulled(vjp, given, [widened(v) for v in values], kind, shape)
+        rules = enumerate(zip(node.op.vjps, self.edges, self.saved, node.shapes))  # noqa: B905 - the rule of a list is repeated
+        return [
+            (k, edge, pulled(vjp, given, [widened(v) for v in values], kind, shape))
+            for k, (vjp, edge, values, shape) in rules
+            if edge >= 0
+        ]
 
     def given(self, cotangents: Sequence[Array | None]) -> Any:
         if not isinstance(self.node, SeveralOutputs):

@@ -15,12 +15,13 @@ from importlib import import_module
 from types import BuiltinFunctionType, CellType, FunctionType, MethodType, ModuleType
 from typing import Any
 
-from gradcheck.backends.base import Backend, is_differentiable, package_of
+import numpy as np
+
+from gradcheck.backends.base import Array, Backend, is_differentiable, package_of
 from gradcheck.backends.bundled import BundledBackend
-from gradcheck.case.agreement import agree
 from gradcheck.case.arguments import WorldOf, cell_is_set, libraries_of, names_in, referred, tensor_function
 from gradcheck.case.function import TensorFunction
-from gradcheck.checking.arrays import EPSILON
+from gradcheck.checking.arrays import EPSILON, wide
 
 UNKNOWN_EPSILON = EPSILON["bfloat16"]
 """The epsilon of the coarsest dtype on the way where that is not known."""
@@ -66,8 +67,27 @@ def asked(original: TensorFunction, made: Callable[[Backend], TensorFunction]) -
     assert recording is not None
     on_the_way = [EPSILON.get(a.dtype.name, 0.0) for a in recording.arrays]
     coarsest = UNKNOWN_EPSILON if recording.leaks or recording.error else max(on_the_way, default=0.0)
-    alike = twin.claimed == original.claimed and agree(ours.outputs or [], theirs.outputs or [], coarsest)
-    return twin if alike else None
+    same = twin.claimed == original.claimed and agree(ours.outputs or [], theirs.outputs or [], coarsest)
+    return twin if same else None
+
+
+def agree(ours: Sequence[Array], theirs: Sequence[Array], epsilon: float) -> bool:
+    """Whether outputs are the same up to rounding: to half of the digits, beside the largest element.
+
+    `epsilon` is the spacing at 1 of the coarsest dtype on the way to them.
+    """
+    return len(ours) == len(theirs) and all(alike(a, b, epsilon) for a, b in zip(ours, theirs, strict=True))
+
+
+def alike(a: Array, b: Array, epsilon: float) -> bool:
+    """Whether two outputs are; those without a derivative to the last bit."""
+    if a.shape != b.shape or a.dtype != b.dtype:
+        return False
+    if not is_differentiable(a):
+        return bool((a == b).all())
+    x, y = wide(a), wide(b)
+    close = abs(x - y) <= epsilon**0.5 * abs(y).max(initial=0.0, where=np.isfinite(abs(y)))
+    return bool((close | (x == y) | (np.isnan(x) & np.isnan(y))).all())
 
 
 class Translation:

@@ -16,6 +16,7 @@ from gradcheck.case.engine_twin import Translation, builtins_of, speaking_for
 from gradcheck.case.expectation import Expectation, as_expected
 from gradcheck.case.explored import explored
 from gradcheck.case.finding import SEVERITY, Finding, judge
+from gradcheck.case.function import settings_of_its_own
 from gradcheck.case.gradient_check import Settings
 from gradcheck.case.input_arrays import NoInputError
 from gradcheck.case.layer import ScenarioLayer, WrongCotangent
@@ -31,7 +32,6 @@ from gradcheck.case.namespace import (
     run_source,
 )
 from gradcheck.case.no_gradient import refused
-from gradcheck.case.settings import settings_of_its_own
 from gradcheck.case.source_positions import with_place
 from gradcheck.case.static_layer import StaticLayer
 from gradcheck.case.values import value_of

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
+import warnings
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,27 @@ import numpy as np
 from gradcheck.backends.base import Array, Backend, Recording, Tensor, UserCode, flat_tensors, is_differentiable
 from gradcheck.case.no_gradient import NoGradient, misfit, nothing_claimed
 from gradcheck.case.observe import observed
-from gradcheck.case.settings import settings_of_its_own
 from gradcheck.checking.precision import Change
 from gradcheck.checking.problem import Problem
 from gradcheck.result import GradientSummary
+
+NO_BLOCK: AbstractContextManager[Any] = nullcontext()
+
+
+class settings_of_its_own:  # noqa: N801 - read as a phrase
+    """A block after which what a layer may set for the whole process, NumPy's handling of errors and the filters of
+    warnings, is as it was before: it is in force while the layer runs, not while gradcheck computes."""
+
+    def __enter__(self) -> None:
+        self.filters, self.errors = list(warnings.filters), np.errstate()
+        self.errors.__enter__()
+
+    def __exit__(self, *raised: Any) -> None:
+        self.errors.__exit__(*raised)
+        if warnings.filters != self.filters:
+            warnings.filters[:] = self.filters  # type: ignore[index]
+            with warnings.catch_warnings():  # makes Python look at the filters anew
+                pass
 
 
 class TensorFunction:
@@ -42,6 +60,12 @@ class TensorFunction:
         self.arrays = arrays
         self.dtypes = dtypes
         self.stopped = frozenset(stopped)
+        self.memory: dict[str, Callable[[Array, str | None], Tensor | None]] = {}
+        """For inputs that need not have memory of their own in the usual order: makes the Tensor whose memory it is."""
+        self.leaves: dict[str, tuple[Array, Tensor]] = {}
+        """The inputs of the latest call, with their values, if there are such."""
+        self.needed: list[bool] = []
+        """Per input, whether it takes a gradient; known once `problem` was called."""
         self.claimed: list[bool] = []
         """Per output, whether the function claims a gradient for it; known once `problem` was called."""
         self.sources: Sequence[Any] = [call]
@@ -65,8 +89,17 @@ class TensorFunction:
         }
 
     def tensor(self, name: str, array: Array, dtype: str | None, stop_gradient: bool) -> Tensor:
-        """One input as a leaf Tensor that owns its memory."""
-        return self.backend.tensor(array, dtype, stop_gradient)
+        """One input as a leaf Tensor, with memory of its own or as `memory` says."""
+        if not self.memory:
+            return self.backend.tensor(array, dtype, stop_gradient)
+        view = self.memory[name](array, dtype) if name in self.memory else None
+        if view is None:
+            leaf = self.backend.tensor(array, dtype, stop_gradient)
+        else:
+            leaf = view.detach()
+            leaf.stop_gradient = stop_gradient
+        self.leaves[name] = array, leaf
+        return leaf
 
     def called(self, tensors: dict[str, Tensor]) -> Any:
         """What the function returns. What it raises is told apart from what it raises always: with the evaluation."""
@@ -83,53 +116,47 @@ class TensorFunction:
     def outputs(self, returned: Any) -> list[Tensor]:
         """The Tensors among what the call returned."""
         tensor_type = self.backend.paddle.Tensor
+        if isinstance(returned, tensor_type):
+            return [returned]
         return flat_tensors(returned, lambda value: isinstance(value, tensor_type))
 
     def problem(self) -> Problem:
         """The layer on arrays, with the vjp that its backward claims."""
-        start = self.tensors()
-        differentiable = [not t.stop_gradient and is_differentiable(self.backend.array(t)) for t in start.values()]
+        array, start = self.backend.array, self.tensors().values()
+        self.needed = [not t.stop_gradient and is_differentiable(array(t)) for t in start]
         returned = self.called(self.tensors())
         outputs = self.outputs(returned)
         # Outputs that the layer marks as non-differentiable make no claim. One that is cut off from its inputs is a
         # leaf, and claims a gradient of zero.
         self.claimed = [output.is_leaf or not output.stop_gradient for output in outputs]
         names = ["out"] if len(outputs) == 1 else [f"out[{k}]" for k in range(len(outputs))]
-        needed = [self.backend.array(t) for t, need in zip(start.values(), differentiable, strict=True) if need]
-        self.unchecked = nothing_claimed(returned, [self.backend.array(t) for t in outputs], self.claimed, needed)
+        arrays, inputs = [array(t) for t in outputs], [array(t) for t in start]
+        moved = [x for x, need in zip(inputs, self.needed, strict=True) if need]
+        self.unchecked = nothing_claimed(returned, arrays, self.claimed, moved)
         return Problem(
             names=list(self.arrays),
-            inputs=[self.backend.array(t) for t in start.values()],
-            differentiable=differentiable,
+            inputs=inputs,
+            differentiable=self.needed,
             output_names=[name for name, claimed in zip(names, self.claimed, strict=True) if claimed],
             forward=self.forward,
-            vjp=lambda inputs, cotangents: self.vjp(inputs, cotangents, differentiable),
-            observe=lambda cotangents: observed(self, cotangents),
-            outputs=[self.backend.array(t) for t, claimed in zip(outputs, self.claimed, strict=True) if claimed],
-            reruns=self.reruns(differentiable),
+            vjp=self.vjp,
+            observe=functools.partial(observed, self),
+            outputs=[one for one, claimed in zip(arrays, self.claimed, strict=True) if claimed],
+            reruns=self.reruns(),
         )
 
-    def reruns(self, needed: Sequence[bool]) -> Reruns | RerunsOfTwin | None:
+    def reruns(self) -> Reruns | RerunsOfTwin | None:
         """The call again, in another precision: on the function's twin where it has one."""
-        vjp = lambda inputs, cotangents: self.vjp(inputs, cotangents, needed)  # noqa: E731
         if self.twin is not None:
-            twin = self.twin.reruns(needed)
-            return RerunsOfTwin(self.forward, vjp, twin) if isinstance(twin, Reruns) else None
+            twin = self.twin.reruns()
+            return RerunsOfTwin(self.forward, self.vjp, twin) if isinstance(twin, Reruns) else None
         if not self.backend.records:
             return None
-        code, record = self.backend.code(self.sources), functools.partial(self.record, needed)
-        return Reruns(self.backend, code, self.forward, vjp, record)
+        return Reruns(self.backend, self.backend.code(self.sources), self.forward, self.vjp, self.record)
 
-    def record(
-        self,
-        needed: Sequence[bool],
-        arrays: Sequence[Array],
-        lines: bool,
-        change: Change | None,
-        numpy: UserCode,
-    ) -> Recording | None:
+    def record(self, arrays: Sequence[Array], lines: bool, change: Change | None, numpy: UserCode) -> Recording | None:
         """The call at `arrays`, recorded, with the lines of the layer that its operations stand on if wanted."""
-        tensors = self.bound(arrays, needed)
+        tensors = self.bound(arrays)
         call, inputs = functools.partial(self.checked_outputs, tensors), list(tensors.values())
         found = self.backend.recorded(call, inputs, lines, change, numpy)
         return None if found is None else found[0]
@@ -143,40 +170,37 @@ class TensorFunction:
             )
         return [output for output, claimed in zip(outputs, self.claimed, strict=True) if claimed]
 
-    def bound(self, arrays: Sequence[Array], needed: Sequence[bool]) -> dict[str, Tensor]:
-        """The inputs as leaf Tensors of the arrays' own dtypes."""
+    def bound(self, arrays: Sequence[Array]) -> dict[str, Tensor]:
+        """The inputs as leaf Tensors of the arrays' own dtypes; their stop_gradient is the one that users see."""
         return {
             name: self.tensor(name, array, None, not need)
-            for name, array, need in zip(self.arrays, arrays, needed, strict=True)
+            for name, array, need in zip(self.arrays, arrays, self.needed, strict=True)
         }
 
     def forward(self, arrays: Sequence[Array]) -> list[Array]:
-        """The outputs, nothing recorded, from inputs whose stop_gradient is the one that users see."""
-        needed = [n not in self.stopped and is_differentiable(x) for n, x in zip(self.arrays, arrays, strict=True)]
+        """The outputs, nothing recorded."""
         with self.backend.paddle.no_grad():
-            outputs = self.checked_outputs(self.bound(arrays, needed))
+            outputs = self.checked_outputs(self.bound(arrays))
             return [self.backend.array(t) for t in outputs]
 
-    def vjp(
-        self, arrays: Sequence[Array], cotangents: Sequence[Array | None], needed: Sequence[bool]
-    ) -> list[Array | None]:
+    def vjp(self, arrays: Sequence[Array], cotangents: Sequence[Array | None]) -> list[Array | None]:
         """The gradients of the inputs; None where none is needed or defined.
 
         Raises:
             NoGradient: one has another shape than its input, or is of a dtype that holds no derivatives.
         """
-        inputs = self.bound(arrays, needed)
+        inputs = self.bound(arrays)
         ends = [
             (out, self.backend.tensor(cotangent, None, True))
             for out, cotangent in zip(self.checked_outputs(inputs), cotangents, strict=True)
             if cotangent is not None and not out.stop_gradient
         ]
-        wanted = [t for t, need in zip(inputs.values(), needed, strict=True) if need]
+        wanted = self.wanted(inputs)
         if not ends or not wanted:
             return [None] * len(arrays)
         outputs, starts = zip(*ends, strict=True)
         found = iter(self.grad(list(outputs), wanted, list(starts)))
-        gradients = [next(found) if need else None for need in needed]
+        gradients = [next(found) if need else None for need in self.needed]
         return self.fitting([None if g is None else self.backend.array(g) for g in gradients], arrays)
 
     def grad(
@@ -189,8 +213,9 @@ class TensorFunction:
     def fitting(self, gradients: list[Array | None], arrays: Sequence[Array]) -> list[Array | None]:
         """The gradients, if each has the shape of its input and a dtype that fits. Raises NoGradient."""
         for name, gradient, x in zip(self.arrays, gradients, arrays, strict=True):
-            text = "" if gradient is None else misfit(gradient, x)
-            if text:
+            if gradient is None or (gradient.shape == x.shape and gradient.dtype == x.dtype):
+                continue
+            if text := misfit(gradient, x):
                 raise NoGradient(text, name)
         return gradients
 
@@ -201,12 +226,12 @@ class TensorFunction:
         """What was found, as it is to be said of this function."""
         return summary
 
-    def second_order(self) -> Problem:
-        """The first vjp as a function of the inputs and the cotangents, with its vjp by double backward."""
-        first = self.problem()
-        outs = self.forward(first.inputs)
+    def second_order(self, first: Problem) -> Problem:
+        """The first vjp as a function of the inputs and the cotangents, with its vjp by double backward; `first` is
+        what `problem` gave."""
+        outs = self.forward(first.inputs) if first.outputs is None else first.outputs
         active = [k for k, out in enumerate(outs) if is_differentiable(out)]
-        count, needed = len(first.inputs), list(first.differentiable)
+        count, needed = len(first.inputs), self.needed
         random = np.random.default_rng(1)
         cotangents = [(outs[k] * 0 + random.standard_normal(outs[k].shape)).astype(outs[k].dtype) for k in active]
 
@@ -216,26 +241,26 @@ class TensorFunction:
 
         def forward(arrays: Sequence[Array]) -> list[Array]:
             inputs, given = split(arrays)
-            found = self.vjp(inputs, given, needed)
+            found = self.vjp(inputs, given)
             return [x * 0 if g is None else g for x, g, need in zip(inputs, found, needed, strict=True) if need]
 
         def vjp(arrays: Sequence[Array], second: Sequence[Array | None]) -> list[Array | None]:
-            return self.double_vjp(split(arrays), second, needed)
+            return self.double_vjp(split(arrays), second)
 
         def record(arrays: Sequence[Array], lines: bool, change: Change | None, numpy: UserCode) -> Recording | None:
             inputs, given = split(arrays)
-            tensors, starts = self.bound(inputs, needed), self.starts(given)
+            tensors, starts = self.bound(inputs), self.starts(given)
 
             def call() -> list[Tensor]:
-                firsts = self.firsts(tensors, starts, needed)
-                return [t * 0 if g is None else g for t, g in zip(self.wanted(tensors, needed), firsts, strict=True)]
+                pairs = zip(self.wanted(tensors), self.firsts(tensors, starts), strict=True)
+                return [t * 0 if g is None else g for t, g in pairs]
 
             leaves = [*tensors.values(), *(s for s in starts if s is not None)]
             found = self.backend.recorded(call, leaves, lines, change, numpy, backwards=True)
             return None if found is None else found[0]
 
         if self.twin is not None:
-            twin = self.twin.second_order().reruns
+            twin = self.twin.second_order(self.twin.problem()).reruns
             reruns: Any = RerunsOfTwin(forward, vjp, twin) if isinstance(twin, Reruns) else None
         else:
             records, code = self.backend.records, self.backend.code(self.sources)
@@ -256,17 +281,16 @@ class TensorFunction:
         self,
         point: tuple[Sequence[Array], Sequence[Array | None]],
         second: Sequence[Array | None],
-        needed: Sequence[bool],
     ) -> list[Array | None]:
         """The gradients, with respect to inputs and cotangents, of the first gradients times `second`."""
-        inputs, starts = self.bound(point[0], needed), self.starts(point[1])
-        targets = [*self.wanted(inputs, needed), *(s for s in starts if s is not None)]
+        inputs, starts = self.bound(point[0]), self.starts(point[1])
+        targets = [*self.wanted(inputs), *(s for s in starts if s is not None)]
         pairs = [
             (first, self.backend.tensor(c, c.dtype.name, True))
-            for first, c in zip(self.firsts(inputs, starts, needed), second, strict=True)
+            for first, c in zip(self.firsts(inputs, starts), second, strict=True)
             if first is not None and c is not None and not first.stop_gradient
         ]
-        asked = [*needed, *(True for s in starts if s is not None)]
+        asked = [*self.needed, *(True for s in starts if s is not None)]
         if not pairs:
             return [None] * len(asked)
         found = iter(self.grad([f for f, _ in pairs], targets, [c for _, c in pairs]))
@@ -277,15 +301,13 @@ class TensorFunction:
         """Cotangents of the outputs as leaves that need gradients."""
         return [None if c is None else self.backend.tensor(c, c.dtype.name, False) for c in cotangents]
 
-    def wanted(self, inputs: dict[str, Tensor], needed: Sequence[bool]) -> list[Tensor]:
+    def wanted(self, inputs: dict[str, Tensor]) -> list[Tensor]:
         """The inputs that a gradient is wanted of."""
-        return [t for t, need in zip(inputs.values(), needed, strict=True) if need]
+        return [t for t, need in zip(inputs.values(), self.needed, strict=True) if need]
 
-    def firsts(
-        self, inputs: dict[str, Tensor], starts: Sequence[Tensor | None], needed: Sequence[bool]
-    ) -> list[Tensor | None]:
+    def firsts(self, inputs: dict[str, Tensor], starts: Sequence[Tensor | None]) -> list[Tensor | None]:
         """The gradients of the inputs that one is wanted of, recorded; None where there is none."""
-        wanted = self.wanted(inputs, needed)
+        wanted = self.wanted(inputs)
         ends = [
             (out, start)
             for out, start in zip(self.checked_outputs(inputs), starts, strict=True)
@@ -326,9 +348,9 @@ class Reruns:
         """What a function gives. It is run again, with NumPy code seen, if it is the first to hand values to that; and
         as it is where nothing is to be done to NumPy's operations."""
         first = function not in self.seen
-        self.seen.add(function)
         if change is None and not first and (own or not self.left_out or not self.in_numpy):
             return self.block(None, own, False, function, *given)
+        self.seen.add(function)
         found = self.block(change or unchanged, own, self.in_numpy, function, *given)
         if self.leaks and not self.in_numpy:
             self.in_numpy = True
@@ -346,15 +368,18 @@ class Reruns:
         *given: Any,
     ) -> Any:
         """One run of a function; `leaks` are then what it handed to code that nothing sees."""
+        backend, self.left_out_last = self.backend, set[str]()
+        casts = NO_BLOCK if own else backend.casts_left_out(self.left_out_last)
+        results = numpy = NO_BLOCK
         if change is not None:
             self.leaks.clear()
-        left_out = set[str]()
-        with self.backend.rerun(change, self.leaks, None if own else left_out, self.code if in_numpy else None):
-            try:
+            results = backend.moving(change, self.leaks)
+            numpy = backend.moving_numpy(self.code) if in_numpy else NO_BLOCK
+        try:
+            with casts, results, numpy:
                 return function(*given)
-            finally:
-                self.left_out |= left_out
-                self.left_out_last = left_out
+        finally:
+            self.left_out |= self.left_out_last
 
     def outputs(self, inputs: Sequence[Array], change: Change | None = None) -> list[Array]:
         return self.run(self.forward, change, False, inputs)  # type: ignore[no-any-return]
@@ -371,11 +396,8 @@ class Reruns:
     def recording(
         self, inputs: Sequence[Array], change: Change | None = None, own: bool = False, lines: bool = False
     ) -> Recording | None:
-        left_out = set[str]()
-        with self.backend.rerun(None, [], None if own else left_out, None):
-            found = self.record(inputs, lines, change, self.code if self.in_numpy else None)
-        self.left_out |= left_out
-        self.left_out_last = left_out
+        code = self.code if self.in_numpy else None
+        found: Recording | None = self.block(None, own, False, self.record, inputs, lines, change, code)
         if found is not None and found.leaks and not self.in_numpy:
             self.in_numpy = True
             return self.recording(inputs, change, own, lines)

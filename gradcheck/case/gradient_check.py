@@ -45,7 +45,7 @@ def gradient_summary(function: TensorFunction, settings: Settings) -> GradientSu
             return GradientSummary(verdict=Status.INCONCLUSIVE, why=f"nothing was checked: {function.unchecked}")
         summary = checked_problem(problem, settings)
         if settings.order == 2 and summary.verdict in (Status.PASS, Status.KINK):
-            summary = checked_problem(function.second_order(), settings).second()
+            summary = checked_problem(function.second_order(problem), settings).second()
     except Exception as error:
         found = refused(error)
         if found is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import prod
@@ -55,8 +56,6 @@ class ScenarioLayer(TensorFunction):
         self.scenario = scenario = case.scenario
         self.namespace = namespace
         self.inputs = {name: scenario.input_at(name, case.parameters) for name in scenario.inputs}
-        self.leaves: dict[str, tuple[Array, Tensor]] = {}
-        """The inputs of the latest call, with their values."""
         aliases = {name: one.alias_of for name, one in self.inputs.items() if one.alias_of}
         dtypes: dict[str, str] = {name: self.inputs[aliases.get(name, name)].dtype for name in self.inputs}
         random, folder, arrays = np.random.default_rng(case.seed), Path(scenario.path).parent, dict[str, Array]()
@@ -65,6 +64,10 @@ class ScenarioLayer(TensorFunction):
             arrays[name] = make_input(spec, dtypes[name], random, folder) if other is None else arrays[other]
         stopped = [name for name, spec in self.inputs.items() if not spec.differentiable]
         super().__init__(backend, self.__call__, arrays, dtypes, stopped)
+        laid_out = {name: spec for name, spec in self.inputs.items() if spec.layout != "contiguous"}
+        self.memory = {name: functools.partial(self.in_memory, spec) for name, spec in laid_out.items()}
+        self.nested = variables(self.inputs) != list(self.inputs)
+        """Whether some are in lists or dicts."""
         self.begin(case)
 
     def begin(self, case: Case) -> None:
@@ -94,29 +97,18 @@ class ScenarioLayer(TensorFunction):
 
     def __call__(self, tensors: dict[str, Tensor]) -> Any:
         """What the scenario's call returns with the inputs bound to `tensors`."""
-        self.namespace.update(in_variables(tensors))
+        self.namespace.update(in_variables(tensors) if self.nested else tensors)
         return eval(self.code, self.namespace)
 
-    def tensor(self, name: str, array: Array, dtype: str | None, stop_gradient: bool) -> Tensor:
-        """One input as a leaf Tensor with the scenario's layout. Its memory is its own, or that of what it is an alias
-        of as long as both have the same values: the check moves one at a time.
-        """
-        view = self.in_memory(self.inputs[name], array, dtype)
-        if view is None:
-            leaf = self.backend.tensor(array, dtype, stop_gradient)
-        else:
-            leaf = view.detach()
-            leaf.stop_gradient = stop_gradient
-        self.leaves[name] = array, leaf
-        return leaf
-
     def in_memory(self, spec: Input, array: Array, dtype: str | None) -> Tensor | None:
-        """The Tensor whose memory an input has; None for memory of its own in the usual order."""
+        """The Tensor whose memory an input has, with the scenario's layout; None for memory of its own in the usual
+        order. An alias has the other's memory as long as both have the same values: the check moves one at a time.
+        """
         make, shape = self.backend.tensor, list(array.shape)
         if spec.alias_of:
             values, other = self.leaves[spec.alias_of]
             return other if values.dtype == array.dtype and bool((values == array).all()) else None
-        if not shape or spec.layout == "contiguous":
+        if not shape:
             return None
         if spec.layout == "transposed":
             return make(array.T.copy(), dtype, True).transpose([*range(array.ndim)][::-1])

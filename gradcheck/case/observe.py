@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple, Protocol
 
 from gradcheck.backends.base import Array, Backend, Tensor, is_differentiable
-from gradcheck.case.agreement import identical
 from gradcheck.case.no_gradient import NoGradient
 from gradcheck.checking.problem import Observation
 
@@ -157,3 +156,8 @@ def subclasses(layer: Any) -> Iterator[Any]:
     for child in layer.__subclasses__():
         yield child
         yield from subclasses(child)
+
+
+def identical(a: Array, b: Array) -> bool:
+    """Whether two arrays are equal, NaN being equal to itself."""
+    return bool(((a == b) | ((a != a) & (b != b))).all())

@@ -104,7 +104,7 @@ class StaticLayer(ScenarioLayer):
         arrays = [self.backend.array(t) for t in self.tensors().values()]
         outs = self.run(self.build(self.signature(arrays), 0, None), arrays)
         self.namespace["out"] = outs[0] if len(outs) == 1 else outs
-        needed = [name for name, x in zip(self.inputs, arrays, strict=True) if self.needed(name, x)]
+        needed = [name for name, x in zip(self.inputs, arrays, strict=True) if self.differentiable(name, x)]
         starts = [np.ones_like(to_host(out)) for out, claimed in zip(outs, self.claimed, strict=True) if claimed]
         if not starts or not needed:
             return dict.fromkeys(self.inputs)
@@ -117,7 +117,7 @@ class StaticLayer(ScenarioLayer):
         outs = self.namespace["out"]
         return outs if isinstance(outs, list) else [outs]
 
-    def needed(self, name: str, array: Array) -> bool:
+    def differentiable(self, name: str, array: Array) -> bool:
         """Whether an input takes a gradient."""
         return not self.inputs[name].stop_gradient and is_differentiable(array)
 
@@ -129,46 +129,43 @@ class StaticLayer(ScenarioLayer):
     def problem(self) -> Problem:
         """The layer on arrays, with the vjp that ``backward_fn`` claims."""
         arrays = [self.backend.array(t) for t in self.tensors().values()]
-        differentiable = [self.needed(name, x) for name, x in zip(self.inputs, arrays, strict=True)]
+        self.needed = [self.differentiable(name, x) for name, x in zip(self.inputs, arrays, strict=True)]
         outs = self.forward(arrays)
         return Problem(
             names=list(self.inputs),
             inputs=arrays,
-            differentiable=differentiable,
+            differentiable=self.needed,
             output_names=["out"] if len(outs) == 1 else [f"out[{k}]" for k in range(len(outs))],
             forward=self.forward,
-            vjp=lambda inputs, cotangents: self.vjp(inputs, cotangents, differentiable),
+            vjp=self.vjp,
         )
 
     def forward(self, arrays: Sequence[Array]) -> list[Array]:
         outs = self.run(self.build(self.signature(arrays), 0, None), arrays)
         return [out for out, claimed in zip(outs, self.claimed, strict=True) if claimed]
 
-    def vjp(
-        self, arrays: Sequence[Array], cotangents: Sequence[Array | None], needed: Sequence[bool]
-    ) -> list[Array | None]:
+    def vjp(self, arrays: Sequence[Array], cotangents: Sequence[Array | None]) -> list[Array | None]:
         active = tuple(c is not None for c in cotangents)
         if not any(active):
             return [None] * len(arrays)
         given = [c for c in cotangents if c is not None]
         found = iter(self.run(self.build(self.signature(arrays), 1, active), [*arrays, *given]))
-        return [next(found) if need else None for need in needed]
+        return [next(found) if need else None for need in self.needed]
 
     def double_vjp(
         self,
         point: tuple[Sequence[Array], Sequence[Array | None]],
         second: Sequence[Array | None],
-        needed: Sequence[bool],
     ) -> list[Array | None]:
         arrays, starts = point
         active = tuple(c is not None for c in starts)
         given = [c for c in starts if c is not None]
         program = self.build(self.signature(arrays), 2, active)
-        wanted = [x for x, need in zip(arrays, needed, strict=True) if need]
+        wanted = [x for x, need in zip(arrays, self.needed, strict=True) if need]
         numbers = [int(name.rpartition("_")[2]) for name in program.feeds[len(arrays) + len(given) :]]
         seconds = [wanted[k] * 0 if (c := second[k]) is None else c for k in numbers]
         found = iter(self.run(program, [*arrays, *given, *seconds]))
-        return [next(found) if need else None for need in [*needed, *(True for _ in given)]]
+        return [next(found) if need else None for need in [*self.needed, *(True for _ in given)]]
 
 
 @contextmanager

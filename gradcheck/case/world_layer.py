@@ -51,7 +51,7 @@ class WorldLayer(FunctionOfWorld, ScenarioLayer):
 
     def leaf(self, name: str, array: Array, stop_gradient: bool) -> Tensor:
         """An input of a rank."""
-        if self.inputs[name].layout == "contiguous" or not array.ndim:
+        if name not in self.memory or not array.ndim:
             return self.backend.leaf(array, stop_gradient)
         return super().tensor(name, array, None, stop_gradient)
 

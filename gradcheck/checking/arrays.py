@@ -92,8 +92,7 @@ def finite(a: Array | None) -> bool:
 
 def flat(arrays: Sequence[Array]) -> Array:
     """All elements of `arrays` in one vector; complex if one of them is."""
-    xp = module_of(arrays[0])
-    return xp.concatenate([a.reshape(-1) for a in arrays]) if len(arrays) > 1 else arrays[0].reshape(-1)
+    return np.concatenate([a.reshape(-1) for a in arrays]) if len(arrays) > 1 else arrays[0].reshape(-1)
 
 
 def array_and_element(arrays: Sequence[Array], position: int) -> tuple[int, int]:
@@ -105,8 +104,9 @@ def array_and_element(arrays: Sequence[Array], position: int) -> tuple[int, int]
     raise IndexError(position)
 
 
-def real(vector: Array) -> Array:
-    """A vector in float64, in memory of its own; of a complex one, real and imaginary parts in turn."""
+def flat_real(arrays: Sequence[Array]) -> Array:
+    """The same in float64, in memory of its own; of a complex one, real and imaginary parts in turn."""
+    vector = flat(arrays)
     if vector.dtype.kind == "c":
         return vector.astype("complex128").view("float64")
     return vector.astype("float64")
@@ -115,7 +115,7 @@ def real(vector: Array) -> Array:
 def shares(gradient: Array, direction: Array) -> Array:
     """conj(gradient) · direction, element by element; 0 where the direction is, also if the gradient is infinite."""
     found = (gradient.conj() if gradient.dtype.kind == "c" else gradient) * direction
-    return found if np.isfinite(complex(found.sum())) else module_of(found).where(direction != 0, found, 0)
+    return found if np.isfinite(complex(found.sum())) else np.where(direction != 0, found, 0)
 
 
 def inner(gradient: Array, direction: Array) -> float:
@@ -138,5 +138,10 @@ def distance(a: Array, b: Array) -> Array:
     """|a − b|; 0 where both are equal, infinities included; inf where one alone is not finite."""
     with np.errstate(invalid="ignore"):
         apart = abs(a - b)
-    xp = module_of(apart)
-    return xp.where(a == b, 0.0, xp.where(np.isnan(apart), np.inf, apart))
+    return np.where(a == b, 0.0, np.where(np.isnan(apart), np.inf, apart))
+
+
+def even_weights(like: Array, random: np.random.Generator) -> Array:
+    """Random signs and magnitudes from 1/2 to 3/2, in the shape of a vector."""
+    drawn = random.uniform(-1, 1, like.shape)
+    return np.asarray(drawn + np.copysign(0.5, drawn), like=like)

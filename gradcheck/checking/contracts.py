@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcheck.checking.arrays import CLEAR, FEW, FLOAT32, SMALLEST, Array, finite, module_of, spacing
-from gradcheck.checking.cotangents import even_weights
+from gradcheck.checking.arrays import CLEAR, FEW, FLOAT32, SMALLEST, Array, even_weights, finite, module_of, spacing
 from gradcheck.checking.own_precision import opaque_bound
 from gradcheck.checking.point import Point
 from gradcheck.checking.problem import Observation
@@ -41,7 +40,7 @@ class Contracts:
         observed = self.observed(seen) if seen else []
         found = self.forward_repeats(seen if point.as_given else None)
         if not found:
-            of_g = self.gradients(g)
+            of_g = self.at.claimed(g)
             found = self.backward_repeats(g, of_g, seen)
             del seen  # as large as the inputs, the outputs and the gradients
             found = found or [*self.linear(g, of_g), *self.undefined_cotangents()]
@@ -51,11 +50,6 @@ class Contracts:
     def cotangent(self) -> Array:
         """A random signed cotangent of all outputs that have a derivative, flat."""
         return even_weights(self.at.outputs.vector, self.random)
-
-    def gradients(self, cotangent: Array) -> Gradients:
-        """What backward gives at the point."""
-        self.at.spent.on(vjps=1)
-        return self.at.gradients(self.at.inputs, self.at.outputs.split(cotangent))
 
     def named(self, differ: Callable[[int], bool]) -> tuple[str, ...]:
         """The inputs for which `differ` holds."""
@@ -78,7 +72,7 @@ class Contracts:
         point = self.at
         first = seen.gradients if seen is not None else None
         if first is None or not point.as_given:
-            first = self.gradients(g)
+            first = self.at.claimed(g)
         elif point.casts_left_out:  # what was seen is with the casts
             once = point.problem.vjp(list(point.inputs), point.outputs.split(g))
         names = self.named(lambda k: not same(once[k], first[k]))
@@ -88,12 +82,12 @@ class Contracts:
     def linear(self, g: Array, of_g: Gradients) -> list[Diagnosis]:
         """b(a·g + h) = a·b(g) + b(h), and b(0) = 0."""
         h = self.cotangent()
-        of_h = self.gradients(h)
+        of_h = self.at.claimed(h)
         self.claims = [(u, self.at.of_moved(found)) for u, found in ((h, of_h), (g, of_g))]
         if not all(finite(a) for a in (*of_g, *of_h)):
             return []
         mixed = FACTOR * g + h
-        whole = self.gradients(mixed)
+        whole = self.at.claimed(mixed)
         if not all(finite(a) for a in whole):  # so much larger is too large for the dtype
             return []
 
@@ -106,7 +100,7 @@ class Contracts:
             names = self.named(lambda k: apart(k, FEW * rounding[k]))
         if names:
             return [Diagnosis.of("GC110", f"b({FACTOR:g}·g + h) is not {FACTOR:g}·b(g) + b(h)", names)]
-        zero = self.gradients(0 * g)
+        zero = self.at.claimed(0 * g)
         names = self.named(lambda k: zero[k] is not None and bool((zero[k] != 0).any()))  # type: ignore[union-attr]
         text = "a cotangent of zeros does not give a gradient of zeros"
         return [Diagnosis.of("GC110", text, names)] if names else []

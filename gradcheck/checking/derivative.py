@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gradcheck.checking.arrays import EPS, FEW, Array, module_of
+from gradcheck.checking.arrays import EPS, FEW, Array
 from gradcheck.checking.decide import FAR_BARS
 from gradcheck.checking.line import RATIO, Line, Scan
 
@@ -52,41 +52,41 @@ class Derivative:
 
 def derivative_of(scan: Scan, noise: Array) -> Derivative:
     """The derivative of every row, given the noise of every row, or one that all have."""
-    xp, steps = module_of(noise), sorted(scan.samples)
+    steps = sorted(scan.samples)
     ahead, behind, noises, h = tables(scan, noise)
-    noise = xp.broadcast_to(noise, ahead[0].shape)
+    noise = np.broadcast_to(noise, ahead[0].shape)
     central, bars = extrapolated((ahead - behind) / (2 * h), noises, h)
     both, chosen = balanced(central, bars)
     # A derivative compatible with 0 is no better known than the outputs, over the scale of the inputs: a right backward
     # computes with numbers as large, and where they cancel (the sum of a softmax) their rounding is left. In 240 checks
     # of six constant functions 2 times the noise were enough; 16 hid a share of 1e-12 with a wrong gradient.
     zero = abs(both.value) <= both.bar
-    both = Interval(both.value, xp.where(zero, xp.maximum(both.bar, FEW * noise), both.bar))
+    both = Interval(both.value, np.where(zero, np.maximum(both.bar, FEW * noise), both.bar))
     right, left, gap, jumped = each_side(ahead, behind, noises, h)
     for side, outside in ((right, behind), (left, ahead)):  # at the edge of the domain there is one side
         edge = np.isnan(outside).all(axis=0)
-        both = Interval(xp.where(edge, side.value, both.value), xp.where(edge, side.bar, both.bar))
+        both = Interval(np.where(edge, side.value, both.value), np.where(edge, side.bar, both.bar))
     kinked = (abs(right.value - left.value) > FAR_BARS * (right.bar + left.bar)) | jumped
-    changes = xp.maximum(abs(ahead), abs(behind))
+    changes = np.maximum(abs(ahead), abs(behind))
     slopes = (changes - FAR_BARS * noises) / h
-    nearby = xp.where(slopes > 0, slopes, 0.0)[[k in range(BRIEF[0], BRIEF[-1] + 1) for k in steps]].max(axis=0)
-    largest, step = changes.max(axis=0), xp.asarray(steps)[chosen]
+    nearby = np.where(slopes > 0, slopes, 0.0)[[k in range(BRIEF[0], BRIEF[-1] + 1) for k in steps]].max(axis=0)
+    largest, step = changes.max(axis=0), np.asarray(steps, like=noise)[chosen]
     return Derivative(both, gap, kinked, nearby, largest, noise, step)
 
 
 def tables(scan: Scan, noise: Array) -> tuple[Array, Array, Array, Array]:
     """The changes ahead and behind, their noise, and the steps: a row per step, a column per row of the function."""
-    xp, steps = module_of(noise), sorted(scan.samples)
-    ahead, behind = (xp.stack([scan.samples[k][side].change for k in steps]) for side in (0, 1))
-    sizes = xp.stack([xp.fmax(*(sample.size for sample in scan.samples[k])) for k in steps])
-    return ahead, behind, noise + FEW * EPS * sizes, xp.asarray([[RATIO**k] for k in steps])
+    steps = sorted(scan.samples)
+    ahead, behind = (np.stack([scan.samples[k][side].change for k in steps]) for side in (0, 1))
+    sizes = np.stack([np.fmax(*(sample.size for sample in scan.samples[k])) for k in steps])
+    return ahead, behind, noise + FEW * EPS * sizes, np.asarray([[RATIO**k] for k in steps], like=noise)
 
 
 def extrapolated(central: Array, noises: Array, h: Array) -> tuple[Array, Array]:
     """Central differences extrapolated once (Richardson 1911), and how far noise alone may put each off: both ends of
     2 h, RATIO² times over, and of 2 · RATIO h."""
     square = RATIO * RATIO
-    bars = (square + 1 / RATIO) / (square - 1) * module_of(h).maximum(noises[:-1], noises[1:]) / h[:-1]
+    bars = (square + 1 / RATIO) / (square - 1) * np.maximum(noises[:-1], noises[1:]) / h[:-1]
     return (square * central[:-1] - central[1:]) / (square - 1), bars
 
 
@@ -97,16 +97,16 @@ def each_side(ahead: Array, behind: Array, noises: Array, h: Array) -> tuple[Int
     Slopes are between points strictly beside 0: at a jump the value at 0 belongs to neither side. They are extrapolated
     once. Noise alone may put each off by (4 · 5/3 + 5/12) / 3 times itself over the step: both ends of 3 h and of 12 h.
     """
-    xp, rows = module_of(h), noises.shape[1]
-    values = xp.concatenate([ahead, -behind], axis=1)
+    rows = noises.shape[1]
+    values = np.concatenate([ahead, -behind], axis=1)
     slopes = (values[1:] - values[:-1]) / (h[1:] - h[:-1])
     slopes = (RATIO * slopes[:-1] - slopes[1:]) / (RATIO - 1)
-    bars = (RATIO * 5 / 3 + 5 / 12) / 3 * xp.maximum(noises[:-2], noises[2:]) / h[:-2]
-    sided = balanced(slopes, xp.concatenate([bars, bars], axis=1))[0]
+    bars = (RATIO * 5 / 3 + 5 / 12) / 3 * np.maximum(noises[:-2], noises[2:]) / h[:-2]
+    sided = balanced(slopes, np.concatenate([bars, bars], axis=1))[0]
     right, left = (Interval(sided.value[of], sided.bar[of]) for of in (slice(rows), slice(rows, None)))
     gaps = abs(slopes[:, :rows] - slopes[:, rows:]) + 2 * bars
-    leap = leaps(values, xp.concatenate([noises, noises], axis=1))
-    return right, left, xp.where(xp.isfinite(gaps), gaps, xp.inf).min(axis=0), leap[:rows] | leap[rows:]
+    leap = leaps(values, np.concatenate([noises, noises], axis=1))
+    return right, left, np.where(np.isfinite(gaps), gaps, np.inf).min(axis=0), leap[:rows] | leap[rows:]
 
 
 def leaps(values: Array, noises: Array) -> Array:
@@ -117,7 +117,7 @@ def leaps(values: Array, noises: Array) -> Array:
     """
     if len(values) < 4:
         return noises[0] < 0
-    weights = module_of(values).asarray(TO_ZERO)
+    weights = np.asarray(TO_ZERO, like=values)
     nearer, farther = weights @ values[:3], weights @ values[1:4]
     return abs(nearer) > FAR_BARS * (abs(weights) @ noises[:3]) + abs(farther - nearer)
 
@@ -132,22 +132,21 @@ def balanced(values: Array, bars: Array) -> tuple[Interval, Array]:
     Args:
         values, bars: one row per step, the smallest first.
     """
-    xp, shape = module_of(values), values[0].shape
-    low, high = xp.full(shape, -xp.inf), xp.full(shape, xp.inf)
-    alive, started = xp.ones(shape, dtype=bool), xp.zeros(shape, dtype=bool)
-    value, bar, step = xp.zeros(shape), xp.full(shape, xp.inf), xp.zeros(shape, dtype="int64")
+    low, high = np.full_like(values[0], -np.inf), np.full_like(values[0], np.inf)
+    alive, started = np.ones_like(low, dtype=bool), np.zeros_like(low, dtype=bool)
+    value, bar, step = np.zeros_like(low), high, np.zeros_like(low, dtype="int64")
     for k, (v, b) in enumerate(zip(values, bars, strict=True)):
-        finite = xp.isfinite(v)
+        finite = np.isfinite(v)
         if k:
             change = abs(v - values[k - 1])
-            error = 2 * bars[k - 1] + 0.5 * xp.where(xp.isfinite(change), change, xp.inf)
+            error = 2 * bars[k - 1] + 0.5 * np.where(np.isfinite(change), change, np.inf)
             agrees = alive & started & finite & (v - b <= high) & (v + b >= low)
             better = agrees & (error < bar)
-            value, bar = xp.where(better, values[k - 1], value), xp.where(better, error, bar)
-            step = xp.where(better, k - 1, step)
+            value, bar = np.where(better, values[k - 1], value), np.where(better, error, bar)
+            step = np.where(better, k - 1, step)
             alive = agrees | ~started
-        low = xp.where(alive & finite, xp.maximum(low, v - b), low)
-        high = xp.where(alive & finite, xp.minimum(high, v + b), high)
+        low = np.where(alive & finite, np.maximum(low, v - b), low)
+        high = np.where(alive & finite, np.minimum(high, v + b), high)
         started |= finite
         if not bool(alive.any()):
             break
@@ -163,8 +162,8 @@ def quick(line: Line, noise: Array, step: int = QUICK) -> Interval:
     """
     steps = RATIO**step, RATIO ** (step + 1)
     (fine, near), (coarse, far) = [(h, (line.at(h), line.at(-h))) for h in steps]
-    xp, square = module_of(noise), RATIO * RATIO
+    square = RATIO * RATIO
     first, second = [(a.change - b.change) / (2 * h) for h, (a, b) in ((fine, near), (coarse, far))]
     value = (square * first - second) / (square - 1)
-    rounding = (noise + FEW * EPS * xp.maximum(far[0].size, far[1].size)) / fine
+    rounding = (noise + FEW * EPS * np.maximum(far[0].size, far[1].size)) / fine
     return Interval(value, 4 * rounding + 2 * abs(value - first) + 4 * EPS * abs(value))

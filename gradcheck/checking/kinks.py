@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcheck.checking.arrays import CLEAR, Array, array_and_element, flat, inner, module_of, real
+from gradcheck.checking.arrays import CLEAR, Array, array_and_element, flat, flat_real, inner, module_of
 from gradcheck.checking.decide import Ruling
 from gradcheck.checking.found import MOST_NAMED, listed
 from gradcheck.checking.line import Line, moved
@@ -264,7 +264,7 @@ def slopes_by_tape(
         if bool((change[list(outputs)] != 0).all()):
             break
     tapes = [point.recorded(point.at(x)) for x in offsets(point, [*directions, *further], at_zero, NEAR)]
-    values = [real(flat([tape.outputs[k] for k in point.outputs.active])) for tape in tapes if tape is not None]
+    values = [flat_real([tape.outputs[k] for k in point.outputs.active]) for tape in tapes if tape is not None]
     noise, _ = noise_by_perturbation(point, directions[0], NEAR, prober.random)
     around = abs(point.line(directions[0]).at(NEAR).change) / NEAR  # beside it slopes at elements that are 0 are small
     pairs = [(x, d) for x, d in zip(point.x, directions[0], strict=True) if d is not None]

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gradcheck.checking.arrays import EPS, Array, flat, module_of, real
+from gradcheck.checking.arrays import EPS, Array, flat_real, module_of
 
 Function = Callable[[Sequence[Array]], list[Array]]
 """Arrays like the inputs to the outputs."""
@@ -29,7 +29,7 @@ is exact in float64 for all steps."""
 def moved(x: Sequence[Array], direction: Sequence[Array | None], t: float) -> list[Array]:
     """x + t · direction, in the dtypes of x."""
     return [
-        a if d is None else module_of(a).asarray(a + (t * d).astype(a.dtype, copy=False))
+        a if d is None else np.add(a, (t * d).astype(a.dtype, copy=False), out=np.empty_like(a))
         for a, d in zip(x, direction, strict=True)
     ]
 
@@ -66,7 +66,7 @@ class Line:
 
     def values(self, t: float) -> Array:
         """The flat real outputs at x + t · direction, in float64."""
-        return real(flat(self.f(moved(self.x, self.direction, t))))
+        return flat_real(self.f(moved(self.x, self.direction, t)))
 
     def at(self, t: float) -> Sample:
         """The change of every row."""
@@ -82,15 +82,14 @@ class Line:
         if self.weights is None:
             return Sample(change, abs(change))
         terms = change * self.weights
-        xp = module_of(change)
-        total = terms.sum()
-        return Sample(xp.asarray([total]), xp.asarray([xp.abs(terms, out=terms).sum()]))
+        total = terms.sum(keepdims=True)
+        return Sample(total, np.abs(terms, out=terms).sum(keepdims=True))
 
     @property
     def sizes(self) -> Array:
         """The size of the function per row: |f(x)|, or the sum of its weighted absolute values."""
         size = abs(self.outputs)
-        return size if self.weights is None else module_of(size).asarray([(abs(self.weights) * size).sum()])
+        return size if self.weights is None else (abs(self.weights) * size).sum(keepdims=True)
 
     @property
     def on_the_way(self) -> float:
@@ -108,7 +107,7 @@ class Scan:
 
     def take(self, k: int, ahead: Sequence[Array], behind: Sequence[Array]) -> None:
         """The samples at a step where the outputs are known."""
-        self.samples[k] = self.line.sample(real(flat(ahead))), self.line.sample(real(flat(behind)))
+        self.samples[k] = self.line.sample(flat_real(ahead)), self.line.sample(flat_real(behind))
 
     def extend(self, steps: Sequence[int]) -> None:
         """Take the samples at these steps."""

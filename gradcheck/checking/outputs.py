@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from gradcheck.backends.base import is_differentiable
-from gradcheck.checking.arrays import Array, array_and_element, flat, module_of, real, wide
+from gradcheck.checking.arrays import Array, array_and_element, flat_real, wide
 
 
 @dataclass
@@ -34,7 +34,7 @@ class FlatOutputs:
     @cached_property
     def vector(self) -> Array:
         """The active outputs, flat, in float64."""
-        return real(flat([self.arrays[k] for k in self.active]))
+        return flat_real([self.arrays[k] for k in self.active])
 
     @property
     def size(self) -> int:
@@ -51,14 +51,14 @@ class FlatOutputs:
         start = 0
         for k in self.active:
             array = self.arrays[k]
-            part = vector[start : start + array.size].reshape(array.shape)
+            part = vector[start : start + array.size]
             start += array.size
             if array.dtype.kind != "c":
                 part = part.real
                 if array.dtype.kind == "f" and array.dtype.itemsize < 8:
                     largest = float(np.finfo(array.dtype).max)
                     part = part.clip(-largest, largest)
-            parts[k] = module_of(array).asarray(part).astype(array.dtype)
+            parts[k] = part.astype(array.dtype).reshape(array.shape)
         return parts
 
     def unit(self, position: int) -> Array:

@@ -9,8 +9,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from gradcheck.checking.arrays import EPSILON, FEW, MANY, Array, distance, module_of
-from gradcheck.checking.cotangents import even_weights
+from gradcheck.checking.arrays import EPSILON, FEW, MANY, Array, distance, even_weights, module_of
 from gradcheck.checking.outputs import FlatOutputs
 from gradcheck.checking.point import SUM_OF_OUTPUTS, Entry, Point
 from gradcheck.checking.tape import Tape

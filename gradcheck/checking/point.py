@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from gradcheck.checking.arrays import EPS, Array, distance, flat, module_of, only, real, spacing, wide
+from gradcheck.checking.arrays import EPS, Array, distance, flat_real, module_of, only, spacing, wide
 from gradcheck.checking.line import MOST_ROWS, Line, random_direction, scale_of
 from gradcheck.checking.outputs import FlatOutputs
 from gradcheck.checking.precision import Change, Measured, noting
@@ -172,7 +172,7 @@ class Point:
 
     def vector(self, moved: Sequence[Array]) -> Array:
         """The flat real outputs with the moved inputs replaced."""
-        return real(flat(self.forward(moved)))
+        return flat_real(self.forward(moved))
 
     def direction(self, random: np.random.Generator, masks: Sequence[Array | None] | None = None) -> list[Array | None]:
         """A random direction over all moved inputs, or over the elements in their masks (None: that input stays)."""
@@ -204,10 +204,14 @@ class Point:
         return self.outputs.size <= MOST_ROWS
 
     # ----------------------------------------------------------------- what is claimed, and what the tape says
-    def vjp(self, cotangent: Array) -> list[Array]:
-        """The gradients of the moved inputs that the layer claims."""
+    def claimed(self, cotangent: Array) -> list[Array | None]:
+        """The gradients of all inputs that the layer claims."""
         self.spent.on(vjps=1)
-        return self.of_moved(self.gradients(list(self.inputs), self.outputs.split(cotangent)))
+        return self.gradients(list(self.inputs), self.outputs.split(cotangent))
+
+    def vjp(self, cotangent: Array) -> list[Array]:
+        """Those of the moved inputs."""
+        return self.of_moved(self.claimed(cotangent))
 
     def gradients(
         self,

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcheck.checking.arrays import EPS, EPSILON, FEW, FLOAT32, MANY, SMALLEST, Array, distance, dtype_name, module_of
+from gradcheck.checking.arrays import EPS, EPSILON, FEW, FLOAT32, MANY, SMALLEST, Array, distance, dtype_name
 
 Change = Callable[[str, Array, int], None]
 """Changes the fresh output of an operation in place, given its name, the output, and its number on the tape or −1."""
@@ -100,13 +100,13 @@ def perturb(
     product."""
     real = array.view(array.real.dtype) if array.dtype.kind == "c" and array.ndim else array
     drawn = random.uniform(-1, 1, real.shape)
-    signs = module_of(real).asarray(drawn + np.copysign(0.5, drawn))
+    signs = np.asarray(drawn + np.copysign(0.5, drawn), like=real)
     moves = size * signs
     if but_whole:
         moves = moves * (real != np.rint(real))
     # below the smallest normal number the spacing of numbers does not shrink
     moved = real * (1 + moves) + ((real != 0) | zeros) * signs * (size * SMALLEST[dtype_name(real.dtype)])
-    real[...] = module_of(real).where(np.isfinite(real), moved, real)
+    real[...] = np.where(np.isfinite(real), moved, real)
 
 
 class Measured:
@@ -155,17 +155,17 @@ class Measured:
 
     def bound(self, plain: Array, response: Array, finer: Any, lost: Array, absolute: bool) -> Array:
         """η of one array. One entry's response may be small by chance; half of the entries of its row are not."""
-        xp, size = module_of(plain), abs(plain)
-        size = xp.where(np.isfinite(size), size, 0.0)
+        size = abs(plain)
+        size = np.where(np.isfinite(size), size, 0.0)
         if plain.ndim and plain.shape[-1] > 1:
             response = np.maximum(response, size * median_response(response, size))
         bound = MANY * self.epsilon / PERTURBATION_SIZES[self.epsilon] * response
         if bool(lost.any()):
             odd = finer > UNKNOWN * response
             nothing = odd | (finer > UNKNOWN * (size + SMALLEST["float64"]))
-            own = xp.where(nothing & (not absolute), np.inf, finer * xp.where(odd, MANY, 1.0))
-            known = xp.where(response < np.inf, bound, 0.0)  # by so much it may leave the domain
-            bound = xp.where(lost, np.maximum(known, own), bound)
+            own = np.where(nothing & (not absolute), np.inf, finer * np.where(odd, MANY, 1.0))
+            known = np.where(response < np.inf, bound, 0.0)  # by so much it may leave the domain
+            bound = np.where(lost, np.maximum(known, own), bound)
         return bound + FEW * self.epsilon * (size + SMALLEST["float64"])
 
     def lost(self) -> list[Array]:
@@ -175,11 +175,10 @@ class Measured:
 
 def median_response(response: Array, size: Array) -> Array:
     """Per row the median of the relative responses, those of lost entries left out; 0 where all are."""
-    xp = module_of(response)
-    relative = xp.sort(xp.where(response <= UNKNOWN * size, response / xp.where(size > 0, size, 1.0), np.inf), axis=-1)
+    relative = np.sort(np.where(response <= UNKNOWN * size, response / np.where(size > 0, size, 1.0), np.inf), axis=-1)
     known = (relative < np.inf).sum(axis=-1, keepdims=True)
-    middle = xp.take_along_axis(relative, xp.maximum((known - 1) // 2, 0), axis=-1)
-    return xp.where(known > 0, middle, 0.0)
+    middle = np.take_along_axis(relative, np.maximum((known - 1) // 2, 0), axis=-1)
+    return np.where(known > 0, middle, 0.0)
 
 
 def draws(measured: Sequence[Measured], most: int, enough: Callable[[], bool]) -> Iterator[None]:

@@ -15,13 +15,13 @@ from gradcheck.checking.arrays import (
     RANDOM_SIGNS,
     SMALLEST,
     Array,
+    even_weights,
     module_of,
     root_of_squares,
     shares,
 )
-from gradcheck.checking.cotangents import equal_weights, even_weights
 from gradcheck.checking.decide import POWER, Claim, Heard, Ruling, Seen, decide
-from gradcheck.checking.derivative import BRIEF, Derivative, derivative_of
+from gradcheck.checking.derivative import BRIEF, Derivative, Interval, derivative_of
 from gradcheck.checking.line import RATIO, USUAL, Scan
 from gradcheck.checking.noise import from_close_values, noise_by_perturbation
 from gradcheck.checking.point import Point
@@ -39,6 +39,11 @@ SMALL = math.sqrt(SMALLEST["float32"])
 LOW_PRECISION = MANY * FLOAT32
 """What a backward that nothing sees may be off by rounding to float32, relative to the sum of absolute terms, where the
 inputs were given in float32 or less."""
+STANDS_OUT = 1e6
+"""An output counts in a projection as if its derivative were at least so many of its error bounds: all those lost in
+noise together widen the bound by one millionth of their number."""
+SMALLEST_SIZE = math.sqrt(SMALLEST["float64"])
+"""Of an output in a projection: cotangents have to leave room for the derivatives."""
 
 
 def within_range(gradients: Sequence[Array], direction: Sequence[Array | None]) -> bool:
@@ -182,7 +187,7 @@ class Prober:
             return noise
         terms = abs(line.weights) * noise
         total = min(float(terms.sum()), RANDOM_SIGNS * root_of_squares(terms))  # the signs are the cotangent's
-        return module_of(terms).asarray([total if total == total else np.inf])
+        return np.full_like(terms[:1], total if total == total else np.inf)
 
     def scanned(self, scan: Scan, noise: Array, whole: bool) -> Derivative:
         """The derivative by the first steps; by all of them if it shall be `whole`."""
@@ -213,7 +218,7 @@ class Prober:
             sum(float(abs(part).sum()) for part in parts),
             math.hypot(*(root_of_squares(part) for part in parts)),
         )
-        u = cotangent if by_rows else module_of(cotangent).asarray([1.0])
+        u = cotangent if by_rows else np.ones_like(cotangent[:1])
         seen = self.seen(derivative, u, claim)
         probe = Probe(direction, derivative, cotangent, gradients, claim, seen, by_rows)
         if self.point.witnessed:
@@ -225,14 +230,13 @@ class Prober:
 
     def seen(self, derivative: Derivative, u: Array, claim: Claim) -> Seen:
         """What the differences say of the rows weighted by `u`."""
-        xp, used = module_of(u), u != 0
-        both, weight = derivative.both, abs(u)
+        used, both, weight = u != 0, derivative.both, abs(u)
 
         def total(values: Array) -> float:
-            return float(xp.where(used, values, 0.0).sum())
+            return float(np.where(used, values, 0.0).sum())
 
         def root(values: Array) -> float:
-            return root_of_squares(xp.where(used, values, 0.0))
+            return root_of_squares(np.where(used, values, 0.0))
 
         value = total(u * both.value)
         bar = min(total(weight * both.bar), RANDOM_SIGNS * root(weight * both.bar))
@@ -245,3 +249,17 @@ class Prober:
             allowed += LOW_PRECISION * claim.size
         gap = root(weight * derivative.gap)  # there is no kink in all outputs at once
         return Seen(value, bar, root(weight * derivative.nearby), gap, allowed if allowed < np.inf else 0.0)
+
+
+def equal_weights(found: Interval, slopes: Array, random: np.random.Generator) -> Array:
+    """Random signs and magnitudes under which every output counts alike, whatever the size of its derivative.
+
+    Args:
+        found: the derivative of every output along one direction.
+        slopes: how large the slope of every output is along others. A derivative that is small along one direction by
+            chance would otherwise drown the rest, with its rounding.
+    """
+    known = abs(found.bar) < np.inf
+    size = np.maximum(np.maximum(abs(found.value), slopes), STANDS_OUT * np.where(known, found.bar, 0.0))
+    weight = np.where(known, 1 / np.maximum(np.where(size > 0, size, 1.0), SMALLEST_SIZE), 0.0)
+    return even_weights(slopes, random) * weight

@@ -67,7 +67,7 @@ class Comparison:
 def granted(point: Point, claimed: Array, taped: Array, rtol: float) -> Array:
     """How far both may be apart without measuring, relative to themselves; 0 where one is not finite."""
     found = (MANY * point.epsilon + rtol) * np.maximum(abs(claimed), abs(taped))
-    return module_of(found).where(np.isfinite(found), found, 0.0)
+    return np.where(np.isfinite(found), found, 0.0)
 
 
 def tape_diff(point: Point, cotangent: Array, claimed: Sequence[Array], masks: Masks | None, rtol: float) -> Comparison:

@@ -44,12 +44,14 @@ class Route:
         self.lines: list[str] = []
 
     def seen(self, frame: FrameType, event: str, _: Any) -> None:
-        """A call or return, as `sys.setprofile` tells of it. Comprehensions and parts of classes are no functions."""
+        """A call or return, as `sys.setprofile` tells of it. Comprehensions and parts of classes are no functions; the
+        layer's own are none of the harness, wherever its spec stands."""
         code = frame.f_code
         if event == "call" and code.co_filename == self.spec:
             self.layer[code.co_name] += 1
             self.lines.append(f"{'  ' * len(self.stack)}layer: {code.co_name}")
-        if not code.co_filename.startswith(OURS) or code.co_name.startswith("<"):
+        ours = code.co_filename.startswith(OURS) and code.co_filename != self.spec
+        if not ours or code.co_name.startswith("<"):
             return
         file = code.co_filename.removeprefix(OURS)
         if event == "return":

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcheck.checking.arrays import flat, real
+from gradcheck.checking.arrays import flat_real
 from gradcheck.checking.derivative import BRIEF, Derivative, Interval, derivative_of, each_side, tables
 from gradcheck.checking.line import USUAL, Line, Scan, random_direction, scale_of
 from gradcheck.checking.noise import from_close_values
@@ -21,7 +21,7 @@ def line_of(f: Function, x: Array, direction: Array | None = None, weights: Arra
     """The line through `x` along a direction, of the inputs' scale if none is given."""
     point = np.asarray(x, dtype=float)
     d = scale_of(point) if direction is None else np.asarray(direction, dtype=float)
-    return Line(lambda v: [np.asarray(f(v[0]))], [point], [d], real(flat([np.asarray(f(point))])), weights)
+    return Line(lambda v: [np.asarray(f(v[0]))], [point], [d], flat_real([np.asarray(f(point))]), weights)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scans import line_of
 
-from gradcheck.checking.arrays import flat, inner, real, root_of_squares, spacing
+from gradcheck.checking.arrays import flat, flat_real, inner, root_of_squares, spacing
 from gradcheck.checking.line import Line, random_direction, scale_of
 
 FLOATS = st.floats(2.0**-300, 2.0**300).flatmap(lambda x: st.sampled_from([x, -x]))
@@ -42,7 +42,7 @@ def test_inputs_without_a_direction_stay_and_none_is_written_to() -> None:
         seen.append(v)
         return [v[0] * v[1], v[1]]
 
-    line = Line(f, x, [np.array([1.0, 0.0]), None], real(flat(f(x))))
+    line = Line(f, x, [np.array([1.0, 0.0]), None], flat_real(f(x)))
     np.testing.assert_array_equal(line.at(0.5).change, [2.5, 0.0, 0.0])
     assert seen[-1][1] is x[1]
     np.testing.assert_array_equal(x[0], [1.0, 2.0])
@@ -50,7 +50,7 @@ def test_inputs_without_a_direction_stay_and_none_is_written_to() -> None:
 
 def test_a_complex_output_has_two_rows_an_element() -> None:
     x = np.array([1 + 2j])
-    line = Line(lambda v: [v[0] * v[0]], [x], [np.array([1j])], real(flat([x * x])))
+    line = Line(lambda v: [v[0] * v[0]], [x], [np.array([1j])], flat_real([x * x]))
     moved = (1 + 2.5j) ** 2 - (1 + 2j) ** 2
     np.testing.assert_array_equal(line.at(0.5).change, [moved.real, moved.imag])
 
@@ -103,7 +103,7 @@ def test_what_a_gradient_and_a_direction_give_together() -> None:
 
 def test_a_flat_vector_is_complex_if_one_array_is() -> None:
     assert flat([np.ones((2, 2)), np.zeros(1)]).tolist() == [1, 1, 1, 1, 0]
-    assert real(flat([np.ones(1), np.array([2 - 1j])])).tolist() == [1, 0, 2, -1]
+    assert flat_real([np.ones(1), np.array([2 - 1j])]).tolist() == [1, 0, 2, -1]
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_a_float32_input_moves_in_float32() -> None:
         seen.append(v[0].dtype.name)
         return [v[0]]
 
-    line = Line(f, [x], [np.array([1.0])], real(x))
+    line = Line(f, [x], [np.array([1.0])], flat_real([x]))
     assert line.at(0.5).change.dtype == np.float64
     assert seen == ["float32"]
 
