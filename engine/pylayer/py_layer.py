@@ -84,7 +84,7 @@ class PyLayer:
         release_outputs(ctx, flat, node)
         for index, tensor in enumerate(flat):
             output = replaced[id(tensor)]
-            made_by = parent_of(output)
+            made_by = parent_of(tensor)
             output.node = Output(node, index)
             output._stop_gradient = id(tensor) in marked
             if watch is not None:
