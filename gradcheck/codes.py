@@ -79,7 +79,8 @@ CODES: dict[str, Code] = {
         "gradient is zero",
         "backward returns zeros (or None, or the graph is cut), but the output depends on the input.",
         "analytic is exactly 0 everywhere; numeric is not.",
-        "Return the derivative times the cotangent; check that nothing was detached on the way.",
+        "Return the derivative times the cotangent; check that nothing was detached on the way. "
+        "An input that takes no gradient is passed as a Tensor with stop_gradient=True.",
         "wrong: return paddle.zeros_like(x)      right: return dy * 2 * x",
     ),
     "GC109": Code(

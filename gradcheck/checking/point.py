@@ -224,7 +224,8 @@ class Point:
 
     def of_moved(self, gradients: Sequence[Array | None]) -> list[Array]:
         """Of the gradients of all inputs those of the moved ones, None as zeros, in double precision."""
-        return [wide(self.inputs[k] * 0 if gradients[k] is None else gradients[k]) for k in self.moved]
+        given = ((self.inputs[k], gradients[k]) for k in self.moved)
+        return [wide(module_of(x).zeros_like(x) if g is None else g) for x, g in given]
 
     @cached_property
     def tape(self) -> Tape | None:
