@@ -14,7 +14,7 @@ import numpy as np
 from gradcheck.backends.base import Array, Spot, Step
 from gradcheck.causes.edges import EXACT_TO, Cause, Edge, Mistake, Unexplained, summed
 from gradcheck.causes.hypotheses import factor_text
-from gradcheck.causes.lines import NOWHERE, SourcePlace, source_place
+from gradcheck.causes.lines import SourcePlace, source_place
 from gradcheck.causes.search import SCREEN, found_causes
 from gradcheck.checking.arrays import SMALLEST, wide
 from gradcheck.checking.graph import Graph, dead_steps
@@ -127,7 +127,7 @@ def said(tape: Tape, cause: Cause, alike: Sequence[Cause], names: Sequence[str])
             other=other_operand(tape, edge, names),
         )
         says = re.sub(r"#(\d+)", lambda m: name_of_value(tape, int(m[1]), names), says) + mistake.when
-        lines = sorted({other.line for other in same} - {place.line, NOWHERE.line})
+        lines = sorted({other.line for other in same if other.file == place.file} - {place.line})
         proof = [f"reproduces backward to {max(cause.residual, 1e-16):.0e}"]
         proof += [f"the same as line {', '.join(map(str, lines[:3]))}"] if lines else []
         detail += ", together with the next" * (mistake is not cause.mistakes[-1][0])

@@ -213,3 +213,12 @@ def test_all_lines_that_a_factor_fits_are_told() -> None:
     (cause,) = causes(mean_of_logs, backward, V)
     first = mean_of_logs.__code__.co_firstlineno
     assert f"{first + 3}" in cause.detail
+
+
+def test_the_call_of_the_check_is_no_line_of_a_cause() -> None:
+    def negated(x: Any) -> Any:
+        return np.tanh(x)
+
+    (cause,) = causes(negated, lambda x, g: g * (np.tanh(x) ** 2 - 1), V)
+    assert cause.source_line.strip() == "return np.tanh(x)"
+    assert "the same as" not in cause.detail
