@@ -71,7 +71,7 @@ CODES: dict[str, Code] = {
     "GC107": Code(
         "dead elements",
         "Some elements get a gradient of 0 where the derivative is not: a mask is too narrow, a slice misses its end.",
-        "All wrong entries are exactly 0; all others are right.",
+        "All wrong entries are exactly 0.",
         "Look at the indices listed: they show which elements the mask or the slice leaves out.",
         "wrong: dx[:-1] = dy[:-1]      right: dx[:] = dy",
     ),

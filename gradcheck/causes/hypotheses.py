@@ -164,7 +164,7 @@ def parts(s: Evidence) -> Iterator[Hypothesis]:
     count = int(mask.sum())
     if 0 < count < s.x.size:
         where = f"{s.name}{np.argwhere(np.asarray(mask.tolist()))[0].tolist() or ''}"
-        says = f"GC107 {count} of {s.x.size} elements get 0 where it is not ({where} …), all others are right"
+        says = f"GC107 {count} of {s.x.size} elements get 0 where it is not ({where} …)"
         put = module_of(mask).where
         yield Hypothesis(says, [put(mask & (g == 0), t, g) for g, t in zip(s.gradients, s.truth, strict=True)])
 
