@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import itertools
 import re
 from bisect import bisect_left
@@ -191,35 +192,23 @@ def name_of_value(tape: Tape, value: int, names: Sequence[str], within: Spot | N
 
 
 def other_operand(tape: Tape, edge: Edge, names: Sequence[str]) -> str:
-    """What the user's code calls the other one of two operands."""
+    """What the user's code calls the other one of two operands: a constant as it is written, or its value."""
     others = [e for k, e in enumerate(edge.step.edges) if k != edge.position and e >= 0]
     if others:
         return name_of_value(tape, others[0], names, edge.step.spot)
-    constant = edge.other if edge.position >= 0 else None
-    if constant is None:
-        return written_operand(tape, edge, names)
-    if not np.ndim(constant):
-        return f"{float(np.real(constant)):.6g}".replace("-", "−")
-    alike = [name for name, x in zip(names, tape.recording.arrays, strict=False) if np.array_equal(x, constant)]
-    return alike[0] if alike else written_operand(tape, edge, names)
-
-
-def written_operand(tape: Tape, edge: Edge, names: Sequence[str]) -> str:
-    """The operand of a product in the source that is not this input, as it is written; for a constant that no value on
-    the tape stands for."""
-    place = source_place(edge.step.spot)
-    text, own = place.source[place.column : place.end_column], name_of_value(tape, edge.number, names)
-    try:
+    place, own = source_place(edge.step.spot), name_of_value(tape, edge.number, names).strip("`…")
+    text = place.source[place.column : place.end_column]
+    with contextlib.suppress(SyntaxError):  # of an expression over several lines
         node = ast.parse(text, mode="eval").body
-    except SyntaxError:
+        if isinstance(node, ast.BinOp):
+            sides = (ast.get_source_segment(text, side) or "" for side in (node.left, node.right))
+            written = [side for side in sides if not side.startswith(own)]
+            if len(written) == 1:
+                return written[0] if re.fullmatch(r"-?[\w.]+", written[0]) else f"`{written[0]}`"
+    constant = edge.other if edge.position >= 0 else None
+    if constant is None or np.ndim(constant):
         return "a constant"
-    sides = (
-        [ast.get_source_segment(text, side) or "" for side in (node.left, node.right)]
-        if isinstance(node, ast.BinOp)
-        else []
-    )
-    others = [side for side in sides if not side.startswith(own.strip("`…"))]
-    return (others[0] if re.fullmatch(r"[\w.]+", others[0]) else f"`{others[0]}`") if len(others) == 1 else "a constant"
+    return f"{float(np.real(constant)):.6g}".replace("-", "−")
 
 
 def composite(tape: Tape, step: Step) -> bool:

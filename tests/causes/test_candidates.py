@@ -75,8 +75,7 @@ def test_a_mistake_inside_of_a_function_is_told_of_what_it_is_made_in() -> None:
         return dz @ w.T, x.T @ dz, g * np.sqrt(1 + e)
 
     (cause,) = causes(forward, backward, X, W, V)
-    assert "`-3 * (x @ w)`" in cause.text or "−3" in cause.text or "x @ w" in cause.text
-    assert "derivative of y" not in cause.text
+    assert cause.text == "backward forgets to multiply by -3, times −1"
 
 
 # ------------------------------------------------------------------- operands
