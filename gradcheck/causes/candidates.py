@@ -42,10 +42,10 @@ Family = Callable[[Edge], Iterator[Candidate]]
 def all_candidates(edge: Edge) -> Iterator[Candidate]:
     """All candidates of an edge, in the same order for every cotangent; not all fit."""
     found: list[Iterator[Candidate]] = [factor_forgotten(edge)] if edge.position == Edge.WHOLE else []
-    if edge.position == Edge.COMPOSED or (
-        edge.alone and edge.y.shape == edge.right.shape and (edge.read or not edge.right.any())
-    ):
-        found.append(elementwise(edge))  # else the derivative is the same at all points
+    # what reads no value has the same derivative at all points, and of complex numbers the conjugate is forgotten
+    alone = edge.alone and edge.y.shape == edge.right.shape and (edge.read or not edge.right.any())
+    if (alone or edge.position == Edge.COMPOSED) and edge.right.dtype.kind != "c":
+        found.append(elementwise(edge))
     if edge.position >= 0:
         rows = (Candidate(*row[1:4], partial(row[4], edge)) for row in ROWS if edge.step.name in row[0])
         families = (*FAMILIES.get(edge.step.name, ()), sisters, substituted, reordered)

@@ -221,3 +221,12 @@ def test_the_call_of_the_check_is_no_line_of_a_cause() -> None:
     (cause,) = causes(negated, lambda x, g: g * (np.tanh(x) ** 2 - 1), V)
     assert cause.source_line.strip() == "return np.tanh(x)"
     assert "the same as" not in cause.detail
+
+
+@pytest.mark.parametrize(
+    ("forward", "slope"),
+    [(lambda x: np.exp(1j * x), lambda x: 1j * np.exp(1j * x)), (lambda x: (x + 2j) ** 3, lambda x: 3 * (x + 2j) ** 2)],
+)
+def test_a_conjugate_that_is_forgotten_is_no_other_derivative(forward: Any, slope: Any) -> None:
+    for cause in causes(forward, lambda x, g: np.real(slope(x) * g), X[0]):
+        assert cause.code != "GC119"
