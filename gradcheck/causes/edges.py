@@ -162,27 +162,27 @@ def edges_of(
     for position, number, right in pulled:
         yield Edge(step, position, number, given, right, arrays, sisters=flows.get(step.name, {}))
     if flows and step in graph.composed:
-        number, right = pulled_through(graph.composed[step], given[0])
-        if right is not None:
+        for number, right in pulled_through(graph.composed[step], given[0]).items():
             yield Edge(step, Edge.COMPOSED, number, given, right, arrays)
     if len(pulled) > 1 and len(step.values) == 1:
         yield Edge(step, Edge.OUTPUT, step.first, given, given[0], arrays)
 
 
-def pulled_through(steps: Sequence[Step], given: Any) -> tuple[int, Array | None]:
-    """What a function is computed from, and its cotangent for that of the value; None if the function is none of its
-    elements, one by one."""
+def pulled_through(steps: Sequence[Step], given: Any) -> dict[int, Array]:
+    """The cotangent of what a function is computed from, by number, for that of its value; empty if nothing flows, or
+    the function is none of its elements, one by one."""
 
-    def pulled(start: Array) -> tuple[int, Array]:
+    def pulled(start: Array) -> dict[int, Array]:
         pending = {steps[-1].first: start}
         for step in reversed(steps):
-            for _, number, cotangent in step.pull([pending.pop(step.first)]):
+            reached = [pending.pop(step.first)] if step.first in pending else []
+            for _, number, cotangent in step.pull(reached) if reached else ():
                 pending[number] = pending[number] + cotangent if number in pending else cotangent
-        return pending.popitem()
+        return pending
 
-    (number, right), (_, slope) = pulled(given), pulled(0 * given + 1)
-    alike = abs(right - given * slope) <= CLEAR * EPS * abs(right).max(initial=0.0)
-    return number, right if bool(alike.all()) else None
+    right, slopes = pulled(given), pulled(0 * given + 1)
+    apart = ((abs(g - given * slopes[k]), abs(g).max(initial=0.0)) for k, g in right.items())
+    return right if all(bool((off <= CLEAR * EPS * size).all()) for off, size in apart) else {}
 
 
 def incoming(graph: Graph, cotangents: Sequence[Array | None]) -> Iterator[Edge]:
