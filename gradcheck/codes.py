@@ -71,7 +71,7 @@ CODES: dict[str, Code] = {
     "GC107": Code(
         "dead elements",
         "Some elements get a gradient of 0 where the derivative is not: a mask is too narrow, a slice misses its end.",
-        "All wrong entries are exactly 0; all others are right.",
+        "All wrong entries are exactly 0.",
         "Look at the indices listed: they show which elements the mask or the slice leaves out.",
         "wrong: dx[:-1] = dy[:-1]      right: dx[:] = dy",
     ),
@@ -79,7 +79,8 @@ CODES: dict[str, Code] = {
         "gradient is zero",
         "backward returns zeros (or None, or the graph is cut), but the output depends on the input.",
         "analytic is exactly 0 everywhere; numeric is not.",
-        "Return the derivative times the cotangent; check that nothing was detached on the way.",
+        "Return the derivative times the cotangent; check that nothing was detached on the way. "
+        "An input that takes no gradient is passed as a Tensor with stop_gradient=True.",
         "wrong: return paddle.zeros_like(x)      right: return dy * 2 * x",
     ),
     "GC109": Code(

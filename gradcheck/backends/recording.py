@@ -245,10 +245,10 @@ def recorded(
 
 
 def users_frame() -> FrameType | None:
-    """The innermost frame whose code is neither the engine's nor ours."""
+    """The innermost frame of what is recorded whose code is neither the engine's nor ours."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and is_library_file(frame.f_code.co_filename):
-        frame = frame.f_back
+        frame = None if frame.f_code is recorded.__code__ else frame.f_back  # beyond it is who asked for the check
     return frame
 
 

@@ -178,10 +178,8 @@ class TensorFunction:
         }
 
     def forward(self, arrays: Sequence[Array]) -> list[Array]:
-        """The outputs, nothing recorded."""
-        with self.backend.paddle.no_grad():
-            outputs = self.checked_outputs(self.bound(arrays))
-            return [self.backend.array(t) for t in outputs]
+        """The outputs, computed in the grad mode in which users take gradients: code may ask for it, or add hooks."""
+        return [self.backend.array(t) for t in self.checked_outputs(self.bound(arrays))]
 
     def vjp(self, arrays: Sequence[Array], cotangents: Sequence[Array | None]) -> list[Array | None]:
         """The gradients of the inputs; None where none is needed or defined.

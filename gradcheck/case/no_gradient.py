@@ -10,7 +10,7 @@ from gradcheck.backends.base import Array, is_differentiable
 from gradcheck.result import Diagnosis, GradientSummary, Status
 from gradcheck.support.foreign import text_of
 
-REFUSED = re.compile(r"^(?:\(InvalidArgument\) )?GradNodePyLayer_(\w+?)(?: : |'s backward function,? )(.*)", re.DOTALL)
+REFUSED = re.compile(r"^(?:\(InvalidArgument\) )?GradNodePyLayer_(\S+?)(?: : |'s backward function,? )(.*)", re.DOTALL)
 """How both the engine and Paddle begin to say that they do not take what a PyLayer's backward returned."""
 TAIL = re.compile(
     r"\s*(?:\[Hint: .*|\(at /.*|, please check your PyLayer code.*|\(applied at [^)]*arguments\.py:\d+\))", re.DOTALL

@@ -42,8 +42,10 @@ Family = Callable[[Edge], Iterator[Candidate]]
 def all_candidates(edge: Edge) -> Iterator[Candidate]:
     """All candidates of an edge, in the same order for every cotangent; not all fit."""
     found: list[Iterator[Candidate]] = [factor_forgotten(edge)] if edge.position == Edge.WHOLE else []
-    if edge.alone and edge.y.shape == edge.right.shape and (edge.read or not edge.right.any()):
-        found.append(elementwise(edge))  # else the derivative is the same at all points
+    # what reads no value has the same derivative at all points, and of complex numbers the conjugate is forgotten
+    alone = edge.alone and edge.y.shape == edge.right.shape and (edge.read or not edge.right.any())
+    if (alone or edge.position == Edge.COMPOSED) and edge.right.dtype.kind != "c":
+        found.append(elementwise(edge))
     if edge.position >= 0:
         rows = (Candidate(*row[1:4], partial(row[4], edge)) for row in ROWS if edge.step.name in row[0])
         families = (*FAMILIES.get(edge.step.name, ()), sisters, substituted, reordered)
@@ -67,7 +69,10 @@ DERIVATIVES: dict[str, Callable[[Array], Any]] = {
     "exp(−{})": lambda v: np.exp(-v), "sigmoid({})": lambda v: 1 / (1 + np.exp(-v)),
 }  # fmt: skip
 
-FORGETS = "forgets the factor {other}"
+AS_A_WHOLE = 0.7
+"""By how much another derivative of a function as a whole is less far-fetched than one of an operation inside of it."""
+
+FORGETS = "forgets to multiply by {other}"
 
 MONOMIALS = {
     ("multiply", 0): (1, 0, 1), ("multiply", 1): (1, 0, 1), ("divide", 0): (1, 0, -1), ("divide", 1): (-1, -2, 1),
@@ -78,12 +83,14 @@ MONOMIALS = {
 
 def elementwise(edge: Edge) -> Iterator[Candidate]:
     """Another derivative, or none."""
+    composed = edge.position == Edge.COMPOSED
+    less = AS_A_WHOLE * composed
     flat = not bool(edge.right.any())  # no derivative goes through a rounding
     says = "passes the gradient " + ("straight through {op}" if flat else "through {op} without its derivative")
-    yield Candidate("GC122" if flat else "GC119", 1, says, edge.g)
+    yield Candidate("GC122" if flat else "GC119", 1 - less, says, edge.g)
     for (name, formula), (letter, v) in itertools.product(DERIVATIVES.items(), (("y", edge.y), ("{own}", edge.x))):
-        says = f"takes {name.format(letter)} for the derivative of y = {{op}}"
-        yield Candidate("GC119", 2, says, partial(times, edge.g, formula, v))
+        says = f"takes {name.format(letter)} for the derivative of y = {{op}}" + " by {own}" * composed
+        yield Candidate("GC119", 2 - less, says, partial(times, edge.g, formula, v))
 
 
 def times(g: Array, formula: Callable[[Array], Any], value: Array) -> Array:
@@ -253,9 +260,10 @@ def substituted(edge: Edge) -> Iterator[Candidate]:
     meant = {name: f"#{number}" for name, number in zip("xy", edge.step.edges, strict=False) if number >= 0}
     meant["out"] = f"#{edge.step.first}"
     for name, present in read.items():
-        what = meant.get(name, "another value")
+        what = meant.get(name, "a constant")
         others = [(2.0 + (words != TRANSPOSED), f"reads {what} {words}", value) for words, value in orders(present)]
-        others.append((3.0, f"leaves {what} out", partial(np.ones_like, present)))
+        if edge.step.name not in MASKS:  # what is compared is no factor
+            others.append((3.0, f"leaves {what} out", partial(np.ones_like, present)))
         for number, value in enumerate(edge.arrays):
             if value.shape == present.shape and value.dtype.kind == present.dtype.kind and value is not present:
                 others.append((4.0, f"reads #{number} in place of {what}", partial(wide, value)))

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from gradcheck.backends.base import Array, Step
-from gradcheck.checking.arrays import as_array, wide
+from gradcheck.checking.arrays import CLEAR, EPS, as_array, wide
 from gradcheck.checking.graph import Flows, Graph
 from gradcheck.checking.precision import MOVES
 
@@ -28,6 +28,8 @@ class Edge:
 
     WHOLE: ClassVar[int] = -3
     """That of the whole gradient of an input of the call, of which the factor that one operation reads is forgotten."""
+    COMPOSED: ClassVar[int] = -4
+    """That of what a function is computed from of which the operation is the last; see `Graph.composed`."""
 
     step: Step
     position: int
@@ -136,6 +138,8 @@ class Unexplained(NamedTuple):
     """The inputs whose gradient is wrong by more."""
     scaled: list[int]
     """Those whose gradient is wrong by one and the same factor as a whole."""
+    several: list[int]
+    """Those of which more than one number is wrong: any factor fits one."""
 
 
 OF_WORLDS = {"broadcast_ranks", "unbind"}
@@ -157,8 +161,28 @@ def edges_of(
         pulled = [(0, step.edges[0], pulled[0][2] + pulled[1][2])]
     for position, number, right in pulled:
         yield Edge(step, position, number, given, right, arrays, sisters=flows.get(step.name, {}))
+    if flows and step in graph.composed:
+        for number, right in pulled_through(graph.composed[step], given[0]).items():
+            yield Edge(step, Edge.COMPOSED, number, given, right, arrays)
     if len(pulled) > 1 and len(step.values) == 1:
         yield Edge(step, Edge.OUTPUT, step.first, given, given[0], arrays)
+
+
+def pulled_through(steps: Sequence[Step], given: Any) -> dict[int, Array]:
+    """The cotangent of what a function is computed from, by number, for that of its value; empty if nothing flows, or
+    the function is none of its elements, one by one."""
+
+    def pulled(start: Array) -> dict[int, Array]:
+        pending = {steps[-1].first: start}
+        for step in reversed(steps):
+            reached = [pending.pop(step.first)] if step.first in pending else []
+            for _, number, cotangent in step.pull(reached) if reached else ():
+                pending[number] = pending[number] + cotangent if number in pending else cotangent
+        return pending
+
+    right, slopes = pulled(given), pulled(0 * given + 1)
+    apart = ((abs(g - given * slopes[k]), abs(g).max(initial=0.0)) for k, g in right.items())
+    return right if all(bool((off <= CLEAR * EPS * size).all()) for off, size in apart) else {}
 
 
 def incoming(graph: Graph, cotangents: Sequence[Array | None]) -> Iterator[Edge]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import contextlib
 import itertools
 import re
 from bisect import bisect_left
@@ -13,10 +15,11 @@ import numpy as np
 from gradcheck.backends.base import Array, Spot, Step
 from gradcheck.causes.edges import EXACT_TO, Cause, Edge, Mistake, Unexplained, summed
 from gradcheck.causes.hypotheses import factor_text
-from gradcheck.causes.lines import NOWHERE, SourcePlace, source_place
+from gradcheck.causes.lines import SourcePlace, source_place
 from gradcheck.causes.search import SCREEN, found_causes
 from gradcheck.checking.arrays import SMALLEST, wide
 from gradcheck.checking.graph import Graph, dead_steps
+from gradcheck.checking.precision import MOVES
 from gradcheck.checking.problem import Reruns
 from gradcheck.checking.tape import Tape
 from gradcheck.result import Diagnosis
@@ -68,7 +71,7 @@ def wrong_of(
     cotangents, gradients = zip(*claims, strict=True)
     truth = [np.stack(rights) for rights in zip(*map(graph.gradient, cotangents), strict=True)]
     draws = min(len(claims), sum(np.size(u) for u in cotangents[0] if u is not None))
-    claim = Unexplained(cotangents, [], [], [], [], [])
+    claim = Unexplained(cotangents, [], [], [], [], [], [])
     for k, (right, given, round_off) in enumerate(zip(truth, zip(*gradients, strict=True), rounding, strict=True)):
         gradient = np.stack([0 * right[0] if g is None else wide(g) for g in given])
         bounds = 0 * abs(right[0]) if round_off is None else round_off
@@ -85,14 +88,24 @@ def wrong_of(
         claim.bars.append(bar)
         claim.wrong.extend([k] * wrong)
         claim.scaled.extend([k] * scaled)
+        one = parallel(error) and not parallel(right)  # a number per draw, such as one that is broadcast on the way
+        claim.several.extend([k] * (not one and int((abs(error[0]) > bar).sum()) > 1))
     return claim
+
+
+def parallel(draws: Array) -> bool:
+    """Whether the rows of an array are one and the same but for a factor each."""
+    rows = draws.reshape(len(draws), -1)
+    longest = rows[abs(rows).sum(axis=1).argmax()]
+    along = np.outer(rows @ longest.conj() / np.vdot(longest, longest), longest)
+    return bool(abs(rows - along).max(initial=0.0) <= SCREEN * abs(rows).max(initial=0.0))
 
 
 def chosen(causes: Sequence[Cause], wrong: Sequence[int]) -> Iterator[tuple[Cause, list[Cause]]]:
     """The fewest and simplest causes that explain the most inputs, each with those that say the same, itself too."""
 
     def same(cause: Cause) -> Any:
-        return cause.explains, [(mistake.code, factor) for mistake, factor in cause.mistakes]
+        return cause.explains, [(mistake.code, f"{factor:.6g}") for mistake, factor in cause.mistakes]
 
     left = set(wrong)
     while useful := [cause for cause in causes if cause.explains & left]:
@@ -115,7 +128,7 @@ def said(tape: Tape, cause: Cause, alike: Sequence[Cause], names: Sequence[str])
             other=other_operand(tape, edge, names),
         )
         says = re.sub(r"#(\d+)", lambda m: name_of_value(tape, int(m[1]), names), says) + mistake.when
-        lines = sorted({other.line for other in same} - {place.line, NOWHERE.line})
+        lines = sorted({other.line for other in same if other.file == place.file} - {place.line})
         proof = [f"reproduces backward to {max(cause.residual, 1e-16):.0e}"]
         proof += [f"the same as line {', '.join(map(str, lines[:3]))}"] if lines else []
         detail += ", together with the next" * (mistake is not cause.mistakes[-1][0])
@@ -133,7 +146,8 @@ def sentence(mistake: Mistake, factor: float) -> tuple[str, str, str]:
     """Code, what backward does, and what to say below the line."""
     edge, times = mistake.edge, factor_text(factor, 1000).replace("-", "−")
     if mistake.ordinal is not None:
-        return mistake.code, mistake.says + f", times {times}" * (factor != 1), f"the rule of {edge.step.name} is wrong"
+        rule = "its derivative as a whole" if edge.position == Edge.COMPOSED else f"the rule of {edge.step.name}"
+        return mistake.code, mistake.says + f", times {times}" * (factor != 1), f"{rule} is wrong"
     several = edge.position >= 0 and not edge.alone and sum(e >= 0 for e in edge.step.edges) > 1
     through = "{own} in {out}" if several else "{out}"
     gradient = f"the gradient that flows through {through}"
@@ -154,7 +168,7 @@ def sentence(mistake: Mistake, factor: float) -> tuple[str, str, str]:
 def name_of_value(tape: Tape, value: int, names: Sequence[str], within: Spot | None = None) -> str:
     """What the user's code calls a value: the name of an input, of a variable, or the expression.
 
-    A value that the operation at `within` makes of its operand on the way, such as a transpose, goes by the operand.
+    What the operation at `within` makes of its operand on the way, such as a transpose, goes by the operand.
     """
     if value < len(names):
         return names[value]
@@ -162,7 +176,10 @@ def name_of_value(tape: Tape, value: int, names: Sequence[str], within: Spot | N
     if step is None or step.spot is None:
         return "a value on the way"
     if step.spot == within and len(step.edges) == 1:
-        return name_of_value(tape, step.edges[0], names, within) + ".T" * (step.name == "transpose")
+        operand = name_of_value(tape, step.edges[0], names, within)
+        if step.name in MOVES:
+            return operand + ".T" * (step.name == "transpose")
+        return f"{step.name}({operand})"
     place = source_place(step.spot)
     if composite(tape, step) and any(value in s.edges and s.spot == step.spot for s in tape.recording.steps):
         return quoted_step(tape, step)
@@ -175,17 +192,23 @@ def name_of_value(tape: Tape, value: int, names: Sequence[str], within: Spot | N
 
 
 def other_operand(tape: Tape, edge: Edge, names: Sequence[str]) -> str:
-    """What the user's code calls the other one of two operands."""
+    """What the user's code calls the other one of two operands: a constant as it is written, or its value."""
     others = [e for k, e in enumerate(edge.step.edges) if k != edge.position and e >= 0]
     if others:
         return name_of_value(tape, others[0], names, edge.step.spot)
+    place, own = source_place(edge.step.spot), name_of_value(tape, edge.number, names).strip("`…")
+    text = place.source[place.column : place.end_column]
+    with contextlib.suppress(SyntaxError):  # of an expression over several lines
+        node = ast.parse(text, mode="eval").body
+        if isinstance(node, ast.BinOp):
+            sides = (ast.get_source_segment(text, side) or "" for side in (node.left, node.right))
+            written = [side for side in sides if not side.startswith(own)]
+            if len(written) == 1:
+                return written[0] if re.fullmatch(r"-?[\w.]+", written[0]) else f"`{written[0]}`"
     constant = edge.other if edge.position >= 0 else None
-    if constant is None:
-        return "that is constant"
-    if not np.ndim(constant):
-        return f"{float(np.real(constant)):.6g}".replace("-", "−")
-    alike = [name for name, x in zip(names, tape.recording.arrays, strict=False) if np.array_equal(x, constant)]
-    return alike[0] if alike else "that is constant"
+    if constant is None or np.ndim(constant):
+        return "a constant"
+    return f"{float(np.real(constant)):.6g}".replace("-", "−")
 
 
 def composite(tape: Tape, step: Step) -> bool:

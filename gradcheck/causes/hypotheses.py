@@ -127,7 +127,7 @@ def trivial_gradients(s: Evidence) -> Iterator[Hypothesis]:
         says = "GC122 the derivative is 0 here and backward passes the cotangent on (straight-through)"
         yield Hypothesis(says, [0 * t for t in s.truth])
     if not bool((first != 0).any() or (second != 0).any()):
-        yield Hypothesis("GC108 backward gives 0 everywhere, but the derivative is not 0", s.truth)
+        yield Hypothesis("GC108 backward gives 0 everywhere, or None, but the derivative is not 0", s.truth)
     if bool((first == second).all()):
         yield Hypothesis("GC109 backward gives the same whatever the incoming gradient is", s.truth)
 
@@ -164,7 +164,7 @@ def parts(s: Evidence) -> Iterator[Hypothesis]:
     count = int(mask.sum())
     if 0 < count < s.x.size:
         where = f"{s.name}{np.argwhere(np.asarray(mask.tolist()))[0].tolist() or ''}"
-        says = f"GC107 {count} of {s.x.size} elements get 0 where it is not ({where} …), all others are right"
+        says = f"GC107 {count} of {s.x.size} elements get 0 where it is not ({where} …)"
         put = module_of(mask).where
         yield Hypothesis(says, [put(mask & (g == 0), t, g) for g, t in zip(s.gradients, s.truth, strict=True)])
 

@@ -52,7 +52,8 @@ SHARES = (0.0, -1.0, 2.0, 0.5)
 """Factors of a share that is missing, of the wrong sign, counted twice or by half."""
 
 DEAREST = 2.0
-"""How far-fetched a rule may be that is tried each time that a line is run, which costs a walk, and in a pair."""
+"""How far-fetched a rule may be that is tried each time that a line is run, which costs a walk, and with a second
+mistake: in a pair, or with a factor."""
 
 
 def found_causes(graph: Graph, reruns: Reruns, claim: Unexplained, walks: float) -> list[Cause]:
@@ -96,7 +97,7 @@ class Probes(NamedTuple):
     screen: float
     """To what part of the error a candidate must agree."""
     several: bool
-    """Whether more than one element is wrong: any factor fits one number."""
+    """Whether more than one number is wrong: any factor fits one."""
 
     @property
     def within(self) -> float:
@@ -129,7 +130,7 @@ def probed(graph: Graph, reruns: Reruns, claim: Unexplained, group: Sequence[int
         pairs = zip(after, before, strict=True)  # times 1.0: masks among the inputs count as numbers
         rows.append([(wide(1.0 * a) - wide(1.0 * b)).reshape(-1) / (2 * step) for a, b in pairs])
     mistakes = projected(graph, claim, [np.stack(changes) for changes in zip(*rows, strict=True)], ruled)
-    several = sum(int((abs(claim.errors[k]) > claim.bars[k]).sum()) for k in group) > 1
+    several = any(k in claim.several for k in group)
     return Probes(np.array(errors), mistakes, max(SCREEN, SCREEN_UNITS * graph.coarsest), several) if mistakes else None
 
 
@@ -148,12 +149,16 @@ def projected(graph: Graph, claim: Unexplained, tangents: Sequence[Array], ruled
         adjoint = tangents[edge.number].conj()
         right = np.real(adjoint @ edge.right.reshape(-1))
         steps = frozenset([edge.step] if edge.position not in (Edge.INCOMING, Edge.WHOLE) else [])
-        chained = edge.position == Edge.WHOLE or (edge.position == Edge.INCOMING and len(cotangents) == 1)
+        chained = edge.position in (Edge.WHOLE, Edge.COMPOSED) or (
+            edge.position == Edge.INCOMING and len(cotangents) == 1
+        )
         if not chained:  # else as a share it is that of an operation of its own
             found.append(Mistake(edge, right, right, steps))
         for ordinal, candidate in enumerate(all_candidates(edge) if edge.step in ruled else ()):
             if (value := candidate.fitting(edge)) is not None:
                 along = np.real(adjoint @ wide(value).reshape(-1))
+                if float(abs(along - right).max()) <= EXACT_TO * float(abs(right).max()):
+                    continue  # no mistake: the rule does not read what would be another
                 found.append(Mistake(edge, along, right, steps, ordinal, *candidate[:3]))
     return [*found, *in_all_equals(graph, found), *in_all_runs_but_one(graph, found)]
 
@@ -178,7 +183,9 @@ def in_all_runs_but_one(graph: Graph, mistakes: Sequence[Mistake]) -> Iterator[M
         for position, number in enumerate(run[0].edges):
             found = [shares[step, position] for step in run if (step, position) in shares]
             if len(found) == len(run) and all(m.edge.number == number for m in found):
-                for which, rest in (("first", found[1:]), ("last", found[:-1])):
+                for which, one, rest in (("first", found[0], found[1:]), ("last", found[-1], found[:-1])):
+                    if float(abs(one.right).max()) <= SCREEN * max(float(abs(m.right).max()) for m in rest):
+                        continue  # what has no share is no exception
                     yield replace(together(rest), when=f", in all runs but the {which}")
 
 
@@ -195,7 +202,7 @@ def likeliest(causes: Iterable[Cause]) -> list[Cause]:
 
 
 def proposed(probes: Probes) -> list[Cause]:
-    """What agrees with the errors along the directions. Of several elements a share may be off by any factor."""
+    """What agrees with the errors along the directions. A share of several numbers may be off by any factor."""
     found = []
     along = np.stack([m.along for m in probes.mistakes])
     wanted = probes.errors + np.stack([m.right for m in probes.mistakes])
@@ -204,7 +211,9 @@ def proposed(probes: Probes) -> list[Cause]:
     off = abs(wanted - best[:, None] * along).max(1)
     for k in map(int, np.flatnonzero(off <= probes.within)):
         mistake, factor = probes.mistakes[k], float(best[k])
-        known = factors(mistake) | ({factor: ANY_FACTOR} if mistake.ordinal is None and probes.several else {})
+        known = factors(mistake) if mistake.cost <= DEAREST else {1.0: 0.0}
+        if mistake.ordinal is None and probes.several:
+            known |= {factor: ANY_FACTOR}
         near = [(cost, c) for c, cost in known.items() if abs(factor - c) <= probes.screen * max(1.0, abs(c))]
         found += [Cause([(mistake, c)], mistake.cost + cost) for cost, c in sorted(near)[:1]]
     return likeliest(found)

@@ -10,8 +10,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from gradcheck.causes.step_scan import steps_of
-from gradcheck.causes.wrong_entries import Named, all_wrong_entries, name_wrong
+from gradcheck.causes.every_entry import all_wrong_entries
+from gradcheck.causes.wrong_entries import Named, name_wrong
 from gradcheck.checking.found import Found
 from gradcheck.checking.point import Entry
 from gradcheck.checking.problem import Problem
@@ -95,10 +95,8 @@ def summarised(check: Check, found: Found, listed: int, effort: Effort, deadline
     named.exhaustive &= found.prober is None
     if named.unfinished:
         found = replace(found, marks=(*found.marks, f"{UNFINISHED}: {named.unfinished}"))
-    wrong = named.entries or found.wrong
-    whole = summary_of(check, replace(found, wrong=wrong, diagnosis=(*found.diagnosis, *named.causes)), listed, named)
-    scan = steps_of(prober, wrong[0]) if wrong and probe.wrong is None else None
-    return whole.model_copy(update={"scan": scan})
+    found = replace(found, wrong=named.entries, diagnosis=(*found.diagnosis, *named.causes))
+    return summary_of(check, found, listed, named)
 
 
 def summary_of(check: Check, found: Found, listed: int, named: Named) -> GradientSummary:
@@ -117,6 +115,7 @@ def summary_of(check: Check, found: Found, listed: int, named: Named) -> Gradien
         verdict=found.verdict,
         why=found.why,
         wrong=tuple(point.named(entry) for entry in shown),
+        scan=named.scan,
         wrong_counts=counts,
         exhaustive=named.exhaustive,
         worst_error=max(worst, default=check.worst),

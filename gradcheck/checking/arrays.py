@@ -137,7 +137,7 @@ def root_of_squares(terms: Array) -> float:
 def distance(a: Array, b: Array) -> Array:
     """|a − b|; 0 where both are equal, infinities included; inf where one alone is not finite."""
     with np.errstate(invalid="ignore"):
-        apart = abs(a - b)
+        apart = abs(a - b) if a.dtype.kind != "b" else 1.0 * (a != b)
     return np.where(a == b, 0.0, np.where(np.isnan(apart), np.inf, apart))
 
 

@@ -49,7 +49,7 @@ class Contracts:
     # ----------------------------------------------------------------- helpers
     def cotangent(self) -> Array:
         """A random signed cotangent of all outputs that have a derivative, flat."""
-        return even_weights(self.at.outputs.vector, self.random)
+        return self.at.outputs.held(even_weights(self.at.outputs.vector, self.random))
 
     def named(self, differ: Callable[[int], bool]) -> tuple[str, ...]:
         """The inputs for which `differ` holds."""
@@ -81,12 +81,12 @@ class Contracts:
 
     def linear(self, g: Array, of_g: Gradients) -> list[Diagnosis]:
         """b(a·g + h) = a·b(g) + b(h), and b(0) = 0."""
-        h = self.cotangent()
+        mixed = self.at.outputs.held(FACTOR * g + self.cotangent())
+        h = mixed - FACTOR * g  # so that none of the three is rounded, whatever dtype the outputs have
         of_h = self.at.claimed(h)
         self.claims = [(u, self.at.of_moved(found)) for u, found in ((h, of_h), (g, of_g))]
         if not all(finite(a) for a in (*of_g, *of_h)):
             return []
-        mixed = FACTOR * g + h
         whole = self.at.claimed(mixed)
         if not all(finite(a) for a in whole):  # so much larger is too large for the dtype
             return []
@@ -108,11 +108,11 @@ class Contracts:
     def rounding(self, cotangent: Array) -> list[float]:
         """Per moved input, how far an entry of the gradient may be off by rounding at most.
 
-        Where nothing is seen of a backward it may round, to the dtype that the inputs were given in or to float32,
-        terms as large as the outputs over the inputs: of a gradient that cancels nothing else is left.
+        Where nothing is seen of a backward it may round, to the dtype of inputs or outputs or to float32, terms as
+        large as the outputs over the inputs: of a gradient that cancels nothing else is left.
         """
         if self.at.opaque:
-            coarsest = max([FLOAT32, *(spacing(self.at.problem.inputs[k]) for k in self.at.moved)])
+            coarsest = max([FLOAT32, self.at.epsilon, *(spacing(self.at.problem.inputs[k]) for k in self.at.moved)])
             terms, found = cotangent * self.at.outputs.vector, self.at.vjp(cotangent)
             return [opaque_bound(x, terms, g, coarsest) for x, g in zip(self.at.x, found, strict=True)]
         measured = self.at.measured_claim(self.at.outputs.split(cotangent), self.random)

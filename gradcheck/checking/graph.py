@@ -11,12 +11,16 @@ import numpy as np
 
 from gradcheck.backends.base import Array, Recording, Step
 from gradcheck.checking.arrays import EPSILON, MANY, dtype_name, wide
+from gradcheck.checking.precision import MOVES
 
 SUMMING = {
     "add", "subtract", "all_reduce", "broadcast_ranks", "broadcast_to", "broadcast_view", "tile", "getitem", "gather",
     "index_select", "take_along_axis",
 }  # fmt: skip
 """Operations whose vjp adds cotangents up, so that they may cancel within it."""
+
+MOST_COMPOSED = 16
+"""Operations of a function of one value: more make no derivative that is written down as a whole."""
 
 Passed = tuple[Step, list[Array | None], list[tuple[int, int, Array]]]
 """An operation on the walk, the cotangents of its outputs, and what `Step.pull` gives for them."""
@@ -60,6 +64,35 @@ class Graph:
             group.append(step)
             first |= {step.first + k: group[0].first + k for k in range(len(step.values))}
         return {step: frozenset(group) for group in groups.values() if len(group) > 1 for step in group}
+
+    @cached_property
+    def composed(self) -> dict[Step, list[Step]]:
+        """By its last operation, the operations of each function of one value that several of them compute, two of
+        which are not linear, such as 1 / (1 + exp(−x)). Nothing else reads what they compute on the way."""
+        arrays, origin = self.recording.arrays, dict[int, int]()
+        members, readers = dict[int, Step](), dict[int, set[int]]()
+        for step in self.recording.steps:
+            operands = {e for e in step.edges if e >= 0}
+            for e in operands:
+                readers.setdefault(e, set()).add(step.first)
+            origins = {origin.get(e, e) for e in operands}
+            shapes = {v.shape for v in (*step.values, *(arrays[e] for e in operands))}
+            if len(step.values) == len(origins) == len(shapes) == 1 and step.values[0].dtype.kind == "f":
+                members[step.first], origin[step.first] = step, origins.pop()
+        for number in self.recording.ends:
+            readers.setdefault(number, set()).add(-1)
+        found = dict[Step, list[Step]]()
+        for first, step in members.items():
+            inside, left = {first}, [first]
+            while left and len(inside) <= MOST_COMPOSED:
+                more = {e for e in members[left.pop()].edges if e in members} - inside
+                inside |= more
+                left += more
+            steps = [members[k] for k in sorted(inside)]
+            several = sum(not linear(one) for one in steps) > 1 and len(steps) <= MOST_COMPOSED
+            if several and step.name not in MOVES and all(readers[k] <= inside for k in inside - {first}):
+                found[step] = steps
+        return found
 
     @cached_property
     def lines(self) -> list[list[Step]]:
@@ -125,6 +158,12 @@ class Graph:
         `cotangents` are one per output, of its shape; None for an output that takes no part.
         """
         return self.pulled(self.starts(cotangents))
+
+
+def linear(step: Step) -> bool:
+    """Whether an operation is linear in its one operand, up to what is added."""
+    scales = step.name == "multiply" or (step.name == "divide" and step.edges[0] >= 0)
+    return (scales and sum(e >= 0 for e in step.edges) == 1) or step.name in {*MOVES, "add", "subtract", "neg", "scale"}
 
 
 def dead_steps(graph: Graph, cotangents: Sequence[Array | None]) -> frozenset[int]:

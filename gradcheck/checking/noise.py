@@ -84,14 +84,14 @@ def weights_of(order: int) -> Array:
 WEIGHTS = [weights_of(order) for order in ORDERS]
 
 
-def from_close_values(line: Line, thoroughly: bool) -> Array:
-    """A bound of the rounding error of every row. `thoroughly`: from both sides, finer structure than 2^-15 of the
-    inputs' scale counting as rounding too."""
+def from_close_values(line: Line, thoroughly: bool, epsilon: float = EPS) -> Array:
+    """A bound of the rounding error of every row, which is no less than an `epsilon` of its size. `thoroughly`: from
+    both sides, finer structure than 2^-15 of the inputs' scale counting as rounding too."""
     xp = module_of(line.outputs)
     if not thoroughly:
-        return xp.maximum(EPS * line.sizes, of_values(line, close_values(line, NEAR_SPACING, 1.0)))
+        return xp.maximum(epsilon * line.sizes, of_values(line, close_values(line, NEAR_SPACING, 1.0)))
     near, far = ([close_values(line, spacing, sign) for sign in (1.0, -1.0)] for spacing in (NEAR_SPACING, FAR_SPACING))
-    noise = xp.maximum(EPS * line.sizes, of_both([of_values(line, table) for table in near]))
+    noise = xp.maximum(epsilon * line.sizes, of_both([of_values(line, table) for table in near]))
     hidden = of_both([DEVIATIONS * standard_deviation(table) for table in far])
     reach = xp.maximum(*(abs(table).max(axis=0) for table in far))
     size = xp.maximum(line.sizes, xp.where(xp.isfinite(reach), reach, 0.0))

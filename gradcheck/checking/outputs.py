@@ -61,6 +61,11 @@ class FlatOutputs:
             parts[k] = part.astype(array.dtype).reshape(array.shape)
         return parts
 
+    def held(self, cotangent: Array) -> Array:
+        """A flat cotangent as the outputs' dtypes can hold it: what backward is given."""
+        parts = self.split(cotangent)
+        return flat_real([part for part in parts if part is not None])
+
     def unit(self, position: int) -> Array:
         """The cotangent that is 1 at one place of the vector and 0 elsewhere."""
         one = self.vector * 0

@@ -92,8 +92,9 @@ class Point:
         """The dtypes of the casts that forward makes."""
         self.x = [self.inputs[k] for k in self.moved]
         """The inputs that are moved."""
-        self.epsilon = max((spacing(self.inputs[k]) for k in self.moved), default=EPS)
-        """Of the coarsest dtype of the inputs as they are looked at."""
+        looked_at = [*self.x, *(self.outputs.arrays[k] for k in self.outputs.active)]
+        self.epsilon = max(map(spacing, looked_at), default=EPS)
+        """Of the coarsest dtype of inputs and outputs as they are looked at."""
 
     def first_outputs(self) -> list[Array]:
         """What forward gives at the point, in float64 and without casts if it works there."""
@@ -227,7 +228,8 @@ class Point:
 
     def of_moved(self, gradients: Sequence[Array | None]) -> list[Array]:
         """Of the gradients of all inputs those of the moved ones, None as zeros, in double precision."""
-        return [wide(self.inputs[k] * 0 if gradients[k] is None else gradients[k]) for k in self.moved]
+        given = ((self.inputs[k], gradients[k]) for k in self.moved)
+        return [wide(module_of(x).zeros_like(x) if g is None else g) for x, g in given]
 
     @cached_property
     def tape(self) -> Tape | None:

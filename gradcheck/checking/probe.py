@@ -182,7 +182,7 @@ class Prober:
             noise, ends = noise_by_perturbation(point, line.direction, RATIO ** PERTURBED_STEPS[-1], self.random)
             scan.take(PERTURBED_STEPS[-1], *ends)
         if noise is None or point.opaque:
-            return from_close_values(line, whole)
+            return from_close_values(line, whole, point.epsilon)
         if line.weights is None:
             return noise
         terms = abs(line.weights) * noise

@@ -78,3 +78,21 @@ def test_what_is_no_function_is_refused_by_name() -> None:
 def test_the_function_is_as_it_was_after_a_check() -> None:
     gradcheck.check(softplus_of_some, X, W, PLACES, backward=gradients)
     assert softplus_of_some.__globals__["np"] is np
+
+
+@pytest.mark.parametrize("chosen", [lambda x: x > 0, lambda x: np.argsort(x), lambda x: (x > 0).any()])
+def test_an_output_may_be_a_mask_or_indices(chosen: Any) -> None:
+    def verdict(factor: float) -> Status:
+        return gradcheck.check(lambda x: (2 * x, chosen(x)), X, backward=lambda x, g, _: factor * g).verdict
+
+    assert (verdict(2.0), verdict(3.0)) == (Status.PASS, Status.FAIL)
+
+
+def as_none(x: Any, g: Any) -> Any:
+    return g, None
+
+
+@pytest.mark.parametrize("backward", [lambda x, g: g.sum(), lambda x, g: g[:2], as_none])
+def test_what_is_no_gradient_of_a_function_without_a_name_is_a_verdict(backward: Any) -> None:
+    result = gradcheck.check(lambda x: 2 * x, X, backward=backward)
+    assert (result.verdict, [d.code for d in result.diagnosis]) == (Status.FAIL, ["GC137"])

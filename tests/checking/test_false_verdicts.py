@@ -151,3 +151,21 @@ def test_a_second_derivative_that_is_detached_fails_at_the_second_order_alone() 
     assert gradcheck.check(CubeOnce, NORMAL[:5]).verdict is Status.PASS
     assert gradcheck.check(CubeOnce, NORMAL[:5], order=2).verdict is Status.FAIL
     assert gradcheck.check(Cube, NORMAL[:5], order=2).verdict is Status.PASS
+
+
+def test_a_function_that_hooks_its_tensors_is_checked() -> None:
+    seen: list[Any] = []
+
+    def hooked(hook: Any) -> Any:
+        def function(x: Any) -> Any:
+            y = Cube.apply(x)
+            y.register_hook(hook)
+            return paddle.exp(y)
+
+        return function
+
+    for dtype in ("float64", "float32"):
+        x = NORMAL[:5].astype(dtype)
+        assert gradcheck.check(hooked(seen.append), x).verdict is Status.PASS
+        assert gradcheck.check(hooked(lambda g: 2.0 * g), x).verdict is Status.FAIL
+    assert seen

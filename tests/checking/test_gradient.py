@@ -337,8 +337,11 @@ def test_the_verdict_stands_when_there_is_no_time_to_name_what_is_wrong() -> Non
     assert "no time" not in str(check(np.tanh, lambda x, y, g: g * (1 + y * y), NORMAL).marks)
 
 
-def test_the_verdict_stands_when_the_search_for_its_cause_ends_in_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gradcheck.causes.wrong_entries.likely_causes", lambda *_: 1 / 0)
+@pytest.mark.parametrize("part", ["likely_causes", "steps_of"])
+def test_the_verdict_stands_when_the_search_for_its_cause_ends_in_an_error(
+    part: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(f"gradcheck.causes.wrong_entries.{part}", lambda *_: 1 / 0)
     found = check(np.tanh, lambda x, y, g: g * (1 + y * y), NORMAL)
     (mark,) = found.marks
     assert found.verdict is Status.FAIL

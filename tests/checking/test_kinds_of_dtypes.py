@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import ml_dtypes
@@ -9,7 +10,9 @@ import numpy as np
 import pytest
 from claims import NOT_FAIL, NOT_GREEN, factor, in_numpy, in_paddle, judging, normal
 
+import gradcheck
 import pylayer.paddle as paddle
+from gradcheck.result import Status
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
@@ -102,3 +105,34 @@ STEPS_OF_2 = [
 ]  # fmt: skip
 
 test_a_right_backward_is_green, test_a_wrong_backward_is_not = judging(SATURATED, COARSE_INPUTS, ON_THE_WAY, STEPS_OF_2)
+
+
+# ------------------------------------------------------------------- outputs of a coarser dtype than the inputs
+def row_by_row(x: Any, dtype: str) -> Any:
+    return np.array([math.exp(float(row.sum())) for row in x], dtype)
+
+
+def filled_in(x: Any, dtype: str) -> Any:
+    return np.fromiter((math.exp(float(sum(row))) for row in x.tolist()), dtype)
+
+
+def added_up(x: Any, dtype: str) -> Any:
+    return np.dtype(dtype).type(math.exp(sum(x.reshape(-1).tolist())))
+
+
+@pytest.mark.parametrize("forward", [row_by_row, filled_in, added_up])
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize("given", ["float64", "float32"])
+def test_outputs_of_a_dtype_that_nothing_sees_the_cast_to_are_judged_by_that_dtype(
+    forward: Any, dtype: str, given: str
+) -> None:
+    x = np.random.default_rng(0).normal(size=(3, 2)).astype(given)
+
+    def verdict(factor: float) -> Status:
+        def backward(x: Any, g: Any) -> Any:
+            return np.dtype(g.dtype).type(factor) * (g * forward(x, dtype)).reshape(-1, 1) + 0 * x
+
+        return gradcheck.check(lambda x: forward(x, dtype), x, backward=backward).verdict
+
+    assert verdict(1) in (Status.PASS, Status.INCONCLUSIVE)[: 1 + (dtype == "float16")]
+    assert verdict(-2) in (Status.FAIL, Status.INCONCLUSIVE)[: 1 + (dtype == "float16")]
