@@ -5,7 +5,7 @@ Any other call goes to the general one.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -43,10 +43,7 @@ def fast_unary(row: Row, general: Callable[..., Tensor]) -> Callable[..., Tensor
         except (KeyError, RuntimeError):
             return general(x)
         if x._stop_gradient or not differentiable or not grad_enabled():
-            out = as_array(out, array)
-            if watching:
-                tell_computed(row, (x,), out)
-            return Tensor(out)
+            return unrecorded(row, (x,), as_array(out, array))
         parent = x if x.node is None else x.node
         if not (usual and out.ndim) or watching:
             out = as_array(out, array)
@@ -90,10 +87,7 @@ def fast_binary(row: Row, general: Callable[..., Tensor]) -> Callable[..., Tenso
         parent_x = None if x._stop_gradient else x if x.node is None else x.node
         parent_y = None if y._stop_gradient else y if y.node is None else y.node
         if (parent_x is None and parent_y is None) or not differentiable or not grad_enabled():
-            out = as_array(out, a)
-            if watching:
-                tell_computed(row, (x, y), out)
-            return Tensor(out)
+            return unrecorded(row, (x, y), as_array(out, a))
         shape = a.shape
         if not (usual and shape and shape == b.shape) or parent_x is None or parent_y is None or watching:
             out = as_array(out, a)
@@ -115,6 +109,13 @@ def fast_binary(row: Row, general: Callable[..., Tensor]) -> Callable[..., Tenso
 
     call.__code__ = call.__code__.replace()  # see `fast_unary`
     return call
+
+
+def unrecorded(row: Row, inputs: Sequence[Any], out: Array) -> Tensor:
+    """The output of a call that needs no gradient."""
+    if watching:
+        tell_computed(row, inputs, out)
+    return Tensor(out)
 
 
 def as_array(out: Any, like: Array) -> Array:
@@ -140,9 +141,7 @@ def beside_number(row: Row, general: Callable[..., Tensor]) -> Callable[..., Ten
             return general(x, y)
         out = as_array(out, array)
         if tensor._stop_gradient or not differentiable or not grad_enabled():
-            if watching:
-                tell_computed(row, (x, y), out)
-            return Tensor(out)
+            return unrecorded(row, (x, y), out)
         parent = tensor if tensor.node is None else tensor.node
         if tensor is x:
             node = OpNode(row, (parent, None), (pick_x(a, b, out, 0), ()), (array.shape, ()), out)
