@@ -115,7 +115,8 @@ def unary(
 ) -> Operation:
     """An elementwise operation of one Tensor; the forward is the array module's function of that name unless given."""
     row = Op(name, forward or (lambda xp: getattr(xp, name)), ("x",), {"x": vjp} if vjp else {}, **flags)
-    return as_function(fast_unary(row, row.apply) if fast.ON else lambda x, name=None: row.apply(x), row)
+    short = fast.ON and len(row.reads) < 2  # of more a node would have to save a tuple
+    return as_function(fast_unary(row, row.apply) if short else lambda x, name=None: row.apply(x), row)
 
 
 def binary(

@@ -125,8 +125,7 @@ class Row:
         self.positions = tuple(self.arguments.index(name) for name in self.inputs)
         compiled = tuple(Vjp(vjp, self.arguments, name in zeros) for name, vjp in vjps.items())
         self.vjps: Iterable[Vjp] = repeat(compiled[0]) if many else compiled
-        self.reads = tuple(dict.fromkeys(name for vjp in compiled for name in vjp.reads))
-        self.pick = picker(self.reads, self.arguments)
+        self.reads = frozenset(name for vjp in compiled for name in vjp.reads)
         self.differentiable = bool(vjps)
         self.many = many
         self.floating = floating

@@ -34,19 +34,26 @@ def direct(x, w, strides, pads, dilations, groups):
 
 
 @settings(max_examples=40, deadline=None)
-@given(data=st.data(), ndim=st.integers(1, 3), groups=st.sampled_from([1, 2]))
-def test_a_convolution_is_its_definition(data, ndim, groups):
+@given(data=st.data(), ndim=st.integers(1, 3), groups=st.sampled_from([1, 2]), channels=st.sampled_from([2, 40]))
+def test_a_convolution_is_its_definition_and_its_gradients_are_the_adjoints(data, ndim, groups, channels):
     kernel, strides, dilations = (
         data.draw(st.lists(st.integers(1, 3), min_size=ndim, max_size=ndim)) for _ in range(3)
     )
     pads = [data.draw(st.tuples(st.integers(0, 2), st.integers(0, 2))) for _ in range(ndim)]
     space = [d * (k - 1) + 1 + data.draw(st.integers(0, 3)) for k, d in zip(kernel, dilations, strict=True)]
     random = np.random.default_rng(data.draw(st.integers(0, 99)))
-    x, w = random.standard_normal((2, 2 * groups, *space)), random.standard_normal((2 * groups, 2, *kernel))
-    function = getattr(F, f"conv{ndim}d")
+    x, other_x = random.standard_normal((2, 2, channels * groups, *space))
+    w, other_w = random.standard_normal((2, 2 * groups, channels, *kernel))
+    tensors = [paddle.to_tensor(a, stop_gradient=False) for a in (x, w)]
     flat = [n for pair in pads for n in pair]
-    out = function(paddle.to_tensor(x), paddle.to_tensor(w), None, strides, flat, dilations, groups)
-    np.testing.assert_allclose(out.numpy(), direct(x, w, strides, pads, dilations, groups), atol=1e-12)
+    out = getattr(F, f"conv{ndim}d")(*tensors, None, strides, flat, dilations, groups)
+    np.testing.assert_allclose(out.numpy(), direct(x, w, strides, pads, dilations, groups), atol=1e-11)
+    g = random.standard_normal(out.shape)
+    by_x, by_w = (t.numpy() for t in paddle.grad(out, tensors, paddle.to_tensor(g)))
+    in_x, in_w = (direct(*pair, strides, pads, dilations, groups) for pair in ((other_x, w), (x, other_w)))
+    np.testing.assert_allclose(
+        [(other_x * by_x).sum(), (other_w * by_w).sum()], [(in_x * g).sum(), (in_w * g).sum()], atol=1e-9
+    )
 
 
 @pytest.mark.parametrize("stride", [1, 2, 3])

@@ -137,11 +137,12 @@ def test_a_cotangent_that_nobody_else_holds_may_be_overwritten_and_no_other() ->
     pull, n = puller(OPS["multiply"]), VALUES * COPIES
     node = ElementwiseNode()
     node.parent_x = node.parent_y = None
-    saved = np.full(n, 2.0), np.full(n, 3.0)
+    saved = np.full(n, 3.0), np.full(n, 2.0), None  # x, y, and the output, which nothing reads
     ours = np.full(n, 5.0)
     view = ours[:1]
     for held in ([ours], [view.base[:]]):
-        gradients = [g for _, g in pull(held, node, saved)]
+        _, first, others = pull(held, node, saved)
+        gradients = [first, *(g for _, g in others)]
         assert [g[0] for g in gradients] == [10, 15]
         assert not any(np.shares_memory(g, ours) for g in gradients)
     assert (ours == 5).all()

@@ -1,9 +1,9 @@
 """The recorded call of an elementwise operation on Tensors of one shape: one call of compiled source runs all its vjps.
 
-A chain of 1000 small operations (`tests/bench/engines.py`) takes 2.26 µs each, forward and backward, 2.37 times as long
-as hand-written NumPy (NumPy 2.4, Python 3.11; the median over four processes of the least of 240 runs). Beside what
-other lines say, slots for two parents in place of a tuple save 1 %, and a real derivative that is not asked for its
-conjugate 3 %.
+A chain of 1000 small operations (`tests/bench/engines.py`) takes 3.0 µs each, forward and backward, 2.1 times what
+hand-written NumPy takes (NumPy 2.4, Python 3.11; the median over four processes of the least CPU time of 240 runs).
+Beside what other lines say, slots for two parents in place of a tuple save 1 %, and a real derivative that is not asked
+for its conjugate 3 %.
 """
 
 from __future__ import annotations
@@ -12,22 +12,23 @@ from collections.abc import Sequence
 from itertools import repeat
 from typing import Any
 
-from pylayer.array import Array
 from pylayer.graph import Target
 from pylayer.op_node import OpNode
-from pylayer.tensor import Tensor
-from pylayer.versions import clock
 from pylayer.vjp import Function, Row, Vjp, raw_ops
 
 IDENTITY = (lambda value: value).__code__.co_code
 """The instructions of a rule that gives back its first argument, as those of sums and products do."""
+
+SAVED = ("x", "y", "out")
+"""What the nodes of an operation of two save, None for what no vjp reads; those of an operation of one save one alone.
+Less is then left to the garbage collector's walks than if each made a tuple."""
 
 new = object.__new__
 
 
 class ElementwiseNode(OpNode):
     """A recorded call on real floating arrays, all of the output's shape, of at least one axis, and in need of a
-    gradient. `saved` holds what the vjps read all together, each value once.
+    gradient. `saved` is what the vjps read all together, as `SAVED` says; () if they read nothing.
     """
 
     __slots__ = ("parent_x", "parent_y", "pull")
@@ -43,32 +44,14 @@ class ElementwiseNode(OpNode):
         return (self.parent_x, self.parent_y)[: len(self.op.inputs)]
 
     def values(self) -> Sequence[tuple[Any, ...]]:
-        by_name = dict(zip(self.op.reads, self.saved, strict=True))
+        kept = self.saved if len(self.op.inputs) > 1 else [self.saved] * len(SAVED)
+        by_name = dict(zip(SAVED, kept, strict=False))
         return [tuple(by_name[name] for name in vjp.reads) for vjp in self.op.vjps]
 
 
-def recorded(out: Array, op: Row, pull: Function, x: Target, y: Target, saved: tuple[Any, ...]) -> Tensor:
-    """The output of a call with the parents `x` and `y`, None for an operation of one, on its node.
-
-    The constructors of both are spelled out: calling them would take as long as a small operation.
-    """
-    node = ElementwiseNode()
-    node.age = next(clock)
-    node.parent_x = x
-    node.parent_y = y
-    node.hooks = None
-    node.op = op
-    node.saved = saved
-    node.pull = pull
-    tensor = new(Tensor)
-    tensor.array = out
-    tensor.node = node
-    tensor._stop_gradient = False
-    return tensor
-
-
 def puller(op: Row) -> Function:
-    """The `pull` of an operation's nodes: of what is held, the node, and what it saved.
+    """The `pull` of an operation's nodes, of what is held, the node, and what it saved: the first parent, its gradient,
+    and such pairs of the other.
 
     Compiled once per operation, it saves 11 %, and 2 % by leaving out the calls of identities. A last derivative takes
     the cotangent out of the list. If nobody else holds it, it then is a temporary value, which NumPy overwrites where
@@ -76,13 +59,16 @@ def puller(op: Row) -> Function:
     less for it.
     """
     vjps = tuple(op.vjps)
-    calls = []
-    for k, (vjp, parent) in enumerate(zip(vjps, ("parent_x", "parent_y"))):  # noqa: B905 - of one, or of two
-        values = ["raw_ops[type(held[0])]"] * vjp.takes_ops + [f"saved[{op.reads.index(name)}]" for name in vjp.reads]
+    found = []
+    for k, vjp in enumerate(vjps):
+        saved = [f"saved[{SAVED.index(name)}]" if len(vjps) > 1 else "saved" for name in vjp.reads]
+        values = ["raw_ops[type(held[0])]"] * vjp.takes_ops + saved
         cotangent = "held.pop()" if vjp.multiplies and vjp is vjps[-1] else "held[0]"
-        calls.append(f"(node.{parent}, {expression(vjp, cotangent, f'rule{k}', values)}),")
+        found.append(expression(vjp, cotangent, f"rule{k}", values))
     names = {f"rule{k}": vjp.rule for k, vjp in enumerate(vjps)} | {"raw_ops": raw_ops}
-    return eval(f"lambda held, node, saved: ({''.join(calls)})", names)  # type: ignore[no-any-return]
+    first, *others = found or ["None"]
+    rest = "".join(f"(node.parent_y, {other})," for other in others)
+    return eval(f"lambda held, node, saved: (node.parent_x, {first}, ({rest}))", names)  # type: ignore[no-any-return]
 
 
 def expression(vjp: Vjp, cotangent: str, rule: str, values: Sequence[str]) -> str:

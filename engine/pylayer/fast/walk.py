@@ -9,6 +9,7 @@ from typing import Any
 
 from pylayer import fast, graph
 from pylayer.array import XP
+from pylayer.fast.node import ElementwiseNode
 from pylayer.graph import Cotangent, Gradients, Held, Node, Output, Target
 from pylayer.versions import changes
 
@@ -34,18 +35,21 @@ def spelled_out(
     arriving: Iterable[tuple[Any, Cotangent]] = roots
     while True:
         for target, cotangent in arriving:
-            held = newest_held if target is newest else pending.get(target)
-            if held is None:
-                if newest is None and isinstance(target, Node):
-                    newest, newest_held = target, [cotangent]
-                else:
-                    pending[target] = [cotangent]
-                    if isinstance(target, Node):
-                        heappush(heap, (target.age, target))
-            else:  # NumPy adds in place to a large array that nobody else holds: it sees that of a popped one
-                held.append(held.pop() + cotangent)
-                if type(held[0]) is not type(cotangent):  # NumPy turns 0-d results into scalars
-                    held[0] = XP[type(cotangent)].asarray(held[0])
+            if target in pending:
+                held = pending[target]
+            elif target is newest:
+                held = newest_held
+            elif newest is None and isinstance(target, Node):
+                newest, newest_held = target, [cotangent]
+                continue
+            else:
+                pending[target] = [cotangent]
+                if isinstance(target, Node):
+                    heappush(heap, (target.age, target))
+                continue
+            held.append(held.pop() + cotangent)  # NumPy adds in place to a large array that nobody else holds
+            if type(held[0]) is not type(cotangent):  # NumPy turns 0-d results into scalars
+                held[0] = XP[type(cotangent)].asarray(held[0])
         if newest is None:
             if not heap:
                 found.leaves.update(pending)
@@ -70,8 +74,13 @@ def spelled_out(
             continue
         if node.saved is None:
             raise node.already_released()
-        if node.pull and at_once and not changes:
-            arriving = node.pull(held, node, node.saved)
+        pull = node.pull
+        if pull and at_once and not changes:
+            target, cotangent, arriving = pull(held, node, node.saved)
+            if type(target) is ElementwiseNode and target not in pending:  # as in a chain: no pair to be made
+                newest, newest_held = target, [cotangent]
+            else:
+                arriving = ((target, cotangent), *arriving)
         elif type(node) is Output:
             parent: Any = node.parents[0]
             if parent not in pending:

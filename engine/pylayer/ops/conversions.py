@@ -100,23 +100,9 @@ pin_memory = composed("pin_memory", lambda x, blocking=True: x)
 
 randn_like = composed("randn_like", lambda x, dtype=None, **options: randn(x.shape, dtype or x.dtype))
 rand_like = composed("rand_like", lambda x, dtype=None, **options: uniform(x.shape, dtype or x.dtype))
-
-
-def is_floating_point(x: Tensor) -> bool:
-    """Whether the elements are real floating-point numbers."""
-    return x.dtype.is_floating
-
-
-def is_complex(x: Tensor) -> bool:
-    """Whether the elements are complex numbers."""
-    return x.dtype.is_complex
-
-
-def is_integer(x: Tensor) -> bool:
-    """Whether the elements are integers; bools are not."""
-    return x.dtype.rank == 1
-
-
+is_floating_point = composed("is_floating_point", lambda x: x.dtype.is_floating, "bool")
+is_complex = composed("is_complex", lambda x: x.dtype.is_complex, "bool")
+is_integer = composed("is_integer", lambda x: x.dtype.rank == 1, "bool")
 is_empty = composed("is_empty", lambda x: full([], x.size == 0, "bool"))
 cpu = composed("cpu", lambda x: x if x.place.is_cpu_place() else Tensor(to_numpy(x.array), None, x.stop_gradient))
 

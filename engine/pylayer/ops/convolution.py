@@ -15,9 +15,13 @@ from pylayer.array import Array
 from pylayer.op import op
 from pylayer.ops.windows import Numbers, Pads, folded, padded, window_counts, windows
 
-COLUMNS = 2 << 20
-"""Bytes of columns made at a time on the host, about what a core's second-level cache holds: for 32×16×32×32 with 3×3
-in float64 one image at a time took 5.1 ms forward, the whole batch at once 8.7 (`tests/bench/convolution.py`)."""
+COLUMNS = 1 << 20
+"""Bytes of columns made at a time on the host, half of what a core's second-level cache holds: for 32×16×32×32 with
+3×3 in float32 they took 2.5 ms forward, with twice as many 4.6, with a quarter 3.4 (`tests/bench/convolution.py`)."""
+
+TALL = 32
+"""The least rows of columns per element of the kernel's first axis for which each is a product of its own: 21, of
+three channels under 7×7, took 1.6 times as long as one product, 48, of 16 under 3×3, half as long."""
 
 
 def _blocks(xp: ModuleType, batch: int, each: int) -> Iterator[slice]:
@@ -26,12 +30,32 @@ def _blocks(xp: ModuleType, batch: int, each: int) -> Iterator[slice]:
     return (slice(k, k + count) for k in range(0, batch, count))
 
 
-def _columns(xp: ModuleType, view: Array, block: slice, groups: int) -> Array:
-    """Part of a view of windows as [batch, groups, in / groups · kernel, counts]."""
-    part = view[block]
-    ndim = (part.ndim - 2) // 2
-    rows = math.prod(part.shape[1 : 2 + ndim]) // groups
-    return part.reshape(part.shape[0], groups, rows, math.prod(part.shape[2 + ndim :]))
+def _columns(
+    xp: ModuleType,
+    x: Array,
+    kernel: Numbers,
+    counts: Numbers,
+    strides: Numbers,
+    pads: Pads,
+    dilations: Numbers,
+    groups: int,
+) -> Iterator[tuple[slice, slice, Array]]:
+    """The windows of `x` as columns, in parts: which of the batch, which of the kernel's first axis, and what lies
+    there, [batch, groups, in / groups · kernel, counts].
+
+    With a stride of 1 along the first axis, windows over the others alone are copied, if these are tall enough: the
+    columns of one element of that axis are a part of them, which a product takes as it lies.
+    """
+    rows, wide = x.shape[1] // groups * math.prod(kernel[1:]), padded(xp, x, pads)
+    first = 1 if strides[0] == 1 and rows >= TALL else kernel[0]
+    view = windows(xp, wide, (first, *kernel[1:]), strides, dilations)
+    view = view[(..., slice(None), *(slice(n) for n in counts[1:]))]  # the last may not reach as far as `x` does
+    for block in _blocks(xp, x.shape[0], view[:1].size * x.dtype.itemsize):
+        made = view[block].reshape(-1, groups, rows * first, view.shape[2 + len(kernel)], math.prod(counts[1:]))
+        for k in range(0, kernel[0], first):
+            part = (..., slice(k * dilations[0], k * dilations[0] + counts[0]), slice(None))
+            yield block, slice(k, k + first), made[part].reshape(*made.shape[:3], -1)
+        del made  # as who takes the columns does: the next then lie in the same memory, in the cache
 
 
 @op(
@@ -55,11 +79,14 @@ def conv(xp: ModuleType, x: Array, w: Array, strides: Numbers, pads: Pads, dilat
             f"{x.shape[1]} channels, the filter {w.shape[1]} and groups is {groups}"
         )
     counts = window_counts(x.shape[2:], kernel, strides, pads, dilations)
-    view = windows(xp, padded(xp, x, pads), kernel, strides, dilations)
-    rows = w.reshape(groups, w.shape[0] // groups, -1)
-    out = xp.empty((x.shape[0], groups, rows.shape[1], math.prod(counts)), x.dtype)
-    for block in _blocks(xp, x.shape[0], view[:1].size * x.dtype.itemsize):
-        out[block] = xp.matmul(rows, _columns(xp, view, block, groups))
+    outs = w.shape[0] // groups
+    out = xp.empty((x.shape[0], groups, outs, math.prod(counts)), x.dtype)
+    for block, at, columns in _columns(xp, x, kernel, counts, strides, pads, dilations, groups):
+        product = xp.matmul(w[:, :, at].reshape(groups, outs, -1), columns)
+        del columns
+        if at.start:
+            product += out[block]
+        out[block] = product
     return out.reshape(x.shape[0], w.shape[0], *counts)
 
 
@@ -70,14 +97,7 @@ def conv(xp: ModuleType, x: Array, w: Array, strides: Numbers, pads: Pads, dilat
     ),
 )
 def conv_input(
-    xp: ModuleType,
-    g: Array,
-    w: Array,
-    space: Numbers,
-    strides: Numbers,
-    pads: Pads,
-    dilations: Numbers,
-    groups: int,
+    xp: ModuleType, g: Array, w: Array, space: Numbers, strides: Numbers, pads: Pads, dilations: Numbers, groups: int
 ) -> Array:
     """The adjoint of `conv` in its input, of spatial sizes `space`: a transposed convolution.
 
@@ -114,22 +134,14 @@ def conv_input(
     ),
 )
 def conv_weight(
-    xp: ModuleType,
-    g: Array,
-    x: Array,
-    kernel: Numbers,
-    strides: Numbers,
-    pads: Pads,
-    dilations: Numbers,
-    groups: int,
+    xp: ModuleType, g: Array, x: Array, kernel: Numbers, strides: Numbers, pads: Pads, dilations: Numbers, groups: int
 ) -> Array:
     """The adjoint of `conv` in its filter, of spatial sizes `kernel`."""
-    batch, outs = g.shape[0], g.shape[1] // groups
-    view = windows(xp, padded(xp, x, pads), kernel, strides, dilations)
-    # The last windows may not reach as far as `x` does.
-    view = view[(..., *(slice(n) for n in g.shape[2:]))]
-    flat = xp.ascontiguousarray(g).reshape(batch, groups, outs, -1)
-    total = xp.zeros((groups, x.shape[1] // groups * math.prod(kernel), outs), g.dtype)
-    for block in _blocks(xp, batch, view[:1].size * x.dtype.itemsize):  # the larger factor as it lies: half the time
-        total += xp.matmul(_columns(xp, view, block, groups), flat[block].swapaxes(-1, -2)).sum(0)
-    return xp.ascontiguousarray(total.swapaxes(1, 2)).reshape(g.shape[1], x.shape[1] // groups, *kernel)
+    outs, ins = g.shape[1] // groups, x.shape[1] // groups
+    flat = xp.ascontiguousarray(g).reshape(g.shape[0], groups, outs, -1).swapaxes(-1, -2)
+    total = xp.zeros((groups, ins, *kernel, outs), g.dtype)
+    for block, at, columns in _columns(xp, x, kernel, g.shape[2:], strides, pads, dilations, groups):
+        place = total[:, :, at]
+        place += xp.matmul(columns, flat[block]).sum(0).reshape(place.shape)  # with the larger factor as it lies
+        del columns
+    return xp.ascontiguousarray(xp.moveaxis(total, -1, 1)).reshape(g.shape[1], ins, *kernel)

@@ -253,11 +253,7 @@ def meshgrid(*args: Any) -> list[Tensor]:
 
 
 # --------------------------------------------------------------------------- about tensors
-def is_tensor(x: Any) -> bool:
-    """Whether `x` is a Tensor."""
-    return isinstance(x, Tensor)
-
-
+is_tensor = composed("is_tensor", lambda x: isinstance(x, Tensor), "bool")
 numel = composed("numel", lambda x: to_tensor(x.size))
 shape = composed("shape", lambda input: to_tensor(list(input.shape), "int64"))
 rank = composed("rank", lambda input: to_tensor(input.ndim, "int32"))

@@ -49,11 +49,9 @@ neg = unary("neg", lambda g: -g, lambda xp: lambda x: x.copy() if x.dtype.kind =
 # --------------------------------------------------------------------------- larger, smaller, between
 maximum = binary("maximum", lambda g, F, x, y: g * F.share(x, y), lambda g, F, x, y: g * F.share(y, x))
 minimum = binary("minimum", lambda g, F, x, y: g * F.share(y, x), lambda g, F, x, y: g * F.share(x, y))
-fmax = binary(
-    "fmax", lambda g, F, x, y, out: g * F.chosen(x, y, out), lambda g, F, x, y, out: g * (1 - F.chosen(x, y, out))
-)
-fmin = binary(
-    "fmin", lambda g, F, x, y, out: g * F.chosen(x, y, out), lambda g, F, x, y, out: g * (1 - F.chosen(x, y, out))
+fmax, fmin = (
+    binary(name, lambda g, F, x, y, out: g * F.chosen(x, y, out), lambda g, F, x, y, out: g * (1 - F.chosen(x, y, out)))
+    for name in ("fmax", "fmin")
 )
 
 

@@ -20,9 +20,7 @@ less_equal = binary("less_equal")
 greater_than = binary("greater_than", forward=lambda xp: xp.greater)
 greater_equal = binary("greater_equal")
 
-logical_and = binary("logical_and")
-logical_or = binary("logical_or")
-logical_xor = binary("logical_xor")
+logical_and, logical_or, logical_xor = map(binary, ("logical_and", "logical_or", "logical_xor"))
 logical_not = unary("logical_not")
 
 
@@ -50,9 +48,7 @@ def _bitwise(name: str) -> Function:
 bitwise_and, bitwise_or, bitwise_xor = map(_bitwise, ("bitwise_and", "bitwise_or", "bitwise_xor"))
 bitwise_not = unary("bitwise_not", forward=lambda xp: xp.invert)
 
-isnan = unary("isnan")
-isinf = unary("isinf")
-isfinite = unary("isfinite")
+isnan, isinf, isfinite = map(unary, ("isnan", "isinf", "isfinite"))
 
 
 def check_same_dtype(name: str, tensors: Sequence[Any]) -> None:

@@ -109,7 +109,7 @@ def norm_(xp: ModuleType, x: Array, axis: Any, keepdim: bool) -> Array:
 
 
 # --------------------------------------------------------------------------- compositions
-def _last(x: Tensor, axis: Any) -> Tensor:
+def at_the_end(x: Tensor, axis: Any) -> Tensor:
     """`x` with the reduced axes moved to the end and made one."""
     axes = axes_of(axis, x.ndim)
     rest = [k for k in range(x.ndim) if k not in axes]
@@ -123,7 +123,7 @@ def prod(x: Tensor, axis: Any = None, keepdim: bool = False, dtype: Any = None) 
     shape = (
         kept(x.array.shape, axis) if keepdim else [n for k, n in enumerate(x.shape) if k not in axes_of(axis, x.ndim)]
     )
-    flat = _last(x, axis)
+    flat = at_the_end(x, axis)
     while (n := flat.array.shape[-1]) != 1:
         if n == 0:
             empty = sum(flat, -1, x.dtype, False)  # not just ones: a gradient flows, of no elements

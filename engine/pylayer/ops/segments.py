@@ -47,6 +47,12 @@ _MESSAGES = {
 }  # fmt: skip
 
 
+def _message(kind: str, a: Tensor, b: Tensor) -> Tensor:
+    if kind not in _MESSAGES:
+        raise ValueError(f"message_op should be `add`, `sub`, `mul`, `div`, but received {kind}")
+    return _MESSAGES[kind](a, b)  # type: ignore[no-any-return]
+
+
 def _received(messages: Tensor, dst_index: Tensor, reduce_op: str, out_size: Any, rows: int) -> Tensor:
     count = rows if out_size is None or as_int(out_size) <= 0 else as_int(out_size)
     if reduce_op not in ("sum", "mean", "min", "max"):
@@ -79,9 +85,7 @@ def send_ue_recv(
     Raises:
         ValueError: another operation.
     """
-    if message_op not in _MESSAGES:
-        raise ValueError(f"message_op should be `add`, `sub`, `mul`, `div`, but received {message_op}")
-    return _received(_MESSAGES[message_op](getitem(x, src_index), y), dst_index, reduce_op, out_size, x.shape[0])
+    return _received(_message(message_op, getitem(x, src_index), y), dst_index, reduce_op, out_size, x.shape[0])
 
 
 def send_uv(x: Tensor, y: Tensor, src_index: Tensor, dst_index: Tensor, message_op: str = "add") -> Tensor:
@@ -90,6 +94,4 @@ def send_uv(x: Tensor, y: Tensor, src_index: Tensor, dst_index: Tensor, message_
     Raises:
         ValueError: another operation than add, sub, mul and div.
     """
-    if message_op not in _MESSAGES:
-        raise ValueError(f"message_op should be `add`, `sub`, `mul`, `div`, but received {message_op}")
-    return _MESSAGES[message_op](getitem(x, src_index), getitem(y, dst_index))  # type: ignore[no-any-return]
+    return _message(message_op, getitem(x, src_index), getitem(y, dst_index))

@@ -206,11 +206,7 @@ def clone(xp: ModuleType, x: Array) -> Array:
     return x.copy()
 
 
-def is_contiguous(x: Tensor) -> bool:
-    """Whether the elements lie in row-major order without gaps."""
-    return bool(x.array.flags.c_contiguous)
-
-
+is_contiguous = composed("is_contiguous", lambda x: bool(x.array.flags.c_contiguous), "bool")
 contiguous = composed("contiguous", lambda x: x if is_contiguous(x) else clone(x))
 
 

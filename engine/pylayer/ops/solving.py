@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
@@ -161,10 +162,7 @@ def multi_dot(x: Sequence[Tensor]) -> Tensor:
     """
     if len(x) < 2:
         raise invalid(f"multi_dot(): needs at least two Tensors, but got {len(x)}")
-    product = x[0]
-    for factor in x[1:]:
-        product = matmul(product, factor)
-    return product
+    return functools.reduce(matmul, x)
 
 
 def vector_norm(x: Tensor, p: float = 2.0, axis: Any = None, keepdim: bool = False) -> Tensor:
@@ -178,13 +176,5 @@ def vector_norm(x: Tensor, p: float = 2.0, axis: Any = None, keepdim: bool = Fal
 matrix_norm = composed("matrix_norm", lambda x, p="fro", axis=(-2, -1), keepdim=False: norm(x, p, list(axis), keepdim))
 
 
-def matrix_transpose(x: Tensor) -> Tensor:
-    """The last two axes exchanged.
-
-    Raises:
-        ValueError: there is one only.
-    """
-    return _swapped(x)
-
-
+matrix_transpose = composed("matrix_transpose", lambda x: _swapped(x))
 vecdot = composed("vecdot", lambda x, y, axis=-1: total(x.conjugate() * y, axis))

@@ -108,6 +108,9 @@ def place_of_name(name: str, function: Callable[..., Any]) -> int | None:
     return -1 if code.co_flags & inspect.CO_VARARGS else code.co_argcount
 
 
+_ABSENT: Any = object()
+
+
 @functools.cache
 def respelled(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     """A function that takes the other words for its arguments too, and a ``name``; itself if there are none.
@@ -121,7 +124,10 @@ def respelled(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     with_name = -1 if place is None else place + 1
 
     @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(first: Any = _ABSENT, *rest: Any, **kwargs: Any) -> Any:
+        if first is not _ABSENT and not rest and not kwargs and place != 0:  # the usual call
+            return function(first)
+        args = rest if first is _ABSENT else (first, *rest)
         if len(args) == with_name:  # as Paddle's own layers give it
             args = args[:-1]
         if kwargs:

@@ -8,7 +8,7 @@ from typing import Any
 
 from pylayer.array import Array
 from pylayer.op import op
-from pylayer.ops.arguments import axes_of, kept, normal_axis
+from pylayer.ops.arguments import kept, normal_axis
 from pylayer.ops.creation import full_like, to_tensor
 from pylayer.ops.elementwise import clip, divide, lerp, sqrt
 from pylayer.ops.gathering import take_along_axis
@@ -16,7 +16,7 @@ from pylayer.ops.indexing import getitem, where_
 from pylayer.ops.joining import stack
 from pylayer.ops.linalg import matmul
 from pylayer.ops.logic import isnan, logical_not
-from pylayer.ops.reduction import mean
+from pylayer.ops.reduction import at_the_end, mean
 from pylayer.ops.reduction import sum as total
 from pylayer.ops.shape import astype, moveaxis, reshape, squeeze, transpose, unsqueeze
 from pylayer.ops.sorting import sort
@@ -75,15 +75,13 @@ def _quantile(x: Tensor, q: Any, axis: Any, keepdim: bool, interpolation: str, i
     shares, several = _shares(q)
     if x.dtype.rank < 2:
         raise TypeError(f"quantile(): the Tensor must be of floating-point numbers, but is {x.dtype.name}.")
-    axes = axes_of(axis, x.ndim)
-    rest = [k for k in range(x.ndim) if k not in axes]
-    count = math.prod(x.shape[k] for k in axes)
-    flat = reshape(transpose(x, [*rest, *axes]), [*(x.shape[k] for k in rest), count])
+    flat = at_the_end(x, axis)
+    count = flat.shape[-1]
     ordered = sort(flat, -1)  # NaN at the end
     missing = total(astype(isnan(flat), "int64"), -1, None, True)
     valid = count - missing if ignore_nan else full_like(missing, count)
     undefined = valid == 0 if ignore_nan else missing > 0
-    shape = kept(tuple(x.shape), axis) if keepdim else [x.shape[k] for k in rest]
+    shape = kept(tuple(x.shape), axis) if keepdim else flat.shape[:-1]
     out = []
     for share in shares:
         at = clip(astype(valid - 1, x.dtype) * share, 0.0, float(max(count - 1, 0)))
