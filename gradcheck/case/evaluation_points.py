@@ -87,8 +87,7 @@ def with_arrays(function: TensorFunction, changed: Callable[[str, Array], Array]
 def is_defined(function: TensorFunction) -> bool:
     """Whether the outputs are finite there."""
     try:
-        with function.backend.paddle.no_grad():
-            outputs = [function.backend.array(t) for t in function.outputs(function.call(function.tensors()))]
+        outputs = [function.backend.array(t) for t in function.outputs(function.call(function.tensors()))]
     except Exception:
         return False
     return all(bool(np.isfinite(abs(wide(a))).all()) for a in outputs if is_differentiable(a))

@@ -113,19 +113,17 @@ class OnRank:
         return self.tensors_of(self.call(tensors))
 
     def forward(
-        self, number: int | None, arrays: dict[str, Array], needed: dict[str, bool], gone: Sequence[int]
+        self, number: int, arrays: dict[str, Array], needed: dict[str, bool], gone: Sequence[int]
     ) -> list[tuple[Array, bool]]:
-        """The outputs, and whether each claims a gradient; with the graph kept under a number, if there is one. The
+        """The outputs, and whether each claims a gradient; with the graph kept under a number. The
         graphs of calls that are `gone` are forgotten."""
         for old in gone:
             self.kept.pop(old, None)
-        paddle, graph = self.backend.paddle, number is not None
         leaves = {name: self.leaf(name, array, not needed[name]) for name, array in arrays.items()}
         self.backend.unwaited()  # those of calls whose backward never ran
-        with paddle.enable_grad() if graph else paddle.no_grad():
+        with self.backend.paddle.enable_grad():
             outputs = self.tensors_of(self.call(leaves))
-        if number is not None:
-            self.kept[number] = list(leaves.values()), outputs
+        self.kept[number] = list(leaves.values()), outputs
         return [(self.backend.array(t), t.is_leaf or not t.stop_gradient) for t in outputs]
 
     def backward(self, number: int, cotangents: Sequence[Array | None]) -> list[Any]:
@@ -199,7 +197,7 @@ class WorldCall:
         """The outputs of the world."""
         if self.backend.recording_all():
             return self.recorded(tensors)
-        found = self.layer.apply(self.backend.paddle.is_grad_enabled(), list(tensors), *tensors.values())
+        found = self.layer.apply(list(tensors), *tensors.values())
         return list(found) if isinstance(found, (list, tuple)) else [found]
 
     # ----------------------------------------------------------------- on the tape
@@ -245,9 +243,9 @@ class WorldCall:
 
         class World(paddle.autograd.PyLayer):  # type: ignore[misc, name-defined]
             @staticmethod
-            def forward(ctx: Any, graph: bool, names: list[str], *inputs: Tensor) -> tuple[Tensor, ...]:
+            def forward(ctx: Any, names: list[str], *inputs: Tensor) -> tuple[Tensor, ...]:
                 ctx.names = names
-                ctx.kept, outputs, claimed = world.forward(names, inputs, graph)
+                ctx.kept, outputs, claimed = world.forward(names, inputs)
                 ctx.set_materialize_grads(False)
                 ctx.mark_non_differentiable(*(o for o, claims in zip(outputs, claimed, strict=True) if not claims))
                 return tuple(outputs)
@@ -278,17 +276,14 @@ class WorldCall:
         with self.told():
             return self.ranks.each(method, arguments)
 
-    def forward(
-        self, names: list[str], inputs: Sequence[Tensor], graph: bool
-    ) -> tuple[Kept | None, list[Tensor], list[bool]]:
-        """The outputs of the world, and whether each claims a gradient on any rank; with the graph if wanted."""
+    def forward(self, names: list[str], inputs: Sequence[Tensor]) -> tuple[Kept, list[Tensor], list[bool]]:
+        """The graph, the outputs of the world, and whether each claims a gradient on any rank."""
         size, array = self.declared.size, self.backend.array
         needed = {name: not t.stop_gradient for name, t in zip(names, inputs, strict=True)}
         arrays = {name: self.spread(name, array(t)) for name, t in zip(names, inputs, strict=True)}
         gone, self.dropped[:] = list(self.dropped), []
-        kept = Kept(next(self.numbers), self.dropped) if graph else None
-        number = kept.number if kept else None
-        rows = [(number, {name: one[r] for name, one in arrays.items()}, needed, gone) for r in range(size)]
+        kept = Kept(next(self.numbers), self.dropped)
+        rows = [(kept.number, {name: one[r] for name, one in arrays.items()}, needed, gone) for r in range(size)]
         found = self.each("forward", rows)
         self.output_stands = self.stands(found)
         count = len(self.output_stands)

@@ -121,6 +121,21 @@ def test_the_same_code_is_wrong_under_another_declaration(one: tuple[Any, Any, s
     assert check(*one).verdict is Status.FAIL
 
 
+def test_a_function_may_hook_what_a_layer_gives_on_each_rank() -> None:
+    ring = layer(exchanged, exchanged)
+
+    def hooked(times: float) -> Any:
+        def function(x: Any) -> Any:
+            y = ring.apply(x)
+            y.register_hook(lambda g: times * g)
+            return y * y
+
+        return function
+
+    assert gradcheck.check(hooked(1.0), draw((N, N, 2)), world=N).verdict is Status.PASS
+    assert gradcheck.check(hooked(2.0), draw((N, N, 2)), world=N).verdict is Status.FAIL
+
+
 def of_paddle(name: str) -> Any:
     """One of Paddle's own layers for the model axis, on ranks that all lie along it."""
 
