@@ -273,6 +273,7 @@ class TensorFunction:
             vjp=vjp,
             outputs=forward(inputs),
             reruns=reruns,
+            order=2,
         )
 
     def double_vjp(

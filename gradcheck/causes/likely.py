@@ -45,7 +45,8 @@ def likely_causes(
     if point.witnessed:  # that of one cotangent is as large as that of another, if not at the same elements
         rounding = [[0 * abs(t) for t in taped[0]] if probe.comparison is None else probe.comparison.rounding]
         rounding.append([module_of(r).full_like(r, r.max(initial=0.0)) for r in rounding[0]])
-        if any(bool((g[number] != 0).any()) for g in claimed for number in wrong):
+        # where a gradient of zeros was written there is nothing to search for; at second order it is what was cut off
+        if point.problem.order > 1 or any(bool((g[number] != 0).any()) for g in claimed for number in wrong):
             explained = list(explained_by_tape(point, [*claims, prober.claimed()], rounding[0], budget / OF_BUDGET))
             yield from explained
             wrong = [k for k in wrong if not any(point.problem.names[point.moved[k]] in d.inputs for d in explained)]

@@ -84,6 +84,8 @@ class Problem:
     """What forward gives for `inputs`, if that is known."""
     reruns: Reruns | None = None
     """None where no results can be changed on the way: code that nothing sees."""
+    order: int = 1
+    """2 if the function is itself a gradient, and its vjp a double backward."""
     causes: Callable[[], Sequence[Diagnosis]] | None = None
     """Looks for the causes of a wrong gradient that this kind of function invites. Where it finds any, no others are
     sought."""

@@ -78,6 +78,37 @@ class Sine(PyLayer):
         return SineSlope.apply(*ctx.saved_tensor(), dy)
 
 
+class Cube(PyLayer):
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        ctx.save_for_backward(x)
+        return x * x * x
+
+
+class DetachedCube(Cube):
+    @staticmethod
+    def backward(ctx: Any, dy: Any) -> Any:
+        (x,) = ctx.saved_tensor()
+        return dy * 3 * x.detach() ** 2
+
+
+class NumPyCube(Cube):
+    @staticmethod
+    def backward(ctx: Any, dy: Any) -> Any:
+        (x,) = ctx.saved_tensor()
+        slope = paddle.to_tensor(3 * x.numpy() ** 2)
+        return dy * slope
+
+
+class UnrecordedCube(Cube):
+    @staticmethod
+    def backward(ctx: Any, dy: Any) -> Any:
+        (x,) = ctx.saved_tensor()
+        with paddle.no_grad():
+            slope = 3 * x * x
+        return dy * slope
+
+
 @pytest.mark.parametrize(
     ("layer", "inputs", "text", "source"),
     [
@@ -85,6 +116,9 @@ class Sine(PyLayer):
         (Gated, (X, X + 1), "ignores how the gradient depends on s", "s = paddle.nn.functional.sigmoid(a)"),
         (Normed, (X,), "ignores how the gradient depends on `x * x`", "r = paddle.rsqrt("),
         (Sine, (X,), "with the wrong sign", "return dy * paddle.cos(x)"),
+        (DetachedCube, (X,), "depends on `x.detach() ** 2`", "return dy * 3 * x.detach() ** 2"),
+        (NumPyCube, (X,), "depends on `x.numpy() ** 2`", "slope = paddle.to_tensor(3 * x.numpy() ** 2)"),
+        (UnrecordedCube, (X,), "depends on slope", "slope = 3 * x * x"),
     ],
 )
 def test_what_the_second_derivative_gets_wrong_is_named_at_its_line(
