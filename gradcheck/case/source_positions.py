@@ -20,11 +20,16 @@ MOST_CALLS = 5
 """Calls that are shown of a chain, from the innermost."""
 
 
-@functools.cache
-def _roots() -> tuple[Path, ...]:
-    ours = (find_spec(name) for name in ("gradcheck", "pylayer"))
-    folders = [Path(place) for one in ours if one for place in one.submodule_search_locations or ()]
-    return (*folders, *(Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib")))
+ROOTS = (
+    *(
+        Path(folder)
+        for one in map(find_spec, ("gradcheck", "pylayer"))
+        if one
+        for folder in one.submodule_search_locations or ()
+    ),
+    *(Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib")),
+)
+"""The folders of gradcheck, the engine and Python's own library. Found at once: else every case would find them."""
 
 
 @functools.cache
@@ -37,7 +42,7 @@ def is_users(file: str) -> bool:
         if folder in path.parts:
             below = path.parts[path.parts.index(folder) + 1 :]
             return Path(below[0]).stem not in LIBRARIES | {"gradcheck", "pylayer"} if below else True
-    return not any(path.is_relative_to(root) for root in _roots())
+    return not any(path.is_relative_to(root) for root in ROOTS)
 
 
 def frames_of(error: BaseException) -> list[Frame]:
