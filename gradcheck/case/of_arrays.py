@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gradcheck.backends.base import Backend
+from gradcheck.case.observe import identical
 
 
 def layer_of(backend: Backend, forward: Any, backward: Any) -> type:
@@ -30,6 +31,13 @@ def layer_of(backend: Backend, forward: Any, backward: Any) -> type:
     def arrays_of(values: Sequence[Any]) -> list[Any]:
         return [value.numpy() if isinstance(value, paddle.Tensor) else value for value in values]
 
+    def show_changes(inputs: Sequence[Any], arrays: Sequence[Any]) -> None:
+        """Where forward wrote into an array, which is a copy, write that into the Tensor, as the caller's would be."""
+        tensors = [(backend.array(v), a) for v, a in zip(inputs, arrays, strict=True) if isinstance(v, paddle.Tensor)]
+        for memory, array in tensors:
+            if type(array) is type(memory) and not identical(array, memory):  # recorded ones are of another type
+                memory[...] = array
+
     def tensor(value: Any) -> Any:
         return value if value is None else paddle.to_tensor(value if hasattr(value, "dtype") else np.asarray(value))
 
@@ -38,6 +46,7 @@ def layer_of(backend: Backend, forward: Any, backward: Any) -> type:
         def forward(ctx: Any, *inputs: Any) -> Any:
             ctx.arrays = arrays_of(inputs)
             found = forward(*ctx.arrays)
+            show_changes(inputs, ctx.arrays)
             return tuple(map(tensor, found)) if isinstance(found, (tuple, list)) else tensor(found)
 
         @staticmethod

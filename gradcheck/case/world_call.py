@@ -115,8 +115,8 @@ class OnRank:
     def forward(
         self, number: int, arrays: dict[str, Array], needed: dict[str, bool], gone: Sequence[int]
     ) -> list[tuple[Array, bool]]:
-        """The outputs, and whether each claims a gradient; with the graph kept under a number. The
-        graphs of calls that are `gone` are forgotten."""
+        """The outputs, and whether each claims a gradient; the graph is kept under a number. The graphs of calls that
+        are `gone` are forgotten."""
         for old in gone:
             self.kept.pop(old, None)
         leaves = {name: self.leaf(name, array, not needed[name]) for name, array in arrays.items()}

@@ -189,7 +189,7 @@ def judge_kinks(prober: Prober, masks: Masks | None) -> Kinks:
     directions = [point.direction(random, masks) for _ in range(KINK_DIRECTIONS)]
     directions.append([d if d is None else abs(d) for d in directions[0]])
     found = (slopes_by_tape if point.tape is not None else by_differences)(prober, directions, which)
-    wrong, places, kinked = list[Entry](), list[str](), affected.copy()
+    wrong, places, kinked = list[Entry](), dict[int, str](), affected.copy()
     unknown = EDGE.format(point.raised) if len(found) < len(which) else ""
     for output, pieces in found.items():
         one = point.outputs.unit(output)
@@ -220,10 +220,10 @@ def judge_kinks(prober: Prober, masks: Masks | None) -> Kinks:
                 entry_outside(point, directions[i], gradients, (float(low[i]), float(high[i])), output, claims[i])
             )
         elif not pieces.smooth and len(places) < MOST_NAMED:
-            places.append(kink_text(point, directions, pieces))
+            name_kink(places, point, directions, pieces)
     if wrong or not (places or unknown):
         return Kinks(wrong, [], kinked)
-    return Kinks([], places, kinked, unknown, beside_is_wrong(prober, masks))
+    return Kinks([], list(places.values()), kinked, unknown, beside_is_wrong(prober, masks))
 
 
 def rounding(prober: Prober, cotangent: Array, directions: Sequence[Direction]) -> list[float]:
@@ -329,19 +329,25 @@ def entry_outside(
     return Entry(number, index, point.outputs.element(output), own, value, abs(high - low) / abs(step) / 2)
 
 
-def kink_text(point: Point, directions: Sequence[Direction], pieces: Pieces) -> str:
-    """The input element that has most of a kink, and the derivatives on both its sides."""
+def name_kink(places: dict[int, str], point: Point, directions: Sequence[Direction], pieces: Pieces) -> None:
+    """Put the input element that has most of a kink, and the derivatives on both its sides, among the `places`, by its
+    number; of elements that are there already the next one, if the kink is of several."""
     jump = ", with a jump" if pieces.jumps else ""
     if pieces.rows is None:
-        return f"points beside the inputs{jump}"
+        places[-1 - len(places)] = f"points beside the inputs{jump}"
+        return
     rows = np.stack([np.asarray(flat(row).real.tolist()) for row in pieces.rows[: 2 * len(directions)]])
     moves = [flat([x * 0 if d is None else d for x, d in zip(point.x, one, strict=True)]) for one in directions]
     steps = np.stack([sign * np.asarray(move.real.tolist()) for move in moves for sign in (1, -1)])
-    moving = (steps != 0).any(axis=0)
-    index = int(np.where(moving, np.ptp(rows, axis=0), -1.0).argmax())
+    apart = np.where((steps != 0).any(axis=0), np.ptp(rows, axis=0), -1.0)
+    apart[list(places)] = -1.0
+    index = int(apart.argmax())
+    if places and not apart[index] > pieces.tolerance:
+        return
     left, right = (median(rows[steps[:, index] * sign > 0, index]) for sign in (-1, 1))
     number, own = array_and_element(point.x, index)
-    return f"{point.place(Entry(number, own, 0, 0.0, 0.0, 0.0))} (left {left:.6g}, right {right:.6g}{jump})"
+    element = point.place(Entry(number, own, 0, 0.0, 0.0, 0.0))
+    places[index] = f"{element} (left {left:.6g}, right {right:.6g}{jump})"
 
 
 def median(values: np.ndarray[Any, Any]) -> float:

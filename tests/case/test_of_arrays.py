@@ -75,6 +75,23 @@ def test_what_is_no_function_is_refused_by_name() -> None:
         gradcheck.check(4, X, backward=np.tanh)
 
 
+def test_a_forward_that_writes_into_its_argument_is_told_so() -> None:
+    def doubled(x: Any) -> Any:
+        return np.multiply(x, 2, out=x)
+
+    result = gradcheck.check(doubled, X, backward=lambda x, g: 2 * g)
+    assert [found.code for found in result.diagnosis] == ["GC133"]
+    assert "forward writes into x" in str(result)
+
+
+def test_a_tie_is_told_of_both_of_its_elements() -> None:
+    def back(x: Any, g: Any) -> Any:
+        return g[np.argsort(np.argsort(x))]
+
+    result = gradcheck.check(lambda x: np.sort(x), np.array([2.0, 1.0, 2.0, 3.0]), backward=back)
+    assert "x[0] (left 1, right 0), x[2] (left 0, right 1);" in str(result)
+
+
 def test_the_function_is_as_it_was_after_a_check() -> None:
     gradcheck.check(softplus_of_some, X, W, PLACES, backward=gradients)
     assert softplus_of_some.__globals__["np"] is np
