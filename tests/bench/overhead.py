@@ -6,6 +6,9 @@ Prints milliseconds a case on the wall and of processor time (of all processes t
 does changes less): in one process, without what earlier cases leave; through one worker, and what of it the process of
 the case, the worker and the command take; of whole runs with one job and with two, start included. With ``--many N``
 the time and memory of a run of N cases. All is the least of some rounds, but of whole runs the (upper) median.
+
+An installed gradcheck has the bytecode of its modules. So has this, also where Python was told to write none
+(PYTHONDONTWRITEBYTECODE): it is kept in a folder of its own while this runs.
 """
 
 from __future__ import annotations
@@ -128,13 +131,22 @@ def many(folder: Path, count: int) -> Run:
 
 
 def main() -> None:
-    """Measure and print."""
+    """Read the command line, and measure."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--backend", default="numpy")
     parser.add_argument("--rounds", type=int, default=2, help="each runs all cases four times")
     parser.add_argument("--many", type=int, default=0)
     parser.add_argument("--json", type=Path, help="also write the figures to this file")
     options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as bytecode:
+        if sys.dont_write_bytecode:
+            os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+            os.environ["PYTHONPYCACHEPREFIX"] = bytecode
+        measure(options)
+
+
+def measure(options: argparse.Namespace) -> None:
+    """Measure and print."""
     cases = [case for case in plan(read_bundled(), [options.backend]) if case.not_run() is None]
     with Pool(2) as pool:  # what fails on an installed Paddle may end the process of the loop
         cases = [case for case in cases if pool.run(case).status in (Status.PASS, Status.KINK)]
