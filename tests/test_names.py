@@ -17,7 +17,7 @@ FORMAT = "what is reported in a format: of a run, and of a matrix"
 ACCEPTED = {
     "Decision": ("backends/base backends/recording", IMPLEMENTED),
     "Reruns": ("case/function checking/problem", IMPLEMENTED),
-    "Step": ("backends/base backends/recorded_step", IMPLEMENTED),
+    "Step": ("backends/base backends/recording", IMPLEMENTED),
     "as_html": ("matrix/report report/html", FORMAT),
     "as_json": ("matrix/report report/json", FORMAT),
     "as_markdown": ("matrix/report report/markdown", FORMAT),

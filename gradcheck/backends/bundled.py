@@ -13,10 +13,11 @@ import numpy as np
 
 import pylayer
 from gradcheck.backends.base import Backend, Mover, WorldRanks
-from gradcheck.backends.rank_errors import EngineRanks
 from gradcheck.backends.recording import NOT_THE_USERS, Moving, recorded
 from pylayer.array import XP, Array, default_module, set_device
 from pylayer.autograd import gradients_of
+from pylayer.distributed.call import DeadlockError, MismatchError
+from pylayer.distributed.rank import current
 from pylayer.distributed.rows import broadcast_ranks
 from pylayer.distributed.topology import lay_out
 from pylayer.distributed.world import World, apart
@@ -28,6 +29,22 @@ from pylayer.watch import records_all, watched, watching
 from pylayer.watch.casts import casts_left_out
 from pylayer.watch.numpy_proxy import Code
 from pylayer.watch.numpy_recording import recording_numpy
+
+CODE_OF_ERROR = {MismatchError: "GC163", DeadlockError: "GC164"}
+"""By the class of an error, the code of the contract that was broken."""
+
+
+class EngineRanks:
+    """What a backend says of its ranks, which are the engine's."""
+
+    def between_ranks(self, error: BaseException) -> str:
+        return next((code for kind, code in CODE_OF_ERROR.items() if isinstance(error, kind)), "")
+
+    def unwaited(self) -> list[str]:
+        here = current()
+        found = [str(task.call) for task in here.unwaited]
+        here.unwaited.clear()
+        return found
 
 
 class BundledBackend(EngineRanks, Backend):

@@ -13,8 +13,8 @@ import ml_dtypes
 import numpy as np
 
 from gradcheck.backends.base import Array, Backend, Tensor
+from gradcheck.backends.bundled import EngineRanks
 from gradcheck.backends.paddle_ranks import RanksOfProcesses
-from gradcheck.backends.rank_errors import EngineRanks
 
 
 class PaddleBackend(EngineRanks, Backend):

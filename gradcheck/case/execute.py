@@ -13,16 +13,11 @@ import numpy as np
 
 from gradcheck.backends.base import Backend, load_backend
 from gradcheck.case.engine_twin import Translation, builtins_of, speaking_for
-from gradcheck.case.expectation import Expectation, as_expected
-from gradcheck.case.explored import explored
-from gradcheck.case.finding import SEVERITY, Finding, judge
-from gradcheck.case.function import settings_of_its_own
-from gradcheck.case.gradient_check import Settings
-from gradcheck.case.input_arrays import NoInputError
-from gradcheck.case.layer import ScenarioLayer, WrongCotangent
-from gradcheck.case.leftover_values import has_drawn, left_by
-from gradcheck.case.mismatch import message_matches, mismatch
-from gradcheck.case.namespace import (
+from gradcheck.case.function import refused, settings_of_its_own
+from gradcheck.case.gradient_check import SEVERITY, Expectation, Finding, Settings, as_expected, judge
+from gradcheck.case.layer import NoInputError, ScenarioLayer, WrongCotangent
+from gradcheck.case.static_layer import StaticLayer
+from gradcheck.case.user_code import (
     Namespace,
     compile_expression,
     count_calls,
@@ -30,12 +25,11 @@ from gradcheck.case.namespace import (
     phase_of,
     raised_by_scenario,
     run_source,
+    with_place,
 )
-from gradcheck.case.no_gradient import refused
-from gradcheck.case.source_positions import with_place
-from gradcheck.case.static_layer import StaticLayer
-from gradcheck.case.values import value_of
-from gradcheck.case.world_layer import WorldLayer
+from gradcheck.case.values import has_drawn, left_by, message_matches, mismatch, value_of
+from gradcheck.case.world_call import WorldLayer
+from gradcheck.exploring.example_search import explored
 from gradcheck.result import GradientSummary, Result, Status, Value
 from gradcheck.spec.code import is_static
 from gradcheck.support.foreign import described, text_of

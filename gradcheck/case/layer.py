@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import inspect
+import os
+import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import prod
 from pathlib import Path
@@ -14,9 +16,9 @@ import numpy as np
 
 from gradcheck.backends.base import Array, Backend, Tensor
 from gradcheck.case.function import TensorFunction
-from gradcheck.case.input_arrays import make_input
-from gradcheck.case.namespace import Namespace, compile_expression, run_source
 from gradcheck.case.reference import import_reference
+from gradcheck.case.user_code import Namespace, compile_expression, run_source
+from gradcheck.checking.arrays import NumpyArray
 from gradcheck.spec.containers import in_variables, variables
 from gradcheck.spec.inputs import Input
 from gradcheck.spec.model import LayerOp, LayerRef
@@ -24,6 +26,7 @@ from gradcheck.spec.operations import OPERATIONS
 
 if TYPE_CHECKING:
     from gradcheck.case.case import Case
+    from gradcheck.spec.inputs import Input
 
 
 class WrongCotangent(Exception):  # noqa: N818 - a mistake in the scenario
@@ -149,3 +152,112 @@ class ScenarioLayer(TensorFunction):
                 starts[0] = self.backend.tensor(fitting_cotangent(cotangent, array.shape), array.dtype.name, True)
             self.backend.paddle.autograd.backward(ends, starts)
         return {name: tensor.grad for name, tensor in inputs.items()}
+
+
+HERE = Path()
+MOST_INPUT_BYTES = 2**30
+"""Of a file: as much as an input may take."""
+
+
+class NoInputError(ValueError):
+    """A file does not have the values of an input; the message says why."""
+
+
+def make_input(spec: Input, dtype: str, random: np.random.Generator, folder: Path = HERE) -> NumpyArray:
+    """The values of an input of `dtype`, in float64, int64, bool or complex128: the backend casts them.
+
+    `near` shifts the drawn values, scaled to 1e-3, to the given points in turn. Complex inputs draw both parts. The
+    rows of an expanded input are its first. Files lie below the `folder` of the spec.
+
+    Raises:
+        NoInputError: a file does not have the values.
+    """
+    kind = np.dtype("float32" if dtype == "bfloat16" else dtype).kind
+    given = spec.from_ is not None or spec.values is not None
+    if spec.from_ is not None:
+        values = loaded(folder, spec.from_, spec.key)
+        if values.dtype.kind == "c" and kind != "c":
+            raise NoInputError(f"{spec.from_} holds complex numbers: give the input 'dtype: complex128'")
+    elif spec.values is not None:
+        values = np.array(spec.values)
+    elif kind == "c":
+        values = draw(spec, random) + 1j * draw(spec, random)
+    else:
+        values = draw(spec, random)
+    if spec.layout == "expanded" and values.ndim and len(values):
+        if given and not (values == values[:1]).all():
+            raise NoInputError("an input with 'layout: expanded' must have equal rows along its first axis")
+        values = np.repeat(values[:1], len(values), 0)
+    return values.astype({"f": np.float64, "c": np.complex128, "b": np.bool_}.get(kind, np.int64))
+
+
+def draw(spec: Input, random: np.random.Generator) -> NumpyArray:
+    """Values of the input's shape as its `init` says."""
+    shape = tuple(int(size) for size in spec.shape or ())
+    match spec.drawn:
+        case "zeros":
+            values = np.zeros(shape)
+        case "ones":
+            values = np.ones(shape)
+        case "uniform":
+            values = random.uniform(*spec.limits, shape)
+        case "linspace":
+            count = int(np.prod(shape, dtype=np.int64))
+            values = np.linspace(*spec.limits, count).reshape(shape)
+        case "integers":
+            low, high = spec.limits
+            values = random.integers(int(low), int(high), shape).astype(np.float64)
+        case "sorted":
+            values = np.sort(random.standard_normal(shape), -1) if shape else random.standard_normal(shape)
+        case "distinct":
+            count = int(np.prod(shape, dtype=np.int64))
+            values = (random.permutation(count) - count // 2 + random.uniform(0.1, 0.4, count)).reshape(shape) / 8
+        case "ties":
+            values = random.choice([-1.5, -0.5, 0.5, 1.5], shape)
+        case "positive-definite":
+            factor = random.standard_normal(shape)
+            values = factor @ factor.swapaxes(-1, -2) / max(shape[-1], 1) + np.eye(shape[-1])
+        case "orthogonal":
+            values = np.linalg.qr(random.standard_normal((*shape[:-2], max(shape[-2:]), max(shape[-2:]))))[0]
+            values = values[..., : shape[-2], : shape[-1]]
+        case "one-hot":
+            values = np.zeros(shape)
+            if values.size:
+                np.put_along_axis(values, random.integers(0, shape[-1], (*shape[:-1], 1)), 1.0, -1)
+        case "probabilities":
+            values = np.exp(random.standard_normal(shape))
+            values /= values.sum(-1, keepdims=True)
+        case _:
+            values = random.standard_normal(shape)
+    if spec.near:
+        centres = np.resize(np.asarray(spec.near, dtype=np.float64), values.size).reshape(shape)
+        values = centres + 1e-3 * values
+    return values
+
+
+def loaded(folder: Path, name: str, key: str | None) -> NumpyArray:
+    """The array in a file below the folder of a spec.
+
+    Raises:
+        NoInputError: there is no such file there, it is too large, or it holds no such array of numbers.
+    """
+    file = folder / name
+    if not Path(os.path.realpath(file)).is_relative_to(os.path.realpath(folder)):
+        raise NoInputError(f"{name} leads out of the spec's folder: copy the file there")
+    try:
+        if file.stat().st_size > MOST_INPUT_BYTES:
+            raise NoInputError(f"{name} has {file.stat().st_size / 2**30:.1f} GiB, at most 1 GiB is allowed")
+        found = np.load(file, allow_pickle=False)
+        if key is not None:
+            if key not in found:
+                raise NoInputError(f"{name} has no {key!r}: it has {', '.join(found.files) or 'nothing'}")
+            found = found[key]
+    except OSError as error:
+        raise NoInputError(f"{file}: {error.strerror or error}") from None
+    except (ValueError, EOFError, zipfile.BadZipFile, TypeError) as error:
+        if isinstance(error, NoInputError):
+            raise
+        raise NoInputError(f"{name} is no file that np.save or np.savez has written: {error}") from None
+    if not isinstance(found, np.ndarray) or found.dtype.kind not in "fciub":
+        raise NoInputError(f"{name} holds no array of numbers")
+    return found

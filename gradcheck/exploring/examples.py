@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
 from gradcheck.checking.arrays import NumpyArray
 from gradcheck.spec.input_words import InputWord
+from gradcheck.spec.inputs import Layout
 
 RandomGenerator = np.random.Generator
 
@@ -170,3 +172,77 @@ def plainest_example(words: Mapping[str, InputWord]) -> Example:
     """An example of the plainest kind: every free size is 2."""
     letters = {letter: 2 for word in words.values() for letter in word.letters}
     return build(words, Recipe(letters, "float64", {}, {}, 0))
+
+
+SIZES = (1, 2, 3, 4, 5, 1, 2, 3, 4, 0, 7, 8, 9, 16, 17, 33)
+"""What a free size is drawn from: small ones mostly, none at all, and those around powers of two, where blocks end."""
+
+
+def aliases(words: Mapping[str, InputWord]) -> dict[str, str]:
+    """By input, the first of the same word: what could lie in the same memory."""
+    first: dict[InputWord, str] = {}
+    found = {name: first.setdefault(word._replace(name=""), name) for name, word in words.items() if word.is_floating}
+    return {name: other for name, other in found.items() if name != other}
+
+
+def drawn(words: Mapping[str, InputWord], dtypes: Sequence[str], layouts: Sequence[str] = get_args(Layout)) -> Any:
+    """The strategy of `gradcheck.exploring.examples.Example` for some inputs.
+
+    Args:
+        dtypes: those of floating inputs whose word names none.
+        layouts: those of inputs with several axes.
+
+    Raises:
+        ImportError: Hypothesis is not installed.
+    """
+    from hypothesis import strategies as st
+
+    letters = list(dict.fromkeys(letter for word in words.values() for letter in word.letters))
+
+    @st.composite
+    def example(draw: Any) -> Any:
+        sizes = {letter: draw(st.sampled_from(SIZES)) for letter in letters}
+        dtype = draw(st.sampled_from(list(dtypes)))
+        kinds = {
+            name: draw(st.sampled_from(list(KINDS_OF_VALUES)))
+            for name, word in words.items()
+            if word.is_floating and word.low is None and word.value is None
+        }
+        laid = {name: draw(st.sampled_from(list(layouts))) for name, word in words.items() if len(word.sizes or ()) > 1}
+        alike = aliases(words) if len(layouts) > 1 else {}
+        shared = {name: other for name, other in alike.items() if draw(st.integers(0, 7)) == 0}
+        return build(words, Recipe(sizes, dtype, kinds, laid, draw(st.integers(0, 2**16)), shared))
+
+    return example()
+
+
+def scenario_text(example: Example, reference: str, identity: str, call: str = "", title: str = "") -> str:
+    """A spec file with the one scenario."""
+    lines = ["schema: gradcheck/v1", "scenarios:", f"  - id: {identity}"]
+    if title:
+        lines.append(f"    title: {json.dumps(title, ensure_ascii=False)}")
+    lines.append(f"    layer: {{ref: {reference!r}}}")
+    if call:
+        lines.append(f"    call: {json.dumps(call, ensure_ascii=False)}")
+    lines.append("    inputs:")
+    for name, one in example.inputs.items():
+        lines.append(f"      {name}: {input_text(one)}")
+    return "\n".join(lines) + "\n"
+
+
+def input_text(one: Drawn) -> str:
+    """An input on one line."""
+    parts = []
+    if one.alias_of:
+        parts.append(f"layout: {{aliased: {one.alias_of}}}")
+    else:
+        parts.append(
+            f"values: {json.dumps(one.values.tolist())}" if one.values.size else f"shape: {list(one.values.shape)}"
+        )
+        if one.dtype != "float64":
+            parts.append(f"dtype: {one.dtype}")
+        if one.layout != "contiguous" and one.values.ndim:
+            parts.append(f"layout: {one.layout}")
+    if one.word.stopped:
+        parts.append("stop_gradient: true")
+    return f"{{{', '.join(parts)}}}"

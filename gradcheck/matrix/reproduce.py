@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from gradcheck.case.case import Case
-from gradcheck.case.input_arrays import make_input
+from gradcheck.case.layer import make_input
 from gradcheck.matrix.table import Does, in_place
 from gradcheck.spec.expectations import BackendExpectation, Expect, Raises
 from gradcheck.spec.model import Scenario
