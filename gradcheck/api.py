@@ -37,12 +37,21 @@ from gradcheck.strategies import arrays_of, words_by_input
 from gradcheck.support.foreign import described
 
 MOST_SEED = 2**32 - 1
+WORDS = {
+    "mode": get_args(Mode),
+    "expect": get_args(Expectation),
+    "effort": get_args(Effort),
+    "precision": get_args(Precision),
+    "each of dtypes": tuple(DTYPES),
+    "outputs": ("split", "replicated"),
+    "random": ("by-rank", "same"),
+    "each axis of world": get_args(Axis),
+}
+"""The words that an option may be."""
 
 
-def validate_options(
-    order: Any, mode: Any, seed: Any, rtol: Any, points: Any, dtypes: Any, expect: Any, effort: Any, precision: Any
-) -> None:
-    """Accept the options of `gradcheck.check`.
+def validate_options(order: Any, seed: Any, rtol: Any, points: Any, dtypes: Any, **words: Any) -> None:
+    """Accept the options of `check`.
 
     Raises:
         TypeError: one is of the wrong type, or `order` is neither 1 nor 2.
@@ -50,20 +59,21 @@ def validate_options(
     """
     if whole_number("order", order, "1 or 2") not in (1, 2):
         raise TypeError(f"order must be 1 or 2, not {order!r}")
-    one_of("mode", mode, get_args(Mode))
-    one_of("expect", expect, get_args(Expectation))
-    one_of("effort", effort, get_args(Effort))
-    one_of("precision", precision, get_args(Precision))
+    for name, word in words.items():
+        one_of(name, word)
     if not 0 <= whole_number("seed", seed, "a whole number from 0 to 2**32 − 1") <= MOST_SEED:
         raise ValueError(f"seed must be a whole number from 0 to 2**32 − 1, not {seed!r}")
     if whole_number("points", points, "a whole number of at least 1") < 1:
         raise ValueError(f"points must be a whole number of at least 1, not {points!r}")
     if rtol is not None:
-        tolerance(rtol)
+        is_number = isinstance(rtol, Real) and not isinstance(rtol, bool)
+        if not is_number or not 0 <= float(rtol) < 1:
+            text = f"rtol must be a number of at least 0 and below 1, or None, not {rtol!r}"
+            raise ValueError(text) if is_number else TypeError(text)
     if isinstance(dtypes, str) or not isinstance(dtypes, Sequence):
         raise TypeError(f"dtypes must be a list of names such as ['float64', 'float32'], not {dtypes!r}")
     for dtype in dtypes:
-        one_of("each of dtypes", dtype, tuple(DTYPES))
+        one_of("each of dtypes", dtype)
 
 
 def declared_world(world: Any, outputs: Any, random: Any, order: int, inputs: Sequence[Any]) -> WorldOf | None:
@@ -77,8 +87,8 @@ def declared_world(world: Any, outputs: Any, random: Any, order: int, inputs: Se
     if not isinstance(words, Sequence):
         raise TypeError(f"outputs must be 'split' or 'replicated', or a list of these words, not {outputs!r}")
     for word in words:
-        one_of("outputs", word, ("split", "replicated"))
-    one_of("random", random, ("by-rank", "same"))
+        one_of("outputs", word)
+    one_of("random", random)
     if world is None:
         marked = any(isinstance(value, WorldArgument) for value in inputs)
         if marked or outputs != "split" or random != "by-rank":
@@ -88,13 +98,12 @@ def declared_world(world: Any, outputs: Any, random: Any, order: int, inputs: Se
         return None
     degrees = world if isinstance(world, Mapping) else {}
     for axis in degrees:
-        one_of("each axis of world", axis, get_args(Axis))
+        one_of("each axis of world", axis)
     sizes = list(degrees.values()) if degrees else [world]
-    for size in sizes:
-        if not 1 <= whole_number("world", size, "a number of ranks, or of ranks by axis") <= MOST_RANKS:
-            raise ValueError(f"world must be 1 to {MOST_RANKS} ranks, not {size!r}")
-    if prod(sizes) > MOST_RANKS:
-        raise ValueError(f"world must be 1 to {MOST_RANKS} ranks, not {prod(sizes)}")
+    numbers = [whole_number("world", size, "a number of ranks, or of ranks by axis") for size in sizes]
+    for number in (*numbers, prod(numbers)):
+        if not 1 <= number <= MOST_RANKS:
+            raise ValueError(f"world must be 1 to {MOST_RANKS} ranks, not {number!r}")
     if order == 2:
         raise ValueError("order must be 1 in a world of ranks: second derivatives are not checked there")
     return lambda stands: Declared(prod(sizes), stands, tuple(words), degrees, random == "same")
@@ -110,22 +119,12 @@ def whole_number(name: str, value: Any, allowed: str) -> int:
     raise TypeError(f"{name} must be {allowed}, not {value!r}")
 
 
-def one_of(name: str, value: Any, allowed: Sequence[str]) -> None:
-    """One of these words. Raises TypeError and ValueError."""
-    text = f"{name} must be {', '.join(map(repr, allowed[:-1]))} or {allowed[-1]!r}, not {value!r}"
-    if not isinstance(value, str):
-        raise TypeError(text)
-    if value not in allowed:
-        raise ValueError(text)
-
-
-def tolerance(rtol: Any) -> None:
-    """A number from 0 up to, but not including, 1. Raises TypeError and ValueError."""
-    text = f"rtol must be a number of at least 0 and below 1, or None, not {rtol!r}"
-    if isinstance(rtol, bool) or not isinstance(rtol, Real):
-        raise TypeError(text)
-    if not 0 <= float(rtol) < 1:
-        raise ValueError(text)
+def one_of(name: str, value: Any) -> None:
+    """Accept one of the words that an option may be. Raises TypeError and ValueError."""
+    allowed = WORDS[name]
+    if not isinstance(value, str) or value not in allowed:
+        text = f"{name} must be {', '.join(map(repr, allowed[:-1]))} or {allowed[-1]!r}, not {value!r}"
+        raise ValueError(text) if isinstance(value, str) else TypeError(text)
 
 
 MOST_LISTED_BY_CHECK = 10_000
@@ -203,7 +202,8 @@ def check(
         ValueError: an option has a value that it cannot have.
         Exception: whatever the layer raises, except for gradients that Paddle cannot take (GC137).
     """
-    validate_options(order, mode, seed, rtol, points, dtypes, expect, effort, precision)
+    words = {"mode": mode, "expect": expect, "effort": effort, "precision": precision}
+    validate_options(order, seed, rtol, points, dtypes, **words)
     declared = declared_world(world, outputs, random, order, inputs)
     if isinstance(layer_or_function, str):
         with engine():

@@ -1,9 +1,8 @@
-"""The bundled engine as a backend, on NumPy or CuPy. With `recording`, all of the harness that imports the engine."""
+"""The bundled engine as a backend, on NumPy or CuPy."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from importlib import import_module
 from operator import attrgetter
 from types import ModuleType
@@ -12,42 +11,18 @@ from typing import Any
 import numpy as np
 
 import pylayer
-from gradcheck.backends.base import Backend, Mover, WorldRanks
-from gradcheck.backends.recording import NOT_THE_USERS, Moving, recorded
-from pylayer.array import XP, Array, default_module, set_device
+from gradcheck.backends.base import Backend, WorldRanks
+from pylayer.array import Array, default_module, set_device
 from pylayer.autograd import gradients_of
-from pylayer.distributed.call import DeadlockError, MismatchError
-from pylayer.distributed.rank import current
-from pylayer.distributed.rows import broadcast_ranks
 from pylayer.distributed.topology import lay_out
 from pylayer.distributed.world import World, apart
 from pylayer.dtype import as_dtype
 from pylayer.missing import missing_name
 from pylayer.reading import as_releases
 from pylayer.tensor import Tensor
-from pylayer.watch import records_all, watched, watching
-from pylayer.watch.casts import casts_left_out
-from pylayer.watch.numpy_proxy import Code
-from pylayer.watch.numpy_recording import recording_numpy
-
-CODE_OF_ERROR = {MismatchError: "GC163", DeadlockError: "GC164"}
-"""By the class of an error, the code of the contract that was broken."""
 
 
-class EngineRanks:
-    """What a backend says of its ranks, which are the engine's."""
-
-    def between_ranks(self, error: BaseException) -> str:
-        return next((code for kind, code in CODE_OF_ERROR.items() if isinstance(error, kind)), "")
-
-    def unwaited(self) -> list[str]:
-        here = current()
-        found = [str(task.call) for task in here.unwaited]
-        here.unwaited.clear()
-        return found
-
-
-class BundledBackend(EngineRanks, Backend):
+class BundledBackend(Backend):
     """The engine, with ``import paddle`` in this process resolved to its facade unless `install` is False."""
 
     records = True
@@ -89,38 +64,10 @@ class BundledBackend(EngineRanks, Backend):
     def leaf(self, array: Array, stop_gradient: bool) -> Tensor:
         return Tensor(array, None, stop_gradient)
 
-    def stacked(self, arrays: Sequence[Array]) -> Array:
-        return XP[type(arrays[0])].stack(list(arrays))
-
-    # ----------------------------------------------------------------- worlds
     def ranks(
         self, size: int, degrees: Mapping[str, int], same_random: bool, work: Callable[[int], Any]
     ) -> RanksInTurns:
         return RanksInTurns(size, degrees, same_random, work)
-
-    recording_all = staticmethod(records_all)
-
-    def watched(self) -> bool:
-        return bool(watching)
-
-    def for_ranks(self, tensor: Tensor, size: int) -> list[Tensor]:
-        if tensor.stop_gradient:
-            return [Tensor(tensor.array.copy()) for _ in range(size)]
-        return list(broadcast_ranks(tensor, size))
-
-    def code(self, functions: Sequence[Any]) -> Code:
-        """The code that can be reached from some functions, the harness's and the engine's apart."""
-        return Code(functions, NOT_THE_USERS)
-
-    recorded = staticmethod(recorded)
-
-    casts_left_out = staticmethod(casts_left_out)
-
-    def moving(self, change: Mover, leaks: list[str]) -> AbstractContextManager[Any]:
-        return watched(Moving(change, leaks))
-
-    def moving_numpy(self, code: Code) -> AbstractContextManager[Any]:
-        return recording_numpy(code, False)
 
 
 class RanksInTurns(WorldRanks):

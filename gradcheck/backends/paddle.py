@@ -13,11 +13,10 @@ import ml_dtypes
 import numpy as np
 
 from gradcheck.backends.base import Array, Backend, Tensor
-from gradcheck.backends.bundled import EngineRanks
 from gradcheck.backends.paddle_ranks import RanksOfProcesses
 
 
-class PaddleBackend(EngineRanks, Backend):
+class PaddleBackend(Backend):
     """The release that is installed, on the CPU."""
 
     name = "paddle"
@@ -102,9 +101,6 @@ class PaddleBackend(EngineRanks, Backend):
         """Told of contiguous Tensors by where they begin and end."""
         (x, x_end), (y, y_end) = extent(a), extent(b)
         return x < y_end and y < x_end
-
-    def stacked(self, arrays: Sequence[Array]) -> Array:
-        return np.stack(list(arrays))
 
     def ranks(
         self, size: int, degrees: Mapping[str, int], same_random: bool, work: Callable[[int], Any]

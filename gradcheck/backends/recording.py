@@ -1,8 +1,4 @@
-"""The bundled engine's recording of a call: every operation on the way, and the engine's own rule to pull it back.
-
-What `gradcheck.backends.base.Recording` asks for. Values are numbered: the inputs first, then each output of each
-operation.
-"""
+"""The bundled engine's recording of a call: every operation on the way, and the engine's own rule to pull it back."""
 
 from __future__ import annotations
 
@@ -19,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import pylayer
-from gradcheck.backends.base import Array, Mover, Spot, Tensor, is_differentiable
+from gradcheck.backends.base import Array, Spot, Tensor, is_differentiable
 from pylayer.array import XP
 from pylayer.grad_mode import enable_grad
 from pylayer.graph import Node, Output
@@ -32,23 +28,30 @@ from pylayer.watch.numpy_recording import recording_numpy
 
 NARROW = {"float16": "float64", "bfloat16": "float64", "float32": "float64", "complex64": "complex128"}
 """The dtypes in which nothing is pulled back, and what is taken for them."""
+Mover = Callable[[str, Array, int], None]
+"""Changes the fresh output of an operation in place, given its name, the output, and that one's number on the tape, or
+-1 where nothing is recorded."""
 
 
 @dataclass(slots=True, eq=False)
 class Step:
-    """One operation of a recording: see `gradcheck.backends.base.Step`."""
+    """One operation of a recording."""
 
     name: str
     values: list[Array]
+    """Its outputs."""
     first: int
+    """The number of the first of them."""
     edges: list[int]
+    """The numbers of its inputs, -1 for a constant."""
     node: OpNode
     spot: Spot | None
 
     def pull(self, cotangents: Sequence[Array | None]) -> list[tuple[int, int, Array]]:
+        """Per input that is no constant: its position, its number, and its cotangent, in double precision."""
         given = self.given(cotangents)
         node, kind = self.node, type(self.values[0])
-        rules = enumerate(zip(node.op.vjps, self.edges, self.saved, node.shapes))  # noqa: B905 - the rule of a list is repeated
+        rules = enumerate(zip(node.op.vjps, self.edges, node.values(), node.shapes))  # noqa: B905 - the rule of a list is repeated
         return [
             (k, edge, pulled(vjp, given, [widened(v) for v in values], kind, shape))
             for k, (vjp, edge, values, shape) in rules
@@ -56,20 +59,17 @@ class Step:
         ]
 
     def given(self, cotangents: Sequence[Array | None]) -> Any:
+        """The cotangents of its outputs as its rules take them: one, or a list without gaps."""
         if not isinstance(self.node, SeveralOutputs):
             return cotangents[0]
         return [
             widened(XP[type(v)].zeros_like(v)) if c is None else c for c, v in zip(cotangents, self.values, strict=True)
         ]
 
-    @property
-    def saved(self) -> Sequence[tuple[Any, ...]]:
-        """Per input, what its rule reads."""
-        return self.node.values()
-
     def operands(self) -> dict[str, Any]:
+        """What its rules read, by the name of the argument; ``out`` is the output."""
         found: dict[str, Any] = {}
-        for vjp, values in zip(self.node.op.vjps, self.saved):  # noqa: B905 - the rule of a list is repeated
+        for vjp, values in zip(self.node.op.vjps, self.node.values()):  # noqa: B905 - as above
             found |= dict(zip(vjp.reads, map(widened, values), strict=False))
         return found
 
@@ -78,7 +78,7 @@ class Step:
 
         The output is computed again where it is a function of the one value replaced.
         """
-        rules = zip(self.node.op.vjps, self.saved, self.node.shapes)  # noqa: B905 - as above
+        rules = zip(self.node.op.vjps, self.node.values(), self.node.shapes)  # noqa: B905 - as above
         vjp, saved, shape = next(islice(rules, position, None))
         kind = type(self.values[0])
         read = {**dict(zip(vjp.reads, map(widened, saved), strict=False)), **values}
@@ -87,6 +87,7 @@ class Step:
         return pulled(vjp, self.given(cotangents), [read[name] for name in vjp.reads], kind, shape)
 
     def again(self, cotangent: Array) -> Array | None:
+        """The operation itself on a cotangent in place of its first input; None where that is not possible."""
         arguments = self.operands()
         try:
             rest = {name: arguments[name] for name in self.node.op.arguments[1:] if name in arguments}
@@ -145,42 +146,64 @@ class InputNode(Node):
 
 
 class Decision(NamedTuple):
-    """Something chosen by the values: see `gradcheck.backends.base.Decision`."""
+    """Something chosen by the values: a comparison, the truth of a value, a sort, a cast to an integer."""
 
     name: str
     arguments: Sequence[str]
     inputs: list[Any]
+    """What it read, arrays and numbers, by the names in `arguments`."""
     edges: list[int]
     at: int
+    """How many values there were before it."""
     spot: Spot | None
 
 
-class Recorder:
-    """The watch that makes a recording."""
+class Recording:
+    """A call as it was computed, and the watch that notes it. Values are numbered: the inputs first, then the outputs
+    of each operation.
+
+    Args:
+        lines: whether to note where in the user's code operations stand.
+        move: changes the output of each operation.
+        backwards: whether the call takes gradients, of which everything is recorded.
+    """
 
     records = True
 
-    def __init__(self, lines: bool, move: Mover | None, backwards: bool) -> None:
-        self.lines = lines
-        self.move = move
-        self.backwards = backwards
+    def __init__(self, inputs: Sequence[Tensor], lines: bool, move: Mover | None, backwards: bool) -> None:
+        self.lines, self.move, self.backwards = lines, move, backwards
         self.numbers: dict[Node, int] = {}
         self.of_layers: dict[tuple[Node, int], int] = {}
         """The same of the outputs of PyLayers that keep their backward."""
-        self.arrays: list[Array] = []
+        self.inputs = len(inputs)
+        self.arrays: list[Array] = [tensor.array for tensor in inputs]
         """The values, by number."""
         self.steps: list[Step] = []
         self.decisions: list[Decision] = []
         self.layers: list[type] = []
-        self.leaks: list[tuple[int, str]] = []
+        """The PyLayers whose forward was recorded in place of their backward."""
+        self.outputs: Sequence[Array] = ()
+        self.ends: Sequence[int] = ()
+        """The numbers of the outputs, -1 where one does not depend on the inputs."""
+        self.taken_out: list[tuple[int, str]] = []
         """How many values there were, and what took one out."""
+        self.leaks: Sequence[str] = ()
+        """What took values out of the graph, which may have found their way into an output."""
+        self.error: Exception | None = None
+        """What the call raised while it was recorded, if it did."""
+        for number, tensor in enumerate(inputs):
+            if not tensor.stop_gradient:
+                tensor.node = node = InputNode((), ())
+                self.numbers[node] = number
 
-    def input(self, tensor: Tensor) -> None:
-        """Make a leaf an input."""
-        if not tensor.stop_gradient:
-            tensor.node = node = InputNode((), ())
-            self.numbers[node] = len(self.arrays)
-        self.arrays.append(tensor.array)
+    def end(self, outputs: Sequence[Tensor]) -> None:
+        """Note what the call returned."""
+        self.outputs = [tensor.array for tensor in outputs]
+        self.ends = [self.number_of(parent_of(tensor)) for tensor in outputs]
+        # A value that is taken out after the last operation cannot be part of the result.
+        self.leaks = [
+            text for at, text in self.taken_out if any(end < 0 or end >= at for end in self.ends) or not self.ends
+        ]
 
     def number_of(self, parent: Any) -> int:
         """The number of the value that a gradient goes to; -1 where there is none."""
@@ -195,6 +218,13 @@ class Recorder:
         frame = users_frame() if self.lines else None
         return None if frame is None else (frame.f_code, frame.f_lasti)
 
+    def chose(self, name: str, arguments: Sequence[str], inputs: Sequence[Any]) -> None:
+        """Note a decision if it was made on something that depends on the inputs."""
+        edges = [self.number_of(parent_of(value)) for value in inputs]
+        if any(edge >= 0 for edge in edges):
+            arrays = [getattr(value, "array", value) for value in inputs]
+            self.decisions.append(Decision(name, arguments, arrays, edges, len(self.arrays), self.spot()))
+
     # ----------------------------------------------------------------- what the engine tells
     def made(self, node: Node, out: Any) -> None:
         assert isinstance(node, OpNode)
@@ -202,42 +232,31 @@ class Recorder:
         if all(edge < 0 for edge in edges):
             return
         values = list(out) if isinstance(node, SeveralOutputs) else [out]
-        spot = self.spot()
+        spot, first = self.spot(), len(self.arrays)
         if self.move is not None:
-            move_outputs(self.move, node.op, values, [self.arrays[e] for e in edges if e >= 0], len(self.arrays))
+            move_outputs(self.move, node.op, values, [self.arrays[e] for e in edges if e >= 0], first)
         if not is_differentiable(values[0]):
             inputs = [self.arrays[e] if e >= 0 else None for e in edges]
-            self.decisions.append(
-                Decision(f"{node.op.name} to integers", node.op.inputs, inputs, edges, len(self.arrays), spot)
-            )
+            self.decisions.append(Decision(f"{node.op.name} to integers", node.op.inputs, inputs, edges, first, spot))
             return
-        self.numbers[node] = len(self.arrays)
-        self.steps.append(Step(node.op.name, values, len(self.arrays), edges, node, spot))
+        self.numbers[node] = first
+        self.steps.append(Step(node.op.name, values, first, edges, node, spot))
         self.arrays += values
 
     def computed(self, op: Row, inputs: Sequence[Any], out: Any) -> None:
         if self.move is not None:
-            outs = list(out) if isinstance(out, (tuple, list)) else [out]
-            move_outputs(self.move, op, outs, [getattr(value, "array", value) for value in inputs])
+            move_outputs(self.move, op, out, [getattr(value, "array", value) for value in inputs])
         self.chose(op.name, op.arguments, inputs)
 
     def decided(self, tensor: Tensor) -> None:
         self.chose("bool", ("x",), (tensor,))
-
-    def chose(self, name: str, arguments: Sequence[str], inputs: Sequence[Any]) -> None:
-        """Note a decision if it was made on something that depends on the inputs."""
-        edges = [self.number_of(parent_of(value)) for value in inputs]
-        if any(edge >= 0 for edge in edges):
-            arrays = [getattr(value, "array", value) for value in inputs]
-            spot = self.spot()
-            self.decisions.append(Decision(name, arguments, arrays, edges, len(self.arrays), spot))
 
     def left(self, tensor: Tensor, how: str) -> None:
         recorded = self.backwards and how == RECORDED_WALK
         if not recorded and self.number_of(parent_of(tensor)) >= 0 and is_differentiable(tensor.array):
             frame = users_frame()
             where = "" if frame is None else f" in line {frame.f_lineno}"
-            self.leaks.append((len(self.arrays), f"{how}{where}"))
+            self.taken_out.append((len(self.arrays), f"{how}{where}"))
 
     def applied(self, layer: type) -> None:
         self.layers.append(layer)
@@ -245,24 +264,6 @@ class Recorder:
     def stands_for(self, output: Output, made_by: Any) -> None:
         layer: Any = output.parents[0]
         self.of_layers[layer, output.index] = self.number_of(made_by)
-
-
-class Recorded:
-    """A call as it was computed; see `gradcheck.backends.base.Recording`."""
-
-    def __init__(self, recorder: Recorder, inputs: int, outputs: Sequence[Tensor], error: Exception | None) -> None:
-        self.inputs = inputs
-        self.arrays: Sequence[Array] = recorder.arrays
-        self.steps: Sequence[Any] = recorder.steps
-        self.decisions: Sequence[Any] = recorder.decisions
-        self.layers: Sequence[type] = recorder.layers
-        self.error = error
-        self.outputs: Sequence[Array] = [tensor.array for tensor in outputs]
-        self.ends: Sequence[int] = [recorder.number_of(parent_of(tensor)) for tensor in outputs]
-        # A value that is taken out after the last operation cannot be part of the result.
-        self.leaks: Sequence[str] = [
-            text for at, text in recorder.leaks if any(end < 0 or end >= at for end in self.ends) or not self.ends
-        ]
 
 
 RECORDED_WALK = "grad(create_graph=True)"
@@ -276,8 +277,7 @@ class Moving:
     records = backwards = False
 
     def __init__(self, move: Mover, leaks: list[str]) -> None:
-        self.move = move
-        self.leaks = leaks
+        self.move, self.leaks = move, leaks
 
     def made(self, node: Node, out: Any) -> None:
         assert isinstance(node, OpNode)
@@ -285,41 +285,34 @@ class Moving:
         read = [] if packed else [v for values in node.values() for v in values]
         outs = out if isinstance(out, (tuple, list)) else [out]
         # outputs that are saved as well were not read
-        self.moved(node.op, out, [v for v in read if not any(v is array for array in outs)])
+        move_outputs(self.move, node.op, out, [v for v in read if not any(v is array for array in outs)])
 
     def computed(self, op: Row, inputs: Sequence[Any], out: Any) -> None:
-        self.moved(op, out, [getattr(value, "array", value) for value in inputs])
-
-    def moved(self, op: Row, out: Any, read: Sequence[Any]) -> None:
-        """Move the outputs of an operation that read these arrays, or dtypes."""
-        move_outputs(self.move, op, list(out) if isinstance(out, (tuple, list)) else [out], read)
+        move_outputs(self.move, op, out, [getattr(value, "array", value) for value in inputs])
 
     def left(self, tensor: Tensor, how: str) -> None:
         if how not in WALKS and is_differentiable(tensor.array):
             self.leaks.append(how)
 
-    def decided(self, tensor: Tensor) -> None:
-        pass
+    def unheeded(self, *told: Any) -> None:
+        """What changes nothing."""
 
-    def applied(self, layer: type) -> None:
-        pass
-
-    def stands_for(self, output: Output, made_by: Any) -> None:
-        pass
+    decided = applied = stands_for = unheeded
 
 
-def move_outputs(move: Mover, op: Row, outs: Sequence[Array], read: Sequence[Any], number: int = -1) -> None:
-    """Move fresh outputs: neither what was read itself nor what it was exactly widened from."""
-    for k, out in enumerate(outs):
-        if out is None:  # a choice of which nothing is told
+def move_outputs(move: Mover, op: Row, out: Any, read: Sequence[Any], number: int = -1) -> None:
+    """Move the fresh outputs of an operation, neither what was `read` itself nor what it was exactly widened from;
+    `number` is that of the first on the tape."""
+    for k, one in enumerate(out if isinstance(out, (tuple, list)) else [out]):
+        if one is None:  # a choice of which nothing is told
             continue
         widens = op.name == "cast" and any(
-            np.dtype(getattr(v, "dtype", v)).itemsize <= out.dtype.itemsize
+            np.dtype(getattr(v, "dtype", v)).itemsize <= one.dtype.itemsize
             for v in read[:1]
             if hasattr(v, "dtype") or isinstance(v, np.dtype)
         )
-        if not widens and not any(out is v for v in read):
-            move(op.name, out, number + k if number >= 0 else -1)
+        if not widens and not any(one is v for v in read):
+            move(op.name, one, number + k if number >= 0 else -1)
 
 
 def recorded(
@@ -329,25 +322,20 @@ def recorded(
     move: Mover | None = None,
     numpy: Code | None = None,
     backwards: bool = False,
-) -> tuple[Recorded, bool]:
-    """A call with the leaves `inputs`, and whether it changed something in place.
+) -> tuple[Recording, bool]:
+    """A call with the leaves `inputs`, and whether it changed something in place; see `Recording`.
 
-    What the call raises is the recording's `error`. `move` changes the output of each operation in place, and NumPy
-    code that can be reached from `numpy` is recorded as well. With `backwards` the call takes gradients, of which
-    everything is recorded.
+    What the call raises is the recording's `error`. NumPy code that can be reached from `numpy` is recorded as well.
     """
-    recorder = Recorder(lines, move, backwards)
+    found = Recording(inputs, lines, move, backwards)
     outputs: Sequence[Tensor] = ()
-    error: Exception | None = None
-    for tensor in inputs:
-        recorder.input(tensor)
-    with watched(recorder) as moved, enable_grad(), recording_numpy(numpy or Code(()), move is None) as arrays:
+    with watched(found) as moved, enable_grad(), recording_numpy(numpy or Code(()), move is None) as arrays:
         try:
             outputs = call()
         except Exception as problem:  # whatever the layer raises where it is recorded
-            error = problem
+            found.error = problem
             arrays.raised(problem)
-        found = Recorded(recorder, len(inputs), outputs, error)
+        found.end(outputs)
     return found, bool(moved)
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from gradcheck.backends.base import Backend, Tensor, is_differentiable, load_backend, package_of
 from gradcheck.backends.bundled import BundledBackend
 from gradcheck.case.function import TensorFunction, identical
-from gradcheck.case.world_call import Declared, WorldArgument, WorldCall, WorldFunction
+from gradcheck.case.world_call import Declared, FunctionOfWorld, WorldArgument, WorldCall
 from gradcheck.spec.containers import filled, flat_names
 from gradcheck.spec.literals import Stands
 
@@ -194,9 +194,10 @@ def tensor_function(
         return apply(*(filled(name, value, tensors) for name, value in given.items()))
 
     if world is not None:
-        return WorldFunction(
-            backend, WorldCall(backend, world(stands), lambda rank: call), arrays, dtypes, stopped, call
-        )
+        whole = WorldCall(backend, world(stands), lambda rank: call)
+        of_world = FunctionOfWorld(backend, whole, arrays, dtypes, stopped)
+        of_world.sources = [call]
+        return of_world
     made = TensorFunction(backend, call, arrays, dtypes, stopped)
     made.held = held_by(backend, function) if backend.name == "paddle" else ()
     return made

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields
 from math import inf
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -25,57 +24,13 @@ if TYPE_CHECKING:
 
 SEVERITY = (Status.ERROR, Status.FAIL, Status.INCONCLUSIVE, Status.KINK, Status.PASS)
 """What a case with several findings, or several points, is reported as: the first of these among them."""
-
-
-class Finding(NamedTuple):
-    """Something that was not as expected (or, a KINK, worth marking)."""
-
-    status: Status
-    message: str
-
-
-def judge(gradient: GradientSummary, expect: Expect) -> list[Finding]:
-    """What the gradient check means for a scenario that says what backward is."""
-    verdict = gradient.verdict
-    if verdict is Status.INCONCLUSIVE:
-        return [Finding(verdict, gradient.why)]
-    if expect.gradient == "differs":
-        if verdict is not Status.FAIL:
-            return [
-                Finding(Status.FAIL, "expected a backward that is not the derivative, but it is (gradient: differs)")
-            ]
-        return differs_otherwise(gradient, expect)
-    if verdict is Status.FAIL:
-        return [Finding(verdict, gradient.headline())]
-    return [Finding(verdict, gradient.why)] if verdict is Status.KINK else []
-
-
-def differs_otherwise(gradient: GradientSummary, expect: Expect) -> list[Finding]:
-    """What is not as `differs` pins it."""
-    wanted, found = expect.differs, []
-    if wanted is None:
-        return []
-    codes = [d.code for d in gradient.diagnosis]
-    if wanted.code is not None and wanted.code not in codes:
-        given = ", ".join(codes) or "no cause that it knows"
-        found.append(
-            Finding(Status.FAIL, f"expected {wanted.code} ({CODES[wanted.code].title}), but the check names {given}")
-        )
-    wrong = {name for name, (count, _) in gradient.wrong_counts.items() if count}
-    wrong |= {name for d in gradient.diagnosis for name in d.inputs}
-    if wanted.inputs and wrong != set(wanted.inputs):
-        others = ", ".join(sorted(wrong)) or "none"
-        text = f"expected wrong gradients of {', '.join(wanted.inputs)}, but those of {others} are"
-        found.append(Finding(Status.FAIL, text))
-    return found
-
-
 GAVE_LESS = "the documents ask for one gradient per Tensor input"
 """Marks a verdict on a backward that left gradients out, or returned None for one: it was read as releases read it."""
+Expectation = Literal["matches", "differs", "straight-through", "zero"]
+"""What a backward is: the derivative; not the derivative; the cotangent unchanged, of a function in steps; zero."""
 
 
-@dataclass(frozen=True)
-class Settings:
+class Settings(NamedTuple):
     """How a gradient is checked; see `gradcheck.causes.summary.check_gradient`.
 
     `order` 2: the derivative of the gradient as well, if the gradient itself is right.
@@ -97,13 +52,15 @@ def gradient_summary(function: TensorFunction, settings: Settings) -> GradientSu
     Raises:
         Exception: whatever else the function raises.
     """
+    options = settings._asdict()
+    order = options.pop("order")
     try:
         problem = function.problem()
         if function.unchecked:
             return GradientSummary(verdict=Status.INCONCLUSIVE, why=f"nothing was checked: {function.unchecked}")
-        summary = checked_problem(problem, settings)
-        if settings.order == 2 and summary.verdict in (Status.PASS, Status.KINK):
-            summary = checked_problem(function.second_order(problem), settings).second()
+        summary = check_gradient(problem, **options)
+        if order == 2 and summary.verdict in (Status.PASS, Status.KINK):
+            summary = check_gradient(function.second_order(problem), **options).second()
     except Exception as error:
         found = refused(error)
         if found is None:
@@ -113,23 +70,44 @@ def gradient_summary(function: TensorFunction, settings: Settings) -> GradientSu
     return function.told(summary)
 
 
-def checked_problem(problem: Problem, settings: Settings) -> GradientSummary:
-    """The gradient check of one problem."""
-    options = {field.name: getattr(settings, field.name) for field in fields(settings) if field.name != "order"}
-    return check_gradient(problem, **options)
+# --------------------------------------------------------------------------- what a scenario says of its gradient
+class Finding(NamedTuple):
+    """Something that was not as expected (or, a KINK, worth marking)."""
+
+    status: Status
+    message: str
 
 
-Expectation = Literal["matches", "differs", "straight-through", "zero"]
-"""What a backward is: the derivative; not the derivative; the cotangent unchanged, of a function in steps; zero."""
+def judge(gradient: GradientSummary, expect: Expect) -> list[Finding]:
+    """What the gradient check means for a scenario that says what backward is."""
+    verdict, wanted = gradient.verdict, expect.differs
+    if verdict is Status.INCONCLUSIVE:
+        return [Finding(verdict, gradient.why)]
+    if expect.gradient != "differs":
+        said = gradient.why if verdict is Status.KINK else gradient.headline()
+        return [Finding(verdict, said)] if verdict in (Status.KINK, Status.FAIL) else []
+    if verdict is not Status.FAIL:
+        return [Finding(Status.FAIL, "expected a backward that is not the derivative, but it is (gradient: differs)")]
+    if wanted is None:
+        return []
+    found: list[Finding] = []
+    codes = [d.code for d in gradient.diagnosis]
+    if wanted.code is not None and wanted.code not in codes:
+        given = ", ".join(codes) or "no cause that it knows"
+        text = f"expected {wanted.code} ({CODES[wanted.code].title}), but the check names {given}"
+        found.append(Finding(Status.FAIL, text))
+    wrong = {name for name, (count, _) in gradient.wrong_counts.items() if count}
+    wrong |= {name for d in gradient.diagnosis for name in d.inputs}
+    if wanted.inputs and wrong != set(wanted.inputs):
+        others = ", ".join(sorted(wrong)) or "none"
+        text = f"expected wrong gradients of {', '.join(wanted.inputs)}, but those of {others} are"
+        found.append(Finding(Status.FAIL, text))
+    return found
 
-MARKS = {
-    "differs": "expected to differ",
-    "straight-through": "expected to be straight-through",
-    "zero": "expected to be zero",
-}
+
+# --------------------------------------------------------------------------- backwards that are not the derivative
 AGREES = "expected a backward that is not the derivative, but here it is"
 """Begins the reason of a failure that another point may put right: there the two may differ."""
-
 LARGER = 64
 """How much larger the second cotangent is that is passed through: a backward that clips shows at some size."""
 SMALL_MOVE, LARGE_MOVE = 2.0**-20, 2.0**-14
@@ -147,30 +125,30 @@ def as_expected(function: TensorFunction, settings: Settings, expect: Expectatio
         Exception: whatever the function raises.
     """
     summary = gradient_summary(function, settings)
-    if expect == "matches":
-        return summary
     # contracts hold whatever a backward is declared to be
     broken = any(is_contract(d.code) for d in summary.diagnosis)
-    if broken or (summary.why and function.unchecked):
+    if expect == "matches" or broken or (summary.why and function.unchecked):
         return summary
+    why = ""
     try:
-        why = deviation(function.problem(), expect, np.random.default_rng(settings.seed))
+        if expect != "differs":
+            deviation = not_zero if expect == "zero" else not_straight_through
+            why = deviation(function.problem(), np.random.default_rng(settings.seed))
     except Exception as error:
         found = refused(error)
         if found is None:
             raise
         return found
-    if not why and expect == "differs" and summary.verdict is Status.INCONCLUSIVE:
+    if expect == "differs" and summary.verdict is Status.INCONCLUSIVE:
         return summary
-    if not why and expect == "differs" and summary.verdict in (Status.PASS, Status.KINK):
+    if expect == "differs" and summary.verdict in (Status.PASS, Status.KINK):
         why = f"{AGREES} (expect='differs')"
     # how backward was held against the derivative is not what is told; that it was cut short is
     marks = tuple(mark for mark in summary.marks if mark == GAVE_LESS or mark.startswith(UNFINISHED))
     if why:
-        return GradientSummary(
-            verdict=Status.FAIL, why=why, seed=summary.seed, evaluations=summary.evaluations, marks=marks
-        )
-    marks = (*marks, MARKS[expect])
+        spent = summary.evaluations
+        return GradientSummary(verdict=Status.FAIL, why=why, seed=summary.seed, evaluations=spent, marks=marks)
+    marks = (*marks, "expected to differ" if expect == "differs" else f"expected to be {expect}")
     passed = {"verdict": Status.PASS, "why": "", "diagnosis": (), "worst_error": 0.0, "marks": marks}
     return summary.model_copy(update=passed)
 
@@ -180,18 +158,11 @@ def agrees(summary: GradientSummary) -> bool:
     return summary.verdict is Status.FAIL and summary.why.startswith(AGREES)
 
 
-def deviation(problem: Problem, expect: Expectation, random: np.random.Generator) -> str:
-    """In which way backward is not what it is declared to be; empty if it is."""
-    if expect == "straight-through":
-        return not_straight_through(problem, random)
-    return not_zero(problem, random) if expect == "zero" else ""
-
-
 def not_zero(problem: Problem, random: np.random.Generator) -> str:
-    """The first element of a gradient that is not zero."""
+    """The first element of a gradient that is not zero, in words; empty if there is none."""
     for size in (1, LARGER):
         for name, gradient, _ in gradients(problem, [cotangent(a, size, random) for a in outputs_of(problem)]):
-            place = first(gradient, lambda a: wide(a) != 0)
+            place = None if gradient is None else first(wide(gradient) != 0)
             if gradient is not None and place is not None:
                 value = f"the gradient of {element(name, place)} is {gradient[place]:.8g}"
                 return f"expected a gradient of zeros (expect='zero'), but {value}"
@@ -199,7 +170,8 @@ def not_zero(problem: Problem, random: np.random.Generator) -> str:
 
 
 def not_straight_through(problem: Problem, random: np.random.Generator) -> str:
-    """The first element of a gradient that is not the cotangent's, or of the output that follows its input."""
+    """The first element of a gradient that is not the cotangent's, or of the output that follows its input, in words;
+    empty if there is none."""
     expected = "expected backward to pass the cotangent on unchanged (expect='straight-through'), but"
     outputs = outputs_of(problem)
     if len(outputs) != 1 or not is_differentiable(outputs[0]):
@@ -211,18 +183,15 @@ def not_straight_through(problem: Problem, random: np.random.Generator) -> str:
             if gradient is None or given.shape != x.shape:
                 got = "none" if gradient is None else f"one of shape {list(x.shape)}"
                 return f"{expected} {name} gets {got}, where the cotangent has shape {list(given.shape)}"
-            place = first(gradient, lambda a, g=given: wide(a) != wide(g))  # type: ignore[misc]
+            place = first(wide(gradient) != wide(given))
             if place is not None:
-                values = (
-                    f"the gradient of {element(name, place)} is {gradient[place]:.8g}, the cotangent {given[place]:g}"
-                )
-                return f"{expected} {values}"
+                got = f"the gradient of {element(name, place)} is {gradient[place]:.8g}"
+                return f"{expected} {got}, the cotangent {given[place]:g}"
     place, steps = sloping_element(problem, random)
     if place is not None:
-        name = problem.output_names[0]
         return (
-            f"expected a function in steps (expect='straight-through'), but {element(name, place)} follows its inputs "
-            f"with a slope: what backward passes on is not its derivative"
+            f"expected a function in steps (expect='straight-through'), but {element(problem.output_names[0], place)} "
+            f"follows its inputs with a slope: what backward passes on is not its derivative"
         )
     return "" if steps else f"{AGREES} (expect='straight-through')"
 
@@ -254,11 +223,14 @@ def sloping_element(problem: Problem, random: np.random.Generator) -> tuple[tupl
     change, or jump by as much for both; along a slope they change in proportion. Where a function that is in steps
     elsewhere is the identity, as a threshold that lets large values through, the cotangent is passed on rightly.
     """
-    inputs = [wide(x) for x in problem.inputs]
-    moves = [random_move(x, random) if need else x * 0 for x, need in zip(inputs, problem.differentiable, strict=True)]
+    inputs, needed = [wide(x) for x in problem.inputs], problem.differentiable
+    moves = []
+    for x, need in zip(inputs, needed, strict=True):  # every element with a random sign, zeros as far as the largest
+        size = np.where(x == 0, abs(x).max(initial=0.0) or 1.0, abs(x))
+        moves.append(size * random.choice([-1.0, 1.0], x.shape) if need else x * 0)
 
     def change(t: float) -> Array:
-        there = [x + t * d if need else x for x, d, need in zip(inputs, moves, problem.differentiable, strict=True)]
+        there = [x + t * d if need else x for x, d, need in zip(inputs, moves, needed, strict=True)]
         return wide(problem.forward(there)[0]) - start
 
     try:
@@ -266,26 +238,19 @@ def sloping_element(problem: Problem, random: np.random.Generator) -> tuple[tupl
         near, far = change(SMALL_MOVE), change(LARGE_MOVE)
     except Exception:  # it takes its own dtype alone, in which a move so small may be none
         return None, True
-    same = sum(SMALL_MOVE * d for d, need in zip(moves, problem.differentiable, strict=True) if need)
+    same = sum(SMALL_MOVE * d for d, need in zip(moves, needed, strict=True) if need)
     one_to_one = abs(near - same) <= SMALL_MOVE * abs(same)
     sloping = (abs(near * (LARGE_MOVE / SMALL_MOVE) - far) <= abs(far) / 2) & (abs(near) > FLAT * abs(start).max())
-    return first(sloping & ~one_to_one, lambda a: a), not bool(one_to_one.all())
+    return first(sloping & ~one_to_one), not bool(one_to_one.all())
 
 
-def random_move(x: Array, random: np.random.Generator) -> Array:
-    """A direction: every element of an input with a random sign, zeros as large as the largest."""
-    size = np.where(x == 0, abs(x).max(initial=0.0) or 1.0, abs(x))
-    return size * random.choice([-1.0, 1.0], x.shape)
-
-
-def first(array: Array | None, chosen: Callable[[Array], Array]) -> tuple[int, ...] | None:
+def first(chosen: Array) -> tuple[int, ...] | None:
     """The index of the first element that is chosen."""
-    if array is None:
-        return None
-    found = np.argwhere(np.asarray(chosen(array)))
+    found = np.argwhere(np.asarray(chosen))
     return tuple(int(i) for i in found[0]) if len(found) else None
 
 
+# --------------------------------------------------------------------------- several points and dtypes
 DTYPES = {"float64": "complex128", "float32": "complex64", "float16": "complex64", "bfloat16": "complex64"}
 """The dtypes that floating inputs can be looked at in, and what complex inputs are then."""
 SPREADS = (1.0, 2.0**-2, 2.0**-4, 2.0**-6)
@@ -311,11 +276,18 @@ def looks(
 
 def nearby(function: TensorFunction, random: np.random.Generator) -> TensorFunction:
     """The function at another point."""
+    at = copy.copy(function)
     signs = {name: random.uniform(-1, 1, x.shape) for name, x in function.arrays.items()}
     for spread in SPREADS:
-        powers = {name: 2 ** (spread * signs[name]) for name in signs}
-        at = with_arrays(function, lambda name, x, by=powers: (x * by[name]).astype(x.dtype))  # type: ignore[misc]
-        if is_defined(at):
+        at.arrays = {
+            name: np.asarray((x * 2 ** (spread * signs[name])).astype(x.dtype)) if is_differentiable(x) else x
+            for name, x in function.arrays.items()
+        }
+        try:
+            outputs = [at.backend.array(t) for t in at.outputs(at.call(at.tensors()))]
+        except Exception:  # it is not defined there
+            continue
+        if all(bool(np.isfinite(abs(wide(a))).all()) for a in outputs if is_differentiable(a)):
             break
     return at
 
@@ -327,8 +299,7 @@ def in_dtype(function: TensorFunction, dtype: str) -> TensorFunction:
         name: {"c": DTYPES[dtype]}.get(x.dtype.kind, dtype) if is_differentiable(x) else function.dtypes[name]
         for name, x in function.arrays.items()
     }
-    tensors = at.tensors()
-    at.arrays = {name: at.backend.array(tensor) for name, tensor in tensors.items()}
+    at.arrays = {name: at.backend.array(tensor) for name, tensor in at.tensors().items()}
     return at
 
 
@@ -345,24 +316,6 @@ def in_float32_if_it_must(
     summary = check(in_dtype(function, "float32"))
     mark = f"in float32, as Paddle lacks an operation in {' and '.join(lacking)} here"
     return summary.model_copy(update={"marks": (*summary.marks, mark)})
-
-
-def with_arrays(function: TensorFunction, changed: Callable[[str, Array], Array]) -> TensorFunction:
-    """The function with its floating and complex inputs changed."""
-    at = copy.copy(function)
-    at.arrays = {
-        name: np.asarray(changed(name, x)) if is_differentiable(x) else x for name, x in function.arrays.items()
-    }
-    return at
-
-
-def is_defined(function: TensorFunction) -> bool:
-    """Whether the outputs are finite there."""
-    try:
-        outputs = [function.backend.array(t) for t in function.outputs(function.call(function.tensors()))]
-    except Exception:
-        return False
-    return all(bool(np.isfinite(abs(wide(a))).all()) for a in outputs if is_differentiable(a))
 
 
 def worst(
@@ -382,11 +335,8 @@ def worst(
         return found[0]
     differing = [summary for summary in found if not agrees(summary)] or found
     chosen = min(differing, key=lambda summary: SEVERITY.index(summary.verdict))
-    right = chosen.verdict is Status.PASS
-    together = {
-        "evaluations": sum(summary.evaluations for summary in found),
-        "certified": all(summary.certified for summary in found) if right else chosen.certified,
-        "where": "" if right else chosen.where,
-        "marks": tuple(dict.fromkeys(m for s in found for m in s.marks)) if right else chosen.marks,
-    }
+    together: dict[str, Any] = {"evaluations": sum(summary.evaluations for summary in found)}
+    if chosen.verdict is Status.PASS:
+        together["certified"] = all(summary.certified for summary in found)
+        together |= {"where": "", "marks": tuple(dict.fromkeys(m for s in found for m in s.marks))}
     return chosen.model_copy(update=together)

@@ -6,16 +6,15 @@ import functools
 import inspect
 import os
 import zipfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 from pathlib import Path
-from types import CodeType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gradcheck.backends.base import Array, Backend, Tensor
-from gradcheck.case.function import TensorFunction
+from gradcheck.case.function import NamespaceCall, TensorFunction
 from gradcheck.case.reference import import_reference
 from gradcheck.case.user_code import Namespace, compile_expression, run_source
 from gradcheck.checking.arrays import NumpyArray
@@ -42,10 +41,16 @@ def fitting_cotangent(cotangent: Any, shape: Sequence[int]) -> np.ndarray[Any, A
 
 
 class ScenarioLayer(TensorFunction):
-    """A scenario's layer, its inputs and its call, on one backend."""
+    """A scenario's layer, its inputs and its call, on one backend.
+
+    Args:
+        counterpart: makes one for this backend of a layer that is imported.
+    """
 
     default_call = ""
     """The call of a layer whose source defines no class."""
+    documented_outputs: Sequence[Any] = ()
+    """What the documented call gave."""
 
     def __init__(
         self,
@@ -54,10 +59,8 @@ class ScenarioLayer(TensorFunction):
         namespace: Namespace,
         counterpart: Callable[[Any], Any] = lambda layer: layer,
     ) -> None:
-        self.counterpart = counterpart
-        """Makes one for this backend of a layer that is imported."""
+        self.counterpart, self.namespace = counterpart, namespace
         self.scenario = scenario = case.scenario
-        self.namespace = namespace
         self.inputs = {name: scenario.input_at(name, case.parameters) for name in scenario.inputs}
         aliases = {name: one.alias_of for name, one in self.inputs.items() if one.alias_of}
         dtypes: dict[str, str] = {name: self.inputs[aliases.get(name, name)].dtype for name in self.inputs}
@@ -66,20 +69,20 @@ class ScenarioLayer(TensorFunction):
             other = aliases.get(name)
             arrays[name] = make_input(spec, dtypes[name], random, folder) if other is None else arrays[other]
         stopped = [name for name, spec in self.inputs.items() if not spec.differentiable]
-        super().__init__(backend, self.__call__, arrays, dtypes, stopped)
+        self.variables = variables(self.inputs)
+        super().__init__(backend, None, arrays, dtypes, stopped)
         laid_out = {name: spec for name, spec in self.inputs.items() if spec.layout != "contiguous"}
         self.memory = {name: functools.partial(self.in_memory, spec) for name, spec in laid_out.items()}
-        self.nested = variables(self.inputs) != list(self.inputs)
-        """Whether some are in lists or dicts."""
         self.begin(case)
 
     def begin(self, case: Case) -> None:
         """Run what is needed before the first call."""
-        self.code = self.load(self.namespace)
+        self.call = self.load(self.namespace)
+        self.sources = [self.call]
 
-    def load(self, namespace: Namespace) -> CodeType:
-        """Run the layer's source or import it, in a namespace, and compile the call."""
-        scenario, layer, arguments = self.scenario, self.scenario.layer, ", ".join(variables(self.inputs))
+    def load(self, namespace: Namespace) -> NamespaceCall:
+        """The call, in a namespace in which the layer's source was run, or that it was imported into."""
+        scenario, layer, arguments = self.scenario, self.scenario.layer, ", ".join(self.variables)
         if isinstance(layer, str):
             before = set(namespace)
             run_source(layer, scenario.path, scenario.line_of("layer"), namespace)
@@ -95,13 +98,9 @@ class ScenarioLayer(TensorFunction):
             default = f"paddle.{layer.op}({arguments})"
         else:  # no spec file gets here
             raise ValueError(f"not a layer, nor an operation that may be named: {layer!r}")
-        call = scenario.call or default
-        return compile_expression(call, scenario.path, scenario.line_of("call" if scenario.call else "layer"))
-
-    def __call__(self, tensors: dict[str, Tensor]) -> Any:
-        """What the scenario's call returns with the inputs bound to `tensors`."""
-        self.namespace.update(in_variables(tensors) if self.nested else tensors)
-        return eval(self.code, self.namespace)
+        line = scenario.line_of("call" if scenario.call else "layer")
+        code = compile_expression(scenario.call or default, scenario.path, line)
+        return NamespaceCall(namespace, code, self.variables != list(self.inputs))
 
     def in_memory(self, spec: Input, array: Array, dtype: str | None) -> Tensor | None:
         """The Tensor whose memory an input has, with the scenario's layout; None for memory of its own in the usual
@@ -122,18 +121,6 @@ class ScenarioLayer(TensorFunction):
         row = make(array[:1], dtype, True)
         return self.backend.paddle.as_strided(row, shape, [0, *(prod(shape[k + 1 :]) for k in range(1, len(shape)))])
 
-    def documented_outputs(self) -> Sequence[Any]:
-        """What the documented call gave."""
-        return self.outputs(self.namespace["out"])
-
-    def results(self, gradients: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-        """The outputs of the documented call, and the gradients that it gave, each with what reports call it."""
-        outputs = self.documented_outputs()
-        for k, output in enumerate(outputs):
-            yield "out" if len(outputs) == 1 else f"out[{k}]", output
-        for name, gradient in gradients.items():
-            yield f"gradient of {name}", gradient
-
     def documented(self, cotangent: Any) -> dict[str, Tensor | None]:
         """Call the layer once as its users do and take gradients, if there are any, from ones or from `cotangent`.
 
@@ -143,8 +130,10 @@ class ScenarioLayer(TensorFunction):
             WrongCotangent: it has another shape than the output.
         """
         inputs = self.tensors()
-        returned = self.namespace["out"] = self(inputs)
-        ends = [t for t in self.outputs(returned) if not t.stop_gradient]
+        self.namespace.update(in_variables(inputs) if self.variables != list(self.inputs) else inputs)
+        returned = self.namespace["out"] = self.call(inputs)
+        self.documented_outputs = self.outputs(returned)
+        ends = [t for t in self.documented_outputs if not t.stop_gradient]
         if ends:
             starts: list[Tensor | None] = [None] * len(ends)
             if cotangent is not None:

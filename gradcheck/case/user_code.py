@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import functools
+import os
 import sysconfig
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from importlib.util import find_spec
 from pathlib import Path
 from types import CodeType, FrameType, ModuleType
@@ -23,20 +24,20 @@ GRADIENT_MODULE = "pylayer.autograd"
 ENGINES = frozenset({"pylayer", "paddle"})
 
 
+@functools.lru_cache(maxsize=8)
+def compiled(source: str, path: str, line: int, mode: str) -> CodeType:
+    """The code of a text that stands in the file `path` from `line` on; the ranks of a world run the same."""
+    return compile("\n" * (line - 1) + source, path, mode)
+
+
 def run_source(source: str, path: str, first_line: int, namespace: Namespace) -> None:
     """Run `source`, which stands in the file `path` from `first_line` on, in `namespace`."""
-    exec(compiled("\n" * (first_line - 1) + source, path, "exec"), namespace)
-
-
-@functools.lru_cache(maxsize=8)
-def compiled(source: str, path: str, mode: str) -> CodeType:
-    """The code of a text; the ranks of a world run the same."""
-    return compile(source, path, mode)
+    exec(compiled(source, path, first_line, "exec"), namespace)
 
 
 def compile_expression(expression: str, path: str, line: int) -> CodeType:
     """An expression that stands in the file `path` at `line`, ready for ``eval``."""
-    return compiled("\n" * (line - 1) + expression.strip(), path, "eval")
+    return compiled(expression.strip(), path, line, "eval")
 
 
 def new_namespace(paddle: ModuleType) -> Namespace:
@@ -48,53 +49,27 @@ def new_namespace(paddle: ModuleType) -> Namespace:
 
 def count_calls(layer: type, calls: Counter[str]) -> None:
     """Have `calls` count the forward and backward calls of every subclass of `layer` that others than gradcheck define
-    from now on."""
+    from now on, be they static, class or plain methods."""
+
+    def counted(name: str, method: Any) -> Any:
+        function: Callable[..., Any] = getattr(method, "__func__", method)
+
+        @functools.wraps(function)
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
+            calls[name] += 1
+            return function(*args, **kwargs)
+
+        return type(method)(wrapper) if isinstance(method, (staticmethod, classmethod)) else wrapper
 
     def count_subclass(cls: Any, **kwargs: Any) -> None:
         for name in ("forward", "backward") if not cls.__module__.startswith("gradcheck.") else ():
             if name in vars(cls):
-                setattr(cls, name, counted(name, vars(cls)[name], calls))
+                setattr(cls, name, counted(name, vars(cls)[name]))
 
     layer.__init_subclass__ = classmethod(count_subclass)  # type: ignore[assignment,arg-type]
 
 
-def counted(name: str, method: Any, calls: Counter[str]) -> Any:
-    """`method`, static, class or plain, counting its calls under `name`."""
-    function: Callable[..., Any] = getattr(method, "__func__", method)
-
-    @functools.wraps(function)
-    def wrapper(*args: Any, **kwargs: Any) -> Any:
-        calls[name] += 1
-        return function(*args, **kwargs)
-
-    return type(method)(wrapper) if isinstance(method, (staticmethod, classmethod)) else wrapper
-
-
-def raised_by_scenario(path: str, error: BaseException) -> bool:
-    """Whether the code of the spec `path`, or the engine at its behest, raised the error: if not, we have a bug.
-
-    What a rank in a process of its own raised brings the frames of that process along.
-    """
-    if hasattr(error, "frames_of_rank"):
-        return True
-    engine = any(package_of_frame(frame) in ENGINES for frame, _ in traceback.walk_tb(error.__traceback__))
-    return engine or isinstance(error, ImportError) or is_in(frames_of(error), path)
-
-
-def package_of_frame(frame: FrameType) -> str:
-    """The top-level package whose code a frame runs."""
-    return str(frame.f_globals.get("__name__", "")).partition(".")[0]
-
-
-def phase_of(error: BaseException) -> str:
-    """``backward`` if the error was raised while gradients were taken, else ``forward``."""
-    for frame, _ in traceback.walk_tb(error.__traceback__):
-        public = package_of_frame(frame) in ENGINES and frame.f_code.co_name in GRADIENT_FUNCTIONS
-        if public or frame.f_globals.get("__name__") == GRADIENT_MODULE:
-            return "backward"
-    return "forward"
-
-
+# --------------------------------------------------------------------------- what was raised, and where
 Frame = tuple[str, int]
 """A file and a line of it."""
 
@@ -142,15 +117,11 @@ def place_of_frames(frames: Iterable[Frame], spec: str) -> str:
     """
     own = [(file, line) for file, line in frames if (is_file(spec) if file == spec else is_users(file))]
     last = max((at for at, (file, _) in enumerate(own) if file == spec), default=0)
-    chain = own[last:][::-1][:MOST_CALLS]
-    return ", called from ".join(f"line {line} of {_shown(file, spec)}" for file, line in chain)
-
-
-def _shown(file: str, spec: str) -> str:
-    if file == spec:
-        return "the spec"
-    path = Path(file)
-    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else file
+    here = f"{Path.cwd()}{os.sep}"
+    told = [
+        f"line {line} of {'the spec' if file == spec else file.removeprefix(here)}" for file, line in own[last:][::-1]
+    ]
+    return ", called from ".join(told[:MOST_CALLS])
 
 
 def with_place(what: str, error: BaseException, spec: str, otherwise: int = 0) -> str:
@@ -160,6 +131,26 @@ def with_place(what: str, error: BaseException, spec: str, otherwise: int = 0) -
     return f"{what} ({where})" if where else what
 
 
-def is_in(frames: Sequence[Frame], spec: str) -> bool:
-    """Whether a file of the user's is among `frames`."""
-    return any(file == spec or is_users(file) for file, _ in frames)
+def raised_by_scenario(path: str, error: BaseException) -> bool:
+    """Whether the code of the spec `path`, or the engine at its behest, raised the error: if not, we have a bug.
+
+    What a rank in a process of its own raised brings the frames of that process along.
+    """
+    if hasattr(error, "frames_of_rank") or isinstance(error, ImportError):
+        return True
+    engine = any(package_of_frame(frame) in ENGINES for frame, _ in traceback.walk_tb(error.__traceback__))
+    return engine or any(file == path or is_users(file) for file, _ in frames_of(error))
+
+
+def package_of_frame(frame: FrameType) -> str:
+    """The top-level package whose code a frame runs."""
+    return str(frame.f_globals.get("__name__", "")).partition(".")[0]
+
+
+def phase_of(error: BaseException) -> str:
+    """``backward`` if the error was raised while gradients were taken, else ``forward``."""
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        public = package_of_frame(frame) in ENGINES and frame.f_code.co_name in GRADIENT_FUNCTIONS
+        if public or frame.f_globals.get("__name__") == GRADIENT_MODULE:
+            return "backward"
+    return "forward"
