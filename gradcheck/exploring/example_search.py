@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -167,8 +168,7 @@ def outcome_lines(search: Search, words: Mapping[str, InputWord]) -> list[str]:
     letters = sorted({letter for word in words.values() for letter in word.letters})
     sizes = f" (sizes {', '.join(letters)} from 0 to 33)" if letters else ""
     lines = [f"explore: {count(search.tried, 'example')}{sizes}: {', '.join(parts)}"]
-    for said, example in list(search.refused.items())[:3]:
-        lines.append(f"  raised at {example}: {said}")
+    lines += [f"  raised at {example}: {said}" for said, example in list(search.refused.items())[:3]]
     if search.smallest is not None:
         lines.append(f"  smallest that is wrong: {search.smallest}")
     return lines
@@ -176,15 +176,25 @@ def outcome_lines(search: Search, words: Mapping[str, InputWord]) -> list[str]:
 
 # --------------------------------------------------------------------------- making a failure small
 def make_small(found: Search, words: Mapping[str, InputWord]) -> None:
-    """Make the smallest failure smaller, as long as it fails: sizes, what is unusual about it, then its numbers."""
+    """Make the smallest failure smaller, as long as it fails: sizes, what is unusual about it, then its numbers: fewer
+    digits (what is not 0 does not become it, as layers have kinks there), and plain ones."""
     while found.smallest is not None and any(found.fails(build(words, one)) for one in plainer(found.smallest.recipe)):
         pass
-    for places in (0, 1, 2, 3):
-        for name in [*words]:
-            rounded(found, name, places)
-    for value in (1.0, -1.0, 2.0):
-        for name in [*words]:
-            set_each(found, name, value)
+    assert found.smallest is not None
+    names = [n for n, one in found.smallest.inputs.items() if one.values.dtype.kind == "f" and not one.alias_of]
+    for places, name in product((0, 1, 2, 3), names):
+        values = found.smallest.inputs[name].values
+        near = values.round(places)
+        near = np.where((near == 0) & (values != 0), np.copysign(10.0**-places, values), near) + 0.0
+        if not (near == values).all():
+            found.fails(with_values(found.smallest, name, near))
+    for value, name in product((1.0, -1.0, 2.0), names):
+        for at in np.ndindex(found.smallest.inputs[name].values.shape):
+            one = found.smallest.inputs[name]
+            if abs(one.values[at]) not in (0.0, 1.0, 2.0):
+                changed: NumpyArray = one.values.copy()
+                changed[(slice(None), *at[1:]) if one.layout == "expanded" else at] = value
+                found.fails(with_values(found.smallest, name, changed))
 
 
 def plainer(recipe: Recipe) -> Iterator[Recipe]:
@@ -205,32 +215,6 @@ def plainer(recipe: Recipe) -> Iterator[Recipe]:
             yield recipe._replace(kinds={**recipe.kinds, name: other})
 
 
-def rounded(found: Search, name: str, places: int) -> None:
-    """Try the values of an input in fewer digits; what is not 0 does not become it, as layers have kinks there."""
-    example = found.smallest
-    one = example.inputs[name] if example is not None else None
-    if example is not None and one is not None and one.values.dtype.kind == "f" and not one.alias_of:
-        values = example.inputs[name].values
-        near = values.round(places)
-        near = np.where((near == 0) & (values != 0), np.copysign(10.0**-places, values), near) + 0.0
-        if not (near == values).all():
-            found.fails(with_values(example, name, near))
-
-
-def set_each(found: Search, name: str, value: float) -> None:
-    """Try a plain number for each element of an input that is not plain yet."""
-    shape = found.smallest.inputs[name].values.shape if found.smallest else ()
-    for at in np.ndindex(shape):
-        example = found.smallest
-        assert example is not None
-        one = example.inputs[name]
-        values, expanded = one.values, one.layout == "expanded"
-        if values.dtype.kind == "f" and abs(values[at]) not in (0.0, 1.0, 2.0) and not one.alias_of:
-            changed: NumpyArray = values.copy()
-            changed[(slice(None), *at[1:]) if expanded else at] = value
-            found.fails(with_values(example, name, changed))
-
-
 def with_values(example: Example, name: str, values: NumpyArray) -> Example:
     """The example with other values of one input, and of those in its memory."""
     changed = {
@@ -248,11 +232,21 @@ def explored(case: Case, run: Callable[[Case], Result]) -> Result:
     explore, started = case.scenario.explore, perf_counter()
     assert explore is not None
     inputs = {name: one.at(case.variables) for name, one in case.scenario.inputs.items()}
-    words = {name: word_of(name, one) for name, one in inputs.items() if not one.alias_of}
+    own = {name: one for name, one in inputs.items() if not one.alias_of}
+    words = {}
+    for name, one in own.items():  # of one whose values are not drawn, the sizes alone count
+        (low, high), value = one.range or (None, None), None if is_drawn(one) else 0.0
+        stopped = one.stop_gradient
+        words[name] = InputWord(name, one.shape or (), one.dtype, one.below, stopped, "split", low, high, value)
+
+    def case_of(example: Example, **changed: Any) -> Case:
+        drawn = {name: drawn_input(one, example.inputs[name]) for name, one in own.items()}
+        sizes = {**case.scenario.sizes, **example.sizes}
+        update = {"explore": None, "sizes": sizes, "inputs": {**inputs, **drawn}}
+        return case.model_copy(update={"scenario": case.scenario.model_copy(update=update), **changed})
 
     def look(example: Example) -> tuple[Status, str]:
-        untimed = {"timeout": 0.0}  # no time to name what is wrong
-        result = run(case_of_example(case, inputs, example).model_copy(update=untimed))
+        result = run(case_of(example, timeout=0.0))  # no time to name what is wrong
         return result.status, result.message
 
     try:
@@ -261,7 +255,7 @@ def explored(case: Case, run: Callable[[Case], Result]) -> Result:
         return case.result(Status.ERROR, NOT_INSTALLED)
     said = tuple(outcome_lines(found, words))
     if found.smallest is not None:
-        wrong = run(case_of_example(case, inputs, found.smallest))
+        wrong = run(case_of(found.smallest))
         there = [f"{name}: {input_text(one)}" for name, one in found.smallest.inputs.items() if is_drawn(inputs[name])]
         return wrong.model_copy(update={"details": (*wrong.details, *said, *there)})
     if checked_examples(found):
@@ -276,22 +270,6 @@ def is_drawn(spec: Input) -> bool:
     """
     says = spec.values is not None or spec.from_ is not None or spec.init != "normal" or spec.near
     return not says and not spec.dtype.startswith("complex")
-
-
-def word_of(name: str, spec: Input) -> InputWord:
-    """An input as the search has it. Of one whose values are not drawn, its sizes alone count."""
-    low, high = spec.range or (None, None)
-    value = None if is_drawn(spec) else 0.0
-    return InputWord(name, spec.shape or (), spec.dtype, spec.below, spec.stop_gradient, "split", low, high, value)
-
-
-def case_of_example(case: Case, inputs: dict[str, Input], example: Example) -> Case:
-    """The case of an example."""
-    scenario = case.scenario
-    drawn = {name: drawn_input(one, example.inputs[name]) for name, one in inputs.items() if not one.alias_of}
-    sizes = {**scenario.sizes, **example.sizes}
-    update = {"explore": None, "sizes": sizes, "inputs": {**inputs, **drawn}}
-    return case.model_copy(update={"scenario": scenario.model_copy(update=update)})
 
 
 def drawn_input(spec: Input, drawn: Drawn) -> Input:
