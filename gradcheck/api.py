@@ -35,6 +35,7 @@ from gradcheck.result import Status
 from gradcheck.spec.world import MOST_RANKS, Axis
 from gradcheck.strategies import arrays_of, words_by_input
 from gradcheck.support.foreign import described
+from pylayer.reading import as_releases
 
 MOST_SEED = 2**32 - 1
 WORDS = {
@@ -215,7 +216,7 @@ def check(
     if backend.name == "paddle":
         function.twin = twin_of(function, layer_or_function, inputs, declared)
     settings = Settings(seed, rtol, mode, order, MOST_LISTED_BY_CHECK, effort, precision)
-    with np.errstate(all="ignore"), backend.as_releases(), closing(function):
+    with np.errstate(all="ignore"), as_releases(), closing(function):
         looked = looks(function, points, [str(dtype) for dtype in dtypes], seed)
         found = worst(looked, lambda at: in_float32_if_it_must(at, lambda f: as_expected(f, settings, expect)))
     return CheckResult.of(found)

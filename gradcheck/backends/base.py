@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import suppress
 from importlib import import_module
 from importlib.util import find_spec
 from types import CodeType, ModuleType
@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Protocol
 Array = Any
 """An array of the backend at hand (NumPy, CuPy); its own module computes with it."""
 Tensor = Any
+Tensors = list[Tensor]
 
 Spot = tuple[CodeType, int]
 """Where code stands: a code object, and the offset of an instruction in it (a frame's ``f_lasti``)."""
@@ -48,34 +49,15 @@ class Backend(Protocol):
         """A leaf Tensor of the named dtype, or the array's own, with a copy of the array, NumPy's or the backend's."""
 
     def grad(
-        self,
-        outputs: list[Tensor],
-        inputs: list[Tensor],
-        cotangents: list[Tensor],
-        held: Sequence[Tensor] = (),
-        create_graph: bool = False,
+        self, outputs: Tensors, inputs: Tensors, cotangents: Tensors, held: Sequence[Tensor], create_graph: bool
     ) -> list[Tensor | None]:
         """As ``paddle.grad`` gives them for `inputs`, leaves made for this; None where no output depends on one.
 
         `held` are the other leaves that need a gradient; their ``grad`` stays as it is.
         """
 
-    def as_releases(self) -> AbstractContextManager[None]:
-        """A block in which backward may return what every release takes, and the documents do not; `grad` is one."""
-        return nullcontext()
-
-    def static_gradients(
-        self, outputs: list[Tensor], inputs: list[Tensor], cotangents: list[Tensor]
-    ) -> list[Tensor | None]:
-        """In a static program: as ``paddle.static.gradients`` gives them."""
-        return self.paddle.static.gradients(outputs, inputs, cotangents)  # type: ignore[no-any-return]
-
     def overlap(self, a: Tensor, b: Tensor) -> bool:
         """Whether two Tensors share memory; False where the backend cannot tell."""
-
-    def lacks_kernel(self, error: Exception) -> bool:
-        """Whether an error says that an operation is not there for a dtype on this device."""
-        return False
 
     def lacks(self, error: BaseException) -> str:
         """The name of Paddle's that the backend does not have, if that is what an error was raised for; else empty."""

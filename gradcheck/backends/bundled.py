@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import pylayer
-from gradcheck.backends.base import Backend, WorldRanks
+from gradcheck.backends.base import Backend, Tensors, WorldRanks
 from pylayer.array import Array, default_module, set_device
 from pylayer.autograd import gradients_of
 from pylayer.distributed.topology import lay_out
@@ -20,54 +20,6 @@ from pylayer.dtype import as_dtype
 from pylayer.missing import missing_name
 from pylayer.reading import as_releases
 from pylayer.tensor import Tensor
-
-
-class BundledBackend(Backend):
-    """The engine, with ``import paddle`` in this process resolved to its facade unless `install` is False."""
-
-    records = True
-
-    def __init__(self, name: str, device: str, install: bool = True) -> None:
-        self.name = name
-        set_device(device)
-        if install:
-            pylayer.install_paddle()
-        self.paddle: ModuleType = import_module("paddle" if install else "pylayer.paddle")
-
-    def tensor(self, array: Any, dtype: str | None, stop_gradient: bool) -> Tensor:
-        wanted = None if dtype is None else as_dtype(dtype).numpy
-        return Tensor(default_module().array(array, dtype=wanted), None, stop_gradient)
-
-    def grad(
-        self,
-        outputs: list[Tensor],
-        inputs: list[Tensor],
-        cotangents: list[Tensor],
-        held: Sequence[Tensor] = (),
-        create_graph: bool = False,
-    ) -> list[Tensor | None]:
-        """As ``backward`` would, which asks every layer for all of its gradients."""
-        with as_releases():
-            return gradients_of(outputs, inputs, cotangents, create_graph, allow_unused=True)
-
-    as_releases = staticmethod(as_releases)
-
-    def overlap(self, a: Tensor, b: Tensor) -> bool:
-        """Told of arrays on the host."""
-        x, y = a.array, b.array
-        return isinstance(x, np.ndarray) and isinstance(y, np.ndarray) and np.shares_memory(x, y)
-
-    lacks = staticmethod(missing_name)
-
-    array = staticmethod(attrgetter("array"))
-
-    def leaf(self, array: Array, stop_gradient: bool) -> Tensor:
-        return Tensor(array, None, stop_gradient)
-
-    def ranks(
-        self, size: int, degrees: Mapping[str, int], same_random: bool, work: Callable[[int], Any]
-    ) -> RanksInTurns:
-        return RanksInTurns(size, degrees, same_random, work)
 
 
 class RanksInTurns(WorldRanks):
@@ -89,3 +41,41 @@ class RanksInTurns(WorldRanks):
 
     def close(self) -> None:
         """Nothing is left of them."""
+
+
+class BundledBackend(Backend):
+    """The engine, with ``import paddle`` in this process resolved to its facade unless `install` is False."""
+
+    records = True
+
+    def __init__(self, name: str, device: str, install: bool = True) -> None:
+        self.name = name
+        set_device(device)
+        if install:
+            pylayer.install_paddle()
+        self.paddle: ModuleType = import_module("paddle" if install else "pylayer.paddle")
+
+    def tensor(self, array: Any, dtype: str | None, stop_gradient: bool) -> Tensor:
+        wanted = None if dtype is None else as_dtype(dtype).numpy
+        return Tensor(default_module().array(array, dtype=wanted), None, stop_gradient)
+
+    def grad(
+        self, outputs: Tensors, inputs: Tensors, cotangents: Tensors, held: Sequence[Any], create_graph: bool
+    ) -> list[Tensor | None]:
+        """As ``backward`` would, which asks every layer for all of its gradients."""
+        with as_releases():
+            return gradients_of(outputs, inputs, cotangents, create_graph, allow_unused=True)
+
+    def overlap(self, a: Tensor, b: Tensor) -> bool:
+        """Told of arrays on the host."""
+        x, y = a.array, b.array
+        return isinstance(x, np.ndarray) and isinstance(y, np.ndarray) and np.shares_memory(x, y)
+
+    lacks = staticmethod(missing_name)
+
+    array = staticmethod(attrgetter("array"))
+
+    def leaf(self, array: Array, stop_gradient: bool) -> Tensor:
+        return Tensor(array, None, stop_gradient)
+
+    ranks = staticmethod(RanksInTurns)

@@ -7,6 +7,7 @@ import functools
 import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
@@ -106,7 +107,9 @@ def references(value: Any) -> Iterator[Any]:
         yield value.__self__
     elif isinstance(value, FunctionType):
         yield from (value.__globals__[name] for name in names_in(value.__code__) if name in value.__globals__)
-        yield from (sys.modules[name] for name in imported_in(value.__code__) if name in sys.modules)
+        steps = (step for one in codes_in(value.__code__) for step in dis.get_instructions(one))
+        imported = (step.argval for step in steps if step.opname == "IMPORT_NAME")
+        yield from (sys.modules[name] for name in imported if name in sys.modules)
         yield from (cell.cell_contents for cell in value.__closure__ or () if cell_is_set(cell))
         yield from (*(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values())
     elif isinstance(value, (list, tuple)):
@@ -121,20 +124,17 @@ def references(value: Any) -> Iterator[Any]:
         yield from getattr(value, "__dict__", {}).values()
 
 
+def codes_in(code: CodeType) -> Iterator[CodeType]:
+    """A function's code, and that of the functions within it."""
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from codes_in(constant)
+
+
 def names_in(code: CodeType) -> Iterator[str]:
     """The global names and attributes that a function's code, or that of a function within it, uses."""
-    yield from code.co_names
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from names_in(constant)
-
-
-def imported_in(code: CodeType) -> Iterator[str]:
-    """The modules that a function's own ``import`` statements name."""
-    yield from (step.argval for step in dis.get_instructions(code) if step.opname == "IMPORT_NAME")
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from imported_in(constant)
+    return (name for one in codes_in(code) for name in one.co_names)
 
 
 def cell_is_set(cell: Any) -> bool:
@@ -163,27 +163,22 @@ def tensor_function(
     if inspect.isclass(function) and issubclass(function, backend.paddle.nn.Layer):
         name = function.__name__
         raise TypeError(f"{name} is the class of an nn.Layer: pass an instance, such as check({name}(…), x)")
-    for number, value in enumerate(inputs):
-        check_argument(number, value.value if isinstance(value, WorldArgument) else value)
-    is_layer = is_py_layer(function)
+    is_layer = inspect.isclass(function) and hasattr(function, "apply")
     apply: Callable[..., Any] = function.apply if is_layer else function
     names = parameter_names(function.forward if is_layer else function, len(inputs), skipped=1 if is_layer else 0)
-    arrays, dtypes, stopped = {}, {}, []
     stands = {name: value.stands for name, value in zip(names, inputs, strict=True) if isinstance(value, WorldArgument)}
-    inputs = [value.value if isinstance(value, WorldArgument) else value for value in inputs]
-    given = dict(zip(names, inputs, strict=True))
+    values = [value.value if isinstance(value, WorldArgument) else value for value in inputs]
+    for number, value in enumerate(values):
+        check_argument(number, value)
+    given = dict(zip(names, values, strict=True))
+    arrays, dtypes, stopped = {}, {}, []
     for name, value in [one for variable, whole in given.items() for one in flat_names(variable, whole).items()]:
-        if isinstance(value, backend.paddle.Tensor):
-            array = backend.array(value)
-            if value.stop_gradient:
+        is_tensor = isinstance(value, backend.paddle.Tensor)
+        if is_tensor or isinstance(value, np.ndarray) or (isinstance(value, np.generic) and is_differentiable(value)):
+            array = backend.array(value) if is_tensor else np.asarray(value)
+            if value.stop_gradient if is_tensor else not is_differentiable(array):  # indices, masks have none either
                 stopped.append(name)
-        elif isinstance(value, np.ndarray) or (isinstance(value, np.generic) and is_differentiable(value)):
-            array = np.asarray(value)
-            if not is_differentiable(array):  # indices, masks: no gradient flows to them
-                stopped.append(name)
-        else:
-            continue
-        arrays[name], dtypes[name] = array.copy(), array.dtype.name
+            arrays[name], dtypes[name] = array.copy(), array.dtype.name
     if not any(name not in stopped and is_differentiable(array) for name, array in arrays.items()):
         raise TypeError(
             "no input needs a gradient, so there is none to check: pass floating arrays, or Tensors with "
@@ -194,10 +189,10 @@ def tensor_function(
         return apply(*(filled(name, value, tensors) for name, value in given.items()))
 
     if world is not None:
-        whole = WorldCall(backend, world(stands), lambda rank: call)
-        of_world = FunctionOfWorld(backend, whole, arrays, dtypes, stopped)
-        of_world.sources = [call]
-        return of_world
+        of_world = WorldCall(backend, world(stands), lambda rank: call)
+        made: TensorFunction = FunctionOfWorld(backend, of_world, arrays, dtypes, stopped)
+        made.sources = [call]
+        return made
     made = TensorFunction(backend, call, arrays, dtypes, stopped)
     made.held = held_by(backend, function) if backend.name == "paddle" else ()
     return made
@@ -214,11 +209,6 @@ def check_argument(number: int, value: Any) -> None:
             raise TypeError(
                 f"argument {number} is a {kind.__name__} of numbers, which gets no gradient: pass np.asarray(x, float)"
             )
-
-
-def is_py_layer(function: Any) -> bool:
-    """Whether it is a PyLayer class, to be called by its `apply`."""
-    return inspect.isclass(function) and hasattr(function, "apply")
 
 
 def parameter_names(function: Callable[..., Any], count: int, skipped: int = 0) -> list[str]:
@@ -252,42 +242,34 @@ def layer_of(backend: Backend, forward: Any, backward: Any) -> type:
     def arrays_of(values: Sequence[Any]) -> list[Any]:
         return [value.numpy() if isinstance(value, paddle.Tensor) else value for value in values]
 
-    def show_changes(inputs: Sequence[Any], arrays: Sequence[Any]) -> None:
-        """Where forward wrote into an array, which is a copy, write that into the Tensor, as the caller's would be."""
-        tensors = [(backend.array(v), a) for v, a in zip(inputs, arrays, strict=True) if isinstance(v, paddle.Tensor)]
-        for memory, array in tensors:
-            if type(array) is type(memory) and not identical(array, memory):  # recorded ones are of another type
-                memory[...] = array
-
     def tensor(value: Any) -> Any:
         return value if value is None else paddle.to_tensor(value if hasattr(value, "dtype") else np.asarray(value))
+
+    def tensors_of(found: Any) -> Any:
+        return tuple(map(tensor, found)) if isinstance(found, (tuple, list)) else tensor(found)
 
     class OfArrays(paddle.autograd.PyLayer):  # type: ignore[misc, name-defined]
         @staticmethod
         def forward(ctx: Any, *inputs: Any) -> Any:
             ctx.arrays = arrays_of(inputs)
             found = forward(*ctx.arrays)
-            show_changes(inputs, ctx.arrays)
-            return tuple(map(tensor, found)) if isinstance(found, (tuple, list)) else tensor(found)
+            for value, array in zip(inputs, ctx.arrays, strict=True):
+                # where forward wrote into an array, which is a copy, the Tensor changes, as the caller's array would;
+                # recorded ones are of another type
+                memory = backend.array(value) if isinstance(value, paddle.Tensor) else None
+                if memory is not None and type(array) is type(memory) and not identical(array, memory):
+                    memory[...] = array
+            return tensors_of(found)
 
         @staticmethod
         def backward(ctx: Any, *gradients: Any) -> Any:
-            found = backward(*ctx.arrays, *arrays_of(gradients))
-            return tuple(map(tensor, found)) if isinstance(found, (tuple, list)) else tensor(found)
+            return tensors_of(backward(*ctx.arrays, *arrays_of(gradients)))
 
     OfArrays.__name__ = OfArrays.__qualname__ = str(getattr(forward, "__name__", "function"))
-    take_parameters(OfArrays.forward, forward)
+    with suppress(TypeError, ValueError):  # of a builtin nothing is known
+        own = inspect.signature(forward).parameters.values()
+        only = inspect.Parameter.POSITIONAL_ONLY
+        kept = [p.replace(kind=only, default=p.empty) for p in own if p.kind in (only, p.POSITIONAL_OR_KEYWORD)]
+        signature = inspect.Signature([inspect.Parameter("ctx", only), *kept])
+        OfArrays.forward.__signature__ = signature  # type: ignore[attr-defined]
     return OfArrays
-
-
-def take_parameters(function: Any, like: Callable[..., Any]) -> None:
-    """Give a forward the parameters of another function, after its context."""
-    try:
-        parameters = inspect.signature(like).parameters.values()
-    except (TypeError, ValueError):  # of a builtin
-        return
-    kept = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    context = inspect.Parameter("ctx", inspect.Parameter.POSITIONAL_ONLY)
-    function.__signature__ = inspect.Signature(
-        [context, *(p.replace(kind=p.POSITIONAL_ONLY, default=p.empty) for p in kept)]
-    )

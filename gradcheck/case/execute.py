@@ -33,6 +33,7 @@ from gradcheck.exploring.example_search import explored
 from gradcheck.result import GradientSummary, Result, Status, Value
 from gradcheck.spec.code import is_static
 from gradcheck.support.foreign import described, text_of
+from pylayer.reading import as_releases
 
 if TYPE_CHECKING:
     from gradcheck.case.case import Case
@@ -126,7 +127,7 @@ class Run:
                 layer = self.made(self.backend, self.namespace)
                 # what backward returns is read as releases do where a gradient is looked at, else as the documents do
                 of_gradients = self.expect.gradient != "unchecked" or self.expect.grads
-                with self.backend.as_releases() if of_gradients else nullcontext():
+                with as_releases() if of_gradients else nullcontext():
                     found, gradient = self.run_and_check(layer)
         return [*found, *self.check_warnings(caught)], gradient
 

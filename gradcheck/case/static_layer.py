@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gradcheck.backends.base import Array, flat_tensors, is_differentiable
+from gradcheck.backends.base import Array, Backend, flat_tensors, is_differentiable
 from gradcheck.case.function import output_names, placed
 from gradcheck.case.layer import ScenarioLayer, fitting_cotangent
 from gradcheck.checking.problem import Problem
@@ -95,13 +95,13 @@ class StaticLayer(ScenarioLayer):
         ends = [out for k, out in enumerate(checked) if active is None or active[k]]
         starts = [fed(f"cotangent_{k}", out, order == 1) for k, out in enumerate(ends)]
         wanted = [v for v in inputs.values() if not v.stop_gradient]
-        first = self.backend.static_gradients(ends, wanted, starts)
+        first = static_gradients(self.backend, ends, wanted, starts)
         feeds = [*inputs, *(s.name for s in starts)]
         if order == 1:
             return feeds, first
         present = [(k, g) for k, g in enumerate(first) if g is not None and not g.stop_gradient]
         seconds = [fed(f"second_{k}", g, True) for k, g in present]
-        found = self.backend.static_gradients([g for _, g in present], [*wanted, *starts], seconds)
+        found = static_gradients(self.backend, [g for _, g in present], [*wanted, *starts], seconds)
         return [*feeds, *(s.name for s in seconds)], found
 
     def outputs(self, returned: Any) -> list[Any]:
@@ -159,6 +159,18 @@ class StaticLayer(ScenarioLayer):
         seconds = [x * 0 if c is None else c for x, c in zip(wanted, second, strict=True)]
         found = self.run(2, tuple(c is not None for c in cotangents), arrays, given, seconds)
         return placed(found, [*self.needed, *(True for _ in given)])
+
+
+def static_gradients(backend: Backend, outputs: list[Any], inputs: list[Any], cotangents: list[Any]) -> list[Any]:
+    """As ``paddle.static.gradients`` gives them.
+
+    Before 3.0 Paddle finds no cotangents that are given for the outputs of a static_pylayer: there they come from the
+    sum of the products of both.
+    """
+    gradients: Callable[..., list[Any]] = backend.paddle.static.gradients
+    if backend.name == "paddle" and int(backend.paddle.__version__.partition(".")[0]) < 3:
+        return gradients([(out * cotangent).sum() for out, cotangent in zip(outputs, cotangents, strict=True)], inputs)
+    return gradients(outputs, inputs, cotangents)
 
 
 @contextmanager

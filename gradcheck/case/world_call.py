@@ -8,7 +8,6 @@ cotangent.
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
@@ -110,31 +109,26 @@ class OnRank:
 
     def __init__(self, backend: Backend, call: Call, leaf: Callable[[str, Array, bool], Tensor]) -> None:
         self.backend, self.call, self.leaf = backend, call, leaf
-        self.kept: dict[int, tuple[list[Tensor], list[Tensor]]] = {}
-        """The leaves and the outputs of calls that may still be asked for gradients, by number."""
+        self.graph: tuple[list[Tensor], list[Tensor]] = [], []
+        """The leaves and the outputs of the latest call, which may be asked for gradients."""
 
     def recorded(self, tensors: dict[str, Tensor]) -> list[Tensor]:
         """The outputs, as part of the graph that the inputs are in."""
         tensor_type = self.backend.paddle.Tensor
         return flat_tensors(self.call(tensors), lambda value: isinstance(value, tensor_type))
 
-    def forward(
-        self, number: int, arrays: dict[str, Array], needed: dict[str, bool], gone: Sequence[int]
-    ) -> list[tuple[Array, bool]]:
-        """The outputs, and whether each claims a gradient; the graph is kept under a number. The graphs of calls that
-        are `gone` are forgotten."""
-        for old in gone:
-            self.kept.pop(old, None)
+    def forward(self, arrays: dict[str, Array], needed: dict[str, bool]) -> list[tuple[Array, bool]]:
+        """The outputs, and whether each claims a gradient."""
         leaves = {name: self.leaf(name, array, not needed[name]) for name, array in arrays.items()}
         unwaited()  # those of calls whose backward never ran
         with self.backend.paddle.enable_grad():
             outputs = self.recorded(leaves)
-        self.kept[number] = list(leaves.values()), outputs
+        self.graph = list(leaves.values()), outputs
         return [(self.backend.array(t), t.is_leaf or not t.stop_gradient) for t in outputs]
 
-    def backward(self, number: int, cotangents: Sequence[Array | None]) -> list[Any]:
+    def backward(self, cotangents: Sequence[Array | None]) -> list[Any]:
         """The gradients of the inputs, None where there is none; and in words the calls that nobody waited for."""
-        array, (leaves, outputs) = self.backend.array, self.kept[number]
+        array, (leaves, outputs) = self.backend.array, self.graph
         ends = [
             (out, self.backend.tensor(c, dtype_name(array(out).dtype), True))
             for out, c in zip(outputs, cotangents, strict=True)
@@ -143,7 +137,7 @@ class OnRank:
         wanted = [t for t in leaves if not t.stop_gradient]
         found: list[Tensor | None] = [None] * len(wanted)
         if ends and wanted:
-            found = self.backend.grad([o for o, _ in ends], wanted, [c for _, c in ends])
+            found = self.backend.grad([o for o, _ in ends], wanted, [c for _, c in ends], (), False)
         gradients = placed(found, [not t.stop_gradient for t in leaves])
         return [*(None if g is None else array(g) for g in gradients), unwaited()]
 
@@ -165,16 +159,6 @@ def communicating() -> Iterator[None]:
         raise Broken(Diagnosis.of("GC163" if isinstance(error, MismatchError) else "GC164", str(error))) from error
 
 
-class Kept:
-    """A call whose graph the ranks keep as long as this lives."""
-
-    def __init__(self, number: int, dropped: list[int]) -> None:
-        self.number, self.dropped = number, dropped
-
-    def __del__(self) -> None:
-        self.dropped.append(self.number)
-
-
 class WorldCall:
     """The call of a layer on every rank, of Tensors by name: the inputs of all ranks, or the one that all have.
 
@@ -193,10 +177,8 @@ class WorldCall:
         self.backend, self.declared, self.size = backend, declared, declared.size
         self.makers = call, leaf
         make = leaf or (lambda name, array, stop: backend.leaf(array, stop))
-        self.numbers = itertools.count()
         self.raised: Exception | None = None
         """What the last backward raised, of which Paddle leaves a text."""
-        self.dropped: list[int] = []
         self.broken: dict[tuple[str, str], Diagnosis] = {}
         """The contracts that ranks were seen to break, by code and name."""
         self.places: dict[str, list[tuple[int, ...]]] = {}
@@ -266,7 +248,7 @@ class WorldCall:
             @staticmethod
             def forward(ctx: Any, names: list[str], *inputs: Tensor) -> tuple[Tensor, ...]:
                 ctx.names = names
-                ctx.kept, outputs, claimed = world.forward(names, inputs)
+                outputs, claimed = world.forward(names, inputs)
                 ctx.set_materialize_grads(False)
                 ctx.mark_non_differentiable(*(o for o, claims in zip(outputs, claimed, strict=True) if not claims))
                 return tuple(outputs)
@@ -274,7 +256,7 @@ class WorldCall:
             @staticmethod
             def backward(ctx: Any, *cotangents: Tensor | None) -> tuple[Tensor | None, ...]:
                 try:
-                    return tuple(world.backward(ctx.kept, ctx.names, cotangents))
+                    return tuple(world.backward(ctx.names, cotangents))
                 except Exception as error:
                     world.raised = error
                     raise
@@ -292,13 +274,11 @@ class WorldCall:
                 raise
             raise self.raised.with_traceback(error.__traceback__) from None
 
-    def forward(self, names: list[str], inputs: Sequence[Tensor]) -> tuple[Kept, list[Tensor], list[bool]]:
-        """The graph, the outputs of the world, and whether each claims a gradient on any rank."""
+    def forward(self, names: list[str], inputs: Sequence[Tensor]) -> tuple[list[Tensor], list[bool]]:
+        """The outputs of the world, and whether each claims a gradient on any rank."""
         needed = {name: not t.stop_gradient for name, t in zip(names, inputs, strict=True)}
         arrays = {name: self.spread(name, self.backend.array(t)) for name, t in zip(names, inputs, strict=True)}
-        gone, self.dropped[:] = list(self.dropped), []
-        kept = Kept(next(self.numbers), self.dropped)
-        rows = [(kept.number, {name: one[r] for name, one in arrays.items()}, needed, gone) for r in range(self.size)]
+        rows = [({name: one[r] for name, one in arrays.items()}, needed) for r in range(self.size)]
         found = self.each("forward", rows)
         self.output_stands = self.stands(found)
         self.output_names = output_names(len(self.output_stands))
@@ -307,7 +287,7 @@ class WorldCall:
             whole = self.gathered(name, stands, [array for array, _ in ranks])
             outputs.append(self.backend.tensor(whole, None, True))
             claimed.append(any(claims for _, claims in ranks))
-        return kept, outputs, claimed
+        return outputs, claimed
 
     def spread(self, name: str, values: Array) -> list[Array]:
         """An input's values on each rank. The first rank that has replicated ones has them in the input's own memory.
@@ -336,10 +316,10 @@ class WorldCall:
         self.places[name] = [a.shape for a in ranks]
         return np.concatenate([a.reshape(-1) for a in ranks])
 
-    def backward(self, kept: Kept, names: list[str], cotangents: Sequence[Tensor | None]) -> list[Tensor | None]:
-        """The gradients of the inputs of the world."""
+    def backward(self, names: list[str], cotangents: Sequence[Tensor | None]) -> list[Tensor | None]:
+        """The gradients of the inputs of the world at its latest call."""
         given = [None if c is None else self.parts(k, self.backend.array(c)) for k, c in enumerate(cotangents)]
-        rows = [(kept.number, [None if c is None else c[rank] for c in given]) for rank in range(self.size)]
+        rows = [([None if c is None else c[rank] for c in given],) for rank in range(self.size)]
         found = self.each("backward", rows)
         for rank, calls in enumerate([ranks.pop() for ranks in found]):
             for call in calls:
