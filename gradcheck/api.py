@@ -22,7 +22,7 @@ from gradcheck.case.gradient_check import (
     looks,
     worst,
 )
-from gradcheck.case.reference import engine, import_reference
+from gradcheck.case.user_code import engine, import_reference
 from gradcheck.case.world_call import Declared, WorldArgument
 from gradcheck.case.world_call import partial as partial
 from gradcheck.case.world_call import replicated as replicated

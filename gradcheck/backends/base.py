@@ -29,7 +29,7 @@ class WorldRanks(Protocol):
         """What a function gives that belongs to no rank: no code of the user's stands behind what it computes."""
 
     def close(self) -> None:
-        """End them: nothing is asked of them any more."""
+        """End what was started for them: nothing is asked of them any more."""
 
 
 class Backend(Protocol):

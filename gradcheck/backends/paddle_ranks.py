@@ -167,7 +167,8 @@ class RanksOfProcesses(WorldRanks):
                 kind, value = self.heard(number)
                 if kind == "call":
                     calls[number, value.number] = value
-                    self.answer(self.meeting.add(with_tensors(value)), waiting)
+                    value.given = [EngineTensor(one) if isinstance(one, np.ndarray) else one for one in value.given]
+                    self.answer(self.meeting.add(value), waiting)
                 elif kind == "waits":
                     if not calls[number, value].done:
                         waiting[number] = calls[number, value]
@@ -208,12 +209,6 @@ class RanksOfProcesses(WorldRanks):
             return "error", error
 
 
-def with_tensors(call: Call) -> Call:
-    """A call with the engine's Tensors in place of arrays."""
-    call.given = [EngineTensor(one) if isinstance(one, np.ndarray) else one for one in call.given]
-    return call
-
-
 # --------------------------------------------------------------------------- in the process of a rank
 def serve(here: RankOfProcess, degrees: Mapping[str, int], same_random: bool, work: Callable[[int], Any]) -> NoReturn:
     """Be a rank: do what is asked for until nobody asks any more."""
@@ -224,7 +219,8 @@ def serve(here: RankOfProcess, degrees: Mapping[str, int], same_random: bool, wo
         backend = here.backend
         speak(backend.paddle)
         if not same_random:
-            backend.paddle.seed(seed_of(backend) + here.number)
+            given_last = int(backend.paddle.framework.core.default_cpu_generator().initial_seed())
+            backend.paddle.seed(given_last + here.number)
         done = attempt(here, lambda: begin(here, degrees, work))
         here.line.send(done[:2])
         while True:
@@ -247,11 +243,6 @@ def begin(here: RankOfProcess, degrees: Mapping[str, int], work: Callable[[int],
         fleet = here.backend.paddle.distributed.fleet
         fleet.fleet._hcg = fleet.base.topology._HYBRID_PARALLEL_GROUP = topology.get_hybrid_communicate_group()
     return work(here.number)
-
-
-def seed_of(backend: Backend) -> int:
-    """The seed that Paddle's generator was given last."""
-    return int(backend.paddle.framework.core.default_cpu_generator().initial_seed())
 
 
 def attempt(here: RankOfProcess, function: Callable[[], Any]) -> tuple[str, Any, Any]:

@@ -15,8 +15,7 @@ from gradcheck.backends.base import Backend, load_backend
 from gradcheck.case.engine_twin import Translation, builtins_of, speaking_for
 from gradcheck.case.function import output_names, refused, settings_of_its_own
 from gradcheck.case.gradient_check import SEVERITY, Expectation, Finding, Settings, as_expected, judge
-from gradcheck.case.layer import NoInputError, ScenarioLayer, WrongCotangent
-from gradcheck.case.static_layer import StaticLayer
+from gradcheck.case.layer import NoInputError, ScenarioLayer, StaticLayer, WrongCotangent, to_host
 from gradcheck.case.user_code import (
     Namespace,
     compile_expression,
@@ -138,11 +137,6 @@ class Run:
         kind = StaticLayer if is_static(self.scenario.layer) else WorldLayer if self.in_world else ScenarioLayer
         return kind(self.case, backend, namespace, counterpart)
 
-    def made_on(self, engine: Backend) -> ScenarioLayer:
-        """The scenario's layer once more, on another backend."""
-        own = {**new_namespace(engine.paddle), **self.case.variables, "__builtins__": builtins_of(engine)}
-        return self.made(engine, own, Translation(self.backend, engine).whole)
-
     # ----------------------------------------------------------------- the documented run
     def run_script(self, script: str) -> list[Finding]:
         """Run the program, then look at the values it leaves."""
@@ -196,7 +190,7 @@ class Run:
         grads = [
             Finding(Status.FAIL, f"gradient of {name}: {text}")
             for name, expected in self.expect.grads.items()
-            if (text := mismatch(gradients[name], expected, self.scenario.rtol, self.to_numpy))
+            if (text := mismatch(gradients[name], expected, self.scenario.rtol, self.on_host))
         ]
         return [*grads, *self.check_values(), *self.check_calls()]
 
@@ -236,7 +230,7 @@ class Run:
             )
             got = eval(code, self.namespace)
             try:
-                text = mismatch(got, value, rtol, self.to_numpy)
+                text = mismatch(got, value, rtol, self.on_host)
             except Exception as error:  # it asks the value, which is the scenario's, for its shape, its elements, …
                 found.append(Finding(Status.ERROR, f"{expression} cannot be compared: {described(error)}"))
                 continue
@@ -246,11 +240,9 @@ class Run:
 
     def check_calls(self) -> list[Finding]:
         """How often forward and backward of the scenario's layers ran."""
-        wanted = self.expect.calls
-        pairs = [("forward", wanted.forward), ("backward", wanted.backward)]
         return [
             Finding(Status.FAIL, f"{name} ran {self.calls[name]} times, expected {count}")
-            for name, count in pairs
+            for name, count in self.expect.calls
             if count is not None and count != self.calls[name]
         ]
 
@@ -266,22 +258,23 @@ class Run:
         given = "; ".join(f"{w.category.__name__}: {text_of(w.message)}" for w in caught) or "none"
         return [Finding(Status.FAIL, f"expected a {wanted.type}, but the warnings were: {given}")]
 
-    def to_numpy(self, value: Any) -> Any:
-        """A Tensor's values on the host; anything else unchanged."""
-        return value.numpy() if isinstance(value, self.backend.paddle.Tensor) else value
-
     def on_host(self, value: Any) -> Any:
-        """A Tensor or an array of the backend as an array of NumPy; None as it is."""
+        """A Tensor or an array of the backend as an array of NumPy; anything else as it is."""
         if isinstance(value, self.backend.paddle.Tensor):
             value = self.backend.array(value)
-        return value.get() if hasattr(value, "get") else value
+        return to_host(value) if hasattr(value, "dtype") else value
 
     # ----------------------------------------------------------------- the gradient
     def check(self, layer: ScenarioLayer) -> GradientSummary:
         """The gradient check; of second order too where the scenario or the run asks for it and the first is right."""
         case, wanted = self.case, self.expect.gradient
+
+        def on(engine: Backend) -> ScenarioLayer:
+            own = {**new_namespace(engine.paddle), **case.variables, "__builtins__": builtins_of(engine)}
+            return self.made(engine, own, Translation(self.backend, engine).whole)
+
         if self.backend.name == "paddle" and not isinstance(layer, StaticLayer):
-            layer.twin = speaking_for(layer, self.made_on)
+            layer.twin = speaking_for(layer, on)
         declared: Expectation = wanted if wanted in ("straight-through", "zero") else "matches"
         order = max(self.expect.order, case.order if wanted == "matches" and not self.in_world else 1)
         settings = Settings(

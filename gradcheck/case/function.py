@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from gradcheck.backends.base import Array, Backend, Tensor, flat_tensors, is_differentiable
-from gradcheck.backends.recording import NOT_THE_USERS, Moving, Recording, recorded
+from gradcheck.backends.bundled import NOT_THE_USERS, Moving, Recording, recorded
 from gradcheck.checking.precision import Change
 from gradcheck.checking.problem import Observation, Problem
 from gradcheck.result import Diagnosis, GradientSummary, Status

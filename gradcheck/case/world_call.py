@@ -22,7 +22,7 @@ import numpy as np
 from gradcheck.backends.base import Array, Backend, Tensor, flat_tensors, is_differentiable
 from gradcheck.case.function import Broken, Call, NamespaceCall, TensorFunction, output_names, placed
 from gradcheck.case.layer import ScenarioLayer
-from gradcheck.case.reference import import_reference
+from gradcheck.case.user_code import import_reference
 from gradcheck.causes.between_ranks import WorldGradient, backward_of, between_ranks
 from gradcheck.causes.summary import checked
 from gradcheck.causes.wrong_entries import far_off

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from gradcheck.backends.base import Array
-from gradcheck.backends.recording import Step
+from gradcheck.backends.bundled import Step
 from gradcheck.checking.arrays import CLEAR, EPS, as_array, wide
 from gradcheck.checking.graph import Flows, Graph
 from gradcheck.checking.precision import MOVES

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gradcheck.backends.base import Array
-from gradcheck.backends.recording import Recording, Step
+from gradcheck.backends.bundled import Recording, Step
 from gradcheck.checking.arrays import EPSILON, MANY, dtype_name, wide
 from gradcheck.checking.precision import MOVES
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from gradcheck.backends.base import Array
-from gradcheck.backends.recording import Recording
+from gradcheck.backends.bundled import Recording
 from gradcheck.checking.precision import Change
 from gradcheck.result import Diagnosis
 

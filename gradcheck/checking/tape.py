@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from gradcheck.backends.base import Array
-from gradcheck.backends.recording import Recording
+from gradcheck.backends.bundled import Recording
 from gradcheck.checking.arrays import module_of
 from gradcheck.checking.graph import Graph
 from gradcheck.checking.kinked_operations import kinks

@@ -22,7 +22,7 @@ from layers import LAYERS  # noqa: E402
 from snippets.run import gradients  # noqa: E402
 
 import pylayer.paddle as paddle  # noqa: E402
-from gradcheck.backends.recording import Recording, recorded  # noqa: E402
+from gradcheck.backends.bundled import Recording, recorded  # noqa: E402
 from pylayer.watch.numpy_proxy import Code  # noqa: E402
 
 

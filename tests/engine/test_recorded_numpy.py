@@ -15,7 +15,7 @@ from snippets import first, scipy_code, second, third
 from snippets.run import function_of, inputs, prelude, snippets, tape_of, told
 
 import pylayer.paddle as paddle
-from gradcheck.backends.recording import Moving, Recording, recorded
+from gradcheck.backends.bundled import Moving, Recording, recorded
 from gradcheck.checking.graph import Graph
 from gradcheck.checking.kinked_operations import kinks
 from pylayer.watch import watched

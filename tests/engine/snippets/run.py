@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 import pylayer.paddle as paddle
-from gradcheck.backends.recording import Recording, recorded
+from gradcheck.backends.bundled import Recording, recorded
 from pylayer.watch.numpy_proxy import Code
 from pylayer.watch.numpy_recording import on_tensors
 
