@@ -84,7 +84,6 @@ class PaddleBackend(Backend):
         return x < y_end and y < x_end
 
     def ranks(self, *world: Any) -> RanksOfProcesses:
-        """The ranks of a world, a process each."""
         return RanksOfProcesses(self, *world)
 
     def array(self, tensor: Tensor) -> Array:

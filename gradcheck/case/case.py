@@ -58,7 +58,6 @@ class Case(BaseModel):
 
     @property
     def expect(self) -> Expect:
-        """What must hold."""
         entry = self.entry
         return entry.expect if entry and entry.expect else self.scenario.expect
 

@@ -205,11 +205,9 @@ class TensorFunction:
         return leaf
 
     def wanted(self, inputs: dict[str, Tensor]) -> list[Tensor]:
-        """The inputs that a gradient is wanted of."""
         return [t for t, need in zip(inputs.values(), self.needed, strict=True) if need]
 
     def starts(self, cotangents: Sequence[Array | None], stop_gradient: bool) -> list[Tensor | None]:
-        """Cotangents as leaf Tensors."""
         return [None if c is None else self.backend.tensor(c, None, stop_gradient) for c in cotangents]
 
     def called(self, tensors: dict[str, Tensor]) -> Any:
@@ -258,14 +256,17 @@ class TensorFunction:
     # ----------------------------------------------------------------- arrays
     def problem(self) -> Problem:
         """The layer on arrays, with the vjp that its backward claims."""
-        array, start = self.backend.array, self.tensors().values()
-        self.needed = [not t.stop_gradient and is_differentiable(array(t)) for t in start]
-        returned = self.called(self.tensors())
+        array, tensors = self.backend.array, self.tensors()
+        inputs = [array(t).copy() for t in tensors.values()]  # the call may write into them
+        self.needed = [
+            not t.stop_gradient and is_differentiable(x) for t, x in zip(tensors.values(), inputs, strict=True)
+        ]
+        returned = self.called(tensors)
         outputs = self.outputs(returned)
         # Outputs that the layer marks as non-differentiable make no claim. One that is cut off from its inputs is a
         # leaf, and claims a gradient of zero.
         self.claimed = [output.is_leaf or not output.stop_gradient for output in outputs]
-        arrays, inputs = [array(t) for t in outputs], [array(t) for t in start]
+        arrays = [array(t) for t in outputs]
         moved = [x for x, need in zip(inputs, self.needed, strict=True) if need]
         self.unchecked = nothing_claimed(returned, arrays, self.claimed, moved)
         twins = None if self.twin is None else self.twin.problem().reruns

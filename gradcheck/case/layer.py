@@ -171,10 +171,9 @@ def make_input(spec: Input, dtype: str, random: np.random.Generator, folder: Pat
             raise NoInputError(f"{spec.from_} holds complex numbers: give the input 'dtype: complex128'")
     elif spec.values is not None:
         values = np.array(spec.values)
-    elif kind == "c":
-        values = draw(spec, random) + 1j * draw(spec, random)
     else:
         values = draw(spec, random)
+        values = values + 1j * draw(spec, random) if kind == "c" else values
     if spec.layout == "expanded" and values.ndim and len(values):
         if given and not (values == values[:1]).all():
             raise NoInputError("an input with 'layout: expanded' must have equal rows along its first axis")
@@ -185,23 +184,20 @@ def make_input(spec: Input, dtype: str, random: np.random.Generator, folder: Pat
 def draw(spec: Input, random: np.random.Generator) -> NumpyArray:
     """Values of the input's shape as its `init` says."""
     shape = tuple(int(size) for size in spec.shape or ())
+    count = prod(shape)
     match spec.drawn:
-        case "zeros":
-            values = np.zeros(shape)
-        case "ones":
-            values = np.ones(shape)
+        case "zeros" | "ones":
+            values = np.full(shape, float(spec.drawn == "ones"))
         case "uniform":
             values = random.uniform(*spec.limits, shape)
         case "linspace":
-            count = int(np.prod(shape, dtype=np.int64))
             values = np.linspace(*spec.limits, count).reshape(shape)
         case "integers":
             low, high = spec.limits
             values = random.integers(int(low), int(high), shape).astype(np.float64)
-        case "sorted":
-            values = np.sort(random.standard_normal(shape), -1) if shape else random.standard_normal(shape)
+        case "sorted" if shape:
+            values = np.sort(random.standard_normal(shape), -1)
         case "distinct":
-            count = int(np.prod(shape, dtype=np.int64))
             values = (random.permutation(count) - count // 2 + random.uniform(0.1, 0.4, count)).reshape(shape) / 8
         case "ties":
             values = random.choice([-1.5, -0.5, 0.5, 1.5], shape)
@@ -211,10 +207,8 @@ def draw(spec: Input, random: np.random.Generator) -> NumpyArray:
         case "orthogonal":
             values = np.linalg.qr(random.standard_normal((*shape[:-2], max(shape[-2:]), max(shape[-2:]))))[0]
             values = values[..., : shape[-2], : shape[-1]]
-        case "one-hot":
-            values = np.zeros(shape)
-            if values.size:
-                np.put_along_axis(values, random.integers(0, shape[-1], (*shape[:-1], 1)), 1.0, -1)
+        case "one-hot" if count:
+            values = np.eye(shape[-1])[random.integers(0, shape[-1], shape[:-1])]
         case "probabilities":
             values = np.exp(random.standard_normal(shape))
             values /= values.sum(-1, keepdims=True)

@@ -83,7 +83,6 @@ class Declared:
     same_random: bool = False
 
     def of_input(self, name: str) -> Stands:
-        """What an input stands for."""
         return self.inputs.get(name, "split")
 
     def of_outputs(self, count: int) -> list[Stands]:
@@ -220,7 +219,6 @@ class WorldCall:
         return self.ranks.apart(lambda: self.joined(found))  # type: ignore[no-any-return]
 
     def parts_of(self, name: str, tensor: Tensor) -> list[Tensor]:
-        """The input of each rank."""
         if self.declared.of_input(name) == "split":
             return list(tensor.unbind(0))
         if tensor.stop_gradient:
@@ -432,7 +430,6 @@ class FunctionOfWorld(TensorFunction):
 
     @property
     def world(self) -> WorldCall:
-        """The call."""
         return self.call  # type: ignore[return-value]
 
     def problem(self) -> Problem:
@@ -575,7 +572,6 @@ class WorldLayer(FunctionOfWorld, ScenarioLayer):
         return self.backend.tensor(array, dtype, stop_gradient)
 
     def leaf(self, name: str, array: Array, stop_gradient: bool) -> Tensor:
-        """An input of a rank."""
         if name not in self.memory or not array.ndim:
             return self.backend.leaf(array, stop_gradient)
         return super().tensor(name, array, None, stop_gradient)

@@ -65,7 +65,6 @@ class Search:
 
     @property
     def tried(self) -> int:
-        """How many examples were checked."""
         return self.counts.total()
 
     def fails(self, example: Example) -> bool:
